@@ -14,4 +14,5 @@ pub mod report;
 pub mod server;
 pub mod store;
 pub mod url;
+pub mod user_limits;
 pub mod users;

@@ -15,13 +15,17 @@ use std::time::Duration;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
+use braidftp_base::ParseRateError;
 use serde::Deserialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use toml::Spanned;
 use zeroize::Zeroizing;
 
+use crate::client::Size;
 use crate::identity::Fingerprint;
 use crate::store::fs;
+use crate::user_limits::{Limits, Rights, Share};
 
 /// Addresses, and names of no user, whose failures are remembered at once; beyond that the one with the oldest failure
 /// is forgotten. A hash of the default cost takes more than 10 ms and one is checked at a time, so that no peer fills
@@ -46,6 +50,10 @@ const LONGEST_DELAY: Duration = Duration::from_secs(8);
 pub(crate) const MAX_PASSWORD_BYTES: usize = 1024;
 /// Most memory a hash of the users file may ask for, in KiB: a mistyped cost must not take the machine down.
 pub(crate) const MAX_HASH_KIB: u32 = 256 * 1024;
+/// Memory of a hash below which it is called weak, in KiB: the least that OWASP's Password Storage Cheat Sheet names for argon2id.
+const MIN_HASH_KIB: u32 = 7_168;
+/// Memory times passes below which a hash is called weak, in KiB; by the same source.
+const MIN_HASH_WORK_KIB: u32 = 35_840;
 
 /// Whether files may be changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,14 +66,25 @@ pub enum Access {
 }
 
 /// What somebody who logged in may do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Grant {
     /// Who it is, for the log.
     pub name: String,
     /// Their folder, relative to the root of the server; empty for all of it.
     pub home: PathBuf,
-    /// Whether they may change anything.
-    pub access: Access,
+    /// What they may do.
+    pub rights: Rights,
+    /// What all their sessions share.
+    pub share: Arc<Share>,
+    /// Their place among them, if those are limited; given back with the last clone.
+    pub place: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl PartialEq for Grant {
+    /// By what is granted.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.home, self.rights) == (&other.name, &other.home, other.rights)
+    }
 }
 
 /// Why somebody was not let in. The peer is told the same for a wrong name and a wrong password.
@@ -75,6 +94,8 @@ pub enum LoginError {
     Refused,
     /// Too many failures from there.
     TooMany,
+    /// They have as many sessions as they may have.
+    Busy,
 }
 
 /// Somebody who may log in.
@@ -84,8 +105,14 @@ pub struct Account<'a> {
     pub name: &'a str,
     /// Their folder, relative to the root of the server; empty for all of it.
     pub home: &'a Path,
-    /// Whether they may change anything.
-    pub access: Access,
+    /// What they may do.
+    pub rights: Rights,
+    /// Limits of all their sessions together.
+    pub limits: Limits,
+    /// Keys that let them in.
+    pub keys: &'a [Fingerprint],
+    /// What is weak about the hash of their password.
+    pub weakness: Option<&'a str>,
 }
 
 /// Everybody who may log in.
@@ -105,7 +132,10 @@ struct User {
     /// Keys of which each lets the user in without a password.
     keys: Vec<Fingerprint>,
     home: PathBuf,
-    access: Access,
+    rights: Rights,
+    share: Arc<Share>,
+    /// What is weak about the hash.
+    weakness: Option<String>,
 }
 
 /// What a password has to be.
@@ -120,8 +150,15 @@ enum Proof {
 }
 
 impl User {
-    fn grant(&self, name: &str) -> Grant {
-        Grant { name: name.to_owned(), home: self.home.clone(), access: self.access }
+    fn grant(&self, name: &str) -> Result<Grant, LoginError> {
+        let place = self.share.enter().map_err(|()| LoginError::Busy)?;
+        Ok(Grant {
+            name: name.to_owned(),
+            home: self.home.clone(),
+            rights: self.rights,
+            share: self.share.clone(),
+            place: place.map(Arc::new),
+        })
     }
 }
 
@@ -235,7 +272,7 @@ impl Failures {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    user: Vec<Entry>,
+    user: Vec<Spanned<Entry>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -248,6 +285,63 @@ struct Entry {
     #[serde(default)]
     home: String,
     writable: Option<bool>,
+    rights: Option<Vec<String>>,
+    quota: Option<String>,
+    rate: Option<String>,
+    sessions: Option<usize>,
+}
+
+impl Entry {
+    fn rights(&self, access: Access) -> Result<Rights, String> {
+        match (&self.rights, self.writable) {
+            (Some(_), Some(_)) => Err("it has `rights` and `writable`: leave `writable` out".into()),
+            (Some(names), None) => Rights::parse(names.iter().map(String::as_str)),
+            (None, Some(true)) => Ok(Access::Writable.into()),
+            (None, Some(false)) => Ok(Access::ReadOnly.into()),
+            (None, None) => Ok(access.into()),
+        }
+    }
+
+    fn limits(&self) -> Result<Limits, String> {
+        if self.sessions == Some(0) {
+            return Err("sessions is 0: they could never log in; leave the user out".into());
+        }
+        let quota = self.quota.as_deref().map(|text| text.parse().map(|Size(bytes)| bytes)).transpose();
+        let rate = self.rate.as_deref().map(str::parse).transpose();
+        Ok(Limits {
+            quota: quota.map_err(|why| format!("quota: {why}"))?,
+            rate: rate.map_err(|why: ParseRateError| format!("rate: {why}"))?,
+            sessions: self.sessions,
+        })
+    }
+
+    fn keys(&self) -> Result<Vec<Fingerprint>, String> {
+        let parsed: Result<Vec<Fingerprint>, _> = self.keys.iter().map(|key| key.parse()).collect();
+        parsed.map_err(|_| {
+            "one of its keys is no fingerprint, which `braidftp key` prints as `SHA256:…`".into()
+        })
+    }
+
+    /// What is weak about the hash, if anything.
+    fn check_hash(&self) -> Result<Option<String>, String> {
+        let Some(hash) = &self.hash else { return Ok(None) };
+        match PasswordHash::new(hash).map(|hash| argon2::Params::try_from(&hash)) {
+            Ok(Ok(params)) if params.m_cost() > MAX_HASH_KIB => {
+                Err("its hash asks for more than 256 MiB of memory".into())
+            }
+            Ok(Ok(params)) => {
+                let (memory, passes) = (params.m_cost(), params.t_cost());
+                let is_weak = memory < MIN_HASH_KIB || memory.saturating_mul(passes) < MIN_HASH_WORK_KIB;
+                Ok(is_weak.then(|| {
+                    format!(
+                        "the hash is weak (m={memory}, t={passes}): who reads it guesses fast; `braidftp serve --hash-password` \
+                         makes a strong one"
+                    )
+                }))
+            }
+            _ => Err("its hash is not one of argon2 (`$argon2id$…`)".into()),
+        }
+    }
 }
 
 /// What is wrong with a file of users.
@@ -265,7 +359,7 @@ impl std::error::Error for UsersError {}
 impl Users {
     /// Whether anybody may change files.
     pub(crate) fn any_may_write(&self) -> bool {
-        self.known.values().any(|user| user.access == Access::Writable)
+        self.known.values().any(|user| user.rights.may_change())
     }
 
     /// Whether anybody logs in with a password that is a secret.
@@ -289,12 +383,19 @@ impl Users {
     /// [`LoginError`].
     pub fn admit(&self, user: &[u8]) -> Result<Grant, LoginError> {
         let name = std::str::from_utf8(user).unwrap_or("\u{fffd}");
-        self.known.get(name).map(|known| known.grant(name)).ok_or(LoginError::Refused)
+        self.known.get(name).ok_or(LoginError::Refused)?.grant(name)
     }
 
     /// Nobody has a name: `anonymous` (or `ftp`) with any password sees all of the root.
     pub fn anonymous(access: Access) -> Self {
-        let user = || User { proof: Proof::Anything, keys: Vec::new(), home: PathBuf::new(), access };
+        let user = || User {
+            proof: Proof::Anything,
+            keys: Vec::new(),
+            home: PathBuf::new(),
+            rights: access.into(),
+            share: Arc::default(),
+            weakness: None,
+        };
         let known = [("anonymous".to_owned(), user()), ("ftp".to_owned(), user())].into();
         Self::new(known)
     }
@@ -306,7 +407,11 @@ impl Users {
     /// hash = "$argon2id$v=19$m=19456,t=2,p=1$…"   # as `braidftp serve --hash-password` prints it; not needed with keys
     /// keys = ["SHA256:…"]                         # as `braidftp key` prints it: no password is needed with this key
     /// home = "anna"                               # a folder in the root; all of it without this line
-    /// writable = true                             # else what `--writable` says
+    /// writable = true                             # else what `--writable` says; or, one by one:
+    /// rights = ["read", "list", "write", "delete"]
+    /// quota = "10GiB"                             # of all files in the home
+    /// rate = "3MB"                                # bytes of files a second, all sessions together
+    /// sessions = 4                                # at once
     ///
     /// [[user]]
     /// name = "anonymous"                          # without a hash any password will do; for this name alone
@@ -330,46 +435,32 @@ impl Users {
         let file: File = toml::from_str(text).map_err(|e| UsersError(e.to_string()))?;
         let mut known = BTreeMap::new();
         for entry in file.user {
-            let wrong = |why: &str| Err(UsersError(format!("user `{}`: {why}", entry.name.escape_debug())));
-            match &entry.hash {
-                None if entry.name != "anonymous" && entry.name != "ftp" && entry.keys.is_empty() => {
-                    return wrong(
-                        "no hash and no keys; make a hash with `braidftp serve --hash-password`, or have `braidftp key new` print a \
-                         key's fingerprint",
-                    );
-                }
-                None => {}
-                Some(hash) => match PasswordHash::new(hash).map(|hash| argon2::Params::try_from(&hash)) {
-                    Ok(Ok(params)) if params.m_cost() <= MAX_HASH_KIB => {}
-                    Ok(Ok(_)) => return wrong("its hash asks for more than 256 MiB of memory"),
-                    _ => return wrong("its hash is not one of argon2 (`$argon2id$…`)"),
-                },
-            }
-            let Ok(home) = fs::relative(entry.home.as_bytes()) else {
-                return wrong("its home is not a folder within the root");
-            };
-            let access = match entry.writable {
-                Some(true) => Access::Writable,
-                Some(false) => Access::ReadOnly,
-                None => access,
-            };
-            let keys: Result<Vec<Fingerprint>, _> = entry.keys.iter().map(|key| key.parse()).collect();
-            let keys = match keys {
-                Ok(keys) => keys,
-                Err(_) => {
-                    return wrong(
-                        "one of its keys is no fingerprint, which `braidftp key` prints as `SHA256:…`",
-                    );
-                }
-            };
+            let line = text[..entry.span().start].matches('\n').count() + 1;
+            let entry = entry.into_inner();
+            let wrong =
+                |why: &str| UsersError(format!("line {line}: user `{}`: {why}", entry.name.escape_debug()));
+            let told = |why: String| wrong(&why);
+            let keys = entry.keys().map_err(told)?;
+            let is_nobody = entry.name == "anonymous" || entry.name == "ftp";
             let proof = match (&entry.hash, keys.is_empty()) {
                 (Some(hash), _) => Proof::Password(hash.clone()),
                 (None, false) => Proof::Key,
-                (None, true) => Proof::Anything,
+                (None, true) if is_nobody => Proof::Anything,
+                (None, true) => {
+                    return Err(wrong(
+                        "no hash and no keys; make a hash with `braidftp serve --hash-password`, or have `braidftp key new` print a \
+                         key's fingerprint",
+                    ));
+                }
             };
-            let user = User { proof, keys, home, access };
+            let weakness = entry.check_hash().map_err(told)?;
+            let home = fs::relative(entry.home.as_bytes());
+            let home = home.map_err(|_| wrong("its home is not a folder within the root"))?;
+            let rights = entry.rights(access).map_err(told)?;
+            let share = Arc::new(Share::new(entry.limits().map_err(told)?));
+            let user = User { proof, keys, home, rights, share, weakness };
             if known.insert(entry.name.clone(), user).is_some() {
-                return wrong("it is there twice");
+                return Err(wrong("it is there twice"));
             }
         }
         Ok(Self::new(known))
@@ -387,7 +478,22 @@ impl Users {
 
     /// Everybody who may log in, by name.
     pub fn accounts(&self) -> impl Iterator<Item = Account<'_>> {
-        self.known.iter().map(|(name, user)| Account { name, home: &user.home, access: user.access })
+        self.known.iter().map(|(name, user)| Account {
+            name,
+            home: &user.home,
+            rights: user.rights,
+            limits: user.share.limits(),
+            keys: &user.keys,
+            weakness: user.weakness.as_deref(),
+        })
+    }
+
+    /// A sentence for each user whose hash is weak.
+    pub fn weaknesses(&self) -> impl Iterator<Item = String> {
+        let told = |account: Account<'_>| {
+            Some(format!("user {}: {}", account.name.escape_debug(), account.weakness?))
+        };
+        self.accounts().filter_map(told)
     }
 
     /// Addresses whose failed checks are remembered.
@@ -427,7 +533,7 @@ impl Users {
             let guess = Guess { peer: subnet(peer), name: name.to_owned(), is_user: known.is_some() };
             self.check(guess, hash, password, has_password).await?;
         }
-        Ok(known.ok_or(LoginError::Refused)?.grant(name))
+        known.ok_or(LoginError::Refused)?.grant(name)
     }
 
     /// Checks a password; where the user `has_password` not, none is right.
@@ -521,7 +627,7 @@ mod tests {
         let users = users();
         let grant = users.log_in(b"anna", b"right", HERE).await.unwrap();
         let home = PathBuf::from("anna");
-        assert_eq!(grant, Grant { name: "anna".into(), home, access: Access::Writable });
+        assert_eq!((grant.name.as_str(), grant.home, grant.rights), ("anna", home, Access::Writable.into()));
         for (name, password) in [
             (&b"anna"[..], &b"wrong"[..]),
             (b"anna", b""),
@@ -533,7 +639,7 @@ mod tests {
         }
         let long = vec![b'a'; MAX_PASSWORD_BYTES + 1];
         assert_eq!(users.log_in(b"anna", &long, HERE).await, Err(LoginError::Refused));
-        assert_eq!(users.log_in(b"anonymous", b"a@b", HERE).await.unwrap().access, Access::ReadOnly);
+        assert_eq!(users.log_in(b"anonymous", b"a@b", HERE).await.unwrap().rights, Access::ReadOnly.into());
     }
 
     #[tokio::test(start_paused = true)]
@@ -620,7 +726,7 @@ mod tests {
         let users = Users::parse(&text, Access::Writable).unwrap();
         let of = |key: &str| users.of_key(key.parse().unwrap()).collect::<Vec<_>>();
         assert_eq!((of(&mine), of(&other), of(&key('D'))), (vec!["anna", "bert"], vec!["anna"], vec![]));
-        assert_eq!(users.admit(b"anna").unwrap().access, Access::Writable);
+        assert_eq!(users.admit(b"anna").unwrap().rights, Access::Writable.into());
         assert_eq!(users.admit(b"carl"), Err(LoginError::Refused));
         assert!(users.log_in(b"bert", b"right", HERE).await.is_ok());
         // The hash that is checked in place of hers is bert's.
@@ -664,6 +770,13 @@ mod tests {
             ("[[user]]\nname = 'ftp'\n[[user]]\nname = 'ftp'", "twice"),
             ("[[user]]\nname = 'ftp'\nhoem = 'x'", "hoem"),
             ("[[user]]\nname = 'a'\nkeys = ['SHA256:short']", "no fingerprint"),
+            ("[[user]]\nname = 'ftp'\nrights = ['red']", "read, list, write, delete"),
+            ("[[user]]\nname = 'ftp'\nrights = ['read']\nwritable = true", "leave `writable` out"),
+            ("[[user]]\nname = 'ftp'\nquota = 'much'", "quota"),
+            ("[[user]]\nname = 'ftp'\nrate = 'fast'", "rate"),
+            ("[[user]]\nname = 'ftp'\nsessions = 0", "could never log in"),
+            ("# a comment\n[[user]]\nname = 'ftp'\n\n[[user]]\nname = 'a'", "line 5: user `a`"),
+            ("[[user]]\nname = 'ftp'\nhoem = 'x'", "line 3"),
             ("[[user]\nname", "expected"),
         ] {
             let error = Users::parse(text, Access::ReadOnly).unwrap_err().to_string();
@@ -671,6 +784,30 @@ mod tests {
         }
         assert!(Users::parse(&format!("[[user]]\nname='a'\nhash='{hash}'"), Access::ReadOnly).is_ok());
         assert!(Users::load(Path::new("/nowhere"), Access::ReadOnly).is_err());
+    }
+
+    #[test]
+    fn a_weak_hash_is_told_and_the_one_that_is_made_here_is_not_weak() {
+        let text = |hash: &str| format!("[[user]]\nname = 'anna'\nhash = '{hash}'");
+        let weak = |hash: &str| {
+            let users = Users::parse(&text(hash), Access::ReadOnly).unwrap();
+            users.weaknesses().collect::<Vec<_>>().concat()
+        };
+        assert!(weak(&cheap_hash()).contains("user anna: the hash is weak (m=8, t=1)"));
+        let salt_and_digest = "c2FsdHNhbHQ$c2FsdHNhbHRzYWx0";
+        for (params, is_weak) in [
+            ("m=7168,t=5,p=1", false),
+            ("m=7168,t=4,p=1", true),
+            ("m=7167,t=9,p=1", true),
+            ("m=19456,t=2,p=1", false),
+        ] {
+            assert_eq!(
+                !weak(&format!("$argon2id$v=19${params}${salt_and_digest}")).is_empty(),
+                is_weak,
+                "{params}"
+            );
+        }
+        assert_eq!(weak(&Users::hash(b"x").unwrap()), "");
     }
 
     #[test]

@@ -291,6 +291,52 @@ fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
 }
 
 #[test]
+fn users_have_rights_a_quota_and_so_many_sessions() {
+    let room = Room::new();
+    let users = room.text("users.toml");
+    let text = "[[user]]\nname = 'anonymous'\nrights = ['read', 'list']\n[[user]]\nname = 'ftp'\nhome = 'box'\n\
+                rights = ['write', 'list']\nquota = '10kB'\nrate = '1GB'\nsessions = 3\n";
+    fs::write(&users, text).unwrap();
+    fs::create_dir(room.path("tree/box")).unwrap();
+    let server = room.serve(ANY, &["--users", &users]);
+    let run = |args: &[&str]| {
+        let output = braidftp(&room.path("home"), args).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let at = |user: &str, path: &str| format!("{}{path}", server.url.replace("://", &format!("://{user}@")));
+    let small = room.text("small");
+    fs::write(&small, vec![1; 6_000]).unwrap();
+    room.goes("home", &server.url, &[]);
+    assert_eq!(run(&["put", &small, &at("anonymous", "x")]).0, 7);
+    assert_eq!(run(&["put", "-q", &small, &at("ftp", "one")]), (0, String::new()));
+    assert_eq!(fs::read(room.path("tree/box/one")).unwrap().len(), 6_000);
+    assert_eq!(run(&["ls", "-q", &at("ftp", "")]), (0, String::new()));
+    // It may not read, delete or rename.
+    for args in [
+        &["get", "-q", &at("ftp", "one"), "-o", &room.text("got")][..],
+        &["rm", &at("ftp", "one")],
+        &["mv", &at("ftp", "one"), "two"],
+    ] {
+        let (code, said) = run(args);
+        assert!(matches!(code, 5 | 7) && said.contains("550"), "{args:?}: {code}: {said}");
+    }
+    assert!(!room.path("got/one").exists());
+    assert!(room.path("tree/box/one").exists());
+    // 10,000 bytes in all.
+    let (code, said) = run(&["put", &small, &at("ftp", "three")]);
+    assert!(code == 7 && said.contains("quota"), "{code}: {said}");
+    assert!(!room.path("tree/box/three").exists());
+
+    let tree = room.text("tree");
+    let serve = ["serve", &tree, "--listen", ANY, "--users", &users, "--check"];
+    let output = braidftp(&room.path("home"), &serve).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    for words in ["user anonymous: read, list in .", "user ftp: list, write in box, quota 9.8 KiB", "sessions 3"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
 fn options_that_contradict_each_other_are_told() {
     let room = Room::new();
     for more in [&["--plain", "--accept-new"][..], &["--plain", "--protect"], &["--pin", "SHA256:short"]] {

@@ -11,10 +11,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
+use braidftp::identity::{Files, ServerIdentity};
 use braidftp_ftp::mapping::frame::Header;
 use braidftp_ftp::mapping::sender::Sender;
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, TransferNumber, ppid};
-use braidftp_net::{Association, Bind, Endpoint, Message, Ppid, Profile, Reason, StreamId};
+use braidftp_net::{Association, Bind, Endpoint, Message, Ppid, Profile, Reason, StreamId, keys};
 use bytes::Bytes;
 use client_support::{Room, cli};
 
@@ -151,8 +152,22 @@ struct Braid {
 }
 
 impl Braid {
-    /// Runs `session` with the association of the one client, beside the program.
-    fn with(args: &[&str], session: impl AsyncFnOnce(&mut Self)) -> (i32, String, Room) {
+    /// Runs `session` with the association of the one client, beside the program: plain, and then protected, where the flights
+    /// are to be the same ones, behind one round trip for keys.
+    fn with(args: &[&str], session: impl AsyncFn(&mut Self)) -> (i32, String, Room) {
+        let (code, said, _) = Self::with_keys(args, None, &session);
+        assert_eq!(code, 0, "{said}");
+        let folder = tempfile::tempdir().unwrap();
+        let identity =
+            ServerIdentity::load_or_make(Files::one(folder.path().join("server.pem")), &[]).unwrap();
+        Self::with_keys(args, Some(&identity), &session)
+    }
+
+    fn with_keys(
+        args: &[&str],
+        identity: Option<&Arc<ServerIdentity>>,
+        session: &impl AsyncFn(&mut Self),
+    ) -> (i32, String, Room) {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let room = Room::new();
         runtime.block_on(async {
@@ -160,12 +175,22 @@ impl Braid {
             let endpoint = Endpoint::bind(Bind::to([any])).unwrap();
             let mut config = Profile::Modern.config();
             (config.inbound_streams, config.outbound_streams) = (65, 65);
-            let listener = endpoint.listen(CONTROL_PORT, Arc::new(config)).unwrap();
+            let config = Arc::new(config);
+            let listener = match identity {
+                None => endpoint.listen(CONTROL_PORT, config),
+                Some(identity) => {
+                    let keys = keys::Settings::server(Arc::new(identity.config_tls13(&[]).unwrap()));
+                    endpoint.listen_protected(CONTROL_PORT, config, Arc::new(keys))
+                }
+            };
+            let listener = listener.unwrap();
+            let trust =
+                identity.map_or("--plain".to_owned(), |identity| format!("--pin={}", identity.fingerprint()));
             let url = format!("ftp+sctp://{}/f", endpoint.local_addrs()[0]);
             fs::write(room.path("f"), b"hello").unwrap();
             let args: Vec<String> = args
                 .iter()
-                .chain(&["--plain"])
+                .chain(&[trust.as_str()])
                 .map(|arg| match *arg {
                     "URL" => url.clone(),
                     file => file.replace("ROOM", room.path("").to_str().unwrap()),
@@ -176,6 +201,7 @@ impl Braid {
                 cli(&home, &args.iter().map(String::as_str).collect::<Vec<_>>())
             });
             let association = listener.accept().await.unwrap();
+            assert_eq!(association.is_protected(), identity.is_some());
             let mut server = Self { association, lines: String::new() };
             session(&mut server).await;
             // Nothing is said any more: the client goes by itself, and this side's association ends in good order.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use braidftp_ftp::command::Type;
@@ -15,6 +16,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::store::{Store, failure, metadata, native, stamp};
 use crate::store::fs::{self, BLOCK_BYTES, Blocks, Digest, Kind, Lister, Pieces, Reader, Walk, WalkItem};
+use crate::user_limits::{Right, Share};
 
 /// Bytes of a file that share a message over SCTP. A reply on stream 0 waits for one of each data stream at most, so that short
 /// ones keep it quick on a slow link; where a message is all data of a stream, its size is left to the sender
@@ -43,6 +45,8 @@ pub(super) struct Body {
     pub modified: Option<Timestamp>,
     /// Where room for what it holds comes from.
     pub blocks: Blocks,
+    /// Limits of the user.
+    share: Arc<Share>,
     kind: BodyKind,
 }
 
@@ -57,9 +61,10 @@ enum BodyKind {
 impl Body {
     /// Opens what shall be sent.
     pub(super) async fn open(store: &Store, source: Source, pieces: Gives) -> Result<Self, Failure> {
-        let blocks = store.blocks.clone();
+        let (blocks, share) = (store.blocks.clone(), store.share.clone());
         match source {
             Source::File { path, offset, representation, extent } => {
+                store.may(Right::Read)?;
                 let bytes = match (pieces, representation) {
                     (Gives::Messages, _) | (_, Type::Ascii) => MESSAGE_BYTES,
                     (Gives::Blocks, _) => BLOCK_BYTES,
@@ -77,12 +82,13 @@ impl Body {
                     (Extent::ToEnd, Type::Ascii) => (BodyKind::Text(reader, Crlf::default()), None),
                     (Extent::ToEnd, _) => (BodyKind::File(reader), Some(size - offset)),
                 };
-                Ok(Self { offset, size: Some(size), length, modified: Some(modified), blocks, kind })
+                Ok(Self { offset, size: Some(size), length, modified: Some(modified), blocks, share, kind })
             }
             Source::Listing { path, form, pattern } => {
+                store.may(Right::List)?;
                 let listing = Listing::open(store, path, form, pattern).await?;
                 let kind = BodyKind::Listing(listing);
-                Ok(Self { offset: 0, size: None, length: None, modified: None, blocks, kind })
+                Ok(Self { offset: 0, size: None, length: None, modified: None, blocks, share, kind })
             }
         }
     }
@@ -92,15 +98,17 @@ impl Body {
     /// # Cancel safety
     /// Not safe: after a cancelled call, send nothing more.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        match &mut self.kind {
-            BodyKind::File(reader) => reader.next_block().await.map_err(|e| failure(&e)),
+        let block = match &mut self.kind {
+            BodyKind::File(reader) => reader.next_block().await.map_err(|e| failure(&e))?,
             BodyKind::Text(reader, crlf) => {
                 let block = reader.next_block().await.map_err(|e| failure(&e))?;
-                Ok(block.map(|block| crlf.encode(&block)))
+                block.map(|block| crlf.encode(&block))
             }
-            BodyKind::Exactly(exactly) => exactly.next().await,
-            BodyKind::Listing(listing) => listing.next().await,
-        }
+            BodyKind::Exactly(exactly) => exactly.next().await?,
+            BodyKind::Listing(listing) => return listing.next().await,
+        };
+        self.share.pass(block.as_ref().map_or(0, Bytes::len)).await;
+        Ok(block)
     }
 }
 

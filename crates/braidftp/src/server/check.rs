@@ -14,7 +14,7 @@ use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
-use crate::users::Access;
+use crate::users::Account;
 
 /// Open files of a transfer: a listing of a tree has this many folders, whatever the others have.
 const FILES_PER_TRANSFER: u64 = FOLDERS_ALWAYS as u64;
@@ -51,12 +51,10 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     (plan.settings.pcap, plan.settings.packet_log) = (None, None);
     let mut findings = Findings::default();
     let mut said = String::new();
-    let writers = plan.users.accounts().filter(|account| account.access == Access::Writable).count();
+    let writers = plan.users.accounts().filter(|account| account.rights.may_change()).count();
     let _ = writeln!(said, "folder: {}", plan.dir.display());
     for account in plan.users.accounts() {
-        let access = if account.access == Access::Writable { "reads and writes" } else { "reads" };
-        let home = if account.home.as_os_str().is_empty() { Path::new(".") } else { account.home };
-        let _ = writeln!(said, "user {}: {access} {}", account.name.escape_debug(), home.display());
+        let _ = writeln!(said, "user {}", describe_user(&account));
     }
     match plan.protection.load_only() {
         Ok(loaded) => {
@@ -77,6 +75,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         .filter(|account| !account.home.as_os_str().is_empty())
         .map(|account| (account.name.escape_debug().to_string(), account.home.to_owned()))
         .collect();
+    let weak: Vec<String> = plan.users.weaknesses().collect();
     let processors = super::command::processors();
     match plan.open() {
         Ok((opened, report)) => {
@@ -98,6 +97,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
             }
         }
     }
+    weak.into_iter().for_each(|sentence| findings.add(1, sentence));
     let _ = write!(said, "\n{}", budget::text(&Effective::of(&settings)));
     // Who reads it may have gone away.
     let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), said.as_bytes());
@@ -105,6 +105,26 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         true => Ok(()),
         false => Err(ServeError::Check { sentences: findings.sentences, code: findings.code }),
     }
+}
+
+/// A user's home, rights and limits, on one line.
+fn describe_user(account: &Account<'_>) -> String {
+    let home = if account.home.as_os_str().is_empty() { Path::new(".") } else { account.home };
+    let mut said = format!("{}: {} in {}", account.name.escape_debug(), account.rights, home.display());
+    let limits = account.limits;
+    if let Some(quota) = limits.quota {
+        let _ = write!(said, ", quota {}", budget::Amount::Bytes(quota));
+    }
+    if let Some(rate) = limits.rate {
+        let _ = write!(said, ", rate {rate}");
+    }
+    if let Some(sessions) = limits.sessions {
+        let _ = write!(said, ", sessions {sessions}");
+    }
+    for key in account.keys {
+        let _ = write!(said, ", key {key}");
+    }
+    said
 }
 
 fn check_disk(findings: &mut Findings, said: &mut String, root: &Root, settings: &Settings) {

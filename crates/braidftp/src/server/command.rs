@@ -286,9 +286,10 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     let mut plan = plan(args)?;
     let (protection, origin) = plan.protection.load().map_err(ServeError::Key)?;
     let key = protection.told(origin);
+    let weak: Vec<String> = plan.users.weaknesses().collect();
     plan.settings.protection = protection;
     let (opened, report) = plan.open()?;
-    runtime(processors)?.block_on(serve(opened, &key, &report, limit))
+    runtime(processors)?.block_on(serve(opened, Told { key, weak, report }, limit))
 }
 
 /// The processors that this process may use at once.
@@ -302,8 +303,18 @@ pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, Serv
     built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
 }
 
-/// Serves what was opened, after it has told of its `key`.
-async fn serve(opened: Opened, key: &str, report: &Report, limit: LineLimit) -> Result<(), ServeError> {
+/// What an operator is told at the start.
+struct Told {
+    /// Lines about the server's key.
+    key: String,
+    /// Sentences about weak hashes of users.
+    weak: Vec<String>,
+    /// How the process is confined.
+    report: Report,
+}
+
+async fn serve(opened: Opened, told: Told, limit: LineLimit) -> Result<(), ServeError> {
+    let Told { key, weak, report } = told;
     let server = opened.start().map_err(ServeError::Start)?;
     // Before the first line, so that who waits for it may send a signal at once.
     let signals =
@@ -315,6 +326,7 @@ async fn serve(opened: Opened, key: &str, report: &Report, limit: LineLimit) -> 
             let _ = writeln!(stderr, "listening {place}");
         }
     }
+    weak.iter().for_each(|sentence| tracing::warn!("{sentence}"));
     report.holds.iter().for_each(|line| tracing::info!("confined: {line}"));
     report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
     let handle = server.handle();

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{DISK_RESERVE_MAX, Settings, Shared};
 use crate::store::fs::{Allowance, Kept, Part, Removal, Root};
-use crate::users::{Access, Users};
+use crate::users::Users;
 
 /// How often they are looked for: at the start, and then after so long.
 const LOOK: Duration = Duration::from_secs(3600);
@@ -39,7 +39,7 @@ impl Parts {
         // A disk that does not tell its size takes what it takes.
         let disk_bytes = root.disk_bytes().unwrap_or(u64::MAX);
         let quota_bytes = quota_bytes(settings, disk_bytes);
-        let writers = users.accounts().filter(|account| account.access == Access::Writable);
+        let writers = users.accounts().filter(|account| account.rights.may_change());
         let by_home = writers.map(|account| (account.home.to_owned(), Kept::new(quota_bytes, PARTS_MAX)));
         Self { reserve_bytes: reserve_bytes(settings, disk_bytes), by_home: by_home.collect() }
     }
@@ -102,6 +102,7 @@ pub(super) async fn look_after(shared: Arc<Shared>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::users::Access;
 
     #[test]
     fn each_unfinished_file_counts_in_the_innermost_home_and_defaults_follow_the_disk() {

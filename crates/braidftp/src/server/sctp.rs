@@ -287,10 +287,12 @@ mod tests {
         let list = async |room: &mut Growing| {
             let store = Store {
                 root: Root::open(folder.path()).unwrap(),
-                access: Access::ReadOnly,
+                rights: Access::ReadOnly.into(),
                 claimant: claimant("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
                 blocks: Blocks::of_session(&pool),
                 allowance: Allowance::default(),
+                share: Arc::default(),
+                _place: None,
             };
             let source = Source::Listing { path: SafePath::ROOT, form: Form::Names, pattern: None };
             let mut body = Body::open(&store, source, Gives::Blocks).await.unwrap();

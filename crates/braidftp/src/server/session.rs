@@ -489,7 +489,15 @@ impl Driver {
                         Ok(root) => {
                             let claimant = claimant(&grant.name, peer);
                             let allowance = shared.parts.allowance(&grant.home);
-                            let store = Store { root, access: grant.access, claimant, blocks, allowance };
+                            let store = Store {
+                                root,
+                                rights: grant.rights,
+                                claimant,
+                                blocks,
+                                allowance,
+                                share: grant.share.clone(),
+                                _place: grant.place.clone(),
+                            };
                             Ok((grant, store))
                         }
                         Err(error) => {
@@ -500,6 +508,7 @@ impl Driver {
                 }
                 Err(Refusal::Refused) => Err(LoginError::Refused),
                 Err(Refusal::TooMany) => Err(LoginError::Unavailable),
+                Err(Refusal::Busy) => Err(LoginError::Busy),
             };
             if let Err(why) = &outcome {
                 let why = match why {

@@ -1,15 +1,18 @@
 //! Where an upload goes: a file that appears when it is whole.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_ftp::command::Type;
 use braidftp_ftp::server::{Failure, Outcome, Sink, Write};
+use braidftp_ftp::store::StoreError;
 use braidftp_ftp::{SafeName, SafePath};
 use bytes::Bytes;
 
 use super::body::Lf;
 use super::store::{Store, failure, native, system_time};
-use crate::store::fs::{Commit, Digest, Durability, Keep, Start, Why, Writer};
+use crate::store::fs::{self, Commit, Digest, Durability, Keep, Root, Start, Why, Writer};
+use crate::user_limits::{OverQuota, Right, Share};
 
 /// How long the name of STOU is looked for.
 const UNIQUE_TRIES: u32 = 100;
@@ -27,6 +30,9 @@ pub(super) struct Intake {
     offset: u64,
     /// The size of the whole file, if the client told it.
     pub told_size: Option<u64>,
+    /// Limits of the user, and where their files are.
+    share: Arc<Share>,
+    home: Root,
 }
 
 /// What is known of an upload when its last byte has come.
@@ -41,7 +47,7 @@ pub(super) struct Ending {
 impl Intake {
     /// Prepares the upload. Whether the disk agrees is known after [`Intake::open`], or at the end.
     pub(super) async fn new(store: &Store, sink: &Sink) -> Result<Self, Failure> {
-        store.writable()?;
+        store.may(Right::Write)?;
         let (path, name) = match sink.write {
             Write::Unique => {
                 let made_up = unique(store, &sink.path).await?;
@@ -55,13 +61,16 @@ impl Intake {
             Write::Append => (Start::Append, 0),
         };
         let hint = sink.length.map(|length| length.saturating_add(before)).or(sink.told_size);
+        let fits = store.share.begin(&store.root, hint.unwrap_or(0).saturating_sub(before)).await;
+        over_quota(fits)?;
         let writer = store.root.writer(&path, start, hint, Digest::None);
         let writer = writer
             .claimed_by(store.claimant.clone())
             .counted_by(store.blocks.clone())
             .within(store.allowance.clone());
         let text = (sink.representation == Type::Ascii).then(Lf::default);
-        Ok(Self { writer, text, name, bytes: 0, offset: before, told_size: sink.told_size })
+        let (share, home) = (store.share.clone(), store.root.clone());
+        Ok(Self { writer, text, name, bytes: 0, offset: before, told_size: sink.told_size, share, home })
     }
 
     /// Bytes of the whole file so far, as type I counts them.
@@ -77,14 +86,18 @@ impl Intake {
     /// Takes bytes of the data path.
     ///
     /// # Cancel safety
-    /// Safe: the bytes are taken at the first poll.
+    /// Safe where the user has no quota: the bytes are taken at the first poll. With a quota, bytes may be lost.
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), Failure> {
-        self.bytes += bytes.len() as u64;
+        let length = bytes.len();
+        over_quota(self.share.charge(&self.home, length as u64).await)?;
+        self.bytes += length as u64;
         let bytes = match &mut self.text {
             Some(lf) => lf.decode(&bytes),
             None => bytes,
         };
-        self.writer.write(bytes).await.map_err(|e| failure(&e))
+        self.writer.write(bytes).await.map_err(|e| failure(&e))?;
+        self.share.pass(length).await;
+        Ok(())
     }
 
     /// Puts the file under its name.
@@ -110,13 +123,17 @@ impl Intake {
     }
 }
 
+/// What the client is told where the user's quota is used up.
+fn over_quota(fits: Result<Result<(), OverQuota>, fs::Error>) -> Result<(), Failure> {
+    fits.map_err(|e| failure(&e))?.map_err(|OverQuota| Failure::Store(StoreError::Quota))
+}
+
 /// A name that nothing has in the folder.
 async fn unique(store: &Store, folder: &SafePath) -> Result<SafePath, Failure> {
     for _ in 0..UNIQUE_TRIES {
         let name = format!("upload-{:08x}", super::random() as u32);
         let Ok(name) = SafeName::new(name) else { break };
-        let path =
-            folder.join(&name).map_err(|_| Failure::Store(braidftp_ftp::store::StoreError::BadName))?;
+        let path = folder.join(&name).map_err(|_| Failure::Store(StoreError::BadName))?;
         let place = native(&path)?;
         match store.root.blocking(move |root| root.link_metadata(&place)).await {
             Err(e) if e.why == Why::NotFound => return Ok(path),
@@ -124,5 +141,5 @@ async fn unique(store: &Store, folder: &SafePath) -> Result<SafePath, Failure> {
             Ok(_) => {}
         }
     }
-    Err(Failure::Store(braidftp_ftp::store::StoreError::Busy))
+    Err(Failure::Store(StoreError::Busy))
 }

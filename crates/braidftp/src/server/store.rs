@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -13,21 +14,26 @@ use braidftp_ftp::server::{Change, Failure, Outcome, Part, Query};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::store::fs::{self, Allowance, Blocks, Claimant, Kind, Removal, Root, Why};
-use crate::users::Access;
+use crate::user_limits::{Right, Rights, Share};
 
 /// What the user of a session sees: a root and what may be done in it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     pub root: Root,
-    pub access: Access,
+    pub rights: Rights,
     /// For whom files are written.
     pub claimant: Claimant,
     /// Where transfers get room for what they hold of files.
     pub blocks: Blocks,
     /// What uploads may take of the disk.
     pub allowance: Allowance,
+    /// Limits of all sessions of the user.
+    pub share: Arc<Share>,
+    /// The session's place among them, for as long as anything of it runs.
+    pub _place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// Unfinished uploads that one command lists or removes.
@@ -47,11 +53,14 @@ pub(super) fn claimant(user: &str, peer: IpAddr) -> Claimant {
 }
 
 impl Store {
-    /// Whether anything may be changed.
-    pub(super) fn writable(&self) -> Result<(), Failure> {
-        match self.access {
-            Access::Writable => Ok(()),
-            Access::ReadOnly => Err(Failure::Store(StoreError::ReadOnly)),
+    /// Checks that the user has this right.
+    pub(super) fn may(&self, right: Right) -> Result<(), Failure> {
+        match (self.rights.has(right), self.rights.may_change()) {
+            (true, _) => Ok(()),
+            (false, false) if matches!(right, Right::Write | Right::Delete) => {
+                Err(Failure::Store(StoreError::ReadOnly))
+            }
+            (false, _) => Err(Failure::Store(StoreError::Denied)),
         }
     }
 
@@ -71,7 +80,14 @@ impl Store {
 
     /// Makes a change; waits for the disk.
     pub(super) fn change(&self, change: &Change) -> Result<Outcome, Failure> {
-        self.writable()?;
+        self.may(match change {
+            Change::Remove(_) | Change::RemoveDirectory(_) | Change::Rename { .. } => Right::Delete,
+            Change::RemoveParts(_)
+            | Change::MakeDirectory(_)
+            | Change::SetModified(..)
+            | Change::SetUnixMode(..)
+            | Change::Symlink { .. } => Right::Write,
+        })?;
         let root = &self.root;
         if let Change::RemoveParts(path) = change {
             let claimant = Some(self.claimant.clone());

@@ -15,7 +15,7 @@ fn check_says_what_would_hold_and_what_is_wrong() {
     let (code, out, err) = serve(&here);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     for words in [
-        "user anonymous: reads .",
+        "user anonymous: read, list in .",
         "can listen: ftp://127.0.0.1:",
         "sessions at once: 200 [max-sessions]",
         "limits of the client",

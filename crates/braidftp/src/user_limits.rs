@@ -1,0 +1,248 @@
+//! What a user may do beyond having a home: rights, and limits over all of the user's sessions together (bytes on the disk, bytes
+//! a second, sessions).
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use braidftp_base::Rate;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::client::Limiter;
+use crate::store::fs::{self, Kind, Root, WalkItem};
+use crate::users::Access;
+
+/// After so long the bytes of a home are counted anew when an upload begins.
+const RECOUNT: Duration = Duration::from_secs(60);
+/// Before an upload is refused for want of quota, the bytes are counted anew if the last count is older than this.
+const RECOUNT_BEFORE_REFUSAL: Duration = Duration::from_secs(2);
+/// Unfinished uploads of a home that are counted.
+const PARTS_COUNTED: usize = 100_000;
+
+/// One thing that a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// Fetch files.
+    Read,
+    /// List folders.
+    List,
+    /// Send files, over existing ones too, make folders, set times and modes.
+    Write,
+    /// Delete and rename files and folders.
+    Delete,
+}
+
+/// What a user may do, in the order of [`Right`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rights([bool; 4]);
+
+impl Rights {
+    const NAMES: [(Right, &'static str); 4] =
+        [(Right::Read, "read"), (Right::List, "list"), (Right::Write, "write"), (Right::Delete, "delete")];
+
+    /// Whether this is among them.
+    pub const fn has(self, right: Right) -> bool {
+        self.0[right as usize]
+    }
+
+    /// Whether anything may be changed.
+    pub const fn may_change(self) -> bool {
+        self.has(Right::Write) || self.has(Right::Delete)
+    }
+
+    /// Those with these names.
+    ///
+    /// # Errors
+    /// A name that is none, with those there are.
+    pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut rights = Self::default();
+        for name in names {
+            let found = Self::NAMES.iter().find(|(_, known)| *known == name);
+            let (right, _) = found
+                .ok_or_else(|| format!("no right is called `{name}`; there are read, list, write, delete"))?;
+            rights.0[*right as usize] = true;
+        }
+        Ok(rights)
+    }
+}
+
+impl From<Access> for Rights {
+    fn from(access: Access) -> Self {
+        let may_change = access == Access::Writable;
+        Self([true, true, may_change, may_change])
+    }
+}
+
+impl fmt::Display for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> =
+            Self::NAMES.iter().filter(|(right, _)| self.has(*right)).map(|(_, name)| *name).collect();
+        f.write_str(if names.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&names.join(", "))
+    }
+}
+
+/// Limits of one user, as the users file has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all files in the home, unfinished uploads included.
+    pub quota: Option<u64>,
+    /// Bytes of files a second, both ways together.
+    pub rate: Option<Rate>,
+    /// Sessions at once.
+    pub sessions: Option<usize>,
+}
+
+/// What all sessions of a user share. The default has no limits.
+#[derive(Debug, Default)]
+pub struct Share {
+    limits: Limits,
+    limiter: Option<Limiter>,
+    sessions: Option<Arc<Semaphore>>,
+    /// Bytes of the home, as far as it is known: those counted, and those that came since.
+    used: AtomicU64,
+    /// When they were counted.
+    counted: Mutex<Option<Instant>>,
+}
+
+/// The user's files would take more than their quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverQuota;
+
+impl Share {
+    /// With these limits.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            limiter: limits.rate.map(Limiter::new),
+            sessions: limits.sessions.map(|most| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))),
+            ..Self::default()
+        }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// A place for one more session; `Err` if there is none. It is given back when the permit is dropped.
+    pub(crate) fn enter(&self) -> Result<Option<OwnedSemaphorePermit>, ()> {
+        let place = self.sessions.clone().map(Semaphore::try_acquire_owned);
+        place.transpose().map_err(|_| ())
+    }
+
+    /// Waits until so many bytes of files may pass.
+    ///
+    /// # Cancel safety
+    /// The bytes count as passed even if this is cancelled.
+    pub(crate) async fn pass(&self, bytes: usize) {
+        if let Some(limiter) = &self.limiter {
+            limiter.pass(bytes).await;
+        }
+    }
+
+    /// Looks whether an upload of so many bytes may begin.
+    ///
+    /// # Errors
+    /// [`OverQuota`], or the home cannot be read.
+    pub(crate) async fn begin(&self, home: &Root, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
+        let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
+        self.count(home, RECOUNT).await?;
+        let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
+        if !fits() {
+            self.count(home, RECOUNT_BEFORE_REFUSAL).await?;
+        }
+        Ok(if fits() { Ok(()) } else { Err(OverQuota) })
+    }
+
+    /// Counts bytes of an upload that are about to be written.
+    ///
+    /// # Errors
+    /// [`OverQuota`], or the home cannot be read.
+    ///
+    /// # Cancel safety
+    /// The bytes count until the next recount even if this is cancelled.
+    pub(crate) async fn charge(&self, home: &Root, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
+        let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
+        if self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= quota {
+            return Ok(Ok(()));
+        }
+        // Files may have been deleted or replaced since the last count.
+        self.count(home, RECOUNT_BEFORE_REFUSAL).await?;
+        Ok(if self.used.load(Ordering::Relaxed) <= quota { Ok(()) } else { Err(OverQuota) })
+    }
+
+    /// Counts the home anew if the last count is older than that.
+    async fn count(&self, home: &Root, older_than: Duration) -> Result<(), fs::Error> {
+        let mut counted = self.counted.lock().await;
+        if counted.is_some_and(|at| at.elapsed() < older_than) {
+            return Ok(());
+        }
+        let mut bytes: u64 = 0;
+        let mut walk = home.walk(Path::new("")).await?;
+        while let Some(chunk) = walk.next_chunk().await {
+            let files = chunk.iter().filter_map(|item| match item {
+                WalkItem::Found { metadata, .. } if metadata.kind == Kind::File => Some(metadata.size),
+                WalkItem::Found { .. } | WalkItem::Unreadable { .. } => None,
+            });
+            bytes = bytes.saturating_add(files.sum());
+        }
+        let parts = home.blocking(|home| home.parts(Path::new(""), PARTS_COUNTED)).await?;
+        bytes = bytes.saturating_add(parts.iter().map(|part| part.size).sum());
+        self.used.store(bytes, Ordering::Relaxed);
+        *counted = Some(Instant::now());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_read_by_name_and_access_stands_for_some() {
+        let rights = Rights::parse(["list", "write"]).unwrap();
+        assert!(rights.has(Right::List) && rights.has(Right::Write));
+        assert!(!rights.has(Right::Read) && !rights.has(Right::Delete));
+        assert_eq!(rights.to_string(), "list, write");
+        assert!(Rights::parse(["exec"]).unwrap_err().contains("read, list, write, delete"));
+        assert_eq!(Rights::from(Access::ReadOnly), Rights::parse(["read", "list"]).unwrap());
+        assert_eq!(Rights::from(Access::Writable).to_string(), "read, list, write, delete");
+        assert_eq!(Rights::default().to_string(), "nothing");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quota_counts_what_is_there_and_what_comes_and_what_went_is_free_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, bytes: usize| std::fs::write(folder.path().join(name), vec![0; bytes]).unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        write("sub/a", 600);
+        write(".b.braidftp-part", 300);
+        let home = Root::open(folder.path()).unwrap();
+        let share = Share::new(Limits { quota: Some(1000), ..Limits::default() });
+        assert_eq!(share.begin(&home, 100).await.unwrap(), Ok(()));
+        assert_eq!(share.begin(&home, 101).await.unwrap(), Err(OverQuota));
+        assert_eq!(share.charge(&home, 100).await.unwrap(), Ok(()));
+        assert_eq!(share.charge(&home, 1).await.unwrap(), Err(OverQuota));
+        std::fs::remove_file(folder.path().join("sub/a")).unwrap();
+        tokio::time::advance(RECOUNT_BEFORE_REFUSAL).await;
+        assert_eq!(share.begin(&home, 700).await.unwrap(), Ok(()));
+        assert_eq!(share.begin(&home, 701).await.unwrap(), Err(OverQuota));
+        let free = Share::default();
+        assert_eq!(free.begin(&home, u64::MAX).await.unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn sessions_are_counted_and_given_back() {
+        let share = Share::new(Limits { sessions: Some(2), ..Limits::default() });
+        let (first, _second) = (share.enter().unwrap(), share.enter().unwrap());
+        assert!(share.enter().is_err());
+        drop(first);
+        assert!(share.enter().is_ok());
+        assert!(Share::default().enter().unwrap().is_none());
+    }
+}
