@@ -25,7 +25,7 @@
 use std::time::Duration;
 
 use crate::frame::{Rule, Step, Window};
-use crate::kind::duration;
+use crate::notation::duration;
 use crate::{Ack, Cause, Congestion, Counting, Options, ParameterError};
 
 const RTT_REF_MIN: Duration = Duration::from_millis(1);

@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use crate::kind::duration;
+use crate::notation::duration;
 use crate::{Ack, Cause, Congestion, Controller, Counting, Growth, Idle, Options, ParameterError, Recovered};
 
 /// The largest window that TCP's window scaling allows.

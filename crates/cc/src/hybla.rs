@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use crate::frame::{Rule, Step, Window};
-use crate::kind::duration;
+use crate::notation::duration;
 use crate::{Ack, Congestion, Options, ParameterError};
 
 /// 2^(n/8) in 256ths, for n below 8.

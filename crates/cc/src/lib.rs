@@ -16,6 +16,7 @@ pub mod highspeed;
 pub mod hybla;
 pub mod hystart;
 mod kind;
+mod notation;
 pub mod pacer;
 pub mod reno;
 pub mod rtt;

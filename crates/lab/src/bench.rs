@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::compare;
+use crate::data::Data;
 pub use crate::figure::Quick;
 use crate::figure::{Figure, Kind, LiveSweep, Runs, Sweep};
 use crate::papers::live::AT_ONCE;
@@ -11,7 +12,7 @@ use crate::plot::{self, Marks};
 use crate::store::csv::{self, Head};
 use crate::store::{Appending, Store, StoreError, Variety};
 use crate::sweep::{self, Enough, Observer, Plan, Shard, SweepError};
-use crate::table::{Data, Record, Rows, Table};
+use crate::table::{Record, Rows, Table};
 
 /// Options for running figures.
 #[derive(Debug, Clone)]

@@ -1,15 +1,9 @@
-//! Definition of experiments. A [`Figure`] says what is varied ([`Axis`]), what one run does, and how the
-//! result is drawn. A [`Claim`] states a finding of a paper, and how the runs of one or more figures decide
-//! it.
+//! Definition of figures: a [`Figure`] says what is varied ([`Axis`]), what one run does, and how the result is drawn.
 //!
-//! A run is a pure function of a [`Point`] and a seed. The number of runs, cores, execution order and
-//! storage are handled by `sweep`, `store` and `plot`, in the same way for all figures.
+//! A run is a pure function of a [`Point`] and a seed. The number of runs, cores, execution order and storage
+//! are handled by `sweep`, `store` and `plot`, in the same way for all figures.
 
 use std::fmt;
-
-use crate::plot::Plot;
-use crate::stats::Estimate;
-use crate::table::Data;
 
 /// A figure of a paper, or an additional one.
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +116,110 @@ impl Runs {
 
     /// `--quick`.
     pub const QUICK: Self = Self { min: 2, max: 3, within: 0.05 };
+}
+
+/// How a sweep is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Plot {
+    /// The horizontal axis.
+    pub x: &'static str,
+    /// The column whose means are drawn.
+    pub y: &'static str,
+    /// Its label, with unit.
+    pub y_label: &'static str,
+    /// The axis with a line for each value.
+    pub by: &'static str,
+    /// The axis with a panel for each value.
+    pub facet: Option<&'static str>,
+    /// A second axis of panels, with a row for each value.
+    pub rows: Option<&'static str>,
+    /// The scale of x.
+    pub x_scale: Scale,
+    /// The scale of y.
+    pub y_scale: Scale,
+    /// How means are drawn.
+    pub marks: Marks,
+    /// A column whose means are printed beside the drawn ones in tables.
+    pub beside: Option<&'static str>,
+}
+
+/// The scale of an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Linear. The vertical axis begins at 0.
+    Linear,
+    /// Logarithmic.
+    Log,
+}
+
+/// How means are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// As marks joined by lines, with a band for the intervals.
+    Lines,
+    /// As bars from 0, with whiskers for the intervals.
+    Bars,
+    /// No means: the distribution of the column over all runs. The horizontal axis is the column, and a
+    /// panel has a curve for each value of `by`, which is also `x`.
+    Tail,
+}
+
+impl Plot {
+    /// Lines of the means of a column along an axis, one for each variant.
+    pub const fn lines(x: &'static str, y: &'static str, y_label: &'static str) -> Self {
+        Self {
+            x,
+            y,
+            y_label,
+            by: "variant",
+            facet: None,
+            rows: None,
+            x_scale: Scale::Linear,
+            y_scale: Scale::Linear,
+            marks: Marks::Lines,
+            beside: None,
+        }
+    }
+
+    /// Bars of the means of a column, a group for each value of an axis.
+    pub const fn bars(x: &'static str, y: &'static str, y_label: &'static str) -> Self {
+        Self { marks: Marks::Bars, ..Self::lines(x, y, y_label) }
+    }
+
+    /// The distribution of a column, a curve for each value of an axis.
+    pub const fn tail(by: &'static str, column: &'static str, label: &'static str) -> Self {
+        Self { marks: Marks::Tail, by, ..Self::lines(by, column, label) }
+    }
+
+    /// A line for each value of this axis.
+    pub const fn by(self, axis: &'static str) -> Self {
+        Self { by: axis, ..self }
+    }
+
+    /// A panel for each value of this axis.
+    pub const fn facet(self, axis: &'static str) -> Self {
+        Self { facet: Some(axis), ..self }
+    }
+
+    /// A row of panels for each value of this axis.
+    pub const fn rows(self, axis: &'static str) -> Self {
+        Self { rows: Some(axis), ..self }
+    }
+
+    /// Also prints the means of this column in tables.
+    pub const fn beside(self, column: &'static str) -> Self {
+        Self { beside: Some(column), ..self }
+    }
+
+    /// Makes the vertical axis logarithmic.
+    pub const fn log_y(self) -> Self {
+        Self { y_scale: Scale::Log, ..self }
+    }
+
+    /// Makes the horizontal axis logarithmic.
+    pub const fn log_x(self) -> Self {
+        Self { x_scale: Scale::Log, ..self }
+    }
 }
 
 /// A varied parameter.
@@ -286,117 +384,5 @@ impl Figure {
             Kind::Sweep(sweep) | Kind::Live(LiveSweep { sweep, .. }) => Some(sweep),
             Kind::Scene(_) | Kind::Film(_) => None,
         }
-    }
-}
-
-/// A paper: its figures, additional figures, and its claims.
-#[derive(Debug, Clone, Copy)]
-pub struct Paper {
-    /// The first component of its figures' ids.
-    pub name: &'static str,
-    /// The first component of its claims' ids, as in `P2`.
-    pub key: &'static str,
-    /// The citation.
-    pub citation: &'static str,
-    /// Its figures, in order, followed by additional ones.
-    pub figures: &'static [Figure],
-    /// Its claims, in order.
-    pub claims: &'static [&'static [Claim]],
-}
-
-impl Paper {
-    /// Returns all claims, in order.
-    pub fn claims(&self) -> impl Iterator<Item = &'static Claim> + use<> {
-        self.claims.iter().flat_map(|claims| claims.iter())
-    }
-}
-
-/// A claim of a paper.
-#[derive(Debug, Clone, Copy)]
-pub struct Claim {
-    /// As in `P2-C38`.
-    pub id: &'static str,
-    /// The paper's statement, shortened.
-    pub says: &'static str,
-    /// The figures whose runs decide it.
-    pub needs: &'static [&'static str],
-    /// Decides the claim.
-    pub check: fn(&Data) -> Finding,
-}
-
-/// The result of checking a claim.
-#[derive(Debug, Clone)]
-pub struct Finding {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The number that decides, if there is one.
-    pub figure: Option<Measured>,
-    /// The explanation: all relevant numbers, and the reason for a difference from the paper.
-    pub why: String,
-}
-
-/// A number that decides a claim.
-#[derive(Debug, Clone)]
-pub struct Measured {
-    /// What it is, as in `TCP : naive, 1 MB, 10 %`.
-    pub what: String,
-    /// Its unit: `s`, `x` for a ratio, or empty.
-    pub unit: &'static str,
-    /// The number with its interval.
-    pub value: Estimate,
-}
-
-/// The verdict on a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Confirmed here.
-    Holds,
-    /// Not confirmed here.
-    DoesNotHold,
-    /// Incompatible with another claim of the same paper.
-    Contradicts(&'static str),
-    /// Not a measurement; the explanation names the evidence.
-    NotAMeasurement,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Holds => f.pad("holds"),
-            Self::DoesNotHold => f.pad("does not hold"),
-            Self::Contradicts(other) => f.pad(&format!("contradicts {other}")),
-            Self::NotAMeasurement => f.pad("not a measurement"),
-        }
-    }
-}
-
-impl Finding {
-    /// A finding that a number decides.
-    pub fn decided(holds: Holds, figure: Measured, why: impl Into<String>) -> Self {
-        let verdict = match holds {
-            Holds::Yes => Verdict::Holds,
-            Holds::No => Verdict::DoesNotHold,
-        };
-        Self { verdict, figure: Some(figure), why: why.into() }
-    }
-
-    /// A finding that is not a measurement; a test or code is the evidence.
-    pub fn shown_by(why: impl Into<String>) -> Self {
-        Self { verdict: Verdict::NotAMeasurement, figure: None, why: why.into() }
-    }
-}
-
-/// Whether a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
-    /// It holds.
-    Yes,
-    /// It does not hold.
-    No,
-}
-
-impl From<bool> for Holds {
-    fn from(holds: bool) -> Self {
-        if holds { Self::Yes } else { Self::No }
     }
 }

@@ -4,7 +4,9 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod claim;
 pub mod compare;
+pub mod data;
 pub mod figure;
 pub mod golden;
 pub mod papers;

@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use braidftp_lab::claim::{Claim, Verdict};
 use braidftp_lab::compare::{
     self,
     rows::{Row, World},
 };
-use braidftp_lab::figure::{Claim, Figure, Kind, Quick, Verdict};
+use braidftp_lab::data::Data;
+use braidftp_lab::figure::{Figure, Kind, Quick};
 use braidftp_lab::papers;
-use braidftp_lab::table::{Data, Record, Rows, Table};
+use braidftp_lab::table::{Record, Rows, Table};
 
 /// The numbering of claims, with two digits where there is a 0, and their count: those of the papers, and
 /// the targets of our own benches.

@@ -7,7 +7,8 @@ mod support;
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use braidftp_lab::figure::{Kind, Sweep, Verdict};
+use braidftp_lab::claim::Verdict;
+use braidftp_lab::figure::{Kind, Sweep};
 use braidftp_lab::papers;
 use braidftp_lab::plot::Marks;
 use braidftp_lab::report::{Judged, Outcome, Report, page};

@@ -26,8 +26,8 @@ use bytes::Bytes;
 use self::plpmtud::Plpmtud;
 use self::socket::Socket;
 use self::values::{int, matches};
-use crate::run::Settings;
 use crate::script::{Call, Expr, ScriptError};
+use crate::settings::Settings;
 
 type Result<T> = std::result::Result<T, ScriptError>;
 

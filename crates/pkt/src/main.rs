@@ -11,6 +11,7 @@ mod parser;
 mod pattern;
 mod run;
 mod script;
+mod settings;
 mod translation;
 
 use std::collections::BTreeSet;

@@ -3,6 +3,7 @@
 //! It reads words, not syntax: a pure crate is proved by its imports, its `forbid(unsafe_code)`, the `clippy.toml`
 //! beside it and a search for words that have no business there.
 
+mod circles;
 mod rules;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut problems = Vec::new();
     imports(&mut problems)?;
     pure_crates(&mut problems)?;
+    circles::check(&mut problems)?;
     let files = tracked_files()?;
     for path in &files {
         let Ok(bytes) = std::fs::read(path) else { continue };

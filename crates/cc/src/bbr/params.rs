@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::ParameterError;
-use crate::kind::duration;
+use crate::notation::duration;
 
 /// The parameters of BBR. Values out of range are clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use braidftp_lab::figure::{Claim, Finding, Verdict};
+use braidftp_lab::claim::{Claim, Finding, Verdict};
 use braidftp_lab::{golden, papers, plot};
 use clap::Args as ClapArgs;
 use serde::Serialize;

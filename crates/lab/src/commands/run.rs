@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use braidftp_lab::bench::{Bench, Made, Options};
-use braidftp_lab::figure::{Claim, Kind, Paper};
+use braidftp_lab::claim::{Claim, Paper};
+use braidftp_lab::data::Data;
+use braidftp_lab::figure::Kind;
 use braidftp_lab::store::Variety;
 use braidftp_lab::sweep::Shard;
-use braidftp_lab::table::Data;
 use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 

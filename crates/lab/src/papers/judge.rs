@@ -1,9 +1,10 @@
 //! Decides claims: compares cells against bounds. Bounds follow the claim's wording. If a claim states a
 //! number, ours must round to it; otherwise the 90 % interval must lie on the claimed side.
 
-use crate::figure::{Finding, Holds, Measured, Verdict};
+use crate::claim::{Finding, Holds, Measured, Verdict};
+use crate::data::Data;
 use crate::stats::Estimate;
-use crate::table::{Cell, Data, Table};
+use crate::table::{Cell, Table};
 
 /// The papers' loss ratios except 0.
 pub const LOSSES: [&str; 4] = ["0.01", "0.03", "0.06", "0.1"];

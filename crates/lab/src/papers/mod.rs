@@ -17,7 +17,8 @@ pub mod utilisation;
 
 use std::fmt;
 
-use crate::figure::{Claim, Figure, Paper};
+use crate::claim::{Claim, Paper};
+use crate::figure::Figure;
 
 /// All papers.
 pub static ALL: &[&Paper] = &[

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::html::{command, count, estimate, text};
 use super::kept::{Judged, Outcome};
-use crate::figure::{Finding, Measured, Verdict};
+use crate::claim::{Finding, Measured, Verdict};
 use crate::papers;
 use crate::stats::Estimate;
 

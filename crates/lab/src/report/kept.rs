@@ -2,11 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::claim::{Claim, Finding, Paper};
 use crate::compare;
-use crate::figure::{Claim, Figure, Finding, Kind, LiveSweep, Paper};
+use crate::data::Data;
+use crate::figure::{Figure, Kind, LiveSweep};
 use crate::store::csv::Head;
 use crate::store::{Store, Variety};
-use crate::table::{Data, Rows, Table};
+use crate::table::{Rows, Table};
 
 /// All contents of a page.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use braidftp_sctp::{Config, MtuDiscovery};
 
-use crate::run::Settings;
+use crate::settings::Settings;
 
 /// The minimum MTU of IPv6 links, in bytes of an IP packet (RFC 8200 §5): BASE_PLPMTU for IPv6.
 const IPV6_MTU_MIN: usize = 1_280;

@@ -24,6 +24,7 @@ mod sack;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unrecognized;
 
 use std::fmt;
 
@@ -31,7 +32,7 @@ pub use asconf::{Asconf, AsconfAck, Change, Outcome, Request, Response};
 pub use auth::{Auth, HmacId};
 pub(crate) use auth::{Authentic, ChunkTypes, Signer};
 pub use cause::Cause;
-pub use chunk::{Chunk, Unrecognized};
+pub use chunk::Chunk;
 pub use compact_sack::CompactSack;
 pub use data::{Data, Interleaved};
 pub use dtls::{Dtls, KeyManagement};
@@ -42,6 +43,7 @@ pub use packet::{Batch, Checksum, Chunks, Header, Kinds, Packet, PacketBuilder};
 pub use param::Parameter;
 pub use reconfig::{NextTsns, Reconfig, ReconfigResult};
 pub use sack::Sack;
+pub use unrecognized::Unrecognized;
 
 use crate::ids::Tsn;
 

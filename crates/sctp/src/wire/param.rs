@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Bytes, BytesMut};
 
-use super::chunk::Unrecognized;
+use super::unrecognized::Unrecognized;
 use super::{KeyManagement, Tlv, WireError, next_tlv, padded, put_padding, put_tlv_header, u16_at, u32_at};
 
 /// A parameter of INIT or INIT ACK (RFC 9260 §3.3.2.1, §3.3.3.1), or an unknown one as it stood.

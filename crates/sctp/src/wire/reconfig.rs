@@ -3,7 +3,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::chunk::Unrecognized;
+use super::unrecognized::Unrecognized;
 use super::{Tlv, WireError, padded, param, put_padding, put_tlv_header, u16_at, u32_at};
 use crate::ids::{RequestNumber, StreamId, Tsn};
 

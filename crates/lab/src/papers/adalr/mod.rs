@@ -40,7 +40,8 @@ use braidftp_tcp as tcp;
 
 use self::download::Download;
 use super::ftp;
-use crate::figure::{Axis, Column, Figure, Kind, Paper, Point, Row, Runs, Sweep, Value};
+use crate::claim::Paper;
+use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
 use crate::plot::Plot;
 
 /// The paper.

@@ -3,7 +3,7 @@
 //! brings less ("their sum").
 
 use super::DELAY;
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
 use crate::papers::judge::{Bound, Compared, Everywhere, and, grows, number, series};
 use crate::stats::{Estimate, quotient, short};
 use crate::table::Table;

@@ -37,7 +37,8 @@ use braidftp_sim::link::{LinkConfig, Queue};
 use super::bottleneck as shared;
 use super::ftp;
 use super::paths::{Look, Network, PATHS, Seen, paths};
-use crate::figure::{Axis, Column, Figure, Paper, Row, Runs, Value};
+use crate::claim::Paper;
+use crate::figure::{Axis, Column, Figure, Row, Runs, Value};
 
 /// The paper's second half.
 pub static PAPER: Paper = Paper {

@@ -1,8 +1,9 @@
 //! What early losses may cost, and whether they cost no more.
 
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
+use crate::data::Data;
 use crate::stats::{Estimate, short};
-use crate::table::{Cell, Data, Rows, Tail};
+use crate::table::{Cell, Rows, Tail};
 
 /// All of them, in order.
 pub(super) const CLAIMS: &[Claim] = &[

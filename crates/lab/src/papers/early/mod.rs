@@ -25,7 +25,8 @@ use braidftp_sim::apps::ftp::{Asks, Outcome, Session, Variant, Watch};
 use braidftp_sim::link::{LinkConfig, Loss};
 
 use super::{ftp, utilisation};
-use crate::figure::{Figure, Paper};
+use crate::claim::Paper;
+use crate::figure::Figure;
 
 /// It is no paper, but is kept as one.
 pub static PAPER: Paper = Paper {

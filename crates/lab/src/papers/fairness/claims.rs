@@ -1,10 +1,11 @@
 //! What is to be reached, and whether it is: half to twice the fair share beside Reno and CUBIC, Jain's
 //! index of 0.95.
 
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
+use crate::data::Data;
 use crate::papers::bottleneck::default_controller;
 use crate::stats::short;
-use crate::table::{Cell, Data};
+use crate::table::Cell;
 
 /// All of them, in order.
 pub(super) const CLAIMS: &[Claim] = &[

@@ -34,7 +34,8 @@ use braidftp_sim::apps::bulk::{Protocol, Span};
 use braidftp_sim::link::{LinkConfig, Queue};
 
 use super::bottleneck::{self as shared, Flow, PACKET, SCTP_SHARE, Seen, Ways};
-use crate::figure::{Axis, Figure, Paper, Runs, Value};
+use crate::claim::Paper;
+use crate::figure::{Axis, Figure, Runs, Value};
 
 /// It is no paper, but is kept as one.
 pub static PAPER: Paper = Paper {

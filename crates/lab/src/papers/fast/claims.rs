@@ -2,10 +2,10 @@
 //! delay can be read in two ways, and a claim holds if it does with both.
 
 use super::{ALPHA, LASTS, QUEUE, RATE, READINGS, SHORTER, SMALLER, STAGGERED, jain};
-use crate::figure::{Claim, Finding, Measured, Verdict};
+use crate::claim::{Claim, Finding, Measured, Verdict};
+use crate::data::Data;
 use crate::papers::judge::{Bound, Compared, Everywhere, and, number};
 use crate::stats::{Estimate, short};
-use crate::table::Data;
 
 /// All of them, in order.
 pub const ALL: &[&[Claim]] = &[CLAIMS];

@@ -38,7 +38,8 @@ use braidftp_sim::apps::bulk::Span;
 use braidftp_sim::link::Bandwidth;
 
 use self::run::{Setup, Stack};
-use crate::figure::{Axis, Figure, Paper, Point, Quick, Runs, Value};
+use crate::claim::Paper;
+use crate::figure::{Axis, Figure, Point, Quick, Runs, Value};
 
 /// The paper.
 pub static PAPER: Paper = Paper {

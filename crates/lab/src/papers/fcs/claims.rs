@@ -1,13 +1,14 @@
 //! What P1 claims, and how it is decided here.
 
+use crate::claim::{Claim, Finding, Holds, Measured, Verdict};
 use crate::compare::{Way, judge};
-use crate::figure::{Claim, Finding, Holds, Measured, Verdict};
+use crate::data::Data;
 use crate::papers::judge::{
     ALL_LOSSES, Bound, COOKIE, Compared, Everywhere, LOSSES, and, but, cell, grows, losses, number, places,
     ratios, series, waits,
 };
 use crate::stats::{self, Estimate, Line, short};
-use crate::table::{Data, Table};
+use crate::table::Table;
 
 /// The paper's four pictures, with what they are called.
 const FIGURES: [(&str, &str); 4] =

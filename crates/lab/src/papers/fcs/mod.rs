@@ -26,7 +26,8 @@ use braidftp_sim::apps::ftp::Session;
 use braidftp_sim::link::{Loss, Queue};
 
 use super::ftp::{self, Clock, Path};
-use crate::figure::{Axis, Figure, Paper, Point, Row, Runs, Sweep, Value};
+use crate::claim::Paper;
+use crate::figure::{Axis, Figure, Point, Row, Runs, Sweep, Value};
 use crate::plot::Plot;
 
 /// The paper.

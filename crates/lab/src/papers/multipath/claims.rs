@@ -1,9 +1,10 @@
 //! What is to be reached, and whether it is.
 
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
+use crate::data::Data;
 use crate::papers::judge::{Bound, Compared, Everywhere, and};
 use crate::stats::{Estimate, short};
-use crate::table::{Cell, Data, Table};
+use crate::table::{Cell, Table};
 
 /// All of them, in order.
 pub(super) const CLAIMS: &[Claim] = &[

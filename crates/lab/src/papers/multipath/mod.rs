@@ -35,7 +35,8 @@ use braidftp_sim::link::{LinkConfig, Queue};
 use super::bottleneck::{self as bottleneck, PACKET, SCTP_SHARE};
 use super::ftp;
 use super::paths::{Look, Network, PATHS, Seen, paths};
-use crate::figure::{Axis, Column, Figure, Paper, Point, Row, Runs, Value};
+use crate::claim::Paper;
+use crate::figure::{Axis, Column, Figure, Point, Row, Runs, Value};
 
 /// It is no paper, but is kept as one.
 pub static PAPER: Paper = Paper {

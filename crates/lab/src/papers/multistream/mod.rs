@@ -38,7 +38,8 @@ use braidftp_sim::apps::ftp::Session;
 use braidftp_sim::link::Queue;
 
 use super::ftp::{self, Clock, Path};
-use crate::figure::{Axis, Figure, Paper, Point, Row, Sweep, Value};
+use crate::claim::Paper;
+use crate::figure::{Axis, Figure, Point, Row, Sweep, Value};
 use crate::plot::Plot;
 
 /// The paper.

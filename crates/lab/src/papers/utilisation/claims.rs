@@ -1,10 +1,10 @@
 //! What is to be reached, and whether it is: 95 % of what a path carries, with the default controller.
 
 use super::PATHS;
-use crate::figure::{Claim, Finding};
+use crate::claim::{Claim, Finding};
+use crate::data::Data;
 use crate::papers::bottleneck::default_controller;
 use crate::papers::judge::{Bound, Compared, Everywhere};
-use crate::table::Data;
 
 /// All of them, in order.
 pub(super) const CLAIMS: &[Claim] = &[

@@ -27,7 +27,8 @@ use braidftp_sim::link::{LinkConfig, Queue};
 
 use super::bottleneck::{self as shared, Flow, PACKET, Ways};
 use super::ftp;
-use crate::figure::{Column, Figure, Paper, Row, Runs};
+use crate::claim::Paper;
+use crate::figure::{Column, Figure, Row, Runs};
 
 /// It is no paper, but is kept as one.
 pub static PAPER: Paper = Paper {

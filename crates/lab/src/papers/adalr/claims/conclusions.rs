@@ -1,7 +1,7 @@
 //! What P3 says of ADaLR itself, and concludes (sections 4 to 6).
 
 use super::{SATELLITE_RTT, SIZES, percents, ratios};
-use crate::figure::{Claim, Finding};
+use crate::claim::{Claim, Finding};
 use crate::papers::judge::{Bound, Compared, Everywhere, and, number};
 use crate::stats::{Estimate, short};
 use crate::table::Cell;

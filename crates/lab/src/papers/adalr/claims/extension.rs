@@ -2,7 +2,7 @@
 //! beyond P3.
 
 use super::{largest, percents, ratios};
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
 use crate::papers::judge::{Bound, Compared, Everywhere, and};
 use crate::stats::short;
 use crate::table::Table;

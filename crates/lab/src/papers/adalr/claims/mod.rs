@@ -9,7 +9,7 @@ mod conclusions;
 mod extension;
 mod results;
 
-use crate::figure::Claim;
+use crate::claim::Claim;
 use crate::papers::judge::Compared;
 use crate::stats::{Estimate, short};
 use crate::table::Table;

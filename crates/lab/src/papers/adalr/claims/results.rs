@@ -1,7 +1,7 @@
 //! What P3 says of its figures (section 5).
 
 use super::{SIZES, largest, less, means, percents, place, ratios};
-use crate::figure::{Claim, Finding, Holds, Measured, Verdict};
+use crate::claim::{Claim, Finding, Holds, Measured, Verdict};
 use crate::papers::judge::{Bound, Compared, Everywhere, and, but, grows, number, series};
 use crate::stats::{Estimate, quotient, short};
 use crate::table::Table;

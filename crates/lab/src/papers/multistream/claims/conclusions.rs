@@ -1,13 +1,13 @@
 //! What P2 concludes (abstract, sections 5 and 6), and confesses.
 
-use super::design::{KEPT, blocks, count};
+use super::control_blocks::{KEPT, blocks, count};
 use super::{FIGURES, SIZES, THREE};
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
+use crate::data::Data;
 use crate::papers::judge::{
     ALL_LOSSES, Bound, COOKIE, Compared, Everywhere, and, cell, number, places, ratios, waits,
 };
 use crate::stats::{Estimate, short};
-use crate::table::Data;
 
 /// Claims 44 to 54.
 pub(super) const CLAIMS: &[Claim] = &[

@@ -1,11 +1,12 @@
 //! What P2 says of FTP over TCP, of its alternatives and of SCTP's streams (sections 2 to 4).
 
+use super::control_blocks::{KEPT, blocks, count, memory};
 use super::{SIZES, THREE, everywhere};
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
+use crate::data::Data;
 use crate::papers::ftp::WAN;
 use crate::papers::judge::{ALL_LOSSES, Bound, Compared, Everywhere, and, number, places, ratios};
 use crate::stats::{Estimate, short};
-use crate::table::{Cell, Data};
 
 /// Claims 1 to 15.
 pub(super) const CLAIMS: &[Claim] = &[
@@ -306,9 +307,6 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// A window is kept if it sways by no more than a tenth.
-pub(super) const KEPT: f64 = 0.9;
-
 /// What the loss of a packet costs: seconds, and retransmission time-outs.
 struct Lost {
     seconds: f64,
@@ -350,44 +348,6 @@ fn seconds(lost: &[Lost]) -> String {
 
 fn scaled(estimate: Estimate, by: f64) -> Estimate {
     Estimate { mean: estimate.mean * by, low: estimate.low * by, high: estimate.high * by, ..estimate }
-}
-
-/// What a server's transports take for a client, in words.
-pub(super) fn memory(data: &Data, variants: &[&str]) -> String {
-    let of = |variant: &&str, (path, size): (&str, &str)| {
-        short(count(data, path, size, "0", variant).mean("memory_mean").mean)
-    };
-    let of_both = |variant: &&str| {
-        format!("{variant} {} and {} kB", of(variant, ("lan", "10000")), of(variant, ("sat", "200000")))
-    };
-    format!(
-        "Memory of the server's transports, control blocks and buffers, for 10 KB on the LAN and 200 KB by satellite: {}",
-        variants.iter().map(of_both).collect::<Vec<_>>().join(", ")
-    )
-}
-
-/// The cell of the counts.
-pub(super) fn count<'a>(data: &'a Data, path: &str, size: &str, loss: &str, variant: &str) -> Cell<'a> {
-    data.table("multistream/counts").at(&format!("path={path} size={size} loss={loss} variant={variant}"))
-}
-
-/// How many control blocks a variant takes at the server, through TCP's, everywhere.
-pub(super) fn blocks(data: &Data, what: &str, variant: &str, bound: Bound) -> Finding {
-    let mut compared = Vec::new();
-    for path in ["lan", "wan", "sat"] {
-        for (size, spoken) in [("10000", "10 KB"), ("200000", "200 KB")] {
-            for (loss, percent) in [("0", "0 %"), ("0.03", "3 %")] {
-                let ratio = count(data, path, size, loss, variant)
-                    .ratio(&count(data, path, size, loss, "tcp"), "blocks_mean");
-                compared.push(Compared { place: format!("{path} {spoken} {percent}"), ratio });
-            }
-        }
-    }
-    let remark = format!(
-        "Mean over the transfer, what is in TIME-WAIT included. {}",
-        memory(data, &["tcp", "naive", "ms", "ms-cp", "braid"])
-    );
-    Everywhere { what, bound, remark: &remark }.judge(&compared)
 }
 
 /// Two ways of section 2.2 compared, for 10 KB, at every loss, on the LAN and by satellite.

@@ -2,12 +2,13 @@
 //! Figures 6 to 8 (section 5.2), and what follows (abstract, sections 5 and 6).
 
 mod conclusions;
+mod control_blocks;
 mod design;
 mod results;
 
-use crate::figure::Claim;
+use crate::claim::Claim;
+use crate::data::Data;
 use crate::papers::judge::{Compared, places, ratios};
-use crate::table::Data;
 
 /// All of them, in order.
 pub const ALL: &[&[Claim]] = &[design::CLAIMS, results::CLAIMS, conclusions::CLAIMS];

@@ -1,13 +1,13 @@
 //! What P2 says of Figures 6, 7 and 8 (section 5.2).
 
 use super::{FIGURES, SIZES, THREE, everywhere, within};
-use crate::figure::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured};
+use crate::data::Data;
 use crate::papers::ftp::{LAN, SATELLITE};
 use crate::papers::judge::{
     ALL_LOSSES, Bound, Compared, Everywhere, LOSSES, and, cell, number, places, ratios, series, waits,
 };
 use crate::stats::{self, Estimate, short};
-use crate::table::Data;
 
 /// Claims 16 to 43.
 pub(super) const CLAIMS: &[Claim] = &[

@@ -1,0 +1,41 @@
+//! The treatment of unrecognized chunks and parameters, by the two high bits of their type (RFC 9260 §3.2, §3.2.1).
+
+/// What the two high bits of an unknown chunk or parameter type ask of its receiver (RFC 9260 §3.2, §3.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrecognized {
+    /// 00: process nothing further.
+    Stop,
+    /// 01: process nothing further, and report it.
+    StopAndReport,
+    /// 10: skip it.
+    Skip,
+    /// 11: skip it, and report it.
+    SkipAndReport,
+}
+
+impl Unrecognized {
+    /// For an unknown chunk type.
+    pub const fn of_chunk(kind: u8) -> Self {
+        match kind >> 6 {
+            0b00 => Self::Stop,
+            0b01 => Self::StopAndReport,
+            0b10 => Self::Skip,
+            _ => Self::SkipAndReport,
+        }
+    }
+
+    /// For an unknown parameter type.
+    pub const fn of_parameter(kind: u16) -> Self {
+        Self::of_chunk((kind >> 8) as u8)
+    }
+
+    /// Whether what follows is not to be processed.
+    pub const fn stops(self) -> bool {
+        matches!(self, Self::Stop | Self::StopAndReport)
+    }
+
+    /// Whether the sender is to hear about it.
+    pub const fn reports(self) -> bool {
+        matches!(self, Self::StopAndReport | Self::SkipAndReport)
+    }
+}
