@@ -331,7 +331,9 @@ fn users_have_rights_a_quota_and_so_many_sessions() {
     let serve = ["serve", &tree, "--listen", ANY, "--users", &users, "--check"];
     let output = braidftp(&room.path("home"), &serve).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    for words in ["user anonymous: read, list in .", "user ftp: list, write in box, quota 9.8 KiB", "sessions 3"] {
+    for words in
+        ["user anonymous: read, list in .", "user ftp: list, write in box, quota 9.8 KiB", "sessions 3"]
+    {
         assert!(said.contains(words), "{words}: {said}");
     }
 }
