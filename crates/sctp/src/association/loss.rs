@@ -26,23 +26,23 @@ use crate::association::timers::Timer;
 use crate::config::LossRecovery;
 use crate::ids::{PathId, Tsn};
 
-/// How many packets a chunk may be overtaken by (RFC 9002 §6.1.1).
+/// The reordering threshold in packets (RFC 9002 §6.1.1).
 const PACKETS_LATER: u64 = 3;
-/// How many probes go out for one tail before T3-rtx takes over.
+/// The maximum number of tail loss probes before T3-rtx.
 pub(super) const PROBES_MAX: u32 = 2;
 
-/// In which order chunks left by one path, and the latest of them that arrived.
+/// The order in which chunks were sent on one path, and the most recently sent one that was acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct SendOrder {
-    /// Packet number and TSN, of chunks not yet known to have arrived; some have left again since.
+    /// Packet number and TSN of unacknowledged chunks; some were retransmitted since.
     log: VecDeque<(u64, Tsn)>,
-    /// Those that are late, but that no SACK has spoken of yet; by TSN.
+    /// Overdue chunks that no SACK has reported on, by TSN.
     unspoken: VecDeque<(u64, Tsn)>,
-    /// The number of the packet sent last among those that arrived.
+    /// The number of the most recently sent packet among those acknowledged.
     newest_arrived: Option<u64>,
 }
 
-/// What decides whether something is late.
+/// The criteria for an overdue chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Late {
     pub(super) now: Time,
@@ -51,36 +51,36 @@ pub(super) struct Late {
     pub(super) silent_beyond: Option<Tsn>,
 }
 
-/// What `SendOrder::detect` found.
+/// The result of `SendOrder::detect`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Bytes found lost, and when the last of them had left.
+    /// The bytes lost, and when the last of them was sent.
     pub(super) lost_bytes: usize,
     pub(super) lost_sent_at: Time,
-    /// Bytes that are not in flight any more, lost or not.
+    /// Bytes no longer in flight, lost or not.
     pub(super) landed_bytes: usize,
-    /// When the next chunk will be overdue, if it does not arrive before.
+    /// When the next chunk becomes overdue.
     pub(super) overdue_at: Option<Time>,
 }
 
 impl SendOrder {
-    /// A chunk leaves in packet `order`.
+    /// Records a chunk sent in packet `order`.
     pub(super) fn on_sent(&mut self, order: u64, tsn: Tsn) {
         self.log.push_back((order, tsn));
     }
 
-    /// What it takes of memory besides itself.
+    /// Heap memory in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         (self.log.len() + self.unspoken.len()) * size_of::<(u64, Tsn)>()
     }
 
-    /// A chunk that left in packet `order` has arrived.
+    /// A chunk sent in packet `order` was acknowledged.
     pub(super) fn on_arrived(&mut self, order: u64) {
         self.newest_arrived = self.newest_arrived.max(Some(order));
     }
 
-    /// Marks as lost in `sent` what left before a packet that arrived and is late by now; but nothing of which the last
-    /// SACK was silent.
+    /// Marks as lost in `sent` the chunks that were sent before an acknowledged packet and are overdue,
+    /// except those that the last SACK did not report on.
     pub(super) fn detect(
         &mut self,
         sent: &mut Sent,
@@ -122,13 +122,13 @@ impl SendOrder {
     }
 }
 
-/// The chunk, if it did not leave again and is in this state.
+/// The chunk, if it was not retransmitted and is in this state.
 fn is_still(state: SlotState, sent: &Sent, path: PathId, order: u64, tsn: Tsn) -> Option<&Slot> {
     sent.get(tsn).filter(|slot| slot.state == state && slot.order == order && slot.path == path)
 }
 
 impl Association {
-    /// Chunks of a path were found lost (RFC 9260 §7.2.4).
+    /// Chunks of a path were detected as lost (RFC 9260 §7.2.4).
     pub(super) fn on_loss(&mut self, now: Time, id: PathId, flight_before: usize, highest_lost: Option<Tsn>) {
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
@@ -144,7 +144,8 @@ impl Association {
             path.fast_retransmit_due = true;
             up.retransmissions_left = Some(1);
         }
-        // Of several paths, one's cumulative point says little of another: what was sent after the last cut cuts again.
+        // With several paths, the cumulative TSN of one says little about another: a loss of data sent
+        // after the last reduction reduces the window again.
         let past = match path.recovery {
             Recovery::No => true,
             Recovery::Fast(exit) | Recovery::AfterTimeout(exit) => {
@@ -155,7 +156,7 @@ impl Association {
             return;
         }
         path.between_losses = [0, path.between_losses[0]];
-        // RFC 3168 §6.1.2: a window of data makes it smaller once, for a mark or for a loss.
+        // RFC 3168 §6.1.2: the window is reduced once per window of data, for a mark or a loss.
         if path.marked_up_to.is_none() {
             path.on_congestion(now, cc::Cause::Loss, flight_before);
             if self.config.undo_spurious && !multipath {
@@ -170,14 +171,14 @@ impl Association {
         path.counters.fast_retransmits += 1;
     }
 
-    /// The peer has these TSNs twice. If what left again for a path's last loss or time-out is all among them, that was none:
-    /// its window is put back.
+    /// Processes duplicate TSNs. If they include everything retransmitted because of a path's last loss or
+    /// time-out, it was spurious, and the window is restored.
     pub(super) fn on_duplicates(&mut self, now: Time, tsns: &[Tsn]) {
         let State::Up(up) = &mut self.state else { return };
         let several = self.config.multipath.is_some();
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
-            // What left again for another path's loss says nothing of this one's.
+            // Retransmissions because of another path's loss prove nothing here.
             let others = |tsn: &Tsn| {
                 let knows = |(at, path): (usize, &Path)| at != index && path.evidence.knows(*tsn);
                 self.paths.iter().enumerate().any(knows)
@@ -204,7 +205,7 @@ impl Association {
         }
     }
 
-    /// Finds losses by send order, if so configured.
+    /// Detects losses by send order, if configured.
     pub(super) fn detect_losses(&mut self, now: Time, id: PathId, flight_before: usize) {
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
@@ -293,16 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_sent_three_later_makes_a_chunk_lost_with_one_sack() {
+    fn a_packet_sent_three_later_marks_a_chunk_lost_with_one_sack() {
         let mut bench = Bench::new();
         bench.send(5);
-        assert_eq!(bench.sack(0, &[(3, 3)]).lost_bytes, 0, "two later is not enough");
+        assert_eq!(bench.sack(0, &[(3, 3)]).lost_bytes, 0, "two packets later is below the threshold");
         assert_eq!(bench.sack(0, &[(3, 5)]).lost_bytes, 2 * 20);
         assert_eq!(bench.resend(), [1, 2]);
     }
 
     #[test]
-    fn what_was_merely_overtaken_is_lost_when_it_is_overdue() {
+    fn a_reordered_chunk_is_lost_once_it_is_overdue() {
         let mut bench = Bench::new();
         bench.send(2);
         let sent_at = bench.now;
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_retransmission_is_found_again_and_again() {
+    fn lost_retransmissions_are_detected_repeatedly() {
         let mut bench = Bench::new();
         bench.send(4);
         bench.sack(0, &[(2, 4)]);
@@ -328,24 +329,26 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_sack_had_no_room_to_name_is_not_lost() {
+    fn chunks_omitted_by_a_full_sack_are_not_lost() {
         let mut bench = Bench::new();
         bench.send(100);
-        // Every second one has arrived. A SACK lists 16 of them, beyond the first `arrived`.
+        // Every second one was acknowledged. A SACK lists 16 of them, beyond the first `arrived`.
         let every_second =
             |from: u16| (0..16).map(|nth| (from + 2 * nth, from + 2 * nth)).collect::<Vec<_>>();
         assert_eq!(bench.sack(0, &every_second(2)).lost_bytes, 15 * 20, "up to 29: 32 left three later");
         assert_eq!(bench.resend().len(), 15);
-        // 1 arrives the second time: it left after all of the others, and of those from 35 on nothing is said.
+        // 1 is acknowledged after its retransmission, which was sent after all others; nothing is reported
+        // from 35 on.
         assert_eq!(bench.sack(2, &every_second(2)).lost_bytes, 2 * 20, "31 and 33");
         assert_eq!(bench.sack(4, &every_second(2)).lost_bytes, 20, "35, of which it is said now");
         assert_eq!(bench.resend(), [31, 33, 35]);
-        // Beyond, up to three before 100, nothing is in flight, and what is missing shows when there is room for it.
+        // Beyond it, up to three before 100, nothing is in flight, and losses are detected once a SACK has
+        // room to report them.
         assert_eq!(bench.sent.flight_bytes(), (13 + 3 + 1) * 20, "from 5 to 29, those three, and 100");
     }
 
     #[test]
-    fn nothing_is_lost_before_something_sent_later_has_arrived() {
+    fn no_loss_without_a_later_acknowledged_chunk() {
         let mut bench = Bench::new();
         bench.send(9);
         bench.now += ROUND_TRIP * 10;

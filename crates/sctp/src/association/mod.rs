@@ -97,15 +97,15 @@ use crate::wire::{Cause, PacketBuilder};
 /// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What the payload is, to the applications.
+    /// The payload protocol identifier.
     pub ppid: Ppid,
     /// At least one byte.
     pub payload: Bytes,
-    /// Whether it waits for the messages before it on its stream.
+    /// Whether the message is delivered in the order of its stream.
     pub order: Order,
-    /// How long it is tried for. Ordinarily until it arrives.
+    /// Partial reliability. Default: fully reliable.
     pub reliability: Reliability,
-    /// Names the message in [`Event::Abandoned`] (snd_context, RFC 6458 §5.3.4).
+    /// Identifies the message in [`Event::Abandoned`] (snd_context, RFC 6458 §5.3.4).
     pub context: u32,
 }
 
@@ -117,74 +117,75 @@ impl Message {
     }
 }
 
-/// Whether messages keep their order within a stream (RFC 9260 §6.6).
+/// The order of a message within its stream (RFC 9260 §6.6).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Delivered after the ordered messages sent before it on the same stream.
     #[default]
     Ordered,
-    /// Delivered as soon as it is whole.
+    /// Delivered as soon as it is complete.
     Unordered,
 }
 
-/// A message received, or the next part of one that is too large to be held whole (RFC 9260 §6.9).
+/// A received message, or the next part of one that is too large to be buffered completely (RFC 9260 §6.9).
 ///
-/// The pieces of one message follow each other: no other message of the stream comes between them.
+/// The pieces of a message are consecutive: no other message of the stream comes between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// What the payload is, to the applications.
+    /// The payload protocol identifier.
     pub ppid: Ppid,
-    /// The TSN of its first chunk; 0 if there is none.
+    /// The TSN of the first chunk; 0 if the piece has none.
     pub tsn: Tsn,
-    /// The message's number in its stream: the SSN of DATA (RFC 9260 §3.3.1), the MID of I-DATA (RFC 8260 §2.1).
+    /// The message's number in its stream: the SSN of DATA (RFC 9260 §3.3.1), the MID of I-DATA (RFC 8260
+    /// §2.1).
     pub number: u32,
-    /// The bytes, as slices of the packets that brought them.
+    /// The bytes, as slices of the received packets.
     pub payload: Vec<Bytes>,
     /// Whether the message begins here.
     pub begin: bool,
     /// Whether the message ends here.
     pub end: bool,
-    /// Whether the message ends here without its rest, which the peer has given up (RFC 3758 §3.6). Then `end` is set as
-    /// well, and there may be no byte in this piece.
+    /// Whether the message ends here incomplete, because the peer abandoned it (RFC 3758 §3.6). Then `end`
+    /// is set as well, and the piece may be empty.
     pub aborted: bool,
-    /// How it was sent.
+    /// How the message was sent.
     pub order: Order,
 }
 
 impl Piece {
-    /// The end of a message that was given up.
+    /// The end of an abandoned message.
     fn aborted(ppid: Ppid, number: u32, order: Order) -> Self {
         let (payload, tsn) = (Vec::new(), Tsn(0));
         Self { ppid, tsn, number, payload, begin: false, end: true, aborted: true, order }
     }
 
-    /// How many bytes the payload has.
+    /// The length of the payload in bytes.
     pub fn len(&self) -> usize {
         self.payload.iter().map(Bytes::len).sum()
     }
 
-    /// Whether there is no byte in it.
+    /// Whether the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.payload.iter().all(Bytes::is_empty)
     }
 }
 
-/// Why [`Association::send`] took nothing.
+/// Why [`Association::send`] rejected a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendError {
-    /// The send buffer has no room for all of it: try again after [`Event::Writable`].
+    /// The send buffer is too full for the message: try again after [`Event::Writable`].
     Full,
-    /// A shutdown has begun here or at the peer.
+    /// A shutdown was started by this side or the peer.
     ShuttingDown,
     /// It exceeds `Config::max_message_bytes`.
     TooLong,
-    /// SCTP cannot carry a message without a byte (RFC 9260 §3.3.1).
+    /// SCTP cannot carry empty messages (RFC 9260 §3.3.1).
     Empty,
     /// The association has no such outbound stream.
     NoSuchStream,
-    /// The association is over.
+    /// The association has ended.
     Closed,
-    /// Packets are not protected yet: but for the messages that agree on keys, none is to be sent.
+    /// Packets are not protected yet: only messages of the key management may be sent.
     NotProtected,
 }
 
@@ -204,7 +205,7 @@ impl std::fmt::Display for SendError {
 
 impl std::error::Error for SendError {}
 
-/// The association is not up, or has no path of this number.
+/// The association is not established, or has no path with this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoSuchPath;
 
@@ -216,36 +217,36 @@ impl std::fmt::Display for NoSuchPath {
 
 impl std::error::Error for NoSuchPath {}
 
-/// Why an association is over.
+/// Why an association ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// Both sides were done: all data arrived.
+    /// Graceful shutdown: all data arrived.
     Shutdown,
-    /// This side aborted, with these words to the peer.
+    /// Aborted by this side, with this text for the peer.
     Aborted(Bytes),
-    /// The peer aborted or refused, for these causes.
+    /// Aborted or rejected by the peer, with these causes.
     PeerAborted(Vec<Cause>),
-    /// The peer never answered INIT or COOKIE ECHO.
+    /// The peer did not answer INIT or COOKIE ECHO.
     NoAnswer,
-    /// The peer stopped answering.
+    /// The peer no longer answers.
     PeerUnreachable,
-    /// The peer found the cookie too old, so that no association came about.
+    /// The peer rejected the cookie as stale, so the association was not established.
     StaleCookie,
     /// The shutdown took longer than `Config::shutdown_guard`.
     ShutdownTimeout,
-    /// This side needed the memory that the association held: see `Limits::memory_bytes` and `Limits::half_open`.
+    /// This side needed the association's memory: see `Limits::memory_bytes` and `Limits::half_open`.
     OutOfMemory,
-    /// The peer broke the protocol; it was told so.
+    /// The peer violated the protocol; it was informed by an ABORT.
     PeerViolation(Violation),
-    /// Messages wait for a stream that the peer does not allow.
+    /// Messages are queued for a stream that the peer does not permit.
     TooFewStreams {
-        /// How many streams there are to send on.
+        /// The number of outbound streams.
         outbound_streams: u16,
     },
 }
 
 impl Reason {
-    /// The words that the peer's user gave with its abort, if it gave any.
+    /// The text in the peer's abort, if there is one.
     //= specs/rfc9260.txt#section-9.1
     //# If a "User-Initiated Abort" error cause is present in the ABORT chunk,
     //# the Upper Layer Abort Reason SHOULD be made available to the upper
@@ -285,101 +286,102 @@ impl std::fmt::Display for Reason {
 
 impl std::error::Error for Reason {}
 
-/// What an association's user may want to know.
+/// Notifications for the user of an association.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A peer set up this association: the first event of the passive side.
+    /// A peer opened this association: the first event on the passive side.
     Accepted,
-    /// The handshake is done.
+    /// The handshake is complete.
     Up {
-        /// Streams to send on: 0 up to this, exclusive.
+        /// The number of outbound streams.
         outbound_streams: u16,
-        /// Streams to receive on.
+        /// The number of inbound streams.
         inbound_streams: u16,
-        /// What the peer's user says of itself (RFC 5061 §4.2.6).
+        /// The adaptation code point of the peer's user (RFC 5061 §4.2.6).
         adaptation: Option<u32>,
     },
-    /// The peer lost its memory and began again: what was under way in either direction is gone, a shutdown that was asked
-    /// for among it, and streams start from the beginning (RFC 9260 §5.2.4 A).
+    /// The peer restarted: data in flight in either direction is lost, a requested shutdown is cancelled,
+    /// and streams start from the beginning (RFC 9260 §5.2.4 A).
     Restarted,
-    /// The stream had nothing to [`recv`](Association::recv) and now has.
+    /// The stream became readable ([`recv`](Association::recv)).
     Readable(StreamId),
-    /// There is room to send again.
+    /// The send buffer has room again.
     Writable,
-    /// A message was given up, as its [`Reliability`] allows. Or the association ends, and the peer is not known to have
-    /// all of the message: [`Event::Closed`] follows.
+    /// A message was abandoned, as its [`Reliability`] permits. Or the association ends without
+    /// confirmation that the peer received the whole message: [`Event::Closed`] follows.
     Abandoned(Abandoned),
-    /// A path changed its state.
+    /// The state of a path changed.
     Path(PathId, PathState),
     /// The peer's addresses changed (RFC 5061).
     PeerAddress(SocketAddr, AddressChange),
-    /// What became of a change of this side's addresses that was asked for (RFC 5061).
+    /// The result of a requested change of this side's addresses (RFC 5061).
     LocalAddress(SocketAddr, AddressChange),
-    /// Something about the keys that protect packets (draft-ietf-tsvwg-sctp-dtls-chunk).
+    /// An event of the keys that protect packets (draft-ietf-tsvwg-sctp-dtls-chunk).
     Dtls(DtlsEvent),
-    /// Something about authentication changed (RFC 6458 §6.1.8).
+    /// An event of authentication (RFC 6458 §6.1.8).
     Authentication(AuthEvent),
-    /// Streams began anew, or did not though it was asked for (RFC 6525 §6.1.1). What can still be read of incoming ones
-    /// was sent before, but for what came since.
+    /// Streams were reset, or a requested reset failed (RFC 6525 §6.1.1). Data of incoming streams that can
+    /// still be read was sent before the reset, except for what arrived since.
     StreamReset {
-        /// Whose streams they are.
+        /// The direction of the streams.
         direction: Direction,
-        /// Which ones.
+        /// The streams.
         streams: Streams,
-        /// What came of the request.
+        /// The result of the request.
         outcome: Outcome,
     },
-    /// All streams and TSNs began anew, or did not though it was asked for (RFC 6525 §6.1.2).
+    /// All streams and TSNs were reset, or a requested reset failed (RFC 6525 §6.1.2).
     AssociationReset {
-        /// What came of the request.
+        /// The result of the request.
         outcome: Outcome,
-        /// The TSN that this side uses next.
+        /// The next TSN of this side.
         local_tsn: Tsn,
-        /// The TSN that the peer uses next.
+        /// The next TSN of the peer.
         peer_tsn: Tsn,
     },
-    /// There are more streams, or are not though it was asked for (RFC 6525 §6.1.3).
+    /// Streams were added, or a requested addition failed (RFC 6525 §6.1.3).
     StreamChange {
-        /// Streams to send on: 0 up to this, exclusive.
+        /// The number of outbound streams.
         outbound_streams: u16,
-        /// Streams to receive on.
+        /// The number of inbound streams.
         inbound_streams: u16,
-        /// What came of the request.
+        /// The result of the request.
         outcome: Outcome,
     },
-    /// The peer sends no more than what is under way; this side cannot send any more.
+    /// The peer shut down: it sends no new data, and this side cannot send any more.
     PeerShutdown,
     /// The peer reported an error that does not end the association (an ERROR chunk, RFC 9260 §3.3.10).
     PeerError(Vec<Cause>),
-    /// Over. What was received can still be read.
+    /// The association ended. Received data can still be read.
     Closed(Reason),
 }
 
-/// One packet to send, or several of one size and one path.
+/// A packet to send, or several packets of the same size for the same path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmit {
-    /// The local address to send from.
+    /// The local address.
     pub from: SocketAddr,
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
-    /// The ECN field to put on the packets.
+    /// The ECN field of the packets.
     pub ecn: Ecn,
-    /// The packets, back to back, each with its own header and checksum.
+    /// The concatenated packets, each with its own header and checksum.
     pub payload: Bytes,
-    /// How long each packet is, but for the last, which may be shorter. `None`: there is one packet.
+    /// The length of each packet except the last, which may be shorter. `None`: a single packet.
     pub segment_size: Option<usize>,
-    /// Whether IP may cut it in pieces.
+    /// Whether IP may fragment the packets.
     pub split: Split,
 }
 
-/// Whether IP may cut a packet in pieces, on this host or on its way.
+/// Whether IP may fragment a packet, here or on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Split {
-    /// As the carrier has it: packets are as large as the configuration says, and nobody finds out whether they pass.
+    /// The lower layer's default: packets have the configured size, and the path MTU is not discovered.
     Unspecified,
-    /// Not: it is no larger than what the path carries, or it is to find out what that is. DF is set.
+    /// No: the packet fits the path MTU, or probes it. DF is set.
     Forbidden,
-    /// It holds a chunk from before the path was found to carry less, and a chunk cannot be cut again (RFC 9260 §6.9).
+    /// The packet contains a chunk sent before the path MTU decreased, which cannot be fragmented again
+    /// (RFC 9260 §6.9).
     Allowed,
 }
 
@@ -392,7 +394,7 @@ pub struct Association {
     peer_port: u16,
     /// The local addresses.
     local: Vec<SocketAddr>,
-    /// What the peer puts in its packets.
+    /// The tag and ports of the peer's packets.
     //= specs/rfc9260.txt#section-5.3.1
     //# Moreover, the Verification Tag value used by either endpoint in a
     //# given association MUST NOT change during the life time of an
@@ -405,46 +407,46 @@ pub struct Association {
     paths: Vec<Path>,
     timers: Timers,
     queue: SendQueue,
-    /// What arrived. It outlives the state in which it did.
+    /// The received data, which outlives the established state.
     inbound: Reassembly,
-    /// How much of it may be held.
+    /// The size of the receive buffer.
     buffer: ReceiveBuffer,
-    /// Streams to send on; before the handshake is done, those wanted.
+    /// Outbound streams; before the end of the handshake, the number requested.
     outbound_streams: u16,
-    /// Streams to receive on; before the handshake is done, those allowed.
+    /// Inbound streams; before the end of the handshake, the number permitted.
     inbound_streams: u16,
     events: VecDeque<Event>,
-    /// Said aside: when it is over, or to an INIT ACK that is none.
+    /// A last packet: when the association ends, or in response to an invalid INIT ACK.
     farewell: Option<Farewell>,
-    /// Whether the next packet is its last.
+    /// Whether the next packet is the last one.
     leaving: bool,
     renewal: Renewal,
     builder: PacketBuilder,
     auth: Authentication,
-    /// If packets are to be protected.
+    /// The state of packet protection, if it is configured.
     dtls: Option<Box<Dtls>>,
-    /// Whether paths came or went since the endpoint asked.
+    /// Whether paths were added or removed since the endpoint last asked.
     moved: bool,
-    /// Whether the peer may use all of the receive buffer.
+    /// Whether the peer may use the whole receive buffer.
     admitted: bool,
-    /// How much memory the endpoint lets this association take, in bytes, at present.
+    /// The memory that the endpoint currently grants this association, in bytes.
     memory_limit: usize,
-    /// How much more that is at least, so that it need not be counted out for each chunk.
+    /// A lower bound of the memory left, so that it is not computed for each chunk.
     memory_room: usize,
-    /// What this side's INIT has in its RANDOM parameter.
+    /// The RANDOM parameter of this side's INIT.
     auth_random: [u8; RANDOM_LEN],
-    /// Packets with new data that Max.Burst still lets out in this drain.
+    /// The number of packets with new data that Max.Burst still permits in this drain.
     //= specs/rfc9260.txt#section-6.1
     //# When calculating the number of packets to transmit, and particularly
     //# when using the formula above, cwnd SHOULD NOT be changed permanently.
     burst: u32,
-    /// Whether the packet being filled has new data, and none that was sent before or that probes a closed window.
+    /// Whether the packet being filled has new data only: no retransmissions and no window probe.
     new_data_alone: bool,
-    /// Whether something was told since the last drain ended.
+    /// Whether there was input since the end of the last drain.
     stirred: bool,
-    /// What was to be acknowledged before SHUTDOWN when T5-shutdown-guard was last set.
+    /// The bytes that were unacknowledged before SHUTDOWN when T5-shutdown-guard was last started.
     draining_bytes: usize,
-    /// From which free room on the user hears that it can write again.
+    /// The amount of free send buffer at which the user is notified.
     writable_at: Option<usize>,
     messages_sent: u64,
     messages_received: u64,
@@ -454,7 +456,7 @@ pub struct Association {
     overruns: u64,
 }
 
-/// One of an association's paths.
+/// A path of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathView {
     /// Its number.
@@ -463,28 +465,28 @@ pub struct PathView {
     pub local: SocketAddr,
     /// The peer's address.
     pub peer: SocketAddr,
-    /// Whether it can be used.
+    /// Its state.
     pub state: PathState,
 }
 
-/// What a path is counted as, in bytes of memory: itself, its congestion control and what it logs.
+/// The memory charged for a path, in bytes: its state, its congestion control and its logs.
 const PATH_BYTES: usize = size_of::<Path>() + 2_048;
 
-/// What an association may have taken since it was counted, besides messages: of sent chunks, runs of TSNs and streams. With less
-/// room than this it is counted anew for each chunk.
+/// The memory that an association may have allocated since the last count, besides messages: for sent
+/// chunks, runs of TSNs and streams. With less memory left than this, it is counted for each chunk.
 const UNCOUNTED_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of memory that an association is counted as at least, with one path.
+/// The minimum memory charged for an association with one path, in bytes.
 pub(crate) const ASSOCIATION_BYTES_MIN: usize = size_of::<Association>() + size_of::<Up>() + PATH_BYTES;
 
 impl Association {
-    /// Its name within its endpoint.
+    /// Its id within its endpoint.
     pub fn id(&self) -> AssociationId {
         self.id
     }
 
-    /// Queues a whole message, or nothing. Allowed before the handshake is done: what is queued then rides with
-    /// COOKIE ECHO.
+    /// Queues a complete message, or nothing. Permitted before the end of the handshake: messages queued
+    /// then travel with COOKIE ECHO.
     pub fn send(&mut self, stream: StreamId, message: Message) -> Result<(), SendError> {
         if matches!(self.state, State::Closed(_)) {
             return Err(SendError::Closed);
@@ -523,8 +525,8 @@ impl Association {
         if len > self.config.max_message_bytes {
             return Err(SendError::TooLong);
         }
-        // A message longer than the whole buffer still goes out, alone.
-        // Keys must be agreed on however much waits for them.
+        // A message longer than the buffer is accepted by an empty buffer. Messages of the key management
+        // are accepted whatever is queued.
         let is_bounded = !self.is_of_key_management(stream, &message);
         if is_bounded
             && len > self.send_room()
@@ -546,8 +548,8 @@ impl Association {
         Ok(())
     }
 
-    /// What [`Config::scheduler`] is to know of a stream to send on: its priority, where 0 comes first, or its weight,
-    /// where 0 counts as 1. It is 0 until it is set; other schedulers ignore it.
+    /// Sets the parameter of an outbound stream for [`Config::scheduler`]: its priority, where 0 is the
+    /// highest, or its weight, where 0 counts as 1. Default 0; ignored by other schedulers.
     pub fn set_stream_value(&mut self, stream: StreamId, value: u16) -> Result<(), NoSuchStream> {
         if stream.0 >= self.outbound_streams {
             return Err(NoSuchStream(stream));
@@ -556,12 +558,13 @@ impl Association {
         Ok(())
     }
 
-    /// The next message of a stream, or the next part of one (see [`Piece`]). What is taken opens the receive window.
+    /// Returns the next message of a stream, or the next part of one (see [`Piece`]). Reading opens the
+    /// receive window.
     pub fn recv(&mut self, stream: StreamId) -> Option<Piece> {
         self.take(|inbound| inbound.recv(stream))
     }
 
-    /// Takes a piece of what arrived.
+    /// Takes a piece of the received data.
     fn take(&mut self, from: impl FnOnce(&mut Reassembly) -> Option<Piece>) -> Option<Piece> {
         let held = self.inbound.charged_bytes();
         let piece = from(&mut self.inbound)?;
@@ -591,20 +594,21 @@ impl Association {
         Some(piece)
     }
 
-    /// The receive buffer as it is now, in bytes.
+    /// Returns the current size of the receive buffer in bytes.
     pub fn receive_buffer_bytes(&self) -> usize {
         self.buffer.bytes()
     }
 
-    /// A stream that has something to `recv`, in turn.
+    /// Returns a readable stream, in turn.
     pub fn readable(&self) -> Option<StreamId> {
         self.inbound.readable()
     }
 
-    /// How many bytes of messages `send` would take now; an empty buffer takes one message that is longer, too.
+    /// Returns how many bytes of messages `send` would accept now; an empty buffer accepts one longer
+    /// message.
     #[inline]
     pub fn send_room(&self) -> usize {
-        // What is under way makes room for as much again to wait behind it, up to the limit.
+        // As many bytes as are in flight may wait behind them, up to the limit.
         let (buffered, under_way) = (self.buffered_to_send(), self.under_way());
         let grown = self.config.send_buffer_bytes.saturating_add(under_way);
         let most = self.config.send_buffer_max_bytes.map_or(0, |max| max.min(grown));
@@ -616,7 +620,7 @@ impl Association {
         self.queue.charged_bytes() + self.under_way()
     }
 
-    /// What of it has left, and is kept until it is acknowledged.
+    /// Bytes of messages that were sent and are kept until they are acknowledged.
     fn under_way(&self) -> usize {
         self.state.up().map_or(0, |up| up.sent.charged_bytes())
     }
@@ -626,12 +630,12 @@ impl Association {
         self.queue.stream_queued_bytes(stream)
     }
 
-    /// Whether the handshake is done and the association not over.
+    /// Whether the association is established and has not ended.
     pub fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
     }
 
-    /// Why it is over, if it is.
+    /// Why the association ended, if it did.
     pub fn closed(&self) -> Option<&Reason> {
         match &self.state {
             State::Closed(reason) => Some(reason),
@@ -639,7 +643,7 @@ impl Association {
         }
     }
 
-    /// Where in its life it is.
+    /// The state of the association.
     pub fn phase(&self) -> Phase {
         match &self.state {
             State::CookieWait { .. } => Phase::CookieWait,
@@ -655,7 +659,7 @@ impl Association {
         }
     }
 
-    /// Its numbers.
+    /// Returns the statistics.
     pub fn stats(&self) -> Stats {
         let up = self.state.up();
         Stats {
@@ -680,8 +684,9 @@ impl Association {
         }
     }
 
-    /// Bytes of memory that it takes: its control block, its paths and their congestion control, and what its buffers hold,
-    /// with what is kept of each chunk and message. What an allocator adds is not in it.
+    /// Returns the memory of the association in bytes: its state, its paths and their congestion control,
+    /// and the contents of its buffers with the bookkeeping of each chunk and message. Allocator overhead
+    /// is not included.
     pub fn memory_bytes(&self) -> usize {
         let paths: usize = self.paths.iter().map(Path::memory_bytes).sum();
         let up = self
@@ -696,7 +701,7 @@ impl Association {
             + self.keys_bytes()
     }
 
-    /// How much of these bytes the endpoint lets it take.
+    /// The memory that the endpoint grants the association.
     #[inline]
     fn memory_room(&self, wanted: usize) -> usize {
         if self.memory_room >= wanted.saturating_add(UNCOUNTED_BYTES_MAX) {
@@ -705,7 +710,7 @@ impl Association {
         self.counted_room().min(wanted)
     }
 
-    /// How much more memory the endpoint lets it take.
+    /// The memory that the endpoint still grants the association.
     #[cold]
     fn counted_room(&self) -> usize {
         match self.memory_limit {
@@ -714,14 +719,14 @@ impl Association {
         }
     }
 
-    /// It takes so much more.
+    /// Accounts for additional memory.
     #[inline]
     fn use_memory(&mut self, bytes: usize) {
         self.memory_room = self.memory_room.saturating_sub(bytes);
     }
 
-    /// What the endpoint counts: [`Association::memory_bytes`], but for a path what most take at most, so that it costs a few
-    /// additions.
+    /// The memory charged by the endpoint: [`Association::memory_bytes`] with a typical maximum for each
+    /// path, which is cheap to compute.
     pub(crate) fn counted_bytes(&self) -> usize {
         let up = self
             .state
@@ -736,14 +741,14 @@ impl Association {
             + self.keys_bytes()
     }
 
-    /// Sets how much memory it may take from now on, in bytes, and that it was counted as taking `counted` of them. What it holds
-    /// beyond stays.
+    /// Sets the memory that the association may use from now on, in bytes, given that it was counted as
+    /// `counted` bytes. Existing allocations remain.
     pub(crate) fn limit_memory(&mut self, bytes: usize, counted: usize) {
         self.memory_limit = bytes;
         self.memory_room = bytes.saturating_sub(counted);
     }
 
-    /// Ends the association since this side's memory is wanted elsewhere, and lets go what nobody has read.
+    /// Aborts the association because its memory is needed elsewhere, and discards unread data.
     pub(crate) fn give_up_memory(&mut self) {
         self.abort_with(Cause::OutOfResource, Reason::OutOfMemory);
         self.inbound = Reassembly::new(Tsn(0), 0);
@@ -754,7 +759,7 @@ impl Association {
         (self.local_port, self.peer_port)
     }
 
-    /// Its paths.
+    /// Returns the paths.
     pub fn paths(&self) -> impl Iterator<Item = PathView> {
         let there = self.paths.iter().enumerate().filter(|(_, path)| path.state != PathState::Removed);
         there.map(|(index, path)| PathView {
@@ -765,8 +770,8 @@ impl Association {
         })
     }
 
-    /// Makes a path the primary one, by which data leaves whenever it is active (RFC 9260 §11.1). Only once the
-    /// association is up.
+    /// Sets the primary path, which carries data whenever it is active (RFC 9260 §11.1). Only once the
+    /// association is established.
     pub fn set_primary(&mut self, path: PathId) -> Result<(), NoSuchPath> {
         match &mut self.state {
             State::Up(up) if self.paths.get(usize::from(path.0)).is_some_and(Path::is_there) => {
@@ -778,23 +783,23 @@ impl Association {
         }
     }
 
-    /// Whether some local address can make a path with this one of the peer.
+    /// Whether some local address can form a path with this peer address.
     pub(crate) fn can_reach(&self, peer: IpAddr) -> bool {
         let own = self.local.iter().copied().chain(self.paths.iter().map(|path| path.local));
         own.map(|own| own.ip()).any(|own| own.is_ipv4() == peer.is_ipv4() && self.config.allows(own, peer))
     }
 
-    /// Whether packets without a checksum are taken: this side has said so with its INIT or INIT ACK.
+    /// Whether packets without a checksum are accepted, as announced in this side's INIT or INIT ACK.
     pub(crate) fn takes_zero_checksum(&self) -> bool {
         self.config.zero_checksum.is_some()
     }
 
-    /// The tag that the peer gave, once it did.
+    /// The peer's verification tag, once known.
     pub(crate) fn peer_tag(&self) -> Option<VerificationTag> {
         self.state.up().map(|up| up.peer_tag)
     }
 
-    /// What comes next: packets to send, an event, or when to poll again at the latest.
+    /// Returns packets to send, an event, or the latest time of the next poll.
     pub(crate) fn poll(&mut self, now: Time) -> Output<Transmit, Event> {
         self.queue.begin_lifetimes(now);
         while let Some(timer) = self.timers.take_due(now) {
@@ -805,7 +810,7 @@ impl Association {
             self.advance_reconfiguration();
         }
         if std::mem::take(&mut self.stirred) {
-            // A pacing clock keeps bursts small by itself.
+            // Pacing limits bursts by itself.
             let paced = self.paths.iter().any(Path::is_paced);
             let packets = self.config.max_burst.filter(|_| !paced).unwrap_or(u32::MAX);
             self.burst = self.burst.saturating_add(packets);
@@ -837,7 +842,7 @@ impl Association {
         {
             up.turn = (up.turn + 1) % self.paths.len();
         }
-        // Building packets may have ended something.
+        // Building packets may have ended the association.
         match self.events.pop_front() {
             Some(event) => Output::Event(event),
             None => {
@@ -852,7 +857,7 @@ impl Association {
         }
     }
 
-    /// How much of the receive buffer is free.
+    /// The free space in the receive buffer.
     //= specs/rfc9260.txt#section-3.3.2
     //# During the life of the association, this buffer space SHOULD NOT be
     //# reduced (i.e., dedicated buffers ought not to be taken away from this
@@ -884,7 +889,7 @@ impl Association {
         //# The receiver MUST also
         //# have an algorithm for advertising its receive window to avoid
         //# receiver silly window syndrome (SWS), as described in [RFC1122].
-        // What was offered grows by no less than a full chunk or half the buffer (RFC 1122 §4.2.3.3).
+        // The advertised window grows by at least a full chunk or half the buffer (RFC 1122 §4.2.3.3).
         let step = self.paths[0].payload_max(self.queue.header_len()).min(self.buffer.bytes() / 2);
         let a_rwnd = self.a_rwnd();
         if self.config.window_updates == WindowUpdates::AsItIs {

@@ -8,21 +8,21 @@ use crate::association::sent::RESTART_MEMORY;
 use crate::ids::{PathId, Tsn};
 use crate::wire::{CompactSack, Sack};
 
-/// How far beyond `cum_tsn_ack` a TSN may be: what a gap block can express (RFC 9260 §3.3.4).
+/// The maximum distance of a TSN from `cum_tsn_ack`: what a gap block can express (RFC 9260 §3.3.4).
 pub(super) const SPAN_MAX: u32 = 65_535;
-/// The most runs of TSNs beyond a gap that are remembered; a chunk that would begin another is dropped.
+/// The maximum number of runs of TSNs beyond a gap; a chunk that would begin another one is dropped.
 pub(super) const RUNS_MAX: usize = 8_192;
-/// The most duplicates that a SACK reports (RFC 9260 §6.2 asks for them, and they serve as a hint only).
+/// The maximum number of duplicates that a SACK reports (RFC 9260 §6.2; they are only a hint).
 const DUPLICATES_MAX: usize = 64;
 
-/// What a TSN turned out to be.
+/// The classification of a TSN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// It has not come before and may be accepted.
+    /// New, and may be accepted.
     New,
-    /// It has come before.
+    /// A duplicate.
     Duplicate,
-    /// It is too far ahead, or begins one run too many.
+    /// Too far ahead, or the beginning of one run too many.
     OutOfBounds,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
     No,
-    /// With the next packet that leaves, or when the delay is over.
+    /// With the next packet sent, or when the delay expires.
     Soon,
     Now,
 }
@@ -38,9 +38,9 @@ enum Due {
 /// The TSNs that have arrived.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// All TSNs up to this one have arrived.
+    /// The cumulative TSN.
     cum_tsn: Tsn,
-    /// Runs beyond the first gap: first and last, ascending; never adjacent.
+    /// Runs beyond the first gap: first and last TSN, ascending, never adjacent.
     //= specs/rfc9260.txt#section-3.3.4
     //# The Gap Ack Blocks SHOULD be isolated.
     runs: VecDeque<(Tsn, Tsn)>,
@@ -48,37 +48,38 @@ pub(super) struct Received {
     due: Due,
     /// Packets with DATA since the last SACK.
     packets_unanswered: u32,
-    /// The same by path, where each is answered by itself: an answer that waits for another path's packet tells a wrong
-    /// round trip.
+    /// The same by path, if packets of each path are acknowledged separately: delaying a SACK for a packet
+    /// of another path would distort the RTT.
     by_path: Option<Vec<u32>>,
-    /// Whether DATA has come.
+    /// Whether any DATA has arrived.
     data_came: bool,
     packet: PacketSeen,
-    /// Whether TSNs began anew and none of the new ones has come or was skipped: the peer might not know yet what a SACK
-    /// is about.
+    /// Whether TSNs were reset and none of the new ones has arrived or been skipped: the peer may not yet
+    /// know what a SACK refers to.
     silent: bool,
-    /// If TSNs began anew: the last one before.
+    /// After a TSN reset: the last TSN before it.
     before_restart: Option<Tsn>,
     haste: Haste,
 }
 
-/// Which arrivals are answered at once.
+/// Which packets are acknowledged immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Haste {
-    /// Whether what fills the last gap is answered at once.
+    /// Whether a packet that fills the last gap is acknowledged immediately.
     pub(super) at_once_when_filled: bool,
-    /// Whether SACKs are delayed although there are gaps, and say how many packets they answer (delayed ACK for CMT).
+    /// Whether SACKs are delayed in spite of gaps, and carry the number of packets they acknowledge
+    /// (delayed ACK for CMT).
     pub(super) delayed_gaps: bool,
 }
 
 impl Default for Haste {
-    /// RFC 9260 §6.7: at once while there is a gap, and when it is filled.
+    /// RFC 9260 §6.7: immediately while there is a gap, and when it is filled.
     fn default() -> Self {
         Self { at_once_when_filled: true, delayed_gaps: false }
     }
 }
 
-/// What the packet being read has brought so far.
+/// What the packet being processed contained so far.
 #[derive(Debug, Default, Clone, Copy)]
 struct PacketSeen {
     data: bool,
@@ -87,7 +88,7 @@ struct PacketSeen {
 }
 
 impl Received {
-    /// Nothing has arrived; the peer begins with `initial_tsn`.
+    /// Nothing has arrived; the peer's first TSN is `initial_tsn`.
     pub(super) fn new(initial_tsn: Tsn) -> Self {
         Self {
             cum_tsn: initial_tsn.minus(1),
@@ -104,24 +105,24 @@ impl Received {
         }
     }
 
-    /// The same, with other arrivals answered at once.
+    /// Sets which packets are acknowledged immediately.
     pub(super) fn with_haste(mut self, haste: Haste) -> Self {
         self.haste = haste;
         self
     }
 
-    /// The same, with packets counted by the path by which they came, if there are counts.
+    /// Sets the packet counts by path, if packets are counted by path.
     pub(super) fn with_paths_counted(mut self, counts: Option<Vec<u32>>) -> Self {
         self.by_path = counts;
         self
     }
 
-    /// Whether packets are counted by the path by which they came.
+    /// Whether packets are counted by path.
     pub(super) fn counts_by_path(&self) -> bool {
         self.by_path.is_some()
     }
 
-    /// The peer goes on with `next_tsn`, whatever is missing (RFC 6525 §5.2.4 G4).
+    /// The peer continues with `next_tsn`, whatever is missing (RFC 6525 §5.2.4 G4).
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         let renumbered = next_tsn != self.cum_tsn.next();
         let before_restart = Some(self.cum_tsn);
@@ -129,40 +130,40 @@ impl Received {
         *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..fresh };
     }
 
-    /// Whether this TSN is one from before TSNs began anew, as long as it can be told from a new one.
+    /// Whether this TSN precedes a TSN reset, as long as that can be distinguished.
     pub(super) fn is_from_before_restart(&self, tsn: Tsn) -> bool {
         self.before_restart.is_some_and(|last| {
             last.distance_from(tsn) <= SPAN_MAX && self.cum_tsn.distance_from(last) < RESTART_MEMORY
         })
     }
 
-    /// All TSNs up to this one have arrived.
+    /// The cumulative TSN.
     pub(super) fn cum_tsn(&self) -> Tsn {
         self.cum_tsn
     }
 
-    /// Bytes of memory that runs of TSNs take.
+    /// The memory of runs of TSNs in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.runs.capacity() * size_of::<(Tsn, Tsn)>()
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants.
     pub(super) fn check(&self) {
         let mut last = self.cum_tsn;
         for run in &self.runs {
-            assert!(run.0.after(last.next()) && !run.1.before(run.0), "runs ascend and never touch");
+            assert!(run.0.after(last.next()) && !run.1.before(run.0), "runs are ascending and not adjacent");
             last = run.1;
         }
         assert!(self.runs.len() <= RUNS_MAX && last.distance_from(self.cum_tsn) <= SPAN_MAX);
         assert!(self.duplicates.len() <= DUPLICATES_MAX);
     }
 
-    /// Whether some TSN is missing below one that arrived.
+    /// Whether a TSN below one that arrived is missing.
     pub(super) fn has_gap(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// What `tsn` is. Changes nothing: whether it is accepted is for `accept` to record.
+    /// Classifies `tsn` without recording it; see `accept`.
     pub(super) fn look(&self, tsn: Tsn) -> Seen {
         let ahead = tsn.distance_from(self.cum_tsn);
         if !tsn.after(self.cum_tsn) {
@@ -186,16 +187,16 @@ impl Received {
         Seen::New
     }
 
-    /// The index of the first run that begins later than `ahead` TSNs beyond `cum_tsn`.
+    /// The index of the first run that begins more than `ahead` TSNs beyond `cum_tsn`.
     fn run_after(&self, ahead: u32) -> usize {
-        // Most arrivals prolong the last run or begin one behind it.
+        // Most arrivals extend the last run or begin one after it.
         if self.runs.back().is_none_or(|run| run.0.distance_from(self.cum_tsn) <= ahead) {
             return self.runs.len();
         }
         self.runs.partition_point(|run| run.0.distance_from(self.cum_tsn) <= ahead)
     }
 
-    /// Records a TSN that `look` called new.
+    /// Records a TSN that `look` classified as new.
     //= specs/rfc9260.txt#section-6.2
     //# The data receiver SHOULD take into account that the data sender will
     //# not retransmit DATA chunks that are acked via the Cumulative TSN Ack
@@ -212,7 +213,7 @@ impl Received {
         if tsn == self.cum_tsn.next() {
             self.cum_tsn = tsn;
             if self.runs.front().is_some_and(|run| run.0 == tsn.next()) {
-                self.cum_tsn = self.runs.pop_front().expect("it was just looked at").1;
+                self.cum_tsn = self.runs.pop_front().expect("just checked").1;
             }
         } else {
             let at = self.run_after(tsn.distance_from(self.cum_tsn));
@@ -241,12 +242,12 @@ impl Received {
         self.packet.at_once |= gap && !self.haste.delayed_gaps;
     }
 
-    /// Whether duplicates came since the last SACK.
+    /// Whether duplicates arrived since the last SACK.
     pub(super) fn has_duplicates(&self) -> bool {
         !self.duplicates.is_empty()
     }
 
-    /// Records a TSN that `look` called a duplicate.
+    /// Records a TSN that `look` classified as a duplicate.
     pub(super) fn duplicate(&mut self, tsn: Tsn) {
         if self.duplicates.len() < DUPLICATES_MAX {
             self.duplicates.push(tsn);
@@ -259,7 +260,7 @@ impl Received {
         self.packet.at_once = true;
     }
 
-    /// The peer has given up what is missing up to this TSN (RFC 3758 §3.6). Whether that was news.
+    /// The peer abandoned the missing TSNs up to this one (RFC 3758 §3.6). Returns whether that was new.
     pub(super) fn forward(&mut self, new_cum_tsn: Tsn) -> bool {
         //= specs/rfc3758.txt#section-3.6
         //# Any time a FORWARD TSN chunk arrives, for the purposes of sending a
@@ -279,7 +280,7 @@ impl Received {
             return false;
         }
         let gap_before = self.has_gap();
-        // It goes beyond the first of the new TSNs: the peer knows of them.
+        // It is beyond the first new TSN: the peer knows about the reset.
         self.silent = false;
         //= specs/rfc3758.txt#section-3.6
         //# When a FORWARD TSN chunk arrives, the data receiver MUST first update
@@ -308,27 +309,27 @@ impl Received {
         true
     }
 
-    /// The packet being read came by this path.
+    /// The packet being processed arrived on this path.
     pub(super) fn came_by(&mut self, path: PathId) {
         self.packet.came_by = path;
     }
 
-    /// A SACK shall leave as soon as the packet being read is done: a chunk was dropped, or has the I bit.
+    /// A SACK must be sent after the packet being processed: a chunk was dropped, or has the I bit.
     pub(super) fn hurry(&mut self) {
         self.packet.at_once = true;
     }
 
-    /// Whether DATA has come.
+    /// Whether any DATA has arrived.
     pub(super) fn has_data_come(&self) -> bool {
         self.data_came
     }
 
-    /// The packet being read is answered as if it had brought DATA.
+    /// The packet being processed is acknowledged as if it contained DATA.
     pub(super) fn repeat(&mut self) {
         self.packet.data = true;
     }
 
-    /// The packet being read is done. Whether the delay of a SACK begins now.
+    /// The packet is processed. Returns whether the delay of a SACK begins now.
     //= specs/rfc9260.txt#section-6.2
     //# The guidelines on the delayed acknowledgement algorithm specified in
     //# Section 4.2 of [RFC5681] SHOULD be followed.
@@ -384,9 +385,9 @@ impl Received {
         false
     }
 
-    /// The delay is over, or the window shall be told at once.
+    /// The delay expired, or the window must be advertised immediately.
     pub(super) fn sack_now(&mut self) {
-        // It answers all that came, by whichever path.
+        // The SACK acknowledges everything, on whatever path it arrived.
         self.by_path.iter_mut().flatten().for_each(|count| *count = 0);
         self.due = Due::Now;
     }

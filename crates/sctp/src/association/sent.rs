@@ -24,8 +24,8 @@ use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
 use crate::ids::{PathId, Tsn};
 use crate::wire::Data;
 
-/// How many TSNs may be outstanding: as many as gap blocks can speak of. It also keeps the limits of RFC 9260 §6.1 on
-/// TSNs and on the ordered messages of a stream in the send window.
+/// The maximum number of outstanding TSNs: as many as gap blocks can express. Also ensures the limits of
+/// RFC 9260 §6.1 on TSNs and on ordered messages of a stream in the send window.
 //= specs/rfc9260.txt#section-6.1
 //# The data sender MUST NOT use a TSN that is more than 2^31 - 1 above
 //# the beginning TSN of the current send window.
@@ -44,88 +44,91 @@ use crate::wire::Data;
 //# single user message in flight.
 pub(super) const OUTSTANDING_MAX: usize = 65_000;
 
-/// Bytes of memory of a chunk's entries in the logs of its path: in which order chunks left, and when.
+/// The memory of a chunk's entries in its path's logs: the sending order and the send times.
 const LOGGED_BYTES: usize = 32;
 
-/// For how many TSNs it is remembered which ones were used before a restart, half of all of them further on or less.
+/// The number of TSNs for which uses before a restart are remembered, at most half of the sequence space
+/// ahead.
 pub(super) const RESTART_MEMORY: u32 = (1 << 31) + (1 << 30);
 
-/// A chunk that left.
+/// A chunk that was sent.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) data: Data,
-    /// What it counts in flight: the chunk with header and padding (RFC 9260 §7.2).
+    /// What it counts as bytes in flight: the chunk with header and padding (RFC 9260 §7.2).
     //= specs/rfc9260.txt#section-7.2
     //# When calculating one of these variables, the length of the DATA chunk,
     //# including the padding, SHOULD be used.
     pub(super) bytes: usize,
-    /// The path by which it left last.
+    /// The path on which it was last sent.
     pub(super) path: PathId,
-    /// By what other path it left before.
+    /// The other path on which it was sent before.
     before: Before,
-    /// Whether it left by another path while it may have been under way, so that its arrival says nothing of either.
+    /// Whether it was sent on another path while it may have been in flight, so that its acknowledgement
+    /// proves nothing about either path.
     doubled: bool,
     pub(super) state: SlotState,
-    /// Whether a gap block has named it before: what is taken back and named again is no news to a window.
+    /// Whether a gap block has acknowledged it before: after reneging, a repeated acknowledgement does not
+    /// grow a window.
     credited: bool,
-    /// Whether the peer keeps it for sure, so that its payload is not kept here.
+    /// Whether the peer will not renege on it, so that its payload need not be kept.
     released: bool,
-    /// What its message was sent on.
+    /// The partial reliability of its message.
     terms: Terms,
     missing: u8,
-    /// If it is lost: whether T3-rtx found that.
+    /// If it is lost: whether T3-rtx detected that.
     timed_out: bool,
-    /// Whether it was retransmitted after missing reports, and so never will be again for them (§7.2.4 item 5).
+    /// Whether it was retransmitted after miss indications, which happens only once (§7.2.4 item 5).
     fast_retransmitted: bool,
-    /// How often it left, as far as acknowledgements can tell.
+    /// The number of transmissions, as far as acknowledgements can distinguish them.
     pub(super) transmissions: u32,
-    /// How often it left again.
+    /// The number of retransmissions.
     pub(super) retransmissions: u32,
-    /// When it left last.
+    /// When it was last sent.
     pub(super) sent_at: Time,
-    /// How large the packet was in which it left last.
+    /// The size of the packet in which it was last sent.
     pub(super) packet_bytes: u16,
-    /// The number, on its path, of the packet in which it left last.
+    /// The number, on its path, of the packet in which it was last sent.
     pub(super) order: u64,
 }
 
-/// By what other path than its own a chunk left.
+/// The other paths on which a chunk was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// By none.
+    /// None.
     Never,
-    /// By another, and then by its own.
+    /// Another one, and then its own.
     Elsewhere,
-    /// By others alone, which are gone: its own is where it would leave again.
+    /// Only others, which were removed: its own is the one on which it would be retransmitted.
     Homeless,
 }
 
-/// What is known of a chunk that left.
+/// The state of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotState {
-    /// Under way.
+    /// In flight.
     InFlight,
-    /// Not under way any more, and no SACK has said whether it arrived: those that could were full.
+    /// No longer in flight, and not reported by any SACK, because those that could report it were full.
     Unspoken,
-    /// To be sent again.
+    /// Lost: to be retransmitted.
     Lost,
-    /// Named by a gap block.
+    /// Acknowledged by a gap block.
     Acked,
-    /// Given up (RFC 3758 §3.4): neither outstanding nor ever sent again.
+    /// Abandoned (RFC 3758 §3.4): neither outstanding nor ever retransmitted.
     Abandoned,
 }
 
-/// How a chunk was found lost that left by a path.
+/// How a chunk was detected as lost, with its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// By T3-rtx.
     TimedOut(PathId),
-    /// By what a SACK said, or otherwise than by T3-rtx.
+    /// By a SACK, or otherwise than by T3-rtx.
     Missing(PathId),
 }
 
 impl Found {
-    /// The path by which the chunk left.
+    /// The path on which the chunk was sent.
     pub(super) fn left_by(self) -> PathId {
         match self {
             Self::TimedOut(path) | Self::Missing(path) => path,
@@ -133,7 +136,7 @@ impl Found {
     }
 }
 
-/// A departure, as `Sent` records it.
+/// A transmission, as `Sent` records it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Departure {
     pub(super) path: PathId,
@@ -144,39 +147,41 @@ pub(super) struct Departure {
 /// The chunks that were sent and are not cumulatively acknowledged.
 #[derive(Debug)]
 pub(super) struct Sent {
-    /// The TSN of the first slot: one beyond the cumulative TSN ack point.
+    /// The TSN of the first slot: one after the Cumulative TSN Ack Point.
     base: Tsn,
-    /// The first TSN of all.
+    /// The first TSN of the association.
     initial: Tsn,
     slots: VecDeque<Slot>,
-    /// Runs of acknowledged TSNs, first and last, ascending, never adjacent.
+    /// Runs of acknowledged TSNs: first and last, ascending, never adjacent.
     acked: Vec<(Tsn, Tsn)>,
-    /// Those of them that the peer keeps for sure, by the last NR-SACK.
+    /// Those that the peer will not renege on, from the last NR-SACK.
     released: Vec<(Tsn, Tsn)>,
-    /// Scratch: the same of the SACK being read.
+    /// Scratch: the same for the SACK being processed.
     blocks: Vec<(Tsn, Tsn)>,
-    /// TSNs to send again, ascending; some may have been acknowledged since.
+    /// TSNs to retransmit, ascending; some may have been acknowledged since.
     lost: VecDeque<Tsn>,
-    /// All TSNs before this one are beyond miss indications: acknowledged, lost, or retransmitted for them.
+    /// Miss indications no longer matter before this TSN: all are acknowledged, lost, or were retransmitted
+    /// because of them.
     first_countable: Tsn,
-    /// By path: no TSN before this one is outstanding there.
+    /// By path: no earlier TSN is outstanding.
     earliest_hint: Vec<Tsn>,
-    /// By path: bytes that gap blocks name, and the cumulative point does not.
+    /// By path: bytes acknowledged by gap blocks only.
     named_bytes: Vec<usize>,
     flight_bytes: usize,
     outstanding_bytes: usize,
     retained_bytes: usize,
-    /// If TSNs began anew: the last one before.
+    /// After a TSN reset: the last TSN before it.
     before_restart: Option<Tsn>,
-    /// How many chunks from the first on are abandoned: Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1), as a distance.
+    /// The number of abandoned chunks at the beginning: Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1) as a
+    /// distance.
     forward: usize,
-    /// How many chunks have a priority.
+    /// The number of chunks with a priority.
     prioritized: usize,
-    /// A TSN that was passed over and has not left yet: who acknowledges it lies.
+    /// A skipped TSN that has not been sent yet: a peer that acknowledges it is lying.
     passed_over: Option<Tsn>,
-    /// So many miss indications make a TSN lost.
+    /// The number of miss indications that marks a TSN lost.
     missing_reports: NonZeroU8,
-    /// Whether gaps are the rule, as where TSNs take several paths; and the most blocks that a SACK had.
+    /// Whether gaps are normal, as with several paths; and the maximum number of blocks in a SACK so far.
     many_gaps: Option<usize>,
 }
 
@@ -206,24 +211,25 @@ impl Sent {
         }
     }
 
-    /// The same, where gaps are the rule: a SACK with many blocks has had more to say only if none had more blocks.
+    /// For associations in which gaps are normal: a SACK with many blocks is considered full only if no
+    /// SACK had more.
     pub(super) fn with_many_gaps(mut self, several_paths: Option<usize>) -> Self {
         self.many_gaps = several_paths;
         self
     }
 
-    /// TSNs go on with `next_tsn` (RFC 6525 §5.2.7 H5). Nothing is outstanding.
+    /// TSNs continue with `next_tsn` (RFC 6525 §5.2.7 H5). Nothing is outstanding.
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
-        assert!(self.is_empty(), "what is outstanding has a number that nobody would know any more");
+        assert!(self.is_empty(), "nothing may be outstanding at a TSN reset");
         let last = self.cum_tsn_ack_point();
         let fresh = Self::new(next_tsn, self.earliest_hint.len());
         let (missing_reports, many_gaps) = (self.missing_reports, self.many_gaps);
         *self = Self { before_restart: Some(last), missing_reports, many_gaps, ..fresh };
     }
 
-    /// Whether a chunk of these streams is not acknowledged.
+    /// Whether a chunk of these streams is unacknowledged.
     pub(super) fn has_outstanding(&self, streams: &Streams) -> bool {
-        // What is given up is not, until the peer has skipped it: its number must not come again before.
+        // An abandoned chunk counts until the peer has skipped it: its number must not be reused before.
         let open = |slot: &Slot| slot.state != SlotState::Acked;
         self.slots.iter().any(|slot| open(slot) && streams.contains(slot.data.stream))
     }
@@ -233,7 +239,7 @@ impl Sent {
         self.base.plus(self.slots.len() as u32)
     }
 
-    /// The last TSN that was cumulatively acknowledged.
+    /// The Cumulative TSN Ack Point.
     pub(super) fn cum_tsn_ack_point(&self) -> Tsn {
         self.base.minus(1)
     }
@@ -243,7 +249,7 @@ impl Sent {
         self.base != self.initial || self.slots.iter().any(|slot| slot.state == SlotState::Acked)
     }
 
-    /// Whether all that was sent is cumulatively acknowledged.
+    /// Whether everything sent is cumulatively acknowledged.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -258,44 +264,45 @@ impl Sent {
         self.flight_bytes
     }
 
-    /// Bytes not acknowledged: in flight or lost.
+    /// Bytes outstanding: in flight or lost.
     pub(super) fn outstanding_bytes(&self) -> usize {
         self.outstanding_bytes
     }
 
-    /// Bytes that gap blocks name, and that are not cumulatively acknowledged: what the peer holds for what is missing.
+    /// Bytes acknowledged by gap blocks and not cumulatively: what the peer holds because of missing
+    /// chunks.
     pub(super) fn named_bytes(&self) -> usize {
         self.named_bytes.iter().sum()
     }
 
-    /// The same of what left by one path.
+    /// The same for one path.
     pub(super) fn named_bytes_of(&self, path: PathId) -> usize {
         self.named_bytes[usize::from(path.0)]
     }
 
-    /// The first of the chunks in flight that were never under way by two paths at once and for which this holds, among the
-    /// first so many.
+    /// Among the first `count` chunks: the first one in flight that was never in flight on two paths at
+    /// once and satisfies a condition.
     pub(super) fn first_to_rescue(&self, look: usize, holds: impl Fn(&Slot) -> bool) -> Option<&Slot> {
         let may_leave = |slot: &&Slot| slot.state == SlotState::InFlight && !slot.doubled && holds(slot);
         self.slots.iter().take(look).find(may_leave)
     }
 
-    /// Bytes of user data that are kept here.
+    /// Bytes of user data held.
     pub(super) fn retained_bytes(&self) -> usize {
         self.retained_bytes
     }
 
-    /// What the chunks kept here cost of the send buffer.
+    /// The send buffer charged for the chunks held.
     pub(super) fn charged_bytes(&self) -> usize {
         self.retained_bytes + self.slots.len() * MESSAGE_OVERHEAD_BYTES
     }
 
-    /// The same, with what paths log of each chunk.
+    /// The same, including the logs of paths.
     pub(super) fn counted_bytes(&self) -> usize {
         self.memory_bytes() + self.slots.len() * LOGGED_BYTES
     }
 
-    /// Bytes of memory that the chunks kept here take, with what is kept of each.
+    /// The memory of the chunks held with their bookkeeping, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.retained_bytes + self.slots.len() * size_of::<Slot>()
     }
@@ -309,9 +316,9 @@ impl Sent {
         &mut self.slots[tsn.distance_from(self.base) as usize]
     }
 
-    /// A new chunk leaves, which has `next_tsn`.
+    /// Records a new chunk, whose TSN is `next_tsn`.
     pub(super) fn insert(&mut self, data: Data, terms: Terms, departure: Departure) -> &Data {
-        debug_assert_eq!(data.tsn, self.next_tsn(), "TSNs are given in sequence");
+        debug_assert_eq!(data.tsn, self.next_tsn(), "TSNs are assigned in sequence");
         let bytes = data.encoded_len().next_multiple_of(4);
         self.retained_bytes += data.payload.len();
         self.flight_bytes += bytes;
@@ -336,10 +343,10 @@ impl Sent {
             packet_bytes: 0,
             order: departure.order,
         });
-        &self.slots.back().expect("it was just pushed").data
+        &self.slots.back().expect("just pushed").data
     }
 
-    /// The chunk that was inserted last does not leave yet: as if it were lost, once a SACK speaks of a later one.
+    /// The chunk inserted last is skipped: it is treated as lost once a SACK acknowledges a later one.
     pub(super) fn pass_over(&mut self) {
         let tsn = self.next_tsn().minus(1);
         self.mark_unspoken(tsn);
@@ -347,12 +354,12 @@ impl Sent {
         self.passed_over = Some(tsn);
     }
 
-    /// Whether a TSN has been passed over and has not left yet.
+    /// Whether a TSN was skipped and has not been sent yet.
     pub(super) fn has_passed_over(&self) -> bool {
         self.passed_over.is_some()
     }
 
-    /// The lowest TSN to send again.
+    /// The lowest TSN to retransmit.
     pub(super) fn next_lost(&mut self) -> Option<Tsn> {
         while let Some(&tsn) = self.lost.front() {
             if !tsn.before(self.base) && self.slot(tsn).state == SlotState::Lost {
@@ -363,37 +370,38 @@ impl Sent {
         None
     }
 
-    /// What is lost, and by which path it left; by TSN.
+    /// The lost TSNs, each with its path.
     pub(super) fn lost(&self) -> impl Iterator<Item = (Tsn, PathId)> {
         let lost = self.lost.iter().filter(|tsn| !tsn.before(self.base));
         let slots = lost.filter_map(|tsn| self.get(*tsn));
         slots.filter(|slot| slot.state == SlotState::Lost).map(|slot| (slot.data.tsn, slot.path))
     }
 
-    /// The lost TSN before which so many others are lost.
+    /// The lost TSN at this position among all lost ones.
     pub(super) fn nth_lost(&self, before: usize) -> Option<Tsn> {
-        // Most are few.
+        // Usually there are few.
         if self.lost.len() <= before { None } else { self.lost().nth(before).map(|(tsn, _)| tsn) }
     }
 
-    /// The lowest TSN to send again whose message is not to be sent any more.
+    /// The lowest lost TSN whose message must not be retransmitted.
     pub(super) fn next_over(&self, now: Time) -> Option<Tsn> {
         self.lost().map(|(tsn, _)| tsn).find(|tsn| self.get(*tsn).is_some_and(|slot| slot.is_over(now)))
     }
 
-    /// The highest TSN that left by `path` and is not lost.
+    /// The highest TSN sent on `path` that is not lost.
     pub(super) fn highest(&self, path: PathId) -> Option<Tsn> {
         let found = self.slots.iter().rev().find(|slot| slot.path == path && slot.state != SlotState::Lost);
         found.map(|slot| slot.data.tsn)
     }
 
-    /// When the last of the chunks left that are in flight on `path`.
+    /// When the last chunk in flight on `path` was sent.
     pub(super) fn last_departure(&self, path: PathId) -> Time {
         let in_flight = |slot: &&Slot| slot.path == path && slot.state == SlotState::InFlight;
         self.slots.iter().filter(in_flight).map(|slot| slot.sent_at).max().unwrap_or_default()
     }
 
-    /// Appends the last chunks in flight on `path` that may be sent again to `tsns`, in order, as many as have `room` bytes.
+    /// Appends to `tsns` the last chunks in flight on `path` that may be retransmitted, in order, as many
+    /// as fit into `room` bytes.
     pub(super) fn last_in_flight(&self, path: PathId, now: Time, room: usize, tsns: &mut Vec<Tsn>) {
         let may_leave =
             |slot: &&Slot| slot.path == path && slot.state == SlotState::InFlight && !slot.is_over(now);
@@ -407,15 +415,15 @@ impl Sent {
         tsns[first..].reverse();
     }
 
-    /// A chunk leaves again. What it adds to the flight of its new path, and the path that it leaves, if it counted
-    /// there until now.
+    /// Records a retransmission. Returns what it adds to the flight of its new path, and the path on which
+    /// it counted before.
     pub(super) fn retransmit(&mut self, tsn: Tsn, departure: Departure) -> (&mut Data, Option<PathId>) {
         let hint = &mut self.earliest_hint[usize::from(departure.path.0)];
         if tsn.before(*hint) {
             *hint = tsn;
         }
         let slot = &mut self.slots[tsn.distance_from(self.base) as usize];
-        debug_assert!(slot.is_outstanding(), "what arrived or is given up is not sent again");
+        debug_assert!(slot.is_outstanding(), "acknowledged and abandoned chunks are not retransmitted");
         let was_in_flight = slot.state == SlotState::InFlight;
         let moved_from = was_in_flight.then_some(slot.path);
         slot.doubled |= moved_from.is_some_and(|from| from != departure.path);
@@ -439,7 +447,7 @@ impl Sent {
         (&mut slot.data, moved_from)
     }
 
-    /// The earliest outstanding TSN that left by `path`.
+    /// The earliest outstanding TSN sent on `path`.
     pub(super) fn earliest(&mut self, path: PathId) -> Option<Tsn> {
         let hint = &mut self.earliest_hint[usize::from(path.0)];
         if hint.before(self.base) {
@@ -452,14 +460,14 @@ impl Sent {
         found.map(|_| *hint)
     }
 
-    /// The packet in which some chunks have left turned out to be this large.
+    /// Sets the actual size of the packet in which chunks were sent.
     pub(super) fn set_packet(&mut self, tsns: &[Tsn], bytes: usize) {
         for tsn in tsns {
             self.slot(*tsn).packet_bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
         }
     }
 
-    /// Finds a chunk not in flight any more, whatever became of it; its bytes.
+    /// Marks a chunk as no longer in flight with unknown fate; returns its bytes.
     pub(super) fn mark_unspoken(&mut self, tsn: Tsn) -> usize {
         let slot = self.slot(tsn);
         assert_eq!(slot.state, SlotState::InFlight, "of other chunks more is known");
@@ -469,7 +477,7 @@ impl Sent {
         bytes
     }
 
-    /// Finds a chunk lost that is in flight or unspoken of; its path, and its bytes.
+    /// Marks a chunk lost that is in flight or unreported; returns its path and bytes.
     pub(super) fn mark_lost(&mut self, tsn: Tsn) -> (PathId, usize) {
         let slot = self.slot(tsn);
         let was_in_flight = slot.state == SlotState::InFlight;
@@ -493,7 +501,7 @@ impl Sent {
         (path, bytes)
     }
 
-    /// Finds all chunks in flight on `path` lost; their bytes.
+    /// Marks all chunks in flight on `path` lost; returns their bytes.
     pub(super) fn mark_path_lost(&mut self, path: PathId) -> usize {
         let mut bytes = 0;
         self.lost.clear();
@@ -515,8 +523,8 @@ impl Sent {
         bytes
     }
 
-    /// T3-rtx of `path` ran out: all chunks in flight there are lost, and those that were lost before have timed out as well.
-    /// The bytes that were in flight.
+    /// T3-rtx of `path` expired: all chunks in flight there are lost, and earlier losses count as timed out
+    /// as well. Returns the bytes that were in flight.
     pub(super) fn time_out(&mut self, path: PathId) -> usize {
         let bytes = self.mark_path_lost(path);
         let lost = |slot: &&mut Slot| slot.path == path && slot.state == SlotState::Lost;
@@ -524,7 +532,8 @@ impl Sent {
         bytes
     }
 
-    /// What rode with a cookie that was stale: it rides with the next, over as many paths as there are then.
+    /// Data sent with a stale cookie is sent again with the next one, over the number of paths available
+    /// then.
     pub(super) fn restarted(mut self, paths: usize) -> Self {
         self.flight_bytes = 0;
         self.lost.clear();
@@ -535,19 +544,19 @@ impl Sent {
         }
         self.first_countable = self.base;
         self.earliest_hint = vec![self.base; paths];
-        // Nothing is acknowledged before the association is up.
+        // Nothing is acknowledged before the association is established.
         self.named_bytes = vec![0; paths];
         self
     }
 
-    /// There are so many paths.
+    /// Sets the number of paths.
     pub(super) fn grow(&mut self, paths: usize) {
         self.earliest_hint.resize(paths, self.base);
         self.named_bytes.resize(paths, 0);
     }
 
-    /// A path is gone: what left by it and is not acknowledged is lost, as if it had left by `home`. The bytes that were in
-    /// flight.
+    /// A path was removed: its unacknowledged chunks are lost, as if sent on `home`. Returns the bytes that
+    /// were in flight.
     pub(super) fn rehome(&mut self, from: PathId, home: PathId) -> usize {
         let bytes = self.mark_path_lost(from);
         for slot in self.slots.iter_mut().filter(|slot| slot.path == from) {
@@ -556,7 +565,7 @@ impl Sent {
             if slot.transmissions == 0 {
                 continue;
             }
-            // An acknowledgement tells nothing of the path that it is charged to now.
+            // An acknowledgement proves nothing about the path that the chunk is now attributed to.
             slot.transmissions += 1;
             slot.order = 0;
         }
@@ -566,7 +575,7 @@ impl Sent {
         bytes
     }
 
-    /// What must hold at any time. Gives what is in flight, by path.
+    /// Checks the invariants; returns the bytes in flight by path.
     pub(super) fn check(&self, paths: usize) -> Vec<usize> {
         let mut by_path = vec![0; paths];
         let (mut outstanding, mut retained, mut lost) = (0, 0, 0);
@@ -589,7 +598,7 @@ impl Sent {
         assert_eq!(
             self.slots.iter().take_while(abandoned).count(),
             self.forward,
-            "the point is as far as it can be"
+            "the point is not as far as possible"
         );
         let prioritized = self.slots.iter().filter(|slot| slot.terms.is_prioritized()).count();
         assert_eq!(prioritized, self.prioritized);
@@ -600,24 +609,24 @@ impl Sent {
         by_path
     }
 
-    /// How many chunks are kept.
+    /// The number of chunks held.
     pub(super) fn count(&self) -> usize {
         self.slots.len()
     }
 }
 
 impl Slot {
-    /// Whether the peer is not known to have it, and it is not given up.
+    /// Whether the chunk is neither acknowledged nor abandoned.
     fn is_outstanding(&self) -> bool {
         !matches!(self.state, SlotState::Acked | SlotState::Abandoned)
     }
 
-    /// Why it is to be sent again, and by which path it left.
+    /// How the loss was detected, with the path.
     pub(super) fn found(&self) -> Found {
         if self.timed_out { Found::TimedOut(self.path) } else { Found::Missing(self.path) }
     }
 
-    /// Whether it is not to be sent again, by what its message was sent on.
+    /// Whether its message's reliability forbids a retransmission.
     pub(super) fn is_over(&self, now: Time) -> bool {
         match self.terms.policy {
             Policy::Until(end) => end <= now,

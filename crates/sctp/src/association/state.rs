@@ -17,41 +17,40 @@ use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::wire::{Cause, Chunk};
 
-/// The states before and after the one in which data flows; what RFC 9260 §4 distinguishes further within `Up` is
-/// [`Shutdown`].
+/// The states of an association. The states of RFC 9260 §4 within `Up` are distinguished by [`Shutdown`].
 #[derive(Debug)]
 pub(super) enum State {
-    /// INIT is out, or about to leave.
+    /// COOKIE-WAIT: INIT was sent or is about to be.
     CookieWait {
-        /// How often it was repeated.
+        /// The number of retransmissions.
         retry: u32,
-        /// Whether it is to leave.
+        /// Whether INIT must be sent.
         init_due: bool,
-        /// When each INIT was sent.
+        /// The time of each INIT.
         sent_at: Vec<Time>,
     },
-    /// COOKIE ECHO is out, or about to leave.
+    /// COOKIE-ECHOED: COOKIE ECHO was sent or is about to be.
     CookieEchoed {
-        /// How often it was repeated.
+        /// The number of retransmissions.
         retry: u32,
         cookie: Bytes,
-        /// Whether it is to leave.
+        /// Whether COOKIE ECHO must be sent.
         cookie_due: bool,
         up: Box<Up>,
     },
-    /// Data flows.
+    /// Data can be transferred.
     Up(Box<Up>),
-    /// Over.
+    /// The association has ended.
     Closed(Reason),
 }
 
 impl State {
-    /// COOKIE-WAIT, with nothing sent yet.
+    /// COOKIE-WAIT before the first INIT.
     pub(super) fn cookie_wait(init_due: bool) -> Self {
         Self::CookieWait { retry: 0, init_due, sent_at: Vec::new() }
     }
 
-    /// What there is once the peer is known and until the end.
+    /// The state from the moment the peer is known until the end.
     pub(super) fn up(&self) -> Option<&Up> {
         match self {
             Self::CookieEchoed { up, .. } | Self::Up(up) => Some(up),
@@ -60,75 +59,77 @@ impl State {
     }
 }
 
-/// What RFC 9260 §9.2 makes of an association that is to end. It stands beside [`State`], because a user may ask for it
-/// before the handshake is done.
+/// The progress of a shutdown (RFC 9260 §9.2). Separate from [`State`], because a user may request a
+/// shutdown before the end of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shutdown {
-    /// Nobody has asked.
+    /// No shutdown was requested.
     No,
-    /// SHUTDOWN-PENDING: it begins once all data is acknowledged.
+    /// SHUTDOWN-PENDING: SHUTDOWN is sent once all data is acknowledged.
     Pending,
     /// SHUTDOWN-SENT.
     Sent {
-        /// How often SHUTDOWN was repeated since the peer was heard.
+        /// Retransmissions of SHUTDOWN since the last packet of the peer.
         retry: u32,
-        /// The same since it sent data: by which path SHUTDOWN is repeated.
+        /// Retransmissions since the peer sent data, which determine the path of the next one.
         repeats: u32,
-        /// Whether it is to leave.
+        /// Whether SHUTDOWN must be sent.
         due: bool,
     },
-    /// SHUTDOWN-RECEIVED: what is queued still leaves.
+    /// SHUTDOWN-RECEIVED: queued data is still sent.
     Received,
     /// SHUTDOWN-ACK-SENT.
     AckSent {
-        /// How often SHUTDOWN ACK was repeated.
+        /// The number of retransmissions of SHUTDOWN ACK.
         retry: u32,
-        /// Whether it is to leave.
+        /// Whether SHUTDOWN ACK must be sent.
         due: bool,
     },
 }
 
-/// All that the two sides know of each other.
+/// The state of an established association.
 #[derive(Debug)]
 pub(super) struct Up {
     pub(super) peer_tag: VerificationTag,
-    /// What both sides use.
+    /// The extensions in use.
     pub(super) extensions: Extensions,
-    /// What the peer's user says of itself.
+    /// The peer's adaptation code point.
     pub(super) adaptation: Option<u32>,
-    /// The window that the peer advertised last.
+    /// The window in the last SACK.
     pub(super) peer_a_rwnd: usize,
     pub(super) sent: Sent,
     pub(super) received: Received,
-    /// Reused from SACK to SACK.
+    /// Reused for each SACK.
     pub(super) report: Report,
     pub(super) control: Control,
-    /// So many packets of what is lost may leave before the next SACK; `None`: as many as windows allow.
+    /// The number of packets with lost chunks that may be sent before the next SACK; `None`: as many as the
+    /// windows permit.
     pub(super) retransmissions_left: Option<u32>,
-    /// With concurrent multipath transfer: each path's own cumulative point.
+    /// With concurrent multipath transfer: the pseudo-cumack of each path.
     pub(super) pseudo_cums: Vec<PseudoCumAck>,
-    /// The same: how their congestion control is coupled.
+    /// With concurrent multipath transfer: the coupling of congestion control.
     pub(super) coupled: Coupled,
-    /// The same: so many new chunks leave before one is passed over, if that is drawn already.
+    /// With concurrent multipath transfer: the number of new chunks until the next skipped TSN, if drawn
+    /// already.
     pub(super) pass_over_in: Option<u64>,
     /// Whether ECF waits for the faster path.
     pub(super) ecf_waits: bool,
-    /// The path whose turn it is to carry new data, and whether it has in this drain.
+    /// The path whose turn it is to carry new data, and whether it carried some in this drain.
     pub(super) turn: usize,
     pub(super) turn_taken: bool,
-    /// Decides where policies find paths alike; another at each SACK and time-out.
+    /// Decides between equal paths in policies; changes at each SACK and time-out.
     pub(super) chance: u32,
-    /// Where new data goes.
+    /// The path of new data.
     pub(super) primary: PathId,
-    /// Where the last DATA came from, and SACKs go.
+    /// The path on which the last DATA arrived, and on which SACKs are sent.
     pub(super) sack_path: PathId,
-    /// A path by which SACKs seem not to arrive.
+    /// A path on which SACKs seem to be lost.
     pub(super) sack_avoids: Option<PathId>,
-    /// Whether a path died or came back since the last SACK, which may be lost.
+    /// Whether a path failed or recovered since the last SACK, which may be lost.
     pub(super) sack_in_doubt: bool,
-    /// Scratch: the chunks of the packet that is being filled.
+    /// Scratch: the chunks of the packet being filled.
     pub(super) packed: Vec<Tsn>,
-    /// How much the peer may still send of what was advertised to it.
+    /// How much of the advertised window the peer has not used.
     pub(super) offered_bytes: usize,
     /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.1).
     //= specs/rfc9260.txt#section-8.1
@@ -141,46 +142,46 @@ pub(super) struct Up {
     pub(super) reconfiguration: Option<Reconfiguration>,
     pub(super) addresses: Addresses,
     pub(super) forward: Forward,
-    /// For the side that was asked: when it became ESTABLISHED, or last retransmitted its first flight for a COOKIE ECHO that
-    /// came again.
+    /// On the passive side: when the association became ESTABLISHED, or the first flight was last
+    /// retransmitted in response to a repeated COOKIE ECHO.
     pub(super) first_flight_sent_at: Option<Time>,
-    /// How often it did so.
+    /// The number of these retransmissions.
     pub(super) first_flight_repairs: u32,
     /// If both sides are ECN-capable.
     pub(super) ecn: Option<EcnState>,
 }
 
-/// Whether the peer's window lets data out.
+/// Whether the peer's window permits data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Window {
-    /// As its size says.
+    /// Determined by its size.
     Open,
-    /// It is closed and the next chunk may leave to probe it.
+    /// It is closed, and the next chunk may be sent as a probe.
     ProbeDue,
-    /// It is closed; this TSN left to probe it.
+    /// It is closed, and this TSN was sent as a probe.
     Probing {
         tsn: Tsn,
-        /// Whether the peer was heard since the probe left.
+        /// Whether the peer was heard since the probe.
         answered: bool,
     },
 }
 
-/// Control chunks waiting to leave.
+/// Control chunks to send.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// A COOKIE ACK, by the path on which its COOKIE ECHO came.
+    /// A COOKIE ACK, on the path of its COOKIE ECHO.
     pub(super) cookie_ack: Option<PathId>,
-    /// HEARTBEAT ACKs, each by the path on which its HEARTBEAT came.
+    /// HEARTBEAT ACKs, each on the path of its HEARTBEAT.
     pub(super) heartbeat_acks: VecDeque<(PathId, Chunk)>,
-    /// What to say in an ERROR chunk.
+    /// The causes for an ERROR chunk.
     pub(super) errors: Vec<Cause>,
 }
 
-/// The most HEARTBEATs that wait for their answer: a peer has one under way on each path.
+/// The maximum number of queued HEARTBEAT ACKs: a peer has one HEARTBEAT outstanding per path.
 pub(super) const HEARTBEAT_ACKS_MAX: usize = 16;
-/// The most causes that wait to be reported.
+/// The maximum number of queued causes.
 pub(super) const ERRORS_MAX: usize = 8;
-/// How much of a chunk or parameter is quoted in a report.
+/// The maximum length quoted from a chunk or parameter.
 const QUOTE_MAX: usize = 256;
 
 impl Control {
@@ -197,7 +198,7 @@ impl Control {
     }
 }
 
-/// What can be quoted of something the peer sent; nothing if it is too long to be said back.
+/// The part of a peer's chunk or parameter to quote; empty if it is too long.
 pub(super) fn quotable(raw: &Bytes) -> Option<Bytes> {
     (raw.len() <= QUOTE_MAX).then(|| raw.clone())
 }

@@ -15,14 +15,15 @@ use crate::ids::{PathId, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::{Checksum, Chunk, Header, NrSack, Sack};
 
-/// How much shorter than it could be the first packet of a batch may be for others to be cut to its size.
+/// How much shorter than possible the first packet of a batch may be, so that others can be limited to its
+/// size.
 const BATCH_SLACK: usize = 64;
 
-/// What a HEARTBEAT needs at most, in bytes.
+/// The maximum length of a HEARTBEAT in bytes.
 const BEAT_ROOM: usize = 64;
 
 impl Association {
-    /// Packets to send, if there are any.
+    /// Returns packets to send, if there are any.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some(farewell) = self.farewell.take_if(|farewell| farewell.chunk.is_some()) {
             self.begin(farewell.path, farewell.tag);
@@ -33,7 +34,7 @@ impl Association {
             //# be bundled with an ABORT chunk, but they MUST be placed before the
             //# ABORT chunk in the SCTP packet; otherwise, they will be ignored by the
             //# receiver.
-            self.builder.push(&farewell.chunk.expect("it was just looked at"));
+            self.builder.push(&farewell.chunk.expect("just checked"));
             return Some(self.finish(farewell.path));
         }
         match &mut self.state {
@@ -59,7 +60,8 @@ impl Association {
                 if let Some(transmit) = self.transmit_asconf(now) {
                     return Some(transmit);
                 }
-                // With concurrent multipath transfer, the path that carried new data last goes on until its window is full.
+                // With concurrent multipath transfer, the path that carried new data last continues until
+                // its window is full.
                 let first = self.state.up().map_or(0, |up| up.turn);
                 let count = self.paths.len();
                 let turns = (0..count).map(|step| PathId(((first + step) % count) as u8));
@@ -87,7 +89,7 @@ impl Association {
         len
     }
 
-    /// Seals the open packet and makes its batch a transmission.
+    /// Seals the open packet and returns its batch.
     pub(super) fn finish(&mut self, id: PathId) -> Transmit {
         if !self.builder.is_empty() {
             self.seal(id, Checksum::Crc32c);
@@ -106,7 +108,7 @@ impl Association {
 
     fn transmit_init(&mut self, now: Time) -> Transmit {
         let State::CookieWait { retry, sent_at, .. } = &mut self.state else {
-            unreachable!("the caller has looked")
+            unreachable!("the caller checked the state")
         };
         sent_at.push(now);
         let retry = *retry;
@@ -135,14 +137,17 @@ impl Association {
     fn transmit_cookie(&mut self, now: Time) -> Transmit {
         self.give_up(now);
         let is_keyed = self.dtls_agreement().is_some();
-        let State::CookieEchoed { retry, .. } = self.state else { unreachable!("the caller has looked") };
+        let State::CookieEchoed { retry, .. } = self.state else {
+            unreachable!("the caller checked the state")
+        };
         let mut path = self.handshake_path(retry);
-        // What answers a repetition may answer the first, which says how long the way is at most.
+        // An acknowledgement of a retransmission may be one of the first transmission, which gives an upper
+        // bound of the RTT.
         if retry == 0 {
             self.renewal.cookie_sent_at = Some(now);
         }
         let State::CookieEchoed { cookie, up, .. } = &mut self.state else {
-            unreachable!("the caller has looked")
+            unreachable!("the caller checked the state")
         };
         //= specs/rfc9260.txt#section-8.5.1
         //# Rules for packets carrying a COOKIE ECHO chunk: * When sending a
@@ -191,8 +196,9 @@ impl Association {
         let room = self.builder.room();
         self.fill_data(now, path, SendPermit::Window);
         let is_filled = self.builder.room() < room;
-        // What agrees on keys is longer than a packet where it holds a key that no quantum computer breaks. The rest leaves behind
-        // the same COOKIE ECHO, as if that had been lost: a round trip sooner, and whichever comes first is understood.
+        // Key management messages with a post-quantum key are longer than a packet. The rest is sent after
+        // the same COOKIE ECHO, as if that had been lost: one RTT earlier, and the receiver understands
+        // either order.
         if let State::CookieEchoed { cookie_due, up, .. } = &mut self.state {
             let is_more = !self.queue.is_empty() || up.sent.next_lost().is_some();
             *cookie_due = is_keyed && is_filled && is_more;
@@ -200,7 +206,7 @@ impl Association {
         self.finish(path)
     }
 
-    /// The COOKIE ECHO again, by a path of which nothing is known.
+    /// Retransmits COOKIE ECHO on a path without measurements.
     fn transmit_cookie_and_beat(
         &mut self,
         now: Time,
@@ -219,7 +225,7 @@ impl Association {
         self.finish(path)
     }
 
-    /// Where INIT or COOKIE ECHO goes the next time.
+    /// The path of the next INIT or COOKIE ECHO.
     pub(super) fn handshake_path(&self, retry: u32) -> PathId {
         //= specs/rfc9260.txt#section-5.1
         //# Retransmissions of INIT chunks and
@@ -242,7 +248,7 @@ impl Association {
         if path_now.state == PathState::Removed || path_now.awaits_ack {
             return None;
         }
-        let tag = self.peer_tag().expect("the peer is known once up");
+        let tag = self.peer_tag().expect("an established association has a peer tag");
         if let Some(probe) = self.transmit_probe(now, path, tag) {
             return Some(probe);
         }
@@ -250,8 +256,8 @@ impl Association {
             return Some(oversized);
         }
         let mtu = self.paths[usize::from(path.0)].mtu;
-        // By what the peer said and never by what it does: whoever sends without a checksum may not take what has none.
-        // INIT, COOKIE ECHO and the last words of an association do not come this way.
+        // Decided by what the peer announced, not by what it sends: a sender of packets without a checksum
+        // may not accept them. INIT, COOKIE ECHO and the last packets of an association are not sent here.
         let agreed = self.state.up().is_some_and(|up| up.extensions.zero_checksum);
         let mut ect = self.state.up().is_some_and(|up| up.ecn.is_some());
         loop {
@@ -264,16 +270,17 @@ impl Association {
                 break;
             }
             self.pad_within_batch();
-            // A batch has one ECN field: one packet that may not be marked keeps the others from it.
+            // A batch has one ECN field: a packet that must not be marked excludes others.
             ect &= self.new_data_alone;
-            // A peer that has no association any more understands only what has a checksum, and can say so: what asks
-            // whether it is there, and what it did not answer before, has one.
+            // A peer without the association only understands packets with a checksum, to which it can
+            // respond. So packets that check whether the peer is alive have one, and so have
+            // retransmissions.
             let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
             let way = &self.paths[usize::from(path.0)];
             let silent = way.errors > 0 || way.timeouts_unanswered > 0 || way.beat.is_some();
             let bare = agreed && !closing && !silent;
             let len = self.seal(path, if bare { Checksum::Zero } else { Checksum::Crc32c });
-            // The others of a batch may not be longer than its first.
+            // Other packets of a batch must not be longer than its first.
             if self.builder.is_full() || len + BATCH_SLACK < mtu {
                 break;
             }
@@ -282,8 +289,9 @@ impl Association {
         (self.builder.packets() > 0).then(|| Transmit { ecn, ..self.finish(path) })
     }
 
-    /// Pads the open packet if it would end its batch, though more data follows, for less than messages are cut for. A batch of GSO
-    /// is worth more than these bytes. Only where packets are protected: there, padding also hides a message's length.
+    /// Pads the open packet if it would end its batch although more data follows, and the padding is
+    /// shorter than any fragment. A GSO batch is worth more than these bytes. Only with protected packets,
+    /// where padding also hides the length of a message.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
     //# However, the padding MUST be applied within the encryption envelope to ensure
     //# the padding itself is protected.
@@ -296,7 +304,7 @@ impl Association {
         }
     }
 
-    /// The next lost chunk, if it is larger than the path's packets: it left before they became smaller.
+    /// The next lost chunk, if it is larger than the path's packets because they became smaller since.
     fn transmit_oversized(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
@@ -324,7 +332,7 @@ impl Association {
         Some(Transmit { split: Split::Allowed, ..self.finish(id) })
     }
 
-    /// Fills the open packet with what is to leave by this path: the bundling order.
+    /// Fills the open packet for this path, in bundling order.
     fn fill(&mut self, now: Time, id: PathId) {
         let permit = self.permit(now, id);
         //= specs/rfc9260.txt#section-5.4
@@ -335,7 +343,7 @@ impl Association {
             return;
         }
         self.fill_cookie_ack(id);
-        // As other stacks have it: what came before the DATA of a packet is answered before that.
+        // As in other stacks, chunks that arrived before the DATA of a packet are answered before the SACK.
         let mut answered = confirmed && self.fill_errors(id);
         if confirmed {
             self.fill_sack(id, permit);
@@ -361,7 +369,7 @@ impl Association {
         //= specs/rfc3758.txt#section-3.5
         //# F2) The data sender SHOULD always attempt to bundle an outgoing
         //# FORWARD TSN with outbound DATA chunks for efficiency.
-        // In front of what leaves now, and not later for its sake.
+        // In front of the data sent now; no packet is sent for it alone.
         if confirmed
             && self.forward_is_due(id)
             && let Some(forward) = self.take_forward(now, id)
@@ -373,7 +381,7 @@ impl Association {
         }
     }
 
-    /// COOKIE ACK, by the path that its COOKIE ECHO came by.
+    /// COOKIE ACK, on the path of its COOKIE ECHO.
     fn fill_cookie_ack(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         let builder = &mut self.builder;
@@ -397,7 +405,7 @@ impl Association {
         }
     }
 
-    /// What there is to say in an ERROR chunk, if it leaves room for a SACK; whether it does.
+    /// The pending ERROR causes, if a SACK still fits; returns whether any were added.
     fn fill_errors(&mut self, id: PathId) -> bool {
         let State::Up(up) = &mut self.state else { return false };
         if up.sack_path != id || up.control.errors.is_empty() {
@@ -409,7 +417,7 @@ impl Association {
             builder.push(&error);
             return true;
         }
-        // Some other time, and fewer, so that there is one.
+        // Deferred, with fewer causes, so that a SACK fits.
         if let Chunk::Error(mut causes) = error {
             causes.pop();
             up.control.errors = causes;
@@ -417,7 +425,7 @@ impl Association {
         false
     }
 
-    /// The SACK, if it is due, or if data follows with which it may ride.
+    /// The SACK, if it is due, or if data follows that it can be bundled with.
     pub(super) fn fill_sack(&mut self, id: PathId, permit: Option<SendPermit>) {
         let State::Up(up) = &self.state else { return };
         //= specs/rfc9260.txt#section-6.1
@@ -426,7 +434,8 @@ impl Association {
         //# sender SHOULD create a SACK chunk and bundle it with the outbound
         //# DATA chunk, as long as the size of the final SCTP packet does not
         //# exceed the current PMTU.
-        // But of several paths at once, with what leaves by the one that it answers: another may take longer than that one's T3 waits.
+        // With several paths at once, only on the path that it acknowledges: another path may take longer
+        // than that path's T3-rtx.
         let rides = permit.is_some()
             && up.received.sack_may_ride()
             && (up.sack_path == id || !up.received.counts_by_path());
@@ -446,7 +455,7 @@ impl Association {
         //# value of a_rwnd into the a_rwnd field.
         if let Some(lowest_tsn) = up.ecn.as_ref().and_then(|ecn| ecn.echo) {
             let ecne = Chunk::Ecne { lowest_tsn };
-            // Before the SACK, which would open the window once more.
+            // Before the SACK, which would open the window again.
             if builder.room() >= NrSack::HEADER_LEN + ecne.padded_len() {
                 builder.push(&ecne);
             }
@@ -462,7 +471,7 @@ impl Association {
         //= specs/compact-sack.md#section-4
         //# Where the extension is agreed on, a SACK MUST name all TSNs that have arrived. If it has no room to, this chunk MUST be sent
         //# instead.
-        // What is accepted is kept until it is read.
+        // Accepted data is kept until it is read.
         builder.push(&if up.extensions.nr_sack {
             let Sack { flags, cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } =
                 up.received.take_sack(window, room);
@@ -474,7 +483,7 @@ impl Association {
         });
     }
 
-    /// The answers to HEARTBEATs that came by this path, as many as fit; whether any does.
+    /// HEARTBEAT ACKs for this path, as many as fit; returns whether any were added.
     fn fill_heartbeat_acks(&mut self, id: PathId) -> bool {
         let State::Up(up) = &mut self.state else { return false };
         let builder = &mut self.builder;
@@ -487,7 +496,7 @@ impl Association {
         while let Some(index) = up.control.heartbeat_acks.iter().position(|(path, _)| *path == id) {
             let ack = up.control.heartbeat_acks[index].1.clone();
             if ack.padded_len() > builder.room() {
-                // One that never fits is one that its sender cannot expect back.
+                // One that never fits cannot be expected back by its sender.
                 if builder.is_empty() {
                     up.control.heartbeat_acks.remove(index);
                 }
@@ -500,7 +509,7 @@ impl Association {
         answered
     }
 
-    /// A packet with answers leaves: what found no room in it is never said.
+    /// A packet with responses was sent: those that did not fit are dropped.
     fn drop_answers(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         //= specs/rfc9260.txt#section-12.4
@@ -511,7 +520,7 @@ impl Association {
         up.control.errors.clear();
     }
 
-    /// CWR, where the SACKs go.
+    /// CWR, on the path of SACKs.
     fn fill_cwr(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         let builder = &mut self.builder;
@@ -525,7 +534,7 @@ impl Association {
         }
     }
 
-    /// RE-CONFIG: a request of this side's, or an answer.
+    /// RE-CONFIG: a request or a response.
     fn fill_reconfig(&mut self, now: Time, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reconfiguration) = &mut up.reconfiguration else { return };

@@ -6,43 +6,45 @@ use std::num::NonZeroU8;
 use super::{Report, Sent, SlotState};
 use crate::ids::Tsn;
 
-/// So many miss indications make a TSN lost (RFC 9260 §7.2.4), unless it is said otherwise.
+/// The default number of miss indications that marks a TSN lost (RFC 9260 §7.2.4).
 pub(super) const REPORTS: NonZeroU8 = NonZeroU8::new(3).expect("3 is not 0");
 
-/// How miss indications are counted.
+/// Which TSNs get a miss indication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
-    /// Below the highest TSN newly acknowledged.
+    /// Those below the highest TSN newly acknowledged.
     BelowNewest,
-    /// Also in fast recovery: all that the SACK reports missing, if it moves the cumulative point.
+    /// Also, in fast recovery: all that the SACK reports missing, if it advances the cumulative TSN.
     InRecovery,
-    /// With concurrent multipath transfer: below the highest TSN newly acknowledged of the same path, and what left once only.
+    /// With concurrent multipath transfer: those below the highest TSN newly acknowledged of the same path,
+    /// and sent only once.
     Multipath {
-        /// How many packets the SACK answers, and so how often it indicates a miss unless it tells of several paths.
+        /// The number of packets that the SACK acknowledges, which is the number of miss indications unless
+        /// it acknowledges chunks of several paths.
         packets: u8,
     },
-    /// Not at all: something else finds losses.
+    /// None: losses are detected in another way.
     Off,
 }
 
-/// What makes a TSN below it missing.
+/// What makes a lower TSN missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overtaken {
-    /// Whatever arrived.
+    /// Any acknowledged chunk.
     ByAny,
-    /// What left by the same path and arrived.
+    /// An acknowledged chunk of the same path.
     ByItsPath,
 }
 
 impl Sent {
-    /// The same, where so many miss indications make a TSN lost.
+    /// Sets the number of miss indications that marks a TSN lost.
     pub(in crate::association) fn with_missing_reports(mut self, missing_reports: NonZeroU8) -> Self {
         self.missing_reports = missing_reports;
         self
     }
 
-    /// Counts a miss indication for each TSN in flight before `limit`. Of several paths, one may be faster than another:
-    /// a TSN is overtaken only by one that left by the same path.
+    /// Counts a miss indication for each TSN in flight before `limit`. With several paths, one may be
+    /// faster: only later chunks of the same path count.
     //= specs/rfc9260.txt#section-6.7
     //# All DATA
     //# chunks with TSNs not included in the Gap Ack Blocks that are smaller

@@ -12,95 +12,96 @@ use super::{Before, RESTART_MEMORY, Sent, Slot, SlotState};
 use crate::ids::{PathId, Tsn};
 use crate::wire::Sack;
 
-/// From so many gap blocks on, a SACK may have had more to say: some peers list no more, whatever room there is.
+/// A SACK with this many gap blocks may be incomplete: some peers never list more, whatever room there is.
 const BLOCKS_COMPLETE: usize = 16;
 
-/// Why a SACK was not applied. Nothing of it was.
+/// Why a SACK was not applied, not even in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::association) enum SackError {
-    /// It is older than one seen before.
+    /// It is older than a previous one.
     Outdated,
-    /// It acknowledges what was never sent, cumulatively or in a gap block.
+    /// It acknowledges a TSN that was never sent, cumulatively or in a gap block.
     NeverSent,
-    /// The next in sequence is missing, and an NR-SACK promised to keep it.
+    /// The next TSN in sequence is missing although an NR-SACK guaranteed it.
     TakenBack,
 }
 
-/// What a SACK said that was not known before.
+/// The new information in a SACK.
 #[derive(Debug, Default)]
 pub(in crate::association) struct Report {
     pub(in crate::association) cum_advanced: bool,
-    /// The last TSN of which the SACK says whether it arrived; `None`: it says so of all.
+    /// The last TSN that the SACK reports on; `None`: all.
     pub(in crate::association) silent_beyond: Option<Tsn>,
     /// By path.
     pub(in crate::association) paths: Vec<PathReport>,
-    /// The same before the SACK: the earliest outstanding TSN of each path.
+    /// Before the SACK: the earliest outstanding TSN of each path.
     pub(in crate::association) earliest: Vec<Option<Tsn>>,
 }
 
-/// What a SACK said of one path.
+/// The new information about one path.
 #[derive(Debug, Default, Clone)]
 pub(in crate::association) struct PathReport {
     /// Bytes newly acknowledged.
     pub(in crate::association) acked_bytes: usize,
-    /// Those of them that gap blocks name.
+    /// Those acknowledged by gap blocks.
     pub(in crate::association) gap_bytes: usize,
-    /// Those of them that a gap block names once more, after a SACK that was overtaken took them back: in the literature's
-    /// multipath transfer alone, elsewhere they are no news.
+    /// Those that a gap block acknowledges again after an overtaken SACK revoked them; only with CMT's
+    /// rules, otherwise they are not counted as new.
     pub(in crate::association) regained_bytes: usize,
-    /// Those of them that were under way by this path alone, and so came by it.
+    /// Those that were in flight on this path only, and so arrived on it.
     pub(in crate::association) carried_bytes: usize,
-    /// Whether some of it left by this path alone, and so proves that the path works.
+    /// Whether a chunk sent only on this path was acknowledged, which proves that the path works.
     pub(in crate::association) proven: bool,
-    /// Bytes that are not in flight any more, acknowledged or lost.
+    /// Bytes no longer in flight, acknowledged or lost.
     pub(in crate::association) landed_bytes: usize,
-    /// Bytes in flight again: a gap block took them back.
+    /// Bytes in flight again after reneging.
     pub(in crate::association) reneged_bytes: usize,
-    /// Whether TSNs were found lost.
+    /// Whether TSNs were marked lost.
     pub(in crate::association) lost: bool,
-    /// The highest of them, the bytes of all, and when the last of them had left.
+    /// The highest lost TSN, the bytes lost, and when the last of them was sent.
     pub(in crate::association) highest_lost: Option<Tsn>,
     pub(in crate::association) lost_bytes: usize,
     pub(in crate::association) lost_sent_at: Time,
-    /// The lowest TSN that is newly acknowledged, cumulatively or by a gap block.
+    /// The lowest newly acknowledged TSN.
     pub(in crate::association) lowest_tsn: Option<Tsn>,
-    /// With concurrent multipath transfer: whether the path's own cumulative point advanced.
+    /// With concurrent multipath transfer: whether the path's pseudo-cumack advanced.
     pub(in crate::association) point_advanced: bool,
-    /// The highest TSN that gap blocks newly acknowledge.
+    /// The highest TSN newly acknowledged by gap blocks.
     pub(in crate::association) newest_tsn: Option<Tsn>,
     /// Whether the earliest outstanding TSN was acknowledged.
     pub(in crate::association) earliest_acked: bool,
-    /// The largest packet of which something is newly acknowledged.
+    /// The size of the largest packet with a newly acknowledged chunk.
     pub(in crate::association) largest_packet: u16,
-    /// The chunk sent last among those newly acknowledged.
+    /// The most recently sent chunk among those newly acknowledged.
     pub(in crate::association) newest: Option<Arrival>,
-    /// The same among those that were sent only once and can be measured (RFC 9260 §6.3.1 C5).
+    /// The same among those sent only once, which give an RTT sample (RFC 9260 §6.3.1 C5).
     pub(in crate::association) measurable: Option<Arrival>,
 }
 
-/// A chunk that arrived.
+/// An acknowledged chunk.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::association) struct Arrival {
     pub(in crate::association) tsn: Tsn,
     pub(in crate::association) order: u64,
     pub(in crate::association) sent_at: Time,
     pub(in crate::association) transmissions: u32,
-    /// How large its packet was.
+    /// The size of its packet.
     pub(in crate::association) packet_bytes: u16,
     pub(in crate::association) named: Named,
 }
 
-/// How a SACK says that a chunk arrived.
+/// How a chunk was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::association) enum Named {
-    /// By the cumulative TSN: it may have come long before, and have become visible with the arrival of a lower one.
+    /// By the cumulative TSN: it may have arrived long before, and became visible with the arrival of a
+    /// lower one.
     ByCumTsn,
     /// By a gap block.
     ByGap,
 }
 
 impl Sent {
-    /// A cumulative TSN, as SHUTDOWN brings it.
+    /// A cumulative TSN only, from SHUTDOWN.
     //= specs/rfc9260.txt#section-3.3.8
     //# Since the SHUTDOWN chunk does not contain Gap Ack Blocks, the
     //# receiver of the SHUTDOWN chunk MUST NOT interpret the lack of a
@@ -117,7 +118,7 @@ impl Sent {
         Ok(())
     }
 
-    /// A SACK. Either all of it is applied or nothing.
+    /// Applies a SACK completely, or not at all.
     pub(in crate::association) fn on_sack(
         &mut self,
         sack: &Sack,
@@ -126,7 +127,8 @@ impl Sent {
     ) -> Result<(), SackError> {
         self.check_cum(sack.cum_tsn_ack)?;
         let sent_beyond = self.next_tsn().minus(1).distance_from(sack.cum_tsn_ack);
-        // Stacks have had bugs here: with a block that makes no sense none is believed, but what is said before them is.
+        // A source of bugs in other stacks: an invalid block invalidates all blocks, but not the fields
+        // before them.
         let sound = make_sense(&sack.gaps);
         for &(_, last) in sack.gaps.iter().filter(|_| sound) {
             //= specs/rfc9260.txt#section-12.4
@@ -176,8 +178,9 @@ impl Sent {
         Ok(())
     }
 
-    /// Whether a SACK does not move the cumulative point and leaves out what an earlier one has named. Where SACKs come by
-    /// several paths, it was overtaken by that one: nobody takes back what waits for the next in sequence.
+    /// Whether a SACK does not advance the cumulative TSN and omits chunks that an earlier one
+    /// acknowledged. With SACKs on several paths it was overtaken by that one: a receiver does not renege
+    /// on what waits for the next chunk in sequence.
     pub(in crate::association) fn is_behind(&mut self, sack: &Sack) -> bool {
         let moves = sack.cum_tsn_ack != self.cum_tsn_ack_point();
         if moves || self.acked.is_empty() || !make_sense(&sack.gaps) {
@@ -201,7 +204,7 @@ impl Sent {
         })
     }
 
-    /// Whether a SACK with so many blocks may have had more to say.
+    /// Whether a SACK with this many blocks may be incomplete.
     fn may_be_full(&self, blocks: usize) -> bool {
         blocks >= BLOCKS_COMPLETE && self.many_gaps.is_none_or(|most| blocks >= most)
     }
@@ -219,7 +222,7 @@ impl Sent {
         if cum_tsn_ack.before(self.cum_tsn_ack_point()) {
             return Err(SackError::Outdated);
         }
-        // One that is still under way from before TSNs began anew, as long as it can be told from a new one.
+        // An overtaken SACK from before a TSN reset, as long as that can be distinguished.
         if let Some(last) = self.before_restart
             && last.distance_from(cum_tsn_ack) < u32::from(u16::MAX)
             && self.base.distance_from(last) < RESTART_MEMORY
@@ -232,7 +235,7 @@ impl Sent {
         Ok(())
     }
 
-    /// Whether that one is acknowledged with these.
+    /// Whether this one is acknowledged as well.
     fn is_a_lie(&self, cum_tsn_ack: Tsn, gaps: &[(u16, u16)]) -> bool {
         let Some(tsn) = self.passed_over else { return false };
         let offset = tsn.distance_from(cum_tsn_ack);
@@ -260,7 +263,7 @@ impl Sent {
         }
     }
 
-    /// Removes all up to `cum_tsn_ack`.
+    /// Removes all chunks up to `cum_tsn_ack`.
     fn advance(&mut self, cum_tsn_ack: Tsn, counting: Counting, report: &mut Report) {
         let count = cum_tsn_ack.next().distance_from(self.base);
         if count == 0 {
@@ -284,7 +287,7 @@ impl Sent {
                 SlotState::Unspoken | SlotState::Lost => {}
             }
             self.outstanding_bytes -= slot.bytes;
-            // In the literature's multipath transfer, what a SACK that was overtaken took back is news again.
+            // With CMT's rules, chunks revoked by an overtaken SACK are newly acknowledged again.
             slot.credited &= !matches!(counting, Counting::Multipath { .. });
             note_arrival(&slot, Named::ByCumTsn, report);
         }
@@ -304,11 +307,11 @@ impl Sent {
         }
     }
 
-    /// Compares the SACK's blocks with those known; the highest TSN newly acknowledged by them.
+    /// Compares the SACK's blocks with the known ones; returns the highest TSN newly acknowledged by them.
     fn apply_blocks(&mut self, sack: &Sack, counting: Counting, report: &mut Report) -> Option<Tsn> {
         read_blocks(sack.cum_tsn_ack, &sack.gaps, &mut self.blocks);
         let mut newest = None;
-        // What is in the new blocks and not in the old ones has arrived.
+        // TSNs in the new blocks and not in the old ones have arrived.
         let mut known = 0;
         for index in 0..self.blocks.len() {
             let (mut at, last) = self.blocks[index];
@@ -332,9 +335,10 @@ impl Sent {
                 at = next;
             }
         }
-        // What is in the old blocks and not in the new ones was taken back, if the SACK can know: it is below its last
-        // block, or next in sequence. Above, a peer that lists only so many blocks merely says nothing. In the literature's
-        // multipath transfer, where SACKs overtake each other, one that has room for more means all of it.
+        // TSNs in the old blocks and not in the new ones were revoked if the SACK reports on them: below
+        // its last block, or next in sequence. Above, a peer with a limited number of blocks merely omits
+        // them. With CMT's rules, where SACKs overtake each other, a SACK with room for more reports on all
+        // TSNs.
         let highest = self.blocks.last().map(|block| block.1);
         let beyond = |run: &(Tsn, Tsn)| highest.is_none_or(|highest| run.1.after(highest));
         let knows_up_to = match (counting, self.acked.last()) {
@@ -372,7 +376,7 @@ impl Sent {
                 }
             }
             std::mem::swap(&mut self.acked, &mut self.blocks);
-            // `blocks` still ends where the SACK's last block ended, for the counting of miss indications.
+            // `blocks` still ends with the SACK's last block, for counting miss indications.
             self.blocks.clear();
             self.blocks.extend(highest.map(|highest| (highest, highest)));
         }
@@ -412,14 +416,14 @@ impl Sent {
         }
     }
 
-    /// The peer dropped what it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
+    /// The peer reneged on a chunk that it had acknowledged in a gap block (RFC 9260 §6.2.1 D iii).
     fn renege(&mut self, tsn: Tsn, report: &mut Report) {
         let slot = &mut self.slots[tsn.distance_from(self.base) as usize];
         if slot.state == SlotState::Abandoned || slot.released {
             return;
         }
         self.named_bytes[usize::from(slot.path.0)] -= slot.bytes;
-        // It can no longer be told which transmission a later acknowledgement answers.
+        // A later acknowledgement is ambiguous.
         slot.transmissions += 1;
         slot.missing = slot.missing.max(1);
         slot.fast_retransmitted = false;
@@ -437,7 +441,8 @@ impl Sent {
         //# if no retransmit timer is running for the destination
         //# address to which the DATA chunk was originally transmitted,
         //# then T3-rtx is started for that destination address.
-        // Where that address is gone nothing can be under way, nor a timer run for it: it is to be sent again.
+        // If its path was removed, nothing can be in flight and no timer runs there: it must be
+        // retransmitted.
         if slot.before == Before::Homeless {
             slot.state = SlotState::Unspoken;
             self.mark_lost(tsn);
@@ -451,8 +456,8 @@ impl Sent {
         }
     }
 
-    /// The peer will not drop what these blocks name: it need not be kept here, as far as it is acknowledged. Blocks that
-    /// make no sense name nothing.
+    /// The peer will not renege on these blocks: acknowledged chunks in them need not be kept. Invalid
+    /// blocks are ignored.
     pub(in crate::association) fn release(&mut self, cum_tsn_ack: Tsn, blocks: &[(u16, u16)]) {
         let sound = blocks.iter().all(|&(first, last)| first != 0 && first <= last);
         if !sound || (blocks.is_empty() && self.released.is_empty()) {
@@ -470,7 +475,7 @@ impl Sent {
                 match self.released.get(known) {
                     Some(run) if !run.0.after(at) => at = run.1.next(),
                     _ => {
-                        // Beyond what was sent there are none, if others of the SACK made no sense.
+                        // If other parts of the SACK are invalid, the blocks may exceed what was sent.
                         let Some(slot) = self.slots.get_mut(at.distance_from(self.base) as usize) else {
                             return self.released.clear();
                         };
