@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::addresses::Leaving;
-use crate::protection::{Protection, Wakes};
+use crate::protection::{Handshakes, Protection, Wakes};
 use crate::sockets::{Carrier, Socket};
 
 /// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
@@ -74,6 +74,7 @@ impl Shared {
             arriving: Vec::new(),
             leaving: Vec::new(),
             wakes: Wakes::default(),
+            handshakes: Handshakes::default(),
         };
         Self {
             core: Mutex::new(core),
@@ -113,6 +114,8 @@ pub(crate) struct Core {
     pub(crate) leaving: Vec<Leaving>,
     /// When to look after keys.
     pub(crate) wakes: Wakes,
+    /// How many handshakes peers may begin.
+    pub(crate) handshakes: Handshakes,
 }
 
 /// What all associations of an endpoint did together, those that are over included.
@@ -180,6 +183,8 @@ pub(crate) struct Seat {
     pub(crate) reconfigured: VecDeque<Event>,
     /// Whether a handle exists or may still be accepted; otherwise what arrives is discarded.
     pub(crate) held: bool,
+    /// Whether the peer opened it.
+    pub(crate) is_of_peer: bool,
     /// If it is to be protected.
     pub(crate) protection: Option<Protection>,
 }
@@ -203,6 +208,7 @@ impl Seat {
             closed: None,
             reconfigured: VecDeque::new(),
             held: true,
+            is_of_peer: false,
             protection: None,
         }
     }
@@ -310,8 +316,10 @@ impl Core {
                 seat.closed = Some(reason);
                 seat.wake_all();
                 let held = seat.held;
+                // Nobody is ever given one that ended before its peer was authentic.
+                let is_wanted = seat.protection.as_ref().is_none_or(Protection::is_up) || !self.withdraw(id);
                 self.rest_keys(id);
-                if !held {
+                if !held || !is_wanted {
                     self.forget(id);
                 }
             }
@@ -326,6 +334,7 @@ impl Core {
         let agreed = association.dtls_agreement().is_some();
         let settings = settings.filter(|settings| agreed || settings.mode == Mode::Strict);
         let mut seat = Seat::protected(settings);
+        seat.is_of_peer = true;
         match backlog.filter(|backlog| backlog.waiting.len() < MAX_BACKLOG) {
             Some(backlog) if self.phase == Phase::Open => {
                 backlog.waiting.push_back(id);
@@ -446,6 +455,16 @@ impl Core {
         for backlog in std::mem::take(&mut self.backlogs).into_values() {
             backlog.arrived.notify_waiters();
         }
+    }
+
+    /// Takes an association from those that wait to be accepted. Whether it was one of them.
+    fn withdraw(&mut self, id: AssociationId) -> bool {
+        let waiting = self.backlogs.values_mut().map(|backlog| &mut backlog.waiting);
+        let found = waiting.filter_map(|waiting| {
+            let at = waiting.iter().position(|it| *it == id)?;
+            waiting.remove(at)
+        });
+        found.count() > 0
     }
 
     fn discard(&mut self, id: AssociationId) {

@@ -371,6 +371,11 @@ impl Endpoint {
         self.shared.lock().machine.memory_bytes()
     }
 
+    /// Handshakes refused since [`HANDSHAKES_A_SECOND`](crate::HANDSHAKES_A_SECOND) were exceeded.
+    pub fn handshakes_refused(&self) -> u64 {
+        self.shared.lock().handshakes.refused
+    }
+
     /// Associations that peers opened and [`Association::admit`] was not called for, as [`Limits::half_open`] counts them.
     pub fn half_open(&self) -> usize {
         self.shared.lock().machine.half_open()

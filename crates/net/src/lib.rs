@@ -30,4 +30,5 @@ pub use braidftp_sctp::{
 pub use budget::{default_memory_bytes, machine_memory_bytes};
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Ended, Endpoint, Listener, Opened};
+pub use protection::HANDSHAKES_A_SECOND;
 pub use sockets::Carrier;

@@ -1,12 +1,14 @@
 //! Associations that are protected: the key management of each, driven with its association, and when it wants to be again.
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use braidftp_base::Time;
 use braidftp_keys::rustls::pki_types::CertificateDer;
 use braidftp_keys::{KeyError, KeyEvent, KeyManager, Settings};
-use braidftp_sctp::{AssociationId, DtlsEvent};
+use braidftp_sctp::{Admission, Association, AssociationId, DtlsEvent};
+use bytes::Bytes;
 use tracing::debug;
 
 use crate::core::{Core, Up};
@@ -75,15 +77,47 @@ impl Wakes {
     }
 }
 
+/// Handshakes a second that peers may begin at an endpoint, half of them from any one network (an IPv4 /24, an IPv6 /56). Each
+/// takes about half a millisecond of the endpoint's task.
+pub const HANDSHAKES_A_SECOND: u32 = 400;
+
+/// How many handshakes peers may begin, and how many may not.
+#[derive(Debug)]
+pub(crate) struct Handshakes {
+    admission: Admission,
+    pub(crate) refused: u64,
+}
+
+impl Default for Handshakes {
+    fn default() -> Self {
+        let secret = std::hash::RandomState::new().build_hasher().finish().to_be_bytes();
+        Self { admission: Admission::new(HANDSHAKES_A_SECOND, secret), refused: 0 }
+    }
+}
+
+impl Handshakes {
+    /// Whether this association may have one now.
+    fn admits(&mut self, now: Time, association: &Association) -> bool {
+        let peer = association.paths().next().map(|path| path.peer.ip());
+        let may = peer.is_none_or(|peer| self.admission.admits(now, peer));
+        self.refused += u64::from(!may);
+        may
+    }
+}
+
 impl Core {
     /// Something about the keys of an association.
     pub(crate) fn on_keys(&mut self, now: Time, id: AssociationId, event: Option<DtlsEvent>) {
-        let Self { machine, seats, wakes, .. } = self;
+        let Self { machine, seats, wakes, handshakes, .. } = self;
         let Some(association) = machine.association_mut(id) else { return };
         let Some(seat) = seats.get_mut(&id) else { return };
         let Some(protection) = &mut seat.protection else { return };
         let manager = match (&mut protection.manager, association.dtls_agreement()) {
             (Some(manager), _) => manager,
+            (None, Some(_)) if seat.is_of_peer && !handshakes.admits(now, association) => {
+                return association
+                    .abort(Bytes::from_static(b"too many handshakes at once; try again later"));
+            }
             (manager, Some(agreement)) => {
                 manager.insert(KeyManager::new(now, protection.settings.clone(), agreement.clone()))
             }

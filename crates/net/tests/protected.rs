@@ -10,7 +10,9 @@ use braidftp_net::keys::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, S
 use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use braidftp_net::keys::{KeyError, Settings};
 use braidftp_net::sctp::dtls::Mode;
-use braidftp_net::{Association, Config, Endpoint, Message, Ppid, Profile, Reason, StreamId};
+use braidftp_net::{
+    Association, Config, Endpoint, HANDSHAKES_A_SECOND, Message, Ppid, Profile, Reason, StreamId,
+};
 use common::{PORT, content, endpoint, receive_all, send_all, soon, to};
 
 fn modern() -> Arc<Config> {
@@ -183,4 +185,54 @@ async fn who_does_not_finish_its_handshake_holds_nobody_up() {
     assert!(soon(server.recv(StreamId(0))).await.unwrap().is_some());
     let reason = soon(silent.closed()).await;
     assert!(reason.to_string().contains("the TLS handshake took too long"), "{reason}");
+}
+
+/// Opens an association that agrees to protection and says nothing of keys.
+async fn silent(from: &Endpoint, server: &Endpoint, client: &Settings) -> Association {
+    let config = Arc::new(Config { dtls: Some(client.dtls()), ..Profile::Modern.config() });
+    from.connect(to(server, &config)).unwrap()
+}
+
+/// What is over before its peer was authentic takes no place among those that wait to be accepted.
+#[tokio::test]
+async fn those_who_begin_a_handshake_and_leave_are_forgotten() {
+    let [client, server] = settings();
+    let endpoints = [endpoint(), endpoint()];
+    let _listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    for _ in 0..20 {
+        let silent = silent(&endpoints[0], &endpoints[1], &client).await;
+        soon(silent.up()).await.unwrap();
+        silent.abort("it goes");
+    }
+    soon(async {
+        while endpoints[1].associations() > 0 || endpoints[1].memory_bytes() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn handshakes_have_a_rate_and_those_beyond_are_refused() {
+    let [client, server] = settings();
+    let endpoints = [endpoint(), endpoint()];
+    let _listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    // Of one network.
+    let (most, mut opened) = (HANDSHAKES_A_SECOND as usize / 2, Vec::new());
+    let start = std::time::Instant::now();
+    for _ in 0..3 * most {
+        opened.push(silent(&endpoints[0], &endpoints[1], &client).await);
+    }
+    soon(async {
+        while endpoints[1].counters().inits < 3 * most as u64 || endpoints[1].handshakes_refused() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        while endpoints[1].associations() as u64 + endpoints[1].handshakes_refused() < 3 * most as u64 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let seconds = start.elapsed().as_secs() as usize + 2;
+    let taken = 3 * most - endpoints[1].handshakes_refused() as usize;
+    assert!((most..=most * seconds).contains(&taken), "{taken} handshakes in {seconds} s");
 }

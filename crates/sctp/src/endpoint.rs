@@ -5,7 +5,7 @@
 //! at the peer. Chunks of an association are processed by [`Association`]; the endpoint reads handshake
 //! chunks only.
 
-mod admission;
+pub(crate) mod admission;
 mod answers;
 mod dtls;
 mod handshake;
@@ -52,7 +52,8 @@ pub struct Limits {
     /// half-open and was silent longest is aborted; if there is none, an INIT is refused with Out of Resource.
     pub associations_per_address: usize,
     /// Half-open associations: those that a peer opened and [`Association::admit`] was not called for, where
-    /// [`Config::unadmitted_receive_buffer_bytes`] is set. Unlimited. Beyond, the one that was silent longest is aborted.
+    /// [`Config::unadmitted_receive_buffer_bytes`] is set. Unlimited. Beyond, one is aborted: that for which its silence, times the
+    /// number of half-open ones of its network, is the largest.
     pub half_open: usize,
     /// Bytes of memory that all associations take together, by [`Association::memory_bytes`]. Unlimited: how much memory there
     /// is, the driver knows. Each association may always take an equal share, and more while less than three quarters are

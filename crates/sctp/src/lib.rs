@@ -27,6 +27,7 @@ pub use config::{
     MtuDiscovery, MultipathWith, PeerMay, RetransmitTo, SharedKey, WindowUpdates,
 };
 pub use dtls::DtlsConfig;
+pub use endpoint::admission::Admission;
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Icmp, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;

@@ -1,4 +1,4 @@
-//! Rate limit for INIT processing. An INIT ACK costs an HMAC and a packet; a flood of INITs must not slow
+//! Rate limit for what strangers ask for: INIT processing, and in a driver TLS handshakes. An INIT ACK costs an HMAC and a packet; a flood of INITs must not slow
 //! down established associations.
 //!
 //! There is a limit on the total rate, and half of it for each of a fixed number of groups of networks, so
@@ -18,7 +18,7 @@ const BURST: Duration = Duration::from_secs(1);
 
 /// The rates, and how far they are used.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub struct Admission {
     a_second: u32,
     /// By group, and for all at the end: the time up to which what was given would have sufficed.
     given_until: Vec<Time>,
@@ -27,12 +27,12 @@ pub(super) struct Admission {
 
 impl Admission {
     /// So many in a second.
-    pub(super) fn new(a_second: u32, secret: [u8; 8]) -> Self {
+    pub fn new(a_second: u32, secret: [u8; 8]) -> Self {
         Self { a_second, given_until: vec![Time::ZERO; GROUPS + 1], secret }
     }
 
     /// Whether an INIT that came from this address at `now` is answered; it then is.
-    pub(super) fn admits(&mut self, now: Time, from: IpAddr) -> bool {
+    pub fn admits(&mut self, now: Time, from: IpAddr) -> bool {
         let group = self.group(from);
         let shares = [(group, self.a_second / 2), (GROUPS, self.a_second)];
         let mut next = [now; 2];

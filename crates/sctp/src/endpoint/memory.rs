@@ -185,7 +185,7 @@ impl Endpoint {
             return false;
         }
         if self.table.opened_from(from) >= self.limits.associations_per_address {
-            let Some(id) = self.table.longest_silent(Some(from)) else {
+            let Some(id) = self.table.first_to_go(self.memory.now, Some(from)) else {
                 self.counters.refused_by_address += 1;
                 return false;
             };
@@ -194,7 +194,7 @@ impl Endpoint {
         let is_half_open = config.unadmitted_receive_buffer_bytes.is_some();
         if is_half_open
             && self.table.has_half_open(self.limits.half_open)
-            && let Some(id) = self.table.longest_silent(None)
+            && let Some(id) = self.table.first_to_go(self.memory.now, None)
         {
             self.make_room_of(id, make_room);
         }

@@ -3,6 +3,7 @@
 //! The index of an association's slot is part of its id, so lookup by id needs no search. Nothing depends
 //! on hash order.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -218,11 +219,20 @@ impl Table {
         half_open.len() >= count
     }
 
-    /// The half-open association, of this address or any, whose peer has been silent longest.
-    pub(super) fn longest_silent(&self, of: Option<IpAddr>) -> Option<AssociationId> {
+    /// The half-open association, of this address or any, that makes room for another: the one for which the silence of its peer,
+    /// times the number of half-open ones from its network, is the largest. So many from few networks never shut out a peer of
+    /// another, whose handshake takes a round trip.
+    pub(super) fn first_to_go(&self, now: Time, of: Option<IpAddr>) -> Option<AssociationId> {
         let of = of.map(network_of);
+        let mut crowd: BTreeMap<Option<IpAddr>, u32> = BTreeMap::new();
+        self.half_open().for_each(|slot| *crowd.entry(slot.opened_from).or_default() += 1);
+        let weight = |slot: &Slot| {
+            let silence = now.since(slot.heard_at).saturating_add(Duration::from_nanos(1));
+            silence.saturating_mul(crowd[&slot.opened_from])
+        };
         let counts = |slot: &&Slot| of.is_none() || slot.opened_from == of;
-        self.half_open().filter(counts).min_by_key(|slot| (slot.heard_at, slot.id)).map(|slot| slot.id)
+        let first = self.half_open().filter(counts).max_by_key(|slot| (weight(slot), Reverse(slot.id)));
+        first.map(|slot| slot.id)
     }
 
     pub(super) fn get(&self, id: AssociationId) -> Option<&Slot> {

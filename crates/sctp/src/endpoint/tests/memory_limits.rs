@@ -416,3 +416,25 @@ fn a_peer_that_never_opens_its_window_does_not_outlast_the_shutdown_guard() {
         assert_eq!(crowd.association(one).stats().buffered_bytes, 0, "its send buffer is given back");
     }
 }
+
+#[test]
+fn many_half_open_associations_of_one_network_make_room_before_one_of_another() {
+    let limits = Limits { half_open: 20, ..Limits::default() };
+    let config = Config { unadmitted_receive_buffer_bytes: Some(16 * KIB), ..config() };
+    let mut crowd = Crowd::new(limits, config);
+    let alone = crowd.join(host(1)).unwrap();
+    // A round trip of which passes while the others come, each more lately heard than the one before.
+    for nth in 0..60 {
+        crowd.bench.pass(Duration::from_millis(5));
+        crowd.join(SocketAddr::new(host(2).ip(), 6_000 + nth)).unwrap();
+    }
+    assert_eq!(crowd.reason(alone), None);
+    assert_eq!(crowd.bench.endpoint.half_open(), 20);
+    // Once it has been silent for much longer than they, it goes.
+    crowd.bench.pass(Duration::from_secs(30));
+    for nth in 60..100 {
+        crowd.join(SocketAddr::new(host(2).ip(), 6_000 + nth)).unwrap();
+        crowd.bench.pass(Duration::from_millis(1));
+    }
+    assert!(crowd.reason(alone).is_some());
+}
