@@ -13,8 +13,8 @@ use braidftp_ftp::line::LINE_MAX;
 use braidftp_ftp::mapping::{DATA_STREAMS_MAX, LISTING_MESSAGE_MAX};
 use braidftp_ftp::path::{NAME_MAX, PATH_MAX};
 use braidftp_ftp::reply::REPLY_MAX;
-use braidftp_net::Limits;
 use braidftp_net::sctp::cookie::MAX_ADDRESSES;
+use braidftp_net::{HANDSHAKES_A_SECOND, Limits};
 
 use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
 use crate::progress::LINES_MAX;
@@ -268,7 +268,7 @@ rows! { now;
         Some("max-sessions-per-address"), count(now.limits.associations_per_address),
         "the longest silent one of them that is not logged in, else the next INIT: ABORT", "warn, every 3 s: how many";
     SctpHalfOpen Server "associations that are not logged in" Some("max-sessions"), count(now.limits.half_open),
-        "the longest silent one: ABORT", "info: session lost";
+        "the one with the longest silence, times their number from its network: ABORT", "info: session lost";
     SctpMemory Server "memory of all associations of an endpoint" NONE,
         match now.machine {
             Shown::Number => bytes(now.limits.memory_bytes),
@@ -286,6 +286,8 @@ rows! { now;
     SctpShutdown Server "time of a shutdown" NONE, Amount::Time(server::CLOSING), "the association: ABORT", "nothing";
     SctpInitAcks Server "INITs that are answered; half of that from one network" NONE,
         Amount::Rate(u64::from(now.limits.init_acks)), "the INIT is dropped, as if lost", "warn, every 3 s: how many";
+    SctpHandshakes Server "TLS handshakes that clients begin over SCTP; half of that from one network" NONE,
+        Amount::Rate(u64::from(HANDSHAKES_A_SECOND)), "the association: ABORT", "warn, every 3 s: how many";
     SctpOutOfTheBlue Server "answers to packets of no association" NONE, Amount::Rate(u64::from(now.limits.out_of_the_blue)),
         "the packet is dropped", "warn, every 3 s: how many";
     SctpAnswers Server "answers that wait to be sent to those who have no association" NONE, count(now.limits.answers),

@@ -98,6 +98,15 @@ pub enum LoginError {
     Busy,
 }
 
+/// Whom failed checks have shut out until they are forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ban {
+    /// The address (IPv6: its /64), whatever the name.
+    Address,
+    /// The name, but from addresses from which it has logged in.
+    User,
+}
+
 /// Somebody who may log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account<'a> {
@@ -536,6 +545,17 @@ impl Users {
         known.ok_or(LoginError::Refused)?.grant(name)
     }
 
+    /// Whether this peer, or this name, is shut out now.
+    pub fn ban(&self, user: &[u8], peer: IpAddr) -> Option<Ban> {
+        let (now, failures) = (Instant::now(), lock(&self.failures));
+        if Failures::count(&failures.by_address, &subnet(peer), now) >= MAX_ADDRESS_FAILURES {
+            return Some(Ban::Address);
+        }
+        let name = std::str::from_utf8(user).unwrap_or("\u{fffd}").to_owned();
+        let names = if self.known.contains_key(&name) { &failures.by_user } else { &failures.by_unknown };
+        (Failures::count(names, &name, now) >= MAX_USER_FAILURES).then_some(Ban::User)
+    }
+
     /// Checks a password; where the user `has_password` not, none is right.
     async fn check(
         &self,
@@ -651,9 +671,11 @@ mod tests {
             let begin = Instant::now();
             assert_eq!(users.log_in(b"anna", b"wrong", HERE).await, Err(LoginError::Refused));
             waited.push(begin.elapsed().as_millis());
+            assert_eq!(users.ban(b"anna", HERE).is_some(), waited.len() == MAX_ADDRESS_FAILURES);
         }
         assert_eq!(waited[..8], [0, 250, 500, 1000, 2000, 4000, 8000, 8000]);
         assert_eq!(users.log_in(b"anna", b"right", HERE).await, Err(LoginError::TooMany));
+        assert_eq!((users.ban(b"anna", HERE), users.ban(b"anna", elsewhere)), (Some(Ban::Address), None));
         assert!(users.log_in(b"anna", b"right", elsewhere).await.is_ok(), "others are not held up");
         tokio::time::advance(REMEMBERED).await;
         assert!(users.log_in(b"anna", b"right", HERE).await.is_ok(), "it is forgotten in time");
@@ -710,6 +732,7 @@ mod tests {
                 checked += usize::from(users.log_in(name, b"wrong", peer).await == Err(LoginError::Refused));
             }
             assert_eq!(checked, MAX_USER_FAILURES, "{name:?}");
+            assert_eq!(users.ban(name, home), Some(Ban::User));
             assert!(users.log_in(b"anna", b"right", home).await.is_ok(), "they logged in from there before");
             assert_eq!(guesses(&users, 3, home).await, if name == b"anna" { 1 } else { 3 });
         }

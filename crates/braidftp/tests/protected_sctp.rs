@@ -120,7 +120,7 @@ async fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_said() {
     mirror_down(served.job(Mode::Braid, Some(&known_now)), &to).await.unwrap();
     let another = Trust {
         pins: vec!["SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".parse().unwrap()],
-        ..Trust::new(known_now.known_hosts.clone())
+        ..Arc::into_inner(known_now).unwrap()
     };
     let error = mirror_down(served.job(Mode::Braid, Some(&Arc::new(another))), &to).await.unwrap_err();
     assert_eq!(error.exit, Exit::Trust, "{error}");

@@ -34,6 +34,7 @@ const PERMITTED: &[(&str, &[&str])] = &[
             "job::mirror",
             "job::upload",
             "server",
+            "server::audit",
             "server::body",
             "server::braid",
             "server::check",

@@ -18,6 +18,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
+use zeroize::Zeroizing;
 
 use super::{CHAIN_BYTES_MAX, Fingerprint, provider};
 use crate::exit::{Error, Exit, Result};
@@ -94,6 +95,7 @@ impl Files {
             For::Clients => format!("make the key {}", self.key.display()),
         };
         let made = new_pem(whom, names).map_err(|error| Error::new(Exit::Trust, &what, error))?;
+        let made = Zeroizing::new(made);
         match write_new(&self.key, made.as_bytes()) {
             Ok(()) => Ok(true),
             // Another server made one at the same time: that is the key.
@@ -200,14 +202,16 @@ pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
 }
 
 /// The content of a file, and its mode at that time.
-fn read(path: &Path, what: &str) -> Result<(Vec<u8>, u32)> {
+fn read(path: &Path, what: &str) -> Result<(Zeroizing<Vec<u8>>, u32)> {
     let local = |error: io::Error| Error::local(what, &error);
     let file = File::open(path).map_err(local)?;
     let metadata = file.metadata().map_err(local)?;
     if !metadata.is_file() {
         return Err(Error::usage(what, "it is not a regular file"));
     }
-    let mut text = Vec::new();
+    // Room for all of it, so that no copy stays behind.
+    let room = metadata.len().min(FILE_BYTES_MAX) as usize + 64;
+    let mut text = Zeroizing::new(Vec::with_capacity(room));
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(local)?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(Error::usage(what, format_args!("it is larger than {FILE_BYTES_MAX} bytes")));

@@ -86,6 +86,10 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         }
         Err(error) => findings.add(error.exit_code(), error.to_string()),
     }
+    match settings.audit.path() {
+        Some(log) => check_audit(&mut findings, &mut said, &log),
+        None => said.push_str("audit log: among the lines of --verbose\n"),
+    }
     if let Ok(root) = Root::open(&dir) {
         if writers > 0 {
             check_disk(&mut findings, &mut said, &root, &settings);
@@ -125,6 +129,15 @@ fn describe_user(account: &Account<'_>) -> String {
         let _ = write!(said, ", key {key}");
     }
     said
+}
+
+fn check_audit(findings: &mut Findings, said: &mut String, log: &Path) {
+    let _ = writeln!(said, "audit log: {}", log.display());
+    let folder = super::command::folder_of(log);
+    let there = if log.exists() { log } else { &folder };
+    if let Err(error) = rustix::fs::access(there, rustix::fs::Access::WRITE_OK) {
+        findings.add(1, super::command::cannot_open(log, &error.into()));
+    }
 }
 
 fn check_disk(findings: &mut Findings, said: &mut String, root: &Root, settings: &Settings) {

@@ -21,7 +21,7 @@ use super::check::check;
 use super::confine::{ConfineError, Confinement, Level, Network, Place, Report, Rights, RunAs, confine};
 use super::log::LineLimit;
 use super::protection::{ProtectionArgs, Wanted};
-use super::{Listen, Opened, Plain, Server, Settings, StartError};
+use super::{Audit, Listen, Opened, Plain, Server, Settings, StartError};
 use crate::client::{Mode, MultipathChoice, Size, default_multipath};
 use crate::exit::Error;
 use crate::store::fs::{Durability, Root};
@@ -82,6 +82,10 @@ pub struct Args {
     /// the kernel lacks) or off [default: best-effort]
     #[arg(long, value_name = "LEVEL")]
     pub confine: Option<Level>,
+    /// Append a line to FILE for each login, refusal and change; opened anew when it was moved away, and on SIGHUP. Without it
+    /// these lines are among those of --verbose
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
     /// How sessions are protected.
     #[command(flatten)]
     pub protection: ProtectionArgs,
@@ -107,6 +111,7 @@ struct File {
     writable: Option<bool>,
     user: Option<String>,
     confine: Option<String>,
+    audit: Option<PathBuf>,
     profile: Option<String>,
     cc: Option<String>,
     multipath: Option<String>,
@@ -230,7 +235,16 @@ impl Plan {
             builder = builder.listen(place);
         }
         let opened = builder.open().map_err(ServeError::Start)?;
-        let report = confine(&confinement).map_err(ServeError::Confine)?;
+        let mut report = confine(&confinement).map_err(ServeError::Confine)?;
+        if let Some(identity) = &opened.settings.protection.identity {
+            let key = &identity.files().key;
+            report.lost.extend(std::fs::File::open(key).err().map(|error| {
+                format!(
+                    "the key {}, which was read: {error}; after a change of it, start again",
+                    key.display()
+                )
+            }));
+        }
         Ok((opened, report))
     }
 }
@@ -257,14 +271,21 @@ fn places(dir: &Path, users: &Users, settings: &Settings) -> Vec<Place> {
         for file in
             files.into_iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten()
         {
-            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let path = folder.unwrap_or(Path::new(".")).to_owned();
-            places.push(Place { path, rights: Rights::ReadFiles });
+            places.push(Place { path: folder_of(&file), rights: Rights::ReadFiles });
         }
+    }
+    if let Some(log) = settings.audit.path() {
+        places.push(Place { path: folder_of(&log), rights: Rights::Append });
     }
     places.sort();
     places.dedup();
     places
+}
+
+/// The folder that a file is in.
+pub(super) fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Serves until SIGINT or SIGTERM. Says the fingerprint of its key on standard error, and `listening URL` for each listener once
@@ -288,8 +309,33 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     let key = protection.told(origin);
     let weak: Vec<String> = plan.users.weaknesses().collect();
     plan.settings.protection = protection;
+    let audit = plan.settings.audit.clone();
     let (opened, report) = plan.open()?;
-    runtime(processors)?.block_on(serve(opened, Told { key, weak, report }, limit))
+    // By the user and within the bounds that hold when it has to be opened anew.
+    audit
+        .reopen()
+        .map_err(|error| ServeError::Usage(cannot_open(&audit.path().unwrap_or_default(), &error)))?;
+    runtime(processors)?.block_on(serve(Ready { opened, key, weak, audit, report }, limit))
+}
+
+/// A server that is about to serve.
+#[derive(Debug)]
+struct Ready {
+    opened: Opened,
+    /// What it says of its key.
+    key: String,
+    /// Sentences about weak hashes of users.
+    weak: Vec<String>,
+    audit: Arc<Audit>,
+    report: Report,
+}
+
+/// Why there is no audit log.
+pub(super) fn cannot_open(audit: &Path, error: &std::io::Error) -> String {
+    format!(
+        "cannot open the audit log {}: {error}; its folder must be there, and belong to the user that serves",
+        audit.display()
+    )
 }
 
 /// The processors that this process may use at once.
@@ -303,22 +349,12 @@ pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, Serv
     built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
 }
 
-/// What an operator is told at the start.
-struct Told {
-    /// Lines about the server's key.
-    key: String,
-    /// Sentences about weak hashes of users.
-    weak: Vec<String>,
-    /// How the process is confined.
-    report: Report,
-}
-
-async fn serve(opened: Opened, told: Told, limit: LineLimit) -> Result<(), ServeError> {
-    let Told { key, weak, report } = told;
+async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
+    let Ready { opened, key, weak, audit, report } = ready;
     let server = opened.start().map_err(ServeError::Start)?;
     // Before the first line, so that who waits for it may send a signal at once.
-    let signals =
-        Signals::new().map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
+    let signals = Signals::new(&audit)
+        .map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
     {
         let mut stderr = std::io::stderr().lock();
         let _ = write!(stderr, "{key}");
@@ -329,6 +365,7 @@ async fn serve(opened: Opened, told: Told, limit: LineLimit) -> Result<(), Serve
     weak.iter().for_each(|sentence| tracing::warn!("{sentence}"));
     report.holds.iter().for_each(|line| tracing::info!("confined: {line}"));
     report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
+    report.lost.iter().for_each(|line| tracing::info!("out of reach: {line}"));
     let handle = server.handle();
     let endpoints = server.endpoints();
     let mut told = std::pin::pin!(limit.tell());
@@ -340,9 +377,12 @@ async fn serve(opened: Opened, told: Told, limit: LineLimit) -> Result<(), Serve
             () = &mut running => return Ok(()),
             () = &mut failed => return Err(ServeError::Sctp),
             () = &mut told => {}
-            again = signals.next() => match again {
-                Again::First => handle.stop(),
-                Again::More => handle.abort(),
+            signal = signals.next() => match signal {
+                Told::Stop => handle.stop(),
+                Told::StopNow => handle.abort(),
+                Told::Reopen => if let Err(error) = audit.reopen() {
+                    tracing::error!("{}", cannot_open(&audit.path().unwrap_or_default(), &error));
+                },
             },
         }
     }
@@ -389,28 +429,44 @@ fn log(verbose: u8) -> LineLimit {
 struct Signals {
     int: tokio::signal::unix::Signal,
     term: tokio::signal::unix::Signal,
-    seen: Again,
+    /// Without a file to open anew, it ends the process as usual.
+    hangup: Option<tokio::signal::unix::Signal>,
+    stops: u32,
 }
 
+/// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Again {
-    First,
-    More,
+enum Told {
+    Stop,
+    /// For the second time.
+    StopNow,
+    /// To open log files anew.
+    Reopen,
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    fn new(audit: &Audit) -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
+        let hangup = audit.path().map(|_| signal(SignalKind::hangup())).transpose()?;
         let (int, term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        Ok(Self { int, term, seen: Again::First })
+        Ok(Self { int, term, hangup, stops: 0 })
     }
 
-    async fn next(&mut self) -> Again {
+    async fn next(&mut self) -> Told {
+        let Self { int, term, hangup, .. } = self;
+        let hung_up = async {
+            match hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = self.int.recv() => {}
-            _ = self.term.recv() => {}
+            _ = int.recv() => {}
+            _ = term.recv() => {}
+            _ = hung_up => return Told::Reopen,
         }
-        std::mem::replace(&mut self.seen, Again::More)
+        self.stops += 1;
+        if self.stops == 1 { Told::Stop } else { Told::StopNow }
     }
 }
 
@@ -490,6 +546,9 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
     multipath.apply(&mut settings.sctp);
     settings.pcap = args.pcap;
     settings.packet_log = args.packet_log;
+    if let Some(path) = args.audit.or(file.audit) {
+        settings.audit = Arc::new(Audit::to_file(path));
+    }
     set(&mut session.greeting, file.greeting);
     session.host = file.host;
     set(&mut session.login_attempts, file.login_attempts);
@@ -630,6 +689,7 @@ mod tests {
             user: None,
             confine: None,
             protection: ProtectionArgs { plain: true, ..ProtectionArgs::default() },
+            audit: None,
             verbose: 0,
             check: false,
             hash_password: false,

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,8 @@ pub const LINES_A_SECOND: u32 = 100;
 pub const COUNTED_MAX: usize = 4_096;
 /// After a pause, the lines of so long may come at once.
 pub const BURST: Duration = Duration::from_secs(10);
+/// The target of lines of the audit log, which has limits of its own.
+pub(super) const AUDIT: &str = "audit";
 /// How often it is told how many lines were left out.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
@@ -34,22 +37,26 @@ pub struct LineLimit(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    counts: Mutex<Counts>,
+    counts: Mutex<Counts<Identifier>>,
     left_out: AtomicU64,
 }
 
-type Key = (Identifier, Option<IpAddr>);
-
 /// For each count, the time up to which what was written would have sufficed.
-#[derive(Debug, Default)]
-struct Counts {
-    by_key: HashMap<Key, Instant>,
+#[derive(Debug)]
+pub(super) struct Counts<Kind> {
+    by_key: HashMap<(Kind, Option<IpAddr>), Instant>,
     all: Option<Instant>,
 }
 
-impl Counts {
+impl<Kind> Default for Counts<Kind> {
+    fn default() -> Self {
+        Self { by_key: HashMap::new(), all: None }
+    }
+}
+
+impl<Kind: Clone + Eq + Hash> Counts<Kind> {
     /// Whether a line may be written now; it then is.
-    fn admits(&mut self, now: Instant, key: &Key) -> bool {
+    pub(super) fn admits(&mut self, now: Instant, key: &(Kind, Option<IpAddr>)) -> bool {
         let mut key = key.clone();
         if self.by_key.len() >= COUNTED_MAX && !self.by_key.contains_key(&key) {
             self.by_key.retain(|_, until| *until > now);
@@ -94,6 +101,10 @@ impl LineLimit {
 
 impl<S: Subscriber> Layer<S> for LineLimit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        if event.metadata().target() == AUDIT {
+            // They have limits of their own.
+            return true;
+        }
         let mut about = About(None);
         event.record(&mut about);
         let key = (event.metadata().callsite(), about.0.map(subnet));
@@ -136,11 +147,11 @@ mod tests {
 
     static KIND: Kind = Kind;
 
-    fn key(ip: u32) -> Key {
+    fn key(ip: u32) -> (Identifier, Option<IpAddr>) {
         (Identifier(&KIND), Some(IpAddr::from(std::net::Ipv4Addr::from_bits(ip))))
     }
 
-    fn admitted(counts: &mut Counts, now: Instant, lines: u32, ip: impl Fn(u32) -> u32) -> u32 {
+    fn admitted(counts: &mut Counts<Identifier>, now: Instant, lines: u32, ip: impl Fn(u32) -> u32) -> u32 {
         (0..lines).map(|nth| u32::from(counts.admits(now, &key(ip(nth))))).sum()
     }
 

@@ -16,12 +16,18 @@ const FREED_BYTES: usize = 8 << 20;
 /// Watches these endpoints, for ever, and logs what their limits refused.
 pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
     let mut most = 0;
-    let mut logged = vec![Counters::default(); endpoints.len()];
+    let mut logged = vec![(Counters::default(), 0); endpoints.len()];
     loop {
         tokio::time::sleep(LOOK).await;
         for (endpoint, before) in endpoints.iter().zip(&mut logged) {
-            let now = endpoint.counters();
-            log_refusals(before, &now);
+            let now = (endpoint.counters(), endpoint.handshakes_refused());
+            log_refusals(&before.0, &now.0);
+            if now.1 > before.1 {
+                tracing::warn!(
+                    count = now.1 - before.1,
+                    "handshakes refused: more were begun than the limit"
+                );
+            }
             *before = now;
         }
         let held = endpoints.iter().map(Endpoint::memory_bytes).sum::<usize>() + blocks.held();

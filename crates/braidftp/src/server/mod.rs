@@ -18,6 +18,7 @@
 //! Sockets are made by [`Builder::bind`], in the thread that calls it, and belong to its network namespace. A session
 //! that misbehaves costs itself; one that ends early leaves no half file under a final name.
 
+pub mod audit;
 mod body;
 mod braid;
 mod check;
@@ -61,6 +62,7 @@ use crate::client::default_multipath;
 use crate::identity::Fingerprint;
 use crate::store::fs::{Durability, Pool, Root};
 use crate::users::{Access, Users};
+pub use audit::Audit;
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
 pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
@@ -166,6 +168,8 @@ pub struct Settings {
     pub sctp: Config,
     /// How sessions are protected.
     pub protection: Protection,
+    /// Where logins, refusals and changes are written to.
+    pub audit: Arc<Audit>,
     /// A file to write all SCTP packets to.
     pub pcap: Option<PathBuf>,
     /// A file to write all SCTP packets to as text.
@@ -194,6 +198,7 @@ impl Default for Settings {
                 config
             },
             protection: Protection::default(),
+            audit: Arc::default(),
             pcap: None,
             packet_log: None,
         }

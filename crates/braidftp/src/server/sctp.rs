@@ -272,6 +272,7 @@ mod tests {
     use braidftp_ftp::SafePath;
     use braidftp_ftp::server::{Form, Source};
 
+    use super::super::Audit;
     use super::super::body::Gives;
     use super::super::store::{Store, claimant};
     use super::*;
@@ -293,6 +294,7 @@ mod tests {
                 allowance: Allowance::default(),
                 share: Arc::default(),
                 _place: None,
+                subject: Arc::new(Audit::default()).session(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             };
             let source = Source::Listing { path: SafePath::ROOT, form: Form::Names, pattern: None };
             let mut body = Body::open(&store, source, Gives::Blocks).await.unwrap();

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::audit::Subject;
 use super::body::{Body, Gives};
 use super::braid::{Ask, Lanes};
 use super::control::{Arrived, Lost, Rx, Tx};
@@ -45,6 +46,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(super) struct Driver {
     shared: Arc<Shared>,
     peer: IpAddr,
+    subject: Subject,
     place: Place,
     session: Session,
     origin: Instant,
@@ -168,9 +170,11 @@ impl Driver {
     pub(super) fn new(shared: Arc<Shared>, accepted: Accepted) -> Self {
         let Accepted { peer, place, session, rx, tx, data, events, post } = accepted;
         let blocks = Blocks::of_session(&shared.blocks);
+        let subject = shared.settings.audit.session(peer);
         Self {
             shared,
             peer,
+            subject,
             place,
             session,
             origin: Instant::now(),
@@ -476,9 +480,10 @@ impl Driver {
     /// Opens the home of `user` if they may log in.
     fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
         let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
-        let blocks = self.blocks.clone();
+        let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
         self.jobs.spawn(async move {
             let granted = granted.await;
+            let is_known = granted.is_ok();
             let outcome = match granted {
                 Ok(grant) => {
                     let home = grant.home.clone();
@@ -497,6 +502,7 @@ impl Driver {
                                 allowance,
                                 share: grant.share.clone(),
                                 _place: grant.place.clone(),
+                                subject: subject.of_user(&grant.name),
                             };
                             Ok((grant, store))
                         }
@@ -510,12 +516,19 @@ impl Driver {
                 Err(Refusal::TooMany) => Err(LoginError::Unavailable),
                 Err(Refusal::Busy) => Err(LoginError::Busy),
             };
-            if let Err(why) = &outcome {
-                let why = match why {
-                    LoginError::Refused => "name or password is wrong",
-                    LoginError::Busy => "the user has as many sessions as they may have",
-                    LoginError::Unavailable => "too many wrong passwords from there or for that name; not checked",
-                };
+            let told = outcome.as_ref().map(|_| ()).map_err(|why| match why {
+                LoginError::Refused if is_known => "its home cannot be opened",
+                LoginError::Refused => "name or password is wrong",
+                LoginError::Busy => "the user has as many sessions as they may have",
+                LoginError::Unavailable => "too many wrong passwords from there or for that name; not checked",
+            });
+            subject.login(&user, told);
+            if let Err(why) = told {
+                // By the check that was made; later ones are not made.
+                let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
+                if let Some(ban) = shared.users.ban(&user, peer).filter(|_| was_checked) {
+                    subject.banned(&user, ban);
+                }
                 tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), why, "login refused");
             }
             post.send(Event::LoggedIn(outcome));

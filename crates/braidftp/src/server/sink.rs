@@ -9,6 +9,7 @@ use braidftp_ftp::store::StoreError;
 use braidftp_ftp::{SafeName, SafePath};
 use bytes::Bytes;
 
+use super::audit::Subject;
 use super::body::Lf;
 use super::store::{Store, failure, native, system_time};
 use crate::store::fs::{self, Commit, Digest, Durability, Keep, Root, Start, Why, Writer};
@@ -20,6 +21,9 @@ const UNIQUE_TRIES: u32 = 100;
 /// An upload under way.
 #[derive(Debug)]
 pub(super) struct Intake {
+    subject: Subject,
+    /// Where it goes, for the audit log.
+    path: SafePath,
     writer: Writer,
     text: Option<Lf>,
     /// The name made up for STOU.
@@ -47,6 +51,14 @@ pub(super) struct Ending {
 impl Intake {
     /// Prepares the upload. Whether the disk agrees is known after [`Intake::open`], or at the end.
     pub(super) async fn new(store: &Store, sink: &Sink) -> Result<Self, Failure> {
+        let prepared = Self::prepare(store, sink).await;
+        if let Err(failure) = &prepared {
+            store.subject.uploaded(&sink.path, 0, Some(failure));
+        }
+        prepared
+    }
+
+    async fn prepare(store: &Store, sink: &Sink) -> Result<Self, Failure> {
         store.may(Right::Write)?;
         let (path, name) = match sink.write {
             Write::Unique => {
@@ -70,7 +82,18 @@ impl Intake {
             .within(store.allowance.clone());
         let text = (sink.representation == Type::Ascii).then(Lf::default);
         let (share, home) = (store.share.clone(), store.root.clone());
-        Ok(Self { writer, text, name, bytes: 0, offset: before, told_size: sink.told_size, share, home })
+        Ok(Self {
+            subject: store.subject.clone(),
+            path: name.clone().unwrap_or_else(|| sink.path.clone()),
+            writer,
+            text,
+            name,
+            bytes: 0,
+            offset: before,
+            told_size: sink.told_size,
+            share,
+            home,
+        })
     }
 
     /// Bytes of the whole file so far, as type I counts them.
@@ -80,7 +103,11 @@ impl Intake {
 
     /// Asks the disk now.
     pub(super) async fn open(&mut self) -> Result<(), Failure> {
-        self.writer.open().await.map_err(|e| failure(&e))
+        let opened = self.writer.open().await.map_err(|e| failure(&e));
+        if let Err(failure) = &opened {
+            self.subject.uploaded(&self.path, 0, Some(failure));
+        }
+        opened
     }
 
     /// Takes bytes of the data path.
@@ -101,19 +128,17 @@ impl Intake {
     }
 
     /// Puts the file under its name.
-    pub(super) async fn finish(mut self, ending: Ending) -> Result<Outcome, Failure> {
-        if let Some(lf) = self.text.take() {
-            self.writer.write(lf.finish()).await.map_err(|e| failure(&e))?;
-        }
-        let modified = ending.modified.map(system_time);
-        let commit = Commit { modified, durability: ending.durability, ..Commit::default() };
-        self.writer.commit(commit).await.map_err(|e| failure(&e))?;
-        Ok(Outcome::Received { bytes: self.bytes, name: self.name })
+    pub(super) async fn finish(self, ending: Ending) -> Result<Outcome, Failure> {
+        let Self { subject, path, writer, text, name, bytes, .. } = self;
+        let put = put(writer, text, ending).await;
+        subject.uploaded(&path, bytes, put.as_ref().err());
+        put.map(|()| Outcome::Received { bytes, name })
     }
 
     /// Gives the upload up. What came of one that broke off is kept, to be continued; what is known to be wrong is
     /// not.
     pub(super) async fn give_up(self, why: Failure) {
+        self.subject.uploaded(&self.path, self.bytes, Some(&why));
         let keep = match why {
             Failure::Damaged | Failure::Store(_) => Keep::Nothing,
             _ => Keep::ForResume,
@@ -126,6 +151,15 @@ impl Intake {
 /// What the client is told where the user's quota is used up.
 fn over_quota(fits: Result<Result<(), OverQuota>, fs::Error>) -> Result<(), Failure> {
     fits.map_err(|e| failure(&e))?.map_err(|OverQuota| Failure::Store(StoreError::Quota))
+}
+
+async fn put(mut writer: Writer, text: Option<Lf>, ending: Ending) -> Result<(), Failure> {
+    if let Some(lf) = text {
+        writer.write(lf.finish()).await.map_err(|e| failure(&e))?;
+    }
+    let modified = ending.modified.map(system_time);
+    let commit = Commit { modified, durability: ending.durability, ..Commit::default() };
+    writer.commit(commit).await.map(|_| ()).map_err(|e| failure(&e))
 }
 
 /// A name that nothing has in the folder.

@@ -16,6 +16,7 @@ use braidftp_ftp::store::{FileKind, Metadata, StoreError};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::audit::Subject;
 use crate::store::fs::{self, Allowance, Blocks, Claimant, Kind, Removal, Root, Why};
 use crate::user_limits::{Right, Rights, Share};
 
@@ -34,6 +35,8 @@ pub(super) struct Store {
     pub share: Arc<Share>,
     /// The session's place among them, for as long as anything of it runs.
     pub _place: Option<Arc<OwnedSemaphorePermit>>,
+    /// Whom audit lines are about.
+    pub subject: Subject,
 }
 
 /// Unfinished uploads that one command lists or removes.
@@ -80,6 +83,12 @@ impl Store {
 
     /// Makes a change; waits for the disk.
     pub(super) fn change(&self, change: &Change) -> Result<Outcome, Failure> {
+        let outcome = self.try_change(change);
+        self.subject.changed(change, &outcome);
+        outcome
+    }
+
+    fn try_change(&self, change: &Change) -> Result<Outcome, Failure> {
         self.may(match change {
             Change::Remove(_) | Change::RemoveDirectory(_) | Change::Rename { .. } => Right::Delete,
             Change::RemoveParts(_)

@@ -102,6 +102,32 @@ pub(super) fn silent_associations(_: Row) {
     });
 }
 
+pub(super) fn handshakes(row: Row) {
+    in_tokio(async {
+        let most = limit(row, &quick());
+        let keys = tempfile::tempdir().unwrap();
+        let identity = ServerIdentity::load_or_make(Files::one(keys.path().join("key")), &[]).unwrap();
+        let protection = Protection { identity: Some(identity), ..Protection::default() };
+        let served = sctp_server(Settings { protection, ..quick() }, |_| {});
+        // They agree to protection and say nothing of keys, all of one network.
+        let dtls = Some(braidftp_net::keys::Settings::default().dtls());
+        let client = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
+        let config = Arc::new(Config { dtls, ..streams(3) });
+        let (start, mut opened) = (Instant::now(), 0);
+        while served.endpoint.handshakes_refused() == 0 {
+            assert!(opened < 50 * most, "{opened} handshakes, and none was refused");
+            let mut to = Connect::to([served.address], CONTROL_PORT);
+            to.config = config.clone();
+            let association = client.connect(to).unwrap();
+            let _ = association.up().await;
+            association.abort("it goes");
+            opened += 1;
+        }
+        let seconds = start.elapsed().as_secs() as usize + 2;
+        assert!((most / 2..=seconds * most / 2).contains(&opened), "{opened} handshakes in {seconds} s");
+    });
+}
+
 pub(super) fn window_before_login(row: Row) {
     in_tokio(async {
         let served = sctp_server(quick(), |_| {});

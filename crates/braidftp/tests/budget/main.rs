@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use braidftp::budget::{Amount, Effective, Row};
-use braidftp::server::{Listen, Server, Settings, log};
+use braidftp::identity::{Files, ServerIdentity};
+use braidftp::server::{Listen, Protection, Server, Settings, log};
 use braidftp::users::{Access, LoginError, Users};
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use braidftp_ftp::mapping::frame::Header as Frame;
@@ -75,6 +76,7 @@ fn attack(row: Row) -> fn(Row) {
             associations::raw_peers
         }
         Row::SctpInitAcks | Row::SctpOutOfTheBlue | Row::SctpAnswers => associations::strangers,
+        Row::SctpHandshakes => associations::handshakes,
         Row::LogLines | Row::LogLinesInAll | Row::LogAddresses => logs::log_flood,
         Row::ToldSize | Row::UntoldSize | Row::Discarded => clients::endless_files,
         Row::ListingBytes | Row::ListingMessage | Row::ListingQueue | Row::Entries => {

@@ -116,12 +116,15 @@ pub struct Report {
     pub holds: Vec<String>,
     /// What could not be had, and why.
     pub missing: Vec<String>,
+    /// What does not work any more.
+    pub lost: Vec<String>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.holds.iter().try_for_each(|line| writeln!(f, "confined: {line}"))?;
-        self.missing.iter().try_for_each(|line| writeln!(f, "not confined: {line}"))
+        self.missing.iter().try_for_each(|line| writeln!(f, "not confined: {line}"))?;
+        self.lost.iter().try_for_each(|line| writeln!(f, "out of reach: {line}"))
     }
 }
 

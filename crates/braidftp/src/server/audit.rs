@@ -1,0 +1,377 @@
+//! The audit log: who logged in, who was refused, and what was changed, a line each.
+//!
+//! ```text
+//! 2026-11-24T08:56:52.991192Z session=17 peer=192.0.2.1 user="anna" event=rename path="/a" to="/b" result=ok
+//! ```
+//!
+//! Everything that a peer chose is in quotes and escaped, so that no name forges a line or a field. Lines go to the file of
+//! `--audit`, or with `--verbose` to the ordinary log. A change that was made is always written. Logins, and what was refused,
+//! cost a peer nothing: their lines have the limits of the ordinary log ([`super::log`]), and those left out are counted.
+//!
+//! The file is opened anew when it was moved away, looked at once a second, and on SIGHUP. A line that cannot be written there
+//! goes to the ordinary log, as an error.
+
+use std::fmt::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use braidftp_ftp::SafePath;
+use braidftp_ftp::server::{Change, Failure, Outcome};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+
+use super::log::{AUDIT, Counts};
+use crate::users::{Ban, subnet};
+
+/// How often it is looked whether the file was moved away, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Bits of the mode of a file that is made: its group may read it.
+const MODE: u32 = 0o640;
+
+/// Where audit lines go.
+#[derive(Debug, Default)]
+pub struct Audit {
+    /// `None`: to the ordinary log.
+    file: Option<Mutex<Target>>,
+    sessions: AtomicU64,
+    /// Of lines that cost a peer nothing.
+    counts: Mutex<Counts<Kind>>,
+    left_out: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Target {
+    path: PathBuf,
+    /// `None` until it is opened, and while it cannot be.
+    open: Option<File>,
+    /// When it was looked at where it is.
+    looked: Option<Instant>,
+}
+
+/// Lines of one kind about one address are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Login,
+    Ban,
+    Refused,
+}
+
+impl Audit {
+    /// To this file. It is opened by [`Audit::reopen`], or by the first line.
+    pub fn to_file(path: impl Into<PathBuf>) -> Self {
+        let target = Target { path: path.into(), open: None, looked: None };
+        Self { file: Some(Mutex::new(target)), ..Self::default() }
+    }
+
+    /// Opens the file, or opens it anew where it now is.
+    ///
+    /// # Errors
+    /// It cannot be opened or made.
+    pub fn reopen(&self) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let mut target = lock(file);
+        target.open = None;
+        target.open().map(|_| ())
+    }
+
+    /// The file, if there is one.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(|file| lock(file).path.clone())
+    }
+
+    /// A session from this address.
+    pub(super) fn session(self: &Arc<Self>, peer: IpAddr) -> Subject {
+        let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        Subject { audit: self.clone(), session, peer, user: None }
+    }
+
+    /// Whether a line that costs its peer nothing may be written.
+    fn admits(&self, kind: Kind, peer: IpAddr) -> bool {
+        let may = lock(&self.counts).admits(Instant::now(), &(kind, Some(subnet(peer))));
+        if !may {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        may
+    }
+
+    fn write(&self, line: &str) {
+        let Some(file) = &self.file else {
+            tracing::info!(target: AUDIT, "{line}");
+            return;
+        };
+        let mut stamped = String::with_capacity(line.len() + 32);
+        // Writing to a string does not fail.
+        let _ = SystemTime.format_time(&mut Writer::new(&mut stamped));
+        let _ = writeln!(stamped, " {line}");
+        let left_out = self.left_out.swap(0, Ordering::Relaxed);
+        if left_out > 0 {
+            let at = stamped.split(' ').next().unwrap_or_default().to_owned();
+            stamped.insert_str(0, &format!("{at} event=left-out lines={left_out}\n"));
+        }
+        let mut target = lock(file);
+        let written = target.open().and_then(|mut open| open.write_all(stamped.as_bytes()));
+        if let Err(error) = written {
+            target.open = None;
+            tracing::error!(target: AUDIT, path = %target.path.display(), %error, "cannot write the audit log: {line}");
+        }
+    }
+}
+
+impl Target {
+    /// The file, open, where it is now.
+    fn open(&mut self) -> io::Result<&File> {
+        let now = Instant::now();
+        let look = self.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK_EVERY);
+        if look && self.open.as_ref().is_some_and(|file| !is_there(file, &self.path)) {
+            self.open = None;
+        }
+        if look || self.open.is_none() {
+            self.looked = Some(now);
+        }
+        match self.open.take() {
+            Some(file) => Ok(self.open.insert(file)),
+            None => {
+                let file = OpenOptions::new().append(true).create(true).mode(MODE).open(&self.path)?;
+                Ok(self.open.insert(file))
+            }
+        }
+    }
+}
+
+/// Whether this is the file that has that name now.
+fn is_there(file: &File, path: &Path) -> bool {
+    let identity = |found: io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    identity(file.metadata()) == identity(std::fs::metadata(path))
+}
+
+/// A panic while a line was written spoils that line alone.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whom lines are about: a session, and who logged in to it.
+#[derive(Debug, Clone)]
+pub(super) struct Subject {
+    audit: Arc<Audit>,
+    session: u64,
+    peer: IpAddr,
+    user: Option<Arc<str>>,
+}
+
+impl Subject {
+    /// The same session, of this user.
+    pub(super) fn of_user(&self, user: &str) -> Self {
+        Self { user: Some(user.into()), ..self.clone() }
+    }
+
+    /// Somebody asked to log in.
+    pub(super) fn login(&self, name: &[u8], result: Result<(), &str>) {
+        if self.audit.admits(Kind::Login, self.peer) {
+            let result = result.err().map_or("ok".to_owned(), |why| Quoted(why.as_bytes()).to_string());
+            self.note(format_args!("name={} event=login result={result}", Quoted(name)));
+        }
+    }
+
+    /// An address or a user is refused from now on.
+    pub(super) fn banned(&self, name: &[u8], ban: Ban) {
+        if self.audit.admits(Kind::Ban, self.peer) {
+            let what = match ban {
+                Ban::Address => "address",
+                Ban::User => "name",
+            };
+            self.note(format_args!("name={} event=ban of={what}", Quoted(name)));
+        }
+    }
+
+    /// Something was changed, or was to be.
+    pub(super) fn changed(&self, change: &Change, outcome: &Result<Outcome, Failure>) {
+        let what = match change {
+            Change::MakeDirectory(path) => format!("event=mkdir path={}", Path_(path)),
+            Change::RemoveDirectory(path) => format!("event=rmdir path={}", Path_(path)),
+            Change::Remove(path) => format!("event=delete path={}", Path_(path)),
+            Change::Rename { from, to } => format!("event=rename path={} to={}", Path_(from), Path_(to)),
+            Change::SetModified(path, stamp) => {
+                format!("event=set-time path={} seconds={}", Path_(path), stamp.seconds)
+            }
+            Change::SetUnixMode(path, mode) => format!("event=set-mode path={} mode={mode:03o}", Path_(path)),
+            Change::Symlink { path, target } => {
+                format!("event=symlink path={} target={}", Path_(path), Quoted(target))
+            }
+            Change::RemoveParts(path) => format!("event=delete-parts path={}", Path_(path)),
+        };
+        self.change(&what, outcome.as_ref().err());
+    }
+
+    /// An upload ended.
+    pub(super) fn uploaded(&self, path: &SafePath, bytes: u64, failure: Option<&Failure>) {
+        self.change(&format!("event=upload path={} bytes={bytes}", Path_(path)), failure);
+    }
+
+    fn change(&self, what: &str, failure: Option<&Failure>) {
+        match failure {
+            None => self.note(format_args!("{what} result=ok")),
+            Some(why) if self.audit.admits(Kind::Refused, self.peer) => {
+                self.note(format_args!("{what} result={}", Quoted(format!("{why:?}").as_bytes())));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn note(&self, what: fmt::Arguments<'_>) {
+        let Self { audit, session, peer, user } = self;
+        let mut line = format!("session={session} peer={peer} ");
+        if let Some(user) = user {
+            let _ = write!(line, "user={} ", Quoted(user.as_bytes()));
+        }
+        let _ = write!(line, "{what}");
+        audit.write(&line);
+    }
+}
+
+/// A path from the root of its user.
+struct Path_<'a>(&'a SafePath);
+
+impl fmt::Display for Path_<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = b"/".to_vec();
+        bytes.extend_from_slice(self.0.as_bytes());
+        Quoted(&bytes).fmt(f)
+    }
+}
+
+/// Bytes that a peer chose, in quotes: what is not plain text is `\u{…}`, or `\xNN` where it is not UTF-8.
+struct Quoted<'a>(&'a [u8]);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c {
+                    '\'' => f.write_char(c)?,
+                    _ => write!(f, "{}", c.escape_debug())?,
+                }
+            }
+            chunk.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
+        }
+        f.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::{ADDRESS_LINES_A_SECOND, BURST};
+    use super::*;
+
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn path(text: &[u8]) -> SafePath {
+        SafePath::ROOT.resolve(text).unwrap()
+    }
+
+    fn lines(path: &Path) -> Vec<String> {
+        std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_line_says_when_who_from_where_what_and_how_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit");
+        let audit = Arc::new(Audit::to_file(&file));
+        audit.session(PEER);
+        let second = audit.session(PEER);
+        second.login(b"bert", Err("name or password is wrong"));
+        second.banned(b"bert", Ban::Address);
+        let anna = second.of_user("anna");
+        anna.login(b"anna", Ok(()));
+        anna.uploaded(&path(b"/a"), 7, None);
+        anna.changed(&Change::Rename { from: path(b"/a"), to: path(b"/b/c") }, &Ok(Outcome::Changed));
+        anna.changed(&Change::Remove(path(b"/a")), &Err(Failure::DataLost));
+        let lines = lines(&file);
+        let (time, first) = lines[0].split_once(' ').unwrap();
+        assert!(time.len() == 27 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
+        assert_eq!(
+            first,
+            "session=2 peer=192.0.2.1 name=\"bert\" event=login result=\"name or password is wrong\""
+        );
+        let rest: Vec<&str> = lines[1..].iter().map(|line| line.split_once(' ').unwrap().1).collect();
+        assert_eq!(
+            rest,
+            [
+                "session=2 peer=192.0.2.1 name=\"bert\" event=ban of=address",
+                "session=2 peer=192.0.2.1 user=\"anna\" name=\"anna\" event=login result=ok",
+                "session=2 peer=192.0.2.1 user=\"anna\" event=upload path=\"/a\" bytes=7 result=ok",
+                "session=2 peer=192.0.2.1 user=\"anna\" event=rename path=\"/a\" to=\"/b/c\" result=ok",
+                "session=2 peer=192.0.2.1 user=\"anna\" event=delete path=\"/a\" result=\"DataLost\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn no_name_forges_a_line_or_a_field() {
+        for (bytes, shown) in [
+            (&b"a\" result=ok\n2026"[..], r#""a\" result=ok\n2026""#),
+            (b"\\x41\x1b[2J\xff", r#""\\x41\u{1b}[2J\xff""#),
+            ("\u{202e}\u{fc}'".as_bytes(), "\"\\u{202e}\u{fc}'\""),
+        ] {
+            assert_eq!(Quoted(bytes).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn changes_are_never_left_out_and_what_costs_nothing_has_a_rate() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit");
+        let audit = Arc::new(Audit::to_file(&file));
+        let most = BURST.as_secs() as usize * ADDRESS_LINES_A_SECOND as usize;
+        let session = audit.session(PEER);
+        for _ in 0..2 * most {
+            session.login(b"x", Err("no"));
+            session.changed(&Change::Remove(path(b"/a")), &Err(Failure::DataLost));
+        }
+        for _ in 0..10 * most {
+            session.changed(&Change::MakeDirectory(path(b"/a")), &Ok(Outcome::Changed));
+        }
+        let lines = lines(&file);
+        let count = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+        // A few more if the machine is so slow that time passes.
+        assert!((most..most + 20).contains(&count("event=login")), "{}", count("event=login"));
+        assert!((most..most + 20).contains(&count("event=delete")), "{}", count("event=delete"));
+        assert_eq!(count("event=mkdir"), 10 * most);
+        assert!(count("event=left-out") > 0);
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_begun_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, old) = (folder.path().join("audit"), folder.path().join("audit.1"));
+        let audit = Arc::new(Audit::to_file(&file));
+        let session = audit.session(PEER);
+        let made = |name: &[u8]| session.changed(&Change::MakeDirectory(path(name)), &Ok(Outcome::Changed));
+        made(b"/1");
+        std::fs::rename(&file, &old).unwrap();
+        made(b"/2");
+        assert_eq!(lines(&old).len(), 2, "within the second nothing is looked at");
+        audit.reopen().unwrap();
+        made(b"/3");
+        assert_eq!((lines(&old).len(), lines(&file).len()), (2, 1));
+        std::fs::rename(&file, &old).unwrap();
+        if let Some(target) = &audit.file {
+            lock(target).looked = None;
+        }
+        made(b"/4");
+        assert_eq!((lines(&old).len(), lines(&file).len()), (1, 1));
+        // The disk, or who rotates, is at fault: the next line tries again.
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        assert!(audit.reopen().is_err());
+        std::fs::create_dir(folder.path()).unwrap();
+        made(b"/5");
+        assert_eq!(lines(&file).len(), 1);
+    }
+}
