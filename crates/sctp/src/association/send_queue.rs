@@ -17,15 +17,16 @@ use crate::association::{Message, Order, Streams};
 use crate::ids::{Ppid, Ssn, StreamId};
 use crate::wire::{Data, Interleaved};
 
-/// What a queued message costs of the send buffer besides its bytes, so that many small ones have a limit too.
+/// The overhead in bytes charged to the send buffer for each queued message, which limits the number of
+/// small ones.
 pub(super) const MESSAGE_OVERHEAD_BYTES: usize = 64;
 
-/// Bytes of memory that a message of so many bytes takes while it waits.
+/// The memory of a queued message with this many bytes.
 pub(super) const fn memory_cost(bytes: usize) -> usize {
     bytes + size_of::<Queued>()
 }
 
-/// A chunk's worth of a message.
+/// A fragment of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) stream: StreamId,
@@ -35,29 +36,29 @@ pub(super) struct Fragment {
     pub(super) begin: bool,
     pub(super) end: bool,
     pub(super) unordered: bool,
-    /// What its message was sent on.
+    /// The partial reliability of its message.
     pub(super) terms: Terms,
-    /// If messages of different streams may mix.
+    /// Its message and fragment numbers, with interleaving.
     pub(super) interleaved: Option<Interleaved>,
 }
 
-/// A message that waits, and whose lifetime is over.
+/// A queued message whose lifetime has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stale {
-    /// Nothing of it has left.
+    /// No part of it was sent.
     Whole(StreamId),
-    /// Some of it has left.
+    /// A part of it was sent.
     Rest(StreamId),
 }
 
-/// A message that waits, and has a priority.
+/// A queued message with a priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Prioritized {
     pub(super) priority: u32,
     stream: StreamId,
-    /// Its place among all messages.
+    /// Its position among all messages.
     pub(super) arrival: Arrival,
-    /// What it costs of the send buffer.
+    /// Its charge to the send buffer.
     pub(super) bytes: usize,
 }
 
@@ -65,12 +66,12 @@ pub(super) struct Prioritized {
 struct Queued {
     arrival: Arrival,
     ppid: Ppid,
-    /// What is not cut off yet.
+    /// The rest that has not been sent.
     rest: Bytes,
     unordered: bool,
     terms: Terms,
     begun: bool,
-    /// How many fragments were cut off; it may wrap.
+    /// The number of fragments sent; may wrap.
     fsn: u32,
 }
 
@@ -81,55 +82,55 @@ struct Stream {
     //# The Stream Sequence Number in all the outgoing streams MUST start from
     //# 0 when the association is established.
     next_ssn: Ssn,
-    /// Of ordered messages, and of unordered ones.
+    /// The next numbers of ordered and unordered messages.
     next_mid: [u32; 2],
     queued_bytes: usize,
-    /// If messages are held back: the last one that is not. One that has begun is never held.
+    /// If messages are held back: the last one that is not. A message that has begun is never held back.
     held_behind: Option<Arrival>,
 }
 
 impl Stream {
-    /// Whether its first message may leave, if it has one.
+    /// Whether its first message may be sent, if there is one.
     fn may_send(&self) -> bool {
         self.messages.front().is_some_and(|message| {
             message.begun || self.held_behind.is_none_or(|mark| message.arrival <= mark)
         })
     }
 
-    /// Whether its numbers are those of a stream on which nothing was ever sent.
+    /// Whether its numbers are those of an unused stream.
     fn is_fresh(&self) -> bool {
         self.next_ssn == Ssn(0) && self.next_mid == [0; 2]
     }
 }
 
-/// Which messages of a stream still leave when it is held.
+/// Which messages of a held stream are still sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// Those that are queued now.
+    /// Those queued now.
     BehindTheQueued,
-    /// Those of which a part has left.
+    /// Those of which a part was sent.
     BehindTheBegun,
 }
 
-/// The messages of all streams.
+/// The queued messages of all streams.
 #[derive(Debug)]
 pub(super) struct SendQueue {
-    /// By number, up to the highest that was used.
+    /// By stream number, up to the highest used.
     streams: Vec<Stream>,
     turns: Turns,
     interleaving: bool,
     queued_bytes: usize,
     messages: usize,
-    /// How streams are held that have never been used.
+    /// How unused streams are held.
     all_held_behind: Option<Arrival>,
-    /// Messages whose lifetime begins when the time is known.
+    /// Messages whose lifetime begins at the next known time.
     fresh: Vec<(StreamId, Arrival)>,
-    /// How many messages have a priority.
+    /// The number of messages with a priority.
     prioritized: usize,
 }
 
 impl SendQueue {
-    /// Nothing waits.
+    /// Creates an empty queue.
     pub(super) fn new(scheduler: Scheduler) -> Self {
         Self::with(Turns::new(scheduler))
     }
@@ -147,28 +148,28 @@ impl SendQueue {
         }
     }
 
-    /// Nothing waits or was ever sent, and the streams' values are what they were.
+    /// Resets everything except the streams' scheduling values.
     pub(super) fn emptied(&self) -> Self {
         Self::with(self.turns.emptied())
     }
 
-    /// What the scheduler is to know of a stream.
+    /// Sets the scheduling value of a stream.
     pub(super) fn set_value(&mut self, stream: StreamId, value: u16) {
         self.turns.set_value(stream, value);
     }
 
-    /// I-DATA is used from now on: nothing has left yet.
+    /// Uses I-DATA from now on; nothing was sent yet.
     pub(super) fn interleave(&mut self) {
         self.interleaving = true;
         self.turns.interleave();
     }
 
-    /// The type of the chunks that messages become.
+    /// The chunk type of the fragments.
     pub(super) fn data_kind(&self) -> u8 {
         if self.interleaving { Data::INTERLEAVED_KIND } else { Data::KIND }
     }
 
-    /// Bytes of a chunk's header.
+    /// The length of a chunk header.
     pub(super) fn header_len(&self) -> usize {
         if self.interleaving { Data::INTERLEAVED_HEADER_LEN } else { Data::HEADER_LEN }
     }
@@ -178,7 +179,7 @@ impl SendQueue {
         self.turns.begin_packet();
     }
 
-    /// Appends a message that has at least one byte.
+    /// Appends a non-empty message.
     pub(super) fn push(&mut self, stream: StreamId, message: Message) {
         let index = usize::from(stream.0);
         if self.streams.len() <= index {
@@ -209,13 +210,13 @@ impl SendQueue {
         });
     }
 
-    /// How long the rest of the message is that `next` would cut.
+    /// The length of the rest of the message that `next` would fragment.
     pub(super) fn peek_len(&self) -> Option<usize> {
         let stream = self.turns.turn()?;
         Some(self.streams[usize::from(stream.0)].messages.front()?.rest.len())
     }
 
-    /// Cuts the next fragment, of `max` bytes at most.
+    /// Takes the next fragment, of at most `max` bytes.
     //= specs/rfc3758.txt#section-4.1
     //# IMPLEMENTATION NOTE: An implementation SHOULD
     //# delay TSN assignment as mentioned in RFC 2960 [2] Section 10.1.
@@ -301,7 +302,7 @@ impl SendQueue {
         Some(Fragment { stream, ssn, ppid, payload, begin, end, unordered, terms, interleaved })
     }
 
-    /// The lifetimes of messages that were queued since the last time begin.
+    /// Starts the lifetimes of messages queued since the last call.
     pub(super) fn begin_lifetimes(&mut self, now: Time) {
         for (stream, arrival) in self.fresh.drain(..) {
             let messages = &mut self.streams[usize::from(stream.0)].messages;
@@ -313,7 +314,7 @@ impl SendQueue {
         }
     }
 
-    /// The message whose turn it is, if its lifetime is over.
+    /// The message whose turn it is, if its lifetime has expired.
     pub(super) fn stale(&self, now: Time) -> Option<Stale> {
         let stream = self.turns.turn()?;
         let message = self.streams[usize::from(stream.0)].messages.front()?;
@@ -325,15 +326,15 @@ impl SendQueue {
         }
     }
 
-    /// Gives up the first message of a stream that has one: what would have left next of it. If some of it has left
-    /// already, its number is used up.
+    /// Abandons the first message of a stream; returns the fragment that would have been sent next. If a
+    /// part was sent, its number remains used.
     pub(super) fn give_up(&mut self, stream: StreamId) -> Fragment {
         self.remove(stream, 0)
     }
 
     fn remove(&mut self, stream: StreamId, index: usize) -> Fragment {
         let queue = &mut self.streams[usize::from(stream.0)];
-        let message = queue.messages.remove(index).expect("the caller has seen it");
+        let message = queue.messages.remove(index).expect("the caller checked that it exists");
         let Queued { ppid, unordered, terms, begun, fsn, .. } = message;
         let mid = &mut queue.next_mid[usize::from(unordered)];
         let interleaved = self.interleaving.then_some(Interleaved { mid: *mid, fsn });
@@ -356,7 +357,7 @@ impl SendQueue {
         Fragment { stream, ssn, ppid, payload, begin, end: true, unordered, terms, interleaved }
     }
 
-    /// The messages with a priority number above `least`, those of a stream in their order.
+    /// The messages with a priority number above `least`, in order within each stream.
     pub(super) fn prioritized(&self, least: u32) -> Vec<Prioritized> {
         if self.prioritized == 0 {
             return Vec::new();
@@ -379,14 +380,14 @@ impl SendQueue {
         found
     }
 
-    /// Gives up such a message.
+    /// Abandons such a message.
     pub(super) fn give_up_prioritized(&mut self, victim: Prioritized) -> Option<Fragment> {
         let messages = &self.streams[usize::from(victim.stream.0)].messages;
         let index = messages.binary_search_by_key(&victim.arrival, |message| message.arrival).ok()?;
         Some(self.remove(victim.stream, index))
     }
 
-    /// What waits, or has left in part.
+    /// The number of messages queued or partly sent.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Abandoned> {
         self.streams.iter().zip(0..).flat_map(|(stream, id)| {
             stream.messages.iter().map(move |message| Abandoned {
@@ -399,17 +400,17 @@ impl SendQueue {
         })
     }
 
-    /// Whether no message waits.
+    /// Whether no message is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.messages == 0
     }
 
-    /// Whether no message may leave: none waits, or those that do are held.
+    /// Whether no message may be sent: none is queued, or all are held back.
     pub(super) fn is_idle(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Holds back what is sent on these streams from now on.
+    /// Holds back further messages on these streams.
     pub(super) fn hold(&mut self, streams: &Streams, hold: Hold) {
         let mark = match hold {
             Hold::BehindTheQueued => self.turns.arrival(),
@@ -432,7 +433,7 @@ impl SendQueue {
         }
     }
 
-    /// Lets them send again.
+    /// Releases these streams.
     pub(super) fn release(&mut self, streams: &Streams) {
         if matches!(streams, Streams::All) {
             self.all_held_behind = None;
@@ -447,12 +448,12 @@ impl SendQueue {
         }
     }
 
-    /// Whether nothing of these streams may leave any more, for they are held.
+    /// Whether nothing on these streams may be sent because they are held.
     pub(super) fn has_let_out(&self, streams: &Streams) -> bool {
         streams.up_to(self.streams.len()).all(|id| !self.streams[usize::from(id.0)].may_send())
     }
 
-    /// Whether nothing was sent on these streams since they began or were reset, and nothing waits.
+    /// Whether nothing was sent on these streams since they began or were reset, and nothing is queued.
     pub(super) fn is_fresh(&self, streams: &Streams) -> bool {
         streams.up_to(self.streams.len()).all(|id| {
             let stream = &self.streams[usize::from(id.0)];
@@ -460,7 +461,7 @@ impl SendQueue {
         })
     }
 
-    /// Messages of these streams are numbered from 0 again. None of them has begun.
+    /// Restarts the numbers of these streams at 0. None of their messages has begun.
     pub(super) fn reset(&mut self, streams: &Streams) {
         for id in streams.up_to(self.streams.len()) {
             let stream = &mut self.streams[usize::from(id.0)];
@@ -474,32 +475,32 @@ impl SendQueue {
         }
     }
 
-    /// Bytes waiting on all streams.
+    /// Bytes queued on all streams.
     pub(super) fn queued_bytes(&self) -> usize {
         self.queued_bytes
     }
 
-    /// What the waiting messages cost of the send buffer.
+    /// The send buffer charged for the queued messages.
     pub(super) fn charged_bytes(&self) -> usize {
         self.queued_bytes + self.messages * MESSAGE_OVERHEAD_BYTES
     }
 
-    /// Bytes of memory that the waiting messages take, with what is kept of each.
+    /// The memory of the queued messages with their bookkeeping, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.queued_bytes + self.messages * size_of::<Queued>()
     }
 
-    /// Bytes waiting on one stream.
+    /// Bytes queued on one stream.
     pub(super) fn stream_queued_bytes(&self, stream: StreamId) -> usize {
         self.streams.get(usize::from(stream.0)).map_or(0, |stream| stream.queued_bytes)
     }
 
-    /// The highest stream on which something waits.
+    /// The highest stream with a queued message.
     pub(super) fn highest_stream(&self) -> Option<StreamId> {
         self.turns.highest()
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants.
     pub(super) fn check(&self) {
         let messages: usize = self.streams.iter().map(|stream| stream.messages.len()).sum();
         let mut bytes = 0;
@@ -510,12 +511,12 @@ impl SendQueue {
         }
         assert_eq!((messages, bytes), (self.messages, self.queued_bytes));
         let ready = self.streams.iter().filter(|stream| stream.may_send()).count();
-        assert_eq!(self.turns.len(), ready, "a stream with a message has a turn, unless it is held");
+        assert_eq!(self.turns.len(), ready, "a stream with a message has a turn unless it is held back");
         let all = self.streams.iter().flat_map(|stream| &stream.messages);
         assert_eq!(all.filter(|message| message.terms.is_prioritized()).count(), self.prioritized);
     }
 
-    /// Forgets all messages.
+    /// Discards all messages.
     pub(super) fn clear(&mut self) {
         *self = self.emptied();
     }
@@ -544,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_take_turns_message_by_message() {
+    fn streams_alternate_message_by_message() {
         let mut queue = queue(&[(0, 10), (0, 11), (3, 12), (3, 13), (1, 14)]);
         let streams: Vec<_> = drain(&mut queue, 100).iter().map(|f| (f.0, f.2)).collect();
         assert_eq!(streams, [(0, 10), (3, 12), (1, 14), (0, 11), (3, 13)]);
@@ -552,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fragments_of_a_message_are_not_interrupted() {
+    fn the_fragments_of_a_message_are_consecutive() {
         let mut queue = queue(&[(0, 250), (1, 10)]);
         assert_eq!(
             drain(&mut queue, 100),
@@ -566,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn ordered_messages_count_the_stream_sequence_number_and_unordered_ones_do_not() {
+    fn only_ordered_messages_advance_the_stream_sequence_number() {
         //= specs/rfc9260.txt#section-6.5
         //= type=test
         //# The Stream Sequence Number of an outgoing stream MUST be incremented
@@ -597,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_until_they_are_cut() {
+    fn bytes_are_counted_until_they_are_sent() {
         let mut queue = queue(&[(0, 250), (2, 10)]);
         assert_eq!((queue.queued_bytes(), queue.stream_queued_bytes(StreamId(0))), (260, 250));
         assert_eq!(queue.charged_bytes(), 260 + 2 * MESSAGE_OVERHEAD_BYTES);

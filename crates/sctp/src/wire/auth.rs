@@ -10,17 +10,17 @@ use sha2::Sha256;
 
 use super::{WireError, u16_at};
 
-/// The hash function under the code (RFC 4895 §3.3).
+/// The hash function of an HMAC (RFC 4895 §3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HmacId {
-    /// 1: what every endpoint that authenticates must support.
+    /// 1: mandatory for authentication.
     Sha1,
     /// 3
     Sha256,
 }
 
 impl HmacId {
-    /// All of them, the one to prefer first.
+    /// All hash functions, in order of preference.
     pub const ALL: &[Self] = &[Self::Sha256, Self::Sha1];
 
     /// The HMAC identifier.
@@ -31,12 +31,12 @@ impl HmacId {
         }
     }
 
-    /// What an HMAC identifier names, if this stack has it.
+    /// The hash function of an HMAC identifier, if it is supported.
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.code() == code)
     }
 
-    /// Bytes of the code that it makes: a multiple of 4.
+    /// The length of its HMAC in bytes: a multiple of 4.
     pub const fn code_len(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -48,25 +48,25 @@ impl HmacId {
 /// An AUTH chunk (RFC 4895 §5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Auth {
-    /// Which endpoint pair shared key was used.
+    /// The identifier of the endpoint pair shared key.
     pub key_id: u16,
-    /// Which hash function was used: an HMAC identifier (§3.3), as it came.
+    /// The HMAC identifier (§3.3), as received.
     pub hmac_id: u16,
-    /// The code.
+    /// The HMAC.
     pub hmac: Bytes,
 }
 
 impl Auth {
-    /// Bytes of the chunk before the code.
+    /// The length of the chunk without the HMAC.
     pub const HEADER_LEN: usize = 8;
 
     /// The chunk type.
     pub const KIND: u8 = 15;
 
-    /// Bytes of the longest AUTH chunk that this stack sends.
+    /// The length of the longest AUTH chunk that this stack sends.
     pub(crate) const MAX_LEN: usize = Self::HEADER_LEN + HmacId::Sha256.code_len();
 
-    /// Bytes of the chunk without padding.
+    /// The length of the chunk without padding.
     pub fn encoded_len(&self) -> usize {
         Self::HEADER_LEN + self.hmac.len()
     }
@@ -89,7 +89,7 @@ impl Auth {
     }
 }
 
-/// An association shared key, ready to make and to check codes.
+/// An association shared key, ready to compute and verify HMACs.
 #[derive(Clone)]
 pub(crate) struct Signer {
     key_id: u16,
@@ -109,7 +109,7 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// For the association shared key that comes of the endpoint pair shared key `key_id`.
+    /// The association shared key derived from the endpoint pair shared key `key_id`.
     pub(crate) fn new(key_id: u16, hmac_id: HmacId, association_shared_key: &[u8]) -> Self {
         let any_length = "HMAC takes a key of any length";
         let keyed = match hmac_id {
@@ -126,7 +126,7 @@ impl Signer {
         }
     }
 
-    /// Bytes of the AUTH chunk, which needs no padding.
+    /// The length of the AUTH chunk, which needs no padding.
     pub(crate) fn chunk_len(&self) -> usize {
         Auth::HEADER_LEN + self.hmac_id().code_len()
     }
@@ -137,7 +137,7 @@ impl Signer {
     //= specs/rfc4895.txt#section-5.1
     //# Flags: 1 byte (unsigned integer)
     //# SHOULD be set to zero on transmit and MUST be ignored on receipt.
-    /// Appends the AUTH chunk with zeros where the code will be.
+    /// Appends the AUTH chunk with zeros in place of the HMAC.
     pub(super) fn put_blank(&self, out: &mut BytesMut) {
         out.put_u8(Auth::KIND);
         out.put_u8(0);
@@ -147,7 +147,8 @@ impl Signer {
         out.put_bytes(0, self.hmac_id().code_len());
     }
 
-    /// Fills the code into the AUTH chunk that `from_auth` begins with; the chunks behind it are all there.
+    /// Writes the HMAC into the AUTH chunk at the start of `from_auth`, after all following chunks are
+    /// complete.
     pub(super) fn sign(&self, from_auth: &mut [u8]) {
         //= specs/rfc4895.txt#section-6.2
         //# The
@@ -175,8 +176,8 @@ impl Signer {
         from_auth[Auth::HEADER_LEN..self.chunk_len()].copy_from_slice(code);
     }
 
-    /// Whether the code in the AUTH chunk that `from_auth` begins with is that of the chunk and all behind it. It takes
-    /// as long for a code that is almost right as for any other.
+    /// Whether the HMAC of the AUTH chunk at the start of `from_auth` is valid for the chunk and all that
+    /// follow. Takes constant time.
     pub(crate) fn verifies(&self, from_auth: &[u8]) -> bool {
         fn is_of<M: Mac + Clone>(mac: &M, header: &[u8], code: &[u8], behind: &[u8]) -> bool {
             let zeros = &[0; HmacId::Sha256.code_len()][..code.len()];
@@ -187,7 +188,7 @@ impl Signer {
                 .verify_slice(code)
                 .is_ok()
         }
-        // What the chunk says of its length was checked against what is there, but not against the hash function's.
+        // The chunk's length was validated against the packet, but not against the hash function.
         let len = self.chunk_len();
         if from_auth.len() < len || usize::from(u16_at(from_auth, 2)) != len {
             return false;
@@ -237,7 +238,7 @@ impl fmt::Debug for ChunkTypes {
     }
 }
 
-/// Which chunks leave behind an AUTH chunk, and whose code is in it.
+/// Which chunks are sent after an AUTH chunk, and the key of its HMAC.
 #[derive(Debug, Clone)]
 pub(crate) struct Authentic {
     pub(crate) signer: Signer,
@@ -274,8 +275,9 @@ mod tests {
     //# the HMAC Identifier and the shared association key K based on the
     //# endpoint pair shared key described by the Shared Key Identifier.
     #[test]
-    fn a_code_is_the_hmac_of_rfc_2104_over_the_chunk_with_zeros_in_its_place() {
-        // Made with another implementation: `printf '\x0f\x00\x00\x1c\x00\x00\x00\x01<20 zeros>data' | openssl dgst
+    fn the_hmac_of_rfc_2104_covers_the_chunk_with_zeros_in_its_place() {
+        // Made with another implementation: `printf '\x0f\x00\x00\x1c\x00\x00\x00\x01<20 zeros>data' |
+        // openssl dgst
         // -sha1 -hmac key`, and likewise for SHA-256.
         let expected = [
             (HmacId::Sha1, "2d1f551552a7f79bee54ba0b53435eb73be089d7"),
@@ -299,7 +301,7 @@ mod tests {
     //# The padding of all chunks being authenticated MUST be included in
     //# the HMAC computation.
     #[test]
-    fn a_code_is_right_only_with_every_bit_as_it_was() {
+    fn an_hmac_with_any_bit_changed_is_invalid() {
         for &hmac_id in HmacId::ALL {
             let signer = Signer::new(7, hmac_id, b"key");
             let bytes = signed(&signer, &[3; 24]);
@@ -321,7 +323,7 @@ mod tests {
     //# Flags: 1 byte (unsigned integer) SHOULD be set to zero on transmit
     //# and MUST be ignored on receipt.
     #[test]
-    fn the_flags_of_an_auth_chunk_say_nothing() {
+    fn the_flags_of_an_auth_chunk_are_ignored() {
         let signer = Signer::new(0, HmacId::Sha1, b"key");
         assert_eq!(signed(&signer, b"data")[..2], [0x0f, 0]);
         let mut bytes = BytesMut::new();
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_of_another_length_than_its_function_gives_is_wrong() {
+    fn an_hmac_of_wrong_length_is_invalid() {
         let long = signed(&Signer::new(0, HmacId::Sha256, b"key"), b"data");
         assert!(!Signer::new(0, HmacId::Sha1, b"key").verifies(&long));
     }

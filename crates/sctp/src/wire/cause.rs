@@ -10,19 +10,19 @@ use crate::ids::{StreamId, Tsn};
 pub enum Cause {
     /// 1
     InvalidStreamIdentifier(StreamId),
-    /// 2: the parameter types that were missing
+    /// 2: the missing parameter types
     MissingMandatoryParameter(Vec<u16>),
-    /// 3: how stale, in microseconds
+    /// 3: the staleness in microseconds
     StaleCookie(u32),
     /// 4
     OutOfResource,
-    /// 5: the parameter as it stood
+    /// 5: the parameter as received
     UnresolvableAddress(Bytes),
-    /// 6: the chunk as it stood
+    /// 6: the chunk as received
     UnrecognizedChunkType(Bytes),
     /// 7
     InvalidMandatoryParameter,
-    /// 8: the parameters as they stood
+    /// 8: the parameters as received
     UnrecognizedParameters(Bytes),
     /// 9
     NoUserData(Tsn),
@@ -30,35 +30,35 @@ pub enum Cause {
     CookieReceivedWhileShuttingDown,
     /// 11: the new addresses, as parameters
     RestartWithNewAddresses(Bytes),
-    /// 12: the user's own words
+    /// 12: the text of the upper layer
     UserInitiatedAbort(Bytes),
-    /// 13: what was violated
+    /// 13: a description
     ProtocolViolation(Bytes),
-    /// 100: the INIT or INIT ACK offers no key management (draft-ietf-tsvwg-sctp-dtls-chunk §4.3.1)
+    /// 100: INIT or INIT ACK offers no key management (draft-ietf-tsvwg-sctp-dtls-chunk §4.3.1)
     MissingDtlsSupport,
-    /// 101: both sides know no method of key management in common (§4.3.2)
+    /// 101: no common key management method (§4.3.2)
     NoCommonKeyManagement,
-    /// 102: both sides drew the same tie breaker (§4.3.3)
+    /// 102: equal tie breakers (§4.3.3)
     TieBreakerCollision,
-    /// 103: both sides can be the client alone, or the server alone (§4.3.4)
+    /// 103: both sides can only be the client, or only the server (§4.3.4)
     IncompatibleKeyManagementRoles,
-    /// 0xA0: the request to delete the last address, as it stood (RFC 5061 §4.3.1)
+    /// 0xA0: the request to delete the last address, as received (RFC 5061 §4.3.1)
     DeleteLastAddress(Bytes),
-    /// 0xA1: the request that there is no room for, as it stood (RFC 5061 §4.3.2)
+    /// 0xA1: the request that exceeds the resources, as received (RFC 5061 §4.3.2)
     ResourceShortage(Bytes),
-    /// 0xA2: the request to delete the address that it came from, as it stood (RFC 5061 §4.3.3)
+    /// 0xA2: the request to delete the source address, as received (RFC 5061 §4.3.3)
     DeleteSourceAddress(Bytes),
-    /// 0xA3: an ASCONF-ACK to no ASCONF (RFC 5061 §4.3.4)
+    /// 0xA3: an ASCONF-ACK without an ASCONF (RFC 5061 §4.3.4)
     IllegalAsconfAck,
-    /// 0xA4: the request that is not allowed, as it stood (RFC 5061 §4.3.5)
+    /// 0xA4: the request that is not permitted, as received (RFC 5061 §4.3.5)
     NoAuthorization(Bytes),
-    /// 0x105: the HMAC identifier that was not asked for (RFC 4895 §4.1)
+    /// 0x105: the HMAC identifier that was not offered (RFC 4895 §4.1)
     UnsupportedHmac(u16),
-    /// Any other, and one of those above with a length that is not its own.
+    /// Any other cause, and one of those above with an invalid length.
     Unknown {
         /// The cause code.
         code: u16,
-        /// What followed the header.
+        /// The bytes after the header.
         info: Bytes,
     },
 }
@@ -102,7 +102,7 @@ impl Cause {
         }
     }
 
-    /// Bytes of the cause without padding.
+    /// The length of the cause without padding.
     pub fn encoded_len(&self) -> usize {
         Tlv::HEADER_LEN
             + match self {
@@ -173,7 +173,7 @@ impl Cause {
     }
 }
 
-/// All causes of a chunk, in order.
+/// Decodes all causes of a chunk, in order.
 pub(super) fn decode_all(datagram: &Bytes, mut rest: &[u8]) -> Result<Vec<Cause>, WireError> {
     let mut causes = Vec::new();
     while let Some(next) = next_tlv(rest) {
@@ -184,13 +184,13 @@ pub(super) fn decode_all(datagram: &Bytes, mut rest: &[u8]) -> Result<Vec<Cause>
     Ok(causes)
 }
 
-/// A cause whose length is not that of its code is as good as unknown: usrsctp adds words to causes that have none.
+/// A cause with an invalid length counts as unknown: usrsctp adds text to causes that have none.
 fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Cause {
     let value = tlv.value();
     let shared = || datagram.slice_ref(value);
     match (tlv.kind, value.len()) {
         (1, 4) => Cause::InvalidStreamIdentifier(StreamId(u16_at(value, 0))),
-        // The count and the length must agree before either is believed.
+        // Count and length must match.
         (2, 4..) if value.len() as u64 == 4 + 2 * u64::from(u32_at(value, 0)) => {
             Cause::MissingMandatoryParameter(value[4..].chunks_exact(2).map(|kind| u16_at(kind, 0)).collect())
         }
@@ -219,7 +219,7 @@ fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Cause {
     }
 }
 
-/// Bytes of `causes` in a chunk: all padded but the last (RFC 9260 §3.2).
+/// The length of `causes` in a chunk: all padded except the last (RFC 9260 §3.2).
 pub(super) fn encoded_len(causes: &[Cause]) -> usize {
     match causes.split_last() {
         None => 0,

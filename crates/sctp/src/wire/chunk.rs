@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ids::Tsn;
 
-/// A chunk of a known type (RFC 9260 §3.2), or an unknown one as it stood.
+/// A chunk of a known type (RFC 9260 §3.2), or an unknown one as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
     /// §3.3.1, and I-DATA (RFC 8260 §2.1)
@@ -27,12 +27,12 @@ pub enum Chunk {
     Abort {
         /// Whether the tag is the sender's own, reflected (T bit).
         reflected: bool,
-        /// Why.
+        /// The error causes.
         causes: Vec<Cause>,
     },
     /// §3.3.8
     Shutdown {
-        /// All up to this TSN arrived.
+        /// The cumulative TSN.
         cum_tsn_ack: Tsn,
     },
     /// §3.3.9
@@ -58,12 +58,12 @@ pub enum Chunk {
     ForwardTsn(ForwardTsn),
     /// ECNE (RFC 4960 Appendix A)
     Ecne {
-        /// The lowest TSN of a packet that came with a congestion mark.
+        /// The lowest TSN of a packet received with a congestion mark.
         lowest_tsn: Tsn,
     },
     /// CWR (RFC 4960 Appendix A)
     Cwr {
-        /// What stood in the ECNE that it answers.
+        /// The TSN of the ECNE that it answers.
         lowest_tsn: Tsn,
     },
     /// I-FORWARD-TSN (RFC 8260 §2.3.1)
@@ -76,20 +76,20 @@ pub enum Chunk {
     AsconfAck(AsconfAck),
     /// DTLS (draft-ietf-tsvwg-sctp-dtls-chunk §4.2): all other chunks of its packet, protected
     Dtls(Dtls),
-    /// PAD (RFC 4820 §3): so many bytes of padding that mean nothing
+    /// PAD (RFC 4820 §3): this many bytes of padding without meaning
     Pad(u16),
-    /// A type this stack does not know; its high bits say what to do (§3.2). Or a HEARTBEAT that holds more than its
-    /// info, which is sent back as it stood.
+    /// A chunk of unknown type, whose high bits determine its treatment (§3.2). Or a HEARTBEAT with more
+    /// than its info, which is echoed unchanged.
     Unknown {
         /// The chunk type.
         kind: u8,
-        /// The whole chunk, header included, as it stood.
+        /// The complete chunk, including the header, as received.
         raw: Bytes,
     },
 }
 
 impl Chunk {
-    /// Bytes of a chunk's type, flags and length.
+    /// The length of a chunk header in bytes: type, flags and length.
     pub const HEADER_LEN: usize = 4;
 
     /// HEARTBEAT.
@@ -154,7 +154,7 @@ impl Chunk {
         }
     }
 
-    /// What the chunk's length field says: without the padding behind it.
+    /// The value of the chunk's length field: without padding.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Data(data) => data.encoded_len(),
@@ -179,7 +179,7 @@ impl Chunk {
         }
     }
 
-    /// The chunk as it stands in a packet, without padding: what a report quotes.
+    /// The chunk as in a packet, without padding, for quotation in an error cause.
     pub(crate) fn quoted(&self) -> Bytes {
         let mut raw = BytesMut::new();
         self.encode(&mut raw);
@@ -187,12 +187,12 @@ impl Chunk {
         raw.freeze()
     }
 
-    /// Bytes that the chunk takes of a packet, padding included.
+    /// The length of the chunk in a packet, with padding.
     pub fn padded_len(&self) -> usize {
         padded(self.encoded_len())
     }
 
-    /// The chunk without padding, as it leaves.
+    /// The encoded chunk without padding.
     pub(crate) fn to_bytes(&self) -> Bytes {
         let mut raw = BytesMut::with_capacity(self.padded_len());
         self.encode(&mut raw);
@@ -200,7 +200,7 @@ impl Chunk {
         raw.freeze()
     }
 
-    /// The chunk in `raw`, which is the whole chunk without padding and a part of `datagram`.
+    /// Decodes the chunk in `raw`, a complete chunk without padding within `datagram`.
     pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Result<Self, WireError> {
         let (kind, flags) = (raw[0], raw[1]);
         let value = &raw[Self::HEADER_LEN..];
@@ -228,7 +228,7 @@ impl Chunk {
                 exactly(control::SHUTDOWN_LEN)?;
                 Self::Shutdown { cum_tsn_ack: Tsn(super::u32_at(value, 0)) }
             }
-            // Some stacks count marked packets behind the TSN.
+            // Some stacks append a count of marked packets to the TSN.
             Self::ECNE if matches!(value.len(), 4 | 8) => {
                 Self::Ecne { lowest_tsn: Tsn(super::u32_at(value, 0)) }
             }
@@ -265,7 +265,7 @@ impl Chunk {
             //= specs/rfc6525.txt#section-4.6
             //# This parameter MUST
             //# NOT appear in any other chunk type.
-            // One that is malformed is not understood: its high bits ask for it to be skipped.
+            // A malformed one counts as unknown: its high bits say that it is skipped.
             Self::RECONFIG => match reconfig::decode(datagram, value) {
                 Ok(parameters) => Self::Reconfig(parameters),
                 Err(_) => Self::Unknown { kind, raw: datagram.slice_ref(raw) },
@@ -277,7 +277,7 @@ impl Chunk {
             Auth::KIND => Self::Auth(Auth::decode(datagram, raw)?),
             Asconf::KIND => Self::Asconf(Asconf::decode(datagram, raw)?),
             AsconfAck::KIND => Self::AsconfAck(AsconfAck::decode(datagram, raw)?),
-            // One without a record is as good as unknown.
+            // Without a record it counts as unknown.
             Dtls::KIND => match Dtls::decode(datagram, raw) {
                 Some(dtls) => Self::Dtls(dtls),
                 None => Self::Unknown { kind, raw: datagram.slice_ref(raw) },

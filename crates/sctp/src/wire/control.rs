@@ -5,18 +5,19 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Chunk, Tlv, WireError, next_tlv, put_tlv_header};
 
-/// Bytes of a SHUTDOWN chunk.
+/// The length of a SHUTDOWN chunk.
 pub(super) const SHUTDOWN_LEN: usize = Chunk::HEADER_LEN + 4;
 
 /// The type of the Heartbeat Info parameter.
 const HEARTBEAT_INFO: u16 = 1;
 
-/// Bytes of a HEARTBEAT that carries `info`, without padding.
+/// The length of a HEARTBEAT with `info`, without padding.
 pub(super) fn heartbeat_len(info: &Bytes) -> usize {
     Chunk::HEADER_LEN + Tlv::HEADER_LEN + info.len()
 }
 
-/// The value of the Heartbeat Info parameter, which is all that a HEARTBEAT holds; nothing, if there is more behind it.
+/// The value of the Heartbeat Info parameter, which is the only content of a HEARTBEAT; `None` if anything
+/// follows.
 pub(super) fn decode_heartbeat(datagram: &Bytes, raw: &[u8]) -> Result<Option<Bytes>, WireError> {
     let mut rest = &raw[Chunk::HEADER_LEN..];
     let mut info = None;

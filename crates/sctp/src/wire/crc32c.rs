@@ -2,7 +2,7 @@
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// Where the checksum stands in the common header.
+/// The offset of the checksum in the common header.
 pub(super) const AT: std::ops::Range<usize> = 8..12;
 
 /// The checksum of a packet whose checksum field is zero.
@@ -11,9 +11,9 @@ pub(super) fn of_zeroed(packet: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(packet)
 }
 
-/// The checksum that `packet` should have, whatever stands in its checksum field.
+/// The correct checksum of `packet`, ignoring its checksum field.
 pub(super) fn expected(packet: &[u8]) -> u32 {
-    // The datagram is shared and stays as it is, so the header is copied to be zeroed.
+    // The datagram is shared and must not change, so the header is copied.
     let mut header = [0; AT.end];
     header[..AT.start].copy_from_slice(&packet[..AT.start]);
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
@@ -22,7 +22,7 @@ pub(super) fn expected(packet: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// The checksum that stands in `packet`.
+/// The contents of the checksum field.
 pub(super) fn found(packet: &[u8]) -> u32 {
     u32::from_le_bytes([packet[8], packet[9], packet[10], packet[11]])
 }

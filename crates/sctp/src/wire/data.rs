@@ -9,34 +9,34 @@ use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 /// A DATA chunk (RFC 9260 §3.3.1), or an I-DATA chunk (RFC 8260 §2.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
-    /// Whether this fragment begins its message (B).
+    /// Whether this is the first fragment of its message (B).
     pub begin: bool,
-    /// Whether this fragment ends its message (E).
+    /// Whether this is the last fragment of its message (E).
     pub end: bool,
     /// Whether the message is unordered (U).
     pub unordered: bool,
-    /// Whether the sender wants a SACK at once (I).
+    /// Whether the sender requests an immediate SACK (I).
     pub immediate: bool,
     /// The chunk's TSN.
     pub tsn: Tsn,
     /// The stream.
     pub stream: StreamId,
-    /// The message's place in its stream; without meaning if unordered or interleaved.
+    /// The stream sequence number; without meaning if unordered or interleaved.
     pub ssn: Ssn,
-    /// Which fragment of which message it is. Then it is an I-DATA chunk.
+    /// The message and fragment numbers; present in an I-DATA chunk.
     pub interleaved: Option<Interleaved>,
-    /// What the payload is, to the application.
+    /// The payload protocol identifier.
     pub ppid: Ppid,
     /// At least one byte.
     pub payload: Bytes,
 }
 
-/// What an I-DATA chunk says in place of the stream sequence number (RFC 8260 §2.1).
+/// The fields of I-DATA that replace the stream sequence number (RFC 8260 §2.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Interleaved {
-    /// The message: ordered and unordered ones of a stream are numbered apart.
+    /// The message identifier: ordered and unordered messages of a stream are numbered separately.
     pub mid: u32,
-    /// The fragment's place in its message; 0 if it begins it.
+    /// The fragment sequence number; 0 in the first fragment.
     pub fsn: u32,
 }
 
@@ -46,7 +46,7 @@ const UNORDERED: u8 = 0x04;
 const IMMEDIATE: u8 = 0x08;
 
 impl Data {
-    /// A message by itself, the first of stream 0.
+    /// A complete message, the first of stream 0.
     #[cfg(test)]
     pub(crate) fn whole(tsn: Tsn, payload: &'static [u8]) -> Self {
         Self {
@@ -63,10 +63,10 @@ impl Data {
         }
     }
 
-    /// Bytes of a DATA chunk before its payload.
+    /// The length of a DATA chunk header in bytes.
     pub const HEADER_LEN: usize = 16;
 
-    /// Bytes of an I-DATA chunk before its payload.
+    /// The length of an I-DATA chunk header in bytes.
     pub const INTERLEAVED_HEADER_LEN: usize = 20;
 
     /// The chunk type of DATA.
@@ -84,7 +84,7 @@ impl Data {
         if self.interleaved.is_some() { Self::INTERLEAVED_HEADER_LEN } else { Self::HEADER_LEN }
     }
 
-    /// Bytes of the chunk without padding.
+    /// The length of the chunk without padding.
     pub fn encoded_len(&self) -> usize {
         self.header_len() + self.payload.len()
     }

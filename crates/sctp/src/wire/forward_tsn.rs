@@ -6,32 +6,32 @@ use bytes::BytesMut;
 use super::{Chunk, WireError, u16_at, u32_at};
 use crate::ids::{Ssn, StreamId, Tsn};
 
-/// A FORWARD TSN chunk (RFC 3758 §3.2). Streams are as received: whether they exist is for `association` to say.
+/// A FORWARD TSN chunk (RFC 3758 §3.2). Streams are as received: `association` checks whether they exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ForwardTsn {
-    /// All up to this TSN is to be taken as received.
+    /// The new cumulative TSN.
     pub new_cum_tsn: Tsn,
-    /// Of each stream with an ordered message among them, the last such message.
+    /// For each stream with skipped ordered messages, the last of them.
     pub streams: Vec<(StreamId, Ssn)>,
 }
 
-/// An I-FORWARD-TSN chunk (RFC 8260 §2.3.1), which takes its place where messages are interleaved.
+/// An I-FORWARD-TSN chunk (RFC 8260 §2.3.1), which replaces FORWARD TSN with interleaving.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IForwardTsn {
-    /// All up to this TSN is to be taken as received.
+    /// The new cumulative TSN.
     pub new_cum_tsn: Tsn,
-    /// Of each stream, the last ordered and the last unordered message among them.
+    /// For each stream, the last skipped ordered and unordered message.
     pub streams: Vec<SkippedMid>,
 }
 
-/// The last message of a stream that is skipped (RFC 8260 §2.3.1).
+/// The last skipped message of a stream (RFC 8260 §2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkippedMid {
     /// The stream.
     pub stream: StreamId,
-    /// Whether it is the unordered messages that are counted (U).
+    /// Whether the number is of an unordered message (U).
     pub unordered: bool,
-    /// The message's number.
+    /// The message identifier.
     pub mid: u32,
 }
 
@@ -41,13 +41,13 @@ impl ForwardTsn {
     /// The chunk type.
     pub const KIND: u8 = 192;
 
-    /// Bytes of the chunk before its streams.
+    /// The length of the chunk without streams.
     pub const HEADER_LEN: usize = 8;
 
-    /// Bytes of a stream's entry.
+    /// The length of a stream's entry.
     pub const ENTRY_LEN: usize = 4;
 
-    /// Bytes of the chunk, which needs no padding.
+    /// The length of the chunk, which needs no padding.
     pub fn encoded_len(&self) -> usize {
         Self::HEADER_LEN + Self::ENTRY_LEN * self.streams.len()
     }
@@ -71,13 +71,13 @@ impl IForwardTsn {
     /// The chunk type.
     pub const KIND: u8 = 194;
 
-    /// Bytes of the chunk before its streams.
+    /// The length of the chunk without streams.
     pub const HEADER_LEN: usize = 8;
 
-    /// Bytes of a stream's entry.
+    /// The length of a stream's entry.
     pub const ENTRY_LEN: usize = 8;
 
-    /// Bytes of the chunk, which needs no padding.
+    /// The length of the chunk, which needs no padding.
     pub fn encoded_len(&self) -> usize {
         Self::HEADER_LEN + Self::ENTRY_LEN * self.streams.len()
     }
@@ -105,7 +105,7 @@ impl IForwardTsn {
     }
 }
 
-/// What stands behind the cumulative TSN, if that is whole entries of this length.
+/// The bytes after the cumulative TSN, if they are complete entries of this length.
 fn entries(raw: &[u8], entry_len: usize) -> Result<std::slice::ChunksExact<'_, u8>, WireError> {
     //= specs/rfc8260.txt#section-2.3.1
     //# These bits are reserved.  They MUST be set to 0 by the sender and

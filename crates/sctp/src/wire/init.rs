@@ -7,27 +7,27 @@ use bytes::{Bytes, BytesMut};
 use super::{Parameter, WireError, param, u16_at, u32_at};
 use crate::ids::{Tsn, VerificationTag};
 
-/// The fixed part of INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3) and the parameters behind it.
+/// The fixed part of INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3) with its parameters.
 ///
-/// The values are as received: whether they may be, is for the receiver of the chunk to say, in the state it is in.
+/// Values are as received; the receiving state decides whether they are acceptable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Init {
-    /// The tag that the receiver must put in all its packets; never 0.
+    /// The Initiate Tag; never 0.
     pub initiate_tag: VerificationTag,
     /// The sender's receive window, in bytes.
     pub a_rwnd: u32,
-    /// Outbound streams that the sender wants; never 0.
+    /// The number of outbound streams; never 0.
     pub outbound_streams: u16,
-    /// Inbound streams that the sender can take; never 0.
+    /// The number of inbound streams; never 0.
     pub inbound_streams: u16,
-    /// The first TSN the sender will use.
+    /// The Initial TSN.
     pub initial_tsn: Tsn,
-    /// What follows, in order, up to and including an unknown one that ends the processing (§3.2.1).
+    /// The parameters in order, up to and including an unknown one that ends the processing (§3.2.1).
     pub parameters: Vec<Parameter>,
 }
 
 impl Init {
-    /// Bytes of the chunk before its parameters.
+    /// The length of the chunk without parameters.
     pub const HEADER_LEN: usize = 20;
 
     /// The chunk type of INIT.
@@ -36,12 +36,12 @@ impl Init {
     /// The chunk type of INIT ACK.
     pub const ACK_KIND: u8 = 2;
 
-    /// Bytes of the chunk without padding.
+    /// The length of the chunk without padding.
     pub fn encoded_len(&self) -> usize {
         Self::HEADER_LEN + param::encoded_len(&self.parameters)
     }
 
-    /// The sender's addresses as listed; none if it has but the one it sends from.
+    /// The listed addresses; empty if the sender only has the source address.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Address(address) => Some(*address),

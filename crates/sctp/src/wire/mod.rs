@@ -47,47 +47,47 @@ pub use unrecognized::Unrecognized;
 
 use crate::ids::Tsn;
 
-/// Why bytes are not a packet, or not a chunk.
+/// Why bytes are not a valid packet or chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
-    /// The datagram does not even hold a common header and one chunk header.
+    /// The datagram is shorter than a common header and one chunk header.
     PacketTooShort {
-        /// Bytes of the datagram.
+        /// The length of the datagram in bytes.
         len: usize,
     },
-    /// The checksum is not that of the bytes (RFC 9260 §6.8).
+    /// The checksum is wrong (RFC 9260 §6.8).
     Checksum {
-        /// What the header says.
+        /// The checksum in the header.
         found: u32,
-        /// What the bytes give.
+        /// The checksum of the bytes.
         computed: u32,
     },
-    /// A chunk that says it is longer than what is left of its packet, or what is left is no chunk header.
+    /// A chunk is longer than the rest of its packet, or the rest is shorter than a chunk header.
     Truncated {
-        /// Bytes left of the packet.
+        /// The remaining bytes of the packet.
         left: usize,
     },
-    /// A chunk whose length does not fit its type.
+    /// The length of a chunk is invalid for its type.
     ChunkLength {
         /// The chunk type.
         kind: u8,
-        /// The length it gives itself.
+        /// The value of its length field.
         len: usize,
     },
     /// A DATA chunk without user data (RFC 9260 §6.2).
     NoUserData(Tsn),
-    /// A parameter that leaves its chunk, or whose length does not fit its type.
+    /// A parameter exceeds its chunk, or its length is invalid for its type.
     ParameterLength {
         /// The parameter type.
         kind: u16,
-        /// The length it gives itself.
+        /// The value of its length field.
         len: usize,
     },
-    /// An error cause that leaves its chunk.
+    /// An error cause exceeds its chunk.
     CauseLength {
         /// The cause code.
         code: u16,
-        /// The length it gives itself.
+        /// The value of its length field.
         len: usize,
     },
 }
@@ -116,7 +116,7 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// Bytes of zero padding behind `len` bytes, up to the next multiple of four.
+/// The length of the zero padding after `len` bytes, up to a multiple of four.
 const fn padding(len: usize) -> usize {
     len.wrapping_neg() & 3
 }
@@ -140,7 +140,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 /// A type-length-value field inside a chunk: a parameter (RFC 9260 §3.2.1) or an error cause (§3.3.10).
 struct Tlv<'a> {
     kind: u16,
-    /// Header included, padding not.
+    /// Including the header, without padding.
     raw: &'a [u8],
 }
 
@@ -152,13 +152,14 @@ impl Tlv<'_> {
     }
 }
 
-/// The type and length of a field that does not fit.
+/// The type and length of an invalid field.
 type WrongTlv = (u16, usize);
 
-/// The next field of `rest`, and what is behind its padding; the type and length that do not fit, if so.
+/// Returns the next field of `rest`, and what follows its padding; or the type and length of an invalid
+/// field.
 ///
-/// The padding of the last one may be missing: whether it counts in the chunk's length differs between stacks, and a
-/// receiver is expected to take both (RFC 9260 §3.2).
+/// The padding of the last field may be missing: stacks differ in whether it counts in the chunk's length,
+/// and receivers are expected to accept both (RFC 9260 §3.2).
 fn next_tlv(rest: &[u8]) -> Option<Result<(Tlv<'_>, &[u8]), WrongTlv>> {
     if rest.is_empty() {
         return None;
@@ -175,15 +176,15 @@ fn next_tlv(rest: &[u8]) -> Option<Result<(Tlv<'_>, &[u8]), WrongTlv>> {
     Some(Ok((Tlv { kind, raw: &rest[..len] }, rest.get(padded(len)..).unwrap_or_default())))
 }
 
-/// Appends the header of a type-length-value field, whose `len` counts the header.
+/// Appends the header of a type-length-value field; `len` includes the header.
 fn put_tlv_header(out: &mut bytes::BytesMut, kind: u16, len: usize) {
-    // Whoever builds a chunk keeps it under a packet's size; a longer one is ours to find, not the peer's to suffer.
+    // The caller keeps chunks within a packet: a longer one would be a bug of ours.
     let len = u16::try_from(len).expect("a parameter or cause fits in 65,535 bytes");
     out.extend_from_slice(&kind.to_be_bytes());
     out.extend_from_slice(&len.to_be_bytes());
 }
 
-/// Appends the zeros that bring what began at `start` to a multiple of four bytes.
+/// Pads what began at `start` to a multiple of four bytes with zeros.
 //= specs/rfc9260.txt#section-3.2
 //# The total length of a chunk (including Type, Length, and Value fields)
 //# MUST be a multiple of 4 bytes.

@@ -6,34 +6,34 @@ use bytes::BytesMut;
 use super::{WireError, u16_at, u32_at};
 use crate::ids::Tsn;
 
-/// An NR-SACK chunk. Blocks are as received: `wire` checks lengths, `association` checks sense.
+/// An NR-SACK chunk. Blocks are as received: `wire` validates lengths, `association` validates values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NrSack {
-    /// The chunk's flags, as those of a SACK.
+    /// The chunk's flags, as in SACK.
     pub flags: u8,
-    /// All up to this TSN arrived.
+    /// The cumulative TSN.
     pub cum_tsn_ack: Tsn,
     /// The receiver's advertised window, in bytes.
     pub a_rwnd: u32,
-    /// What arrived and may be dropped again: offsets from `cum_tsn_ack`, both inclusive.
+    /// Renegable gap blocks: offsets from `cum_tsn_ack`, both inclusive.
     pub gaps: Vec<(u16, u16)>,
-    /// What arrived and will not be dropped.
+    /// Non-renegable gap blocks.
     pub nr_gaps: Vec<(u16, u16)>,
-    /// TSNs that arrived more than once.
+    /// Duplicate TSNs.
     pub dups: Vec<Tsn>,
 }
 
 impl NrSack {
-    /// Bytes of the chunk before its gap blocks.
+    /// The length of the chunk without gap blocks and duplicates.
     pub const HEADER_LEN: usize = 20;
 
-    /// Bytes of a gap block, and of a duplicate TSN.
+    /// The length of a gap block, and of a duplicate TSN.
     pub const BLOCK_LEN: usize = 4;
 
     /// The chunk type.
     pub const KIND: u8 = 16;
 
-    /// Bytes of the chunk, which needs no padding.
+    /// The length of the chunk, which needs no padding.
     pub fn encoded_len(&self) -> usize {
         let blocks = self.gaps.len() + self.nr_gaps.len() + self.dups.len();
         Self::HEADER_LEN + Self::BLOCK_LEN * blocks
@@ -45,7 +45,7 @@ impl NrSack {
             return Err(wrong);
         }
         let [gaps, nr_gaps, dups] = [12, 14, 16].map(|at| usize::from(u16_at(raw, at)));
-        // The counts must account for the whole chunk before any is believed.
+        // The counts must match the length of the chunk.
         if raw.len() != Self::HEADER_LEN + Self::BLOCK_LEN * (gaps + nr_gaps + dups) {
             return Err(wrong);
         }

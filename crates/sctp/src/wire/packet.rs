@@ -9,31 +9,31 @@ use crate::ids::VerificationTag;
 /// The common header (RFC 9260 §3.1), without its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The sender's SCTP port.
+    /// The source port.
     pub source_port: u16,
-    /// The receiver's SCTP port.
+    /// The destination port.
     pub destination_port: u16,
-    /// The receiver's verification tag.
+    /// The verification tag of the receiver.
     pub tag: VerificationTag,
 }
 
 impl Header {
-    /// Bytes of the common header, with its checksum.
+    /// The length of the common header in bytes, with checksum.
     pub const LEN: usize = 12;
 }
 
-/// A packet whose checksum is right; its chunks are decoded as they are asked for.
+/// A packet with a valid checksum; its chunks are decoded on demand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// The common header.
     pub header: Header,
     datagram: Bytes,
-    /// Whether its chunks were in a DTLS chunk that opened.
+    /// Whether its chunks were in a DTLS chunk.
     is_protected: bool,
 }
 
 impl Packet {
-    /// The packet in `datagram`, if it is long enough to be one and its checksum is right.
+    /// Decodes the packet in `datagram`: checks the minimum length and the checksum.
     pub fn decode(datagram: Bytes) -> Result<Self, WireError> {
         let header = Self::peek(&datagram)?;
         //= specs/rfc9260.txt#section-6.8
@@ -50,13 +50,14 @@ impl Packet {
         Ok(Self { header, datagram, is_protected: false })
     }
 
-    /// Whether the checksum field is zero, as in a packet whose sender relies on what guards it below (RFC 9653).
+    /// Whether the checksum field is zero, as in a packet whose sender relies on error detection by the
+    /// lower layer (RFC 9653).
     pub fn has_zero_checksum(datagram: &[u8]) -> bool {
         datagram.len() >= Header::LEN && crc32c::found(datagram) == 0
     }
 
-    /// The packet in `datagram`, if it is long enough to be one and its checksum field is zero. Whether that may be is for
-    /// the caller to say.
+    /// The packet in `datagram`, if it has the minimum length and its checksum field is zero. The caller
+    /// decides whether that is permitted.
     pub fn decode_without_checksum(datagram: Bytes) -> Result<Self, WireError> {
         let header = Self::peek(&datagram)?;
         match crc32c::found(&datagram) {
@@ -77,7 +78,7 @@ impl Packet {
         })
     }
 
-    /// The record of its DTLS chunk and whether that is of a restart, if it begins with one.
+    /// The record of its DTLS chunk and whether it is of a restart, if the packet begins with one.
     pub(crate) fn dtls(&self) -> Option<Dtls> {
         match self.chunks().next() {
             Some(Ok(Chunk::Dtls(dtls))) => Some(dtls),
@@ -85,36 +86,36 @@ impl Packet {
         }
     }
 
-    /// The packet that was in the DTLS chunk of this one: `datagram` is a common header, which nobody looks at again, and its
-    /// chunks. `None` if there is no chunk in it.
+    /// The packet that was in the DTLS chunk of this one: `datagram` is a common header, which is not read
+    /// again, and the chunks. `None` if it contains no chunk.
     pub(crate) fn opened(&self, datagram: Bytes) -> Option<Self> {
         let whole = datagram.len() >= Header::LEN + Chunk::HEADER_LEN;
         whole.then_some(Self { header: self.header, datagram, is_protected: true })
     }
 
-    /// Whether its chunks were in a DTLS chunk, and so are its sender's.
+    /// Whether its chunks were in a DTLS chunk, which authenticates them.
     pub fn is_protected(&self) -> bool {
         self.is_protected
     }
 
-    /// Whether there is something else than zero in the checksum field.
+    /// Whether the checksum field is not zero.
     pub fn has_checksum(&self) -> bool {
         !Self::has_zero_checksum(&self.datagram)
     }
 
-    /// Bytes of the whole packet.
+    /// The length of the packet in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a packet is never empty")]
     pub fn len(&self) -> usize {
         self.datagram.len()
     }
 
-    /// The chunks, in order. The iterator ends behind the first one that is malformed.
+    /// Iterates over the chunks in order. Ends after the first malformed one.
     pub fn chunks(&self) -> Chunks<'_> {
         Chunks { datagram: &self.datagram, at: Header::LEN }
     }
 
-    /// Which chunk types the packet holds, without decoding the chunks. What stands behind a chunk that leaves the
-    /// packet is not seen, by this or by anyone.
+    /// The chunk types in the packet, without decoding the chunks. Nothing after a chunk that exceeds the
+    /// packet is considered.
     pub fn kinds(&self) -> Kinds {
         let mut kinds = Kinds {
             first: self.datagram[Header::LEN],
@@ -165,12 +166,13 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// The bytes from the next chunk on, to the end of the packet: what an AUTH chunk that comes next vouches for.
+    /// The bytes from the next chunk to the end of the packet: those that a following AUTH chunk
+    /// authenticates.
     pub fn rest(&self) -> &'a [u8] {
         self.datagram.get(self.at..).unwrap_or_default()
     }
 
-    /// The next chunk's bytes without padding.
+    /// The bytes of the next chunk without padding.
     fn next_raw(&mut self) -> Option<Result<&'a [u8], WireError>> {
         let rest = self.datagram.get(self.at..).filter(|rest| !rest.is_empty())?;
         if rest.len() < Chunk::HEADER_LEN {
@@ -178,7 +180,7 @@ impl<'a> Chunks<'a> {
             return Some(Err(WireError::Truncated { left: rest.len() }));
         }
         let (kind, len) = (rest[0], usize::from(u16_at(rest, 2)));
-        // A length under four would never get past its own header: the endless loop of CVE-2021-3655's kin.
+        // A length below four would not advance: the endless loop of bugs like CVE-2021-3655.
         if len < Chunk::HEADER_LEN {
             self.stop();
             return Some(Err(WireError::ChunkLength { kind, len }));
@@ -187,7 +189,7 @@ impl<'a> Chunks<'a> {
             self.stop();
             return Some(Err(WireError::Truncated { left: rest.len() }));
         };
-        // The padding of the last chunk may be missing; what it would hold is ignored anyhow (§3.2).
+        // The padding of the last chunk may be missing; its contents are ignored anyway (§3.2).
         //= specs/rfc9260.txt#section-3.2
         //# The receiver MUST ignore the padding bytes.
         self.at += padded(len);
@@ -211,7 +213,8 @@ impl Iterator for Chunks<'_> {
     }
 }
 
-/// Which chunk types a packet holds. An AUTH chunk at its front stands beside them: those behind it are asked about.
+/// The chunk types in a packet. An AUTH chunk at the front is recorded separately: questions are about the
+/// chunks after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds {
     first: u8,
@@ -225,7 +228,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Whether there is a chunk of this type, one of those of RFC 9260.
+    /// Whether there is a chunk of this type, one of RFC 9260.
     pub const fn contains(self, kind: u8) -> bool {
         kind < 16 && self.low & (1 << kind) != 0
     }
@@ -240,7 +243,7 @@ impl Kinds {
         self.dtls
     }
 
-    /// Whether there is a DTLS chunk and nothing else.
+    /// Whether there is a DTLS chunk and no other.
     pub const fn is_dtls_alone(self) -> bool {
         self.is_only(Dtls::KIND) && !self.authentic
     }
@@ -255,85 +258,88 @@ impl Kinds {
         self.first == kind
     }
 
-    /// Whether there is no whole chunk in it.
+    /// Whether it contains no complete chunk.
     pub const fn is_empty(self) -> bool {
         self.count == 0
     }
 
-    /// Whether the packet holds this one chunk and no other.
+    /// Whether the packet contains this chunk only.
     pub const fn is_only(self, kind: u8) -> bool {
         self.count == 1 && self.first == kind
     }
 
-    /// Whether an ABORT or SHUTDOWN COMPLETE in it has the T bit.
+    /// Whether it contains an ABORT or SHUTDOWN COMPLETE with the T bit.
     pub const fn reflected(self) -> bool {
         self.reflected
     }
 
-    /// Whether an INIT or INIT ACK shares the packet with others, which §5.1 forbids.
+    /// Whether an INIT or INIT ACK is bundled with other chunks, which §5.1 forbids.
     pub const fn bundles_init(self) -> bool {
         (self.contains(Init::KIND) || self.contains(Init::ACK_KIND)) && (self.count > 1 || self.authentic)
     }
 }
 
-/// What stands in a packet's checksum field.
+/// The contents of a packet's checksum field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
     /// The checksum (RFC 9260 §6.8).
     Crc32c,
-    /// Zero: the peer takes that, for something below guards the packet (RFC 9653 §5.2).
+    /// Zero: the peer accepts it because the lower layer detects errors (RFC 9653 §5.2).
     Zero,
 }
 
-/// Packets ready to leave: of one size, but the last may be shorter.
+/// Packets to send, of one size except for the last, which may be shorter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// The packets, back to back.
+    /// The concatenated packets.
     pub payload: Bytes,
-    /// Bytes of each packet, if there are several.
+    /// The length of each packet, if there are several.
     pub segment_size: Option<usize>,
 }
 
-/// Writes packets back to back into one buffer, which is used again once those who hold its packets let go.
+/// Encodes packets into one buffer, which is reused once all of its packets have been released.
 ///
-/// `begin`, then `push` while there is `room`, then `seal`; again for each packet of the batch; then `finish`. No
-/// packet is larger than the first, and after a smaller one [`PacketBuilder::is_full`] says that the batch is over.
+/// Call `begin`, then `push` while there is `room`, then `seal`; repeat for each packet of the batch; then
+/// `finish`. No packet is longer than the first, and after a shorter one [`PacketBuilder::is_full`] ends
+/// the batch.
 #[derive(Debug, Default)]
 pub struct PacketBuilder {
     buffer: BytesMut,
-    /// Where the open packet begins, if one is open.
+    /// The offset of the open packet, if there is one.
     open: Option<usize>,
-    /// Where the open packet must end at the latest.
+    /// The maximum end of the open packet.
     limit: usize,
-    /// Which chunks go behind an AUTH chunk, once that was agreed on.
+    /// Which chunks must follow an AUTH chunk, if that was negotiated.
     authentic: Option<Authentic>,
-    /// Where the open packet's AUTH chunk begins, if it has one.
+    /// The offset of the open packet's AUTH chunk, if it has one.
     auth_at: Option<usize>,
-    /// The keys to protect packets with, where packets can be protected.
+    /// The keys that protect packets, if packets can be protected.
     sending: Option<Box<Sending>>,
-    /// Where the open packet's DTLS chunk begins, if it has one.
+    /// The offset of the open packet's DTLS chunk, if it has one.
     dtls_at: Option<usize>,
-    /// Bytes of the first packet, once sealed.
+    /// The length of the first packet, once sealed.
     segment_size: Option<usize>,
     /// Whether a packet shorter than the first was sealed, after which none may follow.
     ended: bool,
     packets: usize,
-    /// Bytes of the batch before: the next one probably takes as many, and shall not grow into them step by step.
+    /// The length of the previous batch, for which the buffer is allocated at once.
     before: usize,
-    /// Batches in a row that were far smaller than the buffer: it is given back after [`Self::PATIENCE`] of them.
+    /// The number of consecutive batches far smaller than the buffer, which is freed after
+    /// [`Self::PATIENCE`] of them.
     small: u32,
-    /// The most that was reserved in the buffer.
+    /// The maximum reserved in the buffer.
     reserved: usize,
 }
 
 impl PacketBuilder {
-    /// So many small batches in a row, and a large buffer goes back to the allocator.
+    /// The number of consecutive small batches after which a large buffer is freed.
     const PATIENCE: u32 = 64;
 
-    /// The most packets of one batch, which is what Linux takes of a GSO send.
+    /// The maximum number of packets in a batch, as in a GSO send of Linux.
     pub const MAX_PACKETS: usize = 64;
 
-    /// The most bytes of one batch: a UDP datagram's payload over IPv4, which holds a GSO send whole.
+    /// The maximum length of a batch: the payload of a UDP datagram over IPv4, in which a GSO send must
+    /// fit.
     pub const MAX_BYTES: usize = 65_507;
 
     /// An empty builder.
@@ -341,7 +347,7 @@ impl PacketBuilder {
         Self::default()
     }
 
-    /// Starts a packet of `max` bytes at most, in a batch also of the first one's at most.
+    /// Starts a packet of at most `max` bytes; in a batch, also of at most the first packet's length.
     ///
     /// # Panics
     /// If a packet is open, or the batch is full.
@@ -350,13 +356,13 @@ impl PacketBuilder {
         self.open_dtls();
     }
 
-    /// As [`Self::begin`], for a packet that nobody can protect: one with an INIT.
+    /// Like [`Self::begin`], for a packet that cannot be protected: one with an INIT.
     ///
     /// # Panics
-    /// As [`Self::begin`].
+    /// Like [`Self::begin`].
     pub fn begin_plain(&mut self, header: Header, max: usize) {
-        assert!(self.open.is_none(), "the packet before is sealed first");
-        assert!(!self.is_full(), "a full batch is finished first");
+        assert!(self.open.is_none(), "the previous packet must be sealed first");
+        assert!(!self.is_full(), "a full batch must be finished first");
         let start = self.buffer.len();
         let max = max.min(self.segment_size.unwrap_or(max)).min(Self::MAX_BYTES - start);
         if start == 0 {
@@ -373,7 +379,7 @@ impl PacketBuilder {
         self.limit = start + max;
     }
 
-    /// Begins a DTLS chunk that all chunks of the packet go into, if there are keys for one.
+    /// Begins a DTLS chunk that will contain all chunks of the packet, if there are keys.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
     //# Once the part of the DTLS key context responsible for sending DTLS chunks
     //# has been configured by the application, all SCTP packets SHALL be sent using a DTLS chunk.
@@ -393,32 +399,32 @@ impl PacketBuilder {
         self.dtls_at.is_some()
     }
 
-    /// Bytes by which the open packet is shorter than those of its batch, which it would end.
+    /// How much shorter the open packet is than the others of its batch, which it would end.
     pub(crate) fn missing(&self) -> usize {
         if self.packets > 0 && !self.is_empty() { self.room() } else { 0 }
     }
 
-    /// The keys to protect packets with, where packets can be protected.
+    /// The keys that protect packets, if packets can be protected.
     pub(crate) fn sending(&self) -> Option<&Sending> {
         self.sending.as_deref()
     }
 
-    /// The same, to change them.
+    /// The same, mutable.
     pub(crate) fn sending_mut(&mut self) -> &mut Option<Box<Sending>> {
         &mut self.sending
     }
 
-    /// Bytes behind the chunks of the open packet.
+    /// Bytes reserved after the chunks of the open packet.
     fn trailer_len(&self) -> usize {
         if self.dtls_at.is_some() { TRAILER_LEN } else { 0 }
     }
 
-    /// Puts an AUTH chunk before the first chunk of each packet that needs one.
+    /// Inserts an AUTH chunk before the first chunk of each packet that needs one.
     pub(crate) fn authenticate(&mut self, authentic: Authentic) {
         self.authentic = Some(authentic);
     }
 
-    /// Bytes left in the open packet, for chunks of any type with their padding; 0 if none is open.
+    /// The room left in the open packet, for chunks of any type with padding; 0 if none is open.
     //= specs/rfc9260.txt#section-6.10
     //# The total size of the resultant SCTP packet MUST be less that or equal
     //# to the current PMTU.
@@ -426,7 +432,8 @@ impl PacketBuilder {
         self.room_behind(self.authentic.as_ref().filter(|authentic| !authentic.chunks.is_empty()))
     }
 
-    /// Bytes left in the open packet for chunks of one type: more than for any, if those need no AUTH chunk.
+    /// The room left in the open packet for chunks of one type: more than for any type, if those need no
+    /// AUTH chunk.
     pub fn room_for(&self, kind: u8) -> usize {
         self.room_behind(self.authentic.as_ref().filter(|authentic| authentic.chunks.contains(kind)))
     }
@@ -444,7 +451,7 @@ impl PacketBuilder {
         (self.limit & !3).saturating_sub(self.buffer.len() + auth_len + self.trailer_len())
     }
 
-    /// Puts the AUTH chunk in, if one of this type needs it and it is not there.
+    /// Inserts the AUTH chunk, if this type needs one and it is missing.
     //= specs/rfc4895.txt#section-6.2
     //# To send chunks in an authenticated way, the sender MUST include these
     //# chunks after an AUTH chunk.
@@ -461,13 +468,13 @@ impl PacketBuilder {
         }
     }
 
-    /// Whether the open packet holds no chunk yet.
+    /// Whether the open packet contains no chunk yet.
     pub fn is_empty(&self) -> bool {
         let head_len = if self.dtls_at.is_some() { HEAD_LEN } else { 0 };
         self.open.is_none_or(|start| self.buffer.len() == start + Header::LEN + head_len)
     }
 
-    /// Bytes of the open packet so far.
+    /// The current length of the open packet.
     pub fn len(&self) -> usize {
         self.open.map_or(0, |start| self.buffer.len() - start + self.trailer_len())
     }
@@ -475,7 +482,7 @@ impl PacketBuilder {
     /// Appends `chunk`.
     ///
     /// # Panics
-    /// If no packet is open or the chunk does not fit: whoever fills a packet asks for [`Self::room`] first.
+    /// If no packet is open or the chunk does not fit: ask for [`Self::room`] first.
     pub fn push(&mut self, chunk: &Chunk) {
         //= specs/rfc9260.txt#section-6.10
         //# Partial chunks MUST NOT be placed in an SCTP packet.
@@ -485,10 +492,10 @@ impl PacketBuilder {
         chunk.encode(&mut self.buffer);
     }
 
-    /// Appends a DATA chunk, which may stay where it is kept for retransmission.
+    /// Appends a DATA chunk without taking it, as it is kept for retransmission.
     ///
     /// # Panics
-    /// As [`Self::push`].
+    /// Like [`Self::push`].
     pub fn push_data(&mut self, data: &Data) {
         let room = self.room_for(data.kind());
         assert!(room >= padded(data.encoded_len()), "{} bytes into {room}", data.encoded_len());
@@ -496,7 +503,7 @@ impl PacketBuilder {
         data.encode(&mut self.buffer);
     }
 
-    /// Closes the open packet with its checksum; its bytes.
+    /// Completes the open packet with its checksum; returns its bytes.
     ///
     /// # Panics
     /// If no packet is open.
@@ -507,7 +514,7 @@ impl PacketBuilder {
         self.seal_with(Checksum::Crc32c)
     }
 
-    /// As [`Self::seal`], with or without a checksum.
+    /// Like [`Self::seal`], with or without a checksum.
     pub fn seal_with(&mut self, checksum: Checksum) -> usize {
         let start = self.open.take().expect("a packet was begun");
         if let (Some(at), Some(authentic)) = (self.auth_at.take(), &self.authentic) {
@@ -535,27 +542,28 @@ impl PacketBuilder {
         len
     }
 
-    /// Takes back the open packet, as if it had not begun.
+    /// Discards the open packet.
     pub fn cancel(&mut self) {
         if let Some(start) = self.open.take() {
             self.buffer.truncate(start);
         }
     }
 
-    /// Sealed packets in the batch.
+    /// The number of sealed packets in the batch.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Whether no further packet may join the batch: one shorter than the first was sealed, or one as long as the
-    /// first would be one too many.
+    /// Whether no further packet may join the batch: one shorter than the first was sealed, or one more of
+    /// the first's length would exceed a limit.
     pub fn is_full(&self) -> bool {
         self.ended
             || self.packets == Self::MAX_PACKETS
             || self.segment_size.is_some_and(|size| self.buffer.len() + size > Self::MAX_BYTES)
     }
 
-    /// Room for a batch like the one before, in the same memory if nobody holds its packets any more.
+    /// Reserves room for a batch like the previous one, in the same memory if its packets have been
+    /// released.
     fn make_room(&mut self, max: usize) {
         let wanted = self.before.max(max);
         self.small = if wanted < self.reserved / 4 { self.small + 1 } else { 0 };
@@ -567,7 +575,7 @@ impl PacketBuilder {
         self.buffer.reserve(wanted);
     }
 
-    /// The sealed packets, if any; the builder is as new. An open packet is taken back.
+    /// Returns the sealed packets, if any, and resets the builder. An open packet is discarded.
     pub fn finish(&mut self) -> Option<Batch> {
         self.cancel();
         let segment_size = self.segment_size.take();
@@ -596,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_takes_the_memory_of_the_one_before() {
+    fn a_batch_reuses_the_memory_of_the_previous_one() {
         let mut builder = PacketBuilder::new();
         batch(&mut builder, 60);
         let place = batch(&mut builder, 60).payload.as_ptr();
@@ -604,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_buffer_is_given_back_after_many_small_batches() {
+    fn a_large_buffer_is_freed_after_many_small_batches() {
         let mut builder = PacketBuilder::new();
         batch(&mut builder, 60);
         batch(&mut builder, 60);

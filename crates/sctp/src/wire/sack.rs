@@ -5,38 +5,39 @@ use bytes::BytesMut;
 use super::{WireError, u16_at, u32_at};
 use crate::ids::Tsn;
 
-/// A SACK chunk (RFC 9260 §3.3.4). Blocks are as received: `wire` checks lengths, `association` checks sense.
+/// A SACK chunk (RFC 9260 §3.3.4). Blocks are as received: `wire` validates lengths, `association`
+/// validates values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sack {
-    /// The chunk's flags. RFC 9260 sets none; with concurrent multipath transfer, how many packets with DATA are answered
-    /// (delayed ACK for CMT).
+    /// The chunk's flags. RFC 9260 defines none; with concurrent multipath transfer, the number of
+    /// acknowledged packets with DATA (delayed ACK for CMT).
     pub flags: u8,
-    /// All up to this TSN arrived.
+    /// The cumulative TSN.
     pub cum_tsn_ack: Tsn,
     /// The receiver's advertised window, in bytes.
     pub a_rwnd: u32,
     /// Start and end offsets from `cum_tsn_ack`, both inclusive.
     pub gaps: Vec<(u16, u16)>,
-    /// TSNs that arrived more than once.
+    /// Duplicate TSNs.
     pub dups: Vec<Tsn>,
 }
 
 impl Sack {
-    /// Bytes of the chunk before its gap blocks.
+    /// The length of the chunk without gap blocks and duplicates.
     pub const HEADER_LEN: usize = 16;
 
-    /// Bytes of a gap block, and of a duplicate TSN.
+    /// The length of a gap block, and of a duplicate TSN.
     pub const BLOCK_LEN: usize = 4;
 
     /// The chunk type.
     pub const KIND: u8 = 3;
 
-    /// Bytes of the chunk, which needs no padding.
+    /// The length of the chunk, which needs no padding.
     pub fn encoded_len(&self) -> usize {
         Self::HEADER_LEN + Self::BLOCK_LEN * (self.gaps.len() + self.dups.len())
     }
 
-    /// How many gap blocks and duplicate TSNs fit in a chunk of `room` bytes.
+    /// The number of gap blocks and duplicate TSNs that fit in a chunk of `room` bytes.
     pub const fn blocks_in(room: usize) -> usize {
         room.saturating_sub(Self::HEADER_LEN) / Self::BLOCK_LEN
     }
@@ -47,7 +48,7 @@ impl Sack {
             return Err(wrong);
         }
         let (gaps, dups) = (usize::from(u16_at(raw, 12)), usize::from(u16_at(raw, 14)));
-        // The two counts must account for the whole chunk before either is believed.
+        // Both counts must match the length of the chunk.
         if raw.len() != Self::HEADER_LEN + Self::BLOCK_LEN * (gaps + dups) {
             return Err(wrong);
         }
