@@ -126,6 +126,10 @@ fn the_users_own_server_on_this_machine_is_known_and_plain_is_refused() {
     room.goes("home", &server.url, &["--mode", "ms-cp", "--protect"]);
     let key = room.serve(ANY, &[]).key.clone();
     assert_eq!(key, server.key, "a key is made once");
+    // Who could have read the file could be the server.
+    let file = room.path("home/.local/share/braidftp/server.pem");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o640)).unwrap();
+    room.is_refused("home", &server.url, &[], &["was never seen here"]);
 }
 
 #[test]
