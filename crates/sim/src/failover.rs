@@ -12,7 +12,6 @@ use braidftp_sctp::{Config, PathStats};
 
 use crate::apps::numbered::{self, Numbered, Side};
 use crate::dice::{Dice, Probability};
-use crate::host::Host;
 use crate::link::{Bandwidth, LinkConfig, Loss, Queue};
 use crate::world::World;
 
@@ -28,7 +27,7 @@ const OVERHEAD: usize = 28;
 /// The parameters of a trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// The configuration of both hosts.
+    /// The configuration of both hosts; with [`Config::dtls`], whatever it is, they are protected.
     pub config: Config,
     /// The seed of the endpoints.
     pub seed: u64,
@@ -109,16 +108,16 @@ impl Trial {
     pub fn run(&self) -> Outcome {
         let mut dice = Dice::new(self.seed, DICE);
         let ends = [1, 2].map(|host| [1, 2].map(|net| address(net, host)).to_vec());
-        let [client, server] = numbered::endpoints(&mut dice, &self.config, &ends);
-        let [here, there] = ends;
         let mut world = World::new(self.seed);
         let (client_is, server_is) = match self.flow {
             Flow::FromClient => (Side::Sends, Side::Reads),
             Flow::FromServer => (Side::Reads, Side::Sends),
         };
+        let [client, server] = numbered::hosts(&mut dice, &self.config, &ends, [client_is, server_is]);
+        let [here, there] = ends;
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
-        let client = world.add_host(Host::new(client, Numbered::new(client_is)), ips(&here));
-        let server = world.add_host(Host::new(server, Numbered::new(server_is)), ips(&there));
+        let client = world.add_host(client, ips(&here));
+        let server = world.add_host(server, ips(&there));
         let mut links = Vec::new();
         for (net, rate) in self.rates.into_iter().enumerate() {
             let forth = world.add_link(self.link(rate));

@@ -12,7 +12,6 @@ use braidftp_sctp::{Config, Stats};
 
 use crate::apps::numbered::{self, Numbered, Side};
 use crate::dice::Dice;
-use crate::host::Host;
 use crate::link::LinkConfig;
 use crate::world::World;
 
@@ -39,7 +38,8 @@ pub struct Trial {
 /// One association.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// The configuration of both sides.
+    /// The configuration of both sides; with [`Config::dtls`], whatever it is, they are protected
+    /// ([`Host::protected`](crate::Host::protected)).
     pub config: Config,
     /// The link of each of its paths.
     pub over: Vec<usize>,
@@ -65,6 +65,8 @@ pub struct Outcome {
     pub sender: Stats,
     /// The statistics of the reader.
     pub reader: Stats,
+    /// The epoch of the keys of the sender at the end, if it is protected. The first is 3.
+    pub epoch: Option<u64>,
 }
 
 impl Outcome {
@@ -91,11 +93,12 @@ impl Trial {
                     })
                     .collect()
             });
-            let [sender, reader] = numbered::endpoints(&mut dice, &flow.config, &ends);
+            let sides = [Side::Sends, Side::Reads];
+            let [sender, reader] = numbered::hosts(&mut dice, &flow.config, &ends, sides);
             let [here, there] = ends;
             let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
-            let sender = world.add_host(Host::new(sender, Numbered::new(Side::Sends)), ips(&here));
-            let reader = world.add_host(Host::new(reader, Numbered::new(Side::Reads)), ips(&there));
+            let sender = world.add_host(sender, ips(&here));
+            let reader = world.add_host(reader, ips(&there));
             for (path, link) in flow.over.iter().enumerate() {
                 world.route(here[path].ip(), there[path].ip(), links[*link][0]);
                 world.route(there[path].ip(), here[path].ip(), links[*link][1]);
@@ -113,6 +116,7 @@ impl Trial {
             windows: world.host(reader).app().windows(self.end),
             sender: Numbered::stats(world.host(sender)),
             reader: Numbered::stats(world.host(reader)),
+            epoch: Numbered::epoch(world.host(sender)),
         };
         hosts.into_iter().map(outcome).collect()
     }

@@ -18,6 +18,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
+use crate::protection::Identity;
 
 /// The length of the windows in which bytes are counted.
 pub const WINDOW: Duration = Duration::from_millis(100);
@@ -59,6 +60,11 @@ impl Numbered {
     pub(crate) fn stats(host: &Host<Self>) -> Stats {
         let id = host.app().id.expect("the association came about");
         host.endpoint().association(id).expect("nothing removes it").stats()
+    }
+
+    /// The epoch of the keys of its association; none without protection.
+    pub(crate) fn epoch(host: &Host<Self>) -> Option<u64> {
+        host.keys(host.app().id?)?.epoch()
     }
 
     /// Bytes of user data read per window, from the start until `end`.
@@ -121,20 +127,35 @@ impl App for Numbered {
     }
 }
 
-/// Two endpoints with these addresses; the first has opened an association to all addresses of the second.
-pub(crate) fn endpoints(
+/// Two hosts with these addresses; the first has opened an association to all addresses of the second. Both are protected if the
+/// configuration has [`Config::dtls`], by the key management of [`Identity`].
+pub(crate) fn hosts(
     dice: &mut Dice,
     config: &Config,
     [here, there]: &[Vec<SocketAddr>; 2],
-) -> [Endpoint; 2] {
+    sides: [Side; 2],
+) -> [Host<Numbered>; 2] {
     let [mut asks, mut is_asked] = [dice.seed(), dice.seed()].map(Endpoint::new);
-    let config = Arc::new(config.clone());
+    let identity = config.dtls.as_ref().map(|_| Identity::new());
+    let settings = identity.map(|identity| [identity.client(), identity.server()]);
+    let config = |side: usize| {
+        let dtls = settings.as_ref().map(|settings| settings[side].dtls());
+        Arc::new(Config { dtls, ..config.clone() })
+    };
     is_asked.set_addresses(there.clone(), Announce::Always);
-    is_asked.listen(PORT, config.clone()).expect("a fresh endpoint listens nowhere");
+    is_asked.listen(PORT, config(1)).expect("a fresh endpoint listens nowhere");
     let (local, peer) = (here.clone(), there.clone());
-    let connect = Connect { local, peer, source_port: None, destination_port: PORT, config };
+    let connect = Connect { local, peer, source_port: None, destination_port: PORT, config: config(0) };
     asks.connect(Time::ZERO, connect).expect("there are free ports");
-    [asks, is_asked]
+    let [first, second] = sides;
+    let hosts = [Host::new(asks, Numbered::new(first)), Host::new(is_asked, Numbered::new(second))];
+    match settings {
+        None => hosts,
+        Some([client, server]) => {
+            let [asks, is_asked] = hosts;
+            [asks.protected(client), is_asked.protected(server)]
+        }
+    }
 }
 
 fn message_of(number: u64) -> Bytes {

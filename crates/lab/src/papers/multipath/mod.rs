@@ -22,6 +22,7 @@ mod dissimilar;
 mod equal;
 mod failover;
 mod flapping;
+mod protected;
 mod remedies;
 mod schedulers;
 mod shared;
@@ -58,6 +59,7 @@ static FIGURES: &[Figure] = &[
     failover::FIGURE,
     flapping::FIGURE,
     traces::FIGURE,
+    protected::FIGURE,
 ];
 
 /// How long a flow sends.

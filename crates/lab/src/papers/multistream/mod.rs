@@ -27,6 +27,7 @@ mod handshake;
 mod lost;
 mod nat;
 mod pipelines;
+mod protected;
 mod reports;
 mod reverse;
 mod sequence;
@@ -73,6 +74,7 @@ static FIGURES: &[Figure] = &[
     nat::FIGURE,
     pipelines::FIGURE,
     fair::FIGURE,
+    protected::FIGURE,
 ];
 
 /// Files of a run.

@@ -43,6 +43,7 @@ use self::store::Store;
 use crate::dice::{Dice, Probability};
 use crate::host::{Endpoints, Host};
 use crate::link::LinkConfig;
+use crate::protection::Identity;
 use crate::topology;
 use crate::world::{Seen, World};
 
@@ -203,7 +204,7 @@ pub struct Session {
     /// The sizes of the files, in bytes.
     pub files: Vec<u64>,
     /// The values of SCTP, of both sides. Numbers of streams are the variant's; the receive buffer is no smaller than braid
-    /// needs it.
+    /// needs it. With [`sctp::Config::dtls`], whatever it is, both sides are protected ([`Host::protected`]).
     pub sctp: sctp::Config,
     /// The values of TCP, of both sides.
     pub tcp: tcp::Config,
@@ -539,7 +540,12 @@ impl Session {
             config.receive_buffer_bytes = config.receive_buffer_bytes.max(needed);
         }
         let several = self.paths.len() > 1;
+        let identity = config.dtls.take().map(|_| Identity::new());
+        let settings = identity.map(|identity| [identity.client(), identity.server()]);
+        let [client_dtls, server_dtls] =
+            [0, 1].map(|side| settings.as_ref().map(|settings| settings[side].dtls()));
         let client_config = |streams: u16| sctp::Config {
+            dtls: client_dtls.clone(),
             outbound_streams: streams,
             inbound_streams: streams,
             allowed_paths: if several { allowed(&here, &there) } else { Vec::new() },
@@ -547,9 +553,14 @@ impl Session {
         };
         let control_config = Arc::new(client_config(streams));
         let data_config = Arc::new(client_config(1));
-        let accepting =
-            Arc::new(sctp::Config { outbound_streams: 65, inbound_streams: 65, ..config.clone() });
+        let accepting = Arc::new(sctp::Config {
+            dtls: server_dtls.clone(),
+            outbound_streams: 65,
+            inbound_streams: 65,
+            ..config.clone()
+        });
         let server_data = Arc::new(sctp::Config {
+            dtls: server_dtls,
             outbound_streams: 1,
             inbound_streams: 1,
             allowed_paths: if several { allowed(&there, &here) } else { Vec::new() },
@@ -615,7 +626,10 @@ impl Session {
         let watched = Watch { silence: self.watch.silence, ..Watch::default() };
         let client = Party::new(Side::Client(Box::new(client)), Vec::new(), watched);
         let mut client = Host::new(client_ends, client);
-        let server = Host::new(server_ends, Party::new(Side::Server(server), server_bundles, self.watch));
+        let mut server = Host::new(server_ends, Party::new(Side::Server(server), server_bundles, self.watch));
+        if let Some([of_client, of_server]) = settings {
+            (client, server) = (client.protected(of_client), server.protected(of_server));
+        }
         let (endpoints, party) = client.parts_mut();
         party.start(endpoints);
 

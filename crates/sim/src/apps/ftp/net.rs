@@ -179,7 +179,7 @@ impl Net<'_> {
                         payload.clear();
                         Sent::All
                     }
-                    Err(SendError::Full) => Sent::Full,
+                    Err(SendError::Full | SendError::NotProtected) => Sent::Full,
                     Err(_) => Sent::Gone,
                 }
             }
