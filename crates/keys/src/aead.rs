@@ -1,5 +1,5 @@
-//! Records sealed and opened by aws-lc: AES-GCM or ChaCha20-Poly1305, and the masks of record numbers (draft-ietf-tls-rfc9147bis
-//! §4.2.3), which are those of QUIC's headers.
+//! Seals and opens records with aws-lc: AES-GCM or ChaCha20-Poly1305, and the masks of record numbers
+//! (draft-ietf-tls-rfc9147bis §4.2.3), as for QUIC headers.
 
 use std::fmt;
 

@@ -1,8 +1,9 @@
-//! From a TLS session to keys (draft-porfiri-tsvwg-sctp-dtls-handshake §5): the TLS exporter (RFC 8446 §7.5), with both sides' DTLS
-//! Key Management parameters in its context.
+//! Derives keys from a TLS session (draft-porfiri-tsvwg-sctp-dtls-handshake §5) with the TLS exporter (RFC
+//! 8446 §7.5), with both sides' DTLS Key Management parameters as context.
 //!
-//! The exporter's secret is taken from what rustls would log of it, which is when the server has sent its Finished. rustls'
-//! own exporter has to wait for the client's, a round trip longer for the server; from the same secret it makes the same keys.
+//! The exporter secret is taken from rustls' key log, as soon as the server has sent its Finished. The
+//! exporter of rustls waits for the client's Finished, which costs the server a round trip; both derive the
+//! same keys from the secret.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

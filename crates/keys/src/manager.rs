@@ -1,7 +1,8 @@
-//! When there is a TLS handshake, and what comes of it (draft-porfiri-tsvwg-sctp-dtls-handshake §6, §7): the first one, those that
-//! bring new keys, and the keys of before, which stay until what they protect has arrived.
+//! Runs TLS handshakes and installs their keys (draft-porfiri-tsvwg-sctp-dtls-handshake §6, §7): the first
+//! handshake, later ones for new keys, and the removal of old keys once everything protected with them has
+//! arrived.
 //!
-//! A peer's certificate is rustls' to verify. What one TLS connection does is `session`'s.
+//! rustls verifies the peer's certificate. `session` runs a single TLS connection.
 
 mod session;
 #[cfg(test)]

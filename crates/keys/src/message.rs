@@ -1,4 +1,5 @@
-//! The user messages that agree on keys (draft-porfiri-tsvwg-sctp-dtls-handshake §4): a byte, and TLS records or a word of control.
+//! The user messages of key management (draft-porfiri-tsvwg-sctp-dtls-handshake §4): a type byte, and TLS
+//! records or a control word.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What this side is in TLS, and when keys are replaced.
+//! The TLS configuration of this side, and when keys are replaced.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! A living endpoint gains and loses local addresses, and its associations with it (RFC 5061).
+//! Adds and removes local addresses of a running endpoint and its associations (RFC 5061).
 //!
-//! A socket comes before anything is sent by it, and goes once no association has its address any more; what becomes of
-//! each association is the machine's part.
+//! A socket is opened before anything is sent from its address, and closed once no association has the
+//! address. The core decides what happens to each association.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The handle of one association.
+//! The handle of an association.
 
 use std::fmt;
 use std::net::SocketAddr;

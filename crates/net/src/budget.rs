@@ -1,5 +1,5 @@
-//! How much memory an endpoint's associations may take, where nobody says: a fraction of what this machine, or the control
-//! group that the process is in, has.
+//! The default memory limit of an endpoint's associations: a fraction of the memory of the machine, or of
+//! the process's control group.
 
 use std::fs;
 

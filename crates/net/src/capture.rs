@@ -1,4 +1,4 @@
-//! Every datagram of an endpoint, written to a pcapng file.
+//! Writes every datagram of an endpoint to a pcapng file.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -1,7 +1,8 @@
-//! What an endpoint's task and its handles share: the SCTP machine and a seat for each association's users.
+//! The state shared by an endpoint's task and its handles: the SCTP endpoint, and a slot for the users of
+//! each association.
 //!
-//! Handles lock it, tell the machine something, and wake the task; the task alone drains the machine. Nobody holds
-//! the lock across an await or a system call on a socket.
+//! Handles lock it, call the endpoint, and wake the task; only the task polls the endpoint. The lock is
+//! never held across an await or a system call on a socket.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

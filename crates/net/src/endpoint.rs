@@ -1,4 +1,4 @@
-//! The handles of an endpoint and of the ports it listens on.
+//! The handles of an endpoint and of its listening ports.
 
 use std::fmt;
 use std::io;
@@ -39,7 +39,7 @@ pub struct Bind {
     /// A pcapng file to write every datagram to.
     pub pcap: Option<PathBuf>,
     /// A text file to write every packet to, a line each, in packetdrill's notation: what the program `pkt` of
-    /// `braidftp-sctp` reads.
+    /// `braidftp-pkt` reads.
     pub packet_log: Option<PathBuf>,
 }
 

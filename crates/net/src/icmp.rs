@@ -1,10 +1,11 @@
-//! What the kernel keeps of ICMP and ICMPv6 messages about packets that left by a socket: its error queue, on Linux.
-//! Elsewhere nothing is known of them, and a packet they are about is a lost one.
+//! ICMP and ICMPv6 messages about sent packets, from the kernel's error queue (Linux). On other systems
+//! they are unknown, and the packets count as lost.
 //!
-//! With the queue comes that the next call on the socket fails, whichever that is: the callers say when one did, and try
-//! again. Which of the messages count is the core's to judge, but for one: that a host has no SCTP is passed on of an INIT
-//! alone. A kernel says so, too, of an address whose raw socket its program took away while the association lives on by
-//! others; there the end that RFC 9260 §10 (ICMP8) asks for would come to an association that is well.
+//! While the queue is in use, the next call on the socket fails after a message: callers report such a
+//! failure and retry. The core decides which messages matter, with one exception: "protocol unreachable" is
+//! passed on for an INIT only. A kernel also sends it for an address whose raw socket the program has
+//! closed while the association continues on other addresses; the abort required by RFC 9260 §10 (ICMP8)
+//! would then end a working association.
 
 use std::net::SocketAddr;
 

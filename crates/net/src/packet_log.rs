@@ -1,9 +1,10 @@
-//! Every packet of an endpoint as a line of text, in packetdrill's notation: what `pkt` (of `braidftp-sctp`) reads.
+//! A packet log of an endpoint: one line per packet in packetdrill's notation, which `pkt` (crate
+//! `braidftp-pkt`) reads.
 //!
 //! ```text
 //! 0.051200 < [ect0] 10.0.0.2>10.0.0.1 21>40000 sctp(tag=7)/udp(9899>9899): DATA[flgs=BE, len=20, tsn=1, sid=0, ssn=0, ppid=0]
 //! ```
-//! `<` came in, `>` went out; the times are seconds since the endpoint was bound.
+//! `<` was received, `>` was sent; times are in seconds since the endpoint was bound.
 
 use std::fmt::Write as _;
 use std::fs::File;

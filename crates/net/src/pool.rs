@@ -1,9 +1,10 @@
-//! Receive buffers that become the packets' own [`Bytes`] and come back when the last slice is dropped.
+//! Receive buffers that become the packets' own [`Bytes`] and are reused when the last slice is dropped.
 //!
-//! One buffer holds what one receive call coalesced: up to 64 KiB of datagrams (GRO). Large batches are sliced
-//! without a copy. Small ones are copied out, and so is everything once [`MAX_LENT`] buffers are held by unread
-//! slices, so that a few bytes kept for long never pin more than [`MAX_LENT`] times 64 KiB. A copy of several datagrams is
-//! kept by a slice of one of them; once such copies take [`MAX_COPIED_BYTES`], each datagram is copied by itself.
+//! A buffer holds what one receive call coalesced: up to 64 KiB of datagrams (GRO). Large batches are
+//! sliced without a copy. Small ones are copied, and so is everything once unread slices hold [`MAX_LENT`]
+//! buffers, so that a few bytes kept for long never hold more than [`MAX_LENT`] times 64 KiB. A copy of
+//! several datagrams is kept alive by a slice of any of them; once such copies take [`MAX_COPIED_BYTES`],
+//! each datagram is copied separately.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

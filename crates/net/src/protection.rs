@@ -1,4 +1,4 @@
-//! Associations that are protected: the key management of each, driven with its association, and when it wants to be again.
+//! Protected associations: drives the key management of each association, with its timers.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher};

@@ -1,12 +1,12 @@
-//! SCTP over IP itself (protocol 132), by raw sockets: IPv4 and IPv6.
+//! SCTP over IP (protocol 132) with raw sockets: IPv4 and IPv6.
 //!
-//! The kernel writes the IP header, puts fragments together, and hands every packet of the protocol that comes to a
-//! socket's address to every such socket: what is for SCTP ports of others arrives too, and the core is told to leave
-//! that alone ([`braidftp_sctp::Sharing`]). A socket that is there also keeps the host from answering peers with ICMP
-//! "protocol unreachable", which some stacks take for an ABORT.
+//! The kernel writes the IP header, reassembles fragments, and delivers every packet of the protocol at a
+//! socket's address to every such socket. So packets for SCTP ports of other programs arrive as well, and
+//! the core must ignore them ([`braidftp_sctp::Sharing`]). An open socket also prevents ICMP "protocol
+//! unreachable" messages to peers, which some stacks treat as an ABORT.
 //!
-//! One packet a call is sent: the kernel cuts no batches of this protocol. Where the kernel has an SCTP of its own in
-//! use, it answers too, with ABORTs: the two cannot share an address.
+//! Each call sends one packet, since the kernel has no segmentation offload for this protocol. If the
+//! kernel's own SCTP is in use, it answers too, with ABORTs: both cannot share an address.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,11 +1,11 @@
-//! The sockets of an endpoint, one a local address, whatever carries its packets: [`Carrier::Udp`] as in `udp`, or
-//! [`Carrier::Ip`] as in `raw`. This is all that the endpoint's task knows of either.
+//! The sockets of an endpoint, one per local address, for either lower layer: [`Carrier::Udp`] in `udp`, or
+//! [`Carrier::Ip`] in `raw`. The endpoint's task uses this module only.
 //!
-//! A path's source address is that of its own socket, so a multihomed end sends from the address it means.
-//! What waits for the kernel is queued here, and bounded; what comes is taken in batches, with its ECN field and
-//! destination address. What the system reports as an error (nobody there, too big, no route) is a lost datagram
-//! to SCTP, whose timers and heartbeats judge the path; nothing here ends because of one. What it kept of ICMP messages
-//! goes to the core.
+//! A path's source address is that of its own socket, so a multihomed endpoint sends from the intended
+//! address. Packets that wait for the kernel are queued here, with a limit; received ones are read in
+//! batches, with ECN field and destination address. System errors (unreachable, too big, no route) count as
+//! lost datagrams, and SCTP's timers and HEARTBEATs judge the path; no error ends the endpoint. ICMP
+//! messages that the kernel kept are passed to the core.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The task that drives one endpoint: receive a batch, tell the machine, drain it, send a batch, wait.
+//! The task that drives an endpoint: receive a batch, pass it to the endpoint, poll it, send a batch, wait.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

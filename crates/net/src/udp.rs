@@ -1,7 +1,7 @@
 //! UDP encapsulation (RFC 6951): SCTP packets are the payloads of UDP datagrams.
 //!
-//! Datagrams go out in batches of equal size (GSO) and come in coalesced (GRO), many a system call.
-//! The peer's encapsulation port follows its verified packets (RFC 6951 §5.4); that is the core's work.
+//! Datagrams are sent in batches of equal size (GSO) and received coalesced (GRO), many per system call.
+//! The core updates the peer's encapsulation port from verified packets (RFC 6951 §5.4).
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! One TLS connection, which does nothing but its handshake: rustls', between a message that came and one that leaves.
+//! A TLS connection that only performs its handshake, with rustls, between received and sent messages.
 
 use std::io::Cursor;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Two managers that hand each other their messages.
+//! Two key managers that exchange messages.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The task step by step, without a runtime that would choose the moments: who may speak to the machine between which
-//! two packets, and what the peer hears of it.
+//! The task step by step, without a runtime: which handle may use the endpoint between which two packets,
+//! and what the peer receives.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
