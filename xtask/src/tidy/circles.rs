@@ -133,7 +133,7 @@ pub(super) fn check(problems: &mut Vec<String>) -> Result<()> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let sources = sources(&folder.join("src"))?;
         let circles = circles(&graph(&sources));
-        found.insert(name, circles.iter().map(|circle| circle.iter().map(|m| show(m)).collect()).collect());
+        found.insert(name, circles.iter().map(|circle| circle.iter().map(show).collect()).collect());
     }
     problems.extend(compare(&found, PERMITTED));
     Ok(())
@@ -280,7 +280,7 @@ fn resolve(from: &Module, path: &[String], sources: &BTreeMap<Module, String>) -
             is_child.then(|| from.clone())?
         }
     };
-    while let Some(part) = path.next() {
+    for part in path {
         match part {
             "self" => {}
             "super" => {
