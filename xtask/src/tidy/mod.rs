@@ -4,6 +4,7 @@
 //! beside it and a search for words that have no business there.
 
 mod circles;
+mod crates;
 mod rules;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let mut problems = Vec::new();
     imports(&mut problems)?;
+    crates::check(&mut problems)?;
     pure_crates(&mut problems)?;
     circles::check(&mut problems)?;
     let files = tracked_files()?;

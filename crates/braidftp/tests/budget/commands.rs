@@ -32,6 +32,19 @@ pub(super) fn commands_without_end(_: Row) {
     // None is lost: as many replies as commands.
     let whole = written / 6;
     (0..whole).for_each(|_| assert!(control.reply().starts_with("200")));
+
+    // Behind a command that does not end: a transfer that nobody reads.
+    let (folder, served) = with(quick());
+    folder.put("big", pattern(64 << 20));
+    let mut control = Control::anonymous(&served);
+    let unread = control.begin("RETR big");
+    control.stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let mut written = 0;
+    while let Ok(bytes) = control.stream.write(&line) {
+        written += bytes;
+        assert!(written < 64 << 20, "it reads on, though no command is begun");
+    }
+    drop(unread);
 }
 
 pub(super) fn lines_without_end(row: Row) {

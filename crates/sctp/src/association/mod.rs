@@ -11,6 +11,7 @@
 //! - `transmit`: filling packets; `send_queue`: queued messages; `scheduler`: selection of streams; `sent`:
 //!   outstanding chunks
 //! - `partial`: abandoned messages (RFC 3758)
+//! - `memory`: the memory of the association and its limit
 //! - `settings`: what a user may change later
 //! - `check`: invariants
 //! - `dtls`: protected packets and their keys
@@ -29,6 +30,7 @@ mod expiry;
 mod handshake;
 mod interleaved;
 mod loss;
+mod memory;
 mod multipath;
 mod pacing;
 mod pairing;
@@ -70,6 +72,7 @@ use self::dtls::Dtls;
 pub use self::dtls::{DtlsError, DtlsEvent, DtlsStats, KeysStats};
 pub(crate) use self::handshake::Passive;
 use self::handshake::Renewal;
+pub(crate) use self::memory::ASSOCIATION_BYTES_MIN;
 pub use self::multipath::{
     Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
     UnknownRetransmitBy,
@@ -86,7 +89,7 @@ use self::send_queue::SendQueue;
 pub use self::settings::{PathParams, PathUse, PathUseError, SackTiming};
 use self::shutdown::Farewell;
 pub use self::shutdown::GOODBYE;
-use self::state::{Shutdown, State, Up};
+use self::state::{Shutdown, State};
 use self::timers::Timers;
 pub use self::violation::Violation;
 use crate::config::{Config, WindowUpdates};
@@ -469,16 +472,6 @@ pub struct PathView {
     pub state: PathState,
 }
 
-/// The memory charged for a path, in bytes: its state, its congestion control and its logs.
-const PATH_BYTES: usize = size_of::<Path>() + 2_048;
-
-/// The memory that an association may have allocated since the last count, besides messages: for sent
-/// chunks, runs of TSNs and streams. With less memory left than this, it is counted for each chunk.
-const UNCOUNTED_BYTES_MAX: usize = 1 << 20;
-
-/// The minimum memory charged for an association with one path, in bytes.
-pub(crate) const ASSOCIATION_BYTES_MIN: usize = size_of::<Association>() + size_of::<Up>() + PATH_BYTES;
-
 impl Association {
     /// Its id within its endpoint.
     pub fn id(&self) -> AssociationId {
@@ -682,76 +675,6 @@ impl Association {
             overruns: self.overruns,
             paths: self.paths.iter().map(Path::stats).collect(),
         }
-    }
-
-    /// Returns the memory of the association in bytes: its state, its paths and their congestion control,
-    /// and the contents of its buffers with the bookkeeping of each chunk and message. Allocator overhead
-    /// is not included.
-    pub fn memory_bytes(&self) -> usize {
-        let paths: usize = self.paths.iter().map(Path::memory_bytes).sum();
-        let up = self
-            .state
-            .up()
-            .map_or(0, |up| size_of_val(up) + up.sent.memory_bytes() + up.received.memory_bytes());
-        size_of::<Self>()
-            + up
-            + paths
-            + self.queue.memory_bytes()
-            + self.inbound.memory_bytes()
-            + self.keys_bytes()
-    }
-
-    /// The memory that the endpoint grants the association.
-    #[inline]
-    fn memory_room(&self, wanted: usize) -> usize {
-        if self.memory_room >= wanted.saturating_add(UNCOUNTED_BYTES_MAX) {
-            return wanted;
-        }
-        self.counted_room().min(wanted)
-    }
-
-    /// The memory that the endpoint still grants the association.
-    #[cold]
-    fn counted_room(&self) -> usize {
-        match self.memory_limit {
-            usize::MAX => usize::MAX,
-            limit => limit.saturating_sub(self.counted_bytes()),
-        }
-    }
-
-    /// Accounts for additional memory.
-    #[inline]
-    fn use_memory(&mut self, bytes: usize) {
-        self.memory_room = self.memory_room.saturating_sub(bytes);
-    }
-
-    /// The memory charged by the endpoint: [`Association::memory_bytes`] with a typical maximum for each
-    /// path, which is cheap to compute.
-    pub(crate) fn counted_bytes(&self) -> usize {
-        let up = self
-            .state
-            .up()
-            .map_or(0, |up| size_of::<Up>() + up.sent.counted_bytes() + up.received.memory_bytes());
-        let paths = self.paths.len() * PATH_BYTES;
-        size_of::<Self>()
-            + up
-            + paths
-            + self.queue.memory_bytes()
-            + self.inbound.memory_bytes()
-            + self.keys_bytes()
-    }
-
-    /// Sets the memory that the association may use from now on, in bytes, given that it was counted as
-    /// `counted` bytes. Existing allocations remain.
-    pub(crate) fn limit_memory(&mut self, bytes: usize, counted: usize) {
-        self.memory_limit = bytes;
-        self.memory_room = bytes.saturating_sub(counted);
-    }
-
-    /// Aborts the association because its memory is needed elsewhere, and discards unread data.
-    pub(crate) fn give_up_memory(&mut self) {
-        self.abort_with(Cause::OutOfResource, Reason::OutOfMemory);
-        self.inbound = Reassembly::new(Tsn(0), 0);
     }
 
     /// The local SCTP port and the peer's.
