@@ -96,9 +96,9 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// Whether it is a place of TCP.
+    /// Whether it is a place of TCP, whose sessions make sockets for data.
     fn is_tcp(&self) -> bool {
-        matches!(self, Self::Tcp(_))
+        !matches!(self, Self::SctpUdp(_) | Self::SctpIp(..))
     }
 }
 
