@@ -15,7 +15,10 @@ const INSTALLED: &[(Proof, &str)] = &[
     (Proof::Program("lftp"), "lftp"),
     (Proof::Program("curl"), "curl"),
     (Proof::Program("tnftp"), "tnftp"),
+    (Proof::Program("rclone"), "rclone"),
     (Proof::Program("python3"), "python3"),
+    (Proof::File("/usr/lib/python3/dist-packages/pyftpdlib"), "python3-pyftpdlib"),
+    (Proof::File("/usr/lib/python3/dist-packages/OpenSSL"), "python3-openssl"),
     (Proof::Program("ip"), "iproute2"),
     (Proof::Program("tshark"), "tshark"),
     (Proof::Program("gcc"), "gcc"),
@@ -39,6 +42,7 @@ const UNPACKED: &[(&str, &[&str])] = &[
             "libpcre2-posix3",
         ],
     ),
+    ("usr/lib/proftpd/mod_tls.so", &["proftpd-mod-crypto"]),
     ("usr/bin/pure-pw", &["pure-ftpd", "pure-ftpd-common", "libsodium23"]),
 ];
 

@@ -12,6 +12,7 @@ use crate::shell::{cargo, check};
 /// The test files that use third-party programs.
 const INTEROP: &[&str] = &[
     "interop",
+    INTEROP_TLS,
     "server_clients",
     "tshark",
     "usrsctp",
@@ -23,6 +24,9 @@ const INTEROP: &[&str] = &[
     "linux_features",
     "linux_multihomed",
 ];
+
+/// The tables of FTP over TLS, which `cargo xtask test interop-tls` shows.
+const INTEROP_TLS: &str = "interop_tls";
 
 /// Those with heavy tests, which only `cargo xtask test interop` runs.
 const HEAVY: &[&str] = &[
@@ -46,14 +50,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let package = filter.and_then(package);
     match (package, filter) {
         (Some(package), _) => command.args(["--package", package]),
+        (None, Some("interop-tls")) => command.args(["--package", "braidftp"]),
         (None, _) => command.arg("--workspace"),
     };
     match (package, filter) {
         (None, Some("interop")) => command.args(INTEROP.iter().flat_map(|name| ["--test", name])),
+        (None, Some("interop-tls")) => {
+            command.args(["--test", INTEROP_TLS, "--", "--nocapture", "--test-threads", "1"])
+        }
         (None, Some(name)) => command.arg(name),
         _ => &mut command,
     };
-    if matches!(filter, None | Some("interop" | "braidftp" | "net")) {
+    if matches!(filter, None | Some("interop" | "interop-tls" | "braidftp" | "net")) {
         let state = peers::ensure()?;
         command.env("BRAIDFTP_PEERS", &state.root);
         if state.missing.is_empty() {

@@ -13,6 +13,7 @@ pub mod progress;
 pub mod report;
 pub mod server;
 pub mod store;
+mod tls;
 pub mod url;
 pub mod user_limits;
 pub mod users;

@@ -1,4 +1,5 @@
-//! Addresses of servers and of files on them: `ftp://user@host:port/path`, `ftp+sctp://host:udpport/path?addr=…`.
+//! Addresses of servers and of files on them: `ftp://user@host:port/path`, `ftpes://` and `ftps://` for TLS,
+//! `ftp+sctp://host:udpport/path?addr=…`.
 //!
 //! Paths are bytes, percent-decoded segment by segment (RFC 1738 §3.2.2), so a name that is not UTF-8 can be
 //! written and is never changed. Relative to the folder one is in after login; a path that starts with `%2F` is
@@ -18,6 +19,8 @@ pub const UDP_PORT: u16 = 9899;
 pub const SCTP_PORT: u16 = 21;
 /// TCP port of FTP.
 pub const TCP_PORT: u16 = 21;
+/// TCP port of FTP where TLS comes first (IANA's `ftps`).
+pub const TLS_PORT: u16 = 990;
 /// Most `?addr=` of one URL.
 const MAX_ADDRESSES: usize = 16;
 /// Longest URL, bytes.
@@ -26,18 +29,31 @@ const MAX_URL_BYTES: usize = 64 * 1024;
 /// What carries the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// `ftp://`: TCP.
+    /// `ftp://`: TCP, with TLS if the server offers it.
     Ftp,
+    /// `ftpes://`: TCP, with TLS by AUTH or not at all (RFC 4217).
+    Ftpes,
+    /// `ftps://`: TCP, with TLS from the first byte.
+    Ftps,
     /// `ftp+sctp://`: SCTP in UDP (RFC 6951).
     FtpSctp,
     /// `ftp+sctp-ip://`: SCTP over IP itself.
     FtpSctpIp,
 }
 
+impl Scheme {
+    /// Whether TCP carries it.
+    pub const fn is_tcp(self) -> bool {
+        matches!(self, Self::Ftp | Self::Ftpes | Self::Ftps)
+    }
+}
+
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ftp => "ftp",
+            Self::Ftpes => "ftpes",
+            Self::Ftps => "ftps",
             Self::FtpSctp => "ftp+sctp",
             Self::FtpSctpIp => "ftp+sctp-ip",
         })
@@ -95,12 +111,8 @@ impl FromStr for Url {
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "ftp" => Scheme::Ftp,
             "ftp+sctp" => Scheme::FtpSctp,
-            "ftps" | "ftpes" => {
-                return Err(wrong(
-                    "TLS is not built yet, so ftps:// and ftpes:// do not work in this version".into(),
-                )
-                .hint("use ftp:// or ftp+sctp:// inside a network or a tunnel that you trust"));
-            }
+            "ftpes" => Scheme::Ftpes,
+            "ftps" => Scheme::Ftps,
             "ftp+sctp-ip" => Scheme::FtpSctpIp,
             other => {
                 return Err(wrong(format!("`{other}` is not a scheme of this program"))
@@ -130,7 +142,8 @@ impl FromStr for Url {
             ),
         };
         let default_port = match scheme {
-            Scheme::Ftp => TCP_PORT,
+            Scheme::Ftp | Scheme::Ftpes => TCP_PORT,
+            Scheme::Ftps => TLS_PORT,
             Scheme::FtpSctp => UDP_PORT,
             Scheme::FtpSctpIp => SCTP_PORT,
         };
@@ -143,7 +156,7 @@ impl FromStr for Url {
                 wrong(format!("`{pair}` is not a parameter that it may have: addr=ADDRESS is the only one"))
                     .hint("write a `?` in a file's name as %3F; between quotes, or the shell takes it")
             })?;
-            if scheme == Scheme::Ftp {
+            if scheme.is_tcp() {
                 return Err(wrong(
                     "?addr= is for ftp+sctp://: a TCP connection has one address at each end".into(),
                 ));
@@ -297,7 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn the_default_ports_are_21_and_9899() {
+    fn the_default_ports_are_21_990_and_9899() {
+        assert_eq!((parse("ftpes://h/").port, parse("ftps://h/").port), (21, 990));
         assert_eq!(parse("ftp://example.org").port, 21);
         assert_eq!(parse("ftp+sctp://example.org/").port, 9899);
         assert_eq!(parse("FTP+SCTP://[::1]:7000/a").port, 7000);
@@ -336,8 +350,7 @@ mod tests {
         for (text, says) in [
             ("example.org", "no scheme"),
             ("http://h/", "not a scheme"),
-            ("ftps://h/", "not built yet"),
-            ("ftpes://h/", "not built yet"),
+            ("ftps://h/?addr=192.0.2.1", "one address at each end"),
             ("ftp+sctp-ip://h/?addr=192.0.2.1:22", "one SCTP port"),
             ("ftp://h:0/", "not a port"),
             ("ftp://h:65536/", "not a port"),

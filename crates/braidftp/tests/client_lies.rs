@@ -106,8 +106,10 @@ fn session(mut stream: &TcpStream, lies: &Lies) -> std::io::Result<()> {
 fn mirror(room: &Room, lies: Lies, more: &[&str]) -> (i32, String) {
     let url = serve(lies);
     let out = room.folder("out");
-    let (code, _, err) =
-        cli(&room.home(), &[&["mirror", &url, out.to_str().unwrap(), "--timeout", "60"], more].concat());
+    let (code, _, err) = cli(
+        &room.home(),
+        &[&["mirror", "--plain", &url, out.to_str().unwrap(), "--timeout", "60"], more].concat(),
+    );
     (code, err)
 }
 
@@ -129,7 +131,8 @@ fn fewer_or_more_bytes_than_promised_are_no_file() {
 
         let url = serve(Lies { content, ..Lies::default() });
         let out = room.path("got");
-        let (code, _, err) = cli(&room.home(), &["get", &format!("{url}a"), "-o", out.to_str().unwrap()]);
+        let (code, _, err) =
+            cli(&room.home(), &["get", "--plain", &format!("{url}a"), "-o", out.to_str().unwrap()]);
         assert_eq!(code, 9, "{err}");
         assert!(names(&out).is_empty());
     }

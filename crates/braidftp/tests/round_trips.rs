@@ -7,7 +7,7 @@
 mod client_support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
@@ -76,11 +76,20 @@ impl Control {
 }
 
 fn get(listener: TcpListener, session: impl FnOnce(TcpListener) + Send + 'static) {
+    get_by("ftp", "--plain", listener, session);
+}
+
+fn get_by(
+    scheme: &str,
+    how: &str,
+    listener: TcpListener,
+    session: impl FnOnce(TcpListener) + Send + 'static,
+) {
     let room = Room::new();
-    let url = format!("ftp://{}/f", listener.local_addr().unwrap());
+    let url = format!("{scheme}://{}/f", listener.local_addr().unwrap());
     let server = std::thread::spawn(move || session(listener));
     let out = room.folder("out");
-    let (code, _, err) = cli(&room.home(), &["get", &url, "-o", out.to_str().unwrap()]);
+    let (code, _, err) = cli(&room.home(), &["get", how, &url, "-o", out.to_str().unwrap()]);
     server.join().unwrap();
     assert_eq!(code, 0, "{err}");
     assert_eq!(fs::read(out.join("f")).unwrap(), b"hello");
@@ -99,6 +108,95 @@ fn a_file_of_our_server_over_tcp_takes_one_flight_before_its_data_connection() {
         let (data, _) = data.accept().unwrap();
         control.send_file(data);
         control.end();
+    });
+}
+
+/// A server's TLS; as ours it says what it can before the client's Finished.
+fn tls_server() -> Arc<rustls::ServerConfig> {
+    let keys = Room::new();
+    let files = braidftp::identity::Files::one(keys.path("key.pem"));
+    let identity = braidftp::identity::ServerIdentity::load_or_make(files, &[]).unwrap();
+    let mut config = identity.config(&[b"ftp"]).unwrap();
+    config.send_half_rtt_data = true;
+    config.send_tls13_tickets = 6;
+    Arc::new(config)
+}
+
+type Tls = rustls::StreamOwned<rustls::ServerConnection, TcpStream>;
+
+fn tls(config: &Arc<rustls::ServerConfig>, stream: TcpStream) -> Tls {
+    rustls::StreamOwned::new(rustls::ServerConnection::new(config.clone()).unwrap(), stream)
+}
+
+/// A control connection inside TLS, at the server's end.
+struct Inside(BufReader<Tls>);
+
+impl Inside {
+    fn say(&mut self, text: &str) {
+        self.0.get_mut().write_all(text.as_bytes()).unwrap();
+        self.0.get_mut().flush().unwrap();
+    }
+
+    /// Waits for these lines, of which none is answered.
+    fn flight(&mut self, expected: &[&str]) {
+        for line in expected {
+            let mut heard = String::new();
+            self.0.read_line(&mut heard).unwrap();
+            assert_eq!(heard.trim_end(), *line, "of {expected:?}");
+        }
+    }
+
+    /// What follows the handshake: as many flights as without TLS. The data connection is begun by the client while RETR is on its
+    /// way, and its first flight of this side has the file.
+    fn serve(mut self, config: &Arc<rustls::ServerConfig>) {
+        self.flight(&[&["PBSZ 0", "PROT P"], LOGIN, QUESTIONS].concat());
+        self.say("200 ok\r\n200 ok\r\n331 password\r\n230 in\r\n");
+        self.say(ANSWERS);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        self.say(&format!("229 here (|||{port}|)\r\n"));
+        self.flight(&["RETR f"]);
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut data = rustls::ServerConnection::new(config.clone()).unwrap();
+        // One flight of the client's, before a word is said to it.
+        while data.handshake_kind().is_none() {
+            data.read_tls(&mut stream).unwrap();
+            data.process_new_packets().unwrap();
+        }
+        assert_eq!(data.handshake_kind(), Some(rustls::HandshakeKind::Resumed));
+        data.writer().write_all(b"hello").unwrap();
+        data.send_close_notify();
+        while data.wants_write() {
+            data.write_tls(&mut stream).unwrap();
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        self.say("150 here it comes\r\n226 done\r\n");
+        self.flight(&["QUIT"]);
+        // Its Finished and its last word, for which nothing has waited.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+}
+
+#[test]
+fn tls_by_auth_costs_two_round_trips_and_none_with_the_data_connection() {
+    let config = tls_server();
+    get_by("ftpes", "--accept-new", TcpListener::bind("127.0.0.1:0").unwrap(), move |listener| {
+        let mut control = Control::accept(&listener, "220 braidftp ready\r\n");
+        control.flight(&["AUTH TLS"]);
+        control.say("234 go on\r\n");
+        Inside(BufReader::new(tls(&config, control.stream))).serve(&config);
+    });
+}
+
+#[test]
+fn tls_from_the_first_byte_costs_one_round_trip() {
+    let config = tls_server();
+    get_by("ftps", "--accept-new", TcpListener::bind("127.0.0.1:0").unwrap(), move |listener| {
+        let (stream, _) = listener.accept().unwrap();
+        let mut control = Inside(BufReader::new(tls(&config, stream)));
+        // With the first flight of the handshake.
+        control.say("220 braidftp ready\r\n");
+        control.serve(&config);
     });
 }
 

@@ -110,6 +110,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         control: PathControl::default(),
         trace: if common.verbose > 1 { Trace::Lines } else { Trace::No },
         protection: common.protection.of_client()?,
+        reporter: None,
     };
     if !mode.is_sctp() {
         for (given, option) in [

@@ -281,6 +281,17 @@ impl Sink {
         Ok(())
     }
 
+    /// Whether it has all bytes of a file whose size is known.
+    pub(crate) fn has_all(&self) -> bool {
+        match self {
+            Self::File(file) => {
+                let told = file.size.or_else(|| file.told_size.get().copied());
+                told == Some(file.offset.saturating_add(file.taken))
+            }
+            Self::Queue(_) => false,
+        }
+    }
+
     /// Whether the server went beyond a bound.
     pub(crate) fn is_over(&self) -> bool {
         match self {

@@ -83,7 +83,7 @@ impl Engine {
         shared: Arc<Shared>,
     ) -> Self {
         let mode = shared.options.mode;
-        let mut config = Config::new(mode);
+        let mut config = Config { protection: carrier.protection(), ..Config::new(mode) };
         let window = match mode {
             Mode::Tcp => {
                 config.pipelining = Pipelining::Adaptive;
@@ -252,9 +252,14 @@ impl Engine {
                 self.session.handle(Input::Received(bytes));
             }
             Note::Closed => self.session.handle(Input::Closed),
-            Note::Connected(tag, stream) => {
+            Note::Secured(key) => {
                 self.shared.activity.heard();
-                self.carrier.connected(tag, stream);
+                self.carrier.secured(key);
+                self.session.handle(Input::Secured);
+            }
+            Note::Connected(tag, wire) => {
+                self.shared.activity.heard();
+                self.carrier.connected(tag, wire);
                 self.session.handle(Input::Connected(tag));
             }
             Note::DataFailed(tag, error) => {
@@ -302,9 +307,16 @@ impl Engine {
 
     fn on_event(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Greeting(_) | Event::Unprotected(_) => {}
-            // No protection is asked for.
-            Event::StartTls => self.session.handle(Input::Closed),
+            Event::Greeting(_) => {}
+            Event::Unprotected(reply) => {
+                if let Some(reporter) = &self.shared.options.reporter {
+                    reporter.warn(format_args!(
+                        "the server offers no TLS ({reply}): names and contents can be read and changed on the way; ftpes:// refuses \
+                         such a server, and --plain does not ask"
+                    ));
+                }
+            }
+            Event::StartTls => self.carrier.start_tls(),
             Event::Reply(tag, reply) => {
                 if self.login == Some(tag) {
                     self.login = None;
@@ -317,7 +329,7 @@ impl Engine {
                     let _ = answer.send(Ok(reply));
                 }
             }
-            Event::Connect(tag, port) => self.carrier.connect(tag, port),
+            Event::Connect(tag, port) => self.carrier.connect(tag, port, self.session.pipelines_all()),
             Event::Listen(tag) => {
                 let input = match self.carrier.listen(tag) {
                     Ok(addr) => Input::Listening(tag, addr),
@@ -363,9 +375,7 @@ impl Engine {
             Event::Ended(Ended::Lost) if self.state == State::Quitting => self.state = State::Over,
             Event::Ended(Ended::Lost) => return Err(self.carrier.why_lost()),
             Event::Ended(Ended::Unprotected { verb, reply }) => {
-                let why = format!("the server refused {verb}: {reply}");
-                return Err(Error::new(Exit::Trust, "protect the session by TLS", why)
-                    .hint("the server must offer FTP over TLS (RFC 4217)"));
+                return Err(self.carrier.unprotected(verb, &reply));
             }
             Event::Ended(Ended::Violation(violation)) => {
                 return Err(Error::new(Exit::Protocol, "understand the server", violation).hint(

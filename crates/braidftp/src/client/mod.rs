@@ -46,7 +46,7 @@ pub use protection::Protection;
 use crate::cli::PathRule;
 use crate::cli::login::Login;
 use crate::exit::{Error, Exit, Result};
-use crate::progress::{Limit, Probe};
+use crate::progress::{Limit, Probe, Reporter};
 use crate::report::PathSummary;
 use crate::url::{Scheme, Url};
 
@@ -79,6 +79,8 @@ pub struct Options {
     pub trace: Trace,
     /// Whether what travels is protected, and which servers are trusted.
     pub protection: Protection,
+    /// Where the session tells what is no error and should be known.
+    pub reporter: Option<Reporter>,
 }
 
 /// Whether the lines of the protocol are shown.
@@ -107,6 +109,7 @@ impl Options {
             control: PathControl::default(),
             trace: Trace::No,
             protection: Protection::Plain,
+            reporter: None,
         }
     }
 }
@@ -114,7 +117,7 @@ impl Options {
 /// The mode for a scheme when none is asked for.
 pub const fn default_mode(scheme: Scheme) -> Mode {
     match scheme {
-        Scheme::Ftp => Mode::Tcp,
+        Scheme::Ftp | Scheme::Ftpes | Scheme::Ftps => Mode::Tcp,
         Scheme::FtpSctp | Scheme::FtpSctpIp => Mode::Braid,
     }
 }
@@ -179,14 +182,14 @@ impl FromStr for MultipathChoice {
 /// # Errors
 /// A usage error that says which modes can.
 pub fn check_mode(mode: Mode, scheme: Scheme) -> Result<()> {
-    match (mode.is_sctp(), scheme) {
-        (false, Scheme::Ftp) | (true, Scheme::FtpSctp | Scheme::FtpSctpIp) => Ok(()),
-        (true, Scheme::Ftp) => Err(Error::usage(
-            format_args!("use --mode {mode} with an ftp:// URL"),
-            "ftp:// is FTP over TCP, and this mode needs SCTP",
+    match (mode.is_sctp(), scheme.is_tcp()) {
+        (false, true) | (true, false) => Ok(()),
+        (true, true) => Err(Error::usage(
+            format_args!("use --mode {mode} with an {scheme}:// URL"),
+            format_args!("{scheme}:// is FTP over TCP, and this mode needs SCTP"),
         )
         .hint("leave --mode out, or write ftp+sctp://HOST/ for --mode naive, ms, ms-cp or braid")),
-        (false, Scheme::FtpSctp | Scheme::FtpSctpIp) => Err(Error::usage(
+        (false, false) => Err(Error::usage(
             format_args!("use --mode {mode} with an {scheme}:// URL"),
             "it is FTP over TCP, and this URL says SCTP",
         )
@@ -282,7 +285,7 @@ impl Client {
     /// The name cannot be resolved, or nobody answers.
     pub async fn connect(url: &Url, login: Login, options: Options) -> Result<Self> {
         check_mode(options.mode, url.scheme)?;
-        if !options.mode.is_sctp() || options.protection.of_association(options.mode).is_none() {
+        if options.mode.is_sctp() && options.protection.of_association(options.mode).is_none() {
             options.protection.check_plain_login(&login)?;
         }
         let activity = Arc::new(body::Activity::new());
@@ -291,7 +294,7 @@ impl Client {
         let (notes, notes_in) = mpsc::channel(256);
         let gauge = carrier::Gauge::default();
         options.control.attach(gauge.clone());
-        let connected = carrier::connect(url, &options, pump.clone(), notes, gauge.clone());
+        let connected = carrier::connect(url, &login, &options, pump.clone(), notes, gauge.clone());
         let carrier = match tokio::time::timeout(options.timeout, connected).await {
             Ok(carrier) => carrier?,
             Err(_) => {
@@ -540,7 +543,9 @@ mod tests {
     #[test]
     fn a_mode_that_does_not_fit_the_scheme_says_what_fits() {
         for mode in Mode::ALL {
-            assert_eq!(check_mode(mode, Scheme::Ftp).is_ok(), mode == Mode::Tcp);
+            for scheme in [Scheme::Ftp, Scheme::Ftpes, Scheme::Ftps] {
+                assert_eq!(check_mode(mode, scheme).is_ok(), mode == Mode::Tcp);
+            }
             assert_eq!(check_mode(mode, Scheme::FtpSctp).is_ok(), mode != Mode::Tcp);
         }
         let error = check_mode(Mode::Braid, Scheme::Ftp).unwrap_err();

@@ -67,24 +67,32 @@ impl KnownHosts {
     pub(super) fn look_up(&self, peer: &Peer, key: Fingerprint) -> Result<Known> {
         let text = self.read()?;
         let mut found = Known::No;
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let (name, known) = parse(line).map_err(|why| {
-                Error::usage(format_args!("read {} line {}", self.path.display(), number + 1), why)
-                    .hint("mend or delete the line; it should be HOST:PORT SHA256:…")
-            })?;
+        for line in self.lines(&text) {
+            let (line, name, known) = line?;
             let same_server = name == peer.to_string();
             let same_host = || name.rsplit_once(':').map(|(host, _)| host) == Some(peer.host());
             match (known == key, same_server) {
                 (true, _) if same_server || same_host() => return Ok(Known::Yes),
-                (false, true) => found = Known::Other { key: known, line: number + 1 },
+                (false, true) => found = Known::Other { key: known, line },
                 _ => {}
             }
         }
         Ok(found)
+    }
+
+    /// Whether it has a server of this host, at whichever port.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line of it cannot.
+    pub fn knows(&self, peer: &Peer) -> Result<bool> {
+        let text = self.read()?;
+        for line in self.lines(&text) {
+            let (_, name, _) = line?;
+            if name.rsplit_once(':').map(|(host, _)| host) == Some(peer.host()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Adds a server. The file is written anew and put in the old one's place, so that a full disk loses nothing.
@@ -121,6 +129,18 @@ impl KnownHosts {
         file.as_file().sync_all()?;
         file.persist(&path).map_err(|error| error.error)?;
         lock.sync_all()
+    }
+
+    /// The servers of `text`, each with the number of its line.
+    fn lines<'a>(&self, text: &'a str) -> impl Iterator<Item = Result<(usize, &'a str, Fingerprint)>> {
+        let numbered = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
+        numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(|(number, line)| {
+            let (name, key) = parse(line).map_err(|why| {
+                Error::usage(format_args!("read {} line {number}", self.path.display()), why)
+                    .hint("mend or delete the line; it should be HOST:PORT SHA256:…")
+            })?;
+            Ok((number, name, key))
+        })
     }
 
     fn read(&self) -> Result<String> {

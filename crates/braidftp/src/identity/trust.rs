@@ -236,6 +236,14 @@ impl Trust {
         self.verifier_for(peer, alpn, &[&version::TLS13, &version::TLS12])
     }
 
+    /// The same for TLS 1.2 alone.
+    ///
+    /// # Errors
+    /// The host is neither a name nor an address.
+    pub fn verifier_tls12(self: &Arc<Self>, peer: Peer, alpn: &[&[u8]]) -> Result<Verifier> {
+        self.verifier_for(peer, alpn, &[&version::TLS12])
+    }
+
     /// The same for TLS 1.3 alone.
     ///
     /// # Errors

@@ -321,8 +321,9 @@ impl Job {
     where
         F: Future<Output = Result<()>>,
     {
+        let options = Options { reporter: Some(self.reporter.clone()), ..self.options.clone() };
         let client = tokio::select! {
-            client = Client::connect(&self.url, self.login.clone(), self.options.clone()) => client?,
+            client = Client::connect(&self.url, self.login.clone(), options) => client?,
             error = signals.next() => return Err(error),
         };
         self.reporter.watch(client.probe());

@@ -10,6 +10,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::command::{Plan, ServeError};
 use super::parts;
+use super::tcp::ENDING_MAX;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
@@ -18,9 +19,9 @@ use crate::users::Account;
 
 /// Open files of a transfer: a listing of a tree has this many folders, whatever the others have.
 const FILES_PER_TRANSFER: u64 = FOLDERS_ALWAYS as u64;
-/// Open files of a session: its control connection, a listening socket, a data connection, and those of its transfers that it
-/// may have whatever the others have.
-const FILES_PER_SESSION: u64 = 3 + TRANSFERS_ALWAYS as u64 * FILES_PER_TRANSFER;
+/// Open files of a session: its control connection, a listening socket, a data connection, those whose TLS ends, and those of its
+/// transfers that it may have whatever the others have.
+const FILES_PER_SESSION: u64 = 3 + ENDING_MAX as u64 + TRANSFERS_ALWAYS as u64 * FILES_PER_TRANSFER;
 /// Open files of the process besides: what the runtime and the standard streams have, the transfers of all sessions together, and
 /// further folders of listings.
 const FILES_BESIDES: u64 = 32 + TRANSFERS_MAX as u64 * FILES_PER_TRANSFER + FOLDERS_MAX as u64;
@@ -226,7 +227,7 @@ fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings)
             );
         }
     }
-    let endpoints = listen.iter().filter(|place| !matches!(place, Listen::Tcp(_))).count();
+    let endpoints = listen.iter().filter(|place| !matches!(place, Listen::Tcp(_) | Listen::Tls(_))).count();
     let each = settings.session.window_bytes + settings.session.replies_bytes + OUT_BYTES + SESSION_BYTES;
     let files = POOL_BYTES + (TRANSFERS_MAX + TRANSFERS_ALWAYS * sessions) * SMALLEST_BYTES;
     let sctp = super::sctp_limits(settings).memory_bytes.saturating_mul(endpoints);

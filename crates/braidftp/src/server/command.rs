@@ -21,7 +21,7 @@ use super::check::check;
 use super::confine::{ConfineError, Confinement, Level, Network, Place, Report, Rights, RunAs, confine};
 use super::log::LineLimit;
 use super::protection::{ProtectionArgs, Wanted};
-use super::{Audit, Listen, Opened, Plain, Server, Settings, StartError};
+use super::{Audit, Listen, Opened, Plain, Resumption, Server, Settings, StartError};
 use crate::client::{Mode, MultipathChoice, Size, default_multipath};
 use crate::exit::Error;
 use crate::store::fs::{Durability, Root};
@@ -31,6 +31,8 @@ use crate::users::{Access, Users};
 const TCP_PORT_UNPRIVILEGED: u16 = 2121;
 /// The port of `ftp://` (RFC 959 §8).
 const TCP_PORT: u16 = 21;
+/// The port of `ftps://`.
+const TLS_PORT: u16 = 990;
 /// The port of `ftp+sctp://` (RFC 6951 §5.1).
 const UDP_PORT: u16 = 9899;
 
@@ -44,7 +46,7 @@ pub struct Args {
     #[arg(required_unless_present_any = ["hash_password", "config"])]
     pub dir: Option<PathBuf>,
     #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets are those of a usage text")]
-    /// Where to listen: ftp://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS[:PORT]&…],
+    /// Where to listen: ftp://ADDRESS[:PORT] (TLS by AUTH), ftps://ADDRESS[:PORT] (TLS from the first byte), ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS[:PORT]&…],
     /// ftp+sctp-ip://ADDRESS[:SCTPPORT][/?addr=ADDRESS&…] (needs CAP_NET_RAW); may be repeated
     /// [default: ftp://0.0.0.0:2121 and ftp+sctp://0.0.0.0:9899]
     #[arg(long, value_name = "URL")]
@@ -140,6 +142,8 @@ struct File {
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
     identity: Option<PathBuf>,
+    /// `required`, or `optional` for clients that cannot.
+    tls_resumption: Option<String>,
 }
 
 impl File {
@@ -576,6 +580,13 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
         Some("none") => Durability::None,
         Some(other) => return Err(usage(format!("durability is `full`, `bytes` or `none`, not `{other}`"))),
     };
+    settings.tls_resumption = match file.tls_resumption.as_deref() {
+        None | Some("required") => Resumption::Required,
+        Some("optional") => Resumption::Optional,
+        Some(other) => {
+            return Err(usage(format!("tls-resumption is `required` or `optional`, not `{other}`")));
+        }
+    };
     settings.session = Arc::new(session);
     let level = match (args.confine, file.confine) {
         (Some(level), _) => level,
@@ -627,7 +638,8 @@ fn parse_listen(text: &str) -> Result<Listen, String> {
         .parse()
         .map_err(|_| wrong("the host must be an IP address, such as 0.0.0.0, [::] or 127.0.0.1"))?;
     match url.scheme() {
-        "ftp" if url.query().is_some() => Err(wrong("a TCP listener has one address")),
+        "ftp" | "ftps" if url.query().is_some() => Err(wrong("a TCP listener has one address")),
+        "ftps" => Ok(Listen::Tls(SocketAddr::new(ip, url.port().unwrap_or(TLS_PORT)))),
         "ftp" => Ok(Listen::Tcp(SocketAddr::new(ip, url.port().unwrap_or(TCP_PORT)))),
         "ftp+sctp" => {
             let port = url.port().unwrap_or(UDP_PORT);
@@ -644,7 +656,7 @@ fn parse_listen(text: &str) -> Result<Listen, String> {
             once(&addresses).map_err(|twice| wrong(&twice))?;
             Ok(Listen::SctpUdp(addresses))
         }
-        "ftps" | "ftpes" => Err(wrong("TLS is not served yet")),
+        "ftpes" => Err(wrong("ftp:// takes TLS by AUTH; ftps:// begins with TLS")),
         "ftp+sctp-ip" => {
             let mut addresses = vec![ip];
             for (key, value) in url.query_pairs() {
@@ -710,6 +722,7 @@ mod tests {
             ("ftp://127.0.0.1:2121", "ftp://127.0.0.1:2121"),
             ("ftp://[::1]", "ftp://[::1]:21"),
             ("ftp://localhost:0/", "ftp://127.0.0.1:0"),
+            ("ftps://[::]", "ftps://[::]:990"),
             ("ftp+sctp://0.0.0.0", "ftp+sctp://0.0.0.0:9899"),
             (
                 "ftp+sctp://10.0.0.1:7000/?addr=10.1.0.1&addr=[::1]:7001",
@@ -728,7 +741,8 @@ mod tests {
             "127.0.0.1:21",
             "ftp://example.org",
             "http://127.0.0.1",
-            "ftps://127.0.0.1",
+            "ftpes://127.0.0.1",
+            "ftps://127.0.0.1/?addr=127.0.0.2",
             "ftp+sctp-ip://127.0.0.1/?addr=127.0.0.2:21",
             "ftp+sctp-ip://127.0.0.1:0",
             "ftp+sctp-ip://example.org",
@@ -791,6 +805,7 @@ mod tests {
             ("passive-ports = '50100-50000'", "passive-ports"),
             ("passive-ports = '0-1'", "passive-ports"),
             ("durability = 'some'", "durability"),
+            ("tls-resumption = 'never'", "tls-resumption"),
             ("parts-quota = '3 apples'", "parts-quota"),
             ("disk-reserve = 'all'", "disk-reserve"),
             ("profile = 'mordern'", "mordern"),

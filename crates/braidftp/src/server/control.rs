@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use braidftp_ftp::mapping::frame::Credit;
@@ -11,10 +12,9 @@ use braidftp_ftp::mapping::{CONTROL_STREAM, ppid};
 use braidftp_net::sctp::{self, wire::Cause};
 use braidftp_net::{Association, Message, Ppid, Reason, StreamId};
 use bytes::{Bytes, BytesMut};
-use tokio::net::TcpStream;
 
-/// Bytes read from a TCP control connection at once.
-const READ_BYTES: usize = 4096;
+use crate::tls::{self, Got, Wire};
+
 /// Bytes of replies that share a message in braid.
 const COALESCE_BYTES: usize = 16 << 10;
 /// Bytes of lines that are read ahead of the session's window in braid. CREDIT comes on the stream of the lines, and
@@ -27,6 +27,8 @@ const HELD_ALWAYS_BYTES: usize = 64 << 10;
 /// Bytes of held lines that share an allocation.
 const HELD_PIECE_BYTES: usize = 16 << 10;
 
+/// What a TLS record with a ClientHello begins with: handshake, and the version of TLS 1.0 and later.
+const TLS_HELLO: &[u8] = &[22, 3];
 /// How long the other side has to close its end of a TCP control connection.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -37,6 +39,8 @@ pub(super) enum Arrived {
     Lines(Bytes),
     /// braid: the other side takes more.
     Credit(Credit),
+    /// TCP: TLS is on; what comes now was protected.
+    Secured,
     /// The other side sends no more.
     End,
 }
@@ -64,14 +68,14 @@ pub(super) struct Rx {
 pub(super) struct AllHeld(AtomicUsize);
 
 enum From {
-    Tcp(Arc<TcpStream>),
+    Tcp(Arc<Wire>),
     Sctp(Association),
     Braid(Association),
 }
 
 impl Rx {
-    pub(super) fn tcp(stream: Arc<TcpStream>, all_held: Arc<AllHeld>) -> Self {
-        Self::of(From::Tcp(stream), all_held)
+    pub(super) fn tcp(wire: Arc<Wire>, all_held: Arc<AllHeld>) -> Self {
+        Self::of(From::Tcp(wire), all_held)
     }
 
     /// Stream 0 of naive, ms and ms-cp.
@@ -94,16 +98,23 @@ impl Rx {
     /// Safe: nothing is taken.
     pub(super) async fn recv(&mut self) -> Result<Arrived, Lost> {
         match &self.from {
-            From::Tcp(stream) => loop {
-                stream.readable().await.map_err(|e| Lost(e.to_string()))?;
-                let mut buffer = BytesMut::with_capacity(READ_BYTES);
-                match stream.try_read_buf(&mut buffer) {
-                    Ok(0) => return Ok(Arrived::End),
-                    Ok(_) => return Ok(Arrived::Lines(buffer.freeze())),
-                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-                    Err(e) => return Err(Lost(e.to_string())),
+            From::Tcp(wire) => {
+                let mut buffer = BytesMut::new();
+                match wire.read(&mut buffer).await {
+                    // No command begins like that. What follows would be many lines, none of them a command.
+                    Ok(Got::Bytes) if buffer.starts_with(TLS_HELLO) && !wire.has_tls() => {
+                        wire.say_plain("421 this port begins in the clear: AUTH TLS first, or another port for ftps://\r\n");
+                        Err(Lost("the client began with TLS where the connection begins in the clear".into()))
+                    }
+                    Ok(Got::Bytes) => Ok(Arrived::Lines(buffer.freeze())),
+                    Ok(Got::Secured) => Ok(Arrived::Secured),
+                    Ok(Got::Cut) if wire.is_handshaking() => {
+                        Err(Lost("the client left in the middle of the TLS handshake".into()))
+                    }
+                    Ok(Got::End | Got::Cut) => Ok(Arrived::End),
+                    Err(error) => Err(Lost(tls::server::failed(&error))),
                 }
-            },
+            }
             From::Sctp(association) | From::Braid(association) => {
                 let piece = match association.recv(StreamId(CONTROL_STREAM)).await {
                     Ok(Some(piece)) => piece,
@@ -161,6 +172,11 @@ impl Rx {
         Some(bytes.freeze())
     }
 
+    /// Forgets the lines that are held.
+    pub(super) fn drop_held(&mut self) {
+        while self.take_held().is_some() {}
+    }
+
     /// They could not be used now.
     pub(super) fn put_back(&mut self, bytes: Bytes) {
         self.count(bytes.len());
@@ -186,19 +202,6 @@ fn is_goodbye(reason: &Reason) -> bool {
     matches!(reason, Reason::PeerAborted(causes) if causes.iter().any(is_word))
 }
 
-/// Throws away what comes, to the end.
-async fn read_out(stream: &TcpStream) {
-    let mut nowhere = [0; 4096];
-    while stream.readable().await.is_ok() {
-        match stream.try_read(&mut nowhere) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => return,
-        }
-    }
-}
-
 fn joined(mut payload: Vec<Bytes>) -> Bytes {
     if payload.len() == 1 {
         return payload.remove(0);
@@ -208,7 +211,7 @@ fn joined(mut payload: Vec<Bytes>) -> Bytes {
 
 /// The writing end.
 pub(super) enum Tx {
-    Tcp(Arc<TcpStream>),
+    Tcp(Arc<Wire>),
     Sctp(Association),
     Braid(Association),
 }
@@ -238,22 +241,21 @@ impl Tx {
     /// # Cancel safety
     /// Safe: what was sent was taken off.
     pub(super) async fn send(&self, out: &mut VecDeque<Bytes>) -> Result<usize, Lost> {
-        let Some(first) = out.front_mut() else { return Ok(0) };
+        let Some(first) = out.front_mut() else {
+            if let Self::Tcp(wire) = self {
+                wire.flush().await.map_err(|e| Lost(e.to_string()))?;
+            }
+            return Ok(0);
+        };
         match self {
-            Self::Tcp(stream) => loop {
-                stream.writable().await.map_err(|e| Lost(e.to_string()))?;
-                match stream.try_write(first) {
-                    Ok(count) => {
-                        let _ = first.split_to(count);
-                        if first.is_empty() {
-                            out.pop_front();
-                        }
-                        return Ok(count);
-                    }
-                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-                    Err(e) => return Err(Lost(e.to_string())),
+            Self::Tcp(wire) => {
+                let count = wire.write(first).await.map_err(|e| Lost(e.to_string()))?;
+                let _ = first.split_to(count);
+                if first.is_empty() {
+                    out.pop_front();
                 }
-            },
+                Ok(count)
+            }
             Self::Sctp(association) | Self::Braid(association) => {
                 let kind = if matches!(self, Self::Braid(_)) { ppid::LINES } else { ppid::PLAIN };
                 let message = Message::new(Ppid(kind), first.clone());
@@ -263,13 +265,47 @@ impl Tx {
         }
     }
 
+    /// Whether something that was sent has not left.
+    pub(super) fn holds_some(&self) -> bool {
+        matches!(self, Self::Tcp(wire) if wire.holds_some())
+    }
+
+    /// Whether TLS has begun and its handshake is not over.
+    pub(super) fn is_handshaking(&self) -> bool {
+        matches!(self, Self::Tcp(wire) if wire.is_handshaking())
+    }
+
+    /// Tells a client in the clear that TLS had to come and did not. One that has begun with TLS is told nothing.
+    //= specs/rfc4217.txt#section-10.1
+    //# In this case, the control connection should still be in an unprotected mode and the server SHOULD issue an
+    //# unprotected '421' reply to end the session.
+    pub(super) fn miss_tls(&self) {
+        if let Self::Tcp(wire) = self
+            && wire.is_handshaking()
+            && wire.heard_no_tls()
+        {
+            wire.say_plain(
+                "421 the TLS handshake had to come and did not; ports of ftps:// begin with it\r\n",
+            );
+        }
+    }
+
     /// Ends the connection in good order.
     pub(super) async fn close(&mut self) {
+        self.miss_tls();
         match self {
-            Self::Tcp(stream) => {
+            Self::Tcp(wire) => {
                 // Half a close first: with bytes unread, a whole one is a reset, which takes the last reply with it.
-                let _ = socket2::SockRef::from(&**stream).shutdown(std::net::Shutdown::Write);
-                let _ = tokio::time::timeout(GOODBYE, read_out(stream)).await;
+                let close = async {
+                    let ended = match wire.is_handshaking() {
+                        true => wire.end_half(),
+                        false => wire.finish().await,
+                    };
+                    if ended.is_ok() {
+                        wire.read_out().await;
+                    }
+                };
+                let _ = tokio::time::timeout(GOODBYE, close).await;
             }
             Self::Sctp(association) | Self::Braid(association) => association.start_shutdown(),
         }
@@ -277,8 +313,13 @@ impl Tx {
 
     /// Ends the connection now, with this last reply if the transport takes it at once.
     pub(super) fn refuse(&self, reply: &str) {
-        if let Self::Tcp(stream) = self {
-            let _ = stream.try_write(format!("{reply}\r\n").as_bytes());
+        if let Self::Tcp(wire) = self
+            && !wire.is_handshaking()
+        {
+            let line = format!("{reply}\r\n");
+            let write = std::pin::pin!(wire.write(line.as_bytes()));
+            // What is not taken at once is not said.
+            let _ = write.poll(&mut Context::from_waker(Waker::noop()));
         }
         self.abort(reply);
     }
@@ -286,8 +327,8 @@ impl Tx {
     /// Ends the connection now.
     pub(super) fn abort(&self, why: &str) {
         match self {
-            Self::Tcp(stream) => {
-                let _ = socket2::SockRef::from(&**stream).shutdown(std::net::Shutdown::Both);
+            Self::Tcp(wire) => {
+                let _ = socket2::SockRef::from(wire.stream()).shutdown(std::net::Shutdown::Both);
             }
             Self::Sctp(association) | Self::Braid(association) => association.abort(why.to_owned()),
         }

@@ -73,6 +73,10 @@ use session::{Accepted, Data, Driver, post};
 pub(crate) use transfers::TRANSFERS_MAX;
 use transfers::Transfers;
 
+use crate::tls::Wire;
+pub use crate::tls::server::Resumption;
+use crate::tls::server::{Binding, Offer};
+
 /// How long a new association may take to come up, or its first look at its streams.
 const UP: Duration = Duration::from_secs(15);
 /// The receive window of an association before its login: the control stream alone is read.
@@ -87,8 +91,10 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// FTP over TCP at this address.
+    /// FTP over TCP at this address; TLS by AUTH, if there is a key for it.
     Tcp(SocketAddr),
+    /// FTP over TCP at this address, in TLS from the first byte.
+    Tls(SocketAddr),
     /// FTP over SCTP, in UDP (RFC 6951), at these addresses of one endpoint, SCTP port 21.
     SctpUdp(Vec<SocketAddr>),
     /// FTP over SCTP, over IP itself, at these addresses of one endpoint.
@@ -106,6 +112,7 @@ impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => write!(f, "ftp://{address}"),
+            Self::Tls(address) => write!(f, "ftps://{address}"),
             Self::SctpUdp(addresses) => {
                 f.write_str("ftp+sctp://")?;
                 for (at, address) in addresses.iter().enumerate() {
@@ -166,10 +173,12 @@ pub struct Settings {
     pub durability: Durability,
     /// The transport, of SCTP.
     pub sctp: Config,
-    /// How sessions are protected.
+    /// How sessions are protected. [`Listen::Tls`] needs a key; over TCP a key is offered by AUTH.
     pub protection: Protection,
     /// Where logins, refusals and changes are written to.
     pub audit: Arc<Audit>,
+    /// TCP: whether a protected data connection must resume a TLS session of its control connection.
+    pub tls_resumption: Resumption,
     /// A file to write all SCTP packets to.
     pub pcap: Option<PathBuf>,
     /// A file to write all SCTP packets to as text.
@@ -199,6 +208,7 @@ impl Default for Settings {
             },
             protection: Protection::default(),
             audit: Arc::default(),
+            tls_resumption: Resumption::Required,
             pcap: None,
             packet_log: None,
         }
@@ -219,6 +229,15 @@ struct Shared {
     blocks: Arc<Pool>,
     /// How many are under way.
     transfers: Arc<Transfers>,
+    /// What control connections over TCP begin TLS with.
+    tls: Option<Offer>,
+}
+
+impl Shared {
+    /// TLS for one control connection over TCP, if there is a key for it.
+    fn binding(&self) -> Option<Binding> {
+        Some(self.tls.as_ref()?.bind(self.settings.tls_resumption))
+    }
 }
 
 impl Shared {
@@ -301,7 +320,16 @@ impl Builder {
             places.push(match place {
                 Listen::Tcp(address) => {
                     let listener = tcp::open(address, 1024);
-                    OpenedAt::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?)
+                    let listener = listener.map_err(|error| StartError::Tcp { address, error })?;
+                    OpenedAt::Tcp(listener, Begins::Clear)
+                }
+                Listen::Tls(address) => {
+                    if settings.protection.identity.is_none() {
+                        return Err(StartError::NoKey(address));
+                    }
+                    let listener = tcp::open(address, 1024);
+                    let listener = listener.map_err(|error| StartError::Tcp { address, error })?;
+                    OpenedAt::Tcp(listener, Begins::WithTls)
                 }
                 Listen::SctpUdp(addresses) => open_sctp(Bind::to(addresses), CONTROL_PORT, &settings)?,
                 Listen::SctpIp(addresses, port) => {
@@ -327,7 +355,7 @@ pub struct Opened {
 /// An open socket, or several of one endpoint.
 #[derive(Debug)]
 enum OpenedAt {
-    Tcp(std::net::TcpListener),
+    Tcp(std::net::TcpListener, Begins),
     Sctp(Box<braidftp_net::Opened>, u16 /* SCTP port */),
 }
 
@@ -335,7 +363,7 @@ impl Opened {
     /// Where it will listen, with the ports that the system chose.
     pub fn local_addrs(&self) -> Vec<Listen> {
         let addr = |place: &OpenedAt| match place {
-            OpenedAt::Tcp(listener) => Listen::Tcp(local_addr(listener)),
+            OpenedAt::Tcp(listener, begins) => begins.at(local_addr(listener)),
             OpenedAt::Sctp(opened, port) => match opened.carrier() {
                 Carrier::Udp => Listen::SctpUdp(opened.local_addrs()),
                 Carrier::Ip => {
@@ -352,14 +380,19 @@ impl Opened {
     /// # Errors
     /// [`StartError`]; nothing stays open.
     pub fn start(self) -> Result<Server, StartError> {
-        let Self { root, users, settings, places } = self;
+        let Self { root, users, mut settings, places } = self;
+        let tls =
+            settings.protection.identity.as_ref().map(Offer::new).transpose().map_err(StartError::Tls)?;
+        if tls.is_some() {
+            Arc::make_mut(&mut settings.session).tls = machine::Tls::Offered;
+        }
         let mut bound = Vec::new();
         for place in places {
             bound.push(match place {
-                OpenedAt::Tcp(listener) => {
+                OpenedAt::Tcp(listener, begins) => {
                     let address = local_addr(&listener);
                     let listener = TcpListener::from_std(listener);
-                    Bound::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?)
+                    Bound::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?, begins)
                 }
                 OpenedAt::Sctp(opened, port) => start_sctp(*opened, port, &settings)?,
             });
@@ -368,7 +401,8 @@ impl Opened {
         let settings = Arc::new(settings);
         let (all_held, blocks, transfers) = Default::default();
         let parts = parts::Parts::new(&root, &users, &settings);
-        let shared = Arc::new(Shared { root, users, settings, limits, all_held, parts, blocks, transfers });
+        let shared =
+            Arc::new(Shared { root, users, settings, limits, all_held, parts, blocks, transfers, tls });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
 }
@@ -441,6 +475,8 @@ pub enum StartError {
     Sctp(BindError),
     /// SCTP's own port cannot be had.
     SctpPort(String),
+    /// A place begins with TLS, and there is no key for it.
+    NoKey(SocketAddr),
     /// There is no TLS to be had.
     Tls(crate::exit::Error),
 }
@@ -467,6 +503,12 @@ impl fmt::Display for StartError {
                 }
             }
             Self::Sctp(error) => error.fmt(f),
+            Self::NoKey(address) => {
+                write!(
+                    f,
+                    "cannot listen at ftps://{address}: there is no key; give one by --tls-cert and --tls-key"
+                )
+            }
             Self::Tls(error) => error.fmt(f),
             Self::SctpPort(why) => write!(f, "cannot listen on the SCTP port: {why}"),
         }
@@ -476,7 +518,7 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 enum Bound {
-    Tcp(TcpListener),
+    Tcp(TcpListener, Begins),
     Sctp(Endpoint, Listener),
 }
 
@@ -541,10 +583,11 @@ impl Server {
 
     /// Where it listens, with the ports that the system chose.
     pub fn local_addrs(&self) -> Vec<Listen> {
+        let tcp = |listener: &TcpListener| {
+            listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)))
+        };
         let addr = |bound: &Bound| match bound {
-            Bound::Tcp(listener) => {
-                Listen::Tcp(listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0))))
-            }
+            Bound::Tcp(listener, begins) => begins.at(tcp(listener)),
             Bound::Sctp(endpoint, listener) => match endpoint.carrier() {
                 Carrier::Udp => Listen::SctpUdp(endpoint.local_addrs()),
                 Carrier::Ip => {
@@ -559,7 +602,7 @@ impl Server {
     /// The SCTP endpoints, to watch them.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         let sctp = |bound: &Bound| match bound {
-            Bound::Tcp(_) => None,
+            Bound::Tcp(..) => None,
             Bound::Sctp(endpoint, _) => Some(endpoint.clone()),
         };
         self.bound.iter().filter_map(sctp).collect()
@@ -580,8 +623,8 @@ impl Server {
         let mut endpoints = Vec::new();
         for bound in bound {
             match bound {
-                Bound::Tcp(listener) => {
-                    tasks.spawn(serve_tcp(shared.clone(), listener, phase.subscribe()));
+                Bound::Tcp(listener, begins) => {
+                    tasks.spawn(serve_tcp(shared.clone(), listener, begins, phase.subscribe()));
                 }
                 Bound::Sctp(endpoint, listener) => {
                     endpoints.push(endpoint.clone());
@@ -615,15 +658,36 @@ async fn no_longer_serving(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
 }
 
+/// How a control connection over TCP begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    Clear,
+    WithTls,
+}
+
+impl Begins {
+    fn at(self, address: SocketAddr) -> Listen {
+        match self {
+            Self::Clear => Listen::Tcp(address),
+            Self::WithTls => Listen::Tls(address),
+        }
+    }
+}
+
 /// Accepts until the server stops, then waits for its sessions.
-async fn serve_tcp(shared: Arc<Shared>, listener: TcpListener, phase: watch::Receiver<Phase>) {
+async fn serve_tcp(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    begins: Begins,
+    phase: watch::Receiver<Phase>,
+) {
     let mut stop = phase.clone();
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    sessions.spawn(tcp_session(shared.clone(), stream, peer, phase.clone()));
+                    sessions.spawn(tcp_session(shared.clone(), stream, peer, begins, phase.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: they come back when sessions end.
@@ -643,6 +707,7 @@ async fn tcp_session(
     shared: Arc<Shared>,
     stream: TcpStream,
     peer: SocketAddr,
+    begins: Begins,
     phase: watch::Receiver<Phase>,
 ) {
     let Some(place) = shared.limits.enter(peer.ip()) else {
@@ -655,21 +720,34 @@ async fn tcp_session(
     let _ = stream.set_nodelay(true);
     let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
     let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-    let stream = Arc::new(stream);
+    let wire = Arc::new(Wire::control(stream));
+    let mut data = tcp::Data::new(wire.clone(), local, peer);
     let (config, carrier) = (shared.settings.session.clone(), machine::Carrier::Tcp { local, peer });
-    let session = machine::Session::new(config, carrier, Time::ZERO);
+    let session = match begins {
+        Begins::Clear => machine::Session::new(config, carrier, Time::ZERO),
+        Begins::WithTls => {
+            let Some(binding) = shared.binding() else { return };
+            if data.begin_tls(binding).is_err() {
+                return;
+            }
+            machine::Session::secured(config, carrier, Time::ZERO)
+        }
+    };
     let (post, events) = post();
     let accepted = Accepted {
         peer: peer.ip(),
         place,
         session,
-        rx: control::Rx::tcp(stream.clone(), shared.all_held.clone()),
-        tx: control::Tx::Tcp(stream.clone()),
-        data: Data::Tcp(tcp::Data::new(stream, local, peer)),
+        rx: control::Rx::tcp(wire.clone(), shared.all_held.clone()),
+        tx: control::Tx::Tcp(wire),
+        data: Data::Tcp(data),
         events,
         post,
     };
-    tracing::info!(%peer, "session over TCP");
+    match begins {
+        Begins::Clear => tracing::info!(%peer, "session over TCP"),
+        Begins::WithTls => tracing::info!(%peer, "session over TCP with TLS"),
+    }
     Driver::new(shared, accepted).run(phase).await;
 }
 

@@ -78,10 +78,18 @@ pub(super) struct Driver {
     out_bytes: usize,
     /// When the session asked to be polled again.
     deadline: Option<Instant>,
+    /// Whether TLS begins as soon as all replies are sent.
+    tls: StartTls,
     /// Refusals logged.
     refusals: u32,
     /// When it was over; what is left of `out` is sent, no more.
     closing: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartTls {
+    No,
+    WhenSent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,6 +204,7 @@ impl Driver {
             out: VecDeque::new(),
             out_bytes: 0,
             deadline: None,
+            tls: StartTls::No,
             refusals: 0,
             closing: None,
         }
@@ -238,6 +247,10 @@ impl Driver {
                     let _ = gate.send(());
                 }
             }
+            if self.tls == StartTls::WhenSent && self.out.is_empty() {
+                self.tls = StartTls::No;
+                self.begin_tls();
+            }
             if self.closing.is_some() && self.out.is_empty() {
                 self.tx.close().await;
                 return;
@@ -253,10 +266,11 @@ impl Driver {
                 Err(why) => return self.broken(why),
             };
             let wanted = self.session.wants_input() && !self.rx.holds_some();
-            let hungry =
-                self.reading == Reading::Open && self.closing.is_none() && (wanted || self.may_hold());
+            let hungry = self.reading == Reading::Open
+                && self.closing.is_none()
+                && (wanted || self.may_hold() || self.tx.is_handshaking());
             tokio::select! {
-                sent = self.tx.send(&mut self.out), if !self.out.is_empty() => match sent {
+                sent = self.tx.send(&mut self.out), if !self.out.is_empty() || self.tx.holds_some() => match sent {
                     Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
                     Err(lost) => return self.lost(&lost),
                 },
@@ -268,6 +282,17 @@ impl Driver {
                         self.place.heard();
                         self.rx.hold(&bytes);
                     }
+                    Ok(Arrived::Secured) => {
+                        self.place.heard();
+                        if let Data::Tcp(data) = &self.data {
+                            let version = data.control().with_tls(|tls| tls.protocol_version()).flatten();
+                            tracing::info!(peer = %self.peer, ?version, "protected by TLS");
+                            let shared = &self.shared;
+                            let vouched = data.control().with_tls(|tls| shared.vouched(tls.peer_certificates()));
+                            self.session.vouch(vouched.unwrap_or_default());
+                        }
+                        self.tell(Input::Secured);
+                    }
                     Ok(Arrived::Credit(credit)) => {
                         if let Data::Braid(lanes) = &self.data
                             && let Err(error) = lanes.credit(credit)
@@ -277,6 +302,7 @@ impl Driver {
                     }
                     Ok(Arrived::End) => self.ended(),
                     Err(lost) => {
+                        self.tx.miss_tls();
                         // The transfers are told first, so that none takes what it has for all there is.
                         self.ended();
                         self.drain();
@@ -445,8 +471,14 @@ impl Driver {
             Do::Authenticate { user, password } => self.authenticate(user, password),
             Do::Admit { user } => self.admit(user),
             Do::LogOut => self.store = None,
-            // It is not offered.
-            Do::StartTls => self.tell(Input::Closed),
+            Do::StartTls => {
+                self.tls = StartTls::WhenSent;
+                self.rx.drop_held();
+                // Whoever sent it, it was not protected, and the handshake begins with the reply, which has not left.
+                if let Data::Tcp(data) = &self.data {
+                    data.control().discard_unread();
+                }
+            }
             Do::Listen { job } => {
                 let outcome = match &mut self.data {
                     Data::Tcp(data) => data.listen(&self.shared.settings).map(Outcome::Listening),
@@ -462,6 +494,18 @@ impl Driver {
             Do::Close => {
                 self.closing = Some(Instant::now());
             }
+        }
+    }
+
+    /// The reply to AUTH has left.
+    fn begin_tls(&mut self) {
+        let begun = match (&mut self.data, self.shared.binding()) {
+            (Data::Tcp(data), Some(binding)) => data.begin_tls(binding).is_ok(),
+            // It is not offered.
+            _ => false,
+        };
+        if !begun {
+            self.tell(Input::Closed);
         }
     }
 
@@ -569,11 +613,20 @@ impl Driver {
             }
             (Data::Tcp(data), path) => {
                 let way = data.way(path);
-                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
-                    let mut body = Body::open(&store, source, Gives::Blocks).await?;
-                    post.started(job, body.length, None);
-                    way.send(&mut body, &settings).await
-                }));
+                self.jobs.spawn(async move {
+                    let mut rest = None;
+                    let work = async {
+                        let mut body = Body::open(&store, source, Gives::Blocks).await?;
+                        post.started(job, body.length, None);
+                        let (sent, left) = way.send(&mut body, &settings).await?;
+                        rest = left;
+                        Ok(sent)
+                    };
+                    stoppable(job, post.clone(), stop, work).await;
+                    if let Some(rest) = rest {
+                        rest.end().await;
+                    }
+                });
             }
             (Data::Sctp(data), path) => {
                 let way = data.way(path);

@@ -1,5 +1,6 @@
 //! Data connections over TCP (RFC 959, RFC 2428): one for each transfer, opened by the client (EPSV, PASV) or, if
-//! the operator allows it, by us (EPRT, PORT).
+//! the operator allows it, by us (EPRT, PORT). Where the control connection has TLS, they have it too (RFC 4217): this side is the
+//! server of the handshake, and the session must be one of the control connection's.
 //!
 //! RFC 2577 and common sense: a passive socket has a random port, takes one connection, from the control peer's
 //! address alone, and waits a short time; an active connection goes to the control peer's address alone (which the
@@ -15,14 +16,16 @@ use braidftp_ftp::mapping::DataPath;
 use braidftp_ftp::server::{Failure, Outcome};
 use bytes::BytesMut;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::body::Body;
 use super::sink::Intake;
 use super::{Settings, random};
 use crate::store::fs::BLOCK_BYTES;
+use crate::tls::server::{Binding, Sender, failed};
+use crate::tls::{Got, Wire};
 
 /// Ports of the range that are tried before the client is told that there is none.
 const PORT_TRIES: u64 = 64;
@@ -33,12 +36,18 @@ const ALIVE_LOOK: Duration = Duration::from_millis(10);
 /// Room that a read must find.
 const READ_BYTES: usize = 64 << 10;
 
+/// Data connections of a session that are over but for the end of their TLS, at most.
+pub(crate) const ENDING_MAX: usize = 4;
+
 /// The data side of a session over TCP.
 pub(super) struct Data {
-    control: Arc<TcpStream>,
+    control: Arc<Wire>,
     local: SocketAddr,
     peer: SocketAddr,
     passive: Passive,
+    /// What data connections are protected with, if they are.
+    tls: Option<Arc<Binding>>,
+    ending: Arc<Semaphore>,
 }
 
 /// The socket for the next transfer. It is taken when the connection is about to open, not before: a client that
@@ -47,9 +56,20 @@ type Passive = Arc<Mutex<Option<TcpListener>>>;
 
 /// How one transfer gets its connection.
 pub(super) struct Way {
-    control: Arc<TcpStream>,
+    control: Arc<Wire>,
     peer: SocketAddr,
     to: To,
+    tls: Option<Arc<Binding>>,
+    ending: Arc<Semaphore>,
+}
+
+/// What is left of a data connection when all bytes are with the transport.
+pub(super) struct Rest {
+    wire: Wire,
+    /// Whether TLS has said that it ends.
+    said: bool,
+    within: Duration,
+    _place: OwnedSemaphorePermit,
 }
 
 enum To {
@@ -59,8 +79,24 @@ enum To {
 }
 
 impl Data {
-    pub(super) fn new(control: Arc<TcpStream>, local: SocketAddr, peer: SocketAddr) -> Self {
-        Self { control, local, peer, passive: Passive::default() }
+    pub(super) fn new(control: Arc<Wire>, local: SocketAddr, peer: SocketAddr) -> Self {
+        let ending = Arc::new(Semaphore::new(ENDING_MAX));
+        Self { control, local, peer, passive: Passive::default(), tls: None, ending }
+    }
+
+    /// Begins TLS on the control connection; data connections have it from now on.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) fn begin_tls(&mut self, binding: Binding) -> std::io::Result<()> {
+        binding.begin(&self.control)?;
+        self.tls = Some(Arc::new(binding));
+        Ok(())
+    }
+
+    /// The control connection.
+    pub(super) fn control(&self) -> &Wire {
+        &self.control
     }
 
     /// Opens the socket for the next transfer; the address to tell the client.
@@ -85,7 +121,8 @@ impl Data {
             DataPath::TcpActive(to) => To::Connect { from: self.local.ip(), to },
             DataPath::Association { .. } | DataPath::Stream1 | DataPath::Framed { .. } => To::Nowhere,
         };
-        Way { control: self.control.clone(), peer: self.peer, to }
+        let (control, peer) = (self.control.clone(), self.peer);
+        Way { control, peer, to, tls: self.tls.clone(), ending: self.ending.clone() }
     }
 }
 
@@ -130,7 +167,22 @@ pub(super) fn open(address: SocketAddr, backlog: i32) -> std::io::Result<std::ne
 }
 
 impl Way {
-    async fn open(&self, settings: &Settings) -> Result<TcpStream, Failure> {
+    /// The data connection, open, and protected if it is to be.
+    async fn open(&self, sender: Sender, settings: &Settings) -> Result<Wire, Failure> {
+        let wire = Wire::data(self.connect(settings).await?);
+        if let Some(tls) = &self.tls {
+            let why = match timeout(settings.data_open, tls.accept(&wire, sender)).await {
+                Ok(Ok(())) => return Ok(wire),
+                Ok(Err(error)) => failed(&error),
+                Err(_) => "the TLS handshake took too long".into(),
+            };
+            tracing::info!(peer = %self.peer, why, "data connection refused");
+            return Err(Failure::DataUnprotected);
+        }
+        Ok(wire)
+    }
+
+    async fn connect(&self, settings: &Settings) -> Result<TcpStream, Failure> {
         let opened = match &self.to {
             To::Accept(passive) => {
                 // Closed at the end of this: one connection is all it is for.
@@ -156,20 +208,37 @@ impl Way {
         }
     }
 
-    /// Sends all of it, and closes.
-    pub(super) async fn send(self, body: &mut Body, settings: &Settings) -> Result<Outcome, Failure> {
-        let mut stream = self.open(settings).await?;
+    /// Sends all of it, and closes, but for what [`Rest::end`] does.
+    pub(super) async fn send(
+        self,
+        body: &mut Body,
+        settings: &Settings,
+    ) -> Result<(Outcome, Option<Rest>), Failure> {
+        let wire = self.open(Sender::Server, settings).await?;
         let mut bytes = 0;
         while let Some(block) = body.next().await? {
             for part in block.chunks(BLOCK_BYTES) {
-                let written = timeout(settings.stall, stream.write_all(part)).await;
+                let written = timeout(settings.stall, wire.write_all(part)).await;
                 written.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)?;
             }
             bytes += block.len() as u64;
         }
-        end_well(&stream);
-        stream.shutdown().await.map_err(|_| Failure::DataLost)?;
-        Ok(Outcome::Sent { bytes })
+        end_well(&wire);
+        let sent = Outcome::Sent { bytes };
+        let said = match &self.tls {
+            Some(tls) if tls.is_short_of_tickets() => false,
+            _ => {
+                let finished = timeout(settings.stall, wire.finish()).await;
+                finished.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)?;
+                true
+            }
+        };
+        if self.tls.is_none() {
+            return Ok((sent, None));
+        }
+        // Waits only for a client that leaves data connections open.
+        let place = self.ending.acquire_owned().await.map_err(|_| Failure::DataLost)?;
+        Ok((sent, Some(Rest { wire, said, within: settings.data_open, _place: place })))
     }
 
     /// Takes all that comes, to the end of the connection, and says whether that is the end of the file.
@@ -177,34 +246,49 @@ impl Way {
     /// # Errors
     /// [`Failure::DataLost`] also if fewer bytes came than ALLO told, or the control connection has ended.
     pub(super) async fn receive(self, intake: &mut Intake, settings: &Settings) -> Result<(), Failure> {
-        let mut stream = self.open(settings).await?;
+        let wire = self.open(Sender::Client, settings).await?;
         let mut buffer = BytesMut::new();
-        loop {
+        let end = loop {
             if buffer.capacity() < READ_BYTES {
                 buffer.reserve(BLOCK_BYTES);
             }
-            let read = timeout(settings.stall, stream.read_buf(&mut buffer)).await;
+            let read = timeout(settings.stall, wire.read(&mut buffer)).await;
             match read.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)? {
-                0 => break,
-                _ => intake.write(buffer.split().freeze()).await?,
+                Got::Secured => {}
+                Got::Bytes => intake.write(buffer.split().freeze()).await?,
+                end @ (Got::End | Got::Cut) => break end,
             }
+        };
+        end_well(&wire);
+        let told = intake.told_size.map(|told| told.cmp(&intake.size()));
+        if self.tls.is_some() {
+            // A client that was killed sends no close_notify; nor does somebody in between who ends the connection. There are
+            // clients that never send one: theirs is a file if it has the size that was told.
+            return match (end, told) {
+                (_, Some(Ordering::Greater)) => Err(Failure::DataLost),
+                (Got::Cut, None | Some(Ordering::Less)) => Err(Failure::DataLost),
+                _ => {
+                    // The file is here, whatever becomes of a last word.
+                    let _ = timeout(settings.data_open, wire.finish()).await;
+                    Ok(())
+                }
+            };
         }
-        end_well(&stream);
         // A client that was killed ends both connections in good order, as far as TCP can tell, and in any order. Its
         // file is not whole. Where the size was told, the size decides; else the control connection must outlive the
         // data connection.
-        let looks = match intake.told_size.map(|told| told.cmp(&intake.size())) {
+        let looks = match told {
             Some(Ordering::Greater) => return Err(Failure::DataLost),
             Some(Ordering::Equal) => 0,
             Some(Ordering::Less) | None => ALIVE_LOOKS,
         };
         for _ in 0..looks {
-            if is_over(&self.control) {
+            if is_over(self.control.stream()) {
                 return Err(Failure::DataLost);
             }
             tokio::time::sleep(ALIVE_LOOK).await;
         }
-        if looks > 0 && is_over(&self.control) { Err(Failure::DataLost) } else { Ok(()) }
+        if looks > 0 && is_over(self.control.stream()) { Err(Failure::DataLost) } else { Ok(()) }
     }
 }
 
@@ -214,8 +298,22 @@ fn reset_when_dropped(stream: &TcpStream) {
 }
 
 /// From now on dropping it is the end of the file.
-fn end_well(stream: &TcpStream) {
-    let _ = SockRef::from(stream).set_linger(None);
+fn end_well(wire: &Wire) {
+    let _ = SockRef::from(wire.stream()).set_linger(None);
+}
+
+impl Rest {
+    /// Ends the TLS of a connection by which all was sent: lets the client have new tickets, if it is short of them, says
+    /// close_notify, and waits for the client to close.
+    pub(super) async fn end(self) {
+        let end = async {
+            if !self.said && (self.wire.secured().await.is_err() || self.wire.finish().await.is_err()) {
+                return;
+            }
+            self.wire.read_out().await;
+        };
+        let _ = timeout(self.within, end).await;
+    }
 }
 
 /// Whether the other side has ended this connection, and all it sent before was read.
@@ -241,6 +339,8 @@ async fn accept_from(listener: &TcpListener, peer: IpAddr) -> std::io::Result<Tc
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     #[tokio::test]

@@ -65,7 +65,7 @@ impl Served {
             match place {
                 Listen::Tcp(addr) => tcp = addr,
                 Listen::SctpUdp(addrs) => udp = addrs[0],
-                Listen::SctpIp(..) => {}
+                Listen::Tls(_) | Listen::SctpIp(..) => {}
             }
         }
         let handle = server.handle();

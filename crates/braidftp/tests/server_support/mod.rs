@@ -61,7 +61,7 @@ pub fn serve_with(root: Root, configure: impl FnOnce(Builder) -> Builder + Send 
     let (places, handle) = tell.recv().unwrap();
     let address = places.iter().find_map(|place| match place {
         Listen::Tcp(address) => Some(*address),
-        Listen::SctpUdp(_) | Listen::SctpIp(..) => None,
+        Listen::Tls(_) | Listen::SctpUdp(_) | Listen::SctpIp(..) => None,
     });
     Served { address: address.unwrap(), places, handle, thread: Some(thread) }
 }

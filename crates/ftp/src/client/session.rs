@@ -329,6 +329,11 @@ impl Session {
         self.events.pop_front().map_or(Output::Wait(None), Output::Event)
     }
 
+    /// Whether the server is known to handle everything that is sent ahead of its replies.
+    pub fn pipelines_all(&self) -> bool {
+        self.config.pipelining == Pipelining::Deep
+    }
+
     /// The number of commands and transfers that are unsent or unfinished. A caller with many files keeps
     /// this near the window.
     pub fn outstanding(&self) -> usize {
@@ -552,7 +557,8 @@ impl Session {
             }
             Role::Auth => self.on_auth(reply),
             // PROT shows whether it was necessary.
-            Role::ProtectionBuffer => self.put_own(Command::Protection("P".into()), Role::Protection),
+            Role::ProtectionBuffer if self.config.pipelining == Pipelining::LockStep => self.put_protection(),
+            Role::ProtectionBuffer => {}
             Role::Protection if reply.code.is_error() => self.end(Ended::Unprotected { verb, reply }),
             Role::Protection => self.channel = Channel::Settled,
             Role::User => self.on_user(tag, reply),
@@ -619,7 +625,12 @@ impl Session {
         }
     }
 
-    /// TLS is active: requests protection of data connections.
+    fn put_protection(&mut self) {
+        self.put_own(Command::Protection("P".into()), Role::Protection);
+    }
+
+    /// TLS is active: requests protection of data connections. The caller's commands wait for the reply, except towards servers
+    /// known to handle everything that is sent ahead.
     fn arrange(&mut self) {
         if !matches!(self.channel, Channel::Undecided | Channel::Handshake) {
             return;
@@ -629,6 +640,14 @@ impl Session {
         //# Thus, the PBSZ command MUST still be issued, but must have a parameter of '0' to indicate that no buffering is
         //# taking place and the data connection should not be encapsulated.
         self.put_own(Command::ProtectionBuffer("0".into()), Role::ProtectionBuffer);
+        match self.config.pipelining {
+            Pipelining::LockStep => {}
+            Pipelining::Metadata | Pipelining::Adaptive => self.put_protection(),
+            Pipelining::Deep => {
+                self.put_protection();
+                self.channel = Channel::Settled;
+            }
+        }
     }
 
     fn on_user(&mut self, tag: Tag, reply: Reply) {

@@ -30,9 +30,9 @@ fn tls_comes_before_everything_and_data_is_protected_too() {
         assert_eq!(talk.heard(), [Event::StartTls]);
         assert!(talk.said().is_empty());
         talk.tell(Input::Secured);
-        assert_eq!(talk.said(), ["PBSZ 0"]);
+        assert_eq!(talk.said(), ["PBSZ 0", "PROT P"]);
         talk.reply("200 PBSZ=0");
-        assert_eq!(talk.said(), ["PROT P"]);
+        assert!(talk.said().is_empty());
         talk.reply("200 ok");
         assert_eq!(talk.said(), ["USER u"]);
         // Told twice, it is no second beginning.
@@ -54,12 +54,41 @@ fn tls_comes_before_everything_and_data_is_protected_too() {
 #[test]
 fn where_tls_was_there_first_auth_is_not_said() {
     let mut talk = begun(Protection::Implicit);
-    assert_eq!(talk.said(), ["PBSZ 0"]);
+    assert_eq!(talk.said(), ["PBSZ 0", "PROT P"]);
     // Servers of port 990 that know no PBSZ know PROT.
     talk.reply("502 what");
-    assert_eq!(talk.said(), ["PROT P"]);
+    assert!(talk.said().is_empty());
     talk.reply("200 ok");
     assert_eq!(talk.said(), ["USER u"]);
+}
+
+#[test]
+fn how_much_is_sent_behind_tls_is_as_the_server_stands_it() {
+    let after_tls = |greeting: &str| {
+        let config = Config {
+            protection: Protection::Required,
+            pipelining: Pipelining::Adaptive,
+            ..Config::new(Mode::Tcp)
+        };
+        let mut talk = Talk { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
+        talk.session.login(b"u", Secret::new("p")).unwrap();
+        talk.reply(greeting);
+        assert_eq!(talk.said(), ["AUTH TLS"]);
+        talk.reply("234 go on");
+        talk.tell(Input::Secured);
+        (talk.said(), talk)
+    };
+    let (said, mut talk) = after_tls("220 braidftp ready");
+    assert_eq!(said, ["PBSZ 0", "PROT P", "USER u", "PASS p"]);
+    talk.heard();
+    talk.reply("200 ok");
+    talk.reply("536 no");
+    assert!(matches!(&talk.heard()[..], [Event::Ended(Ended::Unprotected { verb: "PROT", .. })]));
+    assert_eq!(after_tls("220 hi").0, ["PBSZ 0", "PROT P"]);
+    let (said, mut talk) = after_tls("220 Microsoft FTP Service");
+    assert_eq!(said, ["PBSZ 0"]);
+    talk.reply("200 ok");
+    assert_eq!(talk.said(), ["PROT P"]);
 }
 
 #[test]

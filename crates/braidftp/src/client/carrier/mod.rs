@@ -7,22 +7,26 @@ mod framed;
 mod sctp;
 mod stream1;
 mod tcp;
+mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use braidftp_ftp::client::{Data, Tag};
+use braidftp_ftp::Reply;
+use braidftp_ftp::client::{Data, Protection, Tag};
 use braidftp_ftp::mapping::Mode;
 use braidftp_net::{Association, PathId, PathState, PathStats, PathUse, PathUseError};
 use bytes::Bytes;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::Options;
 use super::body::{Body, DataEnd, Pump};
-use crate::exit::{Error, Result};
+use crate::cli::login::Login;
+use crate::exit::{Error, Exit, Result};
+use crate::identity::Fingerprint;
 use crate::progress::Limit;
 use crate::report::PathSummary;
+use crate::tls::Wire;
 use crate::url::Url;
 
 /// What the tasks of a carrier tell the engine.
@@ -33,8 +37,10 @@ pub(crate) enum Note {
     Control(Bytes),
     /// The control connection is gone, or the server sends no more on it.
     Closed,
+    /// TCP: TLS is on the control connection, with a server of that key who is trusted.
+    Secured(Fingerprint),
     /// TCP: the data connection is open.
-    Connected(Tag, TcpStream),
+    Connected(Tag, Wire),
     /// The data path did not open.
     DataFailed(Tag, Error),
     /// The data path is done with the body.
@@ -53,13 +59,17 @@ pub(crate) enum Carrier {
 /// Opens the transport to the server of `url`.
 pub(crate) async fn connect(
     url: &Url,
+    login: &Login,
     options: &Options,
     pump: Pump,
     notes: mpsc::Sender<Note>,
     gauge: Gauge,
 ) -> Result<Carrier> {
     match options.mode {
-        Mode::Tcp => Ok(Carrier::Tcp(tcp::Tcp::connect(url, options, pump, notes, gauge).await?)),
+        Mode::Tcp => {
+            let protection = tls::Plan::of(url, login, options)?;
+            Ok(Carrier::Tcp(tcp::Tcp::connect(url, protection, options, pump, notes, gauge).await?))
+        }
         Mode::Naive | Mode::Ms | Mode::MsCp | Mode::Braid => {
             Ok(Carrier::Sctp(sctp::Sctp::connect(url, options, pump, notes, gauge).await?))
         }
@@ -74,27 +84,51 @@ impl Carrier {
         }
     }
 
+    /// How the session is protected by TLS.
+    pub(crate) fn protection(&self) -> Protection {
+        match self {
+            Self::Tcp(tcp) => tcp.protection(),
+            Self::Sctp(_) => Protection::None,
+        }
+    }
+
+    /// TCP: begins TLS on the control connection, after what was sent before.
+    pub(crate) fn start_tls(&self) {
+        if let Self::Tcp(tcp) = self {
+            // As below.
+            let _ = tcp.control.send(tcp::Out::StartTls);
+        }
+    }
+
+    /// TCP: data connections begin with TLS from now on, with a server of this key.
+    pub(crate) fn secured(&mut self, key: Fingerprint) {
+        if let Self::Tcp(tcp) = self {
+            tcp.secured(key);
+        }
+    }
+
     /// Sends on the control connection, after what was sent before.
     pub(crate) fn send_control(&self, bytes: Bytes) {
         // The writer ends when the connection does, which the reader reports.
         let _sent = match self {
-            Self::Tcp(tcp) => tcp.control.send(bytes).is_ok(),
+            Self::Tcp(tcp) => tcp.control.send(tcp::Out::Lines(bytes)).is_ok(),
             Self::Sctp(sctp) => sctp.control.send(sctp::Out::Lines(bytes)).is_ok(),
         };
     }
 
-    /// TCP: connects to this port of the control peer.
-    pub(crate) fn connect(&mut self, tag: Tag, port: u16) {
+    /// TCP: connects to this port of the control peer; TLS of the connection begins at once if the server stands it, and else
+    /// with the transfer.
+    pub(crate) fn connect(&mut self, tag: Tag, port: u16, begins_at_once: bool) {
         match self {
-            Self::Tcp(tcp) => tcp.open(tag, port),
+            Self::Tcp(tcp) => tcp.open(tag, port, begins_at_once),
             Self::Sctp(sctp) => sctp.refuse(tag),
         }
     }
 
     /// TCP: the connection that was asked for.
-    pub(crate) fn connected(&mut self, tag: Tag, stream: TcpStream) {
+    pub(crate) fn connected(&mut self, tag: Tag, wire: Wire) {
         if let Self::Tcp(tcp) = self {
-            tcp.connected(tag, stream);
+            tcp.connected(tag, wire);
         }
     }
 
@@ -150,6 +184,18 @@ impl Carrier {
             Self::Tcp(_) => super::engine::lost("the server closed the connection"),
             Self::Sctp(sctp) => sctp.why_lost(),
         }
+    }
+
+    /// The error of a server that refuses TLS by this reply.
+    pub(crate) fn unprotected(&self, verb: &str, reply: &Reply) -> Error {
+        let needed = match self {
+            Self::Tcp(tcp) => tcp.why_needed(),
+            Self::Sctp(_) => "",
+        };
+        let why = format!("the server refused {verb} ({reply}){needed}");
+        Error::new(Exit::Trust, "protect the session by TLS", why).hint(
+            "the server must offer FTP over TLS (RFC 4217); --plain does without: all can be read on the way",
+        )
     }
 
     /// Ends the transport in order, for the session has said goodbye.

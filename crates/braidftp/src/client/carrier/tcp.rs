@@ -1,39 +1,44 @@
-//! Classic FTP: a TCP connection for control, another for each transfer (RFC 959 §3.2, RFC 2428).
+//! Classic FTP: a TCP connection for control, another for each transfer (RFC 959 §3.2, RFC 2428); both with TLS, if the session is
+//! protected (RFC 4217).
 //!
 //! Data connections go to the address of the control connection's peer, whatever address the server told
 //! (CVE-2020-8284), and from the address that `--path` names, if one is named.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_ftp::client::Tag;
+use braidftp_ftp::client::{Protection, Tag};
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::tls::Plan;
 use super::{Gauge, Note};
 use crate::cli::PathRule;
 use crate::client::Options;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
 use crate::exit::{Error, Exit, Result};
-use crate::url::Url;
+use crate::identity::Fingerprint;
+use crate::tls::client::Binding;
+use crate::tls::{Got, Wire, tls_error};
+use crate::url::{Scheme, Url};
 
 /// How long a data connection may take to open.
 const OPEN: Duration = Duration::from_secs(15);
 /// How long the system may take to take the last lines.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Bytes read at one go.
-const READ_BYTES: usize = 256 << 10;
+/// How long a server may take to end a data connection whose bytes it has.
+const DATA_GOODBYE: Duration = Duration::from_secs(15);
 
 /// A control connection and its data connections.
 #[derive(Debug)]
 pub(crate) struct Tcp {
     pub(super) pump: Pump,
-    pub(super) control: mpsc::UnboundedSender<Bytes>,
+    pub(super) control: mpsc::UnboundedSender<Out>,
     notes: mpsc::Sender<Note>,
     gauge: Gauge,
     /// Writes the control connection, and ends it when all senders are gone.
@@ -43,15 +48,33 @@ pub(crate) struct Tcp {
     /// peer is known costs the kernel a search among all that linger in TIME-WAIT.
     bound: Option<IpAddr>,
     peer: SocketAddr,
+    plan: Plan,
+    /// The server's key, once TLS is on.
+    key: Option<Fingerprint>,
     /// Open, and not used yet.
-    open: BTreeMap<Tag, TcpStream>,
+    open: BTreeMap<Tag, Wire>,
     /// In use, and how to end that.
     busy: BTreeMap<Tag, oneshot::Sender<()>>,
+}
+
+/// What is done on the control connection, in this order.
+#[derive(Debug)]
+pub(super) enum Out {
+    Lines(Bytes),
+    StartTls,
+}
+
+/// TLS of a data connection.
+#[derive(Debug, Clone)]
+struct Protected {
+    binding: Binding,
+    key: Fingerprint,
 }
 
 impl Tcp {
     pub(super) async fn connect(
         url: &Url,
+        plan: Plan,
         options: &Options,
         pump: Pump,
         notes: mpsc::Sender<Note>,
@@ -62,37 +85,19 @@ impl Tcp {
         let (local, peer) = (stream.local_addr().map_err(io)?, stream.peer_addr().map_err(io)?);
         stream.set_nodelay(true).map_err(io)?;
         gauge.tcp_opened(local, peer);
-        let (mut from, mut to) = stream.into_split();
-        let (control, mut lines) = mpsc::unbounded_channel::<Bytes>();
-        let writer = tokio::spawn(async move {
-            while let Some(bytes) = lines.recv().await {
-                // What went wrong shows at the reading end.
-                if to.write_all(&bytes).await.is_err() {
-                    return;
-                }
-            }
-            let _ = to.shutdown().await;
-        });
-        let reader = notes.clone();
-        let mut stop = pump.stop.clone();
-        tokio::spawn(async move {
-            let mut buffer = BytesMut::new();
-            loop {
-                buffer.reserve(16 << 10);
-                let read = tokio::select! {
-                    read = from.read_buf(&mut buffer) => read,
-                    _ = stop.wait_for(|stop| *stop) => return,
-                };
-                let note = match read {
-                    Ok(0) | Err(_) => Note::Closed,
-                    Ok(_) => Note::Control(buffer.split().freeze()),
-                };
-                let over = matches!(note, Note::Closed);
-                if reader.send(note).await.is_err() || over {
-                    return;
-                }
-            }
-        });
+        let wire = Arc::new(Wire::control(stream));
+        let mut key = None;
+        if let (Scheme::Ftps, Some(binding)) = (url.scheme, &plan.binding) {
+            let secured = match binding.begin(&wire) {
+                Ok(()) => wire.secured().await,
+                Err(error) => Err(error),
+            };
+            secured.map_err(|error| binding.explain(&error))?;
+            key = Some(binding.settle(&wire)?);
+        }
+        let (control, lines) = mpsc::unbounded_channel();
+        let writer = tokio::spawn(write_control(wire.clone(), lines, plan.binding.clone()));
+        tokio::spawn(read_control(wire, notes.clone(), pump.clone(), plan.binding.clone()));
         Ok(Self {
             pump,
             control,
@@ -102,20 +107,50 @@ impl Tcp {
             local,
             bound,
             peer,
+            plan,
+            key,
             open: BTreeMap::new(),
             busy: BTreeMap::new(),
         })
     }
 
-    pub(super) fn open(&mut self, tag: Tag, port: u16) {
+    /// How the session is protected.
+    pub(super) fn protection(&self) -> Protection {
+        self.plan.wanted
+    }
+
+    /// Why it must be, to be said behind a refusal.
+    pub(super) fn why_needed(&self) -> &'static str {
+        self.plan.why
+    }
+
+    pub(super) fn secured(&mut self, key: Fingerprint) {
+        self.key = Some(key);
+    }
+
+    /// TLS of data connections, if they have it.
+    fn protected(&self) -> Option<Protected> {
+        Some(Protected { binding: self.plan.binding.clone()?, key: self.key? })
+    }
+
+    pub(super) fn open(&mut self, tag: Tag, port: u16, begins_at_once: bool) {
         let (local, bound, mut peer) = (self.local, self.bound, self.peer);
         peer.set_port(port);
-        let (notes, gauge) = (self.notes.clone(), self.gauge.clone());
+        let (notes, gauge, protected) =
+            (self.notes.clone(), self.gauge.clone(), self.protected().filter(|_| begins_at_once));
         tokio::spawn(async move {
-            let note = match tokio::time::timeout(OPEN, connect_from(bound, peer)).await {
-                Ok(Ok(stream)) => {
+            let open = async {
+                let wire = Wire::data(connect_from(bound, peer).await?);
+                if let Some(protected) = protected {
+                    // The first message leaves now and is there when the server begins: TLS costs no round trip.
+                    protected.binding.begin(&wire)?;
+                }
+                std::io::Result::Ok(wire)
+            };
+            let note = match tokio::time::timeout(OPEN, open).await {
+                Ok(Ok(wire)) => {
                     gauge.tcp_opened(local, peer);
-                    Note::Connected(tag, stream)
+                    Note::Connected(tag, wire)
                 }
                 Ok(Err(error)) => Note::DataFailed(tag, cannot_open(peer, &error)),
                 Err(_) => Note::DataFailed(
@@ -127,8 +162,8 @@ impl Tcp {
         });
     }
 
-    pub(super) fn connected(&mut self, tag: Tag, stream: TcpStream) {
-        self.open.insert(tag, stream);
+    pub(super) fn connected(&mut self, tag: Tag, wire: Wire) {
+        self.open.insert(tag, wire);
     }
 
     pub(super) fn listen(&self) -> Result<SocketAddr> {
@@ -137,7 +172,7 @@ impl Tcp {
     }
 
     pub(super) fn pump_data(&mut self, tag: Tag, body: Body) {
-        let Some(stream) = self.open.remove(&tag) else {
+        let Some(wire) = self.open.remove(&tag) else {
             self.hand_back(tag, body, lost("the data connection is gone"));
             return;
         };
@@ -146,13 +181,15 @@ impl Tcp {
         let (cancel, mut cancelled) = oneshot::channel();
         self.busy.insert(tag, cancel);
         let (notes, pump, gauge) = (self.notes.clone(), self.pump.clone(), self.gauge.clone());
+        let protected = self.protected();
         tokio::spawn(async move {
+            let protected = protected.as_ref();
             let mut end = DataEnd::default();
             let mut stop = pump.stop.clone();
             let (body, result) = match body {
                 Body::Sink(mut sink) => {
                     let result = tokio::select! {
-                        result = receive(stream, &mut sink, &pump, &mut end.bytes) => result,
+                        result = receive(wire, protected, &mut sink, &pump, &mut end.bytes) => result,
                         _ = &mut cancelled => Err(lost("given up")),
                         _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
                     };
@@ -161,7 +198,7 @@ impl Tcp {
                 }
                 Body::Source(mut source) => {
                     let result = tokio::select! {
-                        result = send(stream, &mut source, &pump, &mut end.bytes) => result,
+                        result = send(wire, protected, &mut source, &pump, &mut end.bytes) => result,
                         _ = &mut cancelled => Err(lost("given up")),
                         _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
                     };
@@ -198,34 +235,120 @@ impl Tcp {
     }
 }
 
-async fn receive(mut stream: TcpStream, sink: &mut Sink, pump: &Pump, moved: &mut u64) -> Result<()> {
-    let mut buffer = BytesMut::new();
-    loop {
-        buffer.reserve(READ_BYTES);
-        let read = stream
-            .read_buf(&mut buffer)
-            .await
-            .map_err(|error| lost(format_args!("data connection: {error}")))?;
-        if read == 0 {
-            return Ok(());
+/// Sends what the engine wants said, until all senders are gone; then ends the connection.
+async fn write_control(wire: Arc<Wire>, mut lines: mpsc::UnboundedReceiver<Out>, tls: Option<Binding>) {
+    while let Some(out) = lines.recv().await {
+        let done = match (out, &tls) {
+            (Out::Lines(bytes), _) => wire.write_all(&bytes).await,
+            (Out::StartTls, Some(tls)) => match tls.begin(&wire) {
+                Ok(()) => wire.flush().await,
+                Err(error) => Err(error),
+            },
+            (Out::StartTls, None) => Ok(()),
+        };
+        // What went wrong shows at the reading end.
+        if done.is_err() {
+            return;
         }
-        *moved += read as u64;
-        sink.write(pump, buffer.split().freeze()).await?;
+    }
+    let _ = wire.finish().await;
+}
+
+/// Tells the engine what comes on the control connection.
+async fn read_control(wire: Arc<Wire>, notes: mpsc::Sender<Note>, pump: Pump, tls: Option<Binding>) {
+    let mut buffer = BytesMut::new();
+    let mut stop = pump.stop.clone();
+    loop {
+        let read = tokio::select! {
+            read = wire.read(&mut buffer) => read,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        let note = match (read, &tls) {
+            (Ok(Got::Bytes), _) => Note::Control(buffer.split().freeze()),
+            (Ok(Got::Secured), Some(tls)) => match tls.settle(&wire) {
+                Ok(key) => Note::Secured(key),
+                Err(error) => Note::Fatal(error),
+            },
+            (Ok(Got::Cut), Some(tls)) if wire.is_handshaking() => {
+                Note::Fatal(tls.explain(&std::io::ErrorKind::UnexpectedEof.into()))
+            }
+            (Err(error), Some(tls)) if tls_error(&error).is_some() => Note::Fatal(tls.explain(&error)),
+            (Ok(Got::Secured | Got::End | Got::Cut) | Err(_), _) => Note::Closed,
+        };
+        let over = !matches!(note, Note::Control(_) | Note::Secured(_));
+        if notes.send(note).await.is_err() || over {
+            return;
+        }
     }
 }
 
-async fn send(mut stream: TcpStream, source: &mut Source, pump: &Pump, moved: &mut u64) -> Result<()> {
+async fn receive(
+    wire: Wire,
+    protected: Option<&Protected>,
+    sink: &mut Sink,
+    pump: &Pump,
+    moved: &mut u64,
+) -> Result<()> {
+    if let Some(Protected { binding, key }) = protected {
+        binding.secure(&wire, *key).await?;
+    }
+    let mut buffer = BytesMut::new();
+    loop {
+        let read = wire.read(&mut buffer).await;
+        match read.map_err(|error| lost(format_args!("data connection: {error}")))? {
+            Got::Secured => {}
+            Got::Bytes => {
+                *moved += buffer.len() as u64;
+                sink.write(pump, buffer.split().freeze()).await?;
+            }
+            Got::End => break,
+            // Whoever ended it; what is known to be whole is whole.
+            Got::Cut if sink.has_all() => break,
+            Got::Cut => {
+                return Err(lost("the data connection ended without TLS's close_notify: it may be cut"));
+            }
+        }
+    }
+    if protected.is_some() {
+        // All is here, whether the server hears a last word or not.
+        let _ = wire.finish().await;
+    }
+    Ok(())
+}
+
+async fn send(
+    wire: Wire,
+    protected: Option<&Protected>,
+    source: &mut Source,
+    pump: &Pump,
+    moved: &mut u64,
+) -> Result<()> {
     let failed = |error: std::io::Error| lost(format_args!("data connection: {error}"));
     source.open().await?;
+    if let Some(Protected { binding, key }) = protected {
+        binding.secure(&wire, *key).await?;
+    }
     while let Some(block) = source.next(pump).await? {
         // In slices, so that the bar and the watch for silence see it move.
         for slice in block.chunks(64 << 10) {
-            stream.write_all(slice).await.map_err(failed)?;
+            wire.write_all(slice).await.map_err(failed)?;
             *moved += slice.len() as u64;
             source.sent(pump, slice.len() as u64);
         }
     }
-    stream.shutdown().await.map_err(failed)
+    wire.finish().await.map_err(failed)?;
+    if protected.is_some() {
+        // The server's tickets lie there, and its close_notify is to come.
+        let rest = async {
+            let mut nowhere = BytesMut::new();
+            while let Ok(Got::Bytes | Got::Secured) = wire.read(&mut nowhere).await {
+                nowhere.clear();
+            }
+            wire.read_out().await;
+        };
+        let _ = tokio::time::timeout(DATA_GOODBYE, rest).await;
+    }
+    Ok(())
 }
 
 fn cannot_open(peer: SocketAddr, why: &dyn std::fmt::Display) -> Error {

@@ -1,0 +1,50 @@
+//! Whether a session over TCP is protected by TLS, and why it must be.
+
+use braidftp_ftp::client::Protection as Wanted;
+
+use crate::cli::login::Login;
+use crate::client::{Options, Protection};
+use crate::exit::{Error, Result};
+use crate::identity::Peer;
+use crate::tls::client::Binding;
+use crate::url::{Scheme, Url};
+
+/// How a session over TCP is protected.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// What the session asks the server for.
+    pub(super) wanted: Wanted,
+    /// TLS; there where anything but [`Wanted::None`] is asked for.
+    pub(super) binding: Option<Binding>,
+    /// Why it must be protected, to be said behind a server's refusal.
+    pub(super) why: &'static str,
+}
+
+impl Plan {
+    /// What URL, user and options come to.
+    ///
+    /// # Errors
+    /// They contradict each other, or `known_hosts` cannot be read.
+    pub(super) fn of(url: &Url, login: &Login, options: &Options) -> Result<Self> {
+        let trust = match (&options.protection, url.scheme) {
+            (Protection::Plain, Scheme::Ftps | Scheme::Ftpes) => {
+                return Err(Error::usage(format_args!("use --plain with {url}"), "the URL says TLS")
+                    .hint("write ftp://, or leave out --plain"));
+            }
+            (Protection::Plain, _) => return Ok(Self { wanted: Wanted::None, binding: None, why: "" }),
+            (Protection::Usual(trust) | Protection::Required(trust), _) => trust,
+        };
+        let binding = Some(Binding::towards(url, trust)?);
+        let (wanted, why) = match (url.scheme, &options.protection) {
+            (Scheme::Ftps, _) => (Wanted::Implicit, ""),
+            (Scheme::Ftpes, _) | (_, Protection::Required(_)) => (Wanted::Required, ""),
+            // Whoever stands between could say that there is no TLS.
+            _ if trust.known_hosts.knows(&Peer::new(&url.host.to_string(), url.port))? => {
+                (Wanted::Required, ", and it has protected its sessions before (known_hosts)")
+            }
+            _ if !login.is_anonymous() => (Wanted::Required, ", and the password would travel in the clear"),
+            _ => (Wanted::IfOffered, ""),
+        };
+        Ok(Self { wanted, binding, why })
+    }
+}

@@ -1,0 +1,317 @@
+//! The server's side of TLS over TCP: a configuration for each control connection, which alone can resume its sessions.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustls::server::{ProducesTickets, StoresServerSessions};
+use rustls::{AlertDescription, Connection, HandshakeKind, InvalidMessage, ServerConfig, ServerConnection};
+
+use super::{ALPN_CONTROL, ALPN_DATA, Wire, tls_error};
+use crate::exit::Result;
+use crate::identity::{ServerIdentity, provider};
+
+/// Tickets that a client gets at a time: one for each data connection, if it uses none twice (RFC 8446 §C.4).
+const TICKETS: usize = 6;
+/// A client gets more of them when it has fewer left.
+const TICKETS_LOW: usize = 3;
+/// Bytes of a ticket.
+const TICKET_BYTES: usize = 32;
+/// Sessions of a control connection that can be resumed, at most. Those that the control connection began with stay; of others the
+/// oldest go.
+pub(crate) const SESSIONS_MAX: usize = 32;
+
+/// Whether a data connection must resume a session of its control connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Resumption {
+    /// It must: so it is known to be the same client's, and nobody who connects to its port first gets its file.
+    #[default]
+    Required,
+    /// It need not: for clients that cannot. The address of the client is all that is compared.
+    Optional,
+}
+
+/// What the control connections of a server begin TLS with.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    config: ServerConfig,
+}
+
+/// Which side sends a file on a data connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// This one.
+    Server,
+    /// The client, which may read nothing.
+    Client,
+}
+
+/// TLS of one control connection and of its data connections.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    control: Arc<ServerConfig>,
+    data: Arc<ServerConfig>,
+    data_without_tickets: Arc<ServerConfig>,
+    sessions: Arc<Sessions>,
+    resumption: Resumption,
+}
+
+impl Offer {
+    /// With the key of `identity`.
+    ///
+    /// # Errors
+    /// The cryptography lacks what TLS needs.
+    pub(crate) fn new(identity: &Arc<ServerIdentity>) -> Result<Self> {
+        let mut config = identity.config(&[ALPN_CONTROL])?;
+        config.send_tls13_tickets = TICKETS;
+        // What the server says first (a greeting, a file) needs no answer to its Finished. There is nothing in it that a client
+        // would have to prove itself for: it has no certificate, and a data connection has shown that it resumes.
+        config.send_half_rtt_data = true;
+        Ok(Self { config })
+    }
+
+    /// TLS for one control connection.
+    pub(crate) fn bind(&self, resumption: Resumption) -> Binding {
+        let mut control = self.config.clone();
+        // A session that is found here was begun by this control connection or a data connection of it, and by nobody else.
+        let sessions = Arc::new(Sessions::default());
+        control.session_storage = sessions.clone();
+        control.ticketer = sessions.clone();
+        let mut data = control.clone();
+        data.alpn_protocols.push(ALPN_DATA.to_vec());
+        let mut without = data.clone();
+        without.send_tls13_tickets = 0;
+        let (control, data, data_without_tickets) = (Arc::new(control), Arc::new(data), Arc::new(without));
+        Binding { control, data, data_without_tickets, sessions, resumption }
+    }
+}
+
+impl Binding {
+    /// Begins TLS on the control connection.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(crate) fn begin(&self, control: &Wire) -> io::Result<()> {
+        control.begin(connection(&self.control)?)
+    }
+
+    /// Begins TLS on a data connection and waits until it is known whose it is.
+    ///
+    /// # Errors
+    /// The handshake failed, or the session is not one of the control connection's.
+    //= specs/rfc4217.txt#section-10.2
+    //# Should the server not like the TLS negotiation, then it will close the data port immediately and follow the '150'
+    //# command with a '522' reply
+    pub(crate) async fn accept(&self, data: &Wire, sender: Sender) -> io::Result<()> {
+        let config = match sender {
+            Sender::Server => &self.data,
+            // A client that keeps several tickets reads what is sent to it. Others may close an upload with tickets unread, which
+            // resets the connection, and what is still on its way is lost: rclone does.
+            Sender::Client if (1..=TICKETS_LOW).contains(&self.sessions.spare()) => &self.data,
+            Sender::Client => &self.data_without_tickets,
+        };
+        data.begin(connection(config)?)?;
+        let kind = data.known().await?;
+        if self.resumption == Resumption::Required && kind != HandshakeKind::Resumed {
+            return Err(io::Error::other(NotResumed));
+        }
+        // In TLS 1.2 a session is resumed by whoever knows its number; the Finished shows who knows its secret.
+        if data.with_tls(|tls| tls.protocol_version()) != Some(Some(rustls::ProtocolVersion::TLSv1_3)) {
+            data.secured().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Binding {
+    /// Whether the client is short of tickets: then the end of a data connection waits for the client's Finished, behind which
+    /// tickets are sent.
+    pub(crate) fn is_short_of_tickets(&self) -> bool {
+        self.sessions.spare() < TICKETS_LOW
+    }
+}
+
+fn connection(config: &Arc<ServerConfig>) -> io::Result<Connection> {
+    ServerConnection::new(config.clone()).map(Connection::Server).map_err(io::Error::other)
+}
+
+/// A data connection with a session of its own.
+#[derive(Debug)]
+struct NotResumed;
+
+impl fmt::Display for NotResumed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the data connection does not resume the TLS session of its control connection")
+    }
+}
+
+impl std::error::Error for NotResumed {}
+
+/// Why a handshake with a client failed, for the log.
+pub(crate) fn failed(error: &io::Error) -> String {
+    use rustls::Error as E;
+    let Some(tls) = tls_error(error) else {
+        return match error.kind() {
+            io::ErrorKind::UnexpectedEof => "the client left in the middle of the TLS handshake".into(),
+            _ => error.to_string(),
+        };
+    };
+    match tls {
+        E::InvalidMessage(InvalidMessage::InvalidContentType) => "what the client sent is not TLS".into(),
+        E::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge | InvalidMessage::MessageTooLarge) => {
+            "the client sent a TLS message that is too large".into()
+        }
+        E::InvalidMessage(_) | E::InappropriateMessage { .. } | E::InappropriateHandshakeMessage { .. } => {
+            format!("the client broke TLS: {tls}")
+        }
+        E::NoApplicationProtocol => {
+            "the client speaks another protocol than FTP there: its ALPN lacks `ftp`".into()
+        }
+        E::PeerIncompatible(why) => format!("no version or cipher of TLS in common with the client: {why:?}"),
+        E::AlertReceived(
+            AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateExpired,
+        ) => {
+            format!("the client does not trust this server: {tls}")
+        }
+        _ => format!("TLS failed: {tls}"),
+    }
+}
+
+/// The sessions of one control connection: TLS 1.3 and 1.2 find them by the tickets that were made for them, which are no more than
+/// random numbers, and TLS 1.2 by session IDs too. A session may be resumed any number of times, for there are clients that show
+/// the one they got first each time.
+#[derive(Debug, Default)]
+struct Sessions(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    all: VecDeque<Session>,
+    next: u64,
+    /// The number of the session that was resumed last.
+    last_used: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Session {
+    number: u64,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    was_used: bool,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tickets that the client has not used and, since it used an older one meanwhile, keeps: there are clients that keep the
+    /// newest alone.
+    fn spare(&self) -> usize {
+        let kept = self.lock();
+        let is_spare = |session: &&Session| !session.was_used && Some(session.number) > kept.last_used;
+        kept.all.iter().filter(is_spare).count()
+    }
+
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) {
+        let mut kept = self.lock();
+        if kept.all.len() >= SESSIONS_MAX {
+            kept.all.remove(TICKETS);
+        }
+        let number = kept.next;
+        kept.next += 1;
+        kept.all.push_back(Session { number, key, value, was_used: false });
+    }
+
+    fn find(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut kept = self.lock();
+        let session = kept.all.iter_mut().find(|session| session.key == key)?;
+        session.was_used = true;
+        let (number, value) = (session.number, session.value.clone());
+        kept.last_used = Some(number);
+        Some(value)
+    }
+}
+
+impl StoresServerSessions for Sessions {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        self.put(key, value);
+        true
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.find(key)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.find(key)
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+impl ProducesTickets for Sessions {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        // As long as the control connection: a day is the most that a client takes for a ticket of 1.3 here.
+        86_400
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let mut ticket = vec![0; TICKET_BYTES];
+        provider().secure_random.fill(&mut ticket).ok()?;
+        self.put(ticket.clone(), plain.to_vec());
+        Some(ticket)
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.find(ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sessions_and_the_latest_stay() {
+        let sessions = Sessions::default();
+        for number in 0..SESSIONS_MAX + 5 {
+            sessions.put(vec![number as u8], vec![number as u8, 1]);
+        }
+        assert_eq!(sessions.lock().all.len(), SESSIONS_MAX);
+        for number in [0, TICKETS - 1, TICKETS + 5, SESSIONS_MAX + 4] {
+            let key = [number as u8];
+            assert_eq!(sessions.take(&key), Some(vec![number as u8, 1]), "{number}");
+            assert!(sessions.get(&key).is_some(), "it is there again: {number}");
+        }
+        assert_eq!(sessions.get(&[TICKETS as u8]), None);
+        assert_eq!(sessions.get(&[TICKETS as u8 + 4]), None);
+    }
+
+    #[test]
+    fn who_uses_the_newest_ticket_may_have_no_other() {
+        let tickets = |sessions: &Sessions| -> Vec<_> {
+            (0..TICKETS).map(|_| sessions.encrypt(b"secret").unwrap()).collect()
+        };
+        let sessions = Sessions::default();
+        let first = tickets(&sessions);
+        for (used, ticket) in first.iter().enumerate() {
+            assert_eq!(sessions.decrypt(ticket).as_deref(), Some(&b"secret"[..]));
+            assert_eq!(sessions.spare(), TICKETS - 1 - used);
+        }
+        let second = tickets(&sessions);
+        assert_eq!(sessions.spare(), TICKETS);
+        sessions.decrypt(&second[TICKETS - 1]);
+        assert_eq!(sessions.spare(), 0);
+        assert_eq!(sessions.decrypt(b"no such ticket"), None);
+    }
+}

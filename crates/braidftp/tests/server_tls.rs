@@ -1,0 +1,307 @@
+//! A server with TLS over TCP (RFC 4217), spoken to by hand: what it takes, what it refuses, and with which words.
+
+mod server_support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp::identity::{Authorities, Files, KnownHosts, OnUnknown, Peer, ServerIdentity, Trust};
+use braidftp::server::{Listen, Resumption, Settings};
+use braidftp::users::Access;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use server_support::{Control, Folder, PATIENCE, Served, pattern, quick, serve_with};
+use tempfile::TempDir;
+
+type Tls = StreamOwned<ClientConnection, TcpStream>;
+
+/// A folder that is served over TCP, with TLS by AUTH and, at another port, from the first byte.
+struct Bench {
+    folder: Folder,
+    served: Served,
+    keys: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let (folder, keys) = (Folder::new(), tempfile::tempdir().unwrap());
+        let identity = ServerIdentity::load_or_make(Files::one(keys.path().join("key.pem")), &[]).unwrap();
+        let mut settings = quick();
+        settings.protection.identity = Some(identity);
+        change(&mut settings);
+        let served = serve_with(folder.root(), move |builder| {
+            let builder = builder.settings(settings).access(Access::Writable);
+            builder.listen(Listen::Tls(SocketAddr::from(([127, 0, 0, 1], 0))))
+        });
+        Self { folder, served, keys }
+    }
+
+    fn implicit(&self) -> SocketAddr {
+        let tls = |place: &Listen| if let Listen::Tls(address) = place { Some(*address) } else { None };
+        self.served.places.iter().find_map(tls).unwrap()
+    }
+
+    /// A client that takes any key, for the protocols of `alpn`, and keeps sessions of its own.
+    fn client(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
+        let trust = Trust {
+            on_unknown: OnUnknown::Accept,
+            authorities: Authorities::these(rustls::RootCertStore::empty()),
+            ..Trust::new(KnownHosts::at(self.keys.path().join("known_hosts")))
+        };
+        let verifier = Arc::new(trust).verifier(Peer::new("localhost", 21), alpn).unwrap();
+        Arc::new(verifier.config())
+    }
+}
+
+/// A control connection inside TLS.
+struct Session {
+    tls: BufReader<Tls>,
+    config: Arc<ClientConfig>,
+    server: SocketAddr,
+}
+
+fn tls(config: &Arc<ClientConfig>, stream: TcpStream) -> Tls {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let connection = ClientConnection::new(config.clone(), "localhost".try_into().unwrap()).unwrap();
+    StreamOwned::new(connection, stream)
+}
+
+impl Session {
+    /// By AUTH, with a client that may have sessions.
+    fn open(bench: &Bench) -> Self {
+        let mut control = Control::open(&bench.served);
+        control.command("AUTH TLS", "234");
+        Self::inside(bench.client(&[b"ftp"]), control.stream.try_clone().unwrap())
+    }
+
+    fn inside(config: Arc<ClientConfig>, stream: TcpStream) -> Self {
+        let server = stream.peer_addr().unwrap();
+        Self { tls: BufReader::new(tls(&config, stream)), config, server }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.tls.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn command(&mut self, line: &str, code: &str) -> String {
+        self.tls.get_mut().write_all(format!("{line}\r\n").as_bytes()).unwrap();
+        self.expect(code)
+    }
+
+    fn expect(&mut self, code: &str) -> String {
+        let reply = self.line();
+        assert!(reply.starts_with(code), "expected {code}, got {reply}");
+        reply
+    }
+
+    fn log_in(mut self) -> Self {
+        self.command("USER anonymous", "331");
+        self.command("PASS x@", "230");
+        self.command("TYPE I", "200");
+        self.command("PBSZ 0", "200");
+        self.command("PROT P", "200");
+        self
+    }
+
+    fn passive(&mut self) -> TcpStream {
+        let reply = self.command("EPSV", "229");
+        let port = reply.split("(|||").nth(1).unwrap().split('|').next().unwrap().parse().unwrap();
+        TcpStream::connect(SocketAddr::new(self.server.ip(), port)).unwrap()
+    }
+
+    /// RETR by a data connection of this client; the bytes and the final reply.
+    fn fetch(&mut self, name: &str, config: &Arc<ClientConfig>) -> (Vec<u8>, String) {
+        let mut data = tls(config, self.passive());
+        self.command(&format!("RETR {name}"), "150");
+        let mut bytes = Vec::new();
+        let _ = data.read_to_end(&mut bytes);
+        (bytes, self.line())
+    }
+
+    /// STOR, ended by `end`; the final reply.
+    fn store(&mut self, name: &str, bytes: &[u8], end: impl FnOnce(&mut Tls)) -> String {
+        let mut data = tls(&self.config.clone(), self.passive());
+        self.command(&format!("STOR {name}"), "150");
+        data.write_all(bytes).unwrap();
+        data.flush().unwrap();
+        end(&mut data);
+        self.line()
+    }
+}
+
+fn close_notify(data: &mut Tls) {
+    data.conn.send_close_notify();
+    data.flush().unwrap();
+    data.sock.shutdown(Shutdown::Write).unwrap();
+}
+
+/// As the system ends the connections of a program that was killed, or somebody who stands between.
+fn cut(data: &mut Tls) {
+    data.sock.shutdown(Shutdown::Write).unwrap();
+}
+
+#[test]
+fn files_go_both_ways_by_auth_and_from_the_first_byte() {
+    let bench = Bench::new();
+    let content = pattern(5_000_000);
+    bench.folder.put("down", &content);
+    for begins_with_tls in [false, true] {
+        let mut session = match begins_with_tls {
+            false => Session::open(&bench),
+            true => {
+                let stream = TcpStream::connect(bench.implicit()).unwrap();
+                let mut session = Session::inside(bench.client(&[b"ftp"]), stream);
+                session.expect("220");
+                session
+            }
+        }
+        .log_in();
+        let config = session.config.clone();
+        for _ in 0..12 {
+            let (bytes, reply) = session.fetch("down", &config);
+            assert!(bytes == content && reply.starts_with("226"), "{} bytes, {reply}", bytes.len());
+        }
+        assert!(session.store("up", &content, close_notify).starts_with("226"));
+        assert!(bench.folder.read("up") == content);
+    }
+}
+
+#[test]
+fn what_was_said_before_the_handshake_is_thrown_away() {
+    let bench = Bench::new();
+    for late in [false, true] {
+        let mut control = Control::open(&bench.served);
+        control.send_bytes(b"AUTH TLS\r\nUSER anonymous\r\nPASS x@\r\nMKD injected\r\nSTA");
+        control.expect("234");
+        let mut session = Session::inside(bench.client(&[b"ftp"]), control.stream.try_clone().unwrap());
+        if late {
+            // More than the server reads at once: it is no TLS, and the handshake fails.
+            drop(session);
+            let mut control = Control::open(&bench.served);
+            control.send_bytes(&[&b"AUTH TLS\r\n"[..], &b"MKD injected\r\n".repeat(20_000)].concat());
+            control.expect("234");
+            control.rest();
+        } else {
+            session.command("PWD", "530");
+            session.command("PASS x@", "503");
+        }
+    }
+    assert_eq!(bench.folder.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_data_connection_of_somebody_else_gets_522_and_no_byte() {
+    let bench = Bench::new();
+    bench.folder.put("f", pattern(1000));
+    let mut session = Session::open(&bench).log_in();
+    let other = Session::open(&bench).log_in();
+    for stranger in [bench.client(&[b"ftp"]), other.config.clone(), bench.client(&[b"http/1.1"])] {
+        let (bytes, reply) = session.fetch("f", &stranger);
+        assert!(bytes.is_empty() && reply.starts_with("522"), "{} bytes, {reply}", bytes.len());
+    }
+    // One that speaks no TLS at all.
+    let mut data = session.passive();
+    session.command("STOR g", "150");
+    data.write_all(b"in the clear").unwrap();
+    session.expect("522");
+    assert_eq!(bench.folder.names(), ["f"]);
+    let config = session.config.clone();
+    assert_eq!(session.fetch("f", &config).0.len(), 1000);
+
+    let lenient = Bench::with(|settings| settings.tls_resumption = Resumption::Optional);
+    lenient.folder.put("f", pattern(1000));
+    let mut session = Session::open(&lenient).log_in();
+    assert_eq!(session.fetch("f", &lenient.client(&[b"ftp-data"])).0.len(), 1000);
+}
+
+#[test]
+fn an_upload_is_a_file_if_its_end_or_its_size_was_told() {
+    let bench = Bench::new();
+    let mut session = Session::open(&bench).log_in();
+    let content = pattern(100_000);
+    assert!(session.store("a", &content, cut).starts_with("426"));
+    session.command("ALLO 100001", "200");
+    assert!(session.store("b", &content, close_notify).starts_with("426"));
+    session.command("ALLO 100001", "200");
+    assert!(session.store("c", &content, cut).starts_with("426"));
+    let whole = |bench: &Bench| {
+        bench.folder.names().into_iter().filter(|name| !name.starts_with('.')).collect::<Vec<_>>()
+    };
+    assert_eq!(whole(&bench), Vec::<String>::new());
+    // A client that sends no close_notify, and told the size.
+    session.command("ALLO 100000", "200");
+    assert!(session.store("d", &content, cut).starts_with("226"));
+    assert!(session.store("e", &content, close_notify).starts_with("226"));
+    assert_eq!(whole(&bench), ["d", "e"]);
+}
+
+#[test]
+fn who_speaks_another_protocol_or_wants_less_is_refused() {
+    let bench = Bench::new();
+    let mut control = Control::open(&bench.served);
+    control.command("AUTH TLS", "234");
+    let mut wrong = tls(&bench.client(&[b"http/1.1"]), control.stream.try_clone().unwrap());
+    let error = wrong.read(&mut [0]).unwrap_err().to_string();
+    assert!(error.contains("NoApplicationProtocol"), "{error}");
+    let mut session = Session::open(&bench).log_in();
+    session.command("CCC", "534");
+    session.command("PROT C", "534");
+    session.command("AUTH TLS", "503");
+    session.command("REIN", "502");
+}
+
+#[test]
+fn who_took_the_wrong_port_is_told_so() {
+    let bench = Bench::with(|settings| {
+        let session = Arc::make_mut(&mut settings.session);
+        session.idle_before_login = Duration::from_secs(2);
+    });
+    // A plain client at the port of TLS: one that speaks, and one that waits for a greeting.
+    for says in [&b"USER anonymous\r\n"[..], b""] {
+        let mut stream = TcpStream::connect(bench.implicit()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(says).unwrap();
+        let mut heard = String::new();
+        let _ = BufReader::new(&mut stream).read_line(&mut heard);
+        assert!(heard.starts_with("421 the TLS handshake had to come"), "{heard}");
+    }
+    // TLS at the port that begins in the clear.
+    let mut stream = TcpStream::connect(bench.served.address).unwrap();
+    let mut connection =
+        ClientConnection::new(bench.client(&[b"ftp"]), "localhost".try_into().unwrap()).unwrap();
+    connection.write_tls(&mut stream).unwrap();
+    let mut heard = String::new();
+    let _ = BufReader::new(&mut stream).read_to_string(&mut heard);
+    assert!(heard.contains("421 this port begins in the clear"), "{heard}");
+}
+
+#[test]
+fn a_handshake_has_an_end_and_bounds() {
+    let bench = Bench::with(|settings| {
+        let session = Arc::make_mut(&mut settings.session);
+        session.idle_before_login = Duration::from_secs(2);
+    });
+    let begun = |says: &[u8]| {
+        let mut control = Control::open(&bench.served);
+        control.command("AUTH TLS", "234");
+        // The server may be gone already.
+        let _ = control.stream.write_all(says);
+        control
+    };
+    // Nothing; half a message; a message of 16 MiB, of which more than a server should hold is sent; records without end.
+    assert!(begun(b"").rest().starts_with("421 the TLS handshake had to come"));
+    assert!(!begun(&[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]).rest().contains("421"));
+    let large: Vec<u8> = (0..64).flat_map(|_| [&[22, 3, 3, 64, 0][..], &[1; 16384]].concat()).collect();
+    begun(&large).rest();
+    let empty: Vec<u8> = [22, 3, 3, 0, 0].repeat(100_000);
+    begun(&empty).rest();
+    // The server lives.
+    Session::open(&bench).log_in();
+}
