@@ -4,7 +4,8 @@
 //! Each run has its own net (`braidlab net`: network namespaces and emulated links; root). In a cell the
 //! links of all programs have the same seed in the same run. HTTP/2 runs over TLS 1.3, which costs a round
 //! trip that braid and rsync do not have, because `curl --parallel` of Debian 12 (7.88.1) fails in clear text
-//! (h2c, exit code 16). A time is that from the client's start to its exit, divided by `payload × 1480/1424 /
+//! (h2c, exit code 16). Slow links run many at a time, fast ones few, so that the machine stays idle enough to be
+//! no part of the times; all cells with 60 seeds take about an hour. A time is that from the client's start to its exit, divided by `payload × 1480/1424 /
 //! (rate (1 − loss)) + 1 RTT`. A failed run counts as infinitely long in the quantiles.
 
 use std::collections::BTreeMap;
@@ -22,12 +23,18 @@ use crate::shell::{capture, cargo, check, root};
 use crate::tree::{Kind, Shape, make};
 
 const USAGE: &str = "usage: cargo xtask bench tails [--seeds N] [--seed FIRST] [--cells TEXT,...] [--jobs N] [--programs DIR]\n\
-    a cell is called like `10kB 10% 3mbit`; TEXT picks those whose name contains it";
+    a cell is called like `10kB 10% 3mbit`; TEXT picks those whose name contains it\n\
+    --jobs: the most runs at once; without it, as many as a cell's links allow\n\
+    --seed: the first seed, which is drawn anew without it";
 
 const FILES: usize = 100;
 const SEEDS: u64 = 60;
-/// The number of concurrent runs: the links are slow, so that a run takes a few percent of a core.
-const JOBS: usize = 4;
+/// The least and the most concurrent runs.
+const JOBS: (usize, usize) = (4, 64);
+/// The most bits per second of all concurrent links: a few percent of a core.
+const CONCURRENT_BITS_PER_SECOND: f64 = 24e6;
+/// The most runs that start per second: each makes network namespaces and starts several programs.
+const STARTS_PER_SECOND: f64 = 1.5;
 /// The shortest time limit of a run.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The time limit of a longer run, as a multiple of its minimum time.
@@ -122,6 +129,20 @@ impl Cell {
         payload * 1480.0 / 1424.0 / rate + 2.0 * f64::from(self.link.delay_ms) / 1000.0
     }
 
+    /// The number of concurrent runs.
+    fn jobs(&self, most: usize) -> usize {
+        let by_rate = CONCURRENT_BITS_PER_SECOND / self.link.bits_per_second;
+        let by_starts = STARTS_PER_SECOND * self.limit(self.loss_percent);
+        (by_rate.min(by_starts) as usize).max(JOBS.0).min(most)
+    }
+
+    /// The time that a cell takes, in seconds: its runs in rounds of as many as run at once, each 15 % longer than its
+    /// limit, and the runs without loss.
+    fn expected(&self, seeds: u64, most: usize) -> f64 {
+        let rounds = (seeds * Program::ALL.len() as u64).div_ceil(self.jobs(most) as u64);
+        1.15 * (self.limit(self.loss_percent) * rounds as f64 + self.limit(0))
+    }
+
     fn patience(&self) -> Duration {
         PATIENCE.max(Duration::from_secs_f64(PATIENCE_FACTOR * self.limit(self.loss_percent)))
     }
@@ -138,7 +159,8 @@ struct Options {
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
         let drawn = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 % 1_000_000_000;
-        let mut options = Self { seeds: SEEDS, first: drawn, cells: Cell::all(), jobs: JOBS, programs: None };
+        let mut options =
+            Self { seeds: SEEDS, first: drawn, cells: Cell::all(), jobs: JOBS.1, programs: None };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().context(USAGE);
@@ -169,16 +191,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     )?;
     let bench = Bench::new(&options)?;
     bench.versions()?;
-    let runs = |cell: &Cell| {
-        let lossy = cell.limit(cell.loss_percent) * (options.seeds * Program::ALL.len() as u64) as f64;
-        1.15 * lossy / options.jobs as f64 + 1.15 * cell.limit(0)
+    let minutes = |cells: &[Cell]| {
+        cells.iter().map(|cell| cell.expected(options.seeds, options.jobs)).sum::<f64>() / 60.0
     };
     println!(
-        "first seed {}, {} seeds, {} runs at once, HTTP/2 over TLS 1.3; expected to take about {:.0} minutes",
+        "first seed {}, {} seeds, HTTP/2 over TLS 1.3; {} cells, expected to take about {:.0} minutes in all (--cells TEXT \
+         runs some of them)",
         options.first,
         options.seeds,
-        options.jobs,
-        options.cells.iter().map(runs).sum::<f64>() / 60.0
+        options.cells.len(),
+        minutes(&options.cells)
     );
     let mut missed = Vec::new();
     for cell in &options.cells {
@@ -283,7 +305,8 @@ impl Bench {
         let (braidftp, braidlab) = (folder.join("braidftp"), folder.join("braidlab"));
         let process = std::process::id();
         let dir = root().join(format!("target/bench-tails-{process}"));
-        let nets: Vec<_> = (0..options.jobs).map(|job| format!("t{process}-{job}")).collect();
+        let jobs = options.cells.iter().map(|cell| cell.jobs(options.jobs)).max().unwrap_or(0);
+        let nets: Vec<_> = (0..jobs).map(|job| format!("t{process}-{job}")).collect();
         let guard = Guard::new(&braidlab, &dir, &nets)?;
         fs::create_dir_all(&dir)?;
         // The module may be built in, or modprobe may be missing; setting the controller shows whether it is
@@ -316,8 +339,14 @@ impl Bench {
         make(&tree, &Shape { files: FILES, seed: 1, big: 0, kind: Kind::Plain { size: cell.file_bytes } })?;
         let task = |program, seed, loss_percent| Task { program, seed, loss_percent };
         let clean = Program::ALL.map(|program| task(program, options.first, 0));
-        println!("\n{}: {FILES} files, {} each way", cell.name(), cell.path(cell.loss_percent));
-        let outcomes = self.all(cell, &tree, &clean)?;
+        println!(
+            "\n{}: {FILES} files, {} each way; {} runs at once, about {:.0} minutes",
+            cell.name(),
+            cell.path(cell.loss_percent),
+            cell.jobs(options.jobs),
+            (cell.expected(options.seeds, options.jobs) / 60.0).max(1.0)
+        );
+        let outcomes = self.all(cell, &tree, &clean, options.jobs)?;
         for (task, outcome) in clean.iter().zip(&outcomes) {
             match outcome {
                 Ok(ratio) => println!("without loss: {} {ratio:.3} of the limit", task.program.name()),
@@ -329,7 +358,7 @@ impl Bench {
             let seed = options.first.wrapping_add(seed);
             tasks.extend(Program::ALL.map(|program| task(program, seed, cell.loss_percent)));
         }
-        let outcomes = self.all(cell, &tree, &tasks)?;
+        let outcomes = self.all(cell, &tree, &tasks, options.jobs)?;
         println!("| program | median | p90 | p95 | p99 | worst | its seed | failures |");
         println!("|---|---|---|---|---|---|---|---|");
         let tails: Vec<_> = Program::ALL
@@ -346,12 +375,12 @@ impl Bench {
         Ok(missed)
     }
 
-    /// Runs all tasks, as many at once as there are nets.
-    fn all(&self, cell: &Cell, tree: &Path, tasks: &[Task]) -> Result<Vec<Outcome>> {
+    /// Runs all tasks, as many at once as the cell allows, and at most `most`.
+    fn all(&self, cell: &Cell, tree: &Path, tasks: &[Task], most: usize) -> Result<Vec<Outcome>> {
         let next = AtomicUsize::new(0);
         let done: Mutex<BTreeMap<usize, Result<Outcome>>> = Mutex::default();
         std::thread::scope(|scope| {
-            for net in &self.nets {
+            for net in &self.nets[..cell.jobs(most)] {
                 let (next, done) = (&next, &done);
                 scope.spawn(move || {
                     while let Some((n, task)) =
@@ -645,6 +674,16 @@ mod tests {
         let cell = Cell { link: LINKS[0], file_bytes: 10_000, loss_percent: 10 };
         assert!((cell.limit(10) - 3.0815).abs() < 0.001, "{}", cell.limit(10));
         assert_eq!(cell.name(), "10kB 10% 3mbit");
+    }
+
+    #[test]
+    fn slow_links_run_many_at_a_time_and_all_cells_take_about_an_hour() {
+        let cell = |link: usize, file_bytes| Cell { link: LINKS[link], file_bytes, loss_percent: 10 };
+        assert_eq!([0, 1, 2].map(|link| cell(link, 50_000).jobs(JOBS.1)), [8, 24, 64]);
+        assert_eq!(cell(0, 10_000).jobs(JOBS.1), 4, "runs of three seconds: few start at once");
+        assert_eq!(cell(2, 50_000).jobs(2), 2, "--jobs bounds them");
+        let minutes = Cell::all().iter().map(|cell| cell.expected(SEEDS, JOBS.1)).sum::<f64>() / 60.0;
+        assert!((50.0..75.0).contains(&minutes), "{minutes}");
     }
 
     #[test]

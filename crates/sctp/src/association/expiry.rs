@@ -22,7 +22,8 @@ use crate::stats::PathState;
 /// Bytes of the Heartbeat Info that this side sends: the path and a nonce.
 pub(super) const BEAT_LEN: usize = 9;
 
-/// With concurrent multipath transfer: a HEARTBEAT is waited for no longer, however far RTO has backed off.
+/// With concurrent multipath transfer: a HEARTBEAT is waited for no longer than this or the RTO without back-off, whichever is
+/// longer, however far RTO has backed off.
 pub(super) const BEAT_PATIENCE_MAX: Duration = Duration::from_secs(1);
 /// A path that waits for its turn beside others is measured again after so long, and each time after twice as long.
 const MEASURED_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -38,6 +39,8 @@ enum Unanswered {
     /// DATA: T3-rtx ran out.
     Data,
     Heartbeat,
+    /// A HEARTBEAT, while packets of the peer arrived.
+    HeartbeatOfPeerHeard,
 }
 
 impl Association {
@@ -76,6 +79,7 @@ impl Association {
         let path = &mut self.paths[usize::from(id.0)];
         path.counters.timeouts += 1;
         path.timeouts_unanswered += 1;
+        path.packets_unanswered += 1;
         path.timed_out_at = Some(now);
         // With failover as quick as a time-out, the path must answer for itself before it is used again.
         path.in_doubt = several
@@ -135,10 +139,14 @@ impl Association {
         path.probe_due = false;
         path.probes_unanswered = 0;
         // Retransmitted chunks measure no round trip (§6.3.1 C5); a HEARTBEAT in the same packet does.
+        let is_measured = path.rtt.measured_srtt().is_some();
         if self.config.early_repair
             && path.params.heartbeat_interval.is_some()
-            && up.errors < HEARTBEATS_BESIDE_DATA
+            && (!is_measured || up.errors < HEARTBEATS_BESIDE_DATA)
         {
+            if path.beat.is_some_and(|beat| beat.beside_data) {
+                path.give_up_beat();
+            }
             path.heartbeat_due |= path.beat.is_none();
         }
         self.timers.stop(Timer::TailProbe(id));
@@ -183,7 +191,9 @@ impl Association {
         //# association overall error count is not incremented.
         // An association without any path that is confirmed (RFC 5061 §5.3 F14) would else never end.
         let counts = path.state != PathState::Unconfirmed || !usable;
-        if unanswered == Unanswered::Data || (id == current && counts) {
+        // With `early_repair`, a peer whose packets arrive is reachable, whichever HEARTBEATs are lost.
+        let silent = unanswered == Unanswered::Heartbeat && id == current && counts;
+        if unanswered == Unanswered::Data || silent {
             up.errors += 1;
         }
         let potentially_failed = self.config.potentially_failed_max_retrans.filter(|_| several);
@@ -349,7 +359,9 @@ impl Association {
 
     /// A timer found all that was in flight lost: it leaves again in this drain, and T3 starts anew with it.
     pub(super) fn stop_idle_t3(&mut self, id: PathId) {
-        if self.paths[usize::from(id.0)].flight_bytes == 0 {
+        let path = &mut self.paths[usize::from(id.0)];
+        if path.flight_bytes == 0 {
+            path.probes_unanswered = 0;
             self.timers.stop(Timer::T3Rtx(id));
             self.timers.stop(Timer::TailProbe(id));
         }
@@ -391,11 +403,19 @@ impl Association {
     pub(super) fn arm_tail_probe(&mut self, now: Time, id: PathId) {
         let path = &self.paths[usize::from(id.0)];
         let timer = Timer::TailProbe(id);
-        if !self.config.tail_loss_probe || path.flight_bytes == 0 || path.probes_unanswered >= PROBES_MAX {
+        if !self.config.tail_loss_probe || path.flight_bytes == 0 {
             return self.timers.stop(timer);
         }
-        if let Some(at) = path.probe_at(now, self.config.sack_delay) {
-            self.timers.arm(timer, at);
+        // T3 takes over after PROBES_MAX probes, unless it waits so long that the path would be silent meanwhile.
+        let at = if path.probes_unanswered < PROBES_MAX {
+            path.probe_at(now, &self.config)
+        } else {
+            path.silence_max(&self.config).map(|most| now + most)
+        };
+        match at {
+            Some(at) => self.timers.arm(timer, at),
+            None if path.probes_unanswered < PROBES_MAX => {}
+            None => self.timers.stop(timer),
         }
     }
 
@@ -404,7 +424,13 @@ impl Association {
         if path.flight_bytes > 0 {
             path.probe_due = true;
             path.probes_unanswered += 1;
+            path.packets_unanswered += 1;
             path.counters.probes += 1;
+            // A probe may carry retransmitted chunks alone, which measure no round trip.
+            let is_measured = path.rtt.measured_srtt().is_some();
+            if self.config.early_repair && !is_measured && path.params.heartbeat_interval.is_some() {
+                path.heartbeat_due |= path.beat.is_none();
+            }
         }
     }
 
@@ -444,8 +470,9 @@ impl Association {
     }
 
     fn on_heartbeat(&mut self, now: Time, id: PathId) {
+        let heard = self.packets_received();
         let path = &mut self.paths[usize::from(id.0)];
-        if let Some(beat) = path.beat.take() {
+        if let Some(beat) = path.give_up_beat() {
             //= specs/rfc9260.txt#section-8.3
             //# The endpoint SHOULD increment the respective error counter of the
             //# destination transport address each time a HEARTBEAT chunk is sent to
@@ -458,7 +485,10 @@ impl Association {
                 path.errors = path.errors.max(path.params.path_max_retrans);
             }
             if !beat.beside_data || refusal == Refusal::Final {
-                self.count_error(id, Unanswered::Heartbeat);
+                let is_heard = self.config.early_repair && heard > beat.heard_before;
+                let unanswered =
+                    if is_heard { Unanswered::HeartbeatOfPeerHeard } else { Unanswered::Heartbeat };
+                self.count_error(id, unanswered);
             }
             if refusal == Refusal::Final && self.is_up() && self.has_no_path_left() {
                 return self.give_up_peer();
@@ -494,6 +524,11 @@ impl Association {
         }
     }
 
+    /// Packets of the peer that arrived, on all paths.
+    fn packets_received(&self) -> u64 {
+        self.paths.iter().map(|path| path.counters.packets_received).sum()
+    }
+
     /// The info of a HEARTBEAT that leaves now by a path.
     pub(super) fn new_beat(&mut self, now: Time, id: PathId) -> Bytes {
         //= specs/rfc9260.txt#section-3.3.5
@@ -503,14 +538,16 @@ impl Association {
         let nonce = self.rng.next_u64();
         let has_data = self.state.up().is_some_and(|up| !up.sent.is_empty());
         let rides = self.config.early_repair && has_data && !self.is_probed(id);
+        let heard_before = self.packets_received();
         let path = &mut self.paths[usize::from(id.0)];
         path.heartbeat_due = false;
-        let beside_data = rides && path.timeouts_unanswered > 0;
-        path.beat = Some(Beat { nonce, sent_at: now, beside_data });
+        let beside_data = rides && path.packets_unanswered > 0;
+        path.beat = Some(Beat { nonce, sent_at: now, beside_data, heard_before });
         // Where all paths are used at once, one that has failed is missed.
         let patience = path.rtt.rto();
         let missed = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
-        let patience = if missed { patience.min(BEAT_PATIENCE_MAX) } else { patience };
+        let most = BEAT_PATIENCE_MAX.max(path.rtt.without_back_off());
+        let patience = if missed { patience.min(most) } else { patience };
         self.timers.arm(Timer::Heartbeat(id), now + patience);
         let mut info = [id.0; BEAT_LEN];
         info[1..].copy_from_slice(&nonce.to_be_bytes());
@@ -522,10 +559,10 @@ impl Association {
         let Ok(info) = <[u8; BEAT_LEN]>::try_from(&info[..]) else { return };
         let id = PathId(info[0]);
         let Some(path) = self.paths.get_mut(usize::from(id.0)) else { return };
-        // The nonce proves that the peer got this very HEARTBEAT; one that comes after its RTO proves it as well, but
-        // was counted already.
+        // The nonce proves that the peer got this very HEARTBEAT. One that is answered after its RTO proves it as well: where a
+        // queue is longer than the RTO, every answer is late, and none but these tells how long the round trip is.
         let nonce = u64::from_be_bytes(info[1..].try_into().expect("nine bytes less one"));
-        let Some(beat) = path.beat.take_if(|beat| beat.nonce == nonce) else {
+        let Some(beat) = path.take_beat(nonce, self.config.early_repair) else {
             return self.on_probe_answer(now, id, nonce);
         };
         //= specs/rfc9260.txt#section-8.3
@@ -595,7 +632,10 @@ impl Association {
             self.on_confirmed(id);
         }
         if !matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
-            self.arm_heartbeat(now, id);
+            // A HEARTBEAT that is under way has the timer; what came was the answer to an earlier one.
+            if self.paths[usize::from(id.0)].beat.is_none() {
+                self.arm_heartbeat(now, id);
+            }
             self.begin_pmtu(now, id);
         }
     }

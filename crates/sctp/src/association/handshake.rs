@@ -520,7 +520,7 @@ impl Association {
             let id = PathId(index as u8);
             // What rode with COOKIE ECHO had no timer but T1.
             if self.paths[index].flight_bytes > 0 {
-                self.timers.arm(Timer::T3Rtx(id), now + self.paths[index].t3_wait(&self.config, 0));
+                self.timers.arm(Timer::T3Rtx(id), now + self.paths[index].t3_wait(&self.config));
                 self.arm_tail_probe(now, id);
             }
         }

@@ -411,7 +411,7 @@ impl Association {
         //= specs/rfc3758.txt#section-3.5
         //# C5) If a FORWARD TSN is sent, the sender MUST assure that at
         //# least one T3-rtx timer is running.
-        let wait = self.paths[usize::from(id.0)].t3_wait(&self.config, up.errors);
+        let wait = self.paths[usize::from(id.0)].t3_wait(&self.config);
         self.timers.arm_if_idle(Timer::T3Rtx(id), now + wait);
         Some(chunk)
     }

@@ -12,7 +12,7 @@ use braidftp_cc::pacer::Pacer;
 use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
-use crate::association::loss::{PROBES_MAX, SendOrder};
+use crate::association::loss::SendOrder;
 use crate::association::multipath::{DeliveryRate, SendTimes};
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
@@ -32,6 +32,13 @@ const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
 /// that works leaves more of them unanswered. Until then no wait is much longer than a second, however far RTO has backed off.
 pub(super) const PACKETS_BY_CHANCE: u32 = 20;
 
+/// The number of unanswered packets in a row from which on the time between two probes grows: where each way loses 30 %, one
+/// path in two thousand million that works leaves more of them unanswered.
+const PROBES_BY_CHANCE: u32 = 32;
+
+/// The number of HEARTBEATs per path that were not answered in time and whose late answers are still recognised.
+const LATE_BEATS: usize = 8;
+
 /// A window of fewer packets has none to spare for a probe of the path MTU.
 const SMALL_WINDOW_MTUS: usize = 4;
 
@@ -48,6 +55,8 @@ pub(super) struct Path {
     pub(super) rtt: Rtt,
     /// The shortest round trip seen: nothing sent more recently can have been answered.
     pub(super) min_rtt: Option<Duration>,
+    /// The shortest round trip ever seen, whichever way its answer took.
+    shortest_rtt: Option<Duration>,
     /// The round trip seen last.
     pub(super) latest_rtt: Duration,
     /// When the round trip was measured last.
@@ -118,6 +127,8 @@ pub(super) struct Path {
     pub(super) probe_due: bool,
     /// Probes sent since something was heard.
     pub(super) probes_unanswered: u32,
+    /// Time-outs and probes since a chunk sent on this path was acknowledged.
+    pub(super) packets_unanswered: u32,
     /// Time-outs and unanswered HEARTBEATs in a row (RFC 9260 §8.2).
     //= specs/rfc9260.txt#section-8.2
     //# When its peer endpoint is multi-homed, an endpoint SHOULD keep an
@@ -132,6 +143,8 @@ pub(super) struct Path {
     /// How many HEARTBEATs of it were answered.
     pub(super) beats_answered: u8,
     pub(super) beat: Option<Beat>,
+    /// HEARTBEATs that were not answered in time, the newest first.
+    late_beats: [Option<Beat>; LATE_BEATS],
     /// What ICMP said of it.
     pub(super) refused: Refused,
     pub(super) heartbeat_due: bool,
@@ -175,6 +188,8 @@ pub(super) struct Beat {
     pub(super) sent_at: Time,
     /// Whether it is sent beside retransmissions after a time-out. If neither is answered, T3-rtx counts the error.
     pub(super) beside_data: bool,
+    /// Packets of the peer that had arrived on any path before.
+    pub(super) heard_before: u64,
 }
 
 /// What a path did so far.
@@ -202,6 +217,7 @@ impl Path {
             state,
             rtt: Rtt::new(config.rto),
             min_rtt: None,
+            shortest_rtt: None,
             latest_rtt: Duration::ZERO,
             measured_at: None,
             measure_each: config.measure_each,
@@ -236,11 +252,13 @@ impl Path {
             reduced_at: None,
             probe_due: false,
             probes_unanswered: 0,
+            packets_unanswered: 0,
             errors: 0,
             timeouts_unanswered: 0,
             in_doubt: false,
             beats_answered: 0,
             beat: None,
+            late_beats: [None; LATE_BEATS],
             refused: Refused::default(),
             heartbeat_due: false,
             params: PathParams {
@@ -264,6 +282,21 @@ impl Path {
     pub(super) fn is_struggling(&self) -> bool {
         let in_time_out = self.timeouts_unanswered > 0 || matches!(self.recovery, Recovery::AfterTimeout(_));
         in_time_out || (self.flight_bytes > 0 && self.window() < SMALL_WINDOW_MTUS * self.pmdcs())
+    }
+
+    /// Stops waiting for the answer to the HEARTBEAT under way. Its answer is still recognised if it comes late.
+    pub(super) fn give_up_beat(&mut self) -> Option<Beat> {
+        let beat = self.beat.take()?;
+        self.late_beats.rotate_right(1);
+        self.late_beats[0] = Some(beat);
+        Some(beat)
+    }
+
+    /// Takes the HEARTBEAT with this nonce: the one under way, or with `takes_late` one that was not answered in time.
+    pub(super) fn take_beat(&mut self, nonce: u64, takes_late: bool) -> Option<Beat> {
+        let is_it = |beat: &mut Beat| beat.nonce == nonce;
+        let mut late = || self.late_beats.iter_mut().find_map(|late| late.take_if(is_it));
+        self.beat.take_if(is_it).or_else(|| if takes_late { late() } else { None })
     }
 
     /// Begins with a window anew, as the configuration has it now.
@@ -294,6 +327,7 @@ impl Path {
     /// It is gone: nothing more is to leave by it.
     pub(super) fn retire(&mut self) {
         self.beat = None;
+        self.late_beats = [None; LATE_BEATS];
         self.heartbeat_due = false;
         self.probe_due = false;
         self.fast_retransmit_due = false;
@@ -390,6 +424,7 @@ impl Path {
     pub(super) fn measure(&mut self, now: Time, sample: Duration) {
         self.latest_rtt = sample;
         self.min_rtt = Some(self.min_rtt.map_or(sample, |min| min.min(sample)));
+        self.shortest_rtt = Some(self.shortest_rtt.map_or(sample, |shortest| shortest.min(sample)));
         //= specs/rfc9260.txt#section-6.3.1
         //# Furthermore, new
         //# RTT measurements SHOULD be made no more than once per round trip
@@ -413,10 +448,10 @@ impl Path {
         }
     }
 
-    /// How long T3-rtx runs, `errors` being the association's error counter: for the RTO, within [`Path::bounded_wait`].
-    pub(super) fn t3_wait(&self, config: &Config, errors: u32) -> Duration {
-        // Probes precede each T3. A peer that answers HEARTBEATs and never acknowledges data counts as silent.
-        self.bounded_wait(config, self.timeouts_unanswered.max(errors) * (PROBES_MAX + 1))
+    /// How long T3-rtx runs: for the RTO, within [`Path::bounded_wait`].
+    pub(super) fn t3_wait(&self, config: &Config) -> Duration {
+        // A peer that answers HEARTBEATs and never acknowledges data counts as silent.
+        self.bounded_wait(config, self.packets_unanswered)
     }
 
     /// The RTO; with [`Config::early_repair`] at most RTO.Initial and three round trips, or the RTO without back-off, unless
@@ -436,15 +471,31 @@ impl Path {
     // RFC 8985 §7.2 waits two round trips from the last acknowledgement, which is up to three from the time that the tail was
     // sent. This waits from the time that the tail was sent: one round trip and a margin of a quarter of it or of RTTVAR. After
     // an acknowledgement it waits at least for the margin, since further acknowledgements may be queued behind that one.
-    pub(super) fn probe_at(&self, now: Time, sack_delay: Duration) -> Option<Time> {
+    pub(super) fn probe_at(&self, now: Time, config: &Config) -> Option<Time> {
         let round_trip = self.rtt.srtt()?.max(self.latest_rtt);
-        let delay = if self.tail_is_immediate { Duration::ZERO } else { sack_delay };
+        let delay = if self.tail_is_immediate { Duration::ZERO } else { config.sack_delay };
         let margin = (round_trip / 4).max(self.rtt.rttvar()) + PROBE_GRANULARITY + delay;
-        if self.probes_unanswered > 0 {
-            return Some(now + (round_trip + margin) * backed_off(self.probes_unanswered));
-        }
-        let sent_at = self.data_sent_at.unwrap_or(now);
-        Some((sent_at + round_trip + margin).max(now + margin))
+        let at = if self.probes_unanswered > 0 {
+            now + (round_trip + margin) * backed_off(self.probes_unanswered)
+        } else {
+            let sent_at = self.data_sent_at.unwrap_or(now);
+            (sent_at + round_trip + margin).max(now + margin)
+        };
+        Some(self.silence_max(config).map_or(at, |most| at.min(now + most)))
+    }
+
+    /// With [`Config::early_repair`], how long a path with data in flight is silent at most while nothing is acknowledged. SRTT
+    /// and RTTVAR may be those of a queue of many seconds that has emptied since, and one probe too many costs one packet. Beyond
+    /// [`PROBES_BY_CHANCE`] unanswered packets in a row the time doubles with every second one.
+    pub(super) fn silence_max(&self, config: &Config) -> Option<Duration> {
+        // While only an upper bound is known, the probes precede T3-rtx, which runs for RTO.Initial.
+        let most = match self.shortest_rtt {
+            Some(round_trip) => config.rto.initial + round_trip * 3,
+            None => config.rto.initial * 3 / 4,
+        };
+        config
+            .early_repair
+            .then(|| most * backed_off(self.packets_unanswered.saturating_sub(PROBES_BY_CHANCE)))
     }
 
     /// The wait of a probe by RFC 8985 §7.2: two round trips, once one is known.

@@ -114,6 +114,11 @@ impl Job {
         LinkConfig { loss, overhead_bytes: CARRIER_BYTES, ..self.wire().link(0.0) }
     }
 
+    /// The delay of its path, one way.
+    pub fn delay(&self) -> Duration {
+        self.wire().delay
+    }
+
     /// The round trip of a full packet through empty queues.
     pub fn round_trip(&self) -> Duration {
         2 * self.wire().delay

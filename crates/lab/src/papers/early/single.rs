@@ -1,5 +1,7 @@
 //! What the loss of one packet costs: of each of the first 60 that either side sends, and of the last 10, in a run of its own.
 
+use std::time::Duration;
+
 use braidftp_sim::apps::ftp::{End, Pdu, Watch};
 
 use super::draw::{self, LEFT, Sheet};
@@ -24,7 +26,7 @@ const FIRST: usize = 60;
 const LAST: usize = 10;
 
 /// Columns of the numbers.
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "path",
     "files",
     "from",
@@ -36,6 +38,7 @@ const COLUMNS: [&str; 14] = [
     "cost_rtt",
     "allowed_seconds",
     "of_allowed",
+    "found_seconds",
     "silent_seconds",
     "silent_allowed",
     "timeouts",
@@ -64,6 +67,8 @@ pub(super) struct Lost {
     pub(super) is_early: bool,
     /// What it says in the run without loss.
     pub(super) says: String,
+    /// How long it was under way there, queues included.
+    pub(super) took: Duration,
 }
 
 /// What a packet is.
@@ -154,6 +159,13 @@ impl Cost {
         }
     }
 
+    /// What the loss costs if it is found after the packet's own round trip and a quarter: the packet is under way for as long
+    /// as its queue, of which nothing is left when it is sent again.
+    fn found(&self) -> f64 {
+        let (took, back) = (self.lost[0].took, self.job.delay());
+        ((took + back).mul_f64(1.25) + self.job.round_trip() - back).saturating_sub(took).as_secs_f64()
+    }
+
     /// The cost through what it may be.
     pub(super) fn of_allowed(&self) -> f64 {
         self.seconds / self.allowed()
@@ -186,6 +198,7 @@ impl Plain {
                 number: number as u64,
                 is_early: number < first,
                 says: pdu.says.clone(),
+                took: pdu.arrived.map_or(Duration::ZERO, |arrived| arrived.since(pdu.sent)),
             };
             let chosen =
                 its.iter().enumerate().filter(|(number, _)| *number < first || *number + last >= count);
@@ -241,6 +254,7 @@ fn row(cost: &Cost) -> Vec<String> {
         format!("{:.3}", cost.seconds / cost.job.round_trip().as_secs_f64()),
         format!("{:.4}", cost.allowed()),
         format!("{:.3}", cost.of_allowed()),
+        format!("{:.4}", cost.found()),
         format!("{:.4}", cost.silent),
         format!("{:.4}", cost.job.silence_allowed().as_secs_f64()),
         cost.timeouts.to_string(),

@@ -182,7 +182,7 @@ impl Association {
             let id = PathId(index as u8);
             path.flight_bytes -= up.sent.mark_path_lost(id);
             path.rtt.end_back_off();
-            (path.timeouts_unanswered, path.probes_unanswered) = (0, 0);
+            (path.timeouts_unanswered, path.probes_unanswered, path.packets_unanswered) = (0, 0, 0);
             for timer in [Timer::T3Rtx(id), Timer::TailProbe(id), Timer::Overdue(id)] {
                 self.timers.stop(timer);
             }

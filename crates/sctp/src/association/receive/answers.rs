@@ -100,8 +100,8 @@ impl Path {
         }
         // An answer sooner than any ever came is one to an earlier transmission.
         let soonest = self.min_rtt.into_iter().chain(self.soonest_by_others).min();
-        // Before any came, the handshake may have given an upper bound, for which the probe waited before it was sent.
-        let is_too_soon = soonest.map_or(!self.rtt.is_bound(), |soonest| since < soonest);
+        // Before any came, the handshake may have given an upper bound. An answer sooner than that may be to either transmission.
+        let is_too_soon = soonest.or(self.rtt.srtt()).is_none_or(|soonest| since < soonest);
         if newest.transmissions > 1 && is_too_soon {
             return measured;
         }

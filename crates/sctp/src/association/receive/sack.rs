@@ -345,7 +345,7 @@ impl Association {
                 pmtu.vindicate(newest.packet_bytes.into(), newest.sent_at);
             }
         }
-        path.probes_unanswered = 0;
+        (path.probes_unanswered, path.packets_unanswered) = (0, 0);
         path.probe_due = false;
         if self.config.early_repair {
             path.rtt.end_back_off();
@@ -396,8 +396,9 @@ impl Association {
             LossDetection::SendOrder => said.acked_bytes > 0,
         };
         let t3 = Timer::T3Rtx(id);
-        let path = &self.paths[usize::from(id.0)];
+        let path = &mut self.paths[usize::from(id.0)];
         if path.flight_bytes == 0 {
+            path.probes_unanswered = 0;
             //= specs/rfc9260.txt#section-6.3.2
             //# R2)  Whenever all outstanding data sent to an address have been
             //# acknowledged, turn off the T3-rtx timer of that address.
@@ -411,14 +412,14 @@ impl Association {
             //# chunk with the earliest outstanding TSN for that address,
             //# restart the T3-rtx timer for that address with its current RTO
             //# (if there is still outstanding data on that address).
-            self.timers.arm(t3, now + path.t3_wait(&self.config, up.errors));
+            self.timers.arm(t3, now + path.t3_wait(&self.config));
         } else if said.reneged_bytes > 0 {
             //= specs/rfc9260.txt#section-6.3.2
             //# R4)  Whenever a SACK chunk is received missing a TSN that was
             //# previously acknowledged via a Gap Ack Block, start the T3-rtx
             //# for the destination address to which the DATA chunk was
             //# originally transmitted if it is not already running.
-            self.timers.arm_if_idle(t3, now + path.t3_wait(&self.config, up.errors));
+            self.timers.arm_if_idle(t3, now + path.t3_wait(&self.config));
         }
     }
 }

@@ -362,3 +362,84 @@ fn heartbeats_that_are_answered_do_not_hurry_the_end_of_a_peer_that_acknowledges
     let took = pair.now.since(start);
     assert!((10..300).contains(&took.as_secs()), "{took:?}");
 }
+
+#[test]
+fn a_heartbeat_that_is_answered_after_its_rto_measures_the_round_trip_and_counts_no_error() {
+    let mut pair = Pair::up(modern());
+    // A queue of more than a second: no HEARTBEAT is answered within the RTO of 100 ms.
+    pair.latency = Duration::from_millis(700);
+    pair.association(Client).ask_peer();
+    pair.run(Duration::from_secs(1));
+    assert!(pair.association(Client).paths[0].errors > 0, "not answered in time");
+    pair.run(Duration::from_millis(500));
+    let path = &pair.association(Client).paths[0];
+    assert_eq!((path.errors, path.latest_rtt), (0, Duration::from_millis(1_400)));
+    assert!(path.rtt.rto() > Duration::from_millis(700), "{:?}", path.rtt.rto());
+}
+
+#[test]
+fn a_peer_whose_packets_arrive_is_not_given_up_for_heartbeats_that_are_lost() {
+    for is_heard in [true, false] {
+        let mut pair = Pair::up(Config { heartbeat_interval: Some(Duration::from_millis(10)), ..modern() });
+        pair.drop = Some(Box::new(
+            move |side, _, packet| {
+                if side == Client { has(packet, Chunk::HEARTBEAT) } else { !is_heard }
+            },
+        ));
+        for _ in 0..600 {
+            if is_heard {
+                pair.send(Server, 0, "data");
+            }
+            pair.run(Duration::from_secs(1));
+        }
+        assert_eq!(pair.closed(Client).is_none(), is_heard);
+    }
+}
+
+#[test]
+fn while_only_an_upper_bound_is_known_a_probe_with_a_heartbeat_precedes_t3() {
+    let mut pair = Pair::new(patient(modern()));
+    // The server's bound is RTO.Initial then.
+    pair.drop = losing(Client, Chunk::COOKIE_ECHO, 8);
+    up_at(&mut pair, Server);
+    pair.clear_log();
+    pair.drop = losing(Server, Data::KIND, 1);
+    pair.send(Server, 0, "welcome");
+    let start = pair.now;
+    assert!(pair.run_until(|pair| !pair.read(Client, 0).is_empty()));
+    assert!(pair.now.since(start) <= Duration::from_millis(750) + ROUND_TRIP);
+    assert_eq!(pair.association(Server).stats().paths[0].timeouts, 0);
+    let carries = |packet: &Vec<Chunk>, kind| packet.iter().any(|chunk| chunk.kind() == kind);
+    let probe = pair.packets(Server).into_iter().rfind(|packet| carries(packet, Data::KIND)).unwrap();
+    assert!(carries(&probe, Chunk::HEARTBEAT), "{probe:?}");
+    pair.run(ROUND_TRIP);
+    assert_eq!(srtt(&mut pair, Server), Some(ROUND_TRIP), "the HEARTBEAT has measured it");
+}
+
+#[test]
+fn a_sender_with_data_is_silent_for_no_more_than_a_second_and_three_round_trips_whatever_it_measured_before()
+{
+    let mut pair = Pair::up(modern());
+    // SRTT is that of a queue of seconds, which is gone when the tail is sent.
+    pair.latency = Duration::from_secs(3);
+    for _ in 0..12 {
+        pair.association(Client).ask_peer();
+        pair.run(Duration::from_secs(10));
+    }
+    assert!(srtt(&mut pair, Client).unwrap() > Duration::from_secs(2));
+    pair.latency = LATENCY;
+    pair.run(Duration::from_secs(10));
+    pair.clear_log();
+    let lost = 30;
+    pair.drop = losing(Client, Data::KIND, lost);
+    pair.send(Client, 0, "tail");
+    assert!(pair.run_until(|pair| pair.data(Client).len() > lost));
+    let sent: Vec<Time> = pair
+        .log
+        .iter()
+        .filter(|(_, side, packet)| *side == Client && has(packet, Data::KIND))
+        .map(|(at, ..)| *at)
+        .collect();
+    let longest = sent.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap();
+    assert!(longest <= Duration::from_secs(1) + 3 * ROUND_TRIP, "{longest:?}");
+}

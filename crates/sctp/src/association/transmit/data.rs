@@ -8,6 +8,7 @@ use braidftp_cc as cc;
 use rand_core::Rng;
 
 use crate::association::Association;
+use crate::association::loss::PROBES_MAX;
 use crate::association::multipath::{Multipath, carries, next_lost};
 use crate::association::path::{Path, Purpose, Recovery, choose};
 use crate::association::send_queue::Stale;
@@ -567,7 +568,7 @@ impl Association {
         //# destination address to which the retransmission is sent, which, when
         //# the receiver is multi-homed, might be different from the destination
         //# address for which the timer expired (see Section 6.4 below).
-        let deadline = now + path.t3_wait(&self.config, up.errors);
+        let deadline = now + path.t3_wait(&self.config);
         //= specs/rfc9260.txt#section-6.1
         //# Whenever a transmission or retransmission is made to any address, if
         //# the T3-rtx timer of that address is not currently running, the sender
@@ -576,7 +577,9 @@ impl Association {
         //# lowest TSN) outstanding DATA chunk sent to that address is being
         //# retransmitted.  Otherwise, the data sender MUST NOT restart the
         //# timer.
-        if filled.resent.is_some() && up.sent.earliest(id) == filled.resent {
+        // A probe beyond those that precede T3-rtx is sent because that waits long, and does not make it wait longer.
+        let delays_t3 = path.probes_unanswered <= PROBES_MAX;
+        if filled.resent.is_some() && delays_t3 && up.sent.earliest(id) == filled.resent {
             self.timers.arm(Timer::T3Rtx(id), deadline);
         } else {
             self.timers.arm_if_idle(Timer::T3Rtx(id), deadline);
