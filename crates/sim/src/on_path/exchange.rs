@@ -173,5 +173,5 @@ impl App for Exchange {
 fn message_of(side: Side, client_port: u16, number: u64) -> Bytes {
     let salt = number * 77 + u64::from(client_port) * 13 + side as u64 * 101;
     let length = 200 + (salt * 2_657) % 9_000;
-    (0..length).map(|at| (at * 31 ^ salt ^ (at >> 8)) as u8).collect()
+    (0..length).map(|at| ((at * 31) ^ salt ^ (at >> 8)) as u8).collect()
 }
