@@ -54,7 +54,7 @@ enum Subject {
     #[default]
     Faults,
     /// An attacker on the path of protected associations.
-    Attacker(Identity),
+    Attacker(Box<Identity>),
 }
 
 /// What a run came to.
@@ -167,7 +167,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             "--pcap" => args.replay.pcap = Some(value()?),
             "--samples" => args.replay.samples = Some(value()?),
             "--log" => args.replay.log = Log::Packets,
-            "--attacker" => args.subject = Subject::Attacker(Identity::new()),
+            "--attacker" => args.subject = Subject::Attacker(Box::new(Identity::new())),
             "-h" | "--help" => return Ok(None),
             _ => return Err(format!("there is no option `{}`", word.escape_debug())),
         }
