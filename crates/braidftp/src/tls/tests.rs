@@ -63,7 +63,8 @@ async fn control(binding: &Binding, config: &Arc<ClientConfig>) -> (Wire, Wire) 
     hello(&client, config);
     binding.begin(&server).unwrap();
     let (ours, theirs) = tokio::join!(server.secured(), client.secured());
-    (ours.unwrap(), theirs.unwrap());
+    ours.unwrap();
+    theirs.unwrap();
     server.write_all(b"230 in\r\n").await.unwrap();
     let mut buffer = BytesMut::new();
     assert_eq!(client.read(&mut buffer).await.unwrap(), Got::Bytes);

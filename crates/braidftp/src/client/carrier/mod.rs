@@ -52,8 +52,8 @@ pub(crate) enum Note {
 /// One session's transport.
 #[derive(Debug)]
 pub(crate) enum Carrier {
-    Tcp(tcp::Tcp),
-    Sctp(sctp::Sctp),
+    Tcp(Box<tcp::Tcp>),
+    Sctp(Box<sctp::Sctp>),
 }
 
 /// Opens the transport to the server of `url`.
@@ -68,10 +68,12 @@ pub(crate) async fn connect(
     match options.mode {
         Mode::Tcp => {
             let protection = tls::Plan::of(url, login, options)?;
-            Ok(Carrier::Tcp(tcp::Tcp::connect(url, protection, options, pump, notes, gauge).await?))
+            let tcp = tcp::Tcp::connect(url, protection, options, pump, notes, gauge).await?;
+            Ok(Carrier::Tcp(Box::new(tcp)))
         }
         Mode::Naive | Mode::Ms | Mode::MsCp | Mode::Braid => {
-            Ok(Carrier::Sctp(sctp::Sctp::connect(url, options, pump, notes, gauge).await?))
+            let sctp = sctp::Sctp::connect(url, options, pump, notes, gauge).await?;
+            Ok(Carrier::Sctp(Box::new(sctp)))
         }
     }
 }
