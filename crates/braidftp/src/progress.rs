@@ -306,6 +306,16 @@ impl Reporter {
         }
     }
 
+    /// Something that must be known, even by those who want to hear of errors alone.
+    pub fn caution(&self, message: impl ToString) {
+        match self.0.style {
+            Style::Json => self.event(&Event::Warning { message: message.to_string() }),
+            Style::Human { .. } | Style::Quiet => {
+                self.bounded_line(format_args!("braidftp: {}", message.to_string()));
+            }
+        }
+    }
+
     /// The connection was lost and is opened again after `wait`.
     pub fn retry(&self, attempt: u32, of: u32, why: &Error, wait: Duration) {
         match self.0.style {

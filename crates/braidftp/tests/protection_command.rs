@@ -351,3 +351,33 @@ fn options_that_contradict_each_other_are_told() {
     let (code, said) = room.mirror("home", "ftp+sctp://127.0.0.1:9/", &["--protect", "--mode", "naive"]);
     assert!(code == 1 && said.contains("use --mode braid, ms or ms-cp"), "{code}: {said}");
 }
+
+#[test]
+fn over_tcp_a_session_is_protected_or_says_that_it_is_not_or_is_refused() {
+    let room = Room::new();
+    let server = room.serve("ftp://127.0.0.1:0", &[]);
+    let url = server.url.clone();
+    let (code, said) = room.mirror("home", &url, &[]);
+    assert_eq!((code, said.as_str()), (0, ""), "the key is this user's own");
+    room.is_refused("other", &url, &[], &["was never seen here"]);
+    room.goes("other", &url, &["--accept-new"]);
+    let place = url.trim_end_matches('/').to_owned();
+    drop(server);
+    let _plain = room.serve(&place, &["--plain"]);
+    // Known to protect its sessions: whoever answers now may be somebody else.
+    room.is_refused("other", &url, &[], &["the server refused AUTH", "known_hosts", "--plain"]);
+    room.goes("other", &url, &["--plain"]);
+    let (code, said) = room.mirror("third", &url, &[]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("the server offers no TLS"), "{said}");
+    room.is_refused(
+        "third",
+        &url.replace("://", "://joe:secret@"),
+        &[],
+        &["the password would travel in the clear"],
+    );
+    for more in [&["--protect"][..], &["--accept-new"]] {
+        room.is_refused("third", &url, more, &["the server refused AUTH"]);
+    }
+    room.is_refused("third", &url.replace("ftp://", "ftpes://"), &[], &["the server refused AUTH"]);
+}

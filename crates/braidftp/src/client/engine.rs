@@ -310,7 +310,7 @@ impl Engine {
             Event::Greeting(_) => {}
             Event::Unprotected(reply) => {
                 if let Some(reporter) = &self.shared.options.reporter {
-                    reporter.warn(format_args!(
+                    reporter.caution(format_args!(
                         "the server offers no TLS ({reply}): names and contents can be read and changed on the way; ftpes:// refuses \
                          such a server, and --plain does not ask"
                     ));
