@@ -1,7 +1,7 @@
 //! An attacker on the path between two hosts with protected associations: one run from a seed, and what must hold.
 //!
 //! The attacker has no keys. It loses, delays, replays, splices and changes packets, edits what INIT and INIT ACK offer, and
-//! sends INIT, ABORT, SHUTDOWN, SACK, ERROR, COOKIE ECHO and DATA with the right verification tags ([`Attacker`]). It is
+//! sends INIT, ABORT, SHUTDOWN, SACK, ERROR, COOKIE ECHO and DATA with the right verification tags (`attacker.rs`). It is
 //! there from the first packet, or comes when both associations are protected. Then it leaves. In every run:
 //!
 //! - No user data is ever sent in the clear, and an association that is protected sends nothing but DTLS chunks.
