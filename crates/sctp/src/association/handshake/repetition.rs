@@ -59,8 +59,10 @@ impl Association {
     /// long as a tail loss probe would, and then for the RTO, within `Path::bounded_wait`.
     pub(in crate::association) fn control_wait(&self, path: PathId, retry: u32) -> Duration {
         let path = &self.paths[usize::from(path.0)];
+        // A bound may be many round trips, and is not doubled.
+        let growth = if path.rtt.is_bound() { 1 } else { backed_off(retry) };
         let as_probe = path.two_round_trips().filter(|_| retry < self.control_probes());
-        as_probe.map_or_else(|| path.bounded_wait(&self.config, retry), |wait| wait * backed_off(retry))
+        as_probe.map_or_else(|| path.bounded_wait(&self.config, retry), |wait| wait * growth)
     }
 
     /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
