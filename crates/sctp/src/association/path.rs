@@ -454,15 +454,15 @@ impl Path {
         self.bounded_wait(config, self.packets_unanswered)
     }
 
-    /// The RTO; with [`Config::early_repair`] at most RTO.Initial and three round trips, or the RTO without back-off, unless
-    /// more than [`PACKETS_BY_CHANCE`] packets in a row were not answered.
+    /// The RTO; with [`Config::early_repair`] at most RTO.Initial and three of the shortest round trips, or the RTO without
+    /// back-off, unless more than [`PACKETS_BY_CHANCE`] packets in a row were not answered.
     pub(super) fn bounded_wait(&self, config: &Config, unanswered_packets: u32) -> Duration {
         let rto = self.rtt.rto();
         // One of RTO.Initial or less is within the bound.
         if rto <= config.rto.initial || !config.early_repair || unanswered_packets > PACKETS_BY_CHANCE {
             return rto;
         }
-        let most = config.rto.initial + self.rtt.measured_srtt().unwrap_or_default() * 3;
+        let most = config.rto.initial + self.shortest_rtt.unwrap_or_default() * 3;
         rto.min(most.max(self.rtt.without_back_off()))
     }
 
