@@ -96,6 +96,8 @@ struct Keys {
     wake: Option<Time>,
     /// Events that the application has not seen, because the association is not protected yet.
     held: VecDeque<Event>,
+    /// Whether the application has seen that the association is up.
+    is_shown: bool,
 }
 
 impl Protection {
@@ -152,11 +154,17 @@ impl Protection {
 }
 
 impl Keys {
-    /// Whether the association is protected, or is up and never will be.
-    fn is_up(&self, endpoint: &Endpoint, id: AssociationId) -> bool {
-        let is_plain =
-            || endpoint.association(id).is_some_and(|it| it.is_up() && it.dtls_agreement().is_none());
-        self.manager.as_ref().map_or_else(is_plain, KeyManager::is_protected)
+    /// Whether the application sees events: the association was up and protected, or was up and never will be protected.
+    fn is_up(&mut self, endpoint: &Endpoint, id: AssociationId) -> bool {
+        // The packet that completes the handshake may hold an unprotected ABORT behind it: then the association never was up.
+        self.is_shown |= endpoint.association(id).is_some_and(|association| {
+            association.is_up()
+                && match &self.manager {
+                    Some(manager) => manager.is_protected(),
+                    None => association.dtls_agreement().is_none(),
+                }
+        });
+        self.is_shown
     }
 
     fn drive(

@@ -53,12 +53,17 @@ pub(super) fn endless_listings(_: Row) {
     // A reader who does not read: the listing waits in a queue, and then in the server.
     let (room, server) = (Room::new(), endless::serve("tcp", endless));
     let mut reader = client_support::braidftp(&room.home());
-    let child = reader.args(["ls", "-q", &server.url()]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let reader = Ended(child.unwrap());
+    let child = reader
+        .args(["ls", "--plain", "-q", &server.url()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut reader = Ended(child.unwrap());
     let mut before = u64::MAX;
     while before != server.listed() || before == 0 {
         before = server.listed();
         std::thread::sleep(Duration::from_secs(1));
+        assert!(reader.0.try_wait().unwrap().is_none(), "the client ended");
     }
     assert!(before < limit(Row::ListingQueue, &quick()) as u64 + 2 * BETWEEN, "{before} bytes");
     drop(reader);
