@@ -17,9 +17,11 @@ use braidftp_net::sctp::cookie::MAX_ADDRESSES;
 use braidftp_net::{HANDSHAKES_A_SECOND, Limits};
 
 use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
+use crate::identity::CLIENT_CHAIN_BYTES_MAX;
 use crate::progress::LINES_MAX;
 use crate::server::{self, Settings, log};
 use crate::store::fs::{BLOCK_BYTES, FOLDERS_MAX, MAX_DEPTH, POOL_BYTES, SESSION_BYTES};
+use crate::tls::{self, server as tls_server};
 use crate::users;
 
 /// A limit.
@@ -288,6 +290,23 @@ rows! { now;
         Amount::Rate(u64::from(now.limits.init_acks)), "the INIT is dropped, as if lost", "warn, every 3 s: how many";
     SctpHandshakes Server "TLS handshakes that clients begin over SCTP; half of that from one network" NONE,
         Amount::Rate(u64::from(HANDSHAKES_A_SECOND)), "the association: ABORT", "warn, every 3 s: how many";
+    TlsHandshakes Server "TLS handshakes of control connections that begin over TCP; half of that from one network" NONE,
+        Amount::Rate(u64::from(now.settings.tls_handshakes)), "nobody; the handshake waits, within the time for it", "info: it waits";
+    TlsHandshakeTime Server "time of the TLS handshake of a control connection over TCP, with the wait before it" NONE,
+        Amount::Time(now.settings.session.idle_before_login.min(now.settings.session.idle)),
+        "the session: 421 if nothing came that is TLS", "nothing";
+    TlsMessage Server "bytes of a TLS handshake message" NONE, bytes(tls::MESSAGE_BYTES),
+        "the connection: a TLS alert", "info: session lost, or data connection refused";
+    TlsClientCertificates Server "bytes of the certificates of a client" NONE, bytes(CLIENT_CHAIN_BYTES_MAX),
+        "the connection: a TLS alert", "info: session lost";
+    TlsSessions Server "TLS sessions of a control connection over TCP that may be resumed" NONE, count(tls_server::SESSIONS_MAX),
+        "nobody; the oldest but the first ones are forgotten", "nothing";
+    TlsSessionBytes Server "bytes of these sessions" NONE, bytes(tls_server::SESSIONS_BYTES),
+        "nobody; the oldest but the first ones are forgotten", "nothing";
+    TlsUnsent Server "bytes that TLS holds of what was written to a connection over TCP" NONE, bytes(tls::UNSENT_BYTES),
+        "nobody; the transfer, or the reply, waits", "nothing";
+    TlsEnding Server "data connections of a session over TCP whose transfer is over and whose TLS is not" NONE,
+        count(server::ENDING_MAX), "nobody; the end of the next transfer waits", "nothing";
     SctpOutOfTheBlue Server "answers to packets of no association" NONE, Amount::Rate(u64::from(now.limits.out_of_the_blue)),
         "the packet is dropped", "warn, every 3 s: how many";
     SctpAnswers Server "answers that wait to be sent to those who have no association" NONE, count(now.limits.answers),

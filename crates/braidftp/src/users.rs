@@ -441,10 +441,14 @@ impl Users {
     /// # Errors
     /// As [`Users::load`].
     pub fn parse(text: &str, access: Access) -> Result<Self, UsersError> {
-        let file: File = toml::from_str(text).map_err(|e| UsersError(e.to_string()))?;
+        // Without the line itself, which may hold a password that somebody mistook for its hash.
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            UsersError(format!("line {line}: {}", error.message()))
+        })?;
         let mut known = BTreeMap::new();
         for entry in file.user {
-            let line = text[..entry.span().start].matches('\n').count() + 1;
+            let line = line_of(text, entry.span().start);
             let entry = entry.into_inner();
             let wrong =
                 |why: &str| UsersError(format!("line {line}: user `{}`: {why}", entry.name.escape_debug()));
@@ -602,6 +606,11 @@ impl Users {
 
 fn lock(failures: &Mutex<Failures>) -> std::sync::MutexGuard<'_, Failures> {
     failures.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of the line that has this byte.
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
 }
 
 fn delay_after(failures: usize) -> Duration {

@@ -1,112 +1,11 @@
 //! Protection as the program has it by default: what is protected, which servers are trusted, and what those are told who do not fit.
 
+mod protection_support;
+
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
-use tempfile::TempDir;
-
-/// The program as a user whose home is there.
-fn braidftp(home: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
-    command.args(args).env("HOME", home).stdin(Stdio::null());
-    for variable in
-        ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "STATE_DIRECTORY", "BRAIDFTP_USER", "BRAIDFTP_PASSWORD"]
-    {
-        command.env_remove(variable);
-    }
-    // Root's own key would be the machine's.
-    command.env("XDG_DATA_HOME", home.join(".local/share"));
-    command
-}
-
-/// A user's home, and a folder that is served.
-struct Room {
-    folder: TempDir,
-}
-
-impl Room {
-    fn new() -> Self {
-        let room = Self { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(room.path("tree")).unwrap();
-        fs::write(room.path("tree/f"), "hello").unwrap();
-        room
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    /// A server of this user, at this address.
-    fn serve(&self, listen: &str, more: &[&str]) -> Serving {
-        let tree = self.text("tree");
-        let args = [&["serve", &tree, "--listen", listen], more].concat();
-        let child = braidftp(&self.path("home"), &args).stderr(Stdio::piped()).spawn().unwrap();
-        let mut serving = Serving { child, key: String::new(), url: String::new() };
-        let mut lines = BufReader::new(serving.child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        while serving.url.is_empty() {
-            let line = lines.next().expect("the server listens");
-            match line.split_once(' ') {
-                Some(("key", rest)) => serving.key = rest.split(' ').next().unwrap().to_owned(),
-                Some(("listening", place)) => serving.url = format!("{place}/"),
-                _ => panic!("{line}"),
-            }
-        }
-        serving
-    }
-
-    /// What a mirror of that by the user of a home comes to: the exit code and standard error.
-    fn mirror(&self, home: &str, url: &str, more: &[&str]) -> (i32, String) {
-        let copy = self.text("copy");
-        let _ = fs::remove_dir_all(&copy);
-        let args = [&["mirror", url, &copy, "-q", "--timeout", "60"], more].concat();
-        let Output { status, stderr, .. } = braidftp(&self.path(home), &args).output().unwrap();
-        let said = String::from_utf8(stderr).unwrap();
-        if status.success() {
-            assert_eq!(fs::read(self.path("copy/f")).unwrap(), b"hello", "{said}");
-        } else {
-            assert!(!self.path("copy/f").exists(), "{said}");
-        }
-        (status.code().unwrap(), said)
-    }
-
-    /// A mirror that goes through.
-    fn goes(&self, home: &str, url: &str, more: &[&str]) {
-        let (code, said) = self.mirror(home, url, more);
-        assert_eq!(code, 0, "{more:?}: {said}");
-    }
-
-    /// A mirror that is refused because of trust, with these words.
-    fn is_refused(&self, home: &str, url: &str, more: &[&str], words: &[&str]) {
-        let (code, said) = self.mirror(home, url, more);
-        assert_eq!(code, 3, "{more:?}: {said}");
-        for word in words {
-            assert!(said.contains(word), "{more:?}: `{word}` in: {said}");
-        }
-    }
-}
-
-struct Serving {
-    child: Child,
-    key: String,
-    url: String,
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-const ANY: &str = "ftp+sctp://127.0.0.1:0";
+use protection_support::{ANY, Authority, Room, braidftp};
 
 #[test]
 fn the_users_own_server_on_this_machine_is_known_and_plain_is_refused() {
@@ -194,16 +93,9 @@ fn a_server_that_allows_plain_serves_the_papers_modes_beside_protected_ones() {
 #[test]
 fn an_authority_vouches_for_the_certificate_that_the_server_was_given() {
     let room = Room::new();
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let key = KeyPair::generate().unwrap();
-    let certificate = params.signed_by(&key, &authority).unwrap();
-    fs::write(room.path("ca.pem"), authority.pem()).unwrap();
-    fs::write(room.path("cert.pem"), certificate.pem()).unwrap();
-    fs::write(room.path("key.pem"), key.serialize_pem()).unwrap();
+    let authority = Authority::new(&room);
+    authority.sign(&room, "key.pem", |_| {});
+    fs::copy(room.path("key.pem"), room.path("cert.pem")).unwrap();
     let given = ["--tls-cert", &room.text("cert.pem"), "--tls-key", &room.text("key.pem")];
 
     let refused = |more: &[&str]| {
@@ -262,6 +154,15 @@ fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
     let at = |user: &str| server.url.replace("://", &format!("://{user}@"));
     room.goes("anna", &at("anna"), &pin);
     room.goes("anna", &at("anna"), &[&pin[..], &["--mode", "ms"]].concat());
+    let over_tcp = room.serve("ftp://127.0.0.1:0", &["--users", &users, "--listen", "ftps://127.0.0.1:0"]);
+    for place in &over_tcp.urls {
+        let pin = ["--pin", &over_tcp.key];
+        let at = |user: &str| place.replace("://", &format!("://{user}@"));
+        room.goes("anna", &at("anna"), &pin);
+        room.goes("anna", &at("anna").replace("ftp://", "ftpes://"), &pin);
+        assert_eq!(room.mirror("nobody", &at("anna"), &pin).0, 4, "without the key");
+        room.goes("nobody", &at("bert:secret"), &pin);
+    }
     let code = |home: &str, url: &str, more: &[&str]| room.mirror(home, url, more);
     // Another has another key, or none.
     assert_eq!(code("bert", &at("anna"), &pin).0, 4);

@@ -3,138 +3,15 @@
 mod server_support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp::identity::{Authorities, Files, KnownHosts, OnUnknown, Peer, ServerIdentity, Trust};
-use braidftp::server::{Listen, Resumption, Settings};
-use braidftp::users::Access;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use server_support::{Control, Folder, PATIENCE, Served, pattern, quick, serve_with};
-use tempfile::TempDir;
-
-type Tls = StreamOwned<ClientConnection, TcpStream>;
-
-/// A folder that is served over TCP, with TLS by AUTH and, at another port, from the first byte.
-struct Bench {
-    folder: Folder,
-    served: Served,
-    keys: TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        Self::with(|_| {})
-    }
-
-    fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let (folder, keys) = (Folder::new(), tempfile::tempdir().unwrap());
-        let identity = ServerIdentity::load_or_make(Files::one(keys.path().join("key.pem")), &[]).unwrap();
-        let mut settings = quick();
-        settings.protection.identity = Some(identity);
-        change(&mut settings);
-        let served = serve_with(folder.root(), move |builder| {
-            let builder = builder.settings(settings).access(Access::Writable);
-            builder.listen(Listen::Tls(SocketAddr::from(([127, 0, 0, 1], 0))))
-        });
-        Self { folder, served, keys }
-    }
-
-    fn implicit(&self) -> SocketAddr {
-        let tls = |place: &Listen| if let Listen::Tls(address) = place { Some(*address) } else { None };
-        self.served.places.iter().find_map(tls).unwrap()
-    }
-
-    /// A client that takes any key, for the protocols of `alpn`, and keeps sessions of its own.
-    fn client(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
-        let trust = Trust {
-            on_unknown: OnUnknown::Accept,
-            authorities: Authorities::these(rustls::RootCertStore::empty()),
-            ..Trust::new(KnownHosts::at(self.keys.path().join("known_hosts")))
-        };
-        let verifier = Arc::new(trust).verifier(Peer::new("localhost", 21), alpn).unwrap();
-        Arc::new(verifier.config())
-    }
-}
-
-/// A control connection inside TLS.
-struct Session {
-    tls: BufReader<Tls>,
-    config: Arc<ClientConfig>,
-    server: SocketAddr,
-}
-
-fn tls(config: &Arc<ClientConfig>, stream: TcpStream) -> Tls {
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let connection = ClientConnection::new(config.clone(), "localhost".try_into().unwrap()).unwrap();
-    StreamOwned::new(connection, stream)
-}
-
-impl Session {
-    /// By AUTH, with a client that may have sessions.
-    fn open(bench: &Bench) -> Self {
-        let mut control = Control::open(&bench.served);
-        control.command("AUTH TLS", "234");
-        Self::inside(bench.client(&[b"ftp"]), control.stream.try_clone().unwrap())
-    }
-
-    fn inside(config: Arc<ClientConfig>, stream: TcpStream) -> Self {
-        let server = stream.peer_addr().unwrap();
-        Self { tls: BufReader::new(tls(&config, stream)), config, server }
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.tls.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn command(&mut self, line: &str, code: &str) -> String {
-        self.tls.get_mut().write_all(format!("{line}\r\n").as_bytes()).unwrap();
-        self.expect(code)
-    }
-
-    fn expect(&mut self, code: &str) -> String {
-        let reply = self.line();
-        assert!(reply.starts_with(code), "expected {code}, got {reply}");
-        reply
-    }
-
-    fn log_in(mut self) -> Self {
-        self.command("USER anonymous", "331");
-        self.command("PASS x@", "230");
-        self.command("TYPE I", "200");
-        self.command("PBSZ 0", "200");
-        self.command("PROT P", "200");
-        self
-    }
-
-    fn passive(&mut self) -> TcpStream {
-        let reply = self.command("EPSV", "229");
-        let port = reply.split("(|||").nth(1).unwrap().split('|').next().unwrap().parse().unwrap();
-        TcpStream::connect(SocketAddr::new(self.server.ip(), port)).unwrap()
-    }
-
-    /// RETR by a data connection of this client; the bytes and the final reply.
-    fn fetch(&mut self, name: &str, config: &Arc<ClientConfig>) -> (Vec<u8>, String) {
-        let mut data = tls(config, self.passive());
-        self.command(&format!("RETR {name}"), "150");
-        let mut bytes = Vec::new();
-        let _ = data.read_to_end(&mut bytes);
-        (bytes, self.line())
-    }
-
-    /// STOR, ended by `end`; the final reply.
-    fn store(&mut self, name: &str, bytes: &[u8], end: impl FnOnce(&mut Tls)) -> String {
-        let mut data = tls(&self.config.clone(), self.passive());
-        self.command(&format!("STOR {name}"), "150");
-        data.write_all(bytes).unwrap();
-        data.flush().unwrap();
-        end(&mut data);
-        self.line()
-    }
-}
+use braidftp::server::Resumption;
+use braidftp_ftp::server::Active;
+use rustls::ClientConnection;
+use server_support::tls::{Bench, Session, Tls, tls};
+use server_support::{Control, PATIENCE, pattern};
 
 fn close_notify(data: &mut Tls) {
     data.conn.send_close_notify();
@@ -257,6 +134,56 @@ fn who_speaks_another_protocol_or_wants_less_is_refused() {
     session.command("REIN", "502");
 }
 
+//= specs/rfc4217.txt#section-7
+//= type=test
+//# For i) and ii), the FTP client MUST be the TLS client and the FTP server MUST be the TLS server.
+#[test]
+fn the_client_begins_tls_on_a_data_connection_that_the_server_opens_too() {
+    let bench = Bench::with(|settings| Arc::make_mut(&mut settings.session).active = Active::ToPeer);
+    let content = pattern(300_000);
+    bench.folder.put("f", &content);
+    let mut session = Session::open(&bench).log_in();
+    for turn in 0..3 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        session.command(&format!("EPRT |1|127.0.0.1|{port}|"), "200");
+        session.command("RETR f", "150");
+        let mut data = tls(&session.config, listener.accept().unwrap().0);
+        let mut bytes = Vec::new();
+        data.read_to_end(&mut bytes).unwrap();
+        assert!(bytes == content, "{turn}: {} bytes", bytes.len());
+        session.expect("226");
+    }
+}
+
+//= specs/rfc4217.txt#section-14
+//= type=test
+//# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to process input on
+//# the control channel during data transfers.
+#[test]
+fn abor_and_stat_inside_tls_are_heard_in_the_middle_of_a_transfer() {
+    let bench = Bench::new();
+    // More than the buffers of both sides hold: it is under way until it is read or ends.
+    bench.folder.put("big", vec![7; 64 << 20]);
+    let mut session = Session::open(&bench).log_in();
+    let mut data = tls(&session.config.clone(), session.passive());
+    session.command("RETR big", "150");
+    data.read_exact(&mut [0; 1000]).unwrap();
+    session.command("STAT", "21");
+    // The lines of STAT, as far as its last.
+    while !session.line().starts_with("211 ") {}
+    // As RFC 959 wants it, Telnet's signals before it.
+    session.tls.get_mut().write_all(b"\xff\xf4\xff\xf2ABOR\r\n").unwrap();
+    session.expect("426");
+    session.expect("226");
+    drop(data);
+    session.command("NOOP", "200");
+}
+
+//= specs/rfc4217.txt#section-10.1
+//= type=test
+//# In this case, the control connection should still be in an unprotected mode and the server SHOULD issue an unprotected
+//# '421' reply to end the session.
 #[test]
 fn who_took_the_wrong_port_is_told_so() {
     let bench = Bench::with(|settings| {
@@ -282,6 +209,9 @@ fn who_took_the_wrong_port_is_told_so() {
     assert!(heard.contains("421 this port begins in the clear"), "{heard}");
 }
 
+//= specs/rfc4217.txt#section-10.1
+//= type=test
+//# In this case, the control connection is in an unknown state and the server SHOULD simply drop the control connection.
 #[test]
 fn a_handshake_has_an_end_and_bounds() {
     let bench = Bench::with(|settings| {

@@ -16,7 +16,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
 use super::files::For;
-use super::{CHAIN_BYTES_MAX, Files, Fingerprint, provider};
+use super::{CLIENT_CHAIN_BYTES_MAX, Files, Fingerprint, provider};
 use crate::exit::{Error, Result};
 
 /// Who this client is.
@@ -99,7 +99,7 @@ pub(super) struct AskForKey;
 impl AskForKey {
     fn judge(end: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), rustls::Error> {
         let bytes = end.len() + others.iter().map(|other| other.len()).sum::<usize>();
-        match bytes > CHAIN_BYTES_MAX || Fingerprint::of(end).is_err() {
+        match bytes > CLIENT_CHAIN_BYTES_MAX || Fingerprint::of(end).is_err() {
             true => Err(CertificateError::BadEncoding.into()),
             false => Ok(()),
         }

@@ -179,8 +179,10 @@ impl Files {
                 Error::usage(what, "there is no private key in it")
                     .hint("it must be PEM, and hold -----BEGIN PRIVATE KEY-----")
             }
-            error => Error::usage(what, format_args!("it is damaged: {error}"))
-                .hint("restore it, or move it away: a new one is made, which clients have to be told of"),
+            error => Error::usage(what, format_args!("it is damaged: {}", damage(&error))).hint(
+                "restore it from a copy; a key that the server made itself may be moved away: the next start makes a new one, of \
+                 which clients have to be told",
+            ),
         })
     }
 }
@@ -193,12 +195,28 @@ pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
     let what = format!("read the certificate {}", path.display());
     let (text, _) = read(path, &what)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let chain = chain.map_err(|error| Error::usage(&what, format_args!("it is not PEM: {error}")))?;
+    let chain = chain.map_err(|error| {
+        Error::usage(&what, format_args!("it is damaged: {}", damage(&error)))
+            .hint("`openssl x509 -text -noout -in FILE` shows the first certificate of a file that is not")
+    })?;
     if chain.is_empty() {
         return Err(Error::usage(what, "there is no certificate in it")
             .hint("it must be PEM, and begin with -----BEGIN CERTIFICATE-----"));
     }
     Ok(chain)
+}
+
+/// What is wrong with a text that should be PEM, in words.
+fn damage(error: &rustls::pki_types::pem::Error) -> String {
+    use rustls::pki_types::pem::Error as E;
+    match error {
+        E::MissingSectionEnd { .. } => {
+            "a line -----END …----- is missing, as if the file were cut off".into()
+        }
+        E::IllegalSectionStart { .. } => "a line -----BEGIN …----- is not whole".into(),
+        E::Base64Decode(_) => "what stands between BEGIN and END is not base64".into(),
+        other => other.to_string(),
+    }
 }
 
 /// The content of a file, and its mode at that time.

@@ -41,6 +41,9 @@ pub use trust::{
 /// Bytes of all certificates that a side shows, at most. TLS itself has no more than 64 KiB for them in rustls.
 pub const CHAIN_BYTES_MAX: usize = 32 << 10;
 
+/// Bytes of all certificates that a server takes of a client, whose key alone counts.
+pub(crate) const CLIENT_CHAIN_BYTES_MAX: usize = 8 << 10;
+
 /// What does the cryptography of this program: AWS-LC, with the key exchange X25519MLKEM768 offered first.
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();

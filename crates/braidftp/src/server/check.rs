@@ -15,6 +15,8 @@ use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
+use crate::tls::server::SESSIONS_BYTES;
+use crate::tls::{MESSAGE_BYTES, UNSENT_BYTES};
 use crate::users::Account;
 
 /// Open files of a transfer: a listing of a tree has this many folders, whatever the others have.
@@ -25,6 +27,10 @@ const FILES_PER_SESSION: u64 = 3 + ENDING_MAX as u64 + TRANSFERS_ALWAYS as u64 *
 /// Open files of the process besides: what the runtime and the standard streams have, the transfers of all sessions together, and
 /// further folders of listings.
 const FILES_BESIDES: u64 = 32 + TRANSFERS_MAX as u64 * FILES_PER_TRANSFER + FOLDERS_MAX as u64;
+
+/// Bytes that TLS holds of a session over TCP: a message that is not whole, sessions that may be resumed, and what is not sent of
+/// its control connection, its data connection, and those whose TLS ends.
+const TLS_BYTES_PER_SESSION: usize = MESSAGE_BYTES + SESSIONS_BYTES + (2 + ENDING_MAX) * UNSENT_BYTES;
 
 /// What is wrong, and the exit code of the first of it.
 #[derive(Debug, Default)]
@@ -228,7 +234,9 @@ fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings)
         }
     }
     let endpoints = listen.iter().filter(|place| !matches!(place, Listen::Tcp(_) | Listen::Tls(_))).count();
-    let each = settings.session.window_bytes + settings.session.replies_bytes + OUT_BYTES + SESSION_BYTES;
+    let tls = if listen.iter().any(Listen::is_tcp) { TLS_BYTES_PER_SESSION } else { 0 };
+    let each =
+        settings.session.window_bytes + settings.session.replies_bytes + OUT_BYTES + SESSION_BYTES + tls;
     let files = POOL_BYTES + (TRANSFERS_MAX + TRANSFERS_ALWAYS * sessions) * SMALLEST_BYTES;
     let sctp = super::sctp_limits(settings).memory_bytes.saturating_mul(endpoints);
     let memory =

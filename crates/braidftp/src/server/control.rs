@@ -279,6 +279,8 @@ impl Tx {
     //= specs/rfc4217.txt#section-10.1
     //# In this case, the control connection should still be in an unprotected mode and the server SHOULD issue an
     //# unprotected '421' reply to end the session.
+    //= specs/rfc4217.txt#section-10.1
+    //# In this case, the control connection is in an unknown state and the server SHOULD simply drop the control connection.
     pub(super) fn miss_tls(&self) {
         if let Self::Tcp(wire) = self
             && wire.is_handshaking()

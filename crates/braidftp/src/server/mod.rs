@@ -25,6 +25,7 @@ mod check;
 pub mod command;
 pub mod confine;
 mod control;
+mod handshakes;
 mod limits;
 pub mod log;
 mod memory;
@@ -51,7 +52,7 @@ use braidftp_ftp::mapping::{CONTROL_PORT, DATA_STREAMS_MAX};
 use braidftp_ftp::server as machine;
 use braidftp_net::keys::rustls::pki_types::CertificateDer;
 use braidftp_net::sctp::{Config, Profile};
-use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, Listener};
+use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, HANDSHAKES_A_SECOND, Listener};
 use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -64,12 +65,14 @@ use crate::store::fs::{Durability, Pool, Root};
 use crate::users::{Access, Users};
 pub use audit::Audit;
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
+use handshakes::Handshakes;
 pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
 pub(crate) use parts::PARTS_MAX;
 pub use protection::{Plain, Protection};
 pub(crate) use session::OUT_BYTES;
 use session::{Accepted, Data, Driver, post};
+pub(crate) use tcp::ENDING_MAX;
 pub(crate) use transfers::TRANSFERS_MAX;
 use transfers::Transfers;
 
@@ -179,6 +182,9 @@ pub struct Settings {
     pub audit: Arc<Audit>,
     /// TCP: whether a protected data connection must resume a TLS session of its control connection.
     pub tls_resumption: Resumption,
+    /// TCP: TLS handshakes of control connections that begin in a second, half of them from any one network (an IPv4 /24, an
+    /// IPv6 /56); others wait. [`HANDSHAKES_A_SECOND`].
+    pub tls_handshakes: u32,
     /// A file to write all SCTP packets to.
     pub pcap: Option<PathBuf>,
     /// A file to write all SCTP packets to as text.
@@ -209,6 +215,7 @@ impl Default for Settings {
             protection: Protection::default(),
             audit: Arc::default(),
             tls_resumption: Resumption::Required,
+            tls_handshakes: HANDSHAKES_A_SECOND,
             pcap: None,
             packet_log: None,
         }
@@ -231,6 +238,8 @@ struct Shared {
     transfers: Arc<Transfers>,
     /// What control connections over TCP begin TLS with.
     tls: Option<Offer>,
+    /// When those begin.
+    handshakes: Arc<Handshakes>,
 }
 
 impl Shared {
@@ -401,8 +410,19 @@ impl Opened {
         let settings = Arc::new(settings);
         let (all_held, blocks, transfers) = Default::default();
         let parts = parts::Parts::new(&root, &users, &settings);
-        let shared =
-            Arc::new(Shared { root, users, settings, limits, all_held, parts, blocks, transfers, tls });
+        let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
+        let shared = Arc::new(Shared {
+            root,
+            users,
+            settings,
+            limits,
+            all_held,
+            parts,
+            blocks,
+            transfers,
+            tls,
+            handshakes,
+        });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
 }
@@ -715,13 +735,22 @@ async fn tcp_session(
         let _ = stream.try_write(b"421 Too many sessions now; try again later\r\n");
         return;
     };
+    if begins == Begins::WithTls {
+        let mut phase = phase.clone();
+        let within = shared.settings.session.idle_before_login;
+        tokio::select! {
+            turn = timeout(within, shared.handshakes.turn(peer.ip())) => if turn.is_err() { return },
+            () = place.taken() => return,
+            () = no_longer_serving(&mut phase) => return,
+        }
+    }
     let Ok(local) = stream.local_addr() else { return };
     // Replies are small and each is waited for.
     let _ = stream.set_nodelay(true);
     let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
     let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let wire = Arc::new(Wire::control(stream));
-    let mut data = tcp::Data::new(wire.clone(), local, peer);
+    let mut data = tcp::Data::new(wire.clone(), local, peer, shared.handshakes.clone());
     let (config, carrier) = (shared.settings.session.clone(), machine::Carrier::Tcp { local, peer });
     let session = match begins {
         Begins::Clear => machine::Session::new(config, carrier, Time::ZERO),

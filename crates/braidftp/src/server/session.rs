@@ -90,6 +90,8 @@ pub(super) struct Driver {
 enum StartTls {
     No,
     WhenSent,
+    /// It is, and the handshake waits for its turn.
+    InTurn,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -248,8 +250,7 @@ impl Driver {
                 }
             }
             if self.tls == StartTls::WhenSent && self.out.is_empty() {
-                self.tls = StartTls::No;
-                self.begin_tls();
+                self.tls = StartTls::InTurn;
             }
             if self.closing.is_some() && self.out.is_empty() {
                 self.tx.close().await;
@@ -274,9 +275,16 @@ impl Driver {
                     Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
                     Err(lost) => return self.lost(&lost),
                 },
+                () = self.shared.handshakes.turn(self.peer), if self.tls == StartTls::InTurn => {
+                    self.tls = StartTls::No;
+                    self.begin_tls();
+                }
                 () = tokio::time::sleep_until(stalled), if !self.out.is_empty() => {
                     return self.lost(&Lost("it takes no replies".into()));
                 }
+                //= specs/rfc4217.txt#section-14
+                //# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to
+                //# process input on the control channel during data transfers.
                 arrived = self.rx.recv(), if hungry => match arrived {
                     Ok(Arrived::Lines(bytes)) => {
                         self.place.heard();

@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::body::Body;
+use super::handshakes::Handshakes;
 use super::sink::Intake;
 use super::{Settings, random};
 use crate::store::fs::BLOCK_BYTES;
@@ -47,6 +48,7 @@ pub(super) struct Data {
     passive: Passive,
     /// What data connections are protected with, if they are.
     tls: Option<Arc<Binding>>,
+    handshakes: Arc<Handshakes>,
     ending: Arc<Semaphore>,
 }
 
@@ -60,6 +62,7 @@ pub(super) struct Way {
     peer: SocketAddr,
     to: To,
     tls: Option<Arc<Binding>>,
+    handshakes: Arc<Handshakes>,
     ending: Arc<Semaphore>,
 }
 
@@ -79,9 +82,14 @@ enum To {
 }
 
 impl Data {
-    pub(super) fn new(control: Arc<Wire>, local: SocketAddr, peer: SocketAddr) -> Self {
+    pub(super) fn new(
+        control: Arc<Wire>,
+        local: SocketAddr,
+        peer: SocketAddr,
+        handshakes: Arc<Handshakes>,
+    ) -> Self {
         let ending = Arc::new(Semaphore::new(ENDING_MAX));
-        Self { control, local, peer, passive: Passive::default(), tls: None, ending }
+        Self { control, local, peer, passive: Passive::default(), tls: None, handshakes, ending }
     }
 
     /// Begins TLS on the control connection; data connections have it from now on.
@@ -121,8 +129,8 @@ impl Data {
             DataPath::TcpActive(to) => To::Connect { from: self.local.ip(), to },
             DataPath::Association { .. } | DataPath::Stream1 | DataPath::Framed { .. } => To::Nowhere,
         };
-        let (control, peer) = (self.control.clone(), self.peer);
-        Way { control, peer, to, tls: self.tls.clone(), ending: self.ending.clone() }
+        let (control, peer, handshakes) = (self.control.clone(), self.peer, self.handshakes.clone());
+        Way { control, peer, to, tls: self.tls.clone(), handshakes, ending: self.ending.clone() }
     }
 }
 
@@ -177,6 +185,8 @@ impl Way {
                 Err(_) => "the TLS handshake took too long".into(),
             };
             tracing::info!(peer = %self.peer, why, "data connection refused");
+            // It cost as much as one that is of use. The client hears of it when there is a turn.
+            let _ = timeout(settings.data_open, self.handshakes.turn(self.peer.ip())).await;
             return Err(Failure::DataUnprotected);
         }
         Ok(wire)

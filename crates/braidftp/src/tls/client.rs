@@ -36,10 +36,12 @@ impl Binding {
         Ok(Self { verifier, config: Arc::new(config) })
     }
 
-    /// Begins TLS on the control connection or on a data connection: the first message is sent.
+    /// Begins TLS on the control connection or on a data connection, whichever side opened it: the first message is sent.
     ///
     /// # Errors
     /// The connection is broken.
+    //= specs/rfc4217.txt#section-7
+    //# For i) and ii), the FTP client MUST be the TLS client and the FTP server MUST be the TLS server.
     pub(crate) fn begin(&self, wire: &Wire) -> io::Result<()> {
         let connection = ClientConnection::new(self.config.clone(), self.verifier.name());
         wire.begin(Connection::Client(connection.map_err(io::Error::other)?))

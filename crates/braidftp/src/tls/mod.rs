@@ -32,6 +32,8 @@ pub(crate) const ALPN_DATA: &[u8] = b"ftp-data";
 
 /// The first byte of a TLS record that holds a handshake message (RFC 8446 §5.1).
 const HANDSHAKE_RECORD: u8 = 22;
+/// Bytes of the largest handshake message that TLS takes: rustls's own limit. It holds that much of one that is not whole.
+pub(crate) const MESSAGE_BYTES: usize = 0xffff;
 /// Bytes that TLS holds of what was written and is not sent, at most.
 pub(crate) const UNSENT_BYTES: usize = 64 << 10;
 /// Bytes that are read at one go from a control connection.
@@ -96,6 +98,8 @@ impl Wire {
     ///
     /// # Errors
     /// The connection is broken.
+    //= specs/rfc4217.txt#section-14
+    //# The client MUST send all data, including Telnet commands, across the TLS session.
     pub(crate) fn begin(&self, mut connection: Connection) -> io::Result<()> {
         connection.set_buffer_limit(Some(UNSENT_BYTES));
         let mut tls = Box::new(Tls { connection, told: false, first: None, raw: BytesMut::new() });

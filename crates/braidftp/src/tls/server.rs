@@ -21,6 +21,8 @@ const TICKET_BYTES: usize = 32;
 /// Sessions of a control connection that can be resumed, at most. Those that the control connection began with stay; of others the
 /// oldest go.
 pub(crate) const SESSIONS_MAX: usize = 32;
+/// Bytes of these sessions, at most: one has the certificate that the client showed, and some hundred bytes besides.
+pub(crate) const SESSIONS_BYTES: usize = 64 << 10;
 
 /// Whether a data connection must resume a session of its control connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,6 +134,8 @@ impl Binding {
     }
 }
 
+//= specs/rfc4217.txt#section-7
+//# For i) and ii), the FTP client MUST be the TLS client and the FTP server MUST be the TLS server.
 fn connection(config: &Arc<ServerConfig>) -> io::Result<Connection> {
     ServerConnection::new(config.clone()).map(Connection::Server).map_err(io::Error::other)
 }
@@ -218,8 +222,12 @@ impl Sessions {
 
     fn put(&self, key: Vec<u8>, value: Vec<u8>) {
         let mut kept = self.lock();
-        if kept.all.len() >= SESSIONS_MAX {
-            kept.all.remove(TICKETS);
+        let bytes = |session: &Session| session.key.len() + session.value.len();
+        let mut held = kept.all.iter().map(bytes).sum::<usize>() + key.len() + value.len();
+        while kept.all.len() >= SESSIONS_MAX || held > SESSIONS_BYTES {
+            let oldest = TICKETS.min(kept.all.len().saturating_sub(1));
+            let Some(forgotten) = kept.all.remove(oldest) else { return };
+            held -= bytes(&forgotten);
         }
         let number = kept.next;
         kept.next += 1;
@@ -295,6 +303,20 @@ mod tests {
         }
         assert_eq!(sessions.get(&[TICKETS as u8]), None);
         assert_eq!(sessions.get(&[TICKETS as u8 + 4]), None);
+    }
+
+    #[test]
+    fn sessions_of_many_bytes_are_fewer() {
+        let sessions = Sessions::default();
+        for number in 0..SESSIONS_MAX {
+            sessions.put(vec![number as u8], vec![0; SESSIONS_BYTES / 8]);
+        }
+        let held = |sessions: &Sessions| sessions.lock().all.iter().map(|it| it.value.len()).sum::<usize>();
+        assert_eq!(held(&sessions), SESSIONS_BYTES / 8 * 7, "the key of an eighth has no room");
+        assert!(sessions.get(&[0]).is_some() && sessions.get(&[SESSIONS_MAX as u8 - 1]).is_some());
+        // One that is larger than all may be is not kept, and costs no other its place for nothing.
+        sessions.put(vec![77], vec![0; SESSIONS_BYTES]);
+        assert_eq!(sessions.get(&[77]), None);
     }
 
     #[test]

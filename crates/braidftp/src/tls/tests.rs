@@ -6,10 +6,11 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use rustls::{ClientConfig, ClientConnection, Connection, version};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::server::{Binding, Offer, Resumption, Sender, failed};
-use super::{ALPN_CONTROL, ALPN_DATA, Got, Wire, tls_error};
+use super::{ALPN_CONTROL, ALPN_DATA, Got, MESSAGE_BYTES, UNSENT_BYTES, Wire, tls_error};
 use crate::identity::{Authorities, Files, KnownHosts, OnUnknown, Peer, ServerIdentity, Trust};
 
 /// A server's key, and a client that takes any.
@@ -177,4 +178,112 @@ async fn who_speaks_another_protocol_is_refused() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_message_that_is_larger_than_tls_takes_is_refused_by_its_head_and_one_that_is_not_is_read() {
+    let bench = Bench::new();
+    for (length, says) in
+        [(MESSAGE_BYTES + 1, "a TLS message that is too large"), (MESSAGE_BYTES, "left in the middle")]
+    {
+        let (client, server) = pair().await;
+        bench.offer.bind(Resumption::Required).begin(&server).unwrap();
+        let length = u32::try_from(length).unwrap().to_be_bytes();
+        client.write_all(&[&[22, 3, 1, 0, 4, 1][..], &length[1..]].concat()).await.unwrap();
+        client.end_half().unwrap();
+        let error = server.secured().await.unwrap_err();
+        assert!(failed(&error).contains(says), "{}", failed(&error));
+    }
+}
+
+#[tokio::test]
+async fn what_was_written_is_held_up_to_a_limit_if_nobody_reads() {
+    let bench = Bench::new();
+    let (client, server) = pair().await;
+    hello(&client, &bench.client(&[], &[ALPN_CONTROL]));
+    bench.offer.bind(Resumption::Required).begin(&server).unwrap();
+    let (ours, theirs) = tokio::join!(server.secured(), client.secured());
+    ours.unwrap();
+    theirs.unwrap();
+    let block = vec![7; 8 << 20];
+    let mut written = 0;
+    // Until it would have to wait.
+    while let std::task::Poll::Ready(count) =
+        std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::pin!(server.write(&block)).poll(cx))).await
+    {
+        written += count.unwrap();
+    }
+    // All that has left, and nothing more leaves.
+    let mut left = 0;
+    let mut raw = vec![0; 1 << 20];
+    loop {
+        match client.stream().try_read(&mut raw) {
+            Ok(count) => left += count,
+            Err(_) => {
+                match tokio::time::timeout(std::time::Duration::from_millis(500), client.stream().readable())
+                    .await
+                {
+                    Ok(ready) => ready.unwrap(),
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+    assert!(left > 0 && written <= left + UNSENT_BYTES, "{} bytes are held", written - left);
+}
+
+//= specs/rfc4217.txt#section-14
+//= type=test
+//# The client MUST send all data, including Telnet commands, across the TLS session.
+#[tokio::test]
+async fn nothing_leaves_beside_tls_once_it_has_begun() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let client = Wire::control(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+    let (mut near, server) =
+        (listener.accept().await.unwrap().0, TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let mut far = TcpStream::connect(server.local_addr().unwrap()).await.unwrap();
+    let server = Wire::control(server.accept().await.unwrap().0);
+    hello(&client, &bench.client(&[], &[ALPN_CONTROL]));
+    bench.offer.bind(Resumption::Required).begin(&server).unwrap();
+    // Somebody on the way who notes what the client sends.
+    let on_the_way = tokio::spawn(async move {
+        let (mut noted, mut up, mut down) = (Vec::new(), [0; 4096], [0; 4096]);
+        loop {
+            tokio::select! {
+                read = near.read(&mut up) => match read.unwrap() {
+                    0 => return noted,
+                    count => {
+                        noted.extend_from_slice(&up[..count]);
+                        far.write_all(&up[..count]).await.unwrap();
+                    }
+                },
+                read = far.read(&mut down) => {
+                    let count = read.unwrap();
+                    near.write_all(&down[..count]).await.unwrap();
+                }
+            }
+        }
+    });
+    // Telnet's IP and DM, and a command behind them.
+    let said = b"\xff\xf4\xff\xf2ABOR\r\n";
+    let (ours, theirs) = tokio::join!(server.secured(), async {
+        client.secured().await?;
+        client.write_all(said).await?;
+        client.finish().await
+    });
+    ours.unwrap();
+    theirs.unwrap();
+    let mut heard = BytesMut::new();
+    while server.read(&mut heard).await.unwrap() != Got::End {}
+    assert_eq!(&heard[..], said);
+    drop((server, client));
+    let noted = on_the_way.await.unwrap();
+    let mut rest = &noted[..];
+    while let [kind, 3, _, high, low, tail @ ..] = rest {
+        // Handshake, change_cipher_spec, alert, application data (RFC 8446 §5.1).
+        assert!((20..=23).contains(kind), "a record of type {kind}");
+        rest = &tail[usize::from(u16::from_be_bytes([*high, *low]))..];
+    }
+    assert!(rest.is_empty(), "{rest:?} are no records");
 }

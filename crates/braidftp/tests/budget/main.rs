@@ -17,6 +17,7 @@ mod passwords;
 #[path = "../server_support/mod.rs"]
 mod server_support;
 mod sessions;
+mod tls;
 mod transfers;
 
 use std::io::{Read, Write};
@@ -77,6 +78,10 @@ fn attack(row: Row) -> fn(Row) {
         }
         Row::SctpInitAcks | Row::SctpOutOfTheBlue | Row::SctpAnswers => associations::strangers,
         Row::SctpHandshakes => associations::handshakes,
+        Row::TlsHandshakes | Row::TlsHandshakeTime => tls::handshakes,
+        Row::TlsMessage | Row::TlsClientCertificates => tls::large_messages,
+        Row::TlsSessions | Row::TlsSessionBytes => tls::many_sessions,
+        Row::TlsUnsent | Row::TlsEnding => tls::unread,
         Row::LogLines | Row::LogLinesInAll | Row::LogAddresses => logs::log_flood,
         Row::ToldSize | Row::UntoldSize | Row::Discarded => clients::endless_files,
         Row::ListingBytes | Row::ListingMessage | Row::ListingQueue | Row::Entries => {

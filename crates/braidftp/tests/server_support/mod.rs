@@ -1,6 +1,8 @@
 //! What the tests of the server share: a server in a thread of its own, a plain control connection, a tree.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
+pub mod tls;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};

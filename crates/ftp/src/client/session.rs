@@ -217,6 +217,9 @@ impl Session {
     /// Sends USER and PASS under one tag: [`Event::Reply`] has the deciding reply (230, or a refusal).
     ///
     /// `None` if the user name is empty or contains NUL, CR or LF, or the password contains one of them.
+    //= specs/rfc4217.txt#section-4.2
+    //# Although the TLS negotiation may be providing authentication information, the USER command MUST still be issued by
+    //# the client.
     pub fn login(&mut self, user: &[u8], password: Secret) -> Option<Tag> {
         let is_clean = |text: &[u8]| !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
         if user.is_empty() || !is_clean(user) || !is_clean(password.expose()) {
@@ -594,6 +597,11 @@ impl Session {
                     (Channel::Undecided, Protection::Implicit) => self.arrange(),
                     (Channel::Undecided, _) => {
                         self.channel = Channel::Asked;
+                        //= specs/rfc4217.txt#section-4.1
+                        //# If a client wishes to attempt to secure a session, then it SHOULD, in accordance with [RFC-2228],
+                        //# send the AUTH command with the parameter requesting TLS {TLS-PARM} ('TLS').
+                        //= specs/rfc4217.txt#section-17
+                        //# To request the TLS protocol in accordance with this document, the client MUST use 'TLS'
                         self.put_own(Command::Auth("TLS".into()), Role::Auth);
                     }
                     _ => {}
@@ -636,6 +644,8 @@ impl Session {
             return;
         }
         self.channel = Channel::Arranging;
+        //= specs/rfc4217.txt#section-8
+        //# To protect the data channel as well, the PBSZ command, followed by the PROT command sequence, MUST be used.
         //= specs/rfc4217.txt#section-9
         //# Thus, the PBSZ command MUST still be issued, but must have a parameter of '0' to indicate that no buffering is
         //# taking place and the data connection should not be encapsulated.

@@ -17,6 +17,20 @@ fn begun(protection: Protection) -> Talk {
     talk
 }
 
+//= specs/rfc4217.txt#section-4.1
+//= type=test
+//# If a client wishes to attempt to secure a session, then it SHOULD, in accordance with [RFC-2228], send the AUTH command
+//# with the parameter requesting TLS {TLS-PARM} ('TLS').
+//= specs/rfc4217.txt#section-17
+//= type=test
+//# To request the TLS protocol in accordance with this document, the client MUST use 'TLS'
+//= specs/rfc4217.txt#section-4.2
+//= type=test
+//# Although the TLS negotiation may be providing authentication information, the USER command MUST still be issued by the
+//# client.
+//= specs/rfc4217.txt#section-8
+//= type=test
+//# To protect the data channel as well, the PBSZ command, followed by the PROT command sequence, MUST be used.
 //= specs/rfc4217.txt#section-9
 //= type=test
 //# Thus, the PBSZ command MUST still be issued, but must have a parameter of '0' to indicate that no buffering is

@@ -425,7 +425,10 @@ impl Session {
         if self.channel == Channel::Tls {
             return no(Code::BAD_SEQUENCE, "TLS is on");
         }
-        // TLS-C is the name in drafts. SSL and TLS-P mean implicitly protected data connections, which no
+        //= specs/rfc4217.txt#section-17
+        //# To maintain backward compatibility with older versions of this document, the server SHOULD accept 'TLS-C' as a
+        //# synonym for 'TLS'.
+        // SSL and TLS-P mean implicitly protected data connections, which no
         // RFC defines.
         if !mechanism.eq_ignore_ascii_case(b"TLS") && !mechanism.eq_ignore_ascii_case(b"TLS-C") {
             return no(Code::NOT_FOR_THAT_PARAMETER, "the mechanism is TLS");
@@ -465,6 +468,11 @@ impl Session {
             return no(Code::BAD_SEQUENCE, "PBSZ 0 first");
         }
         match level.to_ascii_uppercase().as_slice() {
+            //= specs/rfc4217.txt#section-9
+            //# Once a PROT command has been issued by the client and accepted by the server returning the '200' reply, the
+            //# security of subsequent data connections MUST be at that level until another PROT command is issued and
+            //# accepted; the session ends and a REIN command is issued, or the security of the session (via an AUTH command)
+            //# is re-negotiated.
             b"P" => {
                 self.state.data_channel = DataChannel::Private;
                 ok("data connections are protected")
@@ -638,6 +646,9 @@ impl Session {
     fn features(&self) -> Reply {
         let mut lines: Vec<String> = Vec::new();
         let mut add = |line: &str| lines.push(line.into());
+        //= specs/rfc4217.txt#section-6
+        //# If a server supports the FEAT command, then it MUST advertise supported AUTH, PBSZ, and PROT commands in the reply,
+        //# as described in section 3.2 of [RFC-2389].
         if self.offers_tls() {
             add("AUTH TLS");
         }

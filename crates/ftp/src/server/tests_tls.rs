@@ -55,6 +55,10 @@ fn without_a_key_and_over_sctp_nothing_is_offered() {
     }
 }
 
+//= specs/rfc4217.txt#section-6
+//= type=test
+//# If a server supports the FEAT command, then it MUST advertise supported AUTH, PBSZ, and PROT commands in the reply, as
+//# described in section 3.2 of [RFC-2389].
 #[test]
 fn before_tls_all_is_refused_that_needs_it() {
     let mut talk = Talk::new(tcp(), config(Unprotected::Everybody));
@@ -109,6 +113,48 @@ fn inside_tls_unprotected_data_is_refused() {
     talk.say("RETR f\r\n");
     assert!(matches!(talk.job(), JobId(_)));
     table(&mut inside(Unprotected::Anonymous), &[("CCC", 534), ("REIN", 502)]);
+}
+
+//= specs/rfc4217.txt#section-9
+//= type=test
+//# Once a PROT command has been issued by the client and accepted by the server returning the '200' reply, the security of
+//# subsequent data connections MUST be at that level until another PROT command is issued and accepted; the session ends
+//# and a REIN command is issued, or the security of the session (via an AUTH command) is re-negotiated.
+#[test]
+fn protection_of_data_stays_whatever_is_said_afterwards() {
+    let mut talk = inside(Unprotected::Anonymous);
+    log_in(&mut talk);
+    table(&mut talk, &[("PBSZ 0", 200), ("PROT P", 200)]);
+    let refused = [
+        ("PROT C", 534),
+        ("PROT X", 504),
+        ("PBSZ x", 501),
+        ("PBSZ 0", 200),
+        ("REIN", 502),
+        ("AUTH TLS", 503),
+    ];
+    table(&mut talk, &refused);
+    for _ in 0..3 {
+        talk.passive();
+        talk.say("RETR f\r\n");
+        let job = talk.job();
+        assert!(talk.session.is_secured());
+        talk.done(job, Err(Failure::DataLost));
+        assert_eq!(talk.codes(), [426]);
+    }
+}
+
+//= specs/rfc4217.txt#section-17
+//= type=test
+//# To maintain backward compatibility with older versions of this document, the server SHOULD accept 'TLS-C' as a synonym
+//# for 'TLS'.
+#[test]
+fn the_mechanism_has_two_names_in_any_case() {
+    for line in ["AUTH TLS", "auth tls", "AUTH TLS-C", "AUTH Tls-c"] {
+        let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
+        table(&mut talk, &[(line, 234)]);
+        assert_eq!(talk.todo, [Do::StartTls], "{line}");
+    }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use braidftp_ftp::client::{Data, Tag};
 use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, INITIAL_CREDIT};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAMS_DEFAULT, Mode, ppid};
-use braidftp_net::keys::rustls::Error as TlsError;
-use braidftp_net::keys::{KeyError, Settings};
+use braidftp_net::keys::rustls::{Error as TlsError, InvalidMessage};
+use braidftp_net::keys::{KeyError, MessageError, Settings};
 use braidftp_net::sctp::Violation;
 use braidftp_net::sctp::dtls::Disagreement;
 use braidftp_net::sctp::wire::Cause;
@@ -572,12 +572,23 @@ async fn protected(
         Err(reason) => {
             return Err(match association.key_error() {
                 Some(KeyError::Tls(error)) => trust.verifier.explain(&error),
-                _ => in_words(cannot_connect(url, &reason)),
+                Some(KeyError::Message(MessageError::TooLong)) => {
+                    trust.verifier.explain(&InvalidMessage::HandshakePayloadTooLarge.into())
+                }
+                Some(KeyError::Timeout) | None => in_words(cannot_connect(url, &reason)),
+                Some(error) => in_words(no_keys(trust, &error)),
             });
         }
     }
     trust.verifier.settle(association.peer_certificates().as_deref())?;
     Ok(association)
+}
+
+/// The error of a server, or of somebody on the way, with whom there are no keys.
+fn no_keys(trust: &Protected, error: &KeyError) -> Error {
+    let what = format!("set up protection with {}", trust.verifier.peer());
+    Error::new(Exit::Trust, what, error)
+        .hint("try again, and see the server's log; if it stays so, somebody on the way changes what is sent")
 }
 
 fn no_answer(url: &Url, silent: Duration) -> Error {
