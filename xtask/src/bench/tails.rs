@@ -5,8 +5,9 @@
 //! links of all programs have the same seed in the same run. HTTP/2 runs over TLS 1.3, which costs a round
 //! trip that braid and rsync do not have, because `curl --parallel` of Debian 12 (7.88.1) fails in clear text
 //! (h2c, exit code 16). Slow links run many at a time, fast ones few, so that the machine stays idle enough to be
-//! no part of the times; all cells with 60 seeds take about an hour. A time is that from the client's start to its exit, divided by `payload × 1480/1424 /
-//! (rate (1 − loss)) + 1 RTT`. A failed run counts as infinitely long in the quantiles.
+//! no part of the times, and files are in memory; all cells with 60 seeds take about an hour. A time is that from the
+//! client's start to its exit, divided by `payload × 1480/1424 / (rate (1 − loss)) + 1 RTT`. A failed run counts as
+//! infinitely long in the quantiles.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -285,6 +286,11 @@ struct Task {
     loss_percent: u32,
 }
 
+/// A file system in memory, so that the disk is no part of the times: braid syncs files, its peers do not.
+fn in_memory() -> Option<PathBuf> {
+    Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir())
+}
+
 impl Bench {
     fn new(options: &Options) -> Result<Self> {
         let folder = match &options.programs {
@@ -304,7 +310,7 @@ impl Bench {
         };
         let (braidftp, braidlab) = (folder.join("braidftp"), folder.join("braidlab"));
         let process = std::process::id();
-        let dir = root().join(format!("target/bench-tails-{process}"));
+        let dir = in_memory().unwrap_or_else(|| root().join("target")).join(format!("bench-tails-{process}"));
         let jobs = options.cells.iter().map(|cell| cell.jobs(options.jobs)).max().unwrap_or(0);
         let nets: Vec<_> = (0..jobs).map(|job| format!("t{process}-{job}")).collect();
         let guard = Guard::new(&braidlab, &dir, &nets)?;
@@ -468,7 +474,8 @@ impl Net<'_> {
                 let text = format!(
                     "daemon off; master_process off; pid {home}/pid; error_log {home}/error.log;\n\
                      events {{}}\n\
-                     http {{ access_log off; sendfile on; tcp_nopush on; client_body_temp_path {home}/body;\n\
+                     http {{ access_log off; sendfile on; tcp_nopush on; send_timeout 1h; keepalive_timeout 1h;\n\
+                     client_body_temp_path {home}/body;\n\
                      proxy_temp_path {home}/proxy; fastcgi_temp_path {home}/fastcgi; uwsgi_temp_path {home}/uwsgi;\n\
                      scgi_temp_path {home}/scgi;\n\
                      server {{ listen 10.1.1.1:{port} ssl http2; ssl_protocols TLSv1.3; ssl_certificate {home}/cert.pem;\n\

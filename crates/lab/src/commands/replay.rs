@@ -70,6 +70,8 @@ enum Losses {
 enum Job100 {
     /// 100 files of 10 KB
     Hundred,
+    /// 100 files of 50 KB
+    Hundred50,
     /// One file of 10 KB
     One,
 }
@@ -97,6 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = early::PATHS.into_iter().find(|path| *path == args.path).expect("clap knows the paths");
     let files = match args.files {
         Job100::Hundred => Files::Hundred,
+        Job100::Hundred50 => Files::Hundred50,
         Job100::One => Files::One,
     };
     let (paths, kind) = match args.losses {

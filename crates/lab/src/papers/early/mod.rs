@@ -57,17 +57,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub enum Files {
     /// 100 of 10 KB.
     Hundred,
+    /// 100 of 50 KB.
+    Hundred50,
     /// One of 10 KB.
     One,
 }
 
 impl Files {
-    /// Both jobs.
+    /// The jobs of the figures.
     pub const ALL: [Self; 2] = [Self::Hundred, Self::One];
 
     fn spoken(self) -> &'static str {
         match self {
             Self::Hundred => "100 files of 10 KB",
+            Self::Hundred50 => "100 files of 50 KB",
             Self::One => "1 file of 10 KB",
         }
     }
@@ -76,6 +79,7 @@ impl Files {
     pub fn name(self) -> &'static str {
         match self {
             Self::Hundred => "hundred",
+            Self::Hundred50 => "hundred50",
             Self::One => "one",
         }
     }
@@ -84,6 +88,7 @@ impl Files {
     pub fn sizes(self) -> Vec<u64> {
         match self {
             Self::Hundred => vec![10_000; 100],
+            Self::Hundred50 => vec![50_000; 100],
             Self::One => vec![10_000],
         }
     }
