@@ -74,6 +74,12 @@ impl SendOrder {
         (self.log.len() + self.unspoken.len()) * size_of::<(u64, Tsn)>()
     }
 
+    /// The number of the most recently sent packet that was acknowledged.
+    #[cfg(test)]
+    pub(super) fn newest_arrived(&self) -> Option<u64> {
+        self.newest_arrived
+    }
+
     /// A chunk sent in packet `order` was acknowledged.
     pub(super) fn on_arrived(&mut self, order: u64) {
         self.newest_arrived = self.newest_arrived.max(Some(order));

@@ -455,7 +455,8 @@ impl Path {
     }
 
     /// The RTO; with [`Config::early_repair`] at most RTO.Initial and three of the shortest round trips, or the RTO without
-    /// back-off, unless more than [`PACKETS_BY_CHANCE`] packets in a row were not answered.
+    /// back-off, unless more than [`PACKETS_BY_CHANCE`] packets in a row were not answered. Two probes and more fit between two
+    /// time-outs, so that Association.Max.Retrans time-outs are some thirty packets in a row.
     pub(super) fn bounded_wait(&self, config: &Config, unanswered_packets: u32) -> Duration {
         let rto = self.rtt.rto();
         // One of RTO.Initial or less is within the bound.
@@ -484,13 +485,15 @@ impl Path {
         Some(self.silence_max(config).map_or(at, |most| at.min(now + most)))
     }
 
-    /// With [`Config::early_repair`], how long a path with data in flight is silent at most while nothing is acknowledged. SRTT
-    /// and RTTVAR may be those of a queue of many seconds that has emptied since, and one probe too many costs one packet. Beyond
-    /// [`PROBES_BY_CHANCE`] unanswered packets in a row the time doubles with every second one.
+    /// Returns the longest time for which a path with data in flight sends nothing while nothing is acknowledged, with
+    /// [`Config::early_repair`]: RTO.Initial, or five quarters of the shortest round trip if that is longer. SRTT and RTTVAR may be
+    /// those of a queue of many seconds that has emptied since; the shortest round trip may span lost SACKs, so that no multiple
+    /// of it bounds the time. One probe too many costs one packet. Beyond [`PROBES_BY_CHANCE`] unanswered packets in a row the time
+    /// doubles with every second one.
     pub(super) fn silence_max(&self, config: &Config) -> Option<Duration> {
         // While only an upper bound is known, the probes precede T3-rtx, which runs for RTO.Initial.
         let most = match self.shortest_rtt {
-            Some(round_trip) => config.rto.initial + round_trip * 3,
+            Some(round_trip) => config.rto.initial.max(round_trip + round_trip / 4),
             None => config.rto.initial * 3 / 4,
         };
         config

@@ -148,3 +148,40 @@ impl Path {
         event.is_some_and(|at| at >= arrival.sent_at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::Route;
+    use crate::profile::Profile;
+    use crate::stats::PathState;
+
+    #[test]
+    fn an_answer_to_a_retransmission_counts_once_it_is_as_late_as_the_shortest_round_trip_or_its_bound() {
+        let ms = Duration::from_millis;
+        let taken = |bound: Option<Duration>, measured: Option<Duration>, after: Duration| {
+            let config = Profile::Modern.config();
+            let route = Route { local: "10.0.0.1:9".parse().unwrap(), peer: "10.0.0.2:9".parse().unwrap() };
+            let mut path = Path::new(route, PathState::Active, &config);
+            let sent_at = Time::from_millis(5_000);
+            bound.into_iter().for_each(|bound| path.rtt.on_upper_bound(bound));
+            measured.into_iter().for_each(|sample| path.measure(Time::from_millis(1_000), sample));
+            let newest = Arrival {
+                tsn: Tsn(7),
+                order: 9,
+                sent_at,
+                transmissions: 2,
+                packet_bytes: 100,
+                named: Named::ByCumTsn,
+            };
+            let said = PathReport { newest: Some(newest), ..PathReport::default() };
+            path.on_told(sent_at + after, &said, Way::Any, None);
+            path.send_order.unwrap().newest_arrived() == Some(9)
+        };
+        assert!(!taken(None, None, ms(900)), "nothing is known of the round trip");
+        assert!(!taken(Some(ms(400)), None, ms(399)), "it may be to the first transmission");
+        assert!(taken(Some(ms(400)), None, ms(400)));
+        assert!(!taken(Some(ms(400)), Some(ms(70)), ms(69)));
+        assert!(taken(Some(ms(400)), Some(ms(70)), ms(70)), "what is measured replaces the bound");
+    }
+}
