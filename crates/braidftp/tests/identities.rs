@@ -34,7 +34,7 @@ fn a_full_disk_under_known_hosts_is_told_and_loses_nothing() {
     let done = on_small_disk(64 << 10, move |disk| {
         let known_hosts = KnownHosts::at(disk.join("known_hosts"));
         let trust = Trust::new(known_hosts.clone());
-        let server = |port| Stranger { peer: Peer::new("localhost", port), key };
+        let server = |port| Stranger { peer: Peer::new("localhost", port), key, note: String::new() };
         trust.remember(&server(1)).unwrap();
         let before = std::fs::read(known_hosts.path()).unwrap();
         let _ = std::fs::write(disk.join("filler"), vec![0; 1 << 20]);

@@ -4,6 +4,7 @@ mod protection_support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use protection_support::{ANY, Authority, Room, braidftp};
 
@@ -196,14 +197,20 @@ fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
 }
 
 #[test]
-fn users_have_rights_a_quota_and_so_many_sessions() {
+fn users_have_rights_and_a_quota_over_tcp_and_sctp() {
+    for listen in [ANY, "ftp://127.0.0.1:0"] {
+        rights_and_quota(listen);
+    }
+}
+
+fn rights_and_quota(listen: &str) {
     let room = Room::new();
     let users = room.text("users.toml");
     let text = "[[user]]\nname = 'anonymous'\nrights = ['read', 'list']\n[[user]]\nname = 'ftp'\nhome = 'box'\n\
                 rights = ['write', 'list']\nquota = '10kB'\nrate = '1GB'\nsessions = 3\n";
     fs::write(&users, text).unwrap();
     fs::create_dir(room.path("tree/box")).unwrap();
-    let server = room.serve(ANY, &["--users", &users]);
+    let server = room.serve(listen, &["--users", &users]);
     let run = |args: &[&str]| {
         let output = braidftp(&room.path("home"), args).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -240,6 +247,85 @@ fn users_have_rights_a_quota_and_so_many_sessions() {
         ["user anonymous: read, list in .", "user ftp: list, write in box, quota 9.8 KiB", "sessions 3"]
     {
         assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
+fn a_user_has_so_many_sessions_and_so_many_bytes_a_second_over_tcp_and_sctp() {
+    for listen in [ANY, "ftp://127.0.0.1:0"] {
+        let room = Room::new();
+        let users = room.text("users.toml");
+        fs::write(&users, "[[user]]\nname = 'ftp'\nwritable = true\nrate = '200kB'\nsessions = 1\n").unwrap();
+        let server = room.serve(listen, &["--users", &users]);
+        let url = server.url.replace("://", "://ftp@");
+        let (big, got) = (room.text("big"), room.text("got"));
+        fs::write(&big, vec![1; 600_000]).unwrap();
+        let ls = || {
+            let output = braidftp(&room.path("home"), &["ls", "-q", &url]).output().unwrap();
+            (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+        };
+        let soon = |what: &str, is_so: &dyn Fn() -> bool| {
+            let mut tries = 0..1_200;
+            let found = tries.any(|_| {
+                is_so() || {
+                    std::thread::sleep(Duration::from_millis(50));
+                    false
+                }
+            });
+            assert!(found, "{what}");
+        };
+        let has_files = |folder: &str| fs::read_dir(room.path(folder)).is_ok_and(|mut all| all.any(|_| true));
+        fs::remove_file(room.path("tree/f")).unwrap();
+        for (args, folder) in [
+            (&["put", "-q", &big, &url][..], "tree"),
+            (&["get", "-q", &format!("{url}big"), "-o", &got], "got"),
+        ] {
+            let begin = Instant::now();
+            let mut running = braidftp(&room.path("home"), args).spawn().unwrap();
+            soon("it has begun", &|| has_files(folder));
+            let (code, said) = ls();
+            assert!(code == 4 && said.contains("as many sessions as you may have"), "{code}: {said}");
+            assert!(running.wait().unwrap().success(), "{args:?}");
+            let least = Duration::from_millis(2_800);
+            assert!(begin.elapsed() >= least, "{args:?}: 600 kB at 200 kB/s in {:?}", begin.elapsed());
+            soon("its session is over", &|| ls().0 == 0);
+        }
+    }
+}
+
+#[test]
+fn the_servers_own_key_is_replaced_as_the_page_says() {
+    let room = Room::new();
+    let server = room.serve(ANY, &["--listen", "ftp://127.0.0.1:0"]);
+    let key = |args: &[&str]| {
+        let output = braidftp(&room.path("home"), &[&["key"], args].concat()).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stdout).unwrap().trim_end().to_owned() + &told,
+        )
+    };
+    assert_eq!(key(&["show", "--server"]), (0, server.key.clone()));
+    let own = room.text("home/.local/share/braidftp/server.pem");
+    let next = own.replace("server.pem", "next.pem");
+    let (code, new) = key(&["new", "--server", &next]);
+    assert!(code == 0 && new.starts_with("SHA256:") && new != server.key, "{code}: {new}");
+    assert_eq!(fs::metadata(&next).unwrap().permissions().mode() & 0o777, 0o600);
+    let (code, said) = key(&["new", "--server", &own]);
+    assert!(code == 1 && said.contains("there is one already"), "{code}: {said}");
+    room.goes("other", &server.url, &["--accept-new"]);
+    let both = ["--pin", &server.key, "--pin", &new];
+    for url in &server.urls {
+        room.goes("pinning", url, &both);
+    }
+    fs::rename(&next, &own).unwrap();
+    let begin = Instant::now();
+    while room.mirror("third", &server.url, &["--pin", &new]).0 != 0 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the new key is not shown");
+    }
+    for url in &server.urls {
+        room.goes("pinning", url, &both);
+        room.is_refused("other", url, &["--accept-new"], &[&server.key, &new, "known_hosts line 1"]);
     }
 }
 

@@ -213,6 +213,52 @@ fn a_key_that_is_replaced_is_read_anew() {
 }
 
 #[test]
+fn users_are_read_again_on_sighup_and_a_bad_file_changes_nothing() {
+    let (folder, logs) = prepared();
+    if !can_confine(&folder) {
+        return;
+    }
+    let (users, log) = (folder.outer.path().join("users.toml"), logs.join("audit"));
+    let user = |name: &str, more: &str| {
+        let hash = Users::hash(b"secret").unwrap();
+        format!("[[user]]\nname = '{name}'\nhash = '{hash}'\nwritable = true\n{more}")
+    };
+    std::fs::write(&users, user("anna", "")).unwrap();
+    let (file, audit) = (users.to_str().unwrap().to_owned(), log.to_str().unwrap().to_owned());
+    let server = Running::start(&folder, &["--users", &file, "--audit", &audit]);
+    let ls = |place: usize, name: &str| {
+        let url = server.places[place].replace("://", &format!("://{name}:secret@"));
+        braidftp(&["ls", &format!("{url}/")]).output().unwrap().status.success()
+    };
+    assert!(ls(0, "anna") && !ls(1, "bert"));
+    // Another in the place of the file, as editors and package managers write it.
+    let put = |text: &str| {
+        let next = folder.outer.path().join("next");
+        std::fs::write(&next, text).unwrap();
+        std::fs::rename(&next, &users).unwrap();
+        server.signal(Signal::HUP);
+    };
+    put(&user("bert", ""));
+    eventually("bert may log in", || ls(1, "bert"));
+    assert!(ls(0, "bert") && !ls(0, "anna") && !ls(1, "anna"));
+    put("[[user]]\nname = 'carl'\n");
+    put(&user("bert", "hoem = 'x'\n"));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(ls(0, "bert") && ls(1, "bert"), "a file that is no good was used");
+    // A key that is added while it runs lets its owner in.
+    let shown = braidftp(&["key", "show"]).output().unwrap();
+    let key = if shown.status.success() { shown } else { braidftp(&["key", "new"]).output().unwrap() };
+    let key = String::from_utf8(key.stdout).unwrap().trim().to_owned();
+    put(&format!("[[user]]\nname = 'dora'\nkeys = ['{key}']\nwritable = true\n"));
+    let by_key = |place: usize| {
+        let url = server.places[place].replace("://", "://dora@");
+        braidftp(&["ls", "--protect", &format!("{url}/")]).output().unwrap().status.success()
+    };
+    eventually("dora may log in by her key", || by_key(1));
+    assert!(by_key(0));
+}
+
+#[test]
 fn no_password_and_no_private_key_is_in_what_either_side_says() {
     let (folder, logs) = prepared();
     let (log, said) = (logs.join("audit"), logs.join("said"));

@@ -160,6 +160,9 @@ pub struct KeyCommand {
     /// `show` prints the fingerprint, `new` makes a key
     #[arg(default_value = "show", value_parser = ["show", "new"])]
     pub what: String,
+    /// The key of a server in FILE, as `braidftp serve` makes it [default: where this user's server has it]
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub server: Option<Option<PathBuf>>,
 }
 
 /// `path`.

@@ -20,7 +20,7 @@ use crate::client::{
     Client, Limiter, Options, PathControl, Trace, check_mode, default_mode, parse_name, say,
 };
 use crate::exit::{Error, Exit, Result, Told};
-use crate::identity::ClientIdentity;
+use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
     self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Parts, Record, Recursion,
 };
@@ -155,6 +155,15 @@ fn no_path_twice(paths: &[PathRule]) -> Result<()> {
 }
 
 fn key(args: &args::KeyCommand) -> Result<()> {
+    if let Some(file) = &args.server {
+        let files = file.as_ref().map_or_else(Files::usual, |file| Ok(Files::one(file)))?;
+        let identity = match args.what.as_str() {
+            "new" => ServerIdentity::make(files)?,
+            _ => ServerIdentity::load(files)?,
+        };
+        println!("{}", identity.fingerprint());
+        return Ok(());
+    }
     let files = ClientIdentity::usual()?;
     let identity = match args.what.as_str() {
         "new" => ClientIdentity::make(&files)?,

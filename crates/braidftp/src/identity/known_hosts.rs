@@ -29,6 +29,8 @@ pub struct KnownHosts {
 pub(super) enum Known {
     /// Nothing.
     No,
+    /// Nothing; but a server at another port of its host has another key, on that line.
+    Neighbour { key: Fingerprint, line: usize },
     /// It has this key; or, at another port, a server of the same host has it.
     Yes,
     /// It has another key, on that line.
@@ -74,6 +76,9 @@ impl KnownHosts {
             match (known == key, same_server) {
                 (true, _) if same_server || same_host() => return Ok(Known::Yes),
                 (false, true) => found = Known::Other { key: known, line },
+                (false, false) if found == Known::No && same_host() => {
+                    found = Known::Neighbour { key: known, line };
+                }
                 _ => {}
             }
         }

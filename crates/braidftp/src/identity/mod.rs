@@ -33,6 +33,7 @@ pub use client::ClientIdentity;
 pub use files::Files;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use known_hosts::KnownHosts;
+pub(crate) use server::OWN_NAMES;
 pub use server::ServerIdentity;
 pub use trust::{
     Authorities, OnUnknown, Peer, PeerIdentity, Refusal, Stranger, Trust, Verifier, Vouched, ask,

@@ -15,6 +15,8 @@ use super::files::{For, Loaded};
 use super::{Files, Fingerprint, provider};
 use crate::exit::{Error, Exit, Result};
 
+/// Names in a certificate that a server makes itself. Clients know it by its key.
+pub(crate) const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// How often the files are looked at, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -45,6 +47,20 @@ impl Stamp {
 }
 
 impl ServerIdentity {
+    /// Makes a key and a certificate in one file that is not there yet (mode 600), for a server that will have it.
+    ///
+    /// # Errors
+    /// There is one already, or it cannot be written.
+    pub fn make(files: Files) -> Result<Arc<Self>> {
+        if !files.make(For::Servers, &OWN_NAMES.map(String::from))? {
+            let what = format!("make the server's key {}", files.key.display());
+            return Err(Error::usage(what, "there is one already").hint(
+                "name another file; move it into the place of the old one when clients know its fingerprint",
+            ));
+        }
+        Self::load(files)
+    }
+
     /// The key of `files`, which are made if they are one file that is not there (mode 600, in a folder of mode 700).
     /// `names` go into a new certificate.
     ///

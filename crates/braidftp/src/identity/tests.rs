@@ -164,15 +164,41 @@ fn a_new_server_is_refused_then_taken_then_known() {
 fn a_changed_key_is_refused_with_both_even_with_accept_new() {
     let bench = Bench::new();
     let old = bench.server().fingerprint();
-    bench.trust().remember(&Stranger { peer: peer(), key: old }).unwrap();
+    bench.trust().remember(&Stranger { peer: peer(), key: old, note: String::new() }).unwrap();
     fs::remove_file(bench.path("keys/server.pem")).unwrap();
     let server = bench.server();
     let (old, new) = (old.to_string(), server.fingerprint().to_string());
     let trust = || Trust { on_unknown: OnUnknown::Accept, ..bench.trust() };
     says(try_with(&server, trust()), &[&old, &new, "known_hosts line 1", "delete that line"]);
     // A second line for the same server is a second key of it, as while keys are rotated.
-    bench.trust().remember(&Stranger { peer: peer(), key: server.fingerprint() }).unwrap();
+    bench
+        .trust()
+        .remember(&Stranger { peer: peer(), key: server.fingerprint(), note: String::new() })
+        .unwrap();
     assert_eq!(try_with(&server, trust()).unwrap().vouched, Vouched::KnownHost);
+}
+
+#[test]
+fn another_key_at_another_port_of_a_known_host_is_not_taken_unasked() {
+    let bench = Bench::new();
+    let first = bench.server();
+    let other = ServerIdentity::load_or_make(Files::one(bench.path("other.pem")), &[]).unwrap();
+    let (old, new) = (first.fingerprint().to_string(), other.fingerprint().to_string());
+    let trust = || Trust { on_unknown: OnUnknown::Accept, ..bench.trust() };
+    try_with(&first, trust()).unwrap();
+    let at_another_port = || {
+        let verifier = Arc::new(trust()).verifier(Peer::new("localhost", 9899), ALPN).unwrap();
+        let shaken = shake_hands(other.config(ALPN).unwrap(), &verifier);
+        let connection = shaken.map_err(|error| verifier.explain(&error))?;
+        verifier.settle(connection.peer_certificates())
+    };
+    let line = format!("localhost:9899 {new}");
+    says(at_another_port(), &[&old, &new, "known_hosts line 1", "another port", &line]);
+    // As the sentence says.
+    let text = fs::read_to_string(bench.known_hosts().path()).unwrap();
+    fs::write(bench.known_hosts().path(), text + &line + "\n").unwrap();
+    assert_eq!(at_another_port().unwrap().vouched, Vouched::KnownHost);
+    assert_eq!(try_with(&first, trust()).unwrap().vouched, Vouched::KnownHost);
 }
 
 #[test]
@@ -180,7 +206,10 @@ fn with_pins_nothing_else_counts() {
     let bench = Bench::new();
     let server = bench.server();
     let other = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU".parse().unwrap();
-    bench.trust().remember(&Stranger { peer: peer(), key: server.fingerprint() }).unwrap();
+    bench
+        .trust()
+        .remember(&Stranger { peer: peer(), key: server.fingerprint(), note: String::new() })
+        .unwrap();
     let pinned = |pins| Trust { pins, ..bench.trust() };
     let (shown, wanted) = (server.fingerprint().to_string(), format!("--pin says {other}"));
     says(try_with(&server, pinned(vec![other])), &[&shown, &wanted]);

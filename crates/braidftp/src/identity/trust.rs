@@ -84,6 +84,8 @@ pub struct Stranger {
     pub peer: Peer,
     /// The key that it has.
     pub key: Fingerprint,
+    /// A sentence on what `known_hosts` has of other servers of its host; empty if that is nothing.
+    pub note: String,
 }
 
 /// What becomes of a server that nobody vouches for.
@@ -94,7 +96,8 @@ pub enum OnUnknown {
     Refuse,
     /// It is refused, and the error names it ([`Error::stranger`]): whoever runs the handshake may [`ask`] and try again.
     Ask,
-    /// It is taken, and written to `known_hosts` (`--accept-new`).
+    /// It is taken, and written to `known_hosts` (`--accept-new`), unless a server at another port of its host is known by
+    /// another key: both may be one server, whose key has changed.
     Accept,
 }
 
@@ -190,6 +193,8 @@ pub enum Refusal {
     Unknown {
         /// The key that it has.
         shown: Fingerprint,
+        /// The key of a server at another port of its host, on that line of `known_hosts`.
+        neighbour: Option<(Fingerprint, usize)>,
     },
     /// Its certificate is no good: what is wrong with it, as in `has expired on 2024-05-01`.
     Certificate {
@@ -351,8 +356,9 @@ impl Verifier {
         match self.refusal() {
             Some(refusal) => {
                 let stranger = match (&refusal, self.check.trust.on_unknown) {
-                    (Refusal::Unknown { shown }, OnUnknown::Ask) => {
-                        Some(Box::new(Stranger { peer: self.check.peer.clone(), key: *shown }))
+                    (Refusal::Unknown { shown, neighbour }, OnUnknown::Ask) => {
+                        let note = neighbour_in_words(*neighbour, &self.check.trust.known_hosts);
+                        Some(Box::new(Stranger { peer: self.check.peer.clone(), key: *shown, note }))
                     }
                     _ => None,
                 };
@@ -405,18 +411,21 @@ impl Check {
                 false => Err(Refusal::OtherThanPinned { pinned: trust.pins.clone(), shown }),
             };
         }
-        match trust.known_hosts.look_up(&self.peer, shown).map_err(Refusal::Local)? {
+        let neighbour = match trust.known_hosts.look_up(&self.peer, shown).map_err(Refusal::Local)? {
             Known::Yes => return vouched(Vouched::KnownHost),
             Known::Other { key, line } => return Err(Refusal::Changed { known: key, line, shown }),
-            Known::No if trust.is_own_server(&self.peer, shown) => return vouched(Vouched::OwnServer),
-            Known::No => {}
-        }
+            _ if trust.is_own_server(&self.peer, shown) => return vouched(Vouched::OwnServer),
+            Known::Neighbour { key, line } => Some((key, line)),
+            Known::No => None,
+        };
         match verify_by(trust.authorities.roots(), end, others, name, now) {
             Ok(()) => vouched(Vouched::Authority),
             Err(rustls::Error::InvalidCertificate(error)) => match in_words(&error) {
                 Some(why) => Err(Refusal::Certificate { why, shown: Some(shown) }),
-                None if trust.on_unknown == OnUnknown::Accept => vouched(Vouched::FirstUse),
-                None => Err(Refusal::Unknown { shown }),
+                None if trust.on_unknown == OnUnknown::Accept && neighbour.is_none() => {
+                    vouched(Vouched::FirstUse)
+                }
+                None => Err(Refusal::Unknown { shown, neighbour }),
             },
             Err(error) => {
                 Err(Refusal::Certificate { why: format!("is no good: {error}"), shown: Some(shown) })
@@ -544,7 +553,14 @@ impl Refusal {
                 known_hosts.path().display()
             ))
             .hint("ask whoever runs the server; if the new key is right, delete that line and connect again"),
-            Self::Unknown { shown } => error(format!(
+            Self::Unknown { shown, neighbour: neighbour @ Some(_) } => error(format!(
+                "its key {shown} was never seen here. {}",
+                neighbour_in_words(neighbour, known_hosts)
+            ))
+            .hint(format_args!(
+                "ask whoever runs the server; if the key is right, give --pin {shown}, or write the line `{peer} {shown}`"
+            )),
+            Self::Unknown { shown, neighbour: None } => error(format!(
                 "its key {shown} was never seen here, and no authority that this system trusts vouches for it"
             ))
             .hint(format_args!(
@@ -561,6 +577,17 @@ impl Refusal {
             Self::Local(error) => Error { exit: Exit::Trust, ..error },
         }
     }
+}
+
+/// What `known_hosts` has of a server at another port of the same host.
+fn neighbour_in_words(neighbour: Option<(Fingerprint, usize)>, known_hosts: &KnownHosts) -> String {
+    neighbour.map_or(String::new(), |(key, line)| {
+        format!(
+            "{} line {line} knows this host at another port by the key {key}: it has another server there, a new key, or \
+             somebody stands between",
+            known_hosts.path().display()
+        )
+    })
 }
 
 /// The sentence for a handshake that failed otherwise.
@@ -590,16 +617,17 @@ fn failed(peer: &Peer, error: &rustls::Error) -> Error {
 /// Asks the person at the terminal whether the key is the server's. False if there is no terminal: a script is not asked.
 ///
 /// Blocks until there is an answer.
-pub fn ask(Stranger { peer, key }: &Stranger) -> bool {
+pub fn ask(Stranger { peer, key, note }: &Stranger) -> bool {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return false;
     }
     let mut stderr = stderr.lock();
+    let note = if note.is_empty() { String::new() } else { format!("{note}.\n") };
     let _ = write!(
         stderr,
         "The server {peer} was never seen here, and no authority that this system trusts vouches for it.\n\
-         Its key is {key}; `braidftp serve` prints it when it starts.\n\
+         Its key is {key}; `braidftp serve` prints it when it starts.\n{note}\
          Trust it from now on? Write yes, or the fingerprint: "
     );
     let _ = stderr.flush();

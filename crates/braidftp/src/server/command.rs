@@ -21,7 +21,7 @@ use super::check::check;
 use super::confine::{ConfineError, Confinement, Level, Network, Place, Report, Rights, RunAs, confine};
 use super::log::LineLimit;
 use super::protection::{ProtectionArgs, Wanted};
-use super::{Audit, Listen, Opened, Plain, Resumption, Server, Settings, StartError};
+use super::{Audit, Listen, Opened, Plain, Resumption, Roster, Server, Settings, StartError};
 use crate::client::{Mode, MultipathChoice, Size, default_multipath};
 use crate::exit::Error;
 use crate::store::fs::{Durability, Root};
@@ -51,7 +51,7 @@ pub struct Args {
     /// [default: ftp://0.0.0.0:2121 and ftp+sctp://0.0.0.0:9899]
     #[arg(long, value_name = "URL")]
     pub listen: Vec<String>,
-    /// Who may log in (TOML); without it everybody may, as anonymous. After 20 wrong passwords in 10 minutes an address is refused,
+    /// Who may log in (TOML; read again on SIGHUP); without it everybody may, as anonymous. After 20 wrong passwords in 10 minutes an address is refused,
     /// and after 100 a user, except where they have logged in before
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
@@ -222,6 +222,8 @@ pub(super) struct Plan {
     pub(super) dir: PathBuf,
     pub(super) listen: Vec<Listen>,
     pub(super) users: Users,
+    /// Where they stand, and what is meant where it says nothing of changes.
+    pub(super) users_file: Option<(PathBuf, Access)>,
     pub(super) settings: Settings,
     pub(super) protection: Wanted,
     pub(super) confinement: Confinement,
@@ -230,22 +232,23 @@ pub(super) struct Plan {
 impl Plan {
     /// Opens the folder and the sockets, and confines the process. What the confinement lacks is in its report.
     pub(super) fn open(self) -> Result<(Opened, Report), ServeError> {
-        let Self { dir, listen, users, settings, mut confinement, .. } = self;
+        let Self { dir, listen, users, users_file, settings, mut confinement, .. } = self;
         let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
         confinement.network = network(&listen, &settings);
-        confinement.places = places(&dir, &users, &settings);
+        confinement.places = places(&dir, &users, users_file.as_ref().map(|(file, _)| file), &settings);
         let mut builder = Server::builder(root).users(users).settings(settings);
         for place in listen {
             builder = builder.listen(place);
         }
         let opened = builder.open().map_err(ServeError::Start)?;
         let mut report = confine(&confinement).map_err(ServeError::Confine)?;
-        if let Some(identity) = &opened.settings.protection.identity {
-            let key = &identity.files().key;
-            report.lost.extend(std::fs::File::open(key).err().map(|error| {
+        let key = opened.settings.protection.identity.as_ref().map(|identity| ("key", &identity.files().key));
+        let users = users_file.as_ref().map(|(file, _)| ("users file", file));
+        for (what, file) in key.into_iter().chain(users) {
+            report.lost.extend(std::fs::File::open(file).err().map(|error| {
                 format!(
-                    "the key {}, which was read: {error}; after a change of it, start again",
-                    key.display()
+                    "the {what} {}, which was read: {error}; after a change of it, start again",
+                    file.display()
                 )
             }));
         }
@@ -264,19 +267,16 @@ fn network(listen: &[Listen], settings: &Settings) -> Network {
 }
 
 /// The folders that the server has to do with while it runs.
-fn places(dir: &Path, users: &Users, settings: &Settings) -> Vec<Place> {
+fn places(dir: &Path, users: &Users, users_file: Option<&PathBuf>, settings: &Settings) -> Vec<Place> {
     let rights = if users.any_may_write() { Rights::ReadWrite } else { Rights::Read };
     // Homes are beneath it, those that are made later among them.
     let mut places = vec![Place { path: dir.to_owned(), rights }];
-    if let Some(identity) = &settings.protection.identity {
-        // They are read anew when they change, and change by being replaced: with them, their folders stay within reach. What
-        // certbot gives are links to files of another folder.
-        let files = [&identity.files().certificate, &identity.files().key];
-        for file in
-            files.into_iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten()
-        {
-            places.push(Place { path: folder_of(&file), rights: Rights::ReadFiles });
-        }
+    // They are read anew when they change, and change by being replaced: with them, their folders stay within reach. What
+    // certbot gives are links to files of another folder.
+    let identity = settings.protection.identity.as_ref().map(|identity| identity.files());
+    let files = identity.into_iter().flat_map(|files| [&files.certificate, &files.key]).chain(users_file);
+    for file in files.flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten() {
+        places.push(Place { path: folder_of(&file), rights: Rights::ReadFiles });
     }
     if let Some(log) = settings.audit.path() {
         places.push(Place { path: folder_of(&log), rights: Rights::Append });
@@ -313,13 +313,13 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     let key = protection.told(origin);
     let weak: Vec<String> = plan.users.weaknesses().collect();
     plan.settings.protection = protection;
-    let audit = plan.settings.audit.clone();
+    let (audit, users_file) = (plan.settings.audit.clone(), plan.users_file.clone());
     let (opened, report) = plan.open()?;
     // By the user and within the bounds that hold when it has to be opened anew.
     audit
         .reopen()
         .map_err(|error| ServeError::Usage(cannot_open(&audit.path().unwrap_or_default(), &error)))?;
-    runtime(processors)?.block_on(serve(Ready { opened, key, weak, audit, report }, limit))
+    runtime(processors)?.block_on(serve(Ready { opened, key, weak, users_file, audit, report }, limit))
 }
 
 /// A server that is about to serve.
@@ -330,6 +330,7 @@ struct Ready {
     key: String,
     /// Sentences about weak hashes of users.
     weak: Vec<String>,
+    users_file: Option<(PathBuf, Access)>,
     audit: Arc<Audit>,
     report: Report,
 }
@@ -354,10 +355,10 @@ pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, Serv
 }
 
 async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
-    let Ready { opened, key, weak, audit, report } = ready;
+    let Ready { opened, key, weak, users_file, audit, report } = ready;
     let server = opened.start().map_err(ServeError::Start)?;
     // Before the first line, so that who waits for it may send a signal at once.
-    let signals = Signals::new(&audit)
+    let signals = Signals::new(audit.path().is_some() || users_file.is_some())
         .map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
     {
         let mut stderr = std::io::stderr().lock();
@@ -370,7 +371,7 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
     report.holds.iter().for_each(|line| tracing::info!("confined: {line}"));
     report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
     report.lost.iter().for_each(|line| tracing::info!("out of reach: {line}"));
-    let handle = server.handle();
+    let (handle, roster) = (server.handle(), server.roster());
     let endpoints = server.endpoints();
     let mut told = std::pin::pin!(limit.tell());
     let mut failed = std::pin::pin!(failed(endpoints));
@@ -384,11 +385,33 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
             signal = signals.next() => match signal {
                 Told::Stop => handle.stop(),
                 Told::StopNow => handle.abort(),
-                Told::Reopen => if let Err(error) = audit.reopen() {
-                    tracing::error!("{}", cannot_open(&audit.path().unwrap_or_default(), &error));
+                Told::Reopen => {
+                    if let Err(error) = audit.reopen() {
+                        tracing::error!("{}", cannot_open(&audit.path().unwrap_or_default(), &error));
+                    }
+                    if let Some((file, access)) = &users_file {
+                        read_users_again(&roster, file, *access);
+                    }
                 },
             },
         }
+    }
+}
+
+/// Puts the users of the file in the place of those before, if they are good; what is wrong with them is an error of the log.
+fn read_users_again(roster: &Roster, file: &Path, access: Access) {
+    let read = Users::load(file, access).map_err(|error| error.to_string());
+    let weak: Vec<String> = read.iter().flat_map(Users::weaknesses).collect();
+    let replaced = read.and_then(|users| {
+        let why = |why| format!("the users file `{}` cannot be used: {why}", file.display());
+        roster.replace(users).map_err(why)
+    });
+    match replaced {
+        Ok(()) => {
+            tracing::info!(file = %file.display(), "the users file was read again");
+            weak.iter().for_each(|sentence| tracing::warn!("{sentence}"));
+        }
+        Err(why) => tracing::error!("{why}; the users before stay"),
     }
 }
 
@@ -444,14 +467,14 @@ enum Told {
     Stop,
     /// For the second time.
     StopNow,
-    /// To open log files anew.
+    /// To open log files anew, and to read the users file again.
     Reopen,
 }
 
 impl Signals {
-    fn new(audit: &Audit) -> std::io::Result<Self> {
+    fn new(has_files: bool) -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let hangup = audit.path().map(|_| signal(SignalKind::hangup())).transpose()?;
+        let hangup = has_files.then(|| signal(SignalKind::hangup())).transpose()?;
         let (int, term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         Ok(Self { int, term, hangup, stops: 0 })
     }
@@ -514,8 +537,9 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
     };
     let writable = args.writable || file.writable.unwrap_or(false);
     let access = if writable { Access::Writable } else { Access::ReadOnly };
-    let users = match args.users.or(file.users) {
-        Some(path) => Users::load(&path, access).map_err(|error| usage(error.to_string()))?,
+    let users_file = args.users.or(file.users).map(|path| (path, access));
+    let users = match &users_file {
+        Some((path, access)) => Users::load(path, *access).map_err(|error| usage(error.to_string()))?,
         None => Users::anonymous(access),
     };
     if !protection.protects() && protection.plain_passwords == Plain::Refused && users.any_has_password() {
@@ -596,7 +620,7 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
     let run_as = args.user.or(file.user).map(|user| user.parse::<RunAs>()).transpose().map_err(usage)?;
     // The rest follows from what is opened.
     let confinement = Confinement { level, run_as, ..Confinement::default() };
-    Ok(Plan { dir, listen, users, settings, protection, confinement })
+    Ok(Plan { dir, listen, users, users_file, settings, protection, confinement })
 }
 
 fn set<T>(value: &mut T, given: Option<T>) {

@@ -31,6 +31,7 @@ pub mod log;
 mod memory;
 mod parts;
 mod protection;
+mod roster;
 mod sctp;
 mod session;
 mod sink;
@@ -70,6 +71,7 @@ pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
 pub(crate) use parts::PARTS_MAX;
 pub use protection::{Plain, Protection};
+pub use roster::Roster;
 pub(crate) use session::OUT_BYTES;
 use session::{Accepted, Data, Driver, post};
 pub(crate) use tcp::ENDING_MAX;
@@ -226,12 +228,10 @@ impl Default for Settings {
 #[derive(Debug)]
 struct Shared {
     root: Root,
-    users: Users,
+    users: Arc<Roster>,
     settings: Arc<Settings>,
     limits: Arc<Limits>,
     all_held: Arc<control::AllHeld>,
-    /// What interrupted uploads have left.
-    parts: parts::Parts,
     /// What all transfers hold of files.
     blocks: Arc<Pool>,
     /// How many are under way.
@@ -254,7 +254,8 @@ impl Shared {
     /// [`machine::Session::vouch`].
     fn vouched(&self, certificates: Option<&[CertificateDer<'_>]>) -> Vec<Bytes> {
         let shown = certificates.and_then(<[_]>::first).and_then(|first| Fingerprint::of(first).ok());
-        let users = shown.into_iter().flat_map(|key| self.users.of_key(key));
+        let lists = self.users.now();
+        let users = shown.into_iter().flat_map(|key| lists.users.of_key(key));
         users.map(|name| Bytes::copy_from_slice(name.as_bytes())).collect()
     }
 }
@@ -318,12 +319,11 @@ impl Builder {
             return Err(StartError::Nowhere);
         }
         Arc::make_mut(&mut settings.session).unprotected = settings.protection.unprotected();
-        let users = users.unwrap_or_else(|| Users::anonymous(access));
-        if let Some(identity) = &settings.protection.identity
-            && users.any_has_key()
-        {
+        // Whoever has a list of users may put keys into it while the server runs.
+        if let Some(identity) = settings.protection.identity.as_ref().filter(|_| users.is_some()) {
             identity.ask_clients();
         }
+        let users = users.unwrap_or_else(|| Users::anonymous(access));
         let mut places = Vec::new();
         for place in listen {
             places.push(match place {
@@ -409,20 +409,10 @@ impl Opened {
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let settings = Arc::new(settings);
         let (all_held, blocks, transfers) = Default::default();
-        let parts = parts::Parts::new(&root, &users, &settings);
+        let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
         let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
-        let shared = Arc::new(Shared {
-            root,
-            users,
-            settings,
-            limits,
-            all_held,
-            parts,
-            blocks,
-            transfers,
-            tls,
-            handshakes,
-        });
+        let shared =
+            Arc::new(Shared { root, users, settings, limits, all_held, blocks, transfers, tls, handshakes });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
 }
@@ -626,6 +616,11 @@ impl Server {
             Bound::Sctp(endpoint, _) => Some(endpoint.clone()),
         };
         self.bound.iter().filter_map(sctp).collect()
+    }
+
+    /// Who may log in, to be replaced while it runs.
+    pub fn roster(&self) -> Arc<Roster> {
+        self.shared.users.clone()
     }
 
     /// What stops it.

@@ -44,6 +44,16 @@ impl Parts {
         Self { reserve_bytes: reserve_bytes(settings, disk_bytes), by_home: by_home.collect() }
     }
 
+    /// The same, with what is kept of homes that were there before.
+    pub(super) fn following(mut self, before: &Self) -> Self {
+        for (home, kept) in &mut self.by_home {
+            if let Some(before) = before.by_home.get(home) {
+                *kept = before.clone();
+            }
+        }
+        self
+    }
+
     /// What writers in this home may take of the disk.
     pub(super) fn allowance(&self, home: &Path) -> Allowance {
         Allowance { reserve_bytes: self.reserve_bytes, kept: self.by_home.get(home).cloned() }
@@ -72,12 +82,13 @@ impl Parts {
 
 /// Looks for them, for ever. Where nobody may change anything, nothing is removed.
 pub(super) async fn look_after(shared: Arc<Shared>) {
-    if !shared.users.any_may_write() {
-        return std::future::pending().await;
-    }
     loop {
+        let lists = shared.users.now();
+        if !lists.users.any_may_write() {
+            tokio::time::sleep(LOOK).await;
+            continue;
+        }
         let since = shared.settings.parts_kept.and_then(|kept| SystemTime::now().checked_sub(kept));
-        let looked = shared.clone();
         let removed = shared.root.blocking(move |root| {
             let removal = Removal { unchanged_since: since, most: MOST, claimant: None };
             let everything = Path::new("");
@@ -85,7 +96,7 @@ pub(super) async fn look_after(shared: Arc<Shared>) {
                 Some(_) => root.remove_parts(everything, &removal)?,
                 None => Vec::new(),
             };
-            looked.parts.found(root, root.parts(everything, MOST)?);
+            lists.parts.found(root, root.parts(everything, MOST)?);
             Ok(removed)
         });
         match removed.await as Result<Vec<Part>, crate::store::fs::Error> {

@@ -8,7 +8,7 @@ use braidftp_net::keys;
 use braidftp_net::sctp::dtls::Mode;
 
 use crate::exit::{Error, Result};
-use crate::identity::{Files, ServerIdentity};
+use crate::identity::{Files, OWN_NAMES, ServerIdentity};
 
 /// How sessions are protected, over TCP and SCTP alike.
 #[derive(Debug, Clone, Default)]
@@ -192,8 +192,7 @@ impl Wanted {
                 if !files.key.exists() {
                     origin = Origin::Made;
                 }
-                let names = ["localhost", "127.0.0.1", "::1"].map(String::from);
-                Some(ServerIdentity::load_or_make(files.clone(), &names)?)
+                Some(ServerIdentity::load_or_make(files.clone(), &OWN_NAMES.map(String::from))?)
             }
         };
         Ok((self.with(identity), origin))

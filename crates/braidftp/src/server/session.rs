@@ -520,12 +520,15 @@ impl Driver {
     fn authenticate(&mut self, user: Bytes, password: Secret) {
         let (shared, peer) = (self.shared.clone(), self.peer);
         let name = user.clone();
-        self.grant(user, async move { shared.users.log_in(&name, password.expose(), peer).await });
+        self.grant(
+            user,
+            async move { shared.users.now().users.log_in(&name, password.expose(), peer).await },
+        );
     }
 
     /// Lets a user in who has shown their key.
     fn admit(&mut self, user: Bytes) {
-        let granted = self.shared.users.admit(&user);
+        let granted = self.shared.users.now().users.admit(&user);
         self.grant(user, std::future::ready(granted));
     }
 
@@ -545,7 +548,7 @@ impl Driver {
                     match opened.await {
                         Ok(root) => {
                             let claimant = claimant(&grant.name, peer);
-                            let allowance = shared.parts.allowance(&grant.home);
+                            let allowance = shared.users.now().parts.allowance(&grant.home);
                             let store = Store {
                                 root,
                                 rights: grant.rights,
@@ -578,7 +581,7 @@ impl Driver {
             if let Err(why) = told {
                 // By the check that was made; later ones are not made.
                 let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
-                if let Some(ban) = shared.users.ban(&user, peer).filter(|_| was_checked) {
+                if let Some(ban) = shared.users.now().users.ban(&user, peer).filter(|_| was_checked) {
                     subject.banned(&user, ban);
                 }
                 tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), why, "login refused");

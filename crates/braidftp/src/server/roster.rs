@@ -1,0 +1,130 @@
+//! The users of a running server, and what of interrupted uploads is kept for them: replaced as a whole when the users file is
+//! read again.
+//!
+//! Sessions keep what they were granted until they log in again. Failed password checks stay counted, and so do the sessions,
+//! bytes and rate of a user whose limits are the same as before.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::parts::Parts;
+use super::{Plain, Settings};
+use crate::store::fs::Root;
+use crate::users::Users;
+
+/// Who may log in to a running server.
+#[derive(Debug)]
+pub struct Roster {
+    now: RwLock<Arc<Lists>>,
+    root: Root,
+    settings: Arc<Settings>,
+    /// Whether somebody might change files when the server started, and the process was confined accordingly.
+    may_change: bool,
+}
+
+/// What belongs to one users file.
+#[derive(Debug)]
+pub(super) struct Lists {
+    pub(super) users: Users,
+    /// What interrupted uploads have left.
+    pub(super) parts: Parts,
+}
+
+impl Roster {
+    pub(super) fn new(users: Users, root: Root, settings: Arc<Settings>) -> Self {
+        let may_change = users.any_may_write();
+        let parts = Parts::new(&root, &users, &settings);
+        Self { now: RwLock::new(Arc::new(Lists { users, parts })), root, settings, may_change }
+    }
+
+    /// The users as they are now.
+    pub(super) fn now(&self) -> Arc<Lists> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts these users in the place of those before. Sessions that are logged in stay as they are.
+    ///
+    /// # Errors
+    /// They need what the running server has not: a sentence. Nothing is changed then.
+    pub fn replace(&self, mut users: Users) -> Result<(), String> {
+        let protection = &self.settings.protection;
+        if users.any_may_write() && !self.may_change {
+            return Err("somebody may change files now, and nobody might when the server started, so that it cannot; start it \
+                        again"
+                .into());
+        }
+        if users.any_has_password()
+            && protection.identity.is_none()
+            && protection.plain_passwords == Plain::Refused
+        {
+            return Err("it has users with passwords, and nothing is protected: they could not log in".into());
+        }
+        let before = self.now();
+        users.follow(&before.users);
+        let parts = Parts::new(&self.root, &users, &self.settings).following(&before.parts);
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Lists { users, parts });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::path::Path;
+
+    use super::*;
+    use crate::users::{Access, LoginError};
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    fn users(text: &str) -> Users {
+        Users::parse(text, Access::ReadOnly).unwrap()
+    }
+
+    fn roster(text: &str) -> (Roster, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        (Roster::new(users(text), root, Arc::default()), folder)
+    }
+
+    const ONE: &str = "[[user]]\nname = 'anonymous'\nsessions = 1\nwritable = true\n";
+
+    #[tokio::test]
+    async fn users_come_and_go_and_those_with_the_same_limits_keep_their_count() {
+        let (roster, _folder) = roster(ONE);
+        let log_in = async |name: &str| roster.now().users.log_in(name.as_bytes(), b"", HERE).await;
+        let first = log_in("anonymous").await.unwrap();
+        assert_eq!(log_in("anonymous").await, Err(LoginError::Busy));
+        assert_eq!(log_in("ftp").await, Err(LoginError::Refused));
+        roster.replace(users(&format!("{ONE}[[user]]\nname = 'ftp'\n"))).unwrap();
+        assert_eq!(log_in("anonymous").await, Err(LoginError::Busy), "the session before counts");
+        assert!(log_in("ftp").await.is_ok());
+        drop(first);
+        assert!(log_in("anonymous").await.is_ok());
+        roster.replace(users("[[user]]\nname = 'ftp'\n")).unwrap();
+        assert_eq!(log_in("anonymous").await, Err(LoginError::Refused));
+    }
+
+    #[test]
+    fn what_the_running_server_cannot_do_is_refused_and_changes_nothing() {
+        let (reads_only, _folder) = roster("[[user]]\nname = 'ftp'\n");
+        let error = reads_only.replace(users(ONE)).unwrap_err();
+        assert!(error.contains("start it again"), "{error}");
+        let hash = Users::hash(b"x").unwrap();
+        let error =
+            reads_only.replace(users(&format!("[[user]]\nname = 'anna'\nhash = '{hash}'\n"))).unwrap_err();
+        assert!(error.contains("nothing is protected"), "{error}");
+        assert_eq!(reads_only.now().users.accounts().count(), 1);
+    }
+
+    #[test]
+    fn a_home_keeps_what_is_kept_of_its_uploads() {
+        let (roster, _folder) = roster(ONE);
+        let kept = |roster: &Roster| roster.now().parts.allowance(Path::new("")).kept.unwrap();
+        let before = kept(&roster);
+        roster
+            .replace(users(&format!("{ONE}[[user]]\nname = 'ftp'\nhome = 'x'\nwritable = true\n")))
+            .unwrap();
+        assert!(Arc::ptr_eq(&before, &kept(&roster)));
+        assert!(roster.now().parts.allowance(Path::new("x")).kept.is_some());
+    }
+}
