@@ -11,9 +11,8 @@ use braidftp_base::Rate;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::client::Limiter;
+use crate::limiter::Limiter;
 use crate::store::fs::{self, Kind, Root, WalkItem};
-use crate::users::Access;
 
 /// After so long the bytes of a home are counted anew when an upload begins.
 const RECOUNT: Duration = Duration::from_secs(60);
@@ -21,6 +20,16 @@ const RECOUNT: Duration = Duration::from_secs(60);
 const RECOUNT_BEFORE_REFUSAL: Duration = Duration::from_secs(2);
 /// Unfinished uploads of a home that are counted.
 const PARTS_COUNTED: usize = 100_000;
+
+/// Whether files may be changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    /// They may be read.
+    #[default]
+    ReadOnly,
+    /// They may be read and changed.
+    Writable,
+}
 
 /// One thing that a user may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,9 +22,10 @@ use tokio::time::Instant;
 use toml::Spanned;
 use zeroize::Zeroizing;
 
-use crate::client::Size;
 use crate::identity::Fingerprint;
+use crate::size::Size;
 use crate::store::fs;
+pub use crate::user_limits::Access;
 use crate::user_limits::{Limits, Rights, Share};
 
 /// Addresses, and names of no user, whose failures are remembered at once; beyond that the one with the oldest failure
@@ -54,16 +55,6 @@ pub(crate) const MAX_HASH_KIB: u32 = 256 * 1024;
 const MIN_HASH_KIB: u32 = 7_168;
 /// Memory times passes below which a hash is called weak, in KiB; by the same source.
 const MIN_HASH_WORK_KIB: u32 = 35_840;
-
-/// Whether files may be changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Access {
-    /// They may be read.
-    #[default]
-    ReadOnly,
-    /// They may be read and changed.
-    Writable,
-}
 
 /// What somebody who logged in may do.
 #[derive(Debug, Clone)]

@@ -15,8 +15,8 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
-use super::limit::Limiter;
 use crate::exit::{Error, Exit, Result};
+use crate::limiter::Limiter;
 use crate::progress::{Meter, Reporter};
 use crate::store::fs::{self, Root};
 

@@ -10,7 +10,6 @@ mod bounds;
 mod carrier;
 mod control;
 mod engine;
-mod limit;
 mod protection;
 
 use std::fmt;
@@ -34,20 +33,21 @@ pub use body::{
     timestamp,
 };
 pub use bounds::{
-    Bounds, DISCARDED_BYTES_MAX, ENTRIES_MAX, HELD_BYTES_MAX, HELD_PATH_BYTES, Size, UNTOLD_SIZE_MAX,
+    Bounds, DISCARDED_BYTES_MAX, ENTRIES_MAX, HELD_BYTES_MAX, HELD_PATH_BYTES, UNTOLD_SIZE_MAX,
 };
 pub use braidftp_ftp::Mode;
 pub use carrier::Totals;
 pub use control::{PathControl, say};
 pub(crate) use engine::{of_reply, of_write_reply};
-pub use limit::Limiter;
 pub use protection::Protection;
 
 use crate::cli::PathRule;
 use crate::cli::login::Login;
 use crate::exit::{Error, Exit, Result};
+pub use crate::limiter::Limiter;
 use crate::progress::{Limit, Probe, Reporter};
 use crate::report::PathSummary;
+pub use crate::size::Size;
 use crate::url::{Scheme, Url};
 
 /// How a client talks.
