@@ -15,7 +15,7 @@ use braidftp_fuzz::{HEADER_LEN, datagram, fix_checksum, sealed};
 use braidftp_keys::record_keys;
 use braidftp_sctp::dtls::{CipherSuite, DtlsConfig, Keys, KeysId, NONCE_LEN, Purpose};
 use braidftp_sctp::{
-    Announce, Association, AssociationId, Config, Connect, Endpoint, Event, Message, Ppid, Profile, StreamId,
+    Announce, Association, AssociationId, Connect, Endpoint, Event, Message, Ppid, Profile, StreamId,
 };
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
@@ -55,7 +55,7 @@ fn address(side: usize) -> SocketAddr {
 
 impl Pair {
     fn new() -> Self {
-        let config = Arc::new(Config { dtls: Some(DtlsConfig::default()), ..Profile::Modern.config() });
+        let config = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = Some(DtlsConfig::default())));
         let mut endpoints = [[1; 32], [2; 32]].map(Endpoint::new);
         endpoints[1].set_addresses(vec![address(1)], Announce::Always);
         endpoints[1].listen(PORTS[1], config.clone()).expect("a free port");

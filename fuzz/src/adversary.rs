@@ -235,30 +235,29 @@ fn config(setup: &Setup) -> Config {
         Scheduler::WeightedFairQueueing,
     ];
     let on = |bit: u8, usual: bool| usual ^ (setup.extensions & bit != 0);
-    Config {
-        early_repair: on(32, base.early_repair),
-        tail_loss_probe: on(64, base.tail_loss_probe),
-        init_interval: base.init_interval.filter(|_| setup.extensions & 128 == 0),
-        association_max_retrans: 100_000,
-        valid_cookie_life: Duration::from_secs(36_000),
-        shutdown_guard: Duration::from_secs(36_000),
-        receive_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
-        receive_buffer_max_bytes: base.receive_buffer_max_bytes.map(|_| if setup.small { 16_000 } else { 400_000 }),
-        send_buffer_bytes: if setup.small { 8_000 } else { 100_000 },
-        send_buffer_max_bytes: base.send_buffer_max_bytes.map(|_| if setup.small { 16_000 } else { 400_000 }),
-        interleaving: setup.extensions & 1 != 0,
-        partial_reliability: setup.extensions & 2 != 0,
-        reconfiguration: setup.extensions & 4 != 0,
-        peer_may: PeerMay { reset_streams: true, reset_association: true, add_streams: true },
-        asconf: setup.extensions & 8 != 0,
-        ecn: setup.extensions & 16 != 0,
-        auth: setup.authenticated.as_ref().map(|chunks| AuthConfig {
+    base.with(|c| {
+        c.recovery.early_repair = on(32, c.recovery.early_repair);
+        c.recovery.tail_loss_probe = on(64, c.recovery.tail_loss_probe);
+        c.handshake.init_interval = c.handshake.init_interval.filter(|_| setup.extensions & 128 == 0);
+        c.failover.association_max_retrans = 100_000;
+        c.handshake.valid_cookie_life = Duration::from_secs(36_000);
+        c.timers.shutdown_guard = Duration::from_secs(36_000);
+        c.memory.receive_buffer_bytes = if setup.small { 8_000 } else { 100_000 };
+        c.memory.receive_buffer_max_bytes = c.memory.receive_buffer_max_bytes.map(|_| if setup.small { 16_000 } else { 400_000 });
+        c.memory.send_buffer_bytes = if setup.small { 8_000 } else { 100_000 };
+        c.memory.send_buffer_max_bytes = c.memory.send_buffer_max_bytes.map(|_| if setup.small { 16_000 } else { 400_000 });
+        c.messages.interleaving = setup.extensions & 1 != 0;
+        c.messages.partial_reliability = setup.extensions & 2 != 0;
+        c.streams.reconfiguration = setup.extensions & 4 != 0;
+        c.streams.peer_may = PeerMay { reset_streams: true, reset_association: true, add_streams: true };
+        c.paths.asconf = setup.extensions & 8 != 0;
+        c.congestion.ecn = setup.extensions & 16 != 0;
+        c.security.auth = setup.authenticated.as_ref().map(|chunks| AuthConfig {
             chunks: chunks.iter().copied().take(16).collect(),
             ..AuthConfig::default()
-        }),
-        scheduler: schedulers[usize::from(setup.scheduler) % schedulers.len()],
-        ..base
-    }
+        });
+        c.messages.scheduler = schedulers[usize::from(setup.scheduler) % schedulers.len()];
+    })
 }
 
 fn addresses(side: Side, several: bool) -> Vec<SocketAddr> {
@@ -270,14 +269,14 @@ impl Table {
     fn new(game: &Game) -> Self {
         let mut configs = game.setups.each_ref().map(config);
         // One that wants chunks authenticated takes none from a peer that authenticates nothing.
-        if configs.iter().any(|config| config.auth.is_none()) {
+        if configs.iter().any(|config| config.security.auth.is_none()) {
             for config in &mut configs {
-                config.auth = None;
+                config.security.auth = None;
             }
         }
-        let most = |config: &Config| config.receive_buffer_max_bytes.unwrap_or(config.receive_buffer_bytes);
+        let most = |config: &Config| config.memory.receive_buffer_max_bytes.unwrap_or(config.memory.receive_buffer_bytes);
         let buffers = configs.each_ref().map(most);
-        let lists_abort = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&ABORT));
+        let lists_abort = |config: &Config| config.security.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&ABORT));
         let aborts = configs.each_ref().map(lists_abort);
         let [client, server] = configs.map(Arc::new);
         let mut endpoints = [Endpoint::new([1; 32]), Endpoint::new([2; 32])];

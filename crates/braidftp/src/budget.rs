@@ -280,10 +280,10 @@ rows! { now;
     SctpWindowBeforeLogin Server "receive window of an association before the login" NONE, bytes(server::BEFORE_LOGIN_BYTES),
         "nobody; the peer may not send", "nothing";
     SctpReceiveBuffer Server "receive buffer of an association" NONE,
-        bytes(now.settings.sctp.receive_buffer_max_bytes.unwrap_or(now.settings.sctp.receive_buffer_bytes)),
+        bytes(now.settings.sctp.memory.receive_buffer_max_bytes.unwrap_or(now.settings.sctp.memory.receive_buffer_bytes)),
         "nobody; what lies beyond the window is dropped", "nothing";
     SctpSendBuffer Server "send buffer of an association" NONE,
-        bytes(now.settings.sctp.send_buffer_max_bytes.unwrap_or(now.settings.sctp.send_buffer_bytes)),
+        bytes(now.settings.sctp.memory.send_buffer_max_bytes.unwrap_or(now.settings.sctp.memory.send_buffer_bytes)),
         "nobody; the transfer waits", "nothing";
     SctpShutdown Server "time of a shutdown" NONE, Amount::Time(server::CLOSING), "the association: ABORT", "nothing";
     SctpInitAcks Server "INITs that are answered; half of that from one network" NONE,

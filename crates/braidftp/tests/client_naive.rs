@@ -118,7 +118,10 @@ impl Server {
     }
 
     async fn data(&self, control: &Association, port: u16) -> Option<Association> {
-        let config = Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..Config::default() });
+        let config = Arc::new(Config::default().with(|c| {
+            c.streams.outbound = 1;
+            c.streams.inbound = 1;
+        }));
         let peer = vec![control.peer_addr()?];
         let source_port = Some(DATA_PORT);
         let connect = Connect { local: vec![], peer, source_port, destination_port: port, config };
@@ -147,7 +150,10 @@ fn fetch(room: &Room, command: &str, fates: &[Fate]) -> (i32, String, Vec<usize>
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let endpoint = runtime.block_on(async { Endpoint::bind(Bind::to([any])).unwrap() });
     // Before the client is started: an INIT to a port where nobody listens is answered with ABORT.
-    let config = Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..Config::default() });
+    let config = Arc::new(Config::default().with(|c| {
+        c.streams.outbound = 1;
+        c.streams.inbound = 1;
+    }));
     let listener = endpoint.listen(CONTROL_PORT, config).unwrap();
     let address = endpoint.local_addrs()[0];
     let out = room.folder("out");

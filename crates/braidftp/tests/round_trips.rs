@@ -272,7 +272,7 @@ impl Braid {
             let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
             let endpoint = Endpoint::bind(Bind::to([any])).unwrap();
             let mut config = Profile::Modern.config();
-            (config.inbound_streams, config.outbound_streams) = (65, 65);
+            (config.streams.inbound, config.streams.outbound) = (65, 65);
             let config = Arc::new(config);
             let listener = match identity {
                 None => endpoint.listen(CONTROL_PORT, config),

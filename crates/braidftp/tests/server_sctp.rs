@@ -68,8 +68,10 @@ impl Client {
     }
 
     fn connect_by(endpoint: Endpoint, served: &Served, streams: u16) -> Self {
-        let config =
-            Config { outbound_streams: streams, inbound_streams: streams, ..Profile::Modern.config() };
+        let config = Profile::Modern.config().with(|c| {
+            c.streams.outbound = streams;
+            c.streams.inbound = streams;
+        });
         let connect = Connect {
             local: vec![],
             peer: vec![served.address],
@@ -683,7 +685,10 @@ async fn naive_opens_an_association_for_each_transfer() {
     client.expect("331").await;
     client.ask("PASS x@", "230").await;
     client.ask("TYPE I", "200").await;
-    let config = Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..Config::default() });
+    let config = Arc::new(Config::default().with(|c| {
+        c.streams.outbound = 1;
+        c.streams.inbound = 1;
+    }));
 
     let listener = client.endpoint.listen(5001, config.clone()).unwrap();
     // The address is of the right form and means nothing.
@@ -841,7 +846,7 @@ async fn ends_when_the_wire_is_cut(settings: Settings) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
     // Without heartbeats of its own, so that nothing else ends the association.
-    let sctp = Config { heartbeat_interval: None, ..Profile::Modern.config() };
+    let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
     ends_when_the_wire_is_cut(Settings { silent_upload: Duration::from_secs(2), sctp, ..quick() }).await;
 }
 

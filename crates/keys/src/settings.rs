@@ -103,7 +103,7 @@ impl Settings {
         Self { server: Some(config), ..Self::default() }
     }
 
-    /// What an association is to be told, for [`Config::dtls`](braidftp_sctp::Config::dtls).
+    /// What an association is to be told, for [`security.dtls`](braidftp_sctp::Config::security).
     pub fn dtls(&self) -> DtlsConfig {
         let roles = match (&self.client, &self.server) {
             (Some(_), None) => Roles::Client,

@@ -151,7 +151,10 @@ fn protect(pair: &mut Pair) {
 fn allocations(dtls: Option<DtlsConfig>) -> f64 {
     let is_protected = dtls.is_some();
     // Less is under way than the memory for opened packets holds (2 MiB), as where a driver reads after each batch.
-    let config = Config { dtls, send_buffer_bytes: 500_000, ..Profile::Modern.config() };
+    let config = Profile::Modern.config().with(|c| {
+        c.security.dtls = dtls;
+        c.memory.send_buffer_bytes = 500_000;
+    });
     let mut pair = Pair::new(config);
     (0..10).for_each(|_| pair.turn());
     if is_protected {

@@ -50,11 +50,11 @@ async fn run(args: &[String]) -> Result<()> {
     if args.iter().any(|arg| arg.starts_with("cc=")) {
         let choice: Choice =
             option(args, "cc", String::new())?.parse().map_err(|error| format!("{error}"))?;
-        choice.apply(&mut config.congestion_control, &mut config.congestion_options);
+        choice.apply(&mut config.congestion.control, &mut config.congestion.options);
     }
-    config.mtu = option(args, "mtu", config.mtu)?;
-    config.receive_buffer_bytes = option(args, "buffer", config.receive_buffer_bytes)?;
-    config.send_buffer_bytes = option(args, "buffer", config.send_buffer_bytes)?;
+    config.path_mtu.packet_bytes = option(args, "mtu", config.path_mtu.packet_bytes)?;
+    config.memory.receive_buffer_bytes = option(args, "buffer", config.memory.receive_buffer_bytes)?;
+    config.memory.send_buffer_bytes = option(args, "buffer", config.memory.send_buffer_bytes)?;
     let config = Arc::new(config);
     let port = option(args, "port", 5001)?;
     match *words.as_slice() {

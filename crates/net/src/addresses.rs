@@ -40,7 +40,7 @@ impl std::error::Error for NoSuchAddress {}
 
 impl Endpoint {
     /// Binds one more address, at the port of the first if its own is 0; the address with its port. Peers are told of it,
-    /// those that came before as far as they take such news ([`Config::asconf`](crate::Config::asconf)).
+    /// those that came before as far as they take such news ([`paths.asconf`](crate::Config::paths)).
     pub fn add_address(&self, addr: SocketAddr) -> Result<SocketAddr, BindError> {
         let carrier = self.carrier();
         let mut addr = addr;

@@ -39,7 +39,7 @@ struct Seated {
 pub enum SendError {
     /// A shutdown has begun, here or at the peer.
     ShuttingDown,
-    /// The message exceeds `Config::max_message_bytes`.
+    /// The message exceeds `Config.messages.max_bytes`.
     TooLong,
     /// SCTP cannot carry a message without a byte (RFC 9260 §3.3.1).
     Empty,

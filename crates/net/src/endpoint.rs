@@ -450,7 +450,7 @@ impl Endpoint {
 
 /// The same configuration, with protection.
 fn protected(config: &Config, settings: &Settings) -> Arc<Config> {
-    Arc::new(Config { dtls: Some(settings.dtls()), ..config.clone() })
+    Arc::new(config.clone().with(|c| c.security.dtls = Some(settings.dtls())))
 }
 
 fn is_over(phase: Phase) -> bool {

@@ -105,7 +105,7 @@ fn messages_of_every_size_keep_their_bytes_and_their_order<B: Bench>() {
 
 fn a_message_larger_than_the_receive_buffer_arrives_whole<B: Bench>() {
     let mut config = modern();
-    config.receive_buffer_bytes = 60_000;
+    config.memory.receive_buffer_bytes = 60_000;
     let mut bench = B::new(config);
     bench.send(Client, 0, message(content(0, 0, 700_000))).unwrap();
     bench.send(Client, 0, message("after")).unwrap();
@@ -148,7 +148,7 @@ fn an_abort_says_why<B: Bench>() {
 
 fn the_callers_mistakes_are_told_and_change_nothing<B: Bench>() {
     let mut config = modern();
-    config.max_message_bytes = 1_000;
+    config.messages.max_bytes = 1_000;
     let mut bench = B::new(config);
     let streams = bench.stats(Client).outbound_streams;
     let mut refused = |stream, bytes| bench.send(Client, stream, message(vec![0; bytes])).unwrap_err();

@@ -32,7 +32,10 @@ fn modern() -> Config {
 fn messages_of_one_i_data_chunk() {
     with_kernel(&[ONE], async |_, machine| {
         for role in BOTH {
-            let config = Config { interleaving: true, fill_packets: false, ..modern() };
+            let config = modern().with(|c| {
+                c.messages.interleaving = true;
+                c.messages.fill_packets = false;
+            });
             let options = [".intl_enable=1", "idata=1"];
             let mut session = machine.over(Carrier::Ip, ONE, role, config, &options).await;
             session.peer.event("event up", SOON).await;
@@ -55,8 +58,11 @@ fn messages_may_be_given_up(interleaving: bool) {
                 (Reliability::Retransmissions(0), "rtx 0"),
                 (Reliability::Lifetime(Duration::from_millis(5)), "ttl 5"),
             ] {
-                let config =
-                    Config { partial_reliability: true, interleaving, fill_packets: false, ..modern() };
+                let config = modern().with(|c| {
+                    c.messages.partial_reliability = true;
+                    c.messages.interleaving = interleaving;
+                    c.messages.fill_packets = false;
+                });
                 let idata = if interleaving { "idata=1" } else { "idata=0" };
                 let intl = if interleaving { ".intl_enable=1" } else { ".intl_enable=0" };
                 let options = ["pr=1", "rto_min=200", intl, idata];
@@ -116,7 +122,10 @@ fn messages_may_be_given_up_in_i_data_chunks() {
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn messages_give_way_to_more_important_ones() {
     with_kernel(&[ONE], async |_, machine| {
-        let config = Config { partial_reliability: true, send_buffer_bytes: 100_000, ..modern() };
+        let config = modern().with(|c| {
+            c.messages.partial_reliability = true;
+            c.memory.send_buffer_bytes = 100_000;
+        });
         let mut session = machine.over(Carrier::Ip, ONE, BOTH[0], config, &["pr=1", "buffer=100000"]).await;
         session.peer.event("event up", SOON).await;
         for n in 0..2_000 {
@@ -151,11 +160,11 @@ async fn told(session: &Session) -> Event {
 fn streams_begin_anew_and_are_added_at_either_sides_request() {
     with_kernel(&[ONE], async |_, machine| {
         for (role, carrier) in BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)]) {
-            let config = Config {
-                reconfiguration: true,
-                peer_may: PeerMay { reset_streams: true, reset_association: true, add_streams: true },
-                ..modern()
-            };
+            let config = modern().with(|c| {
+                c.streams.reconfiguration = true;
+                c.streams.peer_may =
+                    PeerMay { reset_streams: true, reset_association: true, add_streams: true };
+            });
             let mut session = machine.over(carrier, ONE, role, config, &["reconfig=1"]).await;
             session.peer.event("event up", SOON).await;
             assert!(session.association.stats().extensions.is_some_and(|both| both.reconfiguration));
@@ -248,7 +257,7 @@ fn data_is_authenticated() {
             for (keys, key) in [(shared(), "key=a+shared+secret"), (vec![], "nokey=1")] {
                 let active_key = u16::from(!keys.is_empty());
                 let auth = AuthConfig { chunks: vec![0], keys, active_key, ..AuthConfig::default() };
-                let config = Config { auth: Some(auth), ..modern() };
+                let config = modern().with(|c| c.security.auth = Some(auth));
                 let options = ["auth=1", "data_auth=1", key];
                 let mut session = machine.over(carrier, ONE, role, config, &options).await;
                 assert!(session.association.stats().extensions.is_some_and(|both| both.auth));
@@ -273,7 +282,7 @@ fn marks_of_the_network_are_heard() {
             .await;
         machine.sh("tc qdisc add dev ifb0 root netem loss 3% ecn limit 10000").await;
         for (role, carrier) in BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)]) {
-            let config = Config { ecn: true, ..modern() };
+            let config = modern().with(|c| c.congestion.ecn = true);
             let mut session = machine.over(carrier, ONE, role, config, &["ecn=1"]).await;
             session.peer.event("event up", SOON).await;
             assert!(session.association.stats().extensions.is_some_and(|both| both.ecn));
@@ -297,7 +306,7 @@ fn both_sides_probe_the_path() {
             for (role, carrier) in
                 BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)])
             {
-                let config = Config { mtu: 1_200, ..modern() };
+                let config = modern().with(|c| c.path_mtu.packet_bytes = 1_200);
                 let options = [".plpmtud_probe_interval=5000"];
                 let mut session = machine.over(carrier, wire, role, config, &options).await;
                 session.exchange(LIGHT).await;
@@ -327,18 +336,17 @@ fn both_sides_probe_the_path() {
 fn everything_at_once() {
     with_kernel(&[Wire::v6(1)], async |_, machine| {
         for (role, carrier) in BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)]) {
-            let config = Config {
-                interleaving: true,
-                fill_packets: false,
-                partial_reliability: true,
-                nr_sack: true,
-                reconfiguration: true,
-                asconf: true,
-                ecn: true,
-                adaptation: Some(4_711),
-                auth: Some(AuthConfig { chunks: vec![0, 64], ..AuthConfig::default() }),
-                ..modern()
-            };
+            let config = modern().with(|c| {
+                c.messages.interleaving = true;
+                c.messages.fill_packets = false;
+                c.messages.partial_reliability = true;
+                c.sack.nr_sack = true;
+                c.streams.reconfiguration = true;
+                c.paths.asconf = true;
+                c.congestion.ecn = true;
+                c.handshake.adaptation = Some(4_711);
+                c.security.auth = Some(AuthConfig { chunks: vec![0, 64], ..AuthConfig::default() });
+            });
             let options = [
                 ".intl_enable=1",
                 "idata=1",

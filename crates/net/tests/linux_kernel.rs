@@ -217,13 +217,16 @@ fn messages_keep_their_boundaries_whatever_their_length() {
 fn many_streams_and_messages_beyond_the_buffers() {
     with_kernel(&[ONE], async |_, machine| {
         for role in BOTH {
-            let config = Config { outbound_streams: 1_000, inbound_streams: 1_000, ..modern() };
+            let config = modern().with(|c| {
+                c.streams.outbound = 1_000;
+                c.streams.inbound = 1_000;
+            });
             let mut session = machine.over(Carrier::Ip, ONE, role, config, &["streams=1000"]).await;
             session.exchange(Load { streams: 900, message: 700, ..LIGHT }).await;
             we_shut_down(&mut session).await;
             machine.end(session).await;
 
-            let config = Config { receive_buffer_bytes: 100_000, ..modern() };
+            let config = modern().with(|c| c.memory.receive_buffer_bytes = 100_000);
             let mut session = machine.over(Carrier::Ip, ONE, role, config, &["buffer=200000"]).await;
             // The kernel takes no message that is longer than its send buffer.
             let theirs = 150_000 * 8;
@@ -249,7 +252,7 @@ fn a_window_shuts_and_opens() {
         for (role, message) in [(Role::WeConnect, 1_000), (Role::TheyConnect, 30_000), (Role::WeConnect, 10)]
         {
             let total = TOTAL.min(message * 5_000);
-            let config = Config { receive_buffer_bytes: 60_000, ..modern() };
+            let config = modern().with(|c| c.memory.receive_buffer_bytes = 60_000);
             let mut session = machine.over(Carrier::Ip, ONE, role, config, &["buffer=60000"]).await;
             session.peer.event("event up", SOON).await;
             session.peer.tell("reading off", SOON).await;
@@ -291,7 +294,10 @@ fn acknowledgements_early_and_late() {
             machine.end(session).await;
         }
         for (sack_delay, sack_frequency) in [(0, 1), (400, 20)] {
-            let config = Config { sack_delay: Duration::from_millis(sack_delay), sack_frequency, ..modern() };
+            let config = modern().with(|c| {
+                c.sack.delay = Duration::from_millis(sack_delay);
+                c.sack.frequency = sack_frequency;
+            });
             let mut session = machine.over(Carrier::Ip, ONE, Role::TheyConnect, config, &[]).await;
             session.exchange(LIGHT).await;
             we_shut_down(&mut session).await;
@@ -424,7 +430,7 @@ fn a_cookie_that_the_way_makes_stale() {
         we_shut_down(&mut session).await;
         machine.end(session).await;
 
-        let config = Config { valid_cookie_life: Duration::from_millis(200), ..modern() };
+        let config = modern().with(|c| c.handshake.valid_cookie_life = Duration::from_millis(200));
         let mut session = machine.open(ends, Role::TheyConnect, config, &[]).await;
         session.exchange(Load { each_way: 200_000, ..LIGHT }).await;
         we_shut_down(&mut session).await;
@@ -437,7 +443,7 @@ fn a_cookie_that_the_way_makes_stale() {
 fn heartbeats_of_both_keep_an_idle_path() {
     with_kernel(&[Wire::v6(1)], async |_, machine| {
         for carrier in [Carrier::Ip, Carrier::Udp] {
-            let config = Config { heartbeat_interval: Some(Duration::from_millis(200)), ..modern() };
+            let config = modern().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(200)));
             let wire = Wire::v6(1);
             let mut session = machine.over(carrier, wire, Role::WeConnect, config, &["heartbeat=300"]).await;
             let before = session.association.stats().paths[0].packets_received;

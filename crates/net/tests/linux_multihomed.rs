@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use braidftp_emu::wires::Wire;
-use braidftp_net::{Carrier, Config, PathState, Profile};
+use braidftp_net::{Carrier, PathState, Profile};
 use linux_support::{BOTH, LIGHT, SOON, Taps, they_shut_down, we_shut_down, with_kernel};
 use usrsctp_support::{Ends, Load, Role, Session};
 
@@ -129,7 +129,7 @@ fn a_path_that_dies_and_returns_costs_no_byte() {
         for (role, carrier) in BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)]) {
             with_kernel(&between, async |net, machine| {
                 let mut config = Profile::Modern.config();
-                config.heartbeat_interval = Some(Duration::from_millis(500));
+                config.timers.heartbeat_interval = Some(Duration::from_millis(500));
                 let options = ["heartbeat=500", "rto_min=200", "path_max=2"];
                 eprintln!("{role:?} {carrier:?} {between:?}");
                 let ends = ends(carrier, &between);
@@ -152,7 +152,7 @@ fn our_addresses_come_and_go() {
             for role in BOTH {
                 let mut ends = ends(Carrier::Ip, &between);
                 let second = ends.ours.pop().unwrap();
-                let config = Config { asconf: true, ..Profile::Modern.config() };
+                let config = Profile::Modern.config().with(|c| c.paths.asconf = true);
                 let mut session = machine.open(&ends, role, config, &["asconf=1", "auth=1"]).await;
                 let endpoint = session.endpoint.clone();
                 let association = session.association.clone();
@@ -208,7 +208,10 @@ fn addresses_of_the_kernel_come_and_go() {
             for role in BOTH {
                 let ends = ends(Carrier::Ip, &between);
                 let theirs = Ends { theirs: ends.theirs[..1].to_vec(), ..ends.clone() };
-                let config = Config { asconf: true, outbound_streams: 64, ..Profile::Modern.config() };
+                let config = Profile::Modern.config().with(|c| {
+                    c.paths.asconf = true;
+                    c.streams.outbound = 64;
+                });
                 let mut session = machine.open(&theirs, role, config, &["asconf=1", "auth=1"]).await;
                 session.exchange(LIGHT).await;
                 session.peer.tell(&format!("add {}", two.server), SOON).await;

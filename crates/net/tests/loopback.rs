@@ -119,8 +119,8 @@ async fn ten_megabytes_go_each_way_over_eight_streams() {
 async fn a_reader_that_does_not_read_holds_the_sender() {
     const TOTAL: usize = 4_000_000;
     let mut config = modern();
-    config.receive_buffer_bytes = 200_000;
-    config.send_buffer_bytes = 200_000;
+    config.memory.receive_buffer_bytes = 200_000;
+    config.memory.send_buffer_bytes = 200_000;
     let pair = Pair::new(config).await;
     let sender = tokio::spawn(send_all(pair.client.clone(), 2, TOTAL, 10_000));
     let mut before = 0;
@@ -144,8 +144,8 @@ async fn a_reader_that_does_not_read_holds_the_sender() {
 async fn a_cancelled_call_changes_nothing() {
     const TOTAL: usize = 2_000_000;
     let mut config = modern();
-    config.send_buffer_bytes = 100_000;
-    config.receive_buffer_bytes = 100_000;
+    config.memory.send_buffer_bytes = 100_000;
+    config.memory.receive_buffer_bytes = 100_000;
     let pair = Pair::new(config).await;
     let receiver = pair.server.clone();
     // Each call is dropped at its first wait, time and again, until one call finds its work done at once.
@@ -215,11 +215,11 @@ impl Relay {
 
 fn impatient() -> Config {
     let mut config = modern();
-    config.rto.initial = Duration::from_millis(100);
-    config.rto.min = Duration::from_millis(100);
-    config.rto.max = Duration::from_millis(300);
-    config.association_max_retrans = 4;
-    config.path_max_retrans = 2;
+    config.timers.rto.initial = Duration::from_millis(100);
+    config.timers.rto.min = Duration::from_millis(100);
+    config.timers.rto.max = Duration::from_millis(300);
+    config.failover.association_max_retrans = 4;
+    config.failover.path_max_retrans = 2;
     config
 }
 
@@ -255,7 +255,7 @@ async fn a_peer_that_vanishes_ends_the_association_with_a_reason() {
 async fn a_peer_whose_port_changes_under_way_is_followed() {
     const TOTAL: usize = 3_000_000;
     let (client_end, server_end) = (endpoint(), endpoint());
-    let config = Arc::new(Config { association_max_retrans: 20, ..impatient() });
+    let config = Arc::new(impatient().with(|c| c.failover.association_max_retrans = 20));
     let listener = server_end.listen(PORT, config.clone()).unwrap();
     let relay = Relay::to(server_end.local_addrs()[0]).await;
     let mut connect = to(&server_end, &config);
@@ -282,7 +282,7 @@ async fn a_peer_whose_port_changes_under_way_is_followed() {
 async fn nobody_there_is_told_within_the_bound() {
     let nobody = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let client_end = endpoint();
-    let config = Config { max_init_retransmits: 3, ..impatient() };
+    let config = impatient().with(|c| c.handshake.max_init_retransmits = 3);
     let mut connect = to(&client_end, &Arc::new(config));
     connect.peer = vec![nobody.local_addr().unwrap()];
     let client = client_end.connect(connect).unwrap();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_net::{
-    AddressError, AllowedPath, Association, Bind, Config, Endpoint, Message, NoSuchAddress, NoSuchPath,
-    PathId, PathState, Ppid, Profile, StreamId,
+    AddressError, AllowedPath, Association, Bind, Endpoint, Message, NoSuchAddress, NoSuchPath, PathId,
+    PathState, Ppid, Profile, StreamId,
 };
 use common::{PORT, soon, to};
 
@@ -51,8 +51,8 @@ async fn two_addresses_on_each_side_make_two_paths_and_data_takes_the_primary() 
     assert_eq!(ports[0], ports[1], "one port for all, unless another has it");
     // A machine that stands still for a moment shall not look like a loss, after which data takes the other path.
     let mut config = Profile::Modern.config();
-    config.rto.min = Duration::from_secs(30);
-    config.rto.initial = Duration::from_secs(30);
+    config.timers.rto.min = Duration::from_secs(30);
+    config.timers.rto.initial = Duration::from_secs(30);
     let config = Arc::new(config);
     let listener = server_end.listen(PORT, config.clone()).unwrap();
     let client = client_end.connect(to(&server_end, &config)).unwrap();
@@ -96,7 +96,7 @@ async fn only_paths_that_are_allowed_are_used() {
         AllowedPath { local: [127, 0, 0, 2].into(), peer: Some(std::net::IpAddr::from([127, 0, 0, 1])) };
     let mut config = Profile::Modern.config();
     let listener = server_end.listen(PORT, Arc::new(config.clone())).unwrap();
-    config.allowed_paths = vec![allowed];
+    config.paths.allowed = vec![allowed];
     let client = client_end.connect(to(&server_end, &Arc::new(config))).unwrap();
     let server = soon(listener.accept()).await.unwrap();
     soon(client.up()).await.unwrap();
@@ -125,7 +125,7 @@ async fn ways(association: &Association, count: usize) -> Vec<(String, String)> 
 async fn an_endpoint_gains_an_address_and_loses_another_while_it_talks() {
     // The second address is no other test's: the port is free there.
     let (client_end, server_end) = (bind(&["127.0.0.1:0"]), bind(&["127.0.0.1:0"]));
-    let config = Arc::new(Config { asconf: true, ..Profile::Modern.config() });
+    let config = Arc::new(Profile::Modern.config().with(|c| c.paths.asconf = true));
     let listener = server_end.listen(PORT, config.clone()).unwrap();
     let client = client_end.connect(to(&server_end, &config)).unwrap();
     let server = soon(listener.accept()).await.unwrap();

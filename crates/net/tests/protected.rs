@@ -175,7 +175,7 @@ async fn who_does_not_finish_its_handshake_holds_nobody_up() {
     let server = Settings { handshake_timeout: Duration::from_secs(2), ..server };
     let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
     // It agrees to protection, and nobody looks after its keys.
-    let silent = Arc::new(Config { dtls: Some(client.dtls()), ..Profile::Modern.config() });
+    let silent = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = Some(client.dtls())));
     let silent = endpoints[0].connect(to(&endpoints[1], &silent)).unwrap();
     soon(silent.up()).await.unwrap();
     let connect = to(&endpoints[1], &modern());
@@ -189,7 +189,7 @@ async fn who_does_not_finish_its_handshake_holds_nobody_up() {
 
 /// Opens an association that agrees to protection and says nothing of keys.
 async fn silent(from: &Endpoint, server: &Endpoint, client: &Settings) -> Association {
-    let config = Arc::new(Config { dtls: Some(client.dtls()), ..Profile::Modern.config() });
+    let config = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = Some(client.dtls())));
     from.connect(to(server, &config)).unwrap()
 }
 

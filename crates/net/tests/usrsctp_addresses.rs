@@ -27,7 +27,7 @@ fn free() -> SocketAddr {
 fn auth(keys: Vec<SharedKey>, hmacs: Vec<HmacId>) -> Config {
     let active_key = keys.first().map_or(0, |key| key.id);
     let auth = AuthConfig { chunks: WANTED.to_vec(), hmacs, keys, active_key };
-    Config { auth: Some(auth), ..Profile::Modern.config() }
+    Profile::Modern.config().with(|c| c.security.auth = Some(auth))
 }
 
 /// usrsctp has SHA-1, and SHA-256 where it was built so.
@@ -112,7 +112,7 @@ fn our_addresses_come_and_go() {
         let mut ends = Ends::raw(&between);
         let second = ends.ours.pop().unwrap();
         inside(&net.path(End::Client), async {
-            let config = Config { asconf: true, ..Profile::Modern.config() };
+            let config = Profile::Modern.config().with(|c| c.paths.asconf = true);
             let opened = open(&ends, role, config, &["asconf=1"], on_server(&net)).await;
             let Some(mut session) = opened else { return };
             let (endpoint, association) = (session.endpoint.clone(), session.association.clone());
@@ -145,7 +145,7 @@ fn addresses_of_usrsctp_come_and_go() {
     let ends = Ends::raw(&between);
     let theirs = Ends { theirs: ends.theirs[..1].to_vec(), ..ends.clone() };
     inside(&net.path(End::Client), async {
-        let config = Config { asconf: true, ..Profile::Modern.config() };
+        let config = Profile::Modern.config().with(|c| c.paths.asconf = true);
         let opened = open(&theirs, Role::WeConnect, config, &["asconf=1"], on_server(&net)).await;
         let Some(mut session) = opened else { return };
         session.peer.tell(&format!("add {}", two.server), SOON).await;

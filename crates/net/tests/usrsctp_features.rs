@@ -91,7 +91,7 @@ fn either_side_shuts_down_or_aborts_whoever_began() {
 fn interleaved_messages_both_ways() {
     block_on(async {
         for role in BOTH {
-            let config = Config { interleaving: true, ..modern() };
+            let config = modern().with(|c| c.messages.interleaving = true);
             let Some(mut session) = loopback(role, config, &["idata=1"]).await else { return };
             let up = session.peer.event("event up", SOON).await;
             assert!(up.contains(" idata"), "{up}");
@@ -105,7 +105,7 @@ fn interleaved_messages_both_ways() {
 fn interleaved_messages_through_a_lossy_link() {
     block_on(async {
         for role in BOTH {
-            let config = Config { interleaving: true, ..modern() };
+            let config = modern().with(|c| c.messages.interleaving = true);
             let options = ["idata=1", "rto_min=100"];
             let opened = lossy(role, config, &options, "loss=0.02,delay=2ms").await;
             let Some((mut session, _relay)) = opened else { return };
@@ -122,7 +122,10 @@ fn messages_may_be_given_up(interleaving: bool) {
     const LEN: usize = 500;
     block_on(async {
         for role in BOTH {
-            let config = Config { partial_reliability: true, interleaving, ..modern() };
+            let config = modern().with(|c| {
+                c.messages.partial_reliability = true;
+                c.messages.interleaving = interleaving;
+            });
             let idata = if interleaving { "idata=1" } else { "idata=0" };
             let options = ["pr=1", "rto_min=100", idata];
             let opened = lossy(role, config, &options, "loss=0.1,delay=2ms").await;
@@ -175,7 +178,10 @@ fn what_arrived_beyond_a_gap_is_promised_to_be_kept() {
     block_on(async {
         for role in BOTH {
             for interleaving in [false, true] {
-                let config = Config { nr_sack: true, interleaving, ..modern() };
+                let config = modern().with(|c| {
+                    c.sack.nr_sack = true;
+                    c.messages.interleaving = interleaving;
+                });
                 let idata = if interleaving { "idata=1" } else { "idata=0" };
                 let options = ["nrsack=1", "rto_min=100", idata];
                 let opened = lossy(role, config, &options, "loss=0.03,delay=2ms").await;
@@ -197,11 +203,11 @@ async fn told(session: &Session) -> Event {
 fn streams_begin_anew_and_are_added_at_either_sides_request() {
     block_on(async {
         for role in BOTH {
-            let config = Config {
-                reconfiguration: true,
-                peer_may: PeerMay { reset_streams: true, reset_association: true, add_streams: true },
-                ..modern()
-            };
+            let config = modern().with(|c| {
+                c.streams.reconfiguration = true;
+                c.streams.peer_may =
+                    PeerMay { reset_streams: true, reset_association: true, add_streams: true };
+            });
             let Some(mut session) = loopback(role, config, &["reconfig=1"]).await else { return };
             let up = session.peer.event("event up", SOON).await;
             assert!(up.contains(" reconfig"), "{up}");
@@ -263,7 +269,7 @@ fn data_is_authenticated_by_a_shared_key() {
             let key = SharedKey { id: 1, secret: "a shared secret".into() };
             let auth =
                 AuthConfig { chunks: vec![0], keys: vec![key], active_key: 1, ..AuthConfig::default() };
-            let config = Config { auth: Some(auth), ..modern() };
+            let config = modern().with(|c| c.security.auth = Some(auth));
             let options = ["auth=1", "data_auth=1", "key=a shared secret"];
             let Some(mut session) = loopback(role, config, &options).await else { return };
             let up = session.peer.event("event up", SOON).await;
@@ -283,7 +289,7 @@ fn a_hundred_megabytes_each_way() {
             let Some(mut session) = loopback(role, modern(), &[]).await else { return };
             session.exchange(load).await;
             ends_well(session).await;
-            let config = Config { interleaving: true, ..modern() };
+            let config = modern().with(|c| c.messages.interleaving = true);
             let mut session = loopback(role, config, &["idata=1"]).await.unwrap();
             session.exchange(Load { message: 100_000, ..load }).await;
             ends_well(session).await;

@@ -80,7 +80,7 @@ fn an_address_comes_and_goes() {
             let mut ends = Ends::raw(&between);
             ends.theirs.truncate(1);
             inside(&net.path(End::Client), async {
-                let config = Config { asconf: true, ..Profile::Modern.config() };
+                let config = Profile::Modern.config().with(|c| c.paths.asconf = true);
                 let options = ["asconf=1", "auth=1", "rto_min=100"];
                 let Some(mut session) = open(&ends, role, config, &options, on_server(&net)).await else {
                     return;
@@ -126,7 +126,7 @@ fn survives(between: [Wire; 2], role: Role, cut: Cut, each_way: usize) {
     let ends = Ends::raw(&between);
     inside(&net.path(End::Client), async {
         let mut config = Profile::Modern.config();
-        config.heartbeat_interval = Some(Duration::from_millis(500));
+        config.timers.heartbeat_interval = Some(Duration::from_millis(500));
         // RTO.Min stays usrsctp's own 1 s. Below what it measures for RTO, which is the more the busier this machine is,
         // usrsctp 0.9.5 comes to stand: its T3 ends, but it takes none for lost that left within its RTO (its
         // sctp_mark_all_for_resend), and it begins no other T3 while it miscounts those that run.

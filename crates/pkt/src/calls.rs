@@ -131,7 +131,7 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn new(settings: Settings) -> Self {
-        let base = Config { mtu: settings.sctp_mtu(), ..Config::default() };
+        let base = Config::default().with(|c| c.path_mtu.packet_bytes = settings.sctp_mtu());
         Self {
             settings,
             sockets: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl Kernel {
 
     /// The keys that the user set, by key number.
     pub(crate) fn auth_keys(&self) -> BTreeMap<u16, Bytes> {
-        let configs = self.sockets.values().filter_map(|socket| socket.config.auth.as_ref());
+        let configs = self.sockets.values().filter_map(|socket| socket.config.security.auth.as_ref());
         configs.flat_map(|auth| &auth.keys).map(|key| (key.id, key.secret.clone())).collect()
     }
 

@@ -52,7 +52,7 @@ pub struct Limits {
     /// half-open and was silent longest is aborted; if there is none, an INIT is refused with Out of Resource.
     pub associations_per_address: usize,
     /// Half-open associations: those that a peer opened and [`Association::admit`] was not called for, where
-    /// [`Config::unadmitted_receive_buffer_bytes`] is set. Unlimited. Beyond, one is aborted: that for which its silence, times the
+    /// [`memory.unadmitted_receive_buffer_bytes`](crate::Config::memory) is set. Unlimited. Beyond, one is aborted: that for which its silence, times the
     /// number of half-open ones of its network, is the largest.
     pub half_open: usize,
     /// Bytes of memory that all associations take together, by [`Association::memory_bytes`]. Unlimited: how much memory there

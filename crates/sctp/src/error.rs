@@ -10,7 +10,7 @@ pub enum ConnectError {
     NoAddress,
     /// An address of the peer is not that of one host.
     NotUnicast,
-    /// No local address is of the family of one of the peer's, or `Config::allowed_paths` names none of the pairs.
+    /// No local address is of the family of one of the peer's, or `Config.paths.allowed` names none of the pairs.
     NoPath,
     /// The destination port is 0, or the source port given is.
     PortZero,

@@ -43,23 +43,23 @@ impl Extensions {
     /// What this side supports.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
-            asconf: config.asconf,
-            auth: config.auth.is_some(),
-            interleaving: config.interleaving,
-            forward_tsn: config.partial_reliability,
-            i_forward_tsn: config.partial_reliability && config.interleaving,
-            reconfiguration: config.reconfiguration,
-            ecn: config.ecn,
-            nr_sack: config.nr_sack || agrees_on_multipath(config),
-            compact_sack: config.compact_sack,
-            zero_checksum: config.zero_checksum.is_some(),
+            asconf: config.paths.asconf,
+            auth: config.security.auth.is_some(),
+            interleaving: config.messages.interleaving,
+            forward_tsn: config.messages.partial_reliability,
+            i_forward_tsn: config.messages.partial_reliability && config.messages.interleaving,
+            reconfiguration: config.streams.reconfiguration,
+            ecn: config.congestion.ecn,
+            nr_sack: config.sack.nr_sack || agrees_on_multipath(config),
+            compact_sack: config.sack.compact_sack,
+            zero_checksum: config.security.zero_checksum.is_some(),
         }
     }
 
     /// The same, to an association that has one path and can have no other.
     #[must_use]
     pub(crate) fn for_one_path(self, config: &Config) -> Self {
-        Self { nr_sack: config.nr_sack, ..self }
+        Self { nr_sack: config.sack.nr_sack, ..self }
     }
 
     /// The same, in answer to what the peer has listed: what is of use only if both do is left out if it did not.
@@ -69,7 +69,7 @@ impl Extensions {
         //# In an
         //# INIT ACK it SHOULD be listed only if the INIT has listed it.
         Self {
-            nr_sack: self.nr_sack && (config.nr_sack || peer.nr_sack),
+            nr_sack: self.nr_sack && (config.sack.nr_sack || peer.nr_sack),
             compact_sack: self.compact_sack && peer.compact_sack,
             ..self
         }
@@ -251,7 +251,7 @@ impl Extensions {
 
 /// Whether NR-SACK is listed where there are several paths, to learn whether the peer knows of such.
 fn agrees_on_multipath(config: &Config) -> bool {
-    config.multipath.is_some() && config.multipath_with == MultipathWith::WhereAgreed
+    config.paths.multipath.is_some() && config.paths.multipath_with == MultipathWith::WhereAgreed
 }
 
 #[cfg(test)]
@@ -268,10 +268,10 @@ mod tests {
     #[test]
     fn nothing_is_listed_that_is_not_wanted() {
         assert_eq!(Extensions::default().parameters(), []);
-        let reliable = Config { interleaving: true, ..Config::default() };
+        let reliable = Config::default().with(|c| c.messages.interleaving = true);
         let kinds = |kinds: &'static [u8]| Parameter::SupportedExtensions(Bytes::from_static(kinds));
         assert_eq!(Extensions::of(&reliable).parameters(), [kinds(&[64])]);
-        let both = Config { partial_reliability: true, ..reliable };
+        let both = reliable.with(|c| c.messages.partial_reliability = true);
         let expected = [Parameter::ForwardTsnSupported, kinds(&[192, 64, 194])];
         assert_eq!(Extensions::of(&both).parameters(), expected);
     }

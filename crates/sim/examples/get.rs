@@ -23,7 +23,7 @@ fn main() {
             variant,
             files: files.clone(),
             paths: vec![[link.clone(), link.clone()]],
-            sctp: braidftp_sctp::Config { mtu: 1_480, ..braidftp_sctp::Config::default() },
+            sctp: braidftp_sctp::Config::default().with(|c| c.path_mtu.packet_bytes = 1_480),
             seed,
             ..Session::default()
         };

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use braidftp_sctp::{Config, Profile};
+use braidftp_sctp::Profile;
 use braidftp_sim::LinkConfig;
 use braidftp_sim::several::{Change, Flow, Outcome, Trial};
 
@@ -43,13 +43,15 @@ fn main() {
         None => (false, choice.as_str()),
     };
     let modern = Profile::Modern.config();
-    let mut config =
-        Config { nr_sack: true, congestion_control: cc.parse().expect("a controller"), ..modern };
+    let mut config = modern.with(|c| {
+        c.sack.nr_sack = true;
+        c.congestion.control = cc.parse().expect("a controller");
+    });
     if let Some(bytes) = bytes {
-        (config.receive_buffer_bytes, config.receive_buffer_max_bytes) = (bytes, None);
-        (config.send_buffer_bytes, config.send_buffer_max_bytes) = (bytes.max(1 << 20), None);
+        (config.memory.receive_buffer_bytes, config.memory.receive_buffer_max_bytes) = (bytes, None);
+        (config.memory.send_buffer_bytes, config.memory.send_buffer_max_bytes) = (bytes.max(1 << 20), None);
     }
-    let several = Config { multipath: Some(choice.parse().expect("a choice")), ..config.clone() };
+    let several = config.clone().with(|c| c.paths.multipath = Some(choice.parse().expect("a choice")));
     let begins = end / 4;
     let changes = std::env::var("CUT").map_or(Vec::new(), |text| cut(&text, &links));
     let run =

@@ -88,7 +88,7 @@ impl<A: App> Host<A> {
         }
     }
 
-    /// The same host, with protected associations where their [`Config::dtls`](braidftp_sctp::Config::dtls) says so. The
+    /// The same host, with protected associations where their [`security.dtls`](braidftp_sctp::Config::security) says so. The
     /// application sees no event of such an association before it is protected.
     #[must_use]
     pub fn protected(self, settings: Settings) -> Self {

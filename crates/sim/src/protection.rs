@@ -70,7 +70,7 @@ impl Identity {
         Self { client: Settings::client(Arc::new(client), name), server: Settings::server(Arc::new(server)) }
     }
 
-    /// The settings of the side that opens associations; `Settings::dtls` is for its [`Config::dtls`](braidftp_sctp::Config::dtls).
+    /// The settings of the side that opens associations; `Settings::dtls` is for its [`security.dtls`](braidftp_sctp::Config::security).
     pub fn client(&self) -> Settings {
         self.client.clone()
     }

@@ -17,14 +17,13 @@ use braidftp_tcp as tcp;
 const BUFFER: usize = 4 << 20;
 
 fn auto() -> Protocol {
-    let config = sctp::Config {
-        mtu: 1_480,
-        path_mtu_discovery: None,
-        congestion_control: Kind::Auto,
-        send_buffer_bytes: BUFFER,
-        receive_buffer_bytes: BUFFER,
-        ..sctp::Profile::Modern.config()
-    };
+    let config = sctp::Profile::Modern.config().with(|c| {
+        c.path_mtu.packet_bytes = 1_480;
+        c.path_mtu.discovery = None;
+        c.congestion.control = Kind::Auto;
+        c.memory.send_buffer_bytes = BUFFER;
+        c.memory.receive_buffer_bytes = BUFFER;
+    });
     Protocol::Sctp(Arc::new(config))
 }
 

@@ -55,7 +55,7 @@ fn tcp_config(window: usize) -> tcp::Config {
 fn a_full_link_carries_its_rate_less_the_headers() {
     // The queue is larger than any window, so nothing is lost and the wire is never idle. 3 Mbit/s are 375,000 B/s.
     let far = "rate=3mbit,delay=10ms,queue=10MB";
-    let sctp = sctp::Config { receive_buffer_bytes: 200_000, ..sctp::Profile::Rfc9260.config() };
+    let sctp = sctp::Profile::Rfc9260.config().with(|c| c.memory.receive_buffer_bytes = 200_000);
     let flow_of = |protocol, data: f64, packet: f64| {
         let mut flow = flow(protocol, "rate=100mbit,delay=1ms", far);
         let goodput = flow.goodput(10, 60);

@@ -65,15 +65,14 @@ fn opening(protocol: Protocol, loss: &str, seed: u64) -> f64 {
         }
         Protocol::Sctp => {
             let kame = sctp::Profile::Rfc2960Kame.config();
-            let mut rto = kame.rto;
+            let mut rto = kame.timers.rto;
             rto.max = Duration::from_secs(1 << 20);
             // The cookie outlives every wait.
-            let config = Arc::new(sctp::Config {
-                rto,
-                max_init_retransmits: 30,
-                valid_cookie_life: Duration::from_secs(1 << 20),
-                ..kame
-            });
+            let config = Arc::new(kame.with(|c| {
+                c.timers.rto = rto;
+                c.handshake.max_init_retransmits = 30;
+                c.handshake.valid_cookie_life = Duration::from_secs(1 << 20);
+            }));
             hosts[1].sctp.listen(PORT, config.clone()).unwrap();
             let connect = sctp::Connect {
                 local: vec![SocketAddr::new(from, 0)],

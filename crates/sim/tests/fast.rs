@@ -87,8 +87,8 @@ fn over_tcp(params: Params) -> Protocol {
 }
 
 fn over_sctp(params: Params) -> Protocol {
-    let mut config = sctp::Config { congestion_control: Kind::Fast, ..sctp::Profile::Modern.config() };
-    config.congestion_options.fast = params;
+    let mut config = sctp::Profile::Modern.config().with(|c| c.congestion.control = Kind::Fast);
+    config.congestion.options.fast = params;
     Protocol::Sctp(Arc::new(config))
 }
 

@@ -24,17 +24,17 @@ fn link(text: &str) -> [LinkConfig; 2] {
 
 /// One path at a time, with buffers of this size; `None`: growing buffers.
 fn alone(buffer: Option<usize>) -> Config {
-    let mut config = Config { nr_sack: true, ..Profile::Modern.config() };
+    let mut config = Profile::Modern.config().with(|c| c.sack.nr_sack = true);
     if let Some(bytes) = buffer {
-        (config.receive_buffer_bytes, config.receive_buffer_max_bytes) = (bytes, None);
-        (config.send_buffer_bytes, config.send_buffer_max_bytes) = (bytes.max(1 << 20), None);
+        (config.memory.receive_buffer_bytes, config.memory.receive_buffer_max_bytes) = (bytes, None);
+        (config.memory.send_buffer_bytes, config.memory.send_buffer_max_bytes) = (bytes.max(1 << 20), None);
     }
     config
 }
 
 /// All paths at once.
 fn together(buffer: Option<usize>) -> Config {
-    Config { multipath: Some(Multipath::default()), ..alone(buffer) }
+    alone(buffer).with(|c| c.paths.multipath = Some(Multipath::default()))
 }
 
 fn run(links: &[&str], config: Config, over: &[usize], seed: u64, end: Duration) -> Outcome {
@@ -205,7 +205,7 @@ fn a_flapping_path_does_not_slow_down_the_steady_one() {
 fn two_paths_over_a_shared_bottleneck_take_one_flows_share() {
     let end = seconds(30);
     let taken = |multipath: &str, seed: u64| {
-        let several = Config { multipath: Some(multipath.parse().unwrap()), ..alone(None) };
+        let several = alone(None).with(|c| c.paths.multipath = Some(multipath.parse().unwrap()));
         let flows =
             vec![Flow { config: several, over: vec![0, 0] }, Flow { config: alone(None), over: vec![0] }];
         let links = vec![link("rate=10mbit,delay=20ms,queue=33p")];
@@ -224,7 +224,7 @@ fn two_paths_over_a_shared_bottleneck_take_one_flows_share() {
 #[test]
 fn two_pairs_of_paths_take_one_flows_share_of_each_bottleneck() {
     let end = seconds(40);
-    let one = || Config { multipath: None, ..alone(None) };
+    let one = || alone(None).with(|c| c.paths.multipath = None);
     let taken = |seed: u64| {
         let flows = vec![
             Flow { config: together(None), over: vec![0, 0, 1, 1] },
@@ -251,7 +251,7 @@ fn every_multipath_choice_delivers_all_bytes_once_and_in_order() {
         for remedy in braidftp_sctp::Remedy::ALL {
             let (scheduler, remedy) = (*scheduler, *remedy);
             let multipath = Some(Multipath { scheduler, remedy, ..Multipath::default() });
-            let config = Config { multipath, ..alone(Some(65_536)) };
+            let config = alone(Some(65_536)).with(|c| c.paths.multipath = multipath);
             let outcome = run(&links, config, &[0, 1], 1, seconds(4));
             let goodput = outcome.goodput(seconds(1), seconds(4));
             assert!(goodput > 1e5, "{scheduler}, {remedy}: {goodput:.0} bit/s");

@@ -22,9 +22,9 @@ fn link(text: &str) -> LinkConfig {
 
 fn by_sctp(choice: &str) -> Protocol {
     let mut config = sctp::Profile::Modern.config();
-    choice.parse::<Choice>().unwrap().apply(&mut config.congestion_control, &mut config.congestion_options);
-    config.send_buffer_bytes = BUFFER;
-    config.receive_buffer_bytes = BUFFER;
+    choice.parse::<Choice>().unwrap().apply(&mut config.congestion.control, &mut config.congestion.options);
+    config.memory.send_buffer_bytes = BUFFER;
+    config.memory.receive_buffer_bytes = BUFFER;
     Protocol::Sctp(Arc::new(config))
 }
 

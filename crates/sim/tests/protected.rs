@@ -15,11 +15,14 @@ use braidftp_sim::several::{Change, Flow, Outcome, Trial};
 const LEAST: f64 = 0.975;
 
 fn protected(config: Config) -> Config {
-    Config { dtls: Some(DtlsConfig::default()), ..config }
+    config.with(|c| c.security.dtls = Some(DtlsConfig::default()))
 }
 
 fn together() -> Config {
-    Config { nr_sack: true, multipath: Some(Multipath::default()), ..Profile::Modern.config() }
+    Profile::Modern.config().with(|c| {
+        c.sack.nr_sack = true;
+        c.paths.multipath = Some(Multipath::default());
+    })
 }
 
 fn link(text: &str) -> [LinkConfig; 2] {

@@ -78,22 +78,21 @@ struct Outcome {
 }
 
 fn run(config: &Config, paths: &[&str], sips_bytes: Option<usize>) -> Outcome {
-    let config = Config {
-        allowed_paths: (0..paths.len() as u8)
+    let config = config.clone().with(|c| {
+        c.paths.allowed = (0..paths.len() as u8)
             .map(|net| AllowedPath {
                 local: topology::address(net, 1),
                 peer: Some(topology::address(net, 2)),
             })
-            .collect(),
-        ..config.clone()
-    };
+            .collect()
+    });
     let config = Arc::new(config);
     let ends =
         [1, 2].map(|host| (0..paths.len() as u8).map(|net| topology::address(net, host)).collect::<Vec<_>>());
     let sockets = |ips: &[IpAddr]| ips.iter().map(|ip| SocketAddr::new(*ip, 0)).collect::<Vec<_>>();
     let mut server = Endpoint::new([2; 32]);
     server.set_addresses(sockets(&ends[1]), Announce::Always);
-    let listening = Config { allowed_paths: Vec::new(), ..Config::clone(&config) };
+    let listening = Config::clone(&config).with(|c| c.paths.allowed = Vec::new());
     server.listen(PORT, Arc::new(listening)).expect("a fresh endpoint listens nowhere");
     let mut client = Endpoint::new([1; 32]);
     let connect = Connect {
@@ -129,24 +128,22 @@ fn run(config: &Config, paths: &[&str], sips_bytes: Option<usize>) -> Outcome {
 const AMPLE: usize = 32 << 20;
 
 fn fixed(bytes: usize) -> Config {
-    Config {
-        receive_buffer_bytes: bytes,
-        receive_buffer_max_bytes: None,
-        send_buffer_bytes: AMPLE,
-        send_buffer_max_bytes: None,
-        ..Profile::Modern.config()
-    }
+    Profile::Modern.config().with(|c| {
+        c.memory.receive_buffer_bytes = bytes;
+        c.memory.receive_buffer_max_bytes = None;
+        c.memory.send_buffer_bytes = AMPLE;
+        c.memory.send_buffer_max_bytes = None;
+    })
 }
 
 /// Growing from 64 KiB; the send buffer beyond the flight likewise.
 fn tuned(max: usize) -> Config {
-    Config {
-        receive_buffer_bytes: 64 << 10,
-        receive_buffer_max_bytes: Some(max),
-        send_buffer_bytes: 256 << 10,
-        send_buffer_max_bytes: Some(AMPLE),
-        ..Profile::Modern.config()
-    }
+    Profile::Modern.config().with(|c| {
+        c.memory.receive_buffer_bytes = 64 << 10;
+        c.memory.receive_buffer_max_bytes = Some(max);
+        c.memory.send_buffer_bytes = 256 << 10;
+        c.memory.send_buffer_max_bytes = Some(AMPLE);
+    })
 }
 
 #[test]
@@ -164,7 +161,7 @@ fn a_growing_buffer_is_as_fast_as_a_large_one_over_a_long_path() {
 #[test]
 fn a_growing_buffer_is_as_fast_as_a_large_one_over_dissimilar_paths() {
     let paths = ["rate=10mbit,delay=150ms,queue=200kB", "rate=4mbit,delay=15ms,queue=40kB"];
-    let both = |config: Config| Config { multipath: Some(Multipath::default()), ..config };
+    let both = |config: Config| config.with(|c| c.paths.multipath = Some(Multipath::default()));
     let ample = run(&both(fixed(AMPLE)), &paths, None);
     let grown = run(&both(tuned(AMPLE)), &paths, None);
     assert!(grown.goodput >= 0.97 * ample.goodput, "{} of {}", grown.goodput, ample.goodput);

@@ -15,7 +15,7 @@ fn each_variant_matches_its_transcript() {
         let session = Session {
             variant,
             files: vec![10_000; 2],
-            sctp: sctp::Config { mtu: 1_480, ..sctp::Config::default() },
+            sctp: sctp::Config::default().with(|c| c.path_mtu.packet_bytes = 1_480),
             paths: vec![[link.clone(), link.clone()]],
             watch: Watch { packets: true, ..Watch::default() },
             ..Session::default()

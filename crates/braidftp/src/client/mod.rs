@@ -153,16 +153,17 @@ impl MultipathChoice {
 
     /// What an association is told.
     pub(crate) fn apply(self, config: &mut braidftp_net::Config) {
-        config.multipath = match self {
+        config.paths.multipath = match self {
             Self::Off => None,
             Self::On(multipath) => Some(multipath),
         };
-        config.multipath_with = MultipathWith::WhereAgreed;
+        config.paths.multipath_with = MultipathWith::WhereAgreed;
     }
 
     /// What one is told that has several paths in view: one that comes back is to be used again soon.
     pub(crate) fn watch_paths(config: &mut braidftp_net::Config) {
-        config.heartbeat_interval = config.heartbeat_interval.map(|every| every.min(Self::ASK_EVERY));
+        config.timers.heartbeat_interval =
+            config.timers.heartbeat_interval.map(|every| every.min(Self::ASK_EVERY));
     }
 }
 

@@ -181,11 +181,11 @@ fn describe(said: &mut String, settings: &Settings) {
         }
         None => said.push_str("passive ports: those that the system gives\n"),
     }
-    let _ = writeln!(said, "congestion control: {}", settings.sctp.congestion_control);
+    let _ = writeln!(said, "congestion control: {}", settings.sctp.congestion.control);
     let _ = writeln!(
         said,
         "several paths at once: {}",
-        if settings.sctp.multipath.is_some() { "yes" } else { "no" }
+        if settings.sctp.paths.multipath.is_some() { "yes" } else { "no" }
     );
 }
 

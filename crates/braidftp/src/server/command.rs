@@ -564,7 +564,7 @@ fn plan(args: Args) -> Result<Plan, ServeError> {
         (None, None) => None,
     };
     if let Some(cc) = cc {
-        cc.apply(&mut settings.sctp.congestion_control, &mut settings.sctp.congestion_options);
+        cc.apply(&mut settings.sctp.congestion.control, &mut settings.sctp.congestion.options);
     }
     let multipath = match (args.multipath, file.multipath) {
         (Some(choice), _) => choice,
@@ -791,8 +791,8 @@ mod tests {
             plan(Args { config: Some(path.clone()), ..args(Some("/srv")) })
         };
         let sctp = with("hybla:rtt0=50ms").unwrap().settings.sctp;
-        assert_eq!(sctp.congestion_control, cc::Kind::Hybla);
-        assert_eq!(sctp.congestion_options.hybla.rtt0, Duration::from_millis(50));
+        assert_eq!(sctp.congestion.control, cc::Kind::Hybla);
+        assert_eq!(sctp.congestion.options.hybla.rtt0, Duration::from_millis(50));
         let error = |text: &str| with(text).unwrap_err().to_string();
         assert!(
             error("vegas")

@@ -459,14 +459,13 @@ fn listening(config: &Config) -> Config {
     //= specs/ftp-over-sctp.md#section-6.6
     //# A receiver MUST offer an a_rwnd of at least N times 262,144 bytes plus 131,072
     let credit = usize::from(DATA_STREAMS_MAX) * (256 << 10) + (128 << 10);
-    Config {
-        outbound_streams: streams,
-        inbound_streams: streams,
-        receive_buffer_bytes: config.receive_buffer_bytes.max(credit),
-        unadmitted_receive_buffer_bytes: Some(BEFORE_LOGIN_BYTES),
-        shutdown_guard: CLOSING,
-        ..config.clone()
-    }
+    config.clone().with(|c| {
+        c.streams.outbound = streams;
+        c.streams.inbound = streams;
+        c.memory.receive_buffer_bytes = config.memory.receive_buffer_bytes.max(credit);
+        c.memory.unadmitted_receive_buffer_bytes = Some(BEFORE_LOGIN_BYTES);
+        c.timers.shutdown_guard = CLOSING;
+    })
 }
 
 /// Why a server did not start.
@@ -840,7 +839,10 @@ async fn sctp_session(
                 control: association.clone(),
                 local: paths.iter().map(|path| path.local).collect(),
                 peer: paths.iter().map(|path| path.peer).collect(),
-                config: Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..settings.sctp.clone() }),
+                config: Arc::new(settings.sctp.clone().with(|c| {
+                    c.streams.outbound = 1;
+                    c.streams.inbound = 1;
+                })),
                 early: Arc::default(),
             };
             (

@@ -112,7 +112,7 @@ pub(super) fn handshakes(row: Row) {
         // They agree to protection and say nothing of keys, all of one network.
         let dtls = Some(braidftp_net::keys::Settings::default().dtls());
         let client = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
-        let config = Arc::new(Config { dtls, ..streams(3) });
+        let config = Arc::new(streams(3).with(|c| c.security.dtls = dtls));
         let (start, mut opened) = (Instant::now(), 0);
         while served.endpoint.handshakes_refused() == 0 {
             assert!(opened < 50 * most, "{opened} handshakes, and none was refused");

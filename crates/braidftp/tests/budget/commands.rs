@@ -50,16 +50,17 @@ pub(super) fn commands_without_end(_: Row) {
 pub(super) fn lines_without_end(row: Row) {
     in_tokio(async {
         // Buffers of both stay small, so that replies soon wait in the server.
-        let sctp =
-            Config { send_buffer_bytes: 64 << 10, send_buffer_max_bytes: None, ..Profile::Modern.config() };
+        let sctp = Profile::Modern.config().with(|c| {
+            c.memory.send_buffer_bytes = 64 << 10;
+            c.memory.send_buffer_max_bytes = None;
+        });
         let served = sctp_server(Settings { sctp, ..quick() }, |_| {});
-        let config = Config {
-            receive_buffer_bytes: 64 << 10,
-            receive_buffer_max_bytes: None,
-            send_buffer_bytes: 64 << 10,
-            send_buffer_max_bytes: None,
-            ..streams(3)
-        };
+        let config = streams(3).with(|c| {
+            c.memory.receive_buffer_bytes = 64 << 10;
+            c.memory.receive_buffer_max_bytes = None;
+            c.memory.send_buffer_bytes = 64 << 10;
+            c.memory.send_buffer_max_bytes = None;
+        });
         let (_endpoint, association) = connect(served.address, config);
         say(&association, LOG_IN).await;
         let lines = Bytes::from(b"NOOP\r\n".repeat(2_000));

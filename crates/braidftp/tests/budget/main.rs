@@ -182,7 +182,10 @@ fn connect(to: SocketAddr, config: Config) -> (Endpoint, Association) {
 }
 
 fn streams(count: u16) -> Config {
-    Config { outbound_streams: count, inbound_streams: count, ..Profile::Modern.config() }
+    Profile::Modern.config().with(|c| {
+        c.streams.outbound = count;
+        c.streams.inbound = count;
+    })
 }
 
 async fn say(association: &Association, lines: impl Into<Bytes>) {

@@ -59,11 +59,10 @@ pub(super) fn many_slow_readers(_: Row) {
         let all = limit(Row::TransfersInAll, &quick());
         assert!(SESSIONS * asks > all);
         let window = 64 << 10;
-        let config = Config {
-            receive_buffer_bytes: window,
-            receive_buffer_max_bytes: None,
-            ..streams(1 + asks as u16)
-        };
+        let config = streams(1 + asks as u16).with(|c| {
+            c.memory.receive_buffer_bytes = window;
+            c.memory.receive_buffer_max_bytes = None;
+        });
         let mut clients = Vec::new();
         for _ in 0..SESSIONS {
             let (endpoint, association) = connect(address, config.clone());
@@ -106,11 +105,10 @@ pub(super) fn deep_listings(row: Row) {
     let before = open_files();
     in_tokio(async {
         let asks = limit(Row::Transfers, &quick());
-        let config = Config {
-            receive_buffer_bytes: 64 << 10,
-            receive_buffer_max_bytes: None,
-            ..streams(1 + asks as u16)
-        };
+        let config = streams(1 + asks as u16).with(|c| {
+            c.memory.receive_buffer_bytes = 64 << 10;
+            c.memory.receive_buffer_max_bytes = None;
+        });
         let mut clients = Vec::new();
         for _ in 0..SESSIONS {
             let (endpoint, association) = connect(address, config.clone());
@@ -176,7 +174,7 @@ pub(super) fn upload_without_frames(_: Row) {
 pub(super) fn vanished_uploader(_: Row) {
     in_tokio(async {
         // Without heartbeats of its own, so that nothing else ends the association.
-        let sctp = Config { heartbeat_interval: None, ..Profile::Modern.config() };
+        let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
         let silent_upload = Duration::from_secs(2);
         let served = sctp_server(Settings { silent_upload, sctp, ..quick() }, |_| {});
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();

@@ -10,7 +10,7 @@ use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::frame::{Credit, Header, INITIAL_CREDIT, Trailer};
 use braidftp_ftp::mapping::{CONTROL_PORT, DATA_PORT, TransferNumber, ppid};
 use braidftp_net::sctp::Profile;
-use braidftp_net::{Association, Bind, Config, Connect, Endpoint, Message, Ppid, StreamId};
+use braidftp_net::{Association, Bind, Connect, Endpoint, Message, Ppid, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -210,12 +210,11 @@ pub fn serve(mode: &str, says: Says) -> Endless {
         }
         let endpoint = Endpoint::bind(Bind::to([any])).unwrap();
         let url = format!("ftp+sctp://{}/", endpoint.local_addrs()[0]);
-        let config = Config {
-            inbound_streams: 65,
-            outbound_streams: 65,
-            max_message_bytes: 32 << 20,
-            ..Profile::Modern.config()
-        };
+        let config = Profile::Modern.config().with(|c| {
+            c.streams.inbound = 65;
+            c.streams.outbound = 65;
+            c.messages.max_bytes = 32 << 20;
+        });
         let listener = endpoint.listen(CONTROL_PORT, Arc::new(config)).unwrap();
         let counts = counts.clone();
         tokio::spawn(async move {
@@ -483,7 +482,10 @@ impl Session {
             peer: self.association.peer_addr().into_iter().collect(),
             source_port: Some(DATA_PORT),
             destination_port: self.port,
-            config: Arc::new(Config { outbound_streams: 1, inbound_streams: 1, ..Profile::Modern.config() }),
+            config: Arc::new(Profile::Modern.config().with(|c| {
+                c.streams.outbound = 1;
+                c.streams.inbound = 1;
+            })),
         };
         let Ok(data) = self.endpoint.connect(connect) else { return self.say("425 no\r\n").await };
         if data.up().await.is_err() {

@@ -133,7 +133,9 @@ impl Node {
     }
 
     fn config(&self, config: &Config) -> Arc<Config> {
-        Arc::new(Config { dtls: self.settings.as_ref().map(|settings| settings.dtls()), ..config.clone() })
+        Arc::new(
+            config.clone().with(|c| c.security.dtls = self.settings.as_ref().map(|settings| settings.dtls())),
+        )
     }
 
     pub(crate) fn association(&mut self) -> &mut Association {

@@ -54,40 +54,42 @@ impl Params<'_> {
     fn config(&self, class: Class) -> Config {
         let mut config = Profile::Ns2.config();
         let small = |name| NonZeroU8::new(self.number(name) as u8).unwrap_or(NonZeroU8::MIN);
-        config.mtu = self.number("mtu") - 20;
-        config.rto.initial = self.duration("initialRto");
-        config.rto.min = self.duration("minRto");
-        config.rto.max = self.duration("maxRto");
-        config.missing_reports = small("fastRtxTrigger");
-        config.max_burst = self.on("useMaxBurst").then_some(4);
-        config.congestion_options.initial_ssthresh = Some(self.number("initialSsthresh") as u32);
-        config.retransmit_to = match self.number("rtxToAlt") {
+        config.path_mtu.packet_bytes = self.number("mtu") - 20;
+        config.timers.rto.initial = self.duration("initialRto");
+        config.timers.rto.min = self.duration("minRto");
+        config.timers.rto.max = self.duration("maxRto");
+        config.legacy.missing_reports = small("fastRtxTrigger");
+        config.congestion.max_burst = self.on("useMaxBurst").then_some(4);
+        config.congestion.options.initial_ssthresh = Some(self.number("initialSsthresh") as u32);
+        config.legacy.retransmit_to = match self.number("rtxToAlt") {
             0 => RetransmitTo::Same,
             1 => RetransmitTo::Another,
             _ => RetransmitTo::ByCause,
         };
-        config.path_max_retrans = self.number("pathMaxRetrans") as u32;
-        config.primary_switchover_max_retrans = Some(config.path_max_retrans);
-        config.association_max_retrans = self.number("associationMaxRetrans") as u32;
-        config.max_init_retransmits = self.number("maxInitRetransmits") as u32;
-        config.heartbeat_interval = self.on("heartbeatInterval").then(|| self.duration("heartbeatInterval"));
-        config.sack_delay = self.duration("sackDelay");
-        config.sack_frequency = if self.on("useDelayedSacks") { 2 } else { 1 };
-        config.receive_buffer_bytes = self.number("initialRwnd");
-        config.send_buffer_bytes = 64 << 20;
-        config.outbound_streams = self.number("numOutStreams") as u16;
-        config.nr_sack = self.on("useNonRenegSacks");
-        config.partial_reliability = self.on("numUnrelStreams");
+        config.failover.path_max_retrans = self.number("pathMaxRetrans") as u32;
+        config.failover.primary_switchover_max_retrans = Some(config.failover.path_max_retrans);
+        config.failover.association_max_retrans = self.number("associationMaxRetrans") as u32;
+        config.handshake.max_init_retransmits = self.number("maxInitRetransmits") as u32;
+        config.timers.heartbeat_interval =
+            self.on("heartbeatInterval").then(|| self.duration("heartbeatInterval"));
+        config.sack.delay = self.duration("sackDelay");
+        config.sack.frequency = if self.on("useDelayedSacks") { 2 } else { 1 };
+        config.memory.receive_buffer_bytes = self.number("initialRwnd");
+        config.memory.send_buffer_bytes = 64 << 20;
+        config.streams.outbound = self.number("numOutStreams") as u16;
+        config.sack.nr_sack = self.on("useNonRenegSacks");
+        config.messages.partial_reliability = self.on("numUnrelStreams");
         if class == Class::Cmt {
-            config.congestion_options.floor_mtus = small("initialCwnd");
+            config.congestion.options.floor_mtus = small("initialCwnd");
             // The policies in the order of the papers and the module.
             let policies =
                 [RetransmitBy::Same, RetransmitBy::Asap, RetransmitBy::Ssthresh, RetransmitBy::LossRate];
             let retransmit_by =
                 policies.get(self.number("eCmtRtxPolicy")).copied().unwrap_or(RetransmitBy::Cwnd);
             let window_after_failure = small("cmtPFCwnd");
-            config.multipath = Some(Multipath { retransmit_by, window_after_failure, ..Multipath::plain() });
-            config.potentially_failed_max_retrans = self.on("useCmtPF").then_some(0);
+            config.paths.multipath =
+                Some(Multipath { retransmit_by, window_after_failure, ..Multipath::plain() });
+            config.failover.potentially_failed_max_retrans = self.on("useCmtPF").then_some(0);
         }
         config
     }
@@ -131,11 +133,10 @@ pub(crate) fn run(
     let paths = paths(scenario);
     let back =
         |(own, its): &(u8, u8)| AllowedPath { local: address(*its).ip(), peer: Some(address(*own).ip()) };
-    let receiver_config = Config {
-        inbound_streams: 2_048,
-        allowed_paths: paths.iter().map(back).collect(),
-        ..receiver.config(scenario.class)
-    };
+    let receiver_config = receiver.config(scenario.class).with(|c| {
+        c.streams.inbound = 2_048;
+        c.paths.allowed = paths.iter().map(back).collect();
+    });
     let host = net.host(Side::Receiver);
     host.endpoint.listen(PORT, Arc::new(receiver_config)).map_err(|error| error.to_string())?;
     host.endpoint
@@ -237,7 +238,7 @@ fn paths(scenario: &Scenario) -> Vec<(u8, u8)> {
 fn connect(net: &mut Net, paths: &[(u8, u8)], mut config: Config) -> Result<(), String> {
     let there =
         |(own, its): &(u8, u8)| AllowedPath { local: address(*own).ip(), peer: Some(address(*its).ip()) };
-    config.allowed_paths = paths.iter().map(there).collect();
+    config.paths.allowed = paths.iter().map(there).collect();
     let mut local: Vec<_> = paths.iter().map(|(own, _)| address(*own)).collect();
     local.dedup();
     let connect = Connect {

@@ -68,7 +68,7 @@ pub fn controller(value: &Value) -> String {
 
 /// The default controller of an association.
 pub fn default_controller() -> cc::Kind {
-    sctp::Profile::Modern.config().congestion_control
+    sctp::Profile::Modern.config().congestion.control
 }
 
 /// Returns the controller of a name.
@@ -82,13 +82,11 @@ pub fn kind(name: &str) -> cc::Kind {
 /// An association of the profile `modern` with packets of 1500 bytes, this controller, and buffers that
 /// never limit it.
 pub fn sctp(kind: cc::Kind, buffer_bytes: usize) -> sctp::Config {
-    let modern = ftp::modern_sctp();
-    sctp::Config {
-        congestion_control: kind,
-        receive_buffer_bytes: modern.receive_buffer_bytes.max(buffer_bytes),
-        send_buffer_bytes: modern.send_buffer_bytes.max(buffer_bytes),
-        ..modern
-    }
+    ftp::modern_sctp().with(|c| {
+        c.congestion.control = kind;
+        c.memory.receive_buffer_bytes = c.memory.receive_buffer_bytes.max(buffer_bytes);
+        c.memory.send_buffer_bytes = c.memory.send_buffer_bytes.max(buffer_bytes);
+    })
 }
 
 /// A TCP connection of the profile `modern` with this controller and buffers that never limit it.

@@ -150,7 +150,7 @@ pub const BURST: Axis = Axis {
 /// measured.
 pub fn patient(mut session: Session) -> Session {
     session.tcp.data_retries = u8::MAX;
-    session.sctp.association_max_retrans = 255;
+    session.sctp.failover.association_max_retrans = 255;
     session
 }
 
@@ -167,15 +167,17 @@ pub fn control_network() -> [LinkConfig; 2] {
 /// SCTP of the papers' hosts. Its receive buffer is not given. Here it is that of their TCP, which also
 /// keeps the data in flight below both routers' queues, as P2 says (§5.1) and P1's times without loss show.
 pub fn papers_sctp() -> sctp::Config {
-    sctp::Config {
-        receive_buffer_bytes: papers_tcp().receive_buffer_bytes,
-        ..sctp::Profile::Rfc2960Kame.config()
-    }
+    sctp::Profile::Rfc2960Kame
+        .config()
+        .with(|c| c.memory.receive_buffer_bytes = papers_tcp().receive_buffer_bytes)
 }
 
 /// Modern SCTP, with packets as long as in the papers.
 pub fn modern_sctp() -> sctp::Config {
-    sctp::Config { mtu: 1_480, path_mtu_discovery: None, ..sctp::Profile::Modern.config() }
+    sctp::Profile::Modern.config().with(|c| {
+        c.path_mtu.packet_bytes = 1_480;
+        c.path_mtu.discovery = None;
+    })
 }
 
 /// TCP of the papers' hosts.

@@ -73,7 +73,7 @@ pub struct Flow {
 impl Flow {
     fn receive_buffer_bytes(&self) -> usize {
         match &self.protocol {
-            Protocol::Sctp(config) => config.receive_buffer_bytes,
+            Protocol::Sctp(config) => config.memory.receive_buffer_bytes,
             Protocol::Tcp(config) => config.receive_buffer_bytes,
         }
     }
@@ -328,12 +328,11 @@ mod tests {
     use crate::papers::bottleneck;
 
     fn config(buffer_bytes: usize) -> sctp::Config {
-        sctp::Config {
-            multipath: Some(sctp::Multipath::plain()),
-            receive_buffer_bytes: buffer_bytes,
-            send_buffer_bytes: 4 << 20,
-            ..sctp::Profile::Ns2.config()
-        }
+        sctp::Profile::Ns2.config().with(|c| {
+            c.paths.multipath = Some(sctp::Multipath::plain());
+            c.memory.receive_buffer_bytes = buffer_bytes;
+            c.memory.send_buffer_bytes = 4 << 20;
+        })
     }
 
     fn seen(buffer_bytes: usize, paths: &[usize], look: Look) -> Seen {

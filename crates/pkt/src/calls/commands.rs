@@ -118,32 +118,32 @@ fn apply(config: &mut Config, name: &str, value: u32) -> Option<()> {
     let seconds = Duration::from_secs(value.into());
     let on = value != 0;
     match name {
-        "assoc_rtx_max" | "association_max_retrans" => config.association_max_retrans = value,
-        "path_rtx_max" | "path_max_retrans" => config.path_max_retrans = value,
+        "assoc_rtx_max" | "association_max_retrans" => config.failover.association_max_retrans = value,
+        "path_rtx_max" | "path_max_retrans" => config.failover.path_max_retrans = value,
         "path_pf_threshold" | "pf_retrans" => {
-            config.potentially_failed_max_retrans = (value < 0xffff).then_some(value);
+            config.failover.potentially_failed_max_retrans = (value < 0xffff).then_some(value);
         }
-        "init_rtx_max" | "max_init_retransmits" => config.max_init_retransmits = value,
-        "rto_initial" | "init_rto_initial" => config.rto.initial = millis,
-        "rto_min" => config.rto.min = millis,
-        "rto_max" => config.rto.max = millis,
+        "init_rtx_max" | "max_init_retransmits" => config.handshake.max_init_retransmits = value,
+        "rto_initial" | "init_rto_initial" => config.timers.rto.initial = millis,
+        "rto_min" => config.timers.rto.min = millis,
+        "rto_max" => config.timers.rto.max = millis,
         // It limits the RTO of the handshake, which has the same bounds as any RTO here.
         "init_rto_max" => {}
-        "delayed_sack_time" | "sack_timeout" => config.sack_delay = millis,
-        "sack_freq" => config.sack_frequency = value.max(1),
-        "heartbeat_interval" | "hb_interval" => config.heartbeat_interval = on.then_some(millis),
-        "shutdown_guard_time" if on => config.shutdown_guard = seconds,
-        "shutdown_guard_time" => config.shutdown_guard = 5 * config.rto.max,
-        "valid_cookie_life" => config.valid_cookie_life = millis,
-        "max_burst" | "maxburst" => config.max_burst = on.then_some(value),
-        "outgoing_streams" => config.outbound_streams = value.clamp(1, 65_535) as u16,
-        "incoming_streams" => config.inbound_streams = value.clamp(1, 65_535) as u16,
-        "sendspace" => config.send_buffer_bytes = value as usize,
-        "recvspace" => config.receive_buffer_bytes = value as usize,
+        "delayed_sack_time" | "sack_timeout" => config.sack.delay = millis,
+        "sack_freq" => config.sack.frequency = value.max(1),
+        "heartbeat_interval" | "hb_interval" => config.timers.heartbeat_interval = on.then_some(millis),
+        "shutdown_guard_time" if on => config.timers.shutdown_guard = seconds,
+        "shutdown_guard_time" => config.timers.shutdown_guard = 5 * config.timers.rto.max,
+        "valid_cookie_life" => config.handshake.valid_cookie_life = millis,
+        "max_burst" | "maxburst" => config.congestion.max_burst = on.then_some(value),
+        "outgoing_streams" => config.streams.outbound = value.clamp(1, 65_535) as u16,
+        "incoming_streams" => config.streams.inbound = value.clamp(1, 65_535) as u16,
+        "sendspace" => config.memory.send_buffer_bytes = value as usize,
+        "recvspace" => config.memory.receive_buffer_bytes = value as usize,
         "initial_cwnd" => {
             let count = u8::try_from(value).ok().and_then(NonZeroU8::new);
             // 0: as in RFC 9260 §7.2.1.
-            config.congestion_options.initial_window = count.map_or(InitialWindow::Ipv4, InitialWindow::Mtus);
+            config.congestion.options.initial_window = count.map_or(InitialWindow::Ipv4, InitialWindow::Mtus);
         }
         _ => return super::options::extension(config, name, on),
     }

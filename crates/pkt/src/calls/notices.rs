@@ -228,7 +228,8 @@ impl Kernel {
         let association = endpoint.association(id);
         let extensions = association.and_then(braidftp_sctp::Association::extensions);
         // The core reports this itself if it was configured to authenticate and the peer was not.
-        let authenticates = association.is_some_and(|association| association.config().auth.is_some());
+        let authenticates =
+            association.is_some_and(|association| association.config().security.auth.is_some());
         let ports = association.map_or((0, 0), braidftp_sctp::Association::ports);
         let peers: Vec<_> = association.map(|association| association.paths().collect()).unwrap_or_default();
         let Some((socket, number)) = self.holder(id) else { return };

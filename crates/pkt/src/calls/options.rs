@@ -60,16 +60,20 @@ const SCHEDULERS: &[(i64, Scheduler)] = &[
 /// Switches the extension that a kernel setting or an option names; `None` if the core does not have it.
 pub(super) fn extension(config: &mut Config, name: &str, on: bool) -> Option<()> {
     match name {
-        "idata" | "intl_enable" | "SCTP_INTERLEAVING_SUPPORTED" => config.interleaving = on,
+        "idata" | "intl_enable" | "SCTP_INTERLEAVING_SUPPORTED" => config.messages.interleaving = on,
         "auth_enable" | "SCTP_AUTH_SUPPORTED" => {
-            config.auth = on.then(|| config.auth.take().unwrap_or_default());
+            config.security.auth = on.then(|| config.security.auth.take().unwrap_or_default());
         }
-        "auth_disable" => config.auth = (!on).then(|| config.auth.take().unwrap_or_default()),
-        "ecn_enable" | "SCTP_ECN_SUPPORTED" => config.ecn = on,
-        "asconf_enable" | "addip_enable" | "SCTP_ASCONF_SUPPORTED" => config.asconf = on,
-        "reconfig_enable" | "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration = on,
-        "pr_enable" | "prsctp_enable" | "SCTP_PR_SUPPORTED" => config.partial_reliability = on,
-        "nrsack_enable" | "nrsack_on_off" | "nr_sack_on_off" | "SCTP_NRSACK_SUPPORTED" => config.nr_sack = on,
+        "auth_disable" => {
+            config.security.auth = (!on).then(|| config.security.auth.take().unwrap_or_default())
+        }
+        "ecn_enable" | "SCTP_ECN_SUPPORTED" => config.congestion.ecn = on,
+        "asconf_enable" | "addip_enable" | "SCTP_ASCONF_SUPPORTED" => config.paths.asconf = on,
+        "reconfig_enable" | "SCTP_RECONFIG_SUPPORTED" => config.streams.reconfiguration = on,
+        "pr_enable" | "prsctp_enable" | "SCTP_PR_SUPPORTED" => config.messages.partial_reliability = on,
+        "nrsack_enable" | "nrsack_on_off" | "nr_sack_on_off" | "SCTP_NRSACK_SUPPORTED" => {
+            config.sack.nr_sack = on
+        }
         // A missing extension is off.
         _ if !on && ABSENT.contains(&name) => {}
         _ => return None,
@@ -83,13 +87,13 @@ const ABSENT: &[&str] = &["SCTP_PKTDROP_SUPPORTED"];
 /// Whether the extension that an option names is on; `None` if there is no such option.
 fn extension_is_on(config: &Config, name: &str) -> Option<bool> {
     Some(match name {
-        "SCTP_INTERLEAVING_SUPPORTED" => config.interleaving,
-        "SCTP_AUTH_SUPPORTED" => config.auth.is_some(),
-        "SCTP_PR_SUPPORTED" => config.partial_reliability,
-        "SCTP_ASCONF_SUPPORTED" => config.asconf,
-        "SCTP_NRSACK_SUPPORTED" => config.nr_sack,
-        "SCTP_RECONFIG_SUPPORTED" => config.reconfiguration,
-        "SCTP_ECN_SUPPORTED" => config.ecn,
+        "SCTP_INTERLEAVING_SUPPORTED" => config.messages.interleaving,
+        "SCTP_AUTH_SUPPORTED" => config.security.auth.is_some(),
+        "SCTP_PR_SUPPORTED" => config.messages.partial_reliability,
+        "SCTP_ASCONF_SUPPORTED" => config.paths.asconf,
+        "SCTP_NRSACK_SUPPORTED" => config.sack.nr_sack,
+        "SCTP_RECONFIG_SUPPORTED" => config.streams.reconfiguration,
+        "SCTP_ECN_SUPPORTED" => config.congestion.ecn,
         _ if name.starts_with("SCTP_") && ABSENT.contains(&name) => false,
         _ => return None,
     })

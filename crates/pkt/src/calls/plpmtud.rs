@@ -96,8 +96,8 @@ impl Plpmtud {
         let defaults = MtuDiscovery::default();
         let base = sctp(base.max(min_mtu));
         // A start below the base makes the search probe the base first.
-        config.mtu = if self.search == Search::Links { base } else { base - STEP };
-        config.path_mtu_discovery = Some(MtuDiscovery {
+        config.path_mtu.packet_bytes = if self.search == Search::Links { base } else { base - STEP };
+        config.path_mtu.discovery = Some(MtuDiscovery {
             min: if min_mtu == 0 { defaults.min } else { sctp(min_mtu) },
             base,
             max: sctp(settings.mtu),

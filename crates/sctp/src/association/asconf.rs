@@ -72,7 +72,9 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotUp => "the association is not up; wait until it is",
-            Self::NotSupported => "the peer takes no change of addresses; set Config::asconf on both sides",
+            Self::NotSupported => {
+                "the peer takes no change of addresses; set Config.paths.asconf on both sides"
+            }
             Self::InUse => "the association has this address already",
             Self::NoSuchAddress => "the association has no such local address; ask for those it has",
             Self::Last => "this is the last address of the association; add another before",

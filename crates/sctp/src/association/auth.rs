@@ -66,7 +66,9 @@ pub enum KeyError {
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotEnabled => "the association was configured without authentication; set Config::auth",
+            Self::NotEnabled => {
+                "the association was configured without authentication; set Config.security.auth"
+            }
             Self::NoSuchKey => "there is no key of this number that can be used; set it first",
             Self::Active => "this key is the one that is sent with; activate another first",
             Self::TooMany => "the association holds as many keys as it can; delete one first",
@@ -92,7 +94,7 @@ pub(crate) struct BadParameters;
 
 /// The parameters that this side sends, if it authenticates.
 pub(crate) fn parameters(config: &Config, random: &[u8; RANDOM_LEN]) -> Vec<Parameter> {
-    let Some(auth) = &config.auth else { return Vec::new() };
+    let Some(auth) = &config.security.auth else { return Vec::new() };
     //= specs/rfc4895.txt#section-6.1
     //# An SCTP endpoint willing to receive or send authenticated chunks MUST
     //# send one RANDOM parameter in its INIT or INIT-ACK chunk.  The RANDOM
@@ -130,7 +132,7 @@ pub(crate) fn parameters(config: &Config, random: &[u8; RANDOM_LEN]) -> Vec<Para
 
 /// The chunk types that this side takes only authenticated.
 pub(crate) fn required(config: &Config) -> ChunkTypes {
-    let Some(auth) = &config.auth else { return ChunkTypes::default() };
+    let Some(auth) = &config.security.auth else { return ChunkTypes::default() };
     //= specs/rfc5061.txt#section-4.1.1
     //# This
     //# chunk MUST be sent in an authenticated way by using the mechanism
@@ -139,7 +141,7 @@ pub(crate) fn required(config: &Config) -> ChunkTypes {
     //= specs/rfc5061.txt#section-4.1.2
     //# If this chunk is received unauthenticated it MUST be silently
     //# discarded as described in [RFC4895].
-    let asconf = if config.asconf { &ASCONF[..] } else { &[] };
+    let asconf = if config.paths.asconf { &ASCONF[..] } else { &[] };
     auth.chunks.iter().chain(asconf).copied().filter(|kind| !NEVER_LISTED.contains(kind)).collect()
 }
 
@@ -284,7 +286,7 @@ pub(crate) enum Verdict {
 impl Authentication {
     /// As configured; nothing is agreed on yet.
     pub(crate) fn new(config: &Config) -> Self {
-        let auth = config.auth.as_ref();
+        let auth = config.security.auth.as_ref();
         let null = [SharedKey { id: 0, secret: Bytes::new() }];
         let keys = match auth {
             Some(auth) if !auth.keys.is_empty() => &auth.keys[..auth.keys.len().min(AuthConfig::MAX_KEYS)],
@@ -636,7 +638,7 @@ mod tests {
     #[test]
     fn what_cannot_be_listed_is_not_and_sha_1_always_is() {
         let auth = AuthConfig { chunks: (0..=u8::MAX).collect(), hmacs: Vec::new(), ..AuthConfig::default() };
-        let config = Config { auth: Some(auth), ..Config::default() };
+        let config = Config::default().with(|c| c.security.auth = Some(auth));
         let vector = key_vector(&super::parameters(&config, &[1; RANDOM_LEN])).unwrap().unwrap();
         let listed = values(&vector).find(|(kind, _)| *kind == Parameter::CHUNK_LIST).unwrap().1;
         assert_eq!(listed.len(), 252);

@@ -65,7 +65,7 @@ pub enum DtlsError {
 impl fmt::Display for DtlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotAgreed => "the peer has not agreed to this; set Config::dtls on both sides",
+            Self::NotAgreed => "the peer has not agreed to this; set Config.security.dtls on both sides",
             Self::NotUp => "the association is not up; set primary keys once it is",
             Self::Epoch { expected } => return write!(f, "these keys must be of epoch {expected}"),
             Self::PrimaryFirst => "set primary keys before restart keys",
@@ -281,7 +281,7 @@ impl Association {
     }
 
     fn config_restarts(&self) -> bool {
-        self.config.dtls.as_ref().is_some_and(|dtls| dtls.restart)
+        self.config.security.dtls.as_ref().is_some_and(|dtls| dtls.restart)
     }
 
     /// Draws the tie breaker of the INIT.

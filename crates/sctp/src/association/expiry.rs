@@ -83,7 +83,7 @@ impl Association {
         path.timed_out_at = Some(now);
         // With failover as quick as a time-out, the path must answer for itself before it is used again.
         path.in_doubt = several
-            && self.config.potentially_failed_max_retrans.is_some()
+            && self.config.failover.potentially_failed_max_retrans.is_some()
             && path.params.heartbeat_interval.is_some();
         let probing = match &mut up.window {
             Window::Probing { answered, .. } => Some(std::mem::replace(answered, false)),
@@ -105,7 +105,7 @@ impl Association {
             //# its ssthresh with rules defined in Section 7.2.3 and set cwnd =
             //# PMDCS.
             path.on_congestion(now, cc::Cause::Timeout, flight_bytes);
-            if self.config.undo_spurious {
+            if self.config.recovery.undo_spurious {
                 path.evidence.begin();
             }
         }
@@ -127,10 +127,11 @@ impl Association {
             let slot = up.sent.get(tsn).expect("what is outstanding is kept");
             pmtu.suspect(slot.packet_bytes.into(), slot.sent_at);
         }
-        if self.config.multipath.is_some() {
+        if self.config.paths.multipath.is_some() {
             up.chance = self.rng.next_u32();
         }
-        if self.config.loss_recovery == LossRecovery::Rfc4960 && self.config.multipath.is_none() {
+        if self.config.legacy.loss_recovery == LossRecovery::Rfc4960 && self.config.paths.multipath.is_none()
+        {
             up.retransmissions_left = Some(1);
         } else {
             path.recovery = Recovery::AfterTimeout(up.sent.next_tsn().minus(1));
@@ -140,7 +141,7 @@ impl Association {
         path.probes_unanswered = 0;
         // Retransmitted chunks measure no round trip (§6.3.1 C5); a HEARTBEAT in the same packet does.
         let is_measured = path.rtt.measured_srtt().is_some();
-        if self.config.early_repair
+        if self.config.recovery.early_repair
             && path.params.heartbeat_interval.is_some()
             && (!is_measured || up.errors < HEARTBEATS_BESIDE_DATA)
         {
@@ -196,7 +197,7 @@ impl Association {
         if unanswered == Unanswered::Data || silent {
             up.errors += 1;
         }
-        let potentially_failed = self.config.potentially_failed_max_retrans.filter(|_| several);
+        let potentially_failed = self.config.failover.potentially_failed_max_retrans.filter(|_| several);
         let state = match path.state {
             PathState::Unconfirmed => PathState::Unconfirmed,
             PathState::SetAside => PathState::SetAside,
@@ -242,7 +243,9 @@ impl Association {
         //# the SCTP implementation MUST autonomously select and set a new
         //# primary path.
         let errors = self.paths[usize::from(id.0)].errors;
-        if id == up.primary && self.config.primary_switchover_max_retrans.is_some_and(|max| errors > max) {
+        if id == up.primary
+            && self.config.failover.primary_switchover_max_retrans.is_some_and(|max| errors > max)
+        {
             //= specs/rfc7829.txt#section-5
             //# The primary path selected by the SCTP implementation MUST be the
             //# path that, at the given time, would be chosen for data transfer.
@@ -254,7 +257,7 @@ impl Association {
         //# endpoint SHOULD consider the peer endpoint unreachable and SHALL stop
         //# transmitting any more data to it (and thus the association enters the
         //# CLOSED state).
-        if up.errors > self.config.association_max_retrans {
+        if up.errors > self.config.failover.association_max_retrans {
             //= specs/rfc9260.txt#section-8.1
             //# In addition, the endpoint SHOULD report the failure to the upper layer
             //# and optionally report back all outstanding user data remaining in its
@@ -308,7 +311,7 @@ impl Association {
             PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
             PathState::Active => path.in_doubt || avoided,
             PathState::Inactive => {
-                let several = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
+                let several = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
                 several && path.params.heartbeat_interval.is_some()
             }
             PathState::SetAside | PathState::Removed => false,
@@ -403,7 +406,7 @@ impl Association {
     pub(super) fn arm_tail_probe(&mut self, now: Time, id: PathId) {
         let path = &self.paths[usize::from(id.0)];
         let timer = Timer::TailProbe(id);
-        if !self.config.tail_loss_probe || path.flight_bytes == 0 {
+        if !self.config.recovery.tail_loss_probe || path.flight_bytes == 0 {
             return self.timers.stop(timer);
         }
         // T3 takes over after PROBES_MAX probes, unless it waits so long that the path would be silent meanwhile.
@@ -428,7 +431,7 @@ impl Association {
             path.counters.probes += 1;
             // A probe may carry retransmitted chunks alone, which measure no round trip.
             let is_measured = path.rtt.measured_srtt().is_some();
-            if self.config.early_repair && !is_measured && path.params.heartbeat_interval.is_some() {
+            if self.config.recovery.early_repair && !is_measured && path.params.heartbeat_interval.is_some() {
                 path.heartbeat_due |= path.beat.is_none();
             }
         }
@@ -463,7 +466,7 @@ impl Association {
 
     /// Whether a path has carried nothing yet while there is something to carry, because of how long its round trip seems.
     fn is_left_out(&self, path: &Path) -> bool {
-        self.config.multipath.is_some()
+        self.config.paths.multipath.is_some()
             && !uses_cmt_rules(&self.config)
             && path.data_sent_at.is_none()
             && self.queue.peek_len().is_some()
@@ -485,7 +488,7 @@ impl Association {
                 path.errors = path.errors.max(path.params.path_max_retrans);
             }
             if !beat.beside_data || refusal == Refusal::Final {
-                let is_heard = self.config.early_repair && heard > beat.heard_before;
+                let is_heard = self.config.recovery.early_repair && heard > beat.heard_before;
                 let unanswered =
                     if is_heard { Unanswered::HeartbeatOfPeerHeard } else { Unanswered::Heartbeat };
                 self.count_error(id, unanswered);
@@ -537,7 +540,7 @@ impl Association {
         //# provides some information on randomness guidelines).
         let nonce = self.rng.next_u64();
         let has_data = self.state.up().is_some_and(|up| !up.sent.is_empty());
-        let rides = self.config.early_repair && has_data && !self.is_probed(id);
+        let rides = self.config.recovery.early_repair && has_data && !self.is_probed(id);
         let heard_before = self.packets_received();
         let path = &mut self.paths[usize::from(id.0)];
         path.heartbeat_due = false;
@@ -545,7 +548,7 @@ impl Association {
         path.beat = Some(Beat { nonce, sent_at: now, beside_data, heard_before });
         // Where all paths are used at once, one that has failed is missed.
         let patience = path.rtt.rto();
-        let missed = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
+        let missed = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
         let most = BEAT_PATIENCE_MAX.max(path.rtt.without_back_off());
         let patience = if missed { patience.min(most) } else { patience };
         self.timers.arm(Timer::Heartbeat(id), now + patience);
@@ -562,7 +565,7 @@ impl Association {
         // The nonce proves that the peer got this very HEARTBEAT. One that is answered after its RTO proves it as well: where a
         // queue is longer than the RTO, every answer is late, and none but these tells how long the round trip is.
         let nonce = u64::from_be_bytes(info[1..].try_into().expect("nine bytes less one"));
-        let Some(beat) = path.take_beat(nonce, self.config.early_repair) else {
+        let Some(beat) = path.take_beat(nonce, self.config.recovery.early_repair) else {
             return self.on_probe_answer(now, id, nonce);
         };
         //= specs/rfc9260.txt#section-8.3
@@ -573,7 +576,7 @@ impl Association {
         //# measurement for that destination transport address using the time
         //# value carried in the HEARTBEAT ACK chunk.
         path.measure(now, now.since(beat.sent_at));
-        if self.config.early_repair {
+        if self.config.recovery.early_repair {
             path.rtt.end_back_off();
         }
         path.beats_answered = path.beats_answered.saturating_add(1);
@@ -588,7 +591,7 @@ impl Association {
         //# transport address to which the HEARTBEAT chunk was sent and mark the
         //# destination transport address as active if it is not so marked.
         path.errors = 0;
-        if path.flight_bytes == 0 || self.config.early_repair {
+        if path.flight_bytes == 0 || self.config.recovery.early_repair {
             path.timeouts_unanswered = 0;
         }
         //= specs/rfc9260.txt#section-5.4
@@ -604,7 +607,7 @@ impl Association {
             confirmed = path.state == PathState::Unconfirmed;
             up.sack_in_doubt |= !confirmed;
             // A path that has carried no data and lost HEARTBEATs keeps its initial window (RFC 9260 §7.2.1).
-            if let Some(multipath) = self.config.multipath
+            if let Some(multipath) = self.config.paths.multipath
                 && path.state == PathState::PotentiallyFailed
                 && path.data_sent_at.is_some()
             {

@@ -121,7 +121,7 @@ impl Association {
     pub(crate) fn connect(now: Time, id: AssociationId, setup: Setup) -> Self {
         let paths = paths_of(pair_up(&setup.local, &setup.peer, None, &setup.config), &setup.config);
         // The peer is not told of an address that is not to be used.
-        let allowed = &setup.config.allowed_paths;
+        let allowed = &setup.config.paths.allowed;
         let may_be_used =
             |local: &SocketAddr| allowed.is_empty() || allowed.iter().any(|path| path.local == local.ip());
         let local = setup.local.into_iter().filter(may_be_used).collect();
@@ -134,7 +134,7 @@ impl Association {
             seed: setup.seed,
         };
         let mut association = Self::new(id, own, paths);
-        if association.config.auth.is_some() {
+        if association.config.security.auth.is_some() {
             association.rng.fill_bytes(&mut association.auth_random);
         }
         association.offer_keys();
@@ -150,7 +150,7 @@ impl Association {
         let paths = paths_of(routes(opened, &local, &config), &config);
         let initial_tsn = opened.local_initial_tsn;
         let own = Own { config, ports, local, tag: opened.local_tag, initial_tsn, seed };
-        let admitted = own.config.unadmitted_receive_buffer_bytes.is_none();
+        let admitted = own.config.memory.unadmitted_receive_buffer_bytes.is_none();
         let mut association = Self { admitted, ..Self::new(id, own, paths) };
         association.events.push_back(Event::Accepted);
         association.up_from_cookie(now, opened);
@@ -241,18 +241,18 @@ impl Association {
             shutdown: Shutdown::No,
             timers: Timers::new(paths.len()),
             paths,
-            queue: SendQueue::new(config.scheduler),
-            inbound: Reassembly::new(Tsn(0), config.receive_buffer_bytes),
+            queue: SendQueue::new(config.messages.scheduler),
+            inbound: Reassembly::new(Tsn(0), config.memory.receive_buffer_bytes),
             buffer: ReceiveBuffer::new(&config),
-            outbound_streams: config.outbound_streams,
-            inbound_streams: config.inbound_streams,
+            outbound_streams: config.streams.outbound,
+            inbound_streams: config.streams.inbound,
             events: std::collections::VecDeque::new(),
             farewell: None,
             leaving: false,
             renewal: Renewal::default(),
             builder: PacketBuilder::new(),
             auth: Authentication::new(&config),
-            dtls: config.dtls.as_ref().map(|dtls| Box::new(Dtls::new(dtls))),
+            dtls: config.security.dtls.as_ref().map(|dtls| Box::new(Dtls::new(dtls))),
             auth_random: [0; RANDOM_LEN],
             moved: false,
             admitted: true,
@@ -280,14 +280,14 @@ impl Association {
             //# In the INIT chunk, "A" MUST provide its Verification Tag (Tag_A) in
             //# the Initiate Tag field.
             initiate_tag: self.tag,
-            a_rwnd: u32::try_from(self.config.receive_buffer_bytes).unwrap_or(u32::MAX),
+            a_rwnd: u32::try_from(self.config.memory.receive_buffer_bytes).unwrap_or(u32::MAX),
             //= specs/rfc9260.txt#section-5.1.1
             //# In the INIT and INIT ACK chunks, the sender of the chunk MUST
             //# indicate the number of outbound streams (OS) it wishes to have in the
             //# association, as well as the maximum inbound streams (MIS) it will
             //# accept from the other endpoint.
-            outbound_streams: self.config.outbound_streams,
-            inbound_streams: self.config.inbound_streams,
+            outbound_streams: self.config.streams.outbound,
+            inbound_streams: self.config.streams.inbound,
             initial_tsn: self.initial_tsn,
             //= specs/rfc9260.txt#section-3.3.2
             //# Unless otherwise noted, each parameter MUST only be included once in
@@ -299,7 +299,7 @@ impl Association {
             //# parameter.
             parameters: {
                 let addresses = self.listed_addresses().into_iter().map(Parameter::Address);
-                let adaptation = self.config.adaptation.map(Parameter::Adaptation);
+                let adaptation = self.config.handshake.adaptation.map(Parameter::Adaptation);
                 let extensions = self.offered().parameters();
                 let auth = auth::parameters(&self.config, &self.auth_random);
                 let keys = self.key_management();
@@ -340,7 +340,7 @@ impl Association {
         let State::CookieEchoed { retry, .. } = self.state else { return };
         // A COOKIE ECHO that was sent once measures the round trip.
         if let Some(sent_at) = self.renewal.cookie_sent_at.filter(|_| retry == 0)
-            && self.config.early_repair
+            && self.config.recovery.early_repair
         {
             self.paths[0].measure(now, now.since(sent_at));
         }
@@ -353,7 +353,7 @@ impl Association {
     pub(super) fn on_implicit_cookie_ack(&mut self, now: Time, chunk: &Chunk) {
         let implies =
             matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_));
-        if implies && self.config.early_repair && matches!(self.state, State::CookieEchoed { .. }) {
+        if implies && self.config.recovery.early_repair && matches!(self.state, State::CookieEchoed { .. }) {
             self.established(now);
         }
     }
@@ -403,8 +403,9 @@ impl Association {
         // The time from INIT ACK to COOKIE ECHO is a round trip, or longer if INIT ACK or COOKIE ECHO was lost. It is capped,
         // so that a peer that sends its cookie late does not make the RTO longer than it would be without a measurement. A
         // cookie from the future, whose clock was set back since, measures nothing.
-        if self.config.early_repair && self.config.measure_handshake && opened.created <= now {
-            let round_trip = now.since(opened.created).min(self.config.rto.initial);
+        if self.config.recovery.early_repair && self.config.legacy.measure_handshake && opened.created <= now
+        {
+            let round_trip = now.since(opened.created).min(self.config.timers.rto.initial);
             self.paths[0].rtt.on_upper_bound(round_trip);
         }
         self.state =
@@ -425,9 +426,9 @@ impl Association {
     /// know of several and does not.
     fn settle_multipath(&mut self, extensions: Extensions) {
         let is_alone = self.paths.len() == 1 && !extensions.asconf;
-        let is_agreed = self.config.multipath_with == MultipathWith::Anyone || extensions.nr_sack;
-        if self.config.multipath.is_some() && (is_alone || !is_agreed) {
-            Arc::make_mut(&mut self.config).multipath = None;
+        let is_agreed = self.config.paths.multipath_with == MultipathWith::Anyone || extensions.nr_sack;
+        if self.config.paths.multipath.is_some() && (is_alone || !is_agreed) {
+            Arc::make_mut(&mut self.config).paths.multipath = None;
             self.paths.iter_mut().for_each(|path| path.build_controller(&self.config));
         }
     }
@@ -440,7 +441,7 @@ impl Association {
             ReceiveBuffer::unadmitted(&self.config)
         };
         self.inbound = Reassembly::new(peer.initial_tsn, self.buffer.bytes())
-            .with_overhead(self.config.chunk_overhead_bytes);
+            .with_overhead(self.config.legacy.chunk_overhead_bytes);
         //= specs/rfc8260.txt#section-2
         //# An SCTP implementation supporting user message interleaving is
         //# REQUIRED to support the coexistence of associations using DATA chunks
@@ -450,11 +451,11 @@ impl Association {
             self.queue.interleave();
         }
         self.keep_key_management_aside();
-        let several = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
+        let several = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
         let sent = match self.renewal.rode.take() {
             Some(rode) => rode.restarted(self.paths.len()).with_many_gaps(several.then_some(0)),
             None => Sent::new(self.initial_tsn, self.paths.len())
-                .with_missing_reports(self.config.missing_reports)
+                .with_missing_reports(self.config.legacy.missing_reports)
                 .with_many_gaps(several.then_some(0)),
         };
         Up {
@@ -473,8 +474,8 @@ impl Association {
             sent,
             received: Received::new(peer.initial_tsn)
                 .with_haste(Haste {
-                    at_once_when_filled: self.config.sack_at_once_when_filled,
-                    delayed_gaps: self.config.multipath.is_some(),
+                    at_once_when_filled: self.config.legacy.sack_at_once_when_filled,
+                    delayed_gaps: self.config.paths.multipath.is_some(),
                 })
                 .with_paths_counted(several.then(Vec::new)),
             report: Report::default(),
@@ -496,10 +497,9 @@ impl Association {
             errors: 0,
             window: Window::Open,
             ecn: peer.extensions.ecn.then(EcnState::default),
-            reconfiguration: peer
-                .extensions
-                .reconfiguration
-                .then(|| Reconfiguration::new(self.config.peer_may, self.initial_tsn, peer.initial_tsn)),
+            reconfiguration: peer.extensions.reconfiguration.then(|| {
+                Reconfiguration::new(self.config.streams.peer_may, self.initial_tsn, peer.initial_tsn)
+            }),
             addresses: Addresses::new(self.initial_tsn, peer.initial_tsn),
             forward: Forward::default(),
             first_flight_sent_at: None,

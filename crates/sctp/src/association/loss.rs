@@ -144,8 +144,8 @@ impl Association {
         //# subsequent Fast Recovery event (i.e., one SHOULD NOT reduce the
         //# cwnd further due to a subsequent Fast Retransmit).
         let multipath = uses_cmt_rules(&self.config);
-        let one_packet =
-            self.config.loss_recovery == LossRecovery::Rfc4960 && self.config.multipath.is_none();
+        let one_packet = self.config.legacy.loss_recovery == LossRecovery::Rfc4960
+            && self.config.paths.multipath.is_none();
         if one_packet {
             path.fast_retransmit_due = true;
             up.retransmissions_left = Some(1);
@@ -165,11 +165,12 @@ impl Association {
         // RFC 3168 §6.1.2: the window is reduced once per window of data, for a mark or a loss.
         if path.marked_up_to.is_none() {
             path.on_congestion(now, cc::Cause::Loss, flight_before);
-            if self.config.undo_spurious && !multipath {
+            if self.config.recovery.undo_spurious && !multipath {
                 path.evidence.begin();
             }
         }
-        let reduces = self.config.proportional_reduction && !multipath && !path.controller.counts_arrivals();
+        let reduces =
+            self.config.congestion.proportional_reduction && !multipath && !path.controller.counts_arrivals();
         path.reduction = reduces.then(|| Reduction::new(flight_before, path.flight_bytes));
         let exit = if multipath { up.sent.highest(id) } else { None };
         path.recovery = Recovery::Fast(exit.unwrap_or(up.sent.next_tsn().minus(1)));
@@ -181,7 +182,7 @@ impl Association {
     /// time-out, it was spurious, and the window is restored.
     pub(super) fn on_duplicates(&mut self, now: Time, tsns: &[Tsn]) {
         let State::Up(up) = &mut self.state else { return };
-        let several = self.config.multipath.is_some();
+        let several = self.config.paths.multipath.is_some();
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             // Retransmissions because of another path's loss prove nothing here.

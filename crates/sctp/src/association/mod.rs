@@ -80,7 +80,6 @@ pub use self::multipath::{
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 pub use self::partial::{Abandoned, Reliability};
 use self::path::Path;
-pub(crate) use self::reassembly::CHUNK_OVERHEAD_BYTES;
 use self::reassembly::Reassembly;
 use self::receive_buffer::ReceiveBuffer;
 pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
@@ -180,7 +179,7 @@ pub enum SendError {
     Full,
     /// A shutdown was started by this side or the peer.
     ShuttingDown,
-    /// It exceeds `Config::max_message_bytes`.
+    /// It exceeds `Config.messages.max_bytes`.
     TooLong,
     /// SCTP cannot carry empty messages (RFC 9260 §3.3.1).
     Empty,
@@ -235,7 +234,7 @@ pub enum Reason {
     PeerUnreachable,
     /// The peer rejected the cookie as stale, so the association was not established.
     StaleCookie,
-    /// The shutdown took longer than `Config::shutdown_guard`.
+    /// The shutdown took longer than `Config.timers.shutdown_guard`.
     ShutdownTimeout,
     /// This side needed the association's memory: see `Limits::memory_bytes` and `Limits::half_open`.
     OutOfMemory,
@@ -515,7 +514,7 @@ impl Association {
         if len == 0 {
             return Err(SendError::Empty);
         }
-        if len > self.config.max_message_bytes {
+        if len > self.config.messages.max_bytes {
             return Err(SendError::TooLong);
         }
         // A message longer than the buffer is accepted by an empty buffer. Messages of the key management
@@ -526,7 +525,7 @@ impl Association {
             && self.buffered_to_send() > 0
             && !self.make_room(len, message.reliability)
         {
-            let capacity = self.config.send_buffer_bytes;
+            let capacity = self.config.memory.send_buffer_bytes;
             self.writable_at = Some(len.min(capacity));
             return Err(SendError::Full);
         }
@@ -534,14 +533,14 @@ impl Association {
         self.use_memory(send_queue::memory_cost(len));
         self.messages_sent += 1;
         self.stirred = true;
-        let half = self.config.send_buffer_bytes / 2;
+        let half = self.config.memory.send_buffer_bytes / 2;
         if self.writable_at.is_none() && self.send_room() < half {
             self.writable_at = Some(half);
         }
         Ok(())
     }
 
-    /// Sets the parameter of an outbound stream for [`Config::scheduler`]: its priority, where 0 is the
+    /// Sets the parameter of an outbound stream for [`messages.scheduler`](crate::Config::messages): its priority, where 0 is the
     /// highest, or its weight, where 0 counts as 1. Default 0; ignored by other schedulers.
     pub fn set_stream_value(&mut self, stream: StreamId, value: u16) -> Result<(), NoSuchStream> {
         if stream.0 >= self.outbound_streams {
@@ -574,8 +573,8 @@ impl Association {
         let a_rwnd = self.a_rwnd();
         let capacity = self.buffer.bytes();
         if let State::Up(up) = &mut self.state {
-            let narrow =
-                up.offered_bytes < capacity / 2 && self.config.window_updates == WindowUpdates::AvoidSilly;
+            let narrow = up.offered_bytes < capacity / 2
+                && self.config.legacy.window_updates == WindowUpdates::AvoidSilly;
             if narrow && a_rwnd >= up.offered_bytes + capacity / 4 {
                 //= specs/rfc9260.txt#section-6.2
                 //# The data receiver SHOULD notify the data sender in a timely manner of
@@ -603,9 +602,9 @@ impl Association {
     pub fn send_room(&self) -> usize {
         // As many bytes as are in flight may wait behind them, up to the limit.
         let (buffered, under_way) = (self.buffered_to_send(), self.under_way());
-        let grown = self.config.send_buffer_bytes.saturating_add(under_way);
-        let most = self.config.send_buffer_max_bytes.map_or(0, |max| max.min(grown));
-        let free = self.config.send_buffer_bytes.max(most).saturating_sub(buffered);
+        let grown = self.config.memory.send_buffer_bytes.saturating_add(under_way);
+        let most = self.config.memory.send_buffer_max_bytes.map_or(0, |max| max.min(grown));
+        let free = self.config.memory.send_buffer_bytes.max(most).saturating_sub(buffered);
         self.memory_room(free).saturating_sub(send_queue::MESSAGE_OVERHEAD_BYTES)
     }
 
@@ -714,7 +713,7 @@ impl Association {
 
     /// Whether packets without a checksum are accepted, as announced in this side's INIT or INIT ACK.
     pub(crate) fn takes_zero_checksum(&self) -> bool {
-        self.config.zero_checksum.is_some()
+        self.config.security.zero_checksum.is_some()
     }
 
     /// The peer's verification tag, once known.
@@ -735,7 +734,7 @@ impl Association {
         if std::mem::take(&mut self.stirred) {
             // Pacing limits bursts by itself.
             let paced = self.paths.iter().any(Path::is_paced);
-            let packets = self.config.max_burst.filter(|_| !paced).unwrap_or(u32::MAX);
+            let packets = self.config.congestion.max_burst.filter(|_| !paced).unwrap_or(u32::MAX);
             self.burst = self.burst.saturating_add(packets);
             for path in &mut self.paths {
                 path.burst = path.burst.saturating_add(packets);
@@ -815,7 +814,7 @@ impl Association {
         // The advertised window grows by at least a full chunk or half the buffer (RFC 1122 §4.2.3.3).
         let step = self.paths[0].payload_max(self.queue.header_len()).min(self.buffer.bytes() / 2);
         let a_rwnd = self.a_rwnd();
-        if self.config.window_updates == WindowUpdates::AsItIs {
+        if self.config.legacy.window_updates == WindowUpdates::AsItIs {
             return a_rwnd;
         }
         if a_rwnd >= offered_bytes + step { a_rwnd } else { a_rwnd.min(offered_bytes) }

@@ -24,7 +24,7 @@
 //! to share a bottleneck.
 //!
 //! Associations that use one path at a time never call this module: it depends on
-//! [`Config::multipath`](crate::Config), and so do all differences elsewhere.
+//! [`paths.multipath`](crate::Config::paths), and so do all differences elsewhere.
 
 mod admission;
 mod bottleneck;

@@ -34,7 +34,7 @@ impl Association {
         let State::Up(up) = &mut self.state else { return };
         // Of several paths, one with room has nothing to send where nothing may take it: the peer's window or the choice
         // of paths limits it.
-        let several = self.config.multipath.is_some() && !uses_cmt_rules(&self.config);
+        let several = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
         if !several && (self.queue.peek_len().is_some() || up.sent.next_lost().is_some()) {
             return;
         }

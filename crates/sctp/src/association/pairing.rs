@@ -217,7 +217,7 @@ mod tests {
         };
         let (local, peer) = (["10.1.1.2", "10.1.2.2"], ["10.1.1.1", "10.1.2.1"]);
         let only = |rules: Vec<AllowedPath>| {
-            paths_with(&local, &peer, &Config { allowed_paths: rules, ..Config::default() })
+            paths_with(&local, &peer, &Config::default().with(|c| c.paths.allowed = rules))
         };
         assert_eq!(only(vec![rule("10.1.2.2", Some("10.1.1.1"))]), pairs(&[("10.1.2.2", "10.1.1.1")]));
         assert_eq!(

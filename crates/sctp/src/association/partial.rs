@@ -27,7 +27,7 @@ use crate::ids::{PathId, Ppid, StreamId, Tsn};
 use crate::wire::Chunk;
 
 /// How long a message is tried for: the policies of RFC 6458 §5.3.7. What has left of a message is given up only where
-/// both sides agreed on partial reliability ([`Config::partial_reliability`](crate::Config::partial_reliability)); else it
+/// both sides agreed on partial reliability ([`messages.partial_reliability`](crate::Config::messages)); else it
 /// is reliable once some of it has left, and without a lifetime from the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reliability {
@@ -183,7 +183,7 @@ impl Association {
         let mut any = false;
         loop {
             let partial = self.gives_up_what_was_sent();
-            let several = self.config.multipath.is_some();
+            let several = self.config.paths.multipath.is_some();
             let lost = match &mut self.state {
                 // By several paths, what is lost need not leave in its order: any of it may be over.
                 State::Up(up) if partial && several => up.sent.next_over(now),
@@ -387,7 +387,7 @@ impl Association {
         //# which destination address it is to be sent to, the only
         //# restriction being that the address MUST be one that is
         //# CONFIRMED.
-        let again = |path| Purpose::Retransmission(Found::TimedOut(path), self.config.retransmit_to);
+        let again = |path| Purpose::Retransmission(Found::TimedOut(path), self.config.legacy.retransmit_to);
         let purpose = up.forward.timed_out.map_or(Purpose::New, again);
         up.forward.due && choose(&self.paths, up.primary, purpose) == id
     }

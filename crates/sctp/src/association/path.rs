@@ -215,19 +215,19 @@ impl Path {
             local,
             peer,
             state,
-            rtt: Rtt::new(config.rto),
+            rtt: Rtt::new(config.timers.rto),
             min_rtt: None,
             shortest_rtt: None,
             latest_rtt: Duration::ZERO,
             measured_at: None,
-            measure_each: config.measure_each,
+            measure_each: config.legacy.measure_each,
             controller: new_controller(peer, config),
             pacer: Pacer::default(),
-            mtu: config.mtu,
+            mtu: config.path_mtu.packet_bytes,
             awaits_ack: false,
-            pmtu: config.path_mtu_discovery.as_ref().map(|settings| {
+            pmtu: config.path_mtu.discovery.as_ref().map(|settings| {
                 let family = if peer.is_ipv4() { Family::V4 } else { Family::V6 };
-                Pmtu::new(settings, config.mtu, family)
+                Pmtu::new(settings, config.path_mtu.packet_bytes, family)
             }),
             auth_len: 0,
             flight_bytes: 0,
@@ -262,8 +262,8 @@ impl Path {
             refused: Refused::default(),
             heartbeat_due: false,
             params: PathParams {
-                heartbeat_interval: config.heartbeat_interval,
-                path_max_retrans: config.path_max_retrans,
+                heartbeat_interval: config.timers.heartbeat_interval,
+                path_max_retrans: config.failover.path_max_retrans,
             },
             heartbeat_moved: false,
             tail_is_immediate: false,
@@ -271,7 +271,7 @@ impl Path {
             retransmitted_at: None,
             timed_out_at: None,
             order: 0,
-            send_order: (config.loss_detection == LossDetection::SendOrder).then(SendOrder::default),
+            send_order: (config.recovery.loss_detection == LossDetection::SendOrder).then(SendOrder::default),
             silent_beyond: None,
             counters: Counters::default(),
         }
@@ -454,16 +454,19 @@ impl Path {
         self.bounded_wait(config, self.packets_unanswered)
     }
 
-    /// The RTO; with [`Config::early_repair`] at most RTO.Initial and three of the shortest round trips, or the RTO without
+    /// The RTO; with [`recovery.early_repair`](crate::Config::recovery) at most RTO.Initial and three of the shortest round trips, or the RTO without
     /// back-off, unless more than [`PACKETS_BY_CHANCE`] packets in a row were not answered. Two probes and more fit between two
     /// time-outs, so that Association.Max.Retrans time-outs are some thirty packets in a row.
     pub(super) fn bounded_wait(&self, config: &Config, unanswered_packets: u32) -> Duration {
         let rto = self.rtt.rto();
         // One of RTO.Initial or less is within the bound.
-        if rto <= config.rto.initial || !config.early_repair || unanswered_packets > PACKETS_BY_CHANCE {
+        if rto <= config.timers.rto.initial
+            || !config.recovery.early_repair
+            || unanswered_packets > PACKETS_BY_CHANCE
+        {
             return rto;
         }
-        let most = config.rto.initial + self.shortest_rtt.unwrap_or_default() * 3;
+        let most = config.timers.rto.initial + self.shortest_rtt.unwrap_or_default() * 3;
         rto.min(most.max(self.rtt.without_back_off()))
     }
 
@@ -474,7 +477,7 @@ impl Path {
     // an acknowledgement it waits at least for the margin, since further acknowledgements may be queued behind that one.
     pub(super) fn probe_at(&self, now: Time, config: &Config) -> Option<Time> {
         let round_trip = self.rtt.srtt()?.max(self.latest_rtt);
-        let delay = if self.tail_is_immediate { Duration::ZERO } else { config.sack_delay };
+        let delay = if self.tail_is_immediate { Duration::ZERO } else { config.sack.delay };
         let margin = (round_trip / 4).max(self.rtt.rttvar()) + PROBE_GRANULARITY + delay;
         let at = if self.probes_unanswered > 0 {
             now + (round_trip + margin) * backed_off(self.probes_unanswered)
@@ -486,17 +489,18 @@ impl Path {
     }
 
     /// Returns the longest time for which a path with data in flight sends nothing while nothing is acknowledged, with
-    /// [`Config::early_repair`]: RTO.Initial, or five quarters of the shortest round trip if that is longer. SRTT and RTTVAR may be
+    /// [`recovery.early_repair`](crate::Config::recovery): RTO.Initial, or five quarters of the shortest round trip if that is longer. SRTT and RTTVAR may be
     /// those of a queue of many seconds that has emptied since; the shortest round trip may span lost SACKs, so that no multiple
     /// of it bounds the time. One probe too many costs one packet. Beyond [`PROBES_BY_CHANCE`] unanswered packets in a row the time
     /// doubles with every second one.
     pub(super) fn silence_max(&self, config: &Config) -> Option<Duration> {
         // While only an upper bound is known, the probes precede T3-rtx, which runs for RTO.Initial.
         let most = match self.shortest_rtt {
-            Some(round_trip) => config.rto.initial.max(round_trip + round_trip / 4),
-            None => config.rto.initial * 3 / 4,
+            Some(round_trip) => config.timers.rto.initial.max(round_trip + round_trip / 4),
+            None => config.timers.rto.initial * 3 / 4,
         };
         config
+            .recovery
             .early_repair
             .then(|| most * backed_off(self.packets_unanswered.saturating_sub(PROBES_BY_CHANCE)))
     }
@@ -547,12 +551,12 @@ impl Path {
 }
 
 fn new_controller(peer: SocketAddr, config: &Config) -> Box<dyn cc::Controller> {
-    let mut options = config.congestion_options;
+    let mut options = config.congestion.options;
     if options.initial_window == cc::InitialWindow::Ipv4 && peer.is_ipv6() {
         options.initial_window = cc::InitialWindow::Ipv6;
     }
-    let coupling = config.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
-    coupling.build(config.congestion_control, options, pmdcs(config.mtu))
+    let coupling = config.paths.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
+    coupling.build(config.congestion.control, options, pmdcs(config.path_mtu.packet_bytes))
 }
 
 /// The factor by which the wait for an answer grows after so many unanswered probes. It doubles with every second probe, up to

@@ -416,7 +416,7 @@ impl Association {
             //# unsuccessful probe is discounted (assumed to be a result of choosing
             //# too large a PLPMTU).
             path.errors = 0;
-            if self.config.early_repair
+            if self.config.recovery.early_repair
                 && let Some(sent_at) = path.pmtu.as_ref().map(|pmtu| pmtu.probe_sent_at)
             {
                 path.measure(now, now.since(sent_at));
@@ -433,7 +433,7 @@ impl Association {
         let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
         // Probes of the peer's closed window end in time-outs that tell nothing about the path.
         let window_is_open = self.state.up().is_some_and(|up| up.window == Window::Open);
-        let is_struggling = self.config.early_repair && window_is_open && path.is_struggling();
+        let is_struggling = self.config.recovery.early_repair && window_is_open && path.is_struggling();
         if path.state != PathState::Active || closing || is_struggling {
             return None;
         }

@@ -10,7 +10,7 @@
 //!
 //! `interleaved` reassembles I-DATA chunks, which do not depend on TSNs.
 //!
-//! Each chunk held costs its bytes and `Config::chunk_overhead_bytes` until `recv` takes it.
+//! Each chunk held costs its bytes and `Config.legacy.chunk_overhead_bytes` until `recv` takes it.
 
 mod reset;
 
@@ -20,11 +20,9 @@ use bytes::Bytes;
 
 use crate::association::interleaved::Messages;
 use crate::association::{Order, Piece, Streams, Violation};
+use crate::config::CHUNK_OVERHEAD_BYTES;
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 use crate::wire::{Data, SkippedMid};
-
-/// What holding a chunk costs of the receive buffer besides its bytes, at most.
-pub(crate) const CHUNK_OVERHEAD_BYTES: usize = 64;
 
 /// What holding a chunk takes of memory besides its bytes, at most: its entry in a tree or queue that is half full, the list of a
 /// message's chunks, and the allocation of a payload that was copied.

@@ -34,7 +34,7 @@ const SHARED_DATAGRAM_WASTE_MAX: usize = 128;
 
 /// Whether this side lists NR-SACK where the peer does, though its own INIT may not have.
 fn may_have_offered_nr_sack(config: &Config) -> bool {
-    config.multipath_with == MultipathWith::WhereAgreed
+    config.paths.multipath_with == MultipathWith::WhereAgreed
 }
 
 /// Where a HEARTBEAT that came by a path is answered: there, unless that path is in doubt and the packet reached the
@@ -108,7 +108,7 @@ impl Association {
                 //= specs/rfc4895.txt#section-5.1
                 //# The control chunk AUTH MUST NOT appear more than once in an SCTP
                 //# packet.
-                Ok(Chunk::Auth(auth)) if self.config.auth.is_some() => {
+                Ok(Chunk::Auth(auth)) if self.config.security.auth.is_some() => {
                     let good = authentic.is_none() && (vouched || self.on_auth(&auth, rest));
                     authentic = Some(good);
                     if good { Then::Next } else { Then::Stop }
@@ -130,14 +130,14 @@ impl Association {
                     _ => Then::Next,
                 },
                 Ok(_) if authentic != Some(true) && is_stranger => Then::Next,
-                Ok(Chunk::Asconf(asconf)) if self.config.asconf => {
+                Ok(Chunk::Asconf(asconf)) if self.config.paths.asconf => {
                     if authentic == Some(true) && self.takes_asconf() {
                         self.on_asconf(now, route, &asconf);
                         path = self.path_of(route);
                     }
                     Then::Next
                 }
-                Ok(Chunk::AsconfAck(ack)) if self.config.asconf => {
+                Ok(Chunk::AsconfAck(ack)) if self.config.paths.asconf => {
                     if authentic == Some(true) && self.takes_asconf() {
                         self.on_asconf_ack(now, &ack);
                         path = self.path_of(route);
@@ -304,7 +304,8 @@ impl Association {
                 // The way here is mended. To know whether the way back is, HB.interval need not be waited for.
                 let way = &mut self.paths[usize::from(path.0)];
                 // A HEARTBEAT that was sent before the way was mended may wait for its answer for up to RTO.Max.
-                let patience = if self.config.early_repair { BEAT_PATIENCE_MAX } else { Duration::MAX };
+                let patience =
+                    if self.config.recovery.early_repair { BEAT_PATIENCE_MAX } else { Duration::MAX };
                 let asks = way.beat.as_ref().is_some_and(|beat| now.since(beat.sent_at) < patience);
                 let may_ask = several && way.params.heartbeat_interval.is_some() && !asks;
                 way.heartbeat_due |= may_ask && way.state == PathState::Inactive;
@@ -355,7 +356,7 @@ impl Association {
                 self.events.push_back(Event::PeerError(causes));
             }
             // Without ECN these are unknown chunks.
-            (Chunk::Ecne { .. } | Chunk::Cwr { .. }, _) if !self.config.ecn => return Then::Stop,
+            (Chunk::Ecne { .. } | Chunk::Cwr { .. }, _) if !self.config.congestion.ecn => return Then::Stop,
             (Chunk::Ecne { lowest_tsn }, State::Up(_)) => self.on_ecne(now, lowest_tsn),
             (Chunk::Cwr { lowest_tsn }, State::Up(_)) => self.on_cwr(lowest_tsn),
             (Chunk::Reconfig(parameters), State::Up(_)) => self.on_reconfig(path, parameters),
@@ -529,8 +530,8 @@ impl Association {
     fn on_packet_end(&mut self, now: Time) {
         self.settle_deferred_reset();
         let State::Up(up) = &mut self.state else { return };
-        if up.received.on_packet_end(self.config.sack_frequency) {
-            self.timers.arm(Timer::DelayedSack, now + self.config.sack_delay);
+        if up.received.on_packet_end(self.config.sack.frequency) {
+            self.timers.arm(Timer::DelayedSack, now + self.config.sack.delay);
         }
         if let Window::Probing { answered, .. } = &mut up.window {
             *answered = true;

@@ -1,5 +1,5 @@
 //! The size of the receive buffer, from which `a_rwnd` is computed. It grows automatically if
-//! [`Config::receive_buffer_max_bytes`](crate::Config) permits, like Linux's TCP (Fisk, Feng: "Dynamic
+//! [`memory.receive_buffer_max_bytes`](crate::Config::memory) permits, like Linux's TCP (Fisk, Feng: "Dynamic
 //! right-sizing in TCP", LACSI 2001): in one RTT, a sender that is not limited by the receive window
 //! delivers what the network carries. Twice that amount leaves room for the next RTT and for the recovery
 //! of a loss in this one.
@@ -50,10 +50,10 @@ pub(super) struct ReceiveBuffer {
 
 impl ReceiveBuffer {
     pub(super) fn new(config: &Config) -> Self {
-        let bytes = config.receive_buffer_bytes;
+        let bytes = config.memory.receive_buffer_bytes;
         Self {
             bytes,
-            max_bytes: config.receive_buffer_max_bytes.map_or(bytes, |max| max.max(bytes)),
+            max_bytes: config.memory.receive_buffer_max_bytes.map_or(bytes, |max| max.max(bytes)),
             began: None,
             longest: None,
             longest_before: None,
@@ -131,7 +131,7 @@ impl ReceiveBuffer {
 
 impl Association {
     /// Lets the peer use all of the receive buffer: for a peer that has said who it is, if
-    /// [`Config::unadmitted_receive_buffer_bytes`] holds back others. The peer is told of its larger window at once. Changes
+    /// [`memory.unadmitted_receive_buffer_bytes`](crate::Config::memory) holds back others. The peer is told of its larger window at once. Changes
     /// nothing where the peer is admitted already.
     pub fn admit(&mut self) {
         if std::mem::replace(&mut self.admitted, true) {
@@ -172,8 +172,10 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn buffer(bytes: usize, max: usize) -> ReceiveBuffer {
-        let config =
-            Config { receive_buffer_bytes: bytes, receive_buffer_max_bytes: Some(max), ..Config::default() };
+        let config = Config::default().with(|c| {
+            c.memory.receive_buffer_bytes = bytes;
+            c.memory.receive_buffer_max_bytes = Some(max);
+        });
         ReceiveBuffer::new(&config)
     }
 
@@ -205,15 +207,15 @@ mod tests {
         let mut limited = buffer(10_000, 50_000);
         rounds(&mut limited, Time::ZERO, 100 * MS, &[(40_000, 40_000); 5]);
         assert_eq!(limited.bytes(), 50_000);
-        let mut fixed = ReceiveBuffer::new(&Config { receive_buffer_bytes: 10_000, ..Config::default() });
+        let mut fixed =
+            ReceiveBuffer::new(&Config::default().with(|c| c.memory.receive_buffer_bytes = 10_000));
         assert!(!fixed.is_tuned());
         rounds(&mut fixed, Time::ZERO, 100 * MS, &[(40_000, 40_000); 5]);
         assert_eq!(fixed.bytes(), 10_000);
-        let lower = Config {
-            receive_buffer_bytes: 10_000,
-            receive_buffer_max_bytes: Some(5_000),
-            ..Config::default()
-        };
+        let lower = Config::default().with(|c| {
+            c.memory.receive_buffer_bytes = 10_000;
+            c.memory.receive_buffer_max_bytes = Some(5_000);
+        });
         assert_eq!(ReceiveBuffer::new(&lower).bytes(), 10_000, "a limit below its beginning is none");
     }
 

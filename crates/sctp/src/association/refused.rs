@@ -62,7 +62,7 @@ impl Association {
         let is_up = self.is_up();
         let Some(path) = self.paths.iter_mut().find(|path| path.route() == route) else { return };
         let asks = path.params.heartbeat_interval.is_some() && path.is_there();
-        if !self.config.early_repair || !is_up || !asks || path.state == PathState::Inactive {
+        if !self.config.recovery.early_repair || !is_up || !asks || path.state == PathState::Inactive {
             return;
         }
         match path.beat {

@@ -439,7 +439,7 @@ impl Association {
         Ok(())
     }
 
-    /// What the peer may ask for from now on (RFC 6525 §6.3.1), instead of [`Config::peer_may`](crate::Config::peer_may).
+    /// What the peer may ask for from now on (RFC 6525 §6.3.1), instead of [`streams.peer_may`](crate::Config::streams).
     pub fn set_peer_may(&mut self, may: PeerMay) -> Result<(), ReconfigError> {
         match &mut self.state {
             State::Up(up) | State::CookieEchoed { up, .. } => match &mut up.reconfiguration {

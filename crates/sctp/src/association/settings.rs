@@ -55,9 +55,9 @@ impl std::error::Error for PathUseError {}
 /// When SACKs leave (SCTP_DELAYED_SACK, RFC 6458 §8.1.19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SackTiming {
-    /// As [`Config::sack_delay`].
+    /// As [`sack.delay`](crate::Config::sack).
     pub delay: Duration,
-    /// As [`Config::sack_frequency`].
+    /// As [`sack.frequency`](crate::Config::sack).
     pub frequency: u32,
 }
 
@@ -96,24 +96,24 @@ impl Association {
 
     /// Keeps the RTO of every path within other bounds (SCTP_RTOINFO, RFC 6458 §8.1.1).
     pub fn set_rto(&mut self, bounds: cc::rtt::Bounds) {
-        Arc::make_mut(&mut self.config).rto = bounds;
+        Arc::make_mut(&mut self.config).timers.rto = bounds;
         self.paths.iter_mut().for_each(|path| path.rtt.set_bounds(bounds));
     }
 
     /// Association.Max.Retrans (SCTP_ASSOCINFO, RFC 6458 §8.1.2).
     pub fn set_association_max_retrans(&mut self, max: u32) {
-        Arc::make_mut(&mut self.config).association_max_retrans = max;
+        Arc::make_mut(&mut self.config).failover.association_max_retrans = max;
     }
 
     /// Max.Burst (SCTP_MAX_BURST, RFC 6458 §8.1.24); `None`: the window alone limits.
     pub fn set_max_burst(&mut self, max: Option<u32>) {
-        Arc::make_mut(&mut self.config).max_burst = max;
+        Arc::make_mut(&mut self.config).congestion.max_burst = max;
     }
 
     /// When SACKs leave: after 500 ms at the latest. One that waits already leaves when it was to.
     pub fn set_delayed_sack(&mut self, timing: SackTiming) {
         let config = Arc::make_mut(&mut self.config);
-        (config.sack_delay, config.sack_frequency) = (timing.delay.min(SACK_DELAY_MAX), timing.frequency);
+        (config.sack.delay, config.sack.frequency) = (timing.delay.min(SACK_DELAY_MAX), timing.frequency);
     }
 
     /// How a path is watched.

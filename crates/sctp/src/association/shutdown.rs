@@ -215,7 +215,7 @@ impl Association {
                 //# An endpoint in an association MUST use this chunk to initiate a
                 //# graceful close of the association with its peer.
                 self.shutdown = Shutdown::Sent { retry: 0, repeats: 0, due: true };
-                self.timers.arm(Timer::T5Guard, now + self.config.shutdown_guard);
+                self.timers.arm(Timer::T5Guard, now + self.config.timers.shutdown_guard);
                 self.begin_t2(now);
             }
             //= specs/rfc9260.txt#section-9.2
@@ -241,7 +241,7 @@ impl Association {
             && !self.timers.is_armed(Timer::T5Guard)
         {
             self.draining_bytes = self.buffered_to_send();
-            self.timers.arm(Timer::T5Guard, now + self.config.shutdown_guard);
+            self.timers.arm(Timer::T5Guard, now + self.config.timers.shutdown_guard);
         }
     }
 
@@ -336,7 +336,7 @@ impl Association {
         //# SHOULD report the peer endpoint unreachable to the upper layer (and
         //# thus the association enters the CLOSED state).
         let retry = *retry;
-        if retry > self.config.association_max_retrans + self.control_probes() {
+        if retry > self.config.failover.association_max_retrans + self.control_probes() {
             return self.give_up_peer();
         }
         //= specs/rfc9260.txt#section-9.2

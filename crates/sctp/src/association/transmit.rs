@@ -308,7 +308,7 @@ impl Association {
     fn transmit_oversized(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
-        let lost = match self.config.multipath {
+        let lost = match self.config.paths.multipath {
             None => up.sent.next_lost(),
             Some(multipath) => next_lost(up, &self.paths, multipath, id),
         };

@@ -223,7 +223,7 @@ impl Endpoint {
         //# If the Random
         //# Number is not 32 bytes, the association MUST be aborted.  The ABORT
         //# chunk SHOULD contain the error cause 'Protocol Violation'.
-        if config.is_some_and(|config| config.auth.is_some())
+        if config.is_some_and(|config| config.security.auth.is_some())
             && key_vector(&init.parameters) == Err(BadParameters)
         {
             let words = Violation::AuthParameters.to_string().into_bytes();
@@ -234,7 +234,7 @@ impl Endpoint {
         //# that indicates that the peer supports the ASCONF extension but does
         //# NOT support the [RFC4895] extension, the receiver of such an INIT
         //# MUST send an ABORT in response.
-        if config.is_some_and(|config| config.asconf && config.dtls.is_none())
+        if config.is_some_and(|config| config.paths.asconf && config.security.dtls.is_none())
             && Extensions::listed(init).asconf
             && key_vector(&init.parameters) == Ok(None)
         {
@@ -370,10 +370,10 @@ impl Endpoint {
         let addresses = to_list(&self.addresses_for(route, &listed), route.peer.ip());
         let (tag, initial_tsn) = (self.new_tag(), Tsn(self.rng.next_u32()));
         let mut random = [0; RANDOM_LEN];
-        if config.auth.is_some() {
+        if config.security.auth.is_some() {
             self.rng.fill_bytes(&mut random);
         }
-        let keys = config.dtls.clone().map(|dtls| {
+        let keys = config.security.dtls.clone().map(|dtls| {
             // Whoever draws last can avoid the other's number.
             let theirs = key_management(init).map(|keys| keys.tie_breaker);
             let mut tie_breaker = self.rng.next_u32();
@@ -433,7 +433,7 @@ impl Endpoint {
             _ => None,
         };
         self.keys.prepare(now);
-        let lifespan = (config.valid_cookie_life + extension).min(KEY_LIFE);
+        let lifespan = (config.handshake.valid_cookie_life + extension).min(KEY_LIFE);
         self.table.note_cookie(tag, now + lifespan);
         let cookie = self.keys.seal(&Contents {
             created: now,
@@ -457,8 +457,8 @@ impl Endpoint {
             //# After the association is initialized, the valid outbound stream
             //# identifier range for either endpoint MUST be 0 to min(local OS,
             //# remote MIS) - 1.
-            outbound_streams: config.outbound_streams.min(init.inbound_streams),
-            inbound_streams: config.inbound_streams.min(init.outbound_streams),
+            outbound_streams: config.streams.outbound.min(init.inbound_streams),
+            inbound_streams: config.streams.inbound.min(init.outbound_streams),
             extensions: supported.and(Extensions::listed(init)),
             auth: vectors,
             key_management: agreement.as_ref().map(|it| [it.local.clone(), it.peer.clone()]),
@@ -472,8 +472,8 @@ impl Endpoint {
             //# The value of 0 MUST
             //# NOT be used, and the value MUST NOT be greater than the MIS value
             //# sent in the INIT chunk.
-            outbound_streams: config.outbound_streams.min(init.inbound_streams),
-            inbound_streams: config.inbound_streams,
+            outbound_streams: config.streams.outbound.min(init.inbound_streams),
+            inbound_streams: config.streams.inbound,
             initial_tsn,
             //= specs/rfc9260.txt#section-3.3.3
             //# Note 3: An INIT ACK chunk MUST NOT contain the Host Name Address
@@ -487,7 +487,7 @@ impl Endpoint {
         if listed.len() > 1 {
             ack.parameters.extend(listed.into_iter().map(Parameter::Address));
         }
-        ack.parameters.extend(config.adaptation.map(Parameter::Adaptation));
+        ack.parameters.extend(config.handshake.adaptation.map(Parameter::Adaptation));
         ack.parameters.extend(supported.parameters());
         ack.parameters.extend(auth);
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1

@@ -191,7 +191,7 @@ impl Endpoint {
             };
             self.make_room_of(id, make_room);
         }
-        let is_half_open = config.unadmitted_receive_buffer_bytes.is_some();
+        let is_half_open = config.memory.unadmitted_receive_buffer_bytes.is_some();
         if is_half_open
             && self.table.has_half_open(self.limits.half_open)
             && let Some(id) = self.table.first_to_go(self.memory.now, None)

@@ -85,7 +85,7 @@ pub fn flow_during(
 }
 
 /// As [`flow_during`], between hosts that may have several addresses each: SCTP has paths between them, as
-/// [`Config::allowed_paths`](sctp::Config::allowed_paths) allows, and TCP takes the first.
+/// [`paths.allowed`](sctp::Config::paths) allows, and TCP takes the first.
 ///
 /// # Panics
 /// If it ends before it begins, or if there is no address.
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_flow_begins_late_and_ends_early_and_leaves_the_link_to_the_other() {
         let buffer = 100_000;
-        let sctp = sctp::Config { send_buffer_bytes: buffer, ..sctp::Profile::Rfc9260.config() };
+        let sctp = sctp::Profile::Rfc9260.config().with(|c| c.memory.send_buffer_bytes = buffer);
         let tcp = tcp::Config { send_buffer_bytes: buffer, ..tcp::Profile::Sack.config() };
         for protocol in [Protocol::Sctp(Arc::new(sctp)), Protocol::Tcp(Arc::new(tcp))] {
             let [always, between] = brought(&protocol);

@@ -128,7 +128,7 @@ impl App for Numbered {
 }
 
 /// Two hosts with these addresses; the first has opened an association to all addresses of the second. Both are protected if the
-/// configuration has [`Config::dtls`], by the key management of [`Identity`].
+/// configuration has [`Config.security.dtls`], by the key management of [`Identity`].
 pub(crate) fn hosts(
     dice: &mut Dice,
     config: &Config,
@@ -136,11 +136,11 @@ pub(crate) fn hosts(
     sides: [Side; 2],
 ) -> [Host<Numbered>; 2] {
     let [mut asks, mut is_asked] = [dice.seed(), dice.seed()].map(Endpoint::new);
-    let identity = config.dtls.as_ref().map(|_| Identity::new());
+    let identity = config.security.dtls.as_ref().map(|_| Identity::new());
     let settings = identity.map(|identity| [identity.client(), identity.server()]);
     let config = |side: usize| {
         let dtls = settings.as_ref().map(|settings| settings[side].dtls());
-        Arc::new(Config { dtls, ..config.clone() })
+        Arc::new(config.clone().with(|c| c.security.dtls = dtls))
     };
     is_asked.set_addresses(there.clone(), Announce::Always);
     is_asked.listen(PORT, config(1)).expect("a fresh endpoint listens nowhere");

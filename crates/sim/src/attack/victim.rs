@@ -86,13 +86,12 @@ impl Trial {
     /// Of this attack, on a server with the configuration that follows from the profile `modern`: a window of 16 KiB and 15 s
     /// before login, 50 associations from one address, 200 half-open ones, and this bound on memory.
     pub fn of(attack: Option<Attack>, memory_bytes: usize) -> Self {
-        let config = Config {
-            inbound_streams: 65,
-            outbound_streams: 65,
-            unadmitted_receive_buffer_bytes: Some(16 << 10),
-            shutdown_guard: Duration::from_secs(15),
-            ..Profile::Modern.config()
-        };
+        let config = Profile::Modern.config().with(|c| {
+            c.streams.inbound = 65;
+            c.streams.outbound = 65;
+            c.memory.unadmitted_receive_buffer_bytes = Some(16 << 10);
+            c.timers.shutdown_guard = Duration::from_secs(15);
+        });
         let limits =
             Limits { memory_bytes, associations_per_address: 50, half_open: 200, ..Limits::default() };
         let (lasts, gives_back) = (Duration::from_secs(10), Duration::from_secs(30));
@@ -400,7 +399,7 @@ mod tests {
     #[test]
     fn without_limits_the_attacks_take_more() {
         let unlimited = Limits::default();
-        let config = Config { unadmitted_receive_buffer_bytes: None, ..Trial::of(None, 0).config };
+        let config = Trial::of(None, 0).config.with(|c| c.memory.unadmitted_receive_buffer_bytes = None);
         let mut taken = Vec::new();
         for name in ["hoard", "zero-window", "outlive-data"] {
             let attack = ATTACKS.iter().find(|attack| attack.name == name).copied();

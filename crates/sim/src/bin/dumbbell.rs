@@ -99,11 +99,10 @@ fn link(text: &str) -> Result<LinkConfig, String> {
 
 fn protocol(name: &str) -> Protocol {
     if name == "sctp" {
-        let buffers = sctp::Config {
-            send_buffer_bytes: BUFFER,
-            receive_buffer_bytes: BUFFER,
-            ..sctp::Profile::Rfc9260.config()
-        };
+        let buffers = sctp::Profile::Rfc9260.config().with(|c| {
+            c.memory.send_buffer_bytes = BUFFER;
+            c.memory.receive_buffer_bytes = BUFFER;
+        });
         return Protocol::Sctp(Arc::new(buffers));
     }
     // As in ns-3: segments of 1,448 bytes with timestamps, SACK, an acknowledgement for every second segment.

@@ -190,7 +190,10 @@ impl Trial {
     fn config(&self, settings: &Settings) -> Config {
         let mut dtls = settings.dtls();
         dtls.methods.retain(|method| self.method == Method::AtOnce || *method == self.method.identifier());
-        Config { dtls: Some(dtls), mtu: self.mtu, ..Profile::Modern.config() }
+        Profile::Modern.config().with(|c| {
+            c.security.dtls = Some(dtls);
+            c.path_mtu.packet_bytes = self.mtu;
+        })
     }
 
     fn run_in(&self, mut stage: Stage, see: &mut dyn FnMut(Seen)) -> Result<Outcome, String> {

@@ -61,8 +61,8 @@ impl Observer<'_> {
         let port = if header.source_port == PORT { header.destination_port } else { header.source_port };
         let of_client = header.destination_port == PORT;
         let chunks: Vec<Chunk> = packet.chunks().flatten().collect();
-        let repairs = self.scenario.configs.each_ref().map(|config| config.early_repair);
-        let small = self.scenario.configs[Side::Client as usize].receive_buffer_bytes <= 6_000;
+        let repairs = self.scenario.configs.each_ref().map(|config| config.recovery.early_repair);
+        let small = self.scenario.configs[Side::Client as usize].memory.receive_buffer_bytes <= 6_000;
         let handshake = self.by_port.entry(port).or_default();
         let mut reach = |nth: usize| {
             self.reached.insert(STATES[nth]);
@@ -157,7 +157,7 @@ fn scenarios_reach_the_states_of_a_handshake_that_loses_packets() {
             .iter()
             .map(|(_, plan)| bytes(&plan.client_sends) + bytes(&plan.server_sends))
             .sum();
-        if moved > BYTES_MAX || !scenario.configs.iter().any(|config| config.early_repair) {
+        if moved > BYTES_MAX || !scenario.configs.iter().any(|config| config.recovery.early_repair) {
             continue;
         }
         let mut observer =

@@ -141,7 +141,7 @@ impl Scenario {
     /// Enables HEARTBEATs on both sides.
     fn beat(&mut self) {
         for config in &mut self.configs {
-            config.heartbeat_interval.get_or_insert(Duration::from_secs(10));
+            config.timers.heartbeat_interval.get_or_insert(Duration::from_secs(10));
         }
     }
 
@@ -377,7 +377,7 @@ impl Scenario {
     /// lifetime.
     fn restarts(&self) -> Restarts {
         let forgets = self.acts.iter().any(|(_, act)| matches!(act, Act::Restart(_)));
-        let is_short = |config: &Config| config.valid_cookie_life < LONG_COOKIE_LIFE;
+        let is_short = |config: &Config| config.handshake.valid_cookie_life < LONG_COOKIE_LIFE;
         if forgets || self.configs.iter().any(is_short) { Restarts::Perhaps } else { Restarts::Never }
     }
 
@@ -398,9 +398,9 @@ impl Scenario {
         // A backed-off time-out on each path, another to detect that, the same for the shutdown; and a side
         // that detects an end only by a HEARTBEAT waits for it.
         let paths = self.network.routes().len() as u32;
-        let rto_max = max(|config| config.rto.max);
+        let rto_max = max(|config| config.timers.rto.max);
         let mut patience =
-            rto_max * (6 + 4 * paths) + max(|config| config.heartbeat_interval.unwrap_or_default());
+            rto_max * (6 + 4 * paths) + max(|config| config.timers.heartbeat_interval.unwrap_or_default());
         let links = self.network.links.iter();
         let slowest = |way: usize| links.clone().filter_map(|link| link[way].rate.slowest()).min();
         let delay: Duration =
@@ -561,7 +561,8 @@ mod tests {
         let policies = |what: fn(&Reliability) -> bool| {
             let sends = |plan: &Plan| plan.client_sends.iter().any(|message| what(&message.reliability));
             scenarios.iter().any(|s| {
-                s.configs.iter().all(|c| c.partial_reliability) && s.plans.iter().any(|(_, plan)| sends(plan))
+                s.configs.iter().all(|c| c.messages.partial_reliability)
+                    && s.plans.iter().any(|(_, plan)| sends(plan))
             })
         };
         assert!(policies(|reliability| matches!(reliability, Reliability::Lifetime(_))));
@@ -574,11 +575,11 @@ mod tests {
                 .all(|both| scenarios.iter().any(|s| sides(s) == *both))
         };
         // On both sides, on either one, and on none.
-        assert!(configs(|config| config.interleaving));
-        assert!(configs(|config| config.zero_checksum.is_some()));
-        assert!(configs(|config| config.ecn));
+        assert!(configs(|config| config.messages.interleaving));
+        assert!(configs(|config| config.security.zero_checksum.is_some()));
+        assert!(configs(|config| config.congestion.ecn));
         assert!(links().any(|link| link.ecn.is_some()));
-        assert!(configs(|config| config.reconfiguration));
+        assert!(configs(|config| config.streams.reconfiguration));
         let asked = |what: fn(&Reconfiguration) -> bool| {
             let mut acts = scenarios.iter().flat_map(|s| &s.acts);
             acts.any(|(_, act)| matches!(act, Act::Reconfigure { what: asked, .. } if what(asked)))
@@ -586,10 +587,10 @@ mod tests {
         assert!(asked(|what| matches!(what, Reconfiguration::Reset(_))));
         assert!(asked(|what| *what == Reconfiguration::ResetAssociation));
         assert!(asked(|what| matches!(what, Reconfiguration::Add { .. })));
-        assert!(configs(|config| config.partial_reliability));
-        assert!(configs(|config| config.nr_sack));
-        assert!(configs(|config| config.compact_sack));
-        assert!(configs(|config| config.tail_loss_probe));
-        assert!(configs(|config| config.scheduler == Scheduler::Priority));
+        assert!(configs(|config| config.messages.partial_reliability));
+        assert!(configs(|config| config.sack.nr_sack));
+        assert!(configs(|config| config.sack.compact_sack));
+        assert!(configs(|config| config.recovery.tail_loss_probe));
+        assert!(configs(|config| config.messages.scheduler == Scheduler::Priority));
     }
 }

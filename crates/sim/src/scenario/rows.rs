@@ -92,29 +92,28 @@ fn each(draw: &mut Draw, scenario: &mut Scenario, change: impl Fn(&mut Draw, &mu
 
 fn profiles(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
-        *config = Config {
+        *config = draw.pick(Profile::ALL).config().with(|c| {
             // The scenario has a time limit, so peers never give up.
-            max_init_retransmits: 100_000,
-            association_max_retrans: 100_000,
-            path_max_retrans: 100_000,
-            valid_cookie_life: Duration::from_secs(36_000),
-            shutdown_guard: Duration::from_secs(36_000),
-            ..draw.pick(Profile::ALL).config()
-        };
+            c.handshake.max_init_retransmits = 100_000;
+            c.failover.association_max_retrans = 100_000;
+            c.failover.path_max_retrans = 100_000;
+            c.handshake.valid_cookie_life = Duration::from_secs(36_000);
+            c.timers.shutdown_guard = Duration::from_secs(36_000);
+        });
     });
 }
 
 fn sizes(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
-        config.mtu = draw.pick(&[512, 1_200, 1_452, 1_452, 1_452, 8_952]);
+        config.path_mtu.packet_bytes = draw.pick(&[512, 1_200, 1_452, 1_452, 1_452, 8_952]);
         let discovery = MtuDiscovery {
             max: draw.pick(&[1_452, 1_472, 8_952]),
             raise_after: draw.duration(1_000, 60_000),
             ..MtuDiscovery::default()
         };
-        config.path_mtu_discovery = draw.pick(&[None, Some(MtuDiscovery::default()), Some(discovery)]);
-        config.outbound_streams = draw.between(1, 20) as u16;
-        config.inbound_streams = draw.between(1, 20) as u16;
+        config.path_mtu.discovery = draw.pick(&[None, Some(MtuDiscovery::default()), Some(discovery)]);
+        config.streams.outbound = draw.between(1, 20) as u16;
+        config.streams.inbound = draw.between(1, 20) as u16;
     });
 }
 
@@ -123,14 +122,15 @@ fn sending(draw: &mut Draw, scenario: &mut Scenario) {
         if draw.one_in(2) {
             return;
         }
-        config.max_burst = (!draw.one_in(3)).then(|| draw.between(1, 8) as u32);
-        config.loss_detection = draw.pick(&[LossDetection::MissingReports, LossDetection::SendOrder]);
-        config.tail_loss_probe = draw.one_in(2);
-        config.rto.min = draw.duration(10, 1_000);
-        config.rto.max = draw.duration(5_000, 60_000);
-        config.heartbeat_interval = (!draw.one_in(3)).then(|| draw.duration(500, 30_000));
+        config.congestion.max_burst = (!draw.one_in(3)).then(|| draw.between(1, 8) as u32);
+        config.recovery.loss_detection =
+            draw.pick(&[LossDetection::MissingReports, LossDetection::SendOrder]);
+        config.recovery.tail_loss_probe = draw.one_in(2);
+        config.timers.rto.min = draw.duration(10, 1_000);
+        config.timers.rto.max = draw.duration(5_000, 60_000);
+        config.timers.heartbeat_interval = (!draw.one_in(3)).then(|| draw.duration(500, 30_000));
         let window = NonZeroU8::new(draw.between(1, 30) as u8).expect("1 at least");
-        config.congestion_options.initial_window =
+        config.congestion.options.initial_window =
             draw.pick(&[cc::InitialWindow::Ipv4, cc::InitialWindow::Mtus(window)]);
     });
 }
@@ -146,7 +146,7 @@ fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
             coupling: draw.pick(Coupling::ALL),
             window_after_failure: NonZeroU8::new(draw.between(1, 4) as u8).expect("1 at least"),
         };
-        config.multipath = (both || draw.one_in(8)).then_some(multipath);
+        config.paths.multipath = (both || draw.one_in(8)).then_some(multipath);
     });
 }
 
@@ -154,8 +154,8 @@ fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
 fn controllers(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         if draw.one_in(2) {
-            config.congestion_control = draw.pick(cc::Kind::ALL);
-            config.congestion_options.bbr.version = draw.pick(&[cc::bbr::Version::V1, cc::bbr::Version::V3]);
+            config.congestion.control = draw.pick(cc::Kind::ALL);
+            config.congestion.options.bbr.version = draw.pick(&[cc::bbr::Version::V1, cc::bbr::Version::V3]);
         }
     });
 }
@@ -167,29 +167,30 @@ fn eras(draw: &mut Draw, scenario: &mut Scenario) {
             return;
         }
         let small = |draw: &mut Draw| NonZeroU8::new(draw.between(1, 5) as u8).expect("1 at least");
-        config.missing_reports = small(draw);
-        config.retransmit_to = draw.pick(&[RetransmitTo::ByCause, RetransmitTo::Same, RetransmitTo::Another]);
-        config.loss_recovery = draw.pick(&[LossRecovery::Rfc9260, LossRecovery::Rfc4960]);
-        config.burst_rule = draw.pick(&[BurstRule::Packets, BurstRule::LowerWindow]);
-        config.measure_handshake = draw.one_in(2);
-        config.measure_each = draw.pick(&[MeasureEach::SmoothedRoundTrip, MeasureEach::RoundTrip]);
-        config.sack_at_once_when_filled = draw.one_in(2);
-        config.chunk_overhead_bytes = draw.pick(&[16, 40, 64]);
-        config.window_updates = draw.pick(&[WindowUpdates::AvoidSilly, WindowUpdates::AsItIs]);
-        config.congestion_options.initial_ssthresh =
+        config.legacy.missing_reports = small(draw);
+        config.legacy.retransmit_to =
+            draw.pick(&[RetransmitTo::ByCause, RetransmitTo::Same, RetransmitTo::Another]);
+        config.legacy.loss_recovery = draw.pick(&[LossRecovery::Rfc9260, LossRecovery::Rfc4960]);
+        config.legacy.burst_rule = draw.pick(&[BurstRule::Packets, BurstRule::LowerWindow]);
+        config.legacy.measure_handshake = draw.one_in(2);
+        config.legacy.measure_each = draw.pick(&[MeasureEach::SmoothedRoundTrip, MeasureEach::RoundTrip]);
+        config.legacy.sack_at_once_when_filled = draw.one_in(2);
+        config.legacy.chunk_overhead_bytes = draw.pick(&[16, 40, 64]);
+        config.legacy.window_updates = draw.pick(&[WindowUpdates::AvoidSilly, WindowUpdates::AsItIs]);
+        config.congestion.options.initial_ssthresh =
             draw.one_in(2).then(|| draw.scale(1_000, 1 << 20) as u32);
-        config.congestion_options.floor_mtus = small(draw);
-        config.congestion_options.grows_on = draw.pick(&[cc::GrowsOn::AnyAck, cc::GrowsOn::CumAdvance]);
+        config.congestion.options.floor_mtus = small(draw);
+        config.congestion.options.grows_on = draw.pick(&[cc::GrowsOn::AnyAck, cc::GrowsOn::CumAdvance]);
     });
 }
 
 fn answering(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         if draw.one_in(2) {
-            config.immediate_at_end = draw.one_in(2);
-            config.fill_packets = draw.one_in(2);
-            config.sack_delay = draw.duration(0, 500);
-            config.sack_frequency = draw.between(1, 4) as u32;
+            config.sack.immediate_at_end = draw.one_in(2);
+            config.messages.fill_packets = draw.one_in(2);
+            config.sack.delay = draw.duration(0, 500);
+            config.sack.frequency = draw.between(1, 4) as u32;
         }
     });
 }
@@ -197,8 +198,8 @@ fn answering(draw: &mut Draw, scenario: &mut Scenario) {
 fn buffers(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         if draw.one_in(2) {
-            config.receive_buffer_bytes = draw.scale(4_000, 1 << 20) as usize;
-            config.send_buffer_bytes = draw.scale(2_000, 1 << 20) as usize;
+            config.memory.receive_buffer_bytes = draw.scale(4_000, 1 << 20) as usize;
+            config.memory.send_buffer_bytes = draw.scale(2_000, 1 << 20) as usize;
         }
     });
 }
@@ -208,14 +209,14 @@ fn growth(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         let more =
             |draw: &mut Draw, bytes: usize| draw.one_in(2).then(|| bytes + draw.scale(1, 4 << 20) as usize);
-        config.receive_buffer_max_bytes = more(draw, config.receive_buffer_bytes);
-        config.send_buffer_max_bytes = more(draw, config.send_buffer_bytes);
+        config.memory.receive_buffer_max_bytes = more(draw, config.memory.receive_buffer_bytes);
+        config.memory.send_buffer_max_bytes = more(draw, config.memory.send_buffer_bytes);
     });
 }
 
 fn scheduler(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
-        config.scheduler = draw.pick(&[
+        config.messages.scheduler = draw.pick(&[
             Scheduler::RoundRobin,
             Scheduler::RoundRobin,
             Scheduler::FirstComeFirstServed,
@@ -229,28 +230,28 @@ fn scheduler(draw: &mut Draw, scenario: &mut Scenario) {
 
 fn interleaving(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
-    each(draw, scenario, |draw, config| config.interleaving = both || draw.one_in(4));
+    each(draw, scenario, |draw, config| config.messages.interleaving = both || draw.one_in(4));
 }
 
 /// Receivers that promise not to renege. The check is that everything arrives.
 fn nr_sack(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
-    each(draw, scenario, |draw, config| config.nr_sack = both || draw.one_in(4));
+    each(draw, scenario, |draw, config| config.sack.nr_sack = both || draw.one_in(4));
 }
 
 /// Gaps encoded as a bit map.
 fn compact_sack(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
-    each(draw, scenario, |draw, config| config.compact_sack = both || draw.one_in(4));
+    each(draw, scenario, |draw, config| config.sack.compact_sack = both || draw.one_in(4));
 }
 
 /// Users reset and add streams while messages are in flight, with and without permission.
 fn reconfiguration(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
     each(draw, scenario, |draw, config| {
-        config.reconfiguration = both || draw.one_in(4);
+        config.streams.reconfiguration = both || draw.one_in(4);
         let allowed = draw.one_in(2);
-        config.peer_may = PeerMay {
+        config.streams.peer_may = PeerMay {
             reset_streams: allowed || draw.one_in(2),
             reset_association: allowed || draw.one_in(2),
             add_streams: allowed || draw.one_in(2),
@@ -278,7 +279,7 @@ fn reconfiguration(draw: &mut Draw, scenario: &mut Scenario) {
 /// Messages of partial reliability, with and without agreement on abandoning sent ones.
 fn partial(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
-    each(draw, scenario, |draw, config| config.partial_reliability = both || draw.one_in(4));
+    each(draw, scenario, |draw, config| config.messages.partial_reliability = both || draw.one_in(4));
     if !both && !draw.one_in(4) {
         return;
     }
@@ -306,9 +307,9 @@ fn addresses(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.known_addresses = draw.between(1, counts[1] as u64) as usize;
     each(draw, scenario, |draw, config| {
         if draw.one_in(2) {
-            config.path_max_retrans = draw.up_to(5) as u32;
-            config.potentially_failed_max_retrans = draw.one_in(2).then(|| draw.up_to(3) as u32);
-            config.primary_switchover_max_retrans = draw.one_in(3).then(|| draw.up_to(5) as u32);
+            config.failover.path_max_retrans = draw.up_to(5) as u32;
+            config.failover.potentially_failed_max_retrans = draw.one_in(2).then(|| draw.up_to(3) as u32);
+            config.failover.primary_switchover_max_retrans = draw.one_in(3).then(|| draw.up_to(5) as u32);
         }
     });
 }
@@ -332,14 +333,14 @@ fn auth(draw: &mut Draw, scenario: &mut Scenario) {
         };
         let active_key = keys.first().map_or(0, |key| key.id);
         let auth = AuthConfig { chunks, keys, active_key, ..AuthConfig::default() };
-        config.auth = (both || (alone && draw.one_in(2))).then_some(auth);
+        config.security.auth = (both || (alone && draw.one_in(2))).then_some(auth);
     });
 }
 
 /// The addresses of one side are added and removed.
 fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(4);
-    each(draw, scenario, |draw, config| config.asconf = both || draw.one_in(6));
+    each(draw, scenario, |draw, config| config.paths.asconf = both || draw.one_in(6));
     if !both {
         return;
     }
@@ -443,7 +444,7 @@ fn links(draw: &mut Draw, scenario: &mut Scenario) {
 /// ECN-capable hosts, and links that mark.
 fn marks(draw: &mut Draw, scenario: &mut Scenario) {
     let both = draw.one_in(3);
-    each(draw, scenario, |draw, config| config.ecn = both || draw.one_in(4));
+    each(draw, scenario, |draw, config| config.congestion.ecn = both || draw.one_in(4));
     for link in scenario.network.links.iter_mut().flatten() {
         let threshold = Queue::Bytes(draw.scale(1_500, 50_000) as usize);
         link.ecn = draw.pick(&[None, Some(Queue::Packets(1)), Some(threshold)]);
@@ -455,7 +456,7 @@ fn checksums(draw: &mut Draw, scenario: &mut Scenario) {
     if scenario.network.links.iter().flatten().all(|link| link.corrupt == Probability::NEVER) {
         let both = draw.one_in(3);
         each(draw, scenario, |draw, config| {
-            config.zero_checksum = (both || draw.one_in(3)).then_some(ErrorDetection::Dtls);
+            config.security.zero_checksum = (both || draw.one_in(3)).then_some(ErrorDetection::Dtls);
         });
     }
 }
@@ -512,8 +513,8 @@ fn traffic(draw: &mut Draw, scenario: &mut Scenario) {
 }
 
 fn plan(draw: &mut Draw, [client, server]: &[Config; 2]) -> Plan {
-    let client_sends = messages(draw, client.outbound_streams.min(server.inbound_streams));
-    let server_sends = messages(draw, server.outbound_streams.min(client.inbound_streams));
+    let client_sends = messages(draw, client.streams.outbound.min(server.streams.inbound));
+    let server_sends = messages(draw, server.streams.outbound.min(client.streams.inbound));
     let sips = Appetite::Sips {
         bytes: draw.scale(1_000, 100_000) as usize,
         every: Duration::from_millis(draw.scale(1, 2_000)),
@@ -528,7 +529,7 @@ fn plan(draw: &mut Draw, [client, server]: &[Config; 2]) -> Plan {
 }
 
 fn receive_buffer_max(config: &Config) -> usize {
-    config.receive_buffer_bytes.max(config.receive_buffer_max_bytes.unwrap_or_default())
+    config.memory.receive_buffer_bytes.max(config.memory.receive_buffer_max_bytes.unwrap_or_default())
 }
 
 fn complete(draw: &mut Draw) -> Ending {
@@ -582,7 +583,7 @@ fn use_of_paths(draw: &mut Draw, scenario: &mut Scenario) {
 /// Whether multipath transfer is negotiated.
 fn agreement(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
-        config.multipath_with = draw.pick(&[MultipathWith::Anyone, MultipathWith::WhereAgreed]);
+        config.paths.multipath_with = draw.pick(&[MultipathWith::Anyone, MultipathWith::WhereAgreed]);
     });
 }
 
@@ -603,7 +604,8 @@ fn may_reopen(scenario: &Scenario) -> bool {
     // A side that lists an address removed before is refused (RFC 9260 §5.2.2).
     let moved = scenario.acts.iter().any(|(_, act)| matches!(act, Act::Address { .. }));
     // A COOKIE ECHO that must be authenticated is not accepted in a restart.
-    let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
+    let sealed =
+        |config: &Config| config.security.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
     !moved && !scenario.configs.iter().any(sealed)
 }
 
@@ -625,9 +627,9 @@ fn after_restarts(draw: &mut Draw, scenario: &mut Scenario) {
     // A cookie that arrives at a server which lost its key, or which a late cookie of an earlier life made an
     // association with (X X 0 0 in RFC 9260 §5.2.4), is not answered; the client restarts.
     let client = &mut scenario.configs[Side::Client as usize];
-    client.max_init_retransmits = draw.between(4, 8) as u32;
+    client.handshake.max_init_retransmits = draw.between(4, 8) as u32;
     // A few INITs a quarter of a second apart would end before a long path returns an answer.
-    client.init_interval = None;
+    client.handshake.init_interval = None;
 }
 
 /// Both sides open an association at the same time.
@@ -635,7 +637,8 @@ fn meetings(draw: &mut Draw, scenario: &mut Scenario) {
     let other = |act: &Act| matches!(act, Act::Address { .. } | Act::Restart(_));
     // A side that answers an INIT and then sends its own has two sets of keys, and accepts an authenticated
     // COOKIE ECHO only by those of its own INIT (RFC 4895 §6.3).
-    let sealed = |config: &Config| config.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
+    let sealed =
+        |config: &Config| config.security.auth.as_ref().is_some_and(|auth| auth.chunks.contains(&10));
     let open = !scenario.acts.iter().any(|(_, act)| other(act)) && !scenario.configs.iter().any(sealed);
     if !draw.one_in(6) || !open {
         return;
@@ -658,12 +661,13 @@ fn early_repair(draw: &mut Draw, scenario: &mut Scenario) {
     }
     let restarts = has(scenario, |act| matches!(act, Act::Restart(_)));
     each(draw, scenario, |draw, config| {
-        config.early_repair = !draw.one_in(4);
-        config.tail_loss_probe |= draw.one_in(2);
-        config.measure_handshake = !draw.one_in(4);
+        config.recovery.early_repair = !draw.one_in(4);
+        config.recovery.tail_loss_probe |= draw.one_in(2);
+        config.legacy.measure_handshake = !draw.one_in(4);
         let interval = Duration::from_millis(draw.scale(20, 1_000));
         if !restarts {
-            config.init_interval = draw.pick(&[None, Some(Duration::from_millis(250)), Some(interval)]);
+            config.handshake.init_interval =
+                draw.pick(&[None, Some(Duration::from_millis(250)), Some(interval)]);
         }
     });
 }
@@ -720,8 +724,8 @@ fn early_data(draw: &mut Draw, scenario: &mut Scenario) {
         return;
     }
     each(draw, scenario, |draw, config| {
-        config.receive_buffer_bytes = draw.between(4_000, 6_000) as usize;
-        config.receive_buffer_max_bytes = draw.one_in(2).then_some(20_000);
+        config.memory.receive_buffer_bytes = draw.between(4_000, 6_000) as usize;
+        config.memory.receive_buffer_max_bytes = draw.one_in(2).then_some(20_000);
     });
     let receive_buffers = scenario.configs.each_ref().map(receive_buffer_max);
     for (_, plan) in &mut scenario.plans {
@@ -758,7 +762,7 @@ fn stale_cookies(draw: &mut Draw, scenario: &mut Scenario) {
     }
     scenario.beat();
     let lives = Duration::from_millis(draw.scale(50, 2_000));
-    scenario.configs[Side::Server as usize].valid_cookie_life = lives;
+    scenario.configs[Side::Server as usize].handshake.valid_cookie_life = lives;
     // The minimum lifetime extension of a renewed cookie, which suffices for a client that restarts with
     // each.
     scenario.network.heal = scenario.network.heal.min(Duration::from_secs(10));

@@ -331,22 +331,22 @@ impl Sctp {
 fn config(options: &Options) -> Config {
     let mut config = options.profile.unwrap_or(default_profile(options.mode)).config();
     if let Some(cc) = &options.cc {
-        cc.apply(&mut config.congestion_control, &mut config.congestion_options);
+        cc.apply(&mut config.congestion.control, &mut config.congestion.options);
     }
     let allowed = options.paths.iter().map(|rule| AllowedPath { local: rule.local, peer: rule.remote });
-    config.allowed_paths = allowed.collect();
+    config.paths.allowed = allowed.collect();
     options.multipath.unwrap_or(default_multipath(options.mode)).apply(&mut config);
     if options.paths.len() > 1 {
         MultipathChoice::watch_paths(&mut config);
     }
     let streams = options.mode.streams(DATA_STREAMS_DEFAULT).unwrap_or(1);
-    config.outbound_streams = streams;
-    config.inbound_streams = streams;
+    config.streams.outbound = streams;
+    config.streams.inbound = streams;
     if options.mode == Mode::Braid {
         //= specs/ftp-over-sctp.md#section-6.6
         //# A receiver MUST offer an a_rwnd of at least N times 262,144 bytes plus 131,072
         let least = usize::from(DATA_STREAMS_DEFAULT) * INITIAL_CREDIT as usize + CONTROL_BUFFER_BYTES;
-        config.receive_buffer_bytes = config.receive_buffer_bytes.max(least);
+        config.memory.receive_buffer_bytes = config.memory.receive_buffer_bytes.max(least);
     }
     config
 }

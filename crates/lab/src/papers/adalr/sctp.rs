@@ -12,7 +12,6 @@
 //! less still with messages of 64 KiB, and not of 8.
 
 use braidftp_cc as cc;
-use braidftp_sctp as sctp;
 use braidftp_sim::apps::bulk::Protocol;
 use braidftp_sim::link::Queue;
 use braidftp_tcp as tcp;
@@ -109,11 +108,13 @@ fn protocol(transport: &str, variant: &str) -> Protocol {
             Protocol::Tcp(tcp::Config { congestion_control: congestion_control(), ..modern }.into())
         }
         (_, "64k") => {
-            let as_it_is =
-                sctp::Config { receive_buffer_bytes: 65_535, receive_buffer_max_bytes: None, ..sctp };
+            let as_it_is = sctp.with(|c| {
+                c.memory.receive_buffer_bytes = 65_535;
+                c.memory.receive_buffer_max_bytes = None;
+            });
             Protocol::Sctp(as_it_is.into())
         }
-        _ => Protocol::Sctp(sctp::Config { congestion_control: congestion_control(), ..sctp }.into()),
+        _ => Protocol::Sctp(sctp.with(|c| c.congestion.control = congestion_control()).into()),
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) const FIGURE: Figure = Figure {
     settings: || {
         vec![
             format!("path, each way: {}", link()),
-            format!("fast: {}", fast().congestion_options.fast),
+            format!("fast: {}", fast().congestion.options.fast),
             "loss: SCTP's own windows, floor of two packets; cubic: the same association with RFC 9438".to_owned(),
             "sctp: profile ns2, multipath with RTX-CWND, no ssthresh at first; the flows beside it have one path each and ample buffers"
                 .to_owned(),
@@ -59,7 +59,7 @@ pub(super) const FIGURE: Figure = Figure {
                 "nobody" => None,
                 "own" => {
                     let ample = controlled(point.name("controller"), super::AMPLE_KB);
-                    Some(Protocol::Sctp(Arc::new(sctp::Config { multipath: None, ..ample })))
+                    Some(Protocol::Sctp(Arc::new(ample.with(|c| c.paths.multipath = None))))
                 }
                 _ => Some(shared::over_tcp(shared::tcp(cc::Kind::Reno, 16 << 20))),
             };
@@ -166,17 +166,17 @@ pub(super) const CONTROLLER: Axis = Axis {
 pub(super) fn controlled(name: &str, buffer_kb: f64) -> sctp::Config {
     let mut config = match name {
         "fast" => fast(),
-        "cubic" => sctp::Config { congestion_control: cc::Kind::Cubic, ..classical(buffer_kb) },
+        "cubic" => classical(buffer_kb).with(|c| c.congestion.control = cc::Kind::Cubic),
         _ => classical(buffer_kb),
     };
-    config.receive_buffer_bytes = (buffer_kb * 1024.0) as usize;
-    config.congestion_options.initial_ssthresh = None;
+    config.memory.receive_buffer_bytes = (buffer_kb * 1024.0) as usize;
+    config.congestion.options.initial_ssthresh = None;
     config
 }
 
 /// With a twentieth of the paper's α, as its path has a twentieth of the rate.
 fn fast() -> sctp::Config {
-    let mut config = sctp::Config { congestion_control: cc::Kind::Fast, ..classical(super::AMPLE_KB) };
-    config.congestion_options.fast = cc::fast::Params { alpha_packets: 10, ..cc::fast::Params::p4() };
+    let mut config = classical(super::AMPLE_KB).with(|c| c.congestion.control = cc::Kind::Fast);
+    config.congestion.options.fast = cc::fast::Params { alpha_packets: 10, ..cc::fast::Params::p4() };
     config
 }

@@ -30,7 +30,6 @@ mod timeouts;
 
 use std::time::Duration;
 
-use braidftp_cc as cc;
 use braidftp_sctp as sctp;
 use braidftp_sim::link::{LinkConfig, Queue};
 
@@ -126,17 +125,12 @@ fn link(delay: Duration, loss: f64) -> LinkConfig {
 
 /// Multipath transfer as the literature of the paper has it.
 fn classical(buffer_kb: f64) -> sctp::Config {
-    let ns2 = sctp::Profile::Ns2.config();
-    sctp::Config {
-        multipath: Some(sctp::Multipath::plain()),
-        congestion_options: cc::Options {
-            floor_mtus: std::num::NonZeroU8::new(2).expect("2 is not 0"),
-            ..ns2.congestion_options
-        },
-        receive_buffer_bytes: (buffer_kb * 1024.0) as usize,
-        send_buffer_bytes: 2 * (AMPLE_KB * 1024.0) as usize,
-        ..ns2
-    }
+    sctp::Profile::Ns2.config().with(|c| {
+        c.paths.multipath = Some(sctp::Multipath::plain());
+        c.congestion.options.floor_mtus = std::num::NonZeroU8::new(2).expect("2 is not 0");
+        c.memory.receive_buffer_bytes = (buffer_kb * 1024.0) as usize;
+        c.memory.send_buffer_bytes = 2 * (AMPLE_KB * 1024.0) as usize;
+    })
 }
 
 const COLUMNS: &[Column] = &[

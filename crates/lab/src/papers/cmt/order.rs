@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sctp as sctp;
 use braidftp_sim::apps::bulk::{Protocol, Span};
 
 use super::congested::{CONTROLLER, controlled, link};
@@ -45,7 +44,7 @@ pub(super) const FIGURE: Figure = Figure {
         runs: Runs { min: 3, max: 4, within: 0.05 },
         run: |point, seed| {
             let config = controlled(point.name("controller"), super::AMPLE_KB);
-            let single = Arc::new(sctp::Config { multipath: None, ..config.clone() });
+            let single = Arc::new(config.clone().with(|c| c.paths.multipath = None));
             let mut network = Network::paths(&[link(), link()]).with(config, &[0, 1]);
             for other in 0..point.number("others") as u64 {
                 let begins = Time::from_millis(300 + 700 * other + seed % 500);

@@ -30,7 +30,7 @@ pub(super) const FIGURE: Figure = Figure {
             let ways = [link(DELAY, BETTER_LOSS), link(DELAY, point.number("loss"))];
             let mut config = classical(point.number("buffer"));
             let retransmit_by = point.name("policy").parse().unwrap_or_else(|error| panic!("{error}"));
-            config.multipath = Some(Multipath { retransmit_by, ..Multipath::plain() });
+            config.paths.multipath = Some(Multipath { retransmit_by, ..Multipath::plain() });
             run(&ways, config, &[0, 1], seed)
         },
         plot: Plot::lines("loss", "mbps", "Mbit/s of user data")

@@ -49,8 +49,8 @@ pub(super) const FIGURE: Figure = Figure {
         run: |point, seed| {
             let ways = [link(DELAY, BETTER_LOSS), link(DELAY, 0.08)];
             let mut config = classical(point.number("buffer"));
-            config.rto.min = Duration::from_secs_f64(point.number("rto"));
-            config.rto.initial = config.rto.initial.max(config.rto.min);
+            config.timers.rto.min = Duration::from_secs_f64(point.number("rto"));
+            config.timers.rto.initial = config.timers.rto.initial.max(config.timers.rto.min);
             run(&ways, config, &[0, 1], seed)
         },
         plot: Plot::lines("rto", "idle", "part of the time in pauses").by("buffer").beside("mbps").log_x(),

@@ -168,13 +168,12 @@ impl Job {
 /// The association as `braidftp` has it in mode `braid`, with so many paths.
 fn config(paths: usize) -> sctp::Config {
     let modern = sctp::Profile::Modern.config();
-    let ask_every = if paths > 1 { Some(Duration::from_secs(5)) } else { modern.heartbeat_interval };
-    sctp::Config {
-        multipath: Some(sctp::Multipath::default()),
-        multipath_with: sctp::MultipathWith::WhereAgreed,
-        heartbeat_interval: ask_every,
-        ..modern
-    }
+    let ask_every = if paths > 1 { Some(Duration::from_secs(5)) } else { modern.timers.heartbeat_interval };
+    modern.with(|c| {
+        c.paths.multipath = Some(sctp::Multipath::default());
+        c.paths.multipath_with = sctp::MultipathWith::WhereAgreed;
+        c.timers.heartbeat_interval = ask_every;
+    })
 }
 
 /// How long a side may be silent on a path, in seconds.

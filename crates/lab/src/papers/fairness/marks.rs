@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use braidftp_sctp as sctp;
 use braidftp_sim::link::{CoDel, LinkConfig, Management, Queue, Signal};
 
 use super::{FROM, Path, RUNS, TO, is_ours, settings};
@@ -75,7 +74,7 @@ pub(super) const FIGURE: Figure = Figure {
             };
             let modern = shared::sctp(shared::kind(point.name("controller")), path.buffer_bytes());
             let ecn = ["codel-ecn", "threshold"].contains(&queue);
-            let protocol = shared::over_sctp(sctp::Config { ecn, ..modern });
+            let protocol = shared::over_sctp(modern.with(|c| c.congestion.ecn = ecn));
             let seen = path.watch(link, vec![protocol; 4], TO, seed);
             let rates = seen.rates(FROM, TO);
             Row(vec![

@@ -138,13 +138,12 @@ impl Stack {
                 Protocol::Tcp(Arc::new(config))
             }
             Self::Sctp { ssthresh } => {
-                let mut config = sctp::Config {
-                    zero_checksum: Some(sctp::ErrorDetection::Dtls),
-                    receive_buffer_bytes: buffer,
-                    send_buffer_bytes: buffer,
-                    ..sctp::Profile::Ns2.config()
-                };
-                config.congestion_options.initial_ssthresh = ssthresh;
+                let mut config = sctp::Profile::Ns2.config().with(|c| {
+                    c.security.zero_checksum = Some(sctp::ErrorDetection::Dtls);
+                    c.memory.receive_buffer_bytes = buffer;
+                    c.memory.send_buffer_bytes = buffer;
+                });
+                config.congestion.options.initial_ssthresh = ssthresh;
                 Protocol::Sctp(Arc::new(config))
             }
         }

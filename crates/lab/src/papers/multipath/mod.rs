@@ -187,9 +187,12 @@ const BUFFER: Axis = Axis {
 /// The association of today: the profile `modern` with packets of 1500 bytes, and this multipath transfer.
 fn modern(multipath: &str, buffer: &str) -> sctp::Config {
     let multipath = multipath.parse().unwrap_or_else(|error| panic!("{error}"));
-    let config = sctp::Config { multipath: Some(multipath), ..ftp::modern_sctp() };
+    let config = ftp::modern_sctp().with(|c| c.paths.multipath = Some(multipath));
     match buffer.parse::<usize>() {
-        Ok(kb) => sctp::Config { receive_buffer_bytes: kb * 1024, receive_buffer_max_bytes: None, ..config },
+        Ok(kb) => config.with(|c| {
+            c.memory.receive_buffer_bytes = kb * 1024;
+            c.memory.receive_buffer_max_bytes = None;
+        }),
         Err(_) => config,
     }
 }
@@ -239,8 +242,8 @@ fn settings(more: &[&str]) -> Vec<String> {
     let modern = modern("default", "auto");
     let mut lines = vec![
         "sctp: profile modern with an MTU of 1480; messages of one packet, one stream, ordered".to_owned(),
-        format!("multipath: {}", modern.multipath.expect("it has it")),
-        format!("congestion control: {}", modern.congestion_control),
+        format!("multipath: {}", modern.paths.multipath.expect("it has it")),
+        format!("congestion control: {}", modern.congestion.control),
         format!(
             "{} s of one flow without end; shares of C(1-p){SCTP_SHARE:.3}, all wires together",
             WHOLE.as_secs()

@@ -47,7 +47,7 @@ pub(super) const FIGURE: Figure = Figure {
         run: |point, seed| {
             let wires = wires(point);
             let dtls = (point.name("protection") == "protected").then(sctp::DtlsConfig::default);
-            let config = sctp::Config { dtls, ..modern("default", "auto") };
+            let config = modern("default", "auto").with(|c| c.security.dtls = dtls);
             let links = wires.iter().map(|wire| [wire.link(), wire.link()]).collect();
             let flows = vec![Flow { config, over: vec![0, 1] }];
             let outcome = Trial { seed, links, flows, changes: Vec::new(), end: WHOLE }.run().remove(0);

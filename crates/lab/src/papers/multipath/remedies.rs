@@ -42,7 +42,7 @@ pub(super) const FIGURE: Figure = Figure {
                 remedy => format!("plain,remedy={remedy}"),
             };
             let mut config = modern(&multipath, point.name("buffer"));
-            config.nr_sack = matches!(remedy, "split-both" | "reschedule");
+            config.sack.nr_sack = matches!(remedy, "split-both" | "reschedule");
             run(&wires(point), config, &[0, 1], seed)
         },
         plot: Plot::lines("buffer", "mbps", "Mbit/s of user data")

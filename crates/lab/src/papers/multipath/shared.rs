@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
-use braidftp_sctp as sctp;
 use braidftp_sim::apps::bulk::Span;
 use braidftp_sim::link::LinkConfig;
 
@@ -123,7 +122,7 @@ impl Bench {
     fn run(&self, multipath: &str, over: &[usize], seed: u64) -> Row {
         let config = modern(multipath, "auto");
         let other = match self.beside {
-            "own" => bottleneck::over_sctp(sctp::Config { multipath: None, ..config.clone() }),
+            "own" => bottleneck::over_sctp(config.clone().with(|c| c.paths.multipath = None)),
             "reno" => bottleneck::over_tcp(bottleneck::tcp(cc::Kind::Reno, 0)),
             _ => bottleneck::over_tcp(bottleneck::tcp(cc::Kind::Cubic, 0)),
         };

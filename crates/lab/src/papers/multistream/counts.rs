@@ -44,7 +44,7 @@ pub(super) const FIGURE: Figure = Figure {
             session.watch.memory = true;
             // What a buffer that is larger holds says nothing of a way to use it.
             if point.name("variant") != "braid" {
-                session.sctp.send_buffer_bytes = session.tcp.send_buffer_bytes;
+                session.sctp.memory.send_buffer_bytes = session.tcp.send_buffer_bytes;
             }
             let outcome = session.run();
             let Row(mut numbers) = ftp::row(&outcome, Clock::Opened);

@@ -102,7 +102,7 @@ fn run(point: &Point, seed: u64) -> Row {
     session.watch.packets = true;
     match variant {
         "tcp-1" => session.tcp.congestion_options.initial_window = InitialWindow::Mtus(NonZeroU8::MIN),
-        "naive-3" => session.sctp.congestion_options.initial_window = InitialWindow::Tcp,
+        "naive-3" => session.sctp.congestion.options.initial_window = InitialWindow::Tcp,
         "naive-with-data" => session.handshake = Handshake::WithData,
         _ => {}
     }

@@ -39,7 +39,7 @@ pub(super) const FIGURE: Figure = Figure {
             let paths = vec![path.both(QUEUE, ftp::bernoulli(point.number("loss")))];
             let session = ftp::session("braid", vec![10_000; 100], paths, seed);
             let dtls = (point.name("protection") == "protected").then(sctp::DtlsConfig::default);
-            let sctp = sctp::Config { dtls, ..session.sctp.clone() };
+            let sctp = session.sctp.clone().with(|c| c.security.dtls = dtls);
             let outcome = Session { sctp, ..session }.run();
             assert!(outcome.failed.is_none(), "{:?}", outcome.failed);
             let first = outcome.files.iter().filter_map(|file| file.first_byte).min();

@@ -42,7 +42,7 @@ pub(super) const FIGURE: Figure = Figure {
             ]);
             let mut session = session(LAN, &naive, seed);
             if point.name("variant") == "three" {
-                session.sctp.missing_reports = NonZeroU8::new(3).expect("3 is not 0");
+                session.sctp.legacy.missing_reports = NonZeroU8::new(3).expect("3 is not 0");
             }
             ftp::run(&session, Clock::Opened)
         },

@@ -23,7 +23,7 @@ pub(super) const FIGURE: Figure = Figure {
         let modern = ftp::modern_sctp();
         lines.push(format!(
             "own: {} bytes to send, {} to receive",
-            modern.send_buffer_bytes, modern.receive_buffer_bytes
+            modern.memory.send_buffer_bytes, modern.memory.receive_buffer_bytes
         ));
         lines.extend(FAT.iter().map(|path| format!("{}: {} bytes", path.name, path.buffer_bytes())));
         lines

@@ -27,7 +27,7 @@ pub(super) fn set(
     value: &Expr,
     line: usize,
 ) -> Result<Option<Outcome>> {
-    let auth = || config.auth.clone().unwrap_or_default();
+    let auth = || config.security.auth.clone().unwrap_or_default();
     let key = |name: &str| Ok(member_int(value, name, line)?.unwrap_or(0) as u16);
     let outcome = |errno: Option<&'static str>| match errno {
         Some(errno) => fails(errno).map(Some),
@@ -43,7 +43,7 @@ pub(super) fn set(
             if !auth.chunks.contains(&chunk) {
                 auth.chunks.push(chunk);
             }
-            config.auth = Some(auth);
+            config.security.auth = Some(auth);
             outcome(None)
         }
         "SCTP_HMAC_IDENT" => {
@@ -60,7 +60,7 @@ pub(super) fn set(
             if !hmacs.contains(&HmacId::Sha1) {
                 return fails("EINVAL").map(Some);
             }
-            config.auth = Some(AuthConfig { hmacs, ..auth() });
+            config.security.auth = Some(AuthConfig { hmacs, ..auth() });
             outcome(None)
         }
         "SCTP_AUTH_KEY" => {
@@ -79,8 +79,8 @@ pub(super) fn set(
                 return fails("EINVAL").map(Some);
             }
             // Associations that use authentication get the key; a key does not enable authentication.
-            if existing.is_empty() || config.auth.is_some() {
-                config.auth = Some(auth);
+            if existing.is_empty() || config.security.auth.is_some() {
+                config.security.auth = Some(auth);
             }
             outcome(existing.iter_mut().find_map(|association| refused(association.set_key(shared.clone()))))
         }
@@ -92,8 +92,8 @@ pub(super) fn set(
                 return fails("EINVAL").map(Some);
             }
             auth.active_key = id;
-            if existing.is_empty() || config.auth.is_some() {
-                config.auth = Some(auth);
+            if existing.is_empty() || config.security.auth.is_some() {
+                config.security.auth = Some(auth);
             }
             outcome(existing.iter_mut().find_map(|association| refused(association.activate_key(id))))
         }
@@ -106,8 +106,8 @@ pub(super) fn set(
                 return fails("EINVAL").map(Some);
             }
             auth.keys.retain(|key| key.id != id);
-            if config.auth.is_some() {
-                config.auth = Some(auth);
+            if config.security.auth.is_some() {
+                config.security.auth = Some(auth);
             }
             let drop = |association: &mut &mut Association| {
                 refused(if deletes { association.delete_key(id) } else { association.deactivate_key(id) })
@@ -133,7 +133,7 @@ pub(super) fn get(
         ])
     };
     let default = AuthConfig::default();
-    let auth = config.auth.as_ref();
+    let auth = config.security.auth.as_ref();
     Some(match option {
         "SCTP_HMAC_IDENT" => {
             let hmacs = &auth.unwrap_or(&default).hmacs;

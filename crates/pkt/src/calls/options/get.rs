@@ -91,20 +91,20 @@ impl Kernel {
                 let onoff = Expr::Int(expected_value.unwrap_or(on.into()));
                 structure(&[("onoff", onoff), ("linger", Expr::Int(socket.linger.unwrap_or(0)))])
             }
-            "SO_RCVBUF" => list(number(config.receive_buffer_bytes)),
-            "SO_SNDBUF" => list(number(config.send_buffer_bytes)),
+            "SO_RCVBUF" => list(number(config.memory.receive_buffer_bytes)),
+            "SO_SNDBUF" => list(number(config.memory.send_buffer_bytes)),
             "SO_TYPE" => {
                 list(Expr::Int(if socket.style == super::super::socket::Style::OneToOne { 1 } else { 5 }))
             }
             "SCTP_RTOINFO" => structure(&[
                 ("srto_assoc_id", Expr::Int(id)),
-                ("srto_initial", millis(config.rto.initial)),
-                ("srto_max", millis(config.rto.max)),
-                ("srto_min", millis(config.rto.min)),
+                ("srto_initial", millis(config.timers.rto.initial)),
+                ("srto_max", millis(config.timers.rto.max)),
+                ("srto_min", millis(config.timers.rto.min)),
             ]),
             "SCTP_ASSOCINFO" => structure(&[
                 ("sasoc_assoc_id", Expr::Int(id)),
-                ("sasoc_asocmaxrxt", number(config.association_max_retrans)),
+                ("sasoc_asocmaxrxt", number(config.failover.association_max_retrans)),
                 (
                     "sasoc_number_peer_destinations",
                     number(stats.as_ref().map_or(0, |stats| stats.paths.len())),
@@ -112,25 +112,27 @@ impl Kernel {
                 ("sasoc_peer_rwnd", number(stats.as_ref().map_or(0, |stats| stats.peer_rwnd))),
                 (
                     "sasoc_local_rwnd",
-                    number(stats.as_ref().map_or(config.receive_buffer_bytes, |stats| stats.a_rwnd)),
+                    number(stats.as_ref().map_or(config.memory.receive_buffer_bytes, |stats| stats.a_rwnd)),
                 ),
-                ("sasoc_cookie_life", millis(socket.config.valid_cookie_life)),
+                ("sasoc_cookie_life", millis(socket.config.handshake.valid_cookie_life)),
             ]),
             "SCTP_INITMSG" => structure(&[
-                ("sinit_num_ostreams", number(config.outbound_streams)),
-                ("sinit_max_instreams", number(config.inbound_streams)),
-                ("sinit_max_attempts", number(config.max_init_retransmits)),
-                ("sinit_max_init_timeo", millis(config.rto.max)),
+                ("sinit_num_ostreams", number(config.streams.outbound)),
+                ("sinit_max_instreams", number(config.streams.inbound)),
+                ("sinit_max_attempts", number(config.handshake.max_init_retransmits)),
+                ("sinit_max_init_timeo", millis(config.timers.rto.max)),
             ]),
             "SCTP_DELAYED_SACK" => structure(&[
                 ("sack_assoc_id", Expr::Int(id)),
-                ("sack_delay", millis(config.sack_delay)),
-                ("sack_freq", number(config.sack_frequency)),
+                ("sack_delay", millis(config.sack.delay)),
+                ("sack_freq", number(config.sack.frequency)),
             ]),
-            "SCTP_MAX_BURST" => as_written(expected, config.max_burst.unwrap_or(0).into()),
+            "SCTP_MAX_BURST" => as_written(expected, config.congestion.max_burst.unwrap_or(0).into()),
             "SCTP_MAXSEG" => {
-                let mtu =
-                    stats.as_ref().and_then(|stats| stats.paths.first()).map_or(config.mtu, |path| path.mtu);
+                let mtu = stats
+                    .as_ref()
+                    .and_then(|stats| stats.paths.first())
+                    .map_or(config.path_mtu.packet_bytes, |path| path.mtu);
                 let most = (mtu - COMMON_HEADER_LEN - DATA_HEADER_LEN) as i64;
                 let set =
                     remembered(socket, member, option).map(|value| super::plain(value, line)).transpose()?;
@@ -260,10 +262,11 @@ impl Kernel {
             "SCTP_PARTIAL_DELIVERY_POINT" => match remembered(socket, member, option) {
                 Some(value) => list(Expr::Int(super::plain(value, line)?)),
                 // The default of the core's `reassembly`.
-                None => list(number(config.receive_buffer_bytes / 2)),
+                None => list(number(config.memory.receive_buffer_bytes / 2)),
             },
             "SCTP_STREAM_SCHEDULER" | "SCTP_PLUGGABLE_SS" => {
-                let found = SCHEDULERS.iter().filter(|(_, scheduler)| *scheduler == config.scheduler);
+                let found =
+                    SCHEDULERS.iter().filter(|(_, scheduler)| *scheduler == config.messages.scheduler);
                 let mut numbers = found.map(|(number, _)| *number);
                 let expected_value = super::plain(expected, line).unwrap_or(-1);
                 let same = numbers.clone().any(|number| number == expected_value);
@@ -279,7 +282,7 @@ impl Kernel {
                 ])
             }
             "SCTP_ADAPTATION_LAYER" => {
-                structure(&[("ssb_adaptation_ind", number(socket.config.adaptation.unwrap_or(0)))])
+                structure(&[("ssb_adaptation_ind", number(socket.config.handshake.adaptation.unwrap_or(0)))])
             }
             _ => {
                 // The current configuration: an existing association keeps its own.
@@ -333,12 +336,11 @@ fn path_params(
     };
     let params =
         path.as_ref().zip(association).and_then(|(path, association)| association.path_params(path.id).ok());
-    let interval = params.map_or(config.heartbeat_interval, |params| params.heartbeat_interval);
-    let max = params.map_or(config.path_max_retrans, |params| params.path_max_retrans);
-    let mtu = path
-        .as_ref()
-        .zip(association)
-        .map_or(config.mtu, |(path, association)| association.stats().paths[usize::from(path.id.0)].mtu);
+    let interval = params.map_or(config.timers.heartbeat_interval, |params| params.heartbeat_interval);
+    let max = params.map_or(config.failover.path_max_retrans, |params| params.path_max_retrans);
+    let mtu = path.as_ref().zip(association).map_or(config.path_mtu.packet_bytes, |(path, association)| {
+        association.stats().paths[usize::from(path.id.0)].mtu
+    });
     let remembered = remembered(socket, member, "SCTP_PEER_ADDR_PARAMS");
     let before = |key: &str| {
         let value = remembered.and_then(|value| value.member(key));

@@ -30,7 +30,7 @@ pub(super) fn set(
                 reset_association: flags & RESET_ASSOCIATION != 0,
                 add_streams: flags & ADD_STREAMS != 0,
             };
-            config.peer_may = may;
+            config.streams.peer_may = may;
             match existing.map(|association| association.set_peer_may(may)) {
                 // A feature that was not negotiated is not requested.
                 None | Some(Err(ReconfigError::NotSupported)) => Ok(()),
@@ -70,7 +70,7 @@ pub(super) fn set(
 
 /// The value of SCTP_ENABLE_STREAM_RESET.
 pub(super) fn get(config: &Config, option: &str) -> Option<Expr> {
-    let PeerMay { reset_streams, reset_association, add_streams } = config.peer_may;
+    let PeerMay { reset_streams, reset_association, add_streams } = config.streams.peer_may;
     let flags =
         [(reset_streams, RESET_STREAMS), (reset_association, RESET_ASSOCIATION), (add_streams, ADD_STREAMS)];
     let flags = flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag).sum();

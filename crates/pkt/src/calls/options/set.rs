@@ -182,7 +182,9 @@ impl Kernel {
             }
             "SCTP_MAXSEG" => {
                 let most = plain(value, line)?;
-                let fits = (socket.config.mtu - super::COMMON_HEADER_LEN - super::DATA_HEADER_LEN) as i64;
+                let fits = (socket.config.path_mtu.packet_bytes
+                    - super::COMMON_HEADER_LEN
+                    - super::DATA_HEADER_LEN) as i64;
                 if most != 0 && most < fits && !Self::limit_fragments(ctx, socket, targets, most)? {
                     let what = "SCTP_MAXSEG below the MTU on an existing association";
                     return Err(ScriptError::unsupported(line, what));
@@ -231,8 +233,8 @@ impl Kernel {
             "SO_RCVBUF" | "SO_SNDBUF" => {
                 let bytes = int(value, line)?.clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()) as usize;
                 let buffer = match option {
-                    "SO_RCVBUF" => &mut config.receive_buffer_bytes,
-                    _ => &mut config.send_buffer_bytes,
+                    "SO_RCVBUF" => &mut config.memory.receive_buffer_bytes,
+                    _ => &mut config.memory.send_buffer_bytes,
                 };
                 if *buffer != bytes && !targets.existing.is_empty() {
                     return unchangeable(option, line);
@@ -242,8 +244,8 @@ impl Kernel {
             "SCTP_RTOINFO" => {
                 let mut bounds =
                     match targets.existing.first().and_then(|(_, id)| ctx.endpoint.association(*id)) {
-                        Some(association) => association.config().rto,
-                        None => config.rto,
+                        Some(association) => association.config().timers.rto,
+                        None => config.timers.rto,
                     };
                 bounds.initial = time("srto_initial")?.unwrap_or(bounds.initial);
                 bounds.max = time("srto_max")?.unwrap_or(bounds.max);
@@ -251,14 +253,14 @@ impl Kernel {
                 if bounds.min > bounds.initial || bounds.initial > bounds.max {
                     return fails("EINVAL");
                 }
-                config.rto = bounds;
+                config.timers.rto = bounds;
                 for (_, id) in &targets.existing {
                     ctx.endpoint.association_mut(*id).expect("it translations").set_rto(bounds);
                 }
             }
             "SCTP_ASSOCINFO" => {
                 if let Some(max) = member("sasoc_asocmaxrxt")? {
-                    config.association_max_retrans = max as u32;
+                    config.failover.association_max_retrans = max as u32;
                     for (_, id) in &targets.existing {
                         ctx.endpoint
                             .association_mut(*id)
@@ -266,17 +268,18 @@ impl Kernel {
                             .set_association_max_retrans(max as u32);
                     }
                 }
-                config.valid_cookie_life = time("sasoc_cookie_life")?.unwrap_or(config.valid_cookie_life);
+                config.handshake.valid_cookie_life =
+                    time("sasoc_cookie_life")?.unwrap_or(config.handshake.valid_cookie_life);
             }
             // An INIT is sent once: the option applies to future associations (RFC 6458 §8.1.3).
             "SCTP_INITMSG" => init_message(&mut config, value, line)?,
             "SCTP_DELAYED_SACK" | "SCTP_DELAYED_ACK_TIME" => {
-                let delay = time("sack_delay")?.unwrap_or(config.sack_delay);
-                let frequency = member("sack_freq")?.map_or(config.sack_frequency, |number| number as u32);
+                let delay = time("sack_delay")?.unwrap_or(config.sack.delay);
+                let frequency = member("sack_freq")?.map_or(config.sack.frequency, |number| number as u32);
                 if delay > Duration::from_millis(500) {
                     return fails("EINVAL");
                 }
-                (config.sack_delay, config.sack_frequency) = (delay, frequency);
+                (config.sack.delay, config.sack.frequency) = (delay, frequency);
                 for (_, id) in &targets.existing {
                     let timing = SackTiming { delay, frequency };
                     ctx.endpoint.association_mut(*id).expect("it translations").set_delayed_sack(timing);
@@ -284,12 +287,12 @@ impl Kernel {
             }
             "SCTP_MAX_BURST" => {
                 let burst = plain(value, line)?;
-                config.max_burst = (burst > 0).then_some(burst as u32);
+                config.congestion.max_burst = (burst > 0).then_some(burst as u32);
                 for (_, id) in &targets.existing {
                     ctx.endpoint
                         .association_mut(*id)
                         .expect("it translations")
-                        .set_max_burst(config.max_burst);
+                        .set_max_burst(config.congestion.max_burst);
                 }
             }
             "SCTP_PEER_ADDR_PARAMS" => return self.set_path_params(ctx, fd, value, targets),
@@ -323,12 +326,12 @@ impl Kernel {
                 let same = |(_, id): &(i64, AssociationId)| {
                     ctx.endpoint
                         .association(*id)
-                        .is_some_and(|association| association.config().scheduler == *scheduler)
+                        .is_some_and(|association| association.config().messages.scheduler == *scheduler)
                 };
                 if !targets.existing.iter().all(same) {
                     return unchangeable(option, line);
                 }
-                config.scheduler = *scheduler;
+                config.messages.scheduler = *scheduler;
             }
             "SCTP_STREAM_SCHEDULER_VALUE" | "SCTP_SS_VALUE" => {
                 let number = |key: &str| Ok(member_int(value, key, line)?.unwrap_or(0));
@@ -348,10 +351,11 @@ impl Kernel {
                 if found.is_none() && wanted != 0 {
                     return fails("EINVAL");
                 }
-                config.zero_checksum = found;
+                config.security.zero_checksum = found;
             }
             "SCTP_ADAPTATION_LAYER" => {
-                config.adaptation = member_int(value, "ssb_adaptation_ind", line)?.map(|code| code as u32);
+                config.handshake.adaptation =
+                    member_int(value, "ssb_adaptation_ind", line)?.map(|code| code as u32);
             }
             _ if extension_is_on(&config, option).is_some() => {
                 let on = plain(value, line)? != 0;
@@ -455,7 +459,7 @@ impl Kernel {
                 before
             }
         };
-        let default = self.base.heartbeat_interval.unwrap_or(Duration::from_secs(30));
+        let default = self.base.timers.heartbeat_interval.unwrap_or(Duration::from_secs(30));
         for (_, id) in &targets.existing {
             let association = ctx.endpoint.association(*id).expect("it translations");
             let paths: Vec<PathId> = association
@@ -491,16 +495,16 @@ impl Kernel {
             return done(0);
         }
         let mut config = socket.config.clone();
-        config.heartbeat_interval = heartbeats(config.heartbeat_interval, default);
-        config.path_max_retrans = max.unwrap_or(config.path_max_retrans);
+        config.timers.heartbeat_interval = heartbeats(config.timers.heartbeat_interval, default);
+        config.failover.path_max_retrans = max.unwrap_or(config.failover.path_max_retrans);
         if has(values::SPP_PMTUD_ENABLE) {
-            let on = MtuDiscovery { max: config.mtu, ..MtuDiscovery::default() };
-            config.path_mtu_discovery.get_or_insert(on);
+            let on = MtuDiscovery { max: config.path_mtu.packet_bytes, ..MtuDiscovery::default() };
+            config.path_mtu.discovery.get_or_insert(on);
         } else if has(values::SPP_PMTUD_DISABLE)
-            && let Some(was) = config.path_mtu_discovery.take()
+            && let Some(was) = config.path_mtu.discovery.take()
         {
             // The MTU of the interface.
-            config.mtu = config.mtu.max(was.max);
+            config.path_mtu.packet_bytes = config.path_mtu.packet_bytes.max(was.max);
         }
         self.reconfigure(ctx, fd, config)
     }
@@ -523,21 +527,21 @@ fn init_message(config: &mut Config, value: &Expr, line: usize) -> Result<()> {
     let streams = |number: i64| number.clamp(1, 65_535) as u16;
     let member = |key: &str| member_int(value, key, line).map(|number| number.filter(|number| *number > 0));
     if let Some(count) = member("sinit_num_ostreams")? {
-        config.outbound_streams = streams(count);
+        config.streams.outbound = streams(count);
     }
     if let Some(count) = member("sinit_max_instreams")? {
-        config.inbound_streams = streams(count);
+        config.streams.inbound = streams(count);
     }
     if let Some(count) = member("sinit_max_attempts")? {
-        config.max_init_retransmits = count as u32;
+        config.handshake.max_init_retransmits = count as u32;
     }
     // The RTO of the handshake has the bounds of every RTO: a lower maximum applies to all.
     if let Some(millis) = member("sinit_max_init_timeo")? {
         let most = Duration::from_millis(millis as u64);
-        if most > config.rto.max || most < config.rto.initial {
+        if most > config.timers.rto.max || most < config.timers.rto.initial {
             return Ok(());
         }
-        config.rto.max = most;
+        config.timers.rto.max = most;
     }
     Ok(())
 }

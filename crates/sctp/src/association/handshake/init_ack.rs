@@ -77,8 +77,8 @@ impl Association {
         //# After receiving the stream configuration information from the other
         //# side, each endpoint MUST perform the following check: If the peer's
         //# MIS is less than the endpoint's OS,
-        self.outbound_streams = self.config.outbound_streams.min(init_ack.inbound_streams);
-        self.inbound_streams = self.config.inbound_streams.min(init_ack.outbound_streams);
+        self.outbound_streams = self.config.streams.outbound.min(init_ack.inbound_streams);
+        self.inbound_streams = self.config.streams.inbound.min(init_ack.outbound_streams);
         let peer = Peer::of_init_ack(init_ack, offered);
         let own = auth::key_vector(&auth::parameters(&self.config, &self.auth_random));
         let vectors = match (own, key_vector) {
@@ -166,7 +166,7 @@ impl Association {
         if init_ack.a_rwnd < A_RWND_MIN {
             return Err(Refusal::SmallWindow);
         }
-        let key_vector = match &self.config.auth {
+        let key_vector = match &self.config.security.auth {
             Some(_) => auth::key_vector(&init_ack.parameters),
             None => Ok(None),
         };
@@ -178,7 +178,7 @@ impl Association {
         //# layer user that an association cannot be established destroying the
         //# Transmission Control Block (TCB).
         // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
-        let needs_auth = self.config.asconf && self.config.dtls.is_none();
+        let needs_auth = self.config.paths.asconf && self.config.security.dtls.is_none();
         if needs_auth && Extensions::listed(init_ack).asconf && key_vector == Ok(None) {
             return Err(Refusal::AsconfWithoutAuth);
         }
@@ -210,9 +210,9 @@ impl Association {
         //# Implementation Note: An implementation MUST be prepared to receive an
         //# INIT ACK chunk that is quite large (more than 1500 bytes) due to the
         //# variable size of the State Cookie and the variable address list.
-        let auth_len = match self.config.dtls {
+        let auth_len = match self.config.security.dtls {
             Some(_) => PACKET_OVERHEAD,
-            None if self.config.auth.is_some() => Auth::MAX_LEN,
+            None if self.config.security.auth.is_some() => Auth::MAX_LEN,
             None => 0,
         };
         if cookie.len() > self.paths[0].mtu - Header::LEN - Chunk::HEADER_LEN - auth_len {

@@ -46,13 +46,13 @@ impl Association {
     }
 
     /// How long an INIT waits for its answer after `retry` repetitions, `elapsed` after the first: the RTO of the address that
-    /// it went to, or as `Config::init_interval` says.
+    /// it went to, or as `Config.handshake.init_interval` says.
     fn init_wait(&self, elapsed: Duration, retry: u32) -> Duration {
-        let Some(interval) = self.config.init_interval else {
+        let Some(interval) = self.config.handshake.init_interval else {
             return self.paths[usize::from(self.handshake_path(retry).0)].rtt.rto();
         };
         let wait = interval.max(elapsed / 4);
-        if retry < PACKETS_BY_CHANCE { wait.min(self.config.rto.initial) } else { wait }
+        if retry < PACKETS_BY_CHANCE { wait.min(self.config.timers.rto.initial) } else { wait }
     }
 
     /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as
@@ -67,12 +67,12 @@ impl Association {
 
     /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
     pub(in crate::association) fn control_probes(&self) -> u32 {
-        if self.config.tail_loss_probe { CONTROL_PROBES } else { 0 }
+        if self.config.recovery.tail_loss_probe { CONTROL_PROBES } else { 0 }
     }
 
     /// T1 ran out.
     pub(in crate::association) fn on_t1(&mut self, now: Time) {
-        let (mut max, probes) = (self.config.max_init_retransmits, self.control_probes());
+        let (mut max, probes) = (self.config.handshake.max_init_retransmits, self.control_probes());
         let retry = match &mut self.state {
             //= specs/rfc9260.txt#section-4
             //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
@@ -108,7 +108,7 @@ impl Association {
             //# When retransmitting the INIT chunk, the endpoint MUST follow the rules
             //# defined in Section 6.3 to determine the proper timer value.
             let follows_rto = match &self.state {
-                State::CookieWait { .. } => self.config.init_interval.is_none(),
+                State::CookieWait { .. } => self.config.handshake.init_interval.is_none(),
                 _ => retry >= self.control_probes(),
             };
             if follows_rto {
@@ -129,7 +129,7 @@ impl Association {
     /// The INIT to send after `retry` repetitions. A repetition carries [`INIT_NUMBER`], but for one in [`PLAIN_INIT_EVERY`].
     pub(in crate::association) fn init_to_send(&self, retry: u32) -> Init {
         let mut init = self.init();
-        if self.config.init_interval.is_some() && !retry.is_multiple_of(PLAIN_INIT_EVERY) {
+        if self.config.handshake.init_interval.is_some() && !retry.is_multiple_of(PLAIN_INIT_EVERY) {
             init.parameters.push(Parameter::Unknown { kind: INIT_NUMBER, raw: init_number_parameter(retry) });
         }
         init
@@ -138,7 +138,7 @@ impl Association {
     /// Takes the round trip from the INIT to its INIT ACK, which came by `path`.
     pub(super) fn measure_init(&mut self, now: Time, path: PathId, init_ack: &Init) {
         let State::CookieWait { retry, sent_at, .. } = &self.state else { return };
-        if !self.config.measure_handshake {
+        if !self.config.legacy.measure_handshake {
             return;
         }
         let reports = |number: &u32| {
@@ -147,7 +147,7 @@ impl Association {
         };
         let number = (1..=*retry).find(reports);
         let Some(first) = sent_at.first() else { return };
-        let takes_bound = self.config.init_interval.is_some();
+        let takes_bound = self.config.handshake.init_interval.is_some();
         // Only a repeated INIT is sent to another address than the first.
         let path = if takes_bound { path } else { PathId(0) };
         let path = &mut self.paths[usize::from(path.0)];
@@ -157,7 +157,9 @@ impl Association {
             None if *retry == 0 => path.measure(now, now.since(*first)),
             // Karn's algorithm (§6.3.1 C5): an upper bound at best.
             // It is exact if the first INIT is answered by a peer that reports parameters.
-            None if takes_bound => path.rtt.on_upper_bound(now.since(*first).min(self.config.rto.initial)),
+            None if takes_bound => {
+                path.rtt.on_upper_bound(now.since(*first).min(self.config.timers.rto.initial))
+            }
             None => {}
         }
     }
@@ -170,12 +172,12 @@ impl Association {
     pub(super) fn repair_first_flight(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
         let heard = up.sent.has_been_acknowledged();
-        let round_trip = self.paths[0].rtt.srtt().unwrap_or(self.config.rto.initial);
+        let round_trip = self.paths[0].rtt.srtt().unwrap_or(self.config.timers.rto.initial);
         let interval = round_trip.max(FIRST_FLIGHT_INTERVAL_MIN);
-        let interval =
-            (interval * backed_off(up.first_flight_repairs)).min(interval.max(self.config.rto.initial));
+        let interval = (interval * backed_off(up.first_flight_repairs))
+            .min(interval.max(self.config.timers.rto.initial));
         let early = up.first_flight_sent_at.is_none_or(|at| now.since(at) < interval);
-        if !self.config.early_repair || heard || early {
+        if !self.config.recovery.early_repair || heard || early {
             return;
         }
         up.first_flight_sent_at = Some(now);

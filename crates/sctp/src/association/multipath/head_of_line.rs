@@ -62,7 +62,7 @@ impl Association {
                     .count()
                     .max(1);
                 let window = up.peer_a_rwnd + up.sent.named_bytes();
-                let share = self.config.send_buffer_bytes.min(window) / count;
+                let share = self.config.memory.send_buffer_bytes.min(window) / count;
                 let waits = up.sent.named_bytes_of(id);
                 waits > 0 && waits >= share / 2 && !matches!(path.recovery, Recovery::Fast(_))
             }

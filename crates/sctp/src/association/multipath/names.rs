@@ -19,7 +19,7 @@ pub struct Multipath {
     pub remedy: Remedy,
     /// The coupling of the paths' congestion control.
     pub coupling: Coupling,
-    /// With [`Config::potentially_failed_max_retrans`](crate::Config): the initial window, in MTUs, of a
+    /// With [`failover.potentially_failed_max_retrans`](crate::Config::failover): the initial window, in MTUs, of a
     /// potentially failed path whose HEARTBEAT was acknowledged. Default 2 (CMT-PF).
     pub window_after_failure: NonZeroU8,
 }

@@ -54,7 +54,8 @@ impl Association {
         let header_len = self.queue.header_len();
         let fallback = choose(&self.paths, up.primary, Purpose::New);
         let keeps_all = !up.extensions.nr_sack;
-        let send_buffer = self.config.send_buffer_bytes.max(self.config.send_buffer_max_bytes.unwrap_or(0));
+        let send_buffer =
+            self.config.memory.send_buffer_bytes.max(self.config.memory.send_buffer_max_bytes.unwrap_or(0));
         let window = up.peer_a_rwnd + up.sent.named_bytes();
         let mut pending = PendingData {
             now,
@@ -136,7 +137,7 @@ impl Association {
 /// Whether windows and losses follow CMT's rules (SFR, CUC, DAC), which loss detection by send order does
 /// not need.
 pub(in crate::association) fn uses_cmt_rules(config: &Config) -> bool {
-    config.multipath.is_some() && config.loss_detection == LossDetection::MissingReports
+    config.paths.multipath.is_some() && config.recovery.loss_detection == LossDetection::MissingReports
 }
 
 /// Whether lost chunks are retransmitted on a path now.

@@ -35,7 +35,7 @@ pub(super) struct Told {
 impl Association {
     /// Whether answers to a path's chunks come by several paths, and each is to be told from the others.
     pub(in crate::association) fn is_told_by_several(&self) -> bool {
-        self.paths.len() > 1 && self.config.multipath.is_some() && !uses_cmt_rules(&self.config)
+        self.paths.len() > 1 && self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config)
     }
 
     /// Measures the path by which this SACK came, whether or not it is news: what came by it last is what it answers.
@@ -59,7 +59,7 @@ impl Association {
         path.measure(now, round_trip);
         path.unheard = Some(round_trip);
         let detected =
-            self.config.multipath.is_some_and(|multipath| multipath.coupling == Coupling::Detected);
+            self.config.paths.multipath.is_some_and(|multipath| multipath.coupling == Coupling::Detected);
         if detected && let State::Up(up) = &mut self.state {
             up.coupled.on_round_trip(now, came_by, round_trip, &mut self.paths);
         }

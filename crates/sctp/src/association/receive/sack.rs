@@ -92,14 +92,14 @@ impl Association {
         }
         // Nobody takes back what an NR-SACK named.
         let takes_nothing_back = !multipath || up.extensions.nr_sack;
-        if self.config.multipath.is_some() && takes_nothing_back && up.sent.is_behind(sack) {
+        if self.config.paths.multipath.is_some() && takes_nothing_back && up.sent.is_behind(sack) {
             up.report = report;
             return;
         }
         let sound = make_sense(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
         let points =
             if multipath && sound { advance(&mut up.pseudo_cums, &up.sent, sack) } else { Vec::new() };
-        let counting = match self.config.loss_detection {
+        let counting = match self.config.recovery.loss_detection {
             LossDetection::MissingReports if multipath => Counting::Multipath { packets: sack.flags.max(1) },
             LossDetection::SendOrder => Counting::Off,
             LossDetection::MissingReports => {
@@ -190,8 +190,8 @@ impl Association {
             up.window = Window::Open;
         }
         up.retransmissions_left = None;
-        let rfc4960 = self.config.loss_recovery == LossRecovery::Rfc4960;
-        let several = self.config.multipath.is_some();
+        let rfc4960 = self.config.legacy.loss_recovery == LossRecovery::Rfc4960;
+        let several = self.config.paths.multipath.is_some();
         let by_literature = uses_cmt_rules(&self.config);
         if several {
             up.chance = self.rng.next_u32();
@@ -201,7 +201,7 @@ impl Association {
                 path.fast_retransmit_due = said.lost;
             }
         }
-        let coupling = self.config.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
+        let coupling = self.config.paths.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
         let mut coupled = std::mem::take(&mut up.coupled);
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
@@ -347,7 +347,7 @@ impl Association {
         }
         (path.probes_unanswered, path.packets_unanswered) = (0, 0);
         path.probe_due = false;
-        if self.config.early_repair {
+        if self.config.recovery.early_repair {
             path.rtt.end_back_off();
         }
         //= specs/rfc7829.txt#section-3.2
@@ -368,7 +368,7 @@ impl Association {
     fn leave_recovery(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
-        let done_up_to = if self.config.multipath.is_some() && !uses_cmt_rules(&self.config) {
+        let done_up_to = if self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config) {
             up.sent.earliest(id).unwrap_or(up.sent.next_tsn()).minus(1)
         } else {
             up.sent.cum_tsn_ack_point()
@@ -390,7 +390,7 @@ impl Association {
     /// RFC 9260 §6.3.2 R2 to R4.
     fn settle_t3(&mut self, now: Time, id: PathId, said: &PathReport) {
         let State::Up(up) = &mut self.state else { return };
-        let restarts = match self.config.loss_detection {
+        let restarts = match self.config.recovery.loss_detection {
             LossDetection::MissingReports => said.earliest_acked,
             // Where a lost retransmission is found like anything else, T3 waits for silence.
             LossDetection::SendOrder => said.acked_bytes > 0,

@@ -294,7 +294,7 @@ impl Association {
         //# endpoint SHOULD deny the request if the number of streams exceeds a
         //# limit that should be configurable by the application.
         let more = self.inbound_streams.checked_add(count);
-        let more = more.filter(|more| reset.may.add_streams && *more <= self.config.inbound_streams);
+        let more = more.filter(|more| reset.may.add_streams && *more <= self.config.streams.inbound);
         let result = match more {
             None => Denied,
             Some(_) if count == 0 => NothingToDo,
@@ -329,7 +329,7 @@ impl Association {
         //# exceeds a limit that should be configurable by the application.
         let more = self.outbound_streams.checked_add(count);
         let allowed = reset.may.add_streams && self.shutdown == Shutdown::No;
-        let more = more.filter(|more| allowed && *more <= self.config.outbound_streams_max);
+        let more = more.filter(|more| allowed && *more <= self.config.streams.outbound_max);
         let result = match more {
             None => Denied,
             Some(_) if count == 0 => NothingToDo,

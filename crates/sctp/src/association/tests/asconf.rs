@@ -19,7 +19,7 @@ fn at(text: &str) -> SocketAddr {
 }
 
 fn config() -> Config {
-    Config { asconf: true, ..modern() }
+    modern().with(|c| c.paths.asconf = true)
 }
 
 /// An association of one address each, and more that may come.
@@ -372,7 +372,7 @@ fn a_host_that_moves_forgets_no_address_of_the_peers() {
         let servers = ["10.1.1.1", "10.1.2.1"];
         let rules = servers.map(|local| AllowedPath { local: ip(local), peer: Some(ip("10.1.1.2")) });
         let allowed_paths = if refused { rules.to_vec() } else { Vec::new() };
-        let server = Config { allowed_paths, ..config() };
+        let server = config().with(|c| c.paths.allowed = allowed_paths);
         let mut pair = Pair::between([vec![at("10.1.1.2")], servers.map(at).to_vec()], config(), server);
         pair.client_addresses.push(at("10.1.2.2"));
         pair.run(Duration::from_millis(500));
@@ -498,7 +498,7 @@ fn what_cannot_be_asked_for_is_refused_at_once() {
 //# This parameter MUST NOT appear in any other chunk.
 #[test]
 fn asconf_brings_authentication_with_it() {
-    let mut pair = Pair::new(Config { compact_sack: false, ..config() });
+    let mut pair = Pair::new(config().with(|c| c.sack.compact_sack = false));
     pair.run(Duration::from_secs(1));
     for side in [Client, Server] {
         let (Chunk::Init(init) | Chunk::InitAck(init)) = &pair.packets(side)[0][0] else { panic!() };
@@ -563,7 +563,7 @@ fn a_key_that_is_needed_for_chunks_is_the_one_of_asconf_too() {
     let keyed = |secret: &'static str| {
         let key = crate::config::SharedKey { id: 3, secret: Bytes::from_static(secret.as_bytes()) };
         let auth = AuthConfig { keys: vec![key], active_key: 3, ..AuthConfig::default() };
-        Config { auth: Some(auth), ..config() }
+        config().with(|c| c.security.auth = Some(auth))
     };
     for (client, added) in [("secret", true), ("guess", false)] {
         let mut pair = pair_of(keyed(client), keyed("secret"));

@@ -17,7 +17,7 @@ fn wanting(chunks: &[u8]) -> Config {
 }
 
 fn with(auth: AuthConfig) -> Config {
-    Config { auth: Some(auth), ..modern() }
+    modern().with(|c| c.security.auth = Some(auth))
 }
 
 fn auth_events(pair: &Pair, side: Side) -> Vec<AuthEvent> {
@@ -99,7 +99,7 @@ fn what_the_peer_asked_for_leaves_behind_an_auth_chunk_and_fills_its_packets() {
             assert_eq!(init.parameters.iter().filter(|it| it.kind() == kind).count(), 1);
         }
     }
-    let full = pair.association(Client).config.mtu;
+    let full = pair.association(Client).config.path_mtu.packet_bytes;
     for (_, side, packet) in &pair.log {
         let (before, behind) = arrangement(&chunks(packet));
         let (asked, other) =
@@ -230,7 +230,7 @@ fn only_who_has_the_key_is_heard() {
         pair.send(Client, 0, "hello");
         pair.run(Duration::from_secs(2));
         assert!(pair.association(Server).is_up());
-        assert_eq!(!pair.read(Server, 0).is_empty(), heard, "{:?}", client.auth);
+        assert_eq!(!pair.read(Server, 0).is_empty(), heard, "{:?}", client.security.auth);
         assert!(heard || pair.sacks(Server).is_empty(), "silently");
     }
     // Who has no key takes what is made with the null key alone.
@@ -508,7 +508,7 @@ fn an_authentic_abort_ends_it_and_another_does_not() {
 //# SCTP protocol.
 #[test]
 fn the_adaptation_code_point_reaches_the_peer() {
-    let says = |adaptation| Config { adaptation, ..rfc() };
+    let says = |adaptation| rfc().with(|c| c.handshake.adaptation = adaptation);
     let mut pair = Pair::with(says(Some(0x1234_5678)), says(Some(7)));
     pair.run(Duration::from_secs(1));
     let told = |pair: &Pair, side| {
@@ -600,7 +600,10 @@ fn sha_1_alone_and_no_key_are_enough() {
 #[test]
 fn a_re_configuration_is_authentic_where_the_peer_wants_it_to_be() {
     let may = PeerMay { reset_streams: true, reset_association: true, add_streams: true };
-    let config = Config { reconfiguration: true, peer_may: may, ..wanting(&[Chunk::RECONFIG]) };
+    let config = wanting(&[Chunk::RECONFIG]).with(|c| {
+        c.streams.reconfiguration = true;
+        c.streams.peer_may = may;
+    });
     let mut pair = Pair::up(config);
     for side in [Client, Server] {
         let now = pair.now;

@@ -32,11 +32,12 @@ fn lists(pair: &Pair, side: Side) -> bool {
 
 /// An upload with a large window, of which every second packet is lost once; what the server says of it.
 fn every_second_lost(client: Config, server: Config) -> Pair {
-    let large = |config| Config {
-        congestion_control: braidftp_cc::Kind::Sctp,
-        send_buffer_bytes: 16 << 20,
-        receive_buffer_bytes: 16 << 20,
-        ..config
+    let large = |config: Config| {
+        config.with(|c| {
+            c.congestion.control = braidftp_cc::Kind::Sctp;
+            c.memory.send_buffer_bytes = 16 << 20;
+            c.memory.receive_buffer_bytes = 16 << 20;
+        })
     };
     let mut pair = Pair::with(large(client), large(server));
     pair.latency = Duration::from_millis(20);
@@ -81,9 +82,9 @@ fn more_gaps_than_a_sack_has_room_for_are_named_all_the_same() {
 //# INIT ACK it SHOULD be listed only if the INIT has listed it.
 #[test]
 fn where_one_side_does_not_know_it_a_sack_names_what_it_can_and_the_chunk_is_skipped() {
-    let without = || Config { compact_sack: false, ..modern() };
+    let without = || modern().with(|c| c.sack.compact_sack = false);
     for (client, server) in [(modern(), without()), (without(), modern())] {
-        let knows = client.compact_sack;
+        let knows = client.sack.compact_sack;
         let mut pair = every_second_lost(client, server);
         assert_eq!((lists(&pair, Client), lists(&pair, Server)), (knows, false));
         assert!(compact_sacks(&pair, Server).is_empty() && longest_sack(&pair) > 300);
@@ -99,7 +100,7 @@ fn where_one_side_does_not_know_it_a_sack_names_what_it_can_and_the_chunk_is_ski
 
 #[test]
 fn with_nr_sack_there_is_none() {
-    let both = || Config { nr_sack: true, ..modern() };
+    let both = || modern().with(|c| c.sack.nr_sack = true);
     assert!(compact_sacks(&every_second_lost(both(), both()), Server).is_empty());
 }
 
@@ -112,7 +113,7 @@ struct Forger {
 
 impl Forger {
     fn new() -> Self {
-        let mut pair = Pair::up(Config { fill_packets: false, ..modern_halving() });
+        let mut pair = Pair::up(modern_halving().with(|c| c.messages.fill_packets = false));
         pair.send(Client, 0, "a");
         pair.run(Duration::from_millis(500));
         let header = pair.log.iter().rev().find(|entry| entry.1 == Server).unwrap().2.header;

@@ -331,7 +331,7 @@ fn the_modern_profile_asks_for_a_sack_at_the_end() {
 
 #[test]
 fn a_full_send_buffer_refuses_and_says_when_there_is_room() {
-    let config = Config { send_buffer_bytes: 10_000, ..rfc() };
+    let config = rfc().with(|c| c.memory.send_buffer_bytes = 10_000);
     let mut pair = Pair::up(config);
     let mut accepted = 0;
     let refused = loop {
@@ -358,7 +358,10 @@ fn a_message_longer_than_the_send_buffer_goes_alone() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
     //# An endpoint SHOULD NOT send a DATA chunk with no user data part.
-    let config = Config { send_buffer_bytes: 10_000, max_message_bytes: 100_000, ..rfc() };
+    let config = rfc().with(|c| {
+        c.memory.send_buffer_bytes = 10_000;
+        c.messages.max_bytes = 100_000;
+    });
     let mut pair = Pair::up(config);
     let send = |pair: &mut Pair, len| {
         pair.association(Client).send(StreamId(0), Message::new(Ppid(0), pattern(len)))
@@ -381,7 +384,7 @@ fn a_message_longer_than_the_receive_buffer_is_read_in_pieces() {
     //# more fragments to complete the reassembly of the message, it SHOULD
     //# dispatch part of its inbound message through a partial delivery API
     //# (see Section 11),
-    let server = Config { receive_buffer_bytes: 20_000, ..rfc() };
+    let server = rfc().with(|c| c.memory.receive_buffer_bytes = 20_000);
     let mut pair = Pair::with(rfc(), server);
     pair.run(Duration::from_millis(100));
     pair.send(Client, 0, pattern(200_000));
@@ -399,8 +402,17 @@ fn streams_beyond_those_negotiated_do_not_exist() {
     //# After the association is initialized, the valid outbound stream
     //# identifier range for either endpoint MUST be 0 to min(local OS, remote
     //# MIS) - 1.
-    let server = Config { inbound_streams: 4, outbound_streams: 3, ..rfc() };
-    let mut pair = Pair::with(Config { outbound_streams: 10, inbound_streams: 2, ..rfc() }, server);
+    let server = rfc().with(|c| {
+        c.streams.inbound = 4;
+        c.streams.outbound = 3;
+    });
+    let mut pair = Pair::with(
+        rfc().with(|c| {
+            c.streams.outbound = 10;
+            c.streams.inbound = 2;
+        }),
+        server,
+    );
     pair.run(Duration::from_millis(100));
     let up = |pair: &Pair, side| pair.events(side).iter().find(|e| matches!(e, Event::Up { .. })).cloned();
     assert_eq!(
@@ -448,9 +460,9 @@ fn max_burst_limits_what_one_event_lets_out() {
     //# When the time comes for the sender to transmit new DATA chunks, the
     //# protocol parameter 'Max.Burst' SHOULD be used to limit the number of
     //# packets sent.
-    let mut options = rfc().congestion_options;
+    let mut options = rfc().congestion.options;
     options.initial_window = braidftp_cc::InitialWindow::Mtus(20.try_into().unwrap());
-    let mut pair = Pair::up(Config { congestion_options: options, ..rfc() });
+    let mut pair = Pair::up(rfc().with(|c| c.congestion.options = options));
     pair.send(Client, 0, pattern(1_424 * 20));
     let window = pair.association(Client).stats().paths[0].cwnd;
     pair.run(Duration::from_millis(1));
@@ -460,7 +472,7 @@ fn max_burst_limits_what_one_event_lets_out() {
 
 #[test]
 fn by_packet_no_packet_brings_new_chunks_of_two_streams() {
-    let mut pair = Pair::up(Config { scheduler: Scheduler::RoundRobinByPacket, ..modern() });
+    let mut pair = Pair::up(modern().with(|c| c.messages.scheduler = Scheduler::RoundRobinByPacket));
     for number in 0..60_u16 {
         pair.send(Client, number % 3, pattern(200 + usize::from(number)));
     }
@@ -480,7 +492,7 @@ fn by_packet_no_packet_brings_new_chunks_of_two_streams() {
 
 #[test]
 fn a_high_priority_message_overtakes_what_is_queued() {
-    let mut pair = Pair::up(Config { scheduler: Scheduler::Priority, ..modern() });
+    let mut pair = Pair::up(modern().with(|c| c.messages.scheduler = Scheduler::Priority));
     pair.association(Client).set_stream_value(StreamId(0), 1).unwrap();
     for _ in 0..50 {
         pair.send(Client, 0, pattern(1_000));

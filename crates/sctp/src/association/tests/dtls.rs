@@ -11,7 +11,7 @@ use crate::dtls::{Agreement, Disagreement, DtlsConfig, KeysId, Mode, Purpose, Ro
 use crate::wire::{Cause, Dtls, Init, KeyManagement, Parameter};
 
 pub(super) fn dtls(dtls: DtlsConfig) -> Config {
-    Config { dtls: Some(dtls), ..modern() }
+    modern().with(|c| c.security.dtls = Some(dtls))
 }
 
 pub(super) fn strict() -> Config {
@@ -163,7 +163,10 @@ fn who_need_not_have_it_goes_on_without() {
 #[test]
 fn authentication_is_never_offered_beside_it() {
     let auth = crate::config::AuthConfig::default();
-    let mut pair = Pair::new(Config { auth: Some(auth), asconf: true, ..strict() });
+    let mut pair = Pair::new(strict().with(|c| {
+        c.security.auth = Some(auth);
+        c.paths.asconf = true;
+    }));
     pair.run(Duration::from_millis(100));
     for side in [Client, Server] {
         let kinds: Vec<u16> = pair
@@ -185,7 +188,7 @@ fn authentication_is_never_offered_beside_it() {
     }
     // One that offers both is asked for none.
     let mut pair = Pair::with(
-        Config { auth: Some(crate::config::AuthConfig::default()), ..modern() },
+        modern().with(|c| c.security.auth = Some(crate::config::AuthConfig::default())),
         dtls(DtlsConfig { mode: Mode::Loose, ..DtlsConfig::default() }),
     );
     pair.run(Duration::from_millis(100));
@@ -218,7 +221,7 @@ fn with_keys_nothing_leaves_but_dtls_chunks_and_they_fit() {
         (pair.closed(Client), pair.closed(Server)),
         (Some(&Reason::Shutdown), Some(&Reason::Shutdown))
     );
-    let mtu = modern().mtu;
+    let mtu = modern().path_mtu.packet_bytes;
     for (_, _, packet) in &pair.log {
         assert!(packet.kinds().is_dtls_alone(), "{packet}");
         assert!(packet.len() <= mtu);
@@ -230,13 +233,16 @@ fn with_keys_nothing_leaves_but_dtls_chunks_and_they_fit() {
 #[test]
 fn chunks_are_cut_so_that_they_fit_beside_the_overhead() {
     let discovery = crate::MtuDiscovery::default();
-    let mut pair = protected(Config { path_mtu_discovery: Some(discovery), dtls: strict().dtls, ..rfc() });
+    let mut pair = protected(rfc().with(|c| {
+        c.path_mtu.discovery = Some(discovery);
+        c.security.dtls = strict().security.dtls;
+    }));
     let pmdcs = pair.association(Client).paths[0].pmdcs();
-    assert_eq!(pmdcs, (rfc().mtu - 12 - 28) & !3);
+    assert_eq!(pmdcs, (rfc().path_mtu.packet_bytes - 12 - 28) & !3);
     pair.send(Client, 1, pattern(100_000));
     assert!(pair.run_until(|pair| !pair.read(Server, 1).is_empty()));
     // Nothing left that IP would have had to cut.
-    assert!(pair.log.iter().all(|(_, _, packet)| packet.len() <= rfc().mtu));
+    assert!(pair.log.iter().all(|(_, _, packet)| packet.len() <= rfc().path_mtu.packet_bytes));
     assert!(!pair.splits.contains(&(Split::Allowed as u8)));
 }
 
@@ -445,7 +451,7 @@ fn epochs_stand_side_by_side_while_data_flows() {
 fn several_paths_share_one_window() {
     let addresses =
         |last: [u8; 2]| last.map(|n| SocketAddr::from(([10, 0, n, 1], 9_000 + u16::from(n)))).to_vec();
-    let several = Config { multipath: Some(crate::Multipath::default()), ..strict() };
+    let several = strict().with(|c| c.paths.multipath = Some(crate::Multipath::default()));
     let mut pair = Pair::between([addresses([1, 2]), addresses([3, 4])], several.clone(), several);
     pair.run(Duration::from_secs(5));
     protect(&mut pair, 3);
@@ -463,7 +469,10 @@ fn several_paths_share_one_window() {
 #[test]
 fn the_path_mtu_is_found_with_protection_too() {
     let discovery = crate::MtuDiscovery::default();
-    let mut pair = protected(Config { path_mtu_discovery: Some(discovery), mtu: 1_200, ..strict() });
+    let mut pair = protected(strict().with(|c| {
+        c.path_mtu.discovery = Some(discovery);
+        c.path_mtu.packet_bytes = 1_200;
+    }));
     pair.carries = Some(1_400);
     pair.run(Duration::from_secs(60));
     pair.clear_log();
@@ -484,7 +493,7 @@ fn the_path_mtu_is_found_with_protection_too() {
 //# DTLS chunk handling is enabled in both directions.
 #[test]
 fn addresses_come_by_protected_asconf() {
-    let mut pair = Pair::up(Config { asconf: true, ..strict() });
+    let mut pair = Pair::up(strict().with(|c| c.paths.asconf = true));
     let new: SocketAddr = "127.0.0.5:9001".parse().unwrap();
     assert!(pair.association(Client).add_address(new).is_err(), "not before both directions are protected");
     protect(&mut pair, 3);

@@ -328,10 +328,9 @@ fn a_heartbeat_goes_with_what_t3_retransmits_counts_no_error_and_its_answer_ends
 
 #[test]
 fn the_first_five_time_outs_in_a_row_wait_for_little_more_than_a_second_and_later_ones_as_long_as_rto_says() {
-    let mut pair = Pair::up(Config {
-        rto: braidftp_cc::rtt::Bounds { min: Duration::from_secs(1), ..modern().rto },
-        ..modern()
-    });
+    let mut pair = Pair::up(modern().with(|c| {
+        c.timers.rto = braidftp_cc::rtt::Bounds { min: Duration::from_secs(1), ..modern().timers.rto }
+    }));
     pair.send(Client, 0, "hello");
     pair.run(Duration::from_micros(1));
     pair.cut.insert(client_address().ip());
@@ -353,7 +352,7 @@ fn heartbeats_that_are_answered_do_not_hurry_the_end_of_a_peer_that_acknowledges
         let key = SharedKey { id: 5, secret: Bytes::from_static(secret.as_bytes()) };
         let auth =
             AuthConfig { chunks: vec![Data::KIND], keys: vec![key], active_key: 5, ..AuthConfig::default() };
-        Config { auth: Some(auth), ..modern() }
+        modern().with(|c| c.security.auth = Some(auth))
     };
     let mut pair = Pair::with(keyed("a guess"), keyed("the key"));
     pair.run(Duration::from_millis(100));
@@ -381,7 +380,8 @@ fn a_heartbeat_that_is_answered_after_its_rto_measures_the_round_trip_and_counts
 #[test]
 fn a_peer_whose_packets_arrive_is_not_given_up_for_heartbeats_that_are_lost() {
     for is_heard in [true, false] {
-        let mut pair = Pair::up(Config { heartbeat_interval: Some(Duration::from_millis(10)), ..modern() });
+        let mut pair =
+            Pair::up(modern().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(10))));
         pair.drop = Some(Box::new(
             move |side, _, packet| {
                 if side == Client { has(packet, Chunk::HEARTBEAT) } else { !is_heard }

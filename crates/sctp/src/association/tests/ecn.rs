@@ -4,7 +4,7 @@ use super::*;
 use crate::wire::Parameter;
 
 fn with(ecn: bool) -> Config {
-    Config { ecn, ..modern() }
+    modern().with(|c| c.congestion.ecn = ecn)
 }
 
 /// Sends 700 kB over 10 Mbit/s and 20 ms, with a queue of 40 ms that marks from 10 ms on, if it can.
@@ -30,9 +30,9 @@ fn echoes(pair: &Pair) -> (usize, usize) {
 #[test]
 fn packets_are_marked_instead_of_lost_if_both_sides_are_capable() {
     for mut config in [modern_halving(), rfc()] {
-        config.send_buffer_bytes = 4 << 20;
-        let without = transfer(Config { ecn: false, ..config.clone() });
-        let mut with = transfer(Config { ecn: true, ..config });
+        config.memory.send_buffer_bytes = 4 << 20;
+        let without = transfer(config.clone().with(|c| c.congestion.ecn = false));
+        let mut with = transfer(config.with(|c| c.congestion.ecn = true));
         assert_eq!((without.marked, echoes(&without)), (0, (0, 0)));
         assert!(with.marked > 0 && with.overflowed < without.overflowed);
         let (ecne, cwr) = echoes(&with);

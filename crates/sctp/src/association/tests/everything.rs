@@ -85,13 +85,13 @@ fn abandoned(pair: &Pair, side: Side) -> BTreeSet<(u32, bool)> {
 fn run(plan: &Plan) {
     let mut config = patient(if plan.modern { modern() } else { rfc() });
     if plan.small_buffers {
-        config.receive_buffer_bytes = 8_000;
-        config.send_buffer_bytes = 20_000;
+        config.memory.receive_buffer_bytes = 8_000;
+        config.memory.send_buffer_bytes = 20_000;
     }
-    config.scheduler = plan.scheduler;
-    config.interleaving = plan.interleaving;
-    config.partial_reliability = plan.partial;
-    config.nr_sack = plan.nr_sack;
+    config.messages.scheduler = plan.scheduler;
+    config.messages.interleaving = plan.interleaving;
+    config.messages.partial_reliability = plan.partial;
+    config.sack.nr_sack = plan.nr_sack;
     let mut pair = Pair::new(config).seeded(plan.seed);
     for stream in 0..5 {
         pair.association(Client).set_stream_value(StreamId(stream), stream % 3).unwrap();

@@ -51,7 +51,7 @@ fn a_path_in_doubt_is_asked_after_once_in_an_rto_if_paths_are_asked_after_at_all
     //# the sending of HEARTBEATs MUST honor whether or not the Path
     //# Heartbeat function (Section 8.3 of [RFC4960]) is enabled for the
     //# destination address.
-    let mut pair = in_doubt(Config { heartbeat_interval: None, ..modern() });
+    let mut pair = in_doubt(modern().with(|c| c.timers.heartbeat_interval = None));
     pair.run(Duration::from_secs(100));
     assert_eq!(beats(&pair), []);
     assert_eq!(states(&mut pair, Client)[0], PathState::PotentiallyFailed);
@@ -173,7 +173,7 @@ fn time_outs_back_off_for_each_path_by_itself() {
     //# destination address to which the retransmission is sent, which, when
     //# the receiver is multi-homed, might be different from the destination
     //# address for which the timer expired (see Section 6.4 below).
-    let mut pair = confirmed(Config { heartbeat_interval: None, ..rfc() });
+    let mut pair = confirmed(rfc().with(|c| c.timers.heartbeat_interval = None));
     cut(&mut pair, 0);
     cut(&mut pair, 1);
     let start = pair.now;
@@ -278,7 +278,7 @@ fn data_that_arrives_ends_the_doubt() {
     //# destination address only MUST clear the error counter for the
     //# destination address and MUST transition a destination address in PF
     //# state back to active state.
-    let mut pair = in_doubt(Config { heartbeat_interval: None, ..modern() });
+    let mut pair = in_doubt(modern().with(|c| c.timers.heartbeat_interval = None));
     cut(&mut pair, 1);
     pair.send(Client, 0, "by neither");
     assert!(pair.run_until(|pair| states(pair, Client) == [PathState::PotentiallyFailed; 2]));
@@ -302,8 +302,10 @@ fn a_path_that_lost_heartbeats_alone_keeps_its_initial_window_and_one_that_lost_
     //# The initial cwnd before data transmission MUST be set to min(4 *
     //# PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
     //# address
-    let config =
-        Config { multipath: Some(Multipath::plain()), potentially_failed_max_retrans: Some(0), ..rfc() };
+    let config = rfc().with(|c| {
+        c.paths.multipath = Some(Multipath::plain());
+        c.failover.potentially_failed_max_retrans = Some(0);
+    });
     let mut pair = confirmed(config);
     let initial = paths(&mut pair, Client)[0].cwnd;
     let fail = |pair: &mut Pair| {

@@ -5,7 +5,10 @@ use crate::association::{Scheduler, Violation};
 use crate::wire::{Interleaved, Parameter};
 
 fn with(interleaving: bool) -> Config {
-    Config { interleaving, compact_sack: false, ..modern() }
+    modern().with(|c| {
+        c.messages.interleaving = interleaving;
+        c.sack.compact_sack = false;
+    })
 }
 
 /// The chunk types of the data that both sides sent.
@@ -123,7 +126,7 @@ fn a_long_message_holds_up_no_short_one() {
         (true, Scheduler::FirstComeFirstServed, true),
         (false, Scheduler::RoundRobin, true),
     ] {
-        let mut pair = Pair::up(Config { scheduler, ..with(interleaving) });
+        let mut pair = Pair::up(with(interleaving).with(|c| c.messages.scheduler = scheduler));
         pair.association(Client).set_stream_value(StreamId(0), 1).unwrap();
         pair.rate = Some(Rate::from_bits_per_second(10_000_000));
         pair.send(Client, 0, pattern(1_000_000));
@@ -149,7 +152,7 @@ fn many_long_messages_at_once_do_not_fill_a_small_buffer_for_good() {
     //# The sender MUST assign TSNs to I-DATA chunks in a way that the
     //# receiver can make progress.
     for loss in [0, 50] {
-        let mut pair = Pair::up(Config { receive_buffer_bytes: 20_000, ..with(true) }).seeded(3);
+        let mut pair = Pair::up(with(true).with(|c| c.memory.receive_buffer_bytes = 20_000)).seeded(3);
         pair.loss = loss;
         for stream in 0..10 {
             pair.send(Client, stream, pattern(100_000));
@@ -166,7 +169,7 @@ fn many_long_messages_at_once_do_not_fill_a_small_buffer_for_good() {
 
 #[test]
 fn a_peer_that_withholds_a_message_cannot_fill_the_memory() {
-    let mut pair = Pair::up(Config { receive_buffer_bytes: 10_000, ..with(true) });
+    let mut pair = Pair::up(with(true).with(|c| c.memory.receive_buffer_bytes = 10_000));
     pair.send(Client, 0, pattern(10));
     pair.run(Duration::from_secs(1));
     let mut data = pair.data(Client)[0].clone();

@@ -10,7 +10,7 @@ use crate::ids::Tsn;
 use crate::wire::{NrSack, Sack};
 
 fn several() -> Config {
-    Config { multipath: Some(Multipath::default()), ..modern() }
+    modern().with(|c| c.paths.multipath = Some(Multipath::default()))
 }
 
 /// Hands the client a packet of the server's.
@@ -69,7 +69,7 @@ fn a_peer_that_hides_what_it_lacks_is_found_out() {
 
 #[test]
 fn an_honest_peer_has_all_in_order_and_nothing_is_counted_as_lost() {
-    let mut pair = confirmed(Config { pass_over_every: NonZeroU16::new(1), ..several() });
+    let mut pair = confirmed(several().with(|c| c.security.pass_over_every = NonZeroU16::new(1)));
     let (mut passed_over, mut highest) = (0, None);
     let finished = upload(&mut pair, 20_000, |pair, _| {
         for data in pair.data(Client) {
@@ -90,7 +90,7 @@ fn an_honest_peer_has_all_in_order_and_nothing_is_counted_as_lost() {
 
 #[test]
 fn nothing_is_passed_over_where_there_is_one_path() {
-    let mut pair = Pair::up(Config { pass_over_every: NonZeroU16::new(1), ..several() });
+    let mut pair = Pair::up(several().with(|c| c.security.pass_over_every = NonZeroU16::new(1)));
     pair.run(Duration::from_secs(1));
     let mut highest: Option<Tsn> = None;
     assert!(upload(&mut pair, 5_000, |pair, _| {

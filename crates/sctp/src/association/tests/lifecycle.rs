@@ -166,7 +166,7 @@ fn cookie_echo_is_repeated_with_back_off_until_it_is_given_up() {
 
 #[test]
 fn what_rode_with_a_stale_cookie_rides_with_the_next() {
-    let impatient = Config { valid_cookie_life: Duration::from_millis(5), ..rfc() };
+    let impatient = rfc().with(|c| c.handshake.valid_cookie_life = Duration::from_millis(5));
     for messages in [0, 1, 300] {
         let mut pair = Pair::with(rfc(), impatient.clone());
         for number in 0..messages {
@@ -190,7 +190,10 @@ fn what_is_acknowledged_ends_the_count_of_errors() {
     //# The counter used for endpoint failure detection MUST be reset each
     //# time a DATA chunk sent to that peer endpoint is acknowledged (by the
     //# reception of a SACK chunk).
-    let mut pair = Pair::up(Config { association_max_retrans: 2, path_max_retrans: 2, ..rfc() });
+    let mut pair = Pair::up(rfc().with(|c| {
+        c.failover.association_max_retrans = 2;
+        c.failover.path_max_retrans = 2;
+    }));
     let mut copies = BTreeMap::new();
     pair.drop = Some(Box::new(move |side, _, packet| {
         side == Client
@@ -212,7 +215,7 @@ fn what_is_acknowledged_ends_the_count_of_errors() {
 
 #[test]
 fn streams_that_the_peer_does_not_allow_end_the_association_if_messages_wait_for_them() {
-    let mut pair = Pair::with(rfc(), Config { inbound_streams: 2, ..rfc() });
+    let mut pair = Pair::with(rfc(), rfc().with(|c| c.streams.inbound = 2));
     pair.send(Client, 5, "for a stream that there is not");
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.closed(Client), Some(&Reason::TooFewStreams { outbound_streams: 2 }));
@@ -366,8 +369,8 @@ fn each_packet_of_a_shutdown_may_get_lost() {
 
 #[test]
 fn a_peer_that_says_nothing_but_heartbeats_does_not_hold_up_a_shutdown() {
-    let mut chatty = Config { heartbeat_interval: Some(Duration::from_millis(100)), ..rfc() };
-    chatty.rto.min = Duration::from_millis(10);
+    let mut chatty = rfc().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(100)));
+    chatty.timers.rto.min = Duration::from_millis(10);
     let mut pair = Pair::with(rfc(), chatty);
     pair.run(Duration::from_millis(100));
     pair.drop = lose_first(7);
@@ -430,7 +433,7 @@ fn a_shutdown_that_takes_too_long_is_aborted() {
     //= type=test
     //# At the expiration of this timer, the sender SHOULD abort the
     //# association by sending an ABORT chunk.
-    let config = Config { shutdown_guard: Duration::from_millis(500), ..rfc() };
+    let config = rfc().with(|c| c.timers.shutdown_guard = Duration::from_millis(500));
     let mut pair = Pair::up(config);
     pair.drop = Some(Box::new(|side, _, packet| side == Server && !has(packet, Chunk::ABORT)));
     pair.association(Client).shutdown();
@@ -650,7 +653,10 @@ fn what_an_association_takes_with_it_is_told_before_its_end() {
     }
     for end in [End::Abort, End::PeerAborts, End::PeerLost, End::Shutdown] {
         for interleaving in [false, true] {
-            let config = Config { interleaving, association_max_retrans: 3, ..modern() };
+            let config = modern().with(|c| {
+                c.messages.interleaving = interleaving;
+                c.failover.association_max_retrans = 3;
+            });
             let mut pair = Pair::up(config);
             let send = |pair: &mut Pair, context: u32, order, len| {
                 let message = Message { context, order, ..Message::new(Ppid(9), pattern(len)) };

@@ -54,7 +54,7 @@ fn without_loss_both_profiles_keep_the_link_busy() {
 #[test]
 fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
     let mut config = modern_halving();
-    config.congestion_options.slow_start = cc::SlowStart::UntilLoss;
+    config.congestion.options.slow_start = cc::SlowStart::UntilLoss;
     let mut pair = Pair::up(config);
     pair.latency = Duration::from_millis(1);
     pair.rate = Some(Rate::from_bits_per_second(3_000_000));
@@ -76,10 +76,13 @@ fn by_rfc_4960_a_time_out_leaves_fast_recovery_as_it_was_and_no_window_grows_unt
     // RFC 4960 §7.2.1 opens no window "in Fast Recovery", which §7.2.4 ends by its exit point alone; so it is in ns-2's module,
     // of which no time-out touches `uiRecover`, and below which no SACK opens a window.
     for (loss_recovery, round_trips) in [(LossRecovery::Rfc4960, 10), (LossRecovery::Rfc9260, 4)] {
-        let mut config =
-            Config { loss_recovery, sack_frequency: 1, max_burst: None, ..Profile::Ns2.config() };
-        config.receive_buffer_bytes = 1 << 20;
-        config.congestion_options.initial_window = cc::InitialWindow::Mtus(NonZeroU8::new(40).unwrap());
+        let mut config = Profile::Ns2.config().with(|c| {
+            c.legacy.loss_recovery = loss_recovery;
+            c.sack.frequency = 1;
+            c.congestion.max_burst = None;
+        });
+        config.memory.receive_buffer_bytes = 1 << 20;
+        config.congestion.options.initial_window = cc::InitialWindow::Mtus(NonZeroU8::new(40).unwrap());
         let mut pair = Pair::up(config);
         pair.clear_log();
         // Ten of the first flight are lost, and again whenever they leave, until the first of them leaves for the third time: that
@@ -125,7 +128,7 @@ fn the_modern_profile_keeps_a_lossy_lan_busy() {
 fn while_something_is_heard_a_loss_at_the_end_of_a_long_queue_is_no_time_out() {
     // 300 kB at once, before which no round trip was measured that is as long as their queue becomes: over a second.
     let mut config = modern();
-    config.congestion_options.initial_window =
+    config.congestion.options.initial_window =
         cc::InitialWindow::Mtus(std::num::NonZeroU8::new(210).expect("it is not 0"));
     let mut pair = Pair::up(config);
     pair.latency = Duration::from_millis(1);

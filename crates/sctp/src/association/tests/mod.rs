@@ -156,15 +156,15 @@ fn modern() -> Config {
 
 /// The same with RFC 9260's congestion control, of which every loss takes a half.
 fn modern_halving() -> Config {
-    Config { congestion_control: braidftp_cc::Kind::Sctp, ..modern() }
+    modern().with(|c| c.congestion.control = braidftp_cc::Kind::Sctp)
 }
 
 /// The same, where the link is bad enough for a peer to be given up, which is not what it is about.
 fn patient(mut config: Config) -> Config {
-    config.max_init_retransmits = 1_000;
-    config.association_max_retrans = 1_000;
-    config.shutdown_guard = Duration::from_secs(100_000);
-    config.rto.max = Duration::from_secs(5);
+    config.handshake.max_init_retransmits = 1_000;
+    config.failover.association_max_retrans = 1_000;
+    config.timers.shutdown_guard = Duration::from_secs(100_000);
+    config.timers.rto.max = Duration::from_secs(5);
     config
 }
 

@@ -113,7 +113,7 @@ fn no_parameter_is_said_twice_and_none_is_a_host_name() {
     //= type=test
     //# The sender of an INIT chunk or INIT ACK chunk MUST NOT include this
     //# parameter.
-    let mut pair = self::pair(Config { interleaving: true, ..modern() });
+    let mut pair = self::pair(modern().with(|c| c.messages.interleaving = true));
     pair.run(Duration::from_secs(1));
     let chunks = [Client, Server].map(|side| pair.packets(side)[0][0].clone());
     let [Chunk::Init(init), Chunk::InitAck(init_ack)] = chunks else { panic!("{chunks:?}") };
@@ -270,7 +270,7 @@ fn a_path_is_asked_after_before_it_is_used_and_never_if_nobody_answers() {
 
 #[test]
 fn unanswered_probes_of_an_unconfirmed_path_do_not_end_the_association() {
-    let mut pair = pair(Config { association_max_retrans: 2, ..modern() });
+    let mut pair = pair(modern().with(|c| c.failover.association_max_retrans = 2));
     cut(&mut pair, 1);
     pair.run(Duration::from_secs(600));
     assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
@@ -492,8 +492,8 @@ fn a_shutdown_goes_by_a_path_that_is_thought_dead_where_the_other_does_not_answe
 
 #[test]
 fn a_shutdown_takes_its_turns_though_heartbeats_come_meanwhile() {
-    let mut chatty = Config { heartbeat_interval: Some(Duration::from_millis(100)), ..rfc() };
-    chatty.rto.min = Duration::from_millis(10);
+    let mut chatty = rfc().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(100)));
+    chatty.timers.rto.min = Duration::from_millis(10);
     let third = [vec![at("10.0.3.1", 9_005)], vec![at("10.0.3.2", 9_002)]];
     let hosts = std::array::from_fn(|side| [&addresses()[side][..], &third[side]].concat());
     let mut pair = Pair::between(hosts, rfc(), chatty);
@@ -556,7 +556,7 @@ fn when_a_path_dies_the_last_sack_is_repeated_once_for_it_may_be_lost() {
     //# receiving application consumes new data.
     let for_ever = Duration::from_secs(10_000);
     let mut patient = rfc();
-    [patient.rto.initial, patient.rto.min, patient.rto.max] = [for_ever; 3];
+    [patient.timers.rto.initial, patient.timers.rto.min, patient.timers.rto.max] = [for_ever; 3];
     let mut pair = Pair::between(addresses(), patient, modern());
     pair.run(Duration::from_secs(3));
     assert_eq!(states(&mut pair, Server), [PathState::Active; 2]);
@@ -599,7 +599,7 @@ fn when_all_paths_are_dead_the_association_is_given_up() {
 fn nothing_goes_by_a_path_that_is_not_allowed() {
     let [client, server] = addresses();
     let allowed = AllowedPath { local: client[1].ip(), peer: Some(server[1].ip()) };
-    let config = Config { allowed_paths: vec![allowed], ..modern() };
+    let config = modern().with(|c| c.paths.allowed = vec![allowed]);
     let mut pair = Pair::between(addresses(), config, modern());
     pair.send(Client, 0, numbered(0));
     pair.run(Duration::from_secs(100));
@@ -688,7 +688,7 @@ fn the_path_that_stood_in_for_the_primary_one_may_stay_it() {
     for config in [rfc(), modern()] {
         for switchover in [None, Some(0)] {
             // 0 is raised to PFMR, or to PMR: before, data does not leave.
-            let config = Config { primary_switchover_max_retrans: switchover, ..config.clone() };
+            let config = config.clone().with(|c| c.failover.primary_switchover_max_retrans = switchover);
             let mut pair = confirmed(config);
             cut(&mut pair, 0);
             let mut next = 0;

@@ -7,7 +7,7 @@ use crate::ids::Tsn;
 use crate::wire::NrSack;
 
 fn config() -> Config {
-    Config { nr_sack: true, ..rfc() }
+    rfc().with(|c| c.sack.nr_sack = true)
 }
 
 fn nr_sacks(pair: &Pair, side: Side) -> Vec<NrSack> {
@@ -44,7 +44,7 @@ fn answer(pair: &mut Pair, chunk: Chunk) {
 #[test]
 fn what_arrived_beyond_a_gap_is_kept_by_its_receiver_alone() {
     for nr_sack in [true, false] {
-        let mut pair = Pair::up(Config { nr_sack, ..rfc() });
+        let mut pair = Pair::up(rfc().with(|c| c.sack.nr_sack = nr_sack));
         let room = pair.association(Client).send_room();
         pair.drop = lose_first();
         for _ in 0..3 {
@@ -151,7 +151,7 @@ fn blocks_that_make_no_sense_or_name_what_never_left_release_nothing() {
 
 #[test]
 fn a_long_list_of_blocks_is_cut_to_the_packet() {
-    let mut pair = Pair::up(Config { mtu: 512, ..config() });
+    let mut pair = Pair::up(config().with(|c| c.path_mtu.packet_bytes = 512));
     pair.association(Server).state.up().unwrap();
     let tsn = pair.association(Server).cum_tsn().unwrap();
     for number in 0..300 {

@@ -9,11 +9,11 @@ use crate::ids::{Ssn, Tsn};
 use crate::wire::{ForwardTsn, IForwardTsn, Parameter, SkippedMid};
 
 fn partial() -> Config {
-    Config { partial_reliability: true, ..rfc() }
+    rfc().with(|c| c.messages.partial_reliability = true)
 }
 
 fn interleaved() -> Config {
-    Config { interleaving: true, ..partial() }
+    partial().with(|c| c.messages.interleaving = true)
 }
 
 /// A FORWARD TSN to so many TSNs beyond what the server has.
@@ -156,7 +156,7 @@ fn the_form_that_does_not_go_with_the_data_ends_the_association() {
 
 #[test]
 fn forward_tsn_goes_as_far_as_a_window_and_no_further() {
-    let window = rfc().receive_buffer_bytes as u32;
+    let window = rfc().memory.receive_buffer_bytes as u32;
     for (ahead, is_taken) in [(window, true), (window + 1, false), (i32::MAX as u32, false)] {
         let mut pair = Pair::up(partial());
         let before = cum_tsn(&mut pair, Server);
@@ -174,7 +174,7 @@ fn forward_tsn_goes_as_far_as_a_window_and_no_further() {
 
 #[test]
 fn forward_tsn_may_be_the_first_of_all_and_name_what_does_not_exist() {
-    let config = Config { inbound_streams: 4, ..partial() };
+    let config = partial().with(|c| c.streams.inbound = 4);
     let mut pair = Pair::up(config);
     let chunk = forward(&mut pair, 2, &[(4, 0), (3, 1), (65_535, 9)]);
     pair.forge(&[chunk]);
@@ -510,7 +510,7 @@ fn trap_what_is_given_up_leaves_the_flight_and_the_window_to_others() {
     pair.run(Duration::from_millis(1_500));
     assert_eq!(abandoned(&pair).len(), 4);
     let path = pair.association(Client).stats().paths[0].clone();
-    let mtu = rfc().mtu;
+    let mtu = rfc().path_mtu.packet_bytes;
     assert_eq!((path.flight_bytes, path.timeouts), (0, 1));
     assert!(path.cwnd <= mtu, "the time-out counts: {} of {before}", path.cwnd);
     pair.clear_log();
@@ -615,8 +615,12 @@ fn forward_tsn_is_said_again_until_it_is_heard() {
 #[test]
 fn what_does_not_fit_one_packet_is_told_in_several() {
     for config in [partial(), interleaved()] {
-        let small =
-            Config { mtu: 512, max_burst: None, outbound_streams: 500, inbound_streams: 500, ..config };
+        let small = config.with(|c| {
+            c.path_mtu.packet_bytes = 512;
+            c.congestion.max_burst = None;
+            c.streams.outbound = 500;
+            c.streams.inbound = 500;
+        });
         let mut pair = Pair::up(small);
         pair.send(Client, 0, pattern(200_000));
         pair.run(Duration::from_secs(3));
@@ -680,7 +684,7 @@ fn where_the_peer_does_not_agree_what_has_left_is_reliable() {
 
 #[test]
 fn a_full_buffer_has_room_for_what_is_more_important() {
-    let mut pair = Pair::up(Config { send_buffer_bytes: 10_000, ..partial() });
+    let mut pair = Pair::up(partial().with(|c| c.memory.send_buffer_bytes = 10_000));
     pair.drop = Some(Box::new(|_, _, _| true));
     for priority in [3, 1, 2] {
         send_with(&mut pair, 0, 3_000, Reliability::Priority(priority));

@@ -182,7 +182,7 @@ fn of_those_that_failed_one_is_used_all_the_same() {
     //= type=test
     //# The prescription below for SCTP-PF dormant state handling MUST NOT be
     //# coupled to the value of the PFMR
-    assert_eq!(Config::default().potentially_failed_max_retrans, None);
+    assert_eq!(Config::default().failover.potentially_failed_max_retrans, None);
     assert_eq!(chosen(&[(Inactive, 7), (Inactive, 6), (Inactive, 6)], Purpose::New), 1);
     assert_eq!(chosen(&[(Inactive, 6), (Inactive, 6)], Purpose::New), 0);
 }

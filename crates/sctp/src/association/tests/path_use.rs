@@ -10,11 +10,14 @@ use crate::stats::PathState;
 use crate::wire::{NrSack, Parameter};
 
 fn several() -> Config {
-    Config { multipath: Some(Multipath::default()), multipath_with: MultipathWith::WhereAgreed, ..one() }
+    one().with(|c| {
+        c.paths.multipath = Some(Multipath::default());
+        c.paths.multipath_with = MultipathWith::WhereAgreed;
+    })
 }
 
 fn one() -> Config {
-    Config { compact_sack: false, ..modern() }
+    modern().with(|c| c.sack.compact_sack = false)
 }
 
 fn set(pair: &mut Pair, side: Side, path: u8, path_use: PathUse) -> Result<(), PathUseError> {
@@ -174,7 +177,7 @@ fn several_paths_carry_data_at_once_where_both_have_said_so() {
     assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![NrSack::KIND], vec![]]);
     assert!(by[1] <= 2, "{by:?}");
     // Unless the sender does not mind: it needs no help.
-    let (pair, by, _) = uploaded(Config { multipath_with: MultipathWith::Anyone, ..several() }, one());
+    let (pair, by, _) = uploaded(several().with(|c| c.paths.multipath_with = MultipathWith::Anyone), one());
     assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![], vec![]]);
     assert!(by[0] > 10 && by[1] > 10, "{by:?}");
 }
@@ -182,7 +185,7 @@ fn several_paths_carry_data_at_once_where_both_have_said_so() {
 #[test]
 fn what_came_by_a_path_is_answered_by_it_though_data_leaves_by_others_sooner() {
     // Without the I bit each word waits for its answer until data leaves or the delay is over.
-    let mut pair = confirmed(Config { immediate_at_end: false, ..several() });
+    let mut pair = confirmed(several().with(|c| c.sack.immediate_at_end = false));
     pair.clear_log();
     for round in 0..40 {
         pair.send(Server, 0, "a word");
@@ -234,7 +237,7 @@ fn a_path_that_carries_less_than_it_did_carries_that_and_the_other_goes_on() {
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 600));
     pair.run(Duration::from_secs(20));
     let mtus: Vec<_> = paths(&mut pair, Client).iter().map(|path| path.mtu).collect();
-    assert!(mtus[0] < 1_300 && mtus[1] == modern().mtu, "{mtus:?}");
+    assert!(mtus[0] < 1_300 && mtus[1] == modern().path_mtu.packet_bytes, "{mtus:?}");
     assert_eq!(states(&mut pair, Client), [PathState::Active; 2]);
     pair.clear_log();
     upload(&mut pair, 500);

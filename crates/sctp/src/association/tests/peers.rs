@@ -291,9 +291,12 @@ fn growth_comes_before_the_reduction_of_the_same_sack() {
     //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
     //# Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2
     //# MUST be applied first.
-    let mut options = rfc().congestion_options;
+    let mut options = rfc().congestion.options;
     options.initial_window = braidftp_cc::InitialWindow::Mtus(20.try_into().unwrap());
-    let mut pair = Pair::up(Config { congestion_options: options, max_burst: None, ..rfc() });
+    let mut pair = Pair::up(rfc().with(|c| {
+        c.congestion.options = options;
+        c.congestion.max_burst = None;
+    }));
     pair.send(Client, 0, "so that there is a packet to forge from");
     pair.run(Duration::from_secs(1));
     pair.drop = Some(Box::new(|_, _, _| true));

@@ -8,7 +8,10 @@ use crate::ids::PathId;
 use crate::stats::PathStats;
 
 fn discovering(mtu: usize, discovery: MtuDiscovery) -> Config {
-    Config { mtu, path_mtu_discovery: Some(discovery), ..modern() }
+    modern().with(|c| {
+        c.path_mtu.packet_bytes = mtu;
+        c.path_mtu.discovery = Some(discovery);
+    })
 }
 
 /// Both know how; the handshake is done.
@@ -110,7 +113,7 @@ fn the_size_is_found_and_costs_the_window_nothing() {
 //# that does not carry user data to the remote application.
 #[test]
 fn a_peer_whose_window_is_shut_still_answers_probes() {
-    let config = Config { receive_buffer_bytes: 8_000, ..discovering(1_200, MtuDiscovery::default()) };
+    let config = discovering(1_200, MtuDiscovery::default()).with(|c| c.memory.receive_buffer_bytes = 8_000);
     let mut pair = Pair::new(config);
     pair.reads = false;
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::PAD)));
@@ -163,7 +166,7 @@ fn a_black_hole_is_noticed_and_what_is_too_large_by_now_is_left_to_ip() {
     //# feedback provided by ICMP or ICMPv6 due to the limitation laid out in
     //# Section 5.5.
     for config in [modern(), rfc()] {
-        let config = Config { path_mtu_discovery: Some(MtuDiscovery::default()), ..config };
+        let config = config.with(|c| c.path_mtu.discovery = Some(MtuDiscovery::default()));
         let mut pair = pair(config, usize::MAX);
         pair.send(Client, 0, pattern(60_000));
         pair.run(Duration::from_millis(15));
@@ -221,10 +224,13 @@ fn losses_that_have_nothing_to_do_with_size_do_not_make_packets_small() {
 
 #[test]
 fn packets_that_are_lost_twice_among_others_as_large_do_not_make_them_small() {
-    let mut config = Config { mtu: 1_452, path_mtu_discovery: Some(MtuDiscovery::default()), ..modern() };
+    let mut config = modern().with(|c| {
+        c.path_mtu.packet_bytes = 1_452;
+        c.path_mtu.discovery = Some(MtuDiscovery::default());
+    });
     // A window that losses leave large, so that there are others.
-    config.congestion_control = braidftp_cc::Kind::Bbr;
-    config.congestion_options.bbr.version = braidftp_cc::bbr::Version::V1;
+    config.congestion.control = braidftp_cc::Kind::Bbr;
+    config.congestion.options.bbr.version = braidftp_cc::bbr::Version::V1;
     for seed in [1, 14] {
         let mut pair = Pair::up(config.clone()).seeded(seed);
         pair.rate = Some(Rate::from_bits_per_second(20_000_000));

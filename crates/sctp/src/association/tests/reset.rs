@@ -16,7 +16,11 @@ use crate::wire::{Cause, NextTsns, Reconfig, ReconfigResult};
 const ALL: PeerMay = PeerMay { reset_streams: true, reset_association: true, add_streams: true };
 
 fn with(may: PeerMay) -> Config {
-    Config { reconfiguration: true, peer_may: may, outbound_streams: 5, ..modern() }
+    modern().with(|c| {
+        c.streams.reconfiguration = true;
+        c.streams.peer_may = may;
+        c.streams.outbound = 5;
+    })
 }
 
 fn listed(streams: &[u16]) -> Streams {
@@ -98,7 +102,12 @@ fn numbers_of_client(pair: &mut Pair) -> (RequestNumber, Tsn) {
 #[test]
 fn re_config_is_used_if_both_sides_list_it_and_only_then() {
     for (client, server) in [(true, true), (true, false), (false, true), (false, false)] {
-        let config = |listed| Config { reconfiguration: listed, peer_may: ALL, ..modern() };
+        let config = |listed| {
+            modern().with(|c| {
+                c.streams.reconfiguration = listed;
+                c.streams.peer_may = ALL;
+            })
+        };
         let mut pair = Pair::with(config(client), config(server));
         assert_eq!(pair.association(Client).reset_streams(outgoing(Streams::All)), Err(ReconfigError::NotUp));
         pair.run(Duration::from_secs(1));
@@ -193,7 +202,7 @@ fn a_re_config_that_was_not_agreed_on_is_skipped_like_an_unknown_chunk() {
 #[test]
 fn an_outgoing_reset_waits_for_what_was_sent_and_holds_what_is() {
     for interleaving in [false, true] {
-        let mut pair = Pair::up(Config { interleaving, ..with(ALL) });
+        let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         for (stream, len) in [(1, 10), (1, 3_000), (2, 10)] {
             pair.send(Client, stream, pattern(len));
         }
@@ -259,7 +268,7 @@ fn an_outgoing_reset_waits_for_what_was_sent_and_holds_what_is() {
 #[test]
 fn the_peers_streams_are_reset_by_the_peer() {
     for interleaving in [false, true] {
-        let mut pair = Pair::up(Config { interleaving, ..with(ALL) });
+        let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         for stream in [1, 2] {
             pair.send(Server, stream, pattern(3_000));
         }
@@ -399,7 +408,10 @@ fn streams_are_added_and_used_once_the_peer_agrees() {
 //# exceeds a limit that should be configurable by the application.
 #[test]
 fn streams_are_added_up_to_the_limits_and_not_beyond() {
-    let limits = Config { inbound_streams: 8, outbound_streams_max: 8, ..with(ALL) };
+    let limits = with(ALL).with(|c| {
+        c.streams.inbound = 8;
+        c.streams.outbound_max = 8;
+    });
     for (asks, after) in [((3, 0), (8, 5)), ((4, 0), (5, 5)), ((0, 3), (5, 8)), ((0, 4), (5, 5))] {
         let mut pair = Pair::with(with(ALL), limits.clone());
         pair.run(Duration::from_secs(1));

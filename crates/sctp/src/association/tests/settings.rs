@@ -63,9 +63,9 @@ fn a_path_has_its_own_limit_of_errors() {
 #[test]
 fn other_bounds_of_the_rto_hold_for_what_is_sent_next() {
     let mut pair = Pair::up(rfc());
-    let rto = braidftp_cc::rtt::Bounds { min: Duration::from_millis(200), ..rfc().rto };
+    let rto = braidftp_cc::rtt::Bounds { min: Duration::from_millis(200), ..rfc().timers.rto };
     pair.association(Client).set_rto(rto);
-    assert_eq!(pair.association(Client).config().rto, rto);
+    assert_eq!(pair.association(Client).config().timers.rto, rto);
     let mut lost = false;
     pair.drop = Some(Box::new(move |side, _, packet| {
         side == Client && has(packet, Data::KIND) && !std::mem::replace(&mut lost, true)
@@ -102,7 +102,7 @@ fn sacks_leave_when_they_are_told_to() {
 
 #[test]
 fn max_burst_limits_what_one_event_lets_out() {
-    let mut pair = Pair::up(Config { congestion_options: modern().congestion_options, ..rfc() });
+    let mut pair = Pair::up(rfc().with(|c| c.congestion.options = modern().congestion.options));
     pair.association(Client).set_max_burst(Some(2));
     pair.send(Client, 0, vec![0; 10_000]);
     let now = pair.now;
@@ -113,7 +113,7 @@ fn max_burst_limits_what_one_event_lets_out() {
 #[test]
 fn a_piece_says_where_its_message_stood() {
     for interleaving in [false, true] {
-        let mut pair = Pair::up(Config { interleaving, ..rfc() });
+        let mut pair = Pair::up(rfc().with(|c| c.messages.interleaving = interleaving));
         let first = pair.association(Server).cum_tsn().unwrap().next();
         pair.reads = false;
         for len in [1, 4_000, 1] {

@@ -105,7 +105,10 @@ fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
     //# For example, if the receiver is holding fragmented DATA chunks in a
     //# reassembly queue, it SHOULD NOT increment a_rwnd.
     // pion #471: fragments of a byte cost nothing but that byte, and memory was without limit.
-    let config = Config { interleaving: true, receive_buffer_bytes: 10_000, ..rfc() };
+    let config = rfc().with(|c| {
+        c.messages.interleaving = true;
+        c.memory.receive_buffer_bytes = 10_000;
+    });
     let mut pair = Pair::with(config.clone(), config);
     pair.reads = false;
     pair.run(Duration::from_millis(100));
@@ -140,7 +143,7 @@ fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
 fn a_tail_dropped_at_a_full_receiver_does_not_wait_for_ever() {
     // webrtc-rs #822, rtc #201: the dropped chunk is the last of a burst and nothing follows it.
     for config in [rfc(), modern()] {
-        let mut pair = Pair::with(config.clone(), Config { receive_buffer_bytes: 6_000, ..config });
+        let mut pair = Pair::with(config.clone(), config.with(|c| c.memory.receive_buffer_bytes = 6_000));
         pair.reads = false;
         pair.run(Duration::from_millis(100));
         for _ in 0..40 {
@@ -158,7 +161,7 @@ fn a_tail_dropped_at_a_full_receiver_does_not_wait_for_ever() {
 
 /// A server with a buffer of 6,000 bytes that has read one message, and that message's chunk.
 fn nearly_full() -> (Pair, Data) {
-    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 6_000, ..rfc() });
+    let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 6_000));
     pair.run(Duration::from_millis(100));
     pair.send(Client, 0, "first");
     pair.run(Duration::from_secs(1));
@@ -216,7 +219,7 @@ fn a_buffer_full_of_one_message_with_a_gap_is_read_as_far_as_it_goes() {
 
 #[test]
 fn a_message_that_fills_the_whole_window_unfinished_becomes_readable() {
-    let config = Config { receive_buffer_bytes: 6_000, ..rfc() };
+    let config = rfc().with(|c| c.memory.receive_buffer_bytes = 6_000);
     let mut pair = Pair::up(config);
     pair.send(Client, 0, pattern(50_000));
     assert!(pair.run_until_within(Duration::from_secs(60), |pair| !pair.read(Server, 0).is_empty()));
@@ -233,7 +236,7 @@ fn a_closed_window_is_probed_as_long_as_it_takes_and_nobody_is_given_up() {
     //# while doing zero window probing, the unacknowledged window probes
     //# SHOULD NOT increment the error counter for the association or any
     //# destination transport address.
-    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 6_000, ..rfc() });
+    let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 6_000));
     pair.reads = false;
     pair.run(Duration::from_millis(100));
     for _ in 0..11 {
@@ -257,7 +260,7 @@ fn a_reader_that_takes_little_at_a_time_does_not_offer_little_at_a_time() {
     //# The receiver MUST also
     //# have an algorithm for advertising its receive window to avoid
     //# receiver silly window syndrome (SWS), as described in [RFC1122].
-    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 20_000, ..rfc() });
+    let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 20_000));
     pair.reads = false;
     pair.run(Duration::from_millis(100));
     let offered = |pair: &mut Pair| {
@@ -290,7 +293,7 @@ fn a_window_that_opens_slowly_is_not_told_of_at_every_step() {
     //= type=test
     //# The receiver MUST avoid sending a large number of window updates --
     //# in particular, large bursts of them.
-    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 20_000, ..rfc() });
+    let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 20_000));
     pair.reads = false;
     pair.run(Duration::from_millis(100));
     for _ in 0..100 {
@@ -308,7 +311,7 @@ fn a_window_that_opens_slowly_is_not_told_of_at_every_step() {
 
 #[test]
 fn a_lost_window_update_is_made_good_by_a_probe() {
-    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 6_000, ..rfc() });
+    let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 6_000));
     pair.reads = false;
     pair.run(Duration::from_millis(100));
     for _ in 0..10 {
@@ -431,7 +434,7 @@ fn data_after_shutdown_is_answered_at_once() {
 #[test]
 fn what_came_before_a_request_for_new_tsns_is_acknowledged_before_it() {
     // usrsctp: `Cum ack greater or equal than TSN`, if it still waits for the old acknowledgement when it numbers anew.
-    let mut pair = Pair::up(Config { reconfiguration: true, ..rfc() });
+    let mut pair = Pair::up(rfc().with(|c| c.streams.reconfiguration = true));
     for number in 1..=2 {
         pair.send(Server, 0, "a first message is acknowledged at once, a second one later");
         assert!(pair.run_until(|pair| pair.read(Client, 0).len() == number));
@@ -462,7 +465,7 @@ fn a_duplicate_shutdown_is_harmless() {
 #[test]
 fn tiny_messages_cost_more_than_their_bytes() {
     // pion #471: chunks without payload to speak of cost nothing of a_rwnd, and memory was without limit.
-    let mut pair = Pair::with(rfc(), Config { receive_buffer_bytes: 10_000, ..rfc() });
+    let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 10_000));
     pair.reads = false;
     pair.run(Duration::from_millis(100));
     for _ in 0..2_000 {

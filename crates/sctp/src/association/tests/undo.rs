@@ -26,7 +26,7 @@ fn path(pair: &mut Pair) -> crate::stats::PathStats {
 #[test]
 fn a_packet_that_was_merely_late_costs_no_window() {
     for undo_spurious in [true, false] {
-        let mut pair = warm(Config { undo_spurious, ..modern_halving() });
+        let mut pair = warm(modern_halving().with(|c| c.recovery.undo_spurious = undo_spurious));
         pair.send(Client, 0, pattern(14_000));
         pair.drain(Client);
         let before = path(&mut pair);
@@ -59,7 +59,7 @@ fn what_was_lost_is_not_undone_whatever_else_comes_twice() {
 #[test]
 fn a_time_out_of_what_was_merely_late_is_undone() {
     let mut config = modern_halving();
-    config.tail_loss_probe = false;
+    config.recovery.tail_loss_probe = false;
     let mut pair = warm(config);
     pair.latency = Duration::from_millis(150);
     pair.send(Client, 0, pattern(5_000));
@@ -75,10 +75,11 @@ fn a_time_out_of_what_was_merely_late_is_undone() {
 #[test]
 fn in_a_recovery_packets_leave_as_others_arrive_and_not_at_its_end() {
     for proportional_reduction in [true, false] {
-        let mut config = Config { proportional_reduction, ..modern_halving() };
-        config.congestion_options.initial_window =
+        let mut config =
+            modern_halving().with(|c| c.congestion.proportional_reduction = proportional_reduction);
+        config.congestion.options.initial_window =
             braidftp_cc::InitialWindow::Mtus(std::num::NonZeroU8::new(40).expect("it is not 0"));
-        config.sack_frequency = 1;
+        config.sack.frequency = 1;
         let mut pair = Pair::up(config);
         pair.rate = Some(Rate::from_bits_per_second(10_000_000));
         let already = pair.sent[Client as usize];

@@ -5,7 +5,7 @@ use crate::config::ErrorDetection;
 use crate::wire::{Checksum, Init, Parameter, WireError};
 
 fn with(guarded: bool) -> Config {
-    Config { zero_checksum: guarded.then_some(ErrorDetection::Dtls), ..modern() }
+    modern().with(|c| c.security.zero_checksum = guarded.then_some(ErrorDetection::Dtls))
 }
 
 /// The log, and the checksum field of each of its packets, of a transfer each way and a shutdown.
@@ -58,7 +58,7 @@ fn what_begins_or_ends_an_association_has_its_checksum() {
 /// A peer that has forgotten the association takes no packet without a checksum, and so could not say so.
 #[test]
 fn a_peer_that_may_be_gone_is_asked_with_a_checksum() {
-    let config = Config { heartbeat_interval: Some(Duration::from_secs(5)), ..with(true) };
+    let config = with(true).with(|c| c.timers.heartbeat_interval = Some(Duration::from_secs(5)));
     let mut pair = Pair::up(config);
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::SHUTDOWN_COMPLETE)));
     pair.association(Client).shutdown();
@@ -69,7 +69,7 @@ fn a_peer_that_may_be_gone_is_asked_with_a_checksum() {
         of_kind.map(|entry| entry.2.has_checksum()).collect::<BTreeSet<_>>()
     };
     assert_eq!(asks(&pair, Chunk::SHUTDOWN_ACK), BTreeSet::from([true]));
-    let mut pair = Pair::up(Config { heartbeat_interval: Some(Duration::from_secs(5)), ..with(true) });
+    let mut pair = Pair::up(with(true).with(|c| c.timers.heartbeat_interval = Some(Duration::from_secs(5))));
     pair.run(Duration::from_secs(20));
     assert_eq!(asks(&pair, Chunk::HEARTBEAT), BTreeSet::from([true]));
     pair.clear_log();

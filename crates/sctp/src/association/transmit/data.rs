@@ -82,7 +82,7 @@ impl Association {
         now: Time,
         id: PathId,
     ) -> Option<SendPermit> {
-        if let Some(multipath) = self.config.multipath {
+        if let Some(multipath) = self.config.paths.multipath {
             return self.license_multipath(now, id, multipath);
         }
         let State::Up(up) = &mut self.state else { return None };
@@ -113,8 +113,11 @@ impl Association {
         //# that are marked for retransmission (limited by the current cwnd).
         if let Some(tsn) = up.sent.next_lost() {
             let found = up.sent.get(tsn).expect("a lost chunk is kept").found();
-            if choose(&self.paths, up.primary, Purpose::Retransmission(found, self.config.retransmit_to))
-                != id
+            if choose(
+                &self.paths,
+                up.primary,
+                Purpose::Retransmission(found, self.config.legacy.retransmit_to),
+            ) != id
             {
                 return None;
             }
@@ -139,8 +142,8 @@ impl Association {
         if !open || choose(&self.paths, up.primary, Purpose::New) != id || !may_send(self.shutdown) {
             return None;
         }
-        if self.config.burst_rule == BurstRule::LowerWindow
-            && let Some(packets) = self.config.max_burst
+        if self.config.legacy.burst_rule == BurstRule::LowerWindow
+            && let Some(packets) = self.config.congestion.max_burst
             && !path.is_paced()
         {
             let path = &mut self.paths[usize::from(id.0)];
@@ -171,7 +174,7 @@ impl Association {
     /// Fills the open packet with DATA: first what is lost, then what is new.
     pub(super) fn fill_data(&mut self, now: Time, id: PathId, permit: SendPermit) {
         // COOKIE ECHO takes one path whatever comes later.
-        let multipath = self.config.multipath.filter(|_| permit != SendPermit::Window);
+        let multipath = self.config.paths.multipath.filter(|_| permit != SendPermit::Window);
         // What the permit is for: the window that idleness makes smaller below must not send it elsewhere.
         let licensed = match (&mut self.state, multipath) {
             (State::Up(up), Some(multipath)) => next_lost(up, &self.paths, multipath, id),
@@ -217,7 +220,8 @@ impl Association {
             let (rto, mtu) = (path.rtt.rto(), path.pmdcs());
             // A path that carried a little in another's place has seen no loss for it: with failover as quick as a
             // time-out, RFC 9260's rule would have the next one start from congestion avoidance.
-            let stands_by = self.config.potentially_failed_max_retrans.is_some() && primary != Some(id);
+            let stands_by =
+                self.config.failover.potentially_failed_max_retrans.is_some() && primary != Some(id);
             let ssthresh_min = if stands_by { path.controller.ssthresh() } else { 0 };
             path.controller.on_idle(cc::Idle { now, idle_for, rto, mtu, ssthresh_min });
         }
@@ -244,8 +248,11 @@ impl Association {
             let lost_again =
                 (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
             let here = multipath.is_some()
-                || choose(&self.paths, up.primary, Purpose::Retransmission(found, self.config.retransmit_to))
-                    == id;
+                || choose(
+                    &self.paths,
+                    up.primary,
+                    Purpose::Retransmission(found, self.config.legacy.retransmit_to),
+                ) == id;
             // What is over is given up before the next packet.
             let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
@@ -270,7 +277,7 @@ impl Association {
             self.paths[usize::from(left_by.0)].send_times.on_retransmitted(tsn);
             let path = &mut self.paths[usize::from(id.0)];
             let (data, _) = up.sent.retransmit(tsn, departure);
-            data.immediate = self.config.immediate_at_end;
+            data.immediate = self.config.sack.immediate_at_end;
             self.builder.push_data(data);
             path.flight_bytes += bytes;
             path.counters.retransmitted_chunks += u64::from(has_left);
@@ -308,7 +315,7 @@ impl Association {
         let amdcs = there.map(Path::pmdcs).min().expect("there is a path");
         let several = self.paths.len() > 1;
         let pass_over_every =
-            self.config.pass_over_every.filter(|_| permit == SendPermit::NewData && several);
+            self.config.security.pass_over_every.filter(|_| permit == SendPermit::NewData && several);
         while let Some(len) = self.len_of_next(filled, amdcs) {
             let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
             if up.window == Window::ProbeDue {
@@ -417,7 +424,7 @@ impl Association {
         let largest = amdcs - self.queue.header_len();
         // What must be cut anyway makes room for a SACK before it.
         let first_of_packet = !filled.brought_new && filled.resent.is_none();
-        let may_cut = self.config.fill_packets || (first_of_packet && rest > largest);
+        let may_cut = self.config.messages.fill_packets || (first_of_packet && rest > largest);
         if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
             return None;
         }
@@ -439,7 +446,7 @@ impl Association {
     fn asks_for_sack(&self, id: PathId, bytes: usize) -> bool {
         let path = &self.paths[usize::from(id.0)];
         let window = path.controller.window();
-        let small_window = self.config.immediate_at_end;
+        let small_window = self.config.sack.immediate_at_end;
         let window_filled = path.flight_bytes + bytes >= window;
         (self.queue.is_idle() && (small_window || self.shutdown == Shutdown::Pending))
             || (small_window && window_filled && window <= SMALL_WINDOW * path.pmdcs())
@@ -549,10 +556,10 @@ impl Association {
                 if multipath.is_some() { (usize::from(id.0), true) } else { (0, false) };
         }
         if filled.brought_new && multipath.is_some() {
-            path.burst = path.burst.saturating_sub(u32::from(self.config.max_burst.is_some()));
+            path.burst = path.burst.saturating_sub(u32::from(self.config.congestion.max_burst.is_some()));
         } else if filled.brought_new
-            && self.config.max_burst.is_some()
-            && self.config.burst_rule == BurstRule::Packets
+            && self.config.congestion.max_burst.is_some()
+            && self.config.legacy.burst_rule == BurstRule::Packets
         {
             self.burst -= 1;
         }

@@ -37,7 +37,7 @@ struct Client {
 impl Client {
     fn waiting(family: usize) -> Self {
         let path_mtu_discovery = Some(MtuDiscovery::default());
-        Self::waiting_at(family, 0, Config { path_mtu_discovery, ..config() })
+        Self::waiting_at(family, 0, config().with(|c| c.path_mtu.discovery = path_mtu_discovery))
     }
 
     fn waiting_at(family: usize, udp_port: u16, config: Config) -> Self {
@@ -105,7 +105,7 @@ impl Client {
 
     /// Associated with a server in UDP, by the profile `modern`.
     fn in_udp(family: usize) -> Self {
-        let config = Config { path_mtu_discovery: None, ..crate::Profile::Modern.config() };
+        let config = crate::Profile::Modern.config().with(|c| c.path_mtu.discovery = None);
         let mut it = Self::waiting_at(family, UDP_PORT, config);
         let Some(Ok(Chunk::Init(init))) = Packet::decode(it.sent.clone()).unwrap().chunks().next() else {
             panic!("no INIT")

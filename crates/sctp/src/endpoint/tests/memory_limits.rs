@@ -103,7 +103,7 @@ const MIB: usize = 1 << 20;
 
 #[test]
 fn payloads_that_are_small_beside_their_datagrams_keep_few_of_them_and_none_before_the_admission() {
-    let unadmitted = Config { unadmitted_receive_buffer_bytes: Some(64 * KIB), ..config() };
+    let unadmitted = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(64 * KIB));
     for (config, payload_bytes, datagram_bytes, kept) in [
         (config(), 1, 1_400, None),
         (config(), 700, 1_400, None),
@@ -147,7 +147,7 @@ fn payloads_that_are_small_beside_their_datagrams_keep_few_of_them_and_none_befo
 #[test]
 fn tiny_chunks_take_no_more_memory_than_four_receive_buffers() {
     for missing in [0, 1] {
-        let config = Config { receive_buffer_bytes: 64 * KIB, ..config() };
+        let config = config().with(|c| c.memory.receive_buffer_bytes = 64 * KIB);
         let mut crowd = Crowd::new(Limits::default(), config);
         let one = crowd.join(host(1)).unwrap();
         let idle = crowd.held();
@@ -218,7 +218,7 @@ fn those_that_hold_the_most_for_the_longest_make_room_when_shares_need_it() {
 #[test]
 fn queued_messages_count_as_well() {
     let limits = Limits { memory_bytes: MIB, ..Limits::default() };
-    let config = Config { send_buffer_bytes: 16 * MIB, ..config() };
+    let config = config().with(|c| c.memory.send_buffer_bytes = 16 * MIB);
     let mut crowd = Crowd::new(limits, config);
     let joined: Vec<_> = (1..=4).map(|last| crowd.join(host(last)).unwrap()).collect();
     for _ in 0..2_000 {
@@ -281,12 +281,11 @@ fn a_silent_peer_does_not_keep_what_it_left_where_memory_is_short() {
 
 #[test]
 fn before_it_is_admitted_a_peer_has_a_small_window_that_does_not_grow() {
-    let config = Config {
-        receive_buffer_bytes: MIB,
-        receive_buffer_max_bytes: Some(4 * MIB),
-        unadmitted_receive_buffer_bytes: Some(16 * KIB),
-        ..config()
-    };
+    let config = config().with(|c| {
+        c.memory.receive_buffer_bytes = MIB;
+        c.memory.receive_buffer_max_bytes = Some(4 * MIB);
+        c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB);
+    });
     let mut crowd = Crowd::new(Limits::default(), config);
     let Chunk::InitAck(ack) = crowd.init(host(1), PEER_PORT) else { panic!("not answered") };
     assert_eq!(ack.a_rwnd as usize, 16 * KIB);
@@ -311,7 +310,7 @@ fn before_it_is_admitted_a_peer_has_a_small_window_that_does_not_grow() {
 #[test]
 fn the_longest_silent_half_open_association_makes_room() {
     let limits = Limits { half_open: 3, ..Limits::default() };
-    let config = Config { unadmitted_receive_buffer_bytes: Some(16 * KIB), ..config() };
+    let config = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB));
     let mut crowd = Crowd::new(limits, config);
     let joined: Vec<_> = (1..=3)
         .map(|last| {
@@ -359,7 +358,7 @@ fn so_many_associations_may_be_opened_from_one_address_or_ipv6_network() {
 #[test]
 fn of_one_address_a_half_open_association_makes_room_for_the_next() {
     let limits = Limits { associations_per_address: 2, ..Limits::default() };
-    let config = Config { unadmitted_receive_buffer_bytes: Some(16 * KIB), ..config() };
+    let config = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB));
     let mut crowd = Crowd::new(limits, config);
     let first = crowd.join(host(1)).unwrap();
     crowd.association(first).admit();
@@ -375,7 +374,7 @@ fn a_peer_that_never_opens_its_window_does_not_outlast_the_shutdown_guard() {
     //= type=test
     //# At the expiration of this timer, the sender SHOULD abort
     //# the association by sending an ABORT chunk.
-    let config = Config { shutdown_guard: Duration::from_secs(10), ..config() };
+    let config = config().with(|c| c.timers.shutdown_guard = Duration::from_secs(10));
     for opens in [false, true] {
         let mut crowd = Crowd::new(Limits::default(), config.clone());
         let one = crowd.join(host(1)).unwrap();
@@ -420,7 +419,7 @@ fn a_peer_that_never_opens_its_window_does_not_outlast_the_shutdown_guard() {
 #[test]
 fn many_half_open_associations_of_one_network_make_room_before_one_of_another() {
     let limits = Limits { half_open: 20, ..Limits::default() };
-    let config = Config { unadmitted_receive_buffer_bytes: Some(16 * KIB), ..config() };
+    let config = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB));
     let mut crowd = Crowd::new(limits, config);
     let alone = crowd.join(host(1)).unwrap();
     // A round trip of which passes while the others come, each more lately heard than the one before.

@@ -75,7 +75,11 @@ fn data(tsn: Tsn) -> Chunk {
 
 fn config() -> Config {
     // No heartbeats: a silent peer is left alone, so that only what a test does moves the bench.
-    Config { heartbeat_interval: None, outbound_streams: 10, inbound_streams: 10, ..Config::default() }
+    Config::default().with(|c| {
+        c.timers.heartbeat_interval = None;
+        c.streams.outbound = 10;
+        c.streams.inbound = 10;
+    })
 }
 
 struct Bench {

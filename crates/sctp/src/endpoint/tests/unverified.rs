@@ -9,8 +9,8 @@ const INIT_NUMBER: u16 = 0xFFA5;
 
 fn modern() -> Config {
     let config = Profile::Modern.config();
-    assert!(config.early_repair && config.init_interval.is_some());
-    Config { heartbeat_interval: None, ..config }
+    assert!(config.recovery.early_repair && config.handshake.init_interval.is_some());
+    config.with(|c| c.timers.heartbeat_interval = None)
 }
 
 fn bench() -> Bench {
@@ -176,7 +176,7 @@ fn a_cookie_of_another_time_measures_nothing_and_one_of_another_hour_is_forged()
             let stats = bench.endpoint.association(bench.id()).unwrap().stats();
             assert_eq!(stats.paths[0].srtt, srtt, "{nth}");
             assert!(
-                (modern().rto.min..=modern().rto.initial).contains(&stats.paths[0].rto),
+                (modern().timers.rto.min..=modern().timers.rto.initial).contains(&stats.paths[0].rto),
                 "{nth}: {stats:?}"
             );
         }

@@ -204,7 +204,7 @@ pub struct Session {
     /// The sizes of the files, in bytes.
     pub files: Vec<u64>,
     /// The values of SCTP, of both sides. Numbers of streams are the variant's; the receive buffer is no smaller than braid
-    /// needs it. With [`sctp::Config::dtls`], whatever it is, both sides are protected ([`Host::protected`]).
+    /// needs it. With [`sctp::Config.security.dtls`], whatever it is, both sides are protected ([`Host::protected`]).
     pub sctp: sctp::Config,
     /// The values of TCP, of both sides.
     pub tcp: tcp::Config,
@@ -537,35 +537,34 @@ impl Session {
         let mut config = self.sctp.clone();
         if mode == Mode::Braid {
             let needed = usize::from(self.data_streams) * (256 << 10) + (128 << 10);
-            config.receive_buffer_bytes = config.receive_buffer_bytes.max(needed);
+            config.memory.receive_buffer_bytes = config.memory.receive_buffer_bytes.max(needed);
         }
         let several = self.paths.len() > 1;
-        let identity = config.dtls.take().map(|_| Identity::new());
+        let identity = config.security.dtls.take().map(|_| Identity::new());
         let settings = identity.map(|identity| [identity.client(), identity.server()]);
         let [client_dtls, server_dtls] =
             [0, 1].map(|side| settings.as_ref().map(|settings| settings[side].dtls()));
-        let client_config = |streams: u16| sctp::Config {
-            dtls: client_dtls.clone(),
-            outbound_streams: streams,
-            inbound_streams: streams,
-            allowed_paths: if several { allowed(&here, &there) } else { Vec::new() },
-            ..config.clone()
+        let client_config = |streams: u16| {
+            config.clone().with(|c| {
+                c.security.dtls = client_dtls.clone();
+                c.streams.outbound = streams;
+                c.streams.inbound = streams;
+                c.paths.allowed = if several { allowed(&here, &there) } else { Vec::new() };
+            })
         };
         let control_config = Arc::new(client_config(streams));
         let data_config = Arc::new(client_config(1));
-        let accepting = Arc::new(sctp::Config {
-            dtls: server_dtls.clone(),
-            outbound_streams: 65,
-            inbound_streams: 65,
-            ..config.clone()
-        });
-        let server_data = Arc::new(sctp::Config {
-            dtls: server_dtls,
-            outbound_streams: 1,
-            inbound_streams: 1,
-            allowed_paths: if several { allowed(&there, &here) } else { Vec::new() },
-            ..config.clone()
-        });
+        let accepting = Arc::new(config.clone().with(|c| {
+            c.security.dtls = server_dtls.clone();
+            c.streams.outbound = 65;
+            c.streams.inbound = 65;
+        }));
+        let server_data = Arc::new(config.clone().with(|c| {
+            c.security.dtls = server_dtls;
+            c.streams.outbound = 1;
+            c.streams.inbound = 1;
+            c.paths.allowed = if several { allowed(&there, &here) } else { Vec::new() };
+        }));
         if several {
             server_ends.sctp.set_addresses(there.clone(), sctp::Announce::Always);
             client_ends.sctp.set_addresses(here.clone(), sctp::Announce::Always);

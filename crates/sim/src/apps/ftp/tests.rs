@@ -16,7 +16,7 @@ fn path(link: &str, loss: f64) -> Vec<[LinkConfig; 2]> {
 }
 
 fn get(variant: Variant, loss: f64) -> Session {
-    let sctp = sctp::Config { mtu: 1_480, ..sctp::Config::default() };
+    let sctp = sctp::Config::default().with(|c| c.path_mtu.packet_bytes = 1_480);
     Session { variant, sctp, paths: path(LAN, loss), files: vec![10_000; 10], ..Session::default() }
 }
 
@@ -220,7 +220,7 @@ fn memory_is_what_control_blocks_and_buffers_take() {
         let outcome = Session { watch, files: vec![200_000; 3], ..get(variant, 0.0) }.run();
         (outcome.memory_bytes_max, outcome.memory_bytes_mean)
     };
-    let buffer = sctp::Config::default().send_buffer_bytes;
+    let buffer = sctp::Config::default().memory.send_buffer_bytes;
     let (most, mean) = memory(Variant::Ms);
     assert!(size_of::<sctp::Association>() < mean as usize && mean < most as f64);
     // A file of 200 KB is in the buffer at once.

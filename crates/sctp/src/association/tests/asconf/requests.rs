@@ -181,7 +181,10 @@ fn a_peer_that_reports_asconf_unknown_hears_no_more_of_it() {
 //# using the RTO value of the selected destination address
 #[test]
 fn an_asconf_is_repeated_as_it_was_ever_later_until_the_peer_is_given_up() {
-    let rfc = Config { asconf: true, heartbeat_interval: None, ..rfc() };
+    let rfc = rfc().with(|c| {
+        c.paths.asconf = true;
+        c.timers.heartbeat_interval = None;
+    });
     let mut pair = pair_of(rfc.clone(), rfc);
     pair.drop = Some(Box::new(|side, _, _| side == Client));
     pair.association(Client).set_peer_primary(at("10.1.1.2")).unwrap();

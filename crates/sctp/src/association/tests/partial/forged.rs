@@ -49,8 +49,15 @@ proptest! {
         deeds in prop::collection::vec(deed(), 1..60),
     ) {
         let [partial_reliability, interleaving, nr_sack] = extensions;
-        let buffers = Config { receive_buffer_bytes: 8_000, send_buffer_bytes: 8_000, ..modern() };
-        let config = Config { partial_reliability, interleaving, nr_sack, ..buffers };
+        let buffers = modern().with(|c| {
+c.memory.receive_buffer_bytes = 8_000;
+c.memory.send_buffer_bytes = 8_000;
+});
+        let config = buffers.with(|c| {
+c.messages.partial_reliability = partial_reliability;
+c.messages.interleaving = interleaving;
+c.sack.nr_sack = nr_sack;
+});
         let mut pair = Pair::up(config).seeded(seed);
         pair.loss = 200;
         pair.send(Client, 0, "so that there is a header to copy");

@@ -82,7 +82,7 @@ fn what_is_not_allowed_is_denied_and_nothing_changes() {
 #[test]
 fn a_reset_waits_for_what_was_sent_before_it_and_what_follows_waits_for_it() {
     for interleaving in [false, true] {
-        let mut pair = Pair::up(Config { interleaving, ..with(ALL) });
+        let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         let (request, last) = numbers_of_client(&mut pair);
         let data = |ahead: u32, stream: u16, number: u16| {
             let interleaved = interleaving.then_some(crate::wire::Interleaved { mid: number.into(), fsn: 0 });

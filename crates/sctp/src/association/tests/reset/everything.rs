@@ -70,12 +70,12 @@ fn drawn(list: &Option<Vec<u16>>) -> Option<Streams> {
 
 fn run(plan: &Plan) {
     let mut config = patient(if plan.modern { modern() } else { rfc() });
-    config.reconfiguration = true;
-    config.peer_may = ALL;
-    config.interleaving = plan.interleaving;
-    config.outbound_streams = 5;
+    config.streams.reconfiguration = true;
+    config.streams.peer_may = ALL;
+    config.messages.interleaving = plan.interleaving;
+    config.streams.outbound = 5;
     if plan.small_buffers {
-        config.receive_buffer_bytes = 8_000;
+        config.memory.receive_buffer_bytes = 8_000;
     }
     let mut pair = Pair::new(config).seeded(plan.seed);
     pair.loss = plan.loss;

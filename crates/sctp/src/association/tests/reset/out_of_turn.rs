@@ -14,7 +14,7 @@ fn chunk(tsn: u32) -> Data {
 #[test]
 fn what_comes_before_its_turn_waits_while_the_peer_may_have_renumbered() {
     for interleaving in [false, true] {
-        let mut pair = Pair::up(Config { interleaving, ..with(ALL) });
+        let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         let mut dropped = false;
         pair.drop = Some(Box::new(move |side, _, packet| {
             let is_data = has(packet, Data::KIND) || has(packet, Data::INTERLEAVED_KIND);
@@ -53,7 +53,10 @@ fn what_comes_before_its_turn_waits_while_the_peer_may_have_renumbered() {
 #[test]
 fn what_waits_for_a_tsn_that_is_given_up_comes_when_that_is_skipped() {
     for interleaving in [false, true] {
-        let mut pair = Pair::up(Config { interleaving, partial_reliability: true, ..with(ALL) });
+        let mut pair = Pair::up(with(ALL).with(|c| {
+            c.messages.interleaving = interleaving;
+            c.messages.partial_reliability = true;
+        }));
         let mut data = 0;
         pair.drop = Some(Box::new(move |side, _, packet| {
             let is_data = has(packet, Data::KIND) || has(packet, Data::INTERLEAVED_KIND);
@@ -93,7 +96,7 @@ fn of_what_comes_early_the_first_is_kept_and_no_more_than_a_limit() {
 #[test]
 fn an_old_forward_tsn_does_no_harm_after_a_renumbering() {
     for requester in [Client, Server] {
-        let mut pair = Pair::up(Config { partial_reliability: true, ..with(ALL) });
+        let mut pair = Pair::up(with(ALL).with(|c| c.messages.partial_reliability = true));
         for _ in 0..20 {
             pair.send(Client, 1, pattern(2_000));
         }

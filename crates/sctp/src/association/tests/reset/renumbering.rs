@@ -27,7 +27,7 @@ use crate::association::Reliability;
 #[test]
 fn an_association_reset_renumbers_everything_and_loses_nothing() {
     for interleaving in [false, true] {
-        let mut pair = Pair::up(Config { interleaving, ..with(ALL) });
+        let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         for side in [Client, Server] {
             for stream in 0..5 {
                 pair.send(side, stream, pattern(20_000));
@@ -183,7 +183,7 @@ fn a_performed_renumbering_without_numbers_ends_the_association() {
 fn what_came_is_acknowledged_before_all_tsns_begin_anew() {
     let mut pair = Pair::up(with(ALL));
     // The last chunk asks for no SACK at once.
-    pair.association(Server).config = Arc::new(Config { immediate_at_end: false, ..with(ALL) });
+    pair.association(Server).config = Arc::new(with(ALL).with(|c| c.sack.immediate_at_end = false));
     pair.send(Server, 0, "the first is answered at once");
     pair.run(Duration::from_millis(500));
     pair.send(Server, 1, "the second is not");
@@ -208,7 +208,7 @@ fn what_came_is_acknowledged_before_all_tsns_begin_anew() {
 //# 2960 [2] section 6.2).
 #[test]
 fn a_forward_tsn_that_is_the_first_to_come_after_a_renumbering_is_acknowledged() {
-    let mut pair = Pair::up(Config { partial_reliability: true, ..with(ALL) });
+    let mut pair = Pair::up(with(ALL).with(|c| c.messages.partial_reliability = true));
     let now = pair.now;
     pair.association(Client).reset_association(now).unwrap();
     pair.run(Duration::from_secs(1));

@@ -19,8 +19,11 @@ use crate::association::timers::Timer;
 //# exponential backoff, doubling the value at every expiration.
 #[test]
 fn a_request_is_repeated_at_doubled_times_until_the_peer_is_given_up() {
-    let config = Config { association_max_retrans: 4, heartbeat_interval: None, ..with(ALL) };
-    let config = Config { rto: Config::default().rto, ..config };
+    let config = with(ALL).with(|c| {
+        c.failover.association_max_retrans = 4;
+        c.timers.heartbeat_interval = None;
+    });
+    let config = config.with(|c| c.timers.rto = Config::default().timers.rto);
     let mut pair = Pair::up(config);
     pair.drop = Some(Box::new(|_, _, packet| has(packet, Chunk::RECONFIG)));
     pair.association(Client).add_streams(1, 0).unwrap();
@@ -164,7 +167,10 @@ fn an_answer_leaves_though_neither_its_path_nor_the_primary_one_is_confirmed() {
 //# but the corresponding error counters MUST NOT be incremented.
 #[test]
 fn a_peer_that_is_at_it_is_asked_again_and_not_given_up() {
-    let config = Config { association_max_retrans: 1, heartbeat_interval: None, ..with(ALL) };
+    let config = with(ALL).with(|c| {
+        c.failover.association_max_retrans = 1;
+        c.timers.heartbeat_interval = None;
+    });
     let mut pair = Pair::up(config);
     pair.drop = Some(Box::new(|_, _, packet| has(packet, Chunk::RECONFIG)));
     pair.association(Server).add_streams(1, 0).unwrap();
