@@ -159,7 +159,9 @@ impl Endpoint {
                 //# missing mandatory parameters, etc., by including an error cause in the
                 //# ABORT chunk.
                 let abort = Chunk::Abort { reflected: false, causes };
-                if self.budget.take(now) {
+                if self.bears_protected_tag(route, &packet.header, &init) {
+                    self.counters.discarded += 1;
+                } else if self.budget.take(now) {
                     self.answer_init(route, &packet.header, &init, abort);
                 } else {
                     self.counters.answers_dropped += 1;
@@ -396,6 +398,15 @@ impl Endpoint {
         std::iter::once(from).chain(listed).find_map(|peer| {
             let slot = self.table.by_address(header.destination_port, header.source_port, peer)?;
             Some((peer, slot))
+        })
+    }
+
+    /// Whether an INIT has the tag of the peer of an association that protects its packets, or is about to. Such an INIT is an old
+    /// one or forged: a peer that begins anew draws a tag of its own (RFC 9260 §5.3.1). An ABORT with that tag, in the clear, would
+    /// end the association at a peer that does not refuse unprotected packets yet.
+    fn bears_protected_tag(&self, route: Route, header: &Header, init: &Init) -> bool {
+        self.existing(route.peer, header, init).is_some_and(|(_, slot)| {
+            slot.association.opens_records() && slot.association.peer_tag() == Some(init.initiate_tag)
         })
     }
 

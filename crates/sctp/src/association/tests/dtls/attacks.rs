@@ -226,6 +226,43 @@ fn an_init_and_the_cookie_that_answers_it_restart_nothing() {
     assert_eq!((pair.read(Server, 1).len(), pair.read(Client, 1).len()), (2, 1));
 }
 
+/// An INIT that nobody can be protected from, in the peer's name: without the parameter, and with a window that is too small.
+#[test]
+fn an_init_that_is_refused_draws_no_abort_with_the_tag_of_a_protected_association() {
+    for is_protected in [false, true] {
+        let mut pair = Pair::up(strict());
+        if is_protected {
+            protect(&mut pair, 3);
+        }
+        pair.run(Duration::from_secs(1));
+        let header = Header { tag: crate::VerificationTag(0), ..pair.last_header.unwrap() };
+        let peer = pair.association(Server).peer_tag().unwrap();
+        let mut answer = |tag: u32, a_rwnd| {
+            let init = Init {
+                initiate_tag: crate::VerificationTag(tag),
+                a_rwnd,
+                outbound_streams: 1,
+                inbound_streams: 1,
+                initial_tsn: crate::Tsn(1),
+                parameters: Vec::new(),
+            };
+            let mut builder = PacketBuilder::new();
+            builder.begin(header, 1_452);
+            builder.push(&Chunk::Init(init));
+            builder.seal();
+            pair.clear_log();
+            pair.forge_bytes(builder.finish().unwrap().payload);
+            pair.packets(Server).into_iter().flatten().next()
+        };
+        for (a_rwnd, cause) in [(100_000, Cause::MissingDtlsSupport), (1, Cause::InvalidMandatoryParameter)] {
+            assert_eq!(answer(peer.0, a_rwnd), None);
+            // A peer that begins anew is told why it is refused.
+            let refused = Chunk::Abort { reflected: false, causes: vec![cause] };
+            assert_eq!(answer(peer.0 ^ 1, a_rwnd), Some(refused));
+        }
+    }
+}
+
 #[test]
 fn before_there_are_keys_a_forger_adds_no_user_data() {
     let mut pair = Pair::up(strict());
