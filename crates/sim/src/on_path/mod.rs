@@ -359,8 +359,8 @@ mod tests {
     fn an_attacker_on_the_path_causes_loss_at_most() {
         let identity = Identity::new();
         // The last four: a forged ABORT and a forged SACK reach a client that is protected, while the server's message that it is
-        // protected too is under way; an ABORT stands behind the client's last handshake message in one packet. The fourth: an INIT without an offer bears
-        // the tag of a protected association.
+        // protected too is under way; an ABORT stands behind the client's last handshake message in one packet; an INIT without an
+        // offer bears the tag of a protected association.
         let seeds = (0..60).chain([22_187, 27_528, 38_571, 99_775]);
         let trials: Vec<_> = seeds.map(Trial::from_seed).collect();
         for arrival in [Arrival::Start, Arrival::StartAndEditOffers, Arrival::Protected] {
