@@ -588,6 +588,9 @@ impl KeyManager {
     }
 
     /// Protects what leaves with the keys of this epoch.
+    //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
+    //# * If delivery has not been confirmed, the drain timer MUST be set to
+    //# at least the SCTP association failure time (T_fail).
     fn protect(&mut self, now: Time, epoch: u64, sender: Sender) {
         self.send_with(sender);
         if let Some(old) = self.epoch.replace(epoch) {

@@ -259,6 +259,10 @@ fn who_asks_for_keys_without_end_is_refused() {
 //# RECOMMENDED in this case.
 //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
 //= type=test
+//# * If delivery has not been confirmed, the drain timer MUST be set to
+//# at least the SCTP association failure time (T_fail).
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
+//= type=test
 //# Implementations SHOULD set the drain timer to at least T_fail when
 //# delivery of the final rekeying message has not been confirmed.
 //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
@@ -284,6 +288,88 @@ fn keys_are_replaced_every_hour_and_those_of_before_go() {
     assert!(forgets(&two, 0) && !forgets(&two, 1));
     two.run(hour + Duration::from_secs(303));
     assert!(forgets(&two, 1));
+}
+
+/// The extensions of the ClientHello in a message (RFC 8446 §4.1.2): their types and contents.
+fn extensions(message: &[u8]) -> Vec<(u16, &[u8])> {
+    fn take<'a>(bytes: &mut &'a [u8], len: usize) -> &'a [u8] {
+        let (taken, rest) = bytes.split_at(len);
+        *bytes = rest;
+        taken
+    }
+    fn number(bytes: &mut &[u8], len: usize) -> usize {
+        take(bytes, len).iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    }
+    // The message's epoch, the heads of record and handshake message, version, and random number.
+    let mut bytes = &message[1 + 5 + 4 + 2 + 32..];
+    for len in [1, 2, 1] {
+        let of_this = number(&mut bytes, len);
+        take(&mut bytes, of_this);
+    }
+    let len = number(&mut bytes, 2);
+    let mut bytes = take(&mut bytes, len);
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let kind = number(&mut bytes, 2) as u16;
+        let len = number(&mut bytes, 2);
+        found.push((kind, take(&mut bytes, len)));
+    }
+    found
+}
+
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
+//= type=test
+//# The PSK key exchange mode psk_ke MUST NOT be used as it does not
+//# provide ephemeral key exchange.
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
+//= type=test
+//# The endpoints MUST limit the number of simultaneous TLS connections
+//# to one.
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.1
+//= type=test
+//# After key installation, the TLS connection SHOULD be closed promptly.
+#[test]
+fn each_handshake_is_whole_and_alone_and_then_over() {
+    const PRE_SHARED_KEY: u16 = 41;
+    const PSK_KEY_EXCHANGE_MODES: u16 = 45;
+    const KEY_SHARE: u16 = 51;
+    const PSK_KE: u8 = 0;
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+    for epoch in 3..6 {
+        if epoch > 3 {
+            // Asked for twice.
+            (0..2).for_each(|_| two.managers[0].want_keys(Time::ZERO, epoch - 1));
+        }
+        (0..2).for_each(|_| two.drain(Time::ZERO, 0));
+        assert_eq!(two.flying.len(), 1, "epoch {epoch}");
+        let hello = extensions(&two.flying[0].1);
+        let has = |kind| hello.iter().any(|(it, _)| *it == kind);
+        assert!(has(KEY_SHARE) && !has(PRE_SHARED_KEY), "epoch {epoch}");
+        let modes = hello.iter().find(|(kind, _)| *kind == PSK_KEY_EXCHANGE_MODES);
+        assert!(modes.is_none_or(|(_, modes)| !modes[1..].contains(&PSK_KE)));
+        two.run(Time::ZERO);
+        assert_eq!([0, 1].map(|side| two.managers[side].epoch()), [Some(epoch); 2]);
+        assert!(two.managers.iter().all(|manager| manager.handshake.is_none()));
+    }
+}
+
+//= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
+//= type=test
+//# Implementations MUST set up a new TLS connection using a full
+//# handshake with new certificates before any last used certificates
+//# expire.
+#[test]
+fn a_renewed_certificate_is_shown_in_the_next_handshake() {
+    let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
+    two.run(Time::ZERO);
+    let shown = |two: &Two| two.managers[0].peer_certificates().unwrap().to_vec();
+    let before = shown(&two);
+    let renewed = settings(CipherSuite::Aes128Gcm);
+    two.managers.iter_mut().zip(renewed).for_each(|(manager, settings)| manager.set_settings(settings));
+    two.managers[0].want_keys(Time::ZERO, 3);
+    two.run(Time::ZERO);
+    assert_eq!(two.managers[0].epoch(), Some(4));
+    assert_ne!(shown(&two), before);
 }
 
 #[test]

@@ -285,6 +285,10 @@ impl Association {
     }
 
     /// Draws the tie breaker of the INIT.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+    //# The
+    //# endpoints MUST include the DTLS Key Management Parameter in the INIT
+    //# and INIT ACK, using the same method list, but with a new random Tie Breaker.
     pub(super) fn offer_keys(&mut self) {
         if let Some(dtls) = &mut self.dtls {
             dtls.offer.tie_breaker = self.rng.next_u32();
@@ -508,6 +512,21 @@ impl Association {
         is_over && self.builder.sending().is_some_and(|sending| sending.in_use().is_some())
     }
 
+    /// Sets the number of records that the primary keys to send with have sealed.
+    #[cfg(test)]
+    pub(super) fn wear_out_send_keys(&mut self, records: u64) {
+        let sending = self.builder.sending_mut().as_mut().expect("there are keys");
+        sending.wear_out(records);
+    }
+
+    /// Sets the numbers of records that keys have opened and refused.
+    #[cfg(test)]
+    pub(super) fn wear_out_receive_keys(&mut self, id: KeysId, records: u64, forged: u64) {
+        let dtls = self.dtls.as_mut().expect("packets are protected");
+        let context = dtls.receive.iter_mut().find(|context| context.id == id);
+        context.expect("there are such keys").wear_out(records, forged);
+    }
+
     /// Bytes of memory of keys and what is known of them.
     pub(super) fn keys_bytes(&self) -> usize {
         self.dtls.as_ref().map_or(0, |dtls| {
@@ -535,6 +554,13 @@ fn open(
 ) -> Result<KeysId, OpenError> {
     let purpose = if chunk.is_restart { Purpose::Restart } else { Purpose::Primary };
     let sealed = crate::dtls::Sealed::parse(&chunk.record)?;
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+    //# An SCTP endpoint supporting only legacy SCTP restart and involved in
+    //# an SCTP association using DTLS chunks, when receiving what is expected
+    //# to be an COOKIE ECHO chunk protected by DTLS chunk as described above,
+    //# in other words if it receives a SCTP packet with a DTLS chunk having
+    //# the R bit (Restart Indicator) set in the DTLS chunk (see
+    //# {{sctp-DTLS-chunk-newchunk-crypt-struct}}), MUST silently discard it.
     // No two have the same bits.
     let context = receive
         .iter_mut()

@@ -66,6 +66,12 @@ impl SendContext {
         self.next
     }
 
+    /// Sets the number of records that were sealed with them.
+    #[cfg(test)]
+    pub(super) fn wear_out(&mut self, records: u64) {
+        self.next = records;
+    }
+
     /// How many they may seal.
     pub(crate) fn limit(&self) -> u64 {
         self.keys.suite.records_max()
@@ -112,6 +118,15 @@ impl ReceiveContext {
     /// Attempts to open one that failed.
     pub(crate) fn forged(&self) -> u64 {
         self.forged
+    }
+
+    /// Sets the number of records that were opened, all before the next one, and how many attempts failed.
+    #[cfg(test)]
+    pub(crate) fn wear_out(&mut self, records: u64, forged: u64) {
+        self.forged = forged;
+        if let Some(last) = records.checked_sub(1) {
+            self.replay.mark(last);
+        }
     }
 
     /// How many may fail.

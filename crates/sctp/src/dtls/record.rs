@@ -104,6 +104,8 @@ impl<'a> Sealed<'a> {
     }
 }
 
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
+//# This MUST contain exactly one DTLSCiphertext as specified in DTLS 1.3 {{RFC9147}}.
 /// Seals the chunks that follow the blank head at `at` in `buffer`, and makes a DTLS chunk of them, with its padding.
 pub(super) fn seal(keys: &Keys, epoch: u64, number: u64, flags: u8, buffer: &mut BytesMut, at: usize) {
     let epoch_bits = epoch as u8 & EPOCH_BITS;

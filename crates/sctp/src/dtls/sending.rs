@@ -12,6 +12,10 @@ const RESTART_MAX: usize = 2;
 pub(crate) struct Sending {
     primary: Option<SendContext>,
     /// The newest last.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+    //# This key context MUST be maintained in a well-defined
+    //# state such that both endpoints have a consistent view of the DTLS sequence
+    //# numbers and replay window (i.e., initialized but never used).
     restart: Vec<SendContext>,
     /// The epoch of those that are in use, since the association was begun anew with them.
     restarted_with: Option<u64>,
@@ -52,6 +56,12 @@ impl Sending {
     /// The primary keys, if there are any.
     pub(crate) fn primary(&self) -> Option<&SendContext> {
         self.primary.as_ref()
+    }
+
+    /// Sets the number of records that the primary keys have sealed.
+    #[cfg(test)]
+    pub(crate) fn wear_out(&mut self, records: u64) {
+        self.primary.as_mut().expect("there are primary keys").wear_out(records);
     }
 
     /// Sends with these from now on, or after a restart.

@@ -141,6 +141,14 @@ impl RecordKey for Witness {
 //# encryption; see {{rne}}) is used as the additional data value for the
 //# AEAD
 //# function.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
+//= type=test
+//# This MUST contain exactly one DTLSCiphertext as specified in DTLS 1.3 {{RFC9147}}.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
+//= type=test
+//# If the length of the Payload is not a multiple of 4 bytes, the sender
+//# MUST pad the chunk with all zero bytes to make the chunk 32-bit
+//# aligned.
 #[test]
 fn a_record_is_laid_out_as_the_draft_has_it() {
     let witness = Witness::default();

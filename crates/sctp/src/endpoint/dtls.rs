@@ -120,6 +120,8 @@ impl Endpoint {
 
     /// The association whose keys a packet is to be opened with. Its addresses are not asked about: who has the keys is the peer,
     /// wherever it sends from. A restarted peer has a tag that no association has yet.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+    //# * The lookup address MUST NOT be used.
     fn protector(&self, route: Route, packet: &Packet) -> Option<AssociationId> {
         let header = &packet.header;
         let by_tag = self.table.by_tag(header);

@@ -385,6 +385,9 @@ impl PacketBuilder {
     //# has been configured by the application, all SCTP packets SHALL be sent using a DTLS chunk.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
     //# The DTLS chunk MUST NOT be bundled with any other chunk.
+    //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+    //# Specifically,
+    //# it MUST appear as the first and only chunk in the packet.
     fn open_dtls(&mut self) {
         if self.sending.as_ref().is_some_and(|sending| sending.in_use().is_some()) {
             let at = self.buffer.len();

@@ -2,6 +2,7 @@
 //! (draft-ietf-tsvwg-sctp-dtls-chunk).
 
 mod attacks;
+mod limits;
 mod restart;
 
 use super::*;
@@ -87,6 +88,10 @@ fn offered(pair: &Pair, side: Side) -> Option<KeyManagement> {
 //# To ensure that each endpoint's Key Management Method knows which role it has and
 //# both endpoints agree on which method that was chosen the below procedure MUST be
 //# executed by both endpoints before entering the ESTABLISHED state.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.1
+//= type=test
+//# The DTLS Key Management Parameter MAY be included in the INIT and INIT ACK chunk
+//# and MUST NOT be included in any other chunk.
 #[test]
 fn both_sides_know_what_they_agreed_on() {
     let offer = |roles, methods: &[u8]| {
@@ -103,6 +108,12 @@ fn both_sides_know_what_they_agreed_on() {
     let theirs = offered(&pair, Server).unwrap();
     assert_ne!(ours.tie_breaker, theirs.tie_breaker);
     assert!(pair.packets(Client).iter().flatten().filter(|c| c.kind() == Init::KIND).count() == 1);
+    // A cookie holds both parameters, sealed.
+    let begins = |kind| [Init::KIND, Init::ACK_KIND, Chunk::COOKIE_ECHO].contains(&kind);
+    let said = [Client, Server].map(|side| pair.packets(side)).concat();
+    for chunk in said.iter().flatten().filter(|chunk| !begins(chunk.kind())) {
+        assert!(!chunk.quoted().windows(2).any(|two| two == [0x80, 0x06]), "{chunk}");
+    }
 }
 
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
@@ -111,6 +122,18 @@ fn both_sides_know_what_they_agreed_on() {
 //# with an INIT or INIT ACK chunk does not contain any DTLS Key Management Parameter
 //# or only an incompatible one, the endpoint MUST send an SCTP packet with an
 //# ABORT chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.1
+//= type=test
+//# It MUST NOT be included in any other chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.2
+//= type=test
+//# It MUST NOT be included in any other chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.3
+//= type=test
+//# It MUST NOT be included in any other chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.4
+//= type=test
+//# It MUST NOT be included in any other chunk.
 #[test]
 fn who_must_have_protection_refuses_all_others() {
     let one = |roles, methods: &[u8]| {
@@ -125,6 +148,7 @@ fn who_must_have_protection_refuses_all_others() {
         pair.run(Duration::from_secs(1));
         assert_eq!(pair.closed(Client), Some(&Reason::PeerAborted(vec![cause])));
         assert!(pair.server.is_empty());
+        assert!(pair.packets(Server).iter().flatten().all(|chunk| chunk.kind() == Chunk::ABORT));
     }
     // The INIT ACK of a peer that does not know it.
     let mut pair = Pair::with(strict(), modern());
@@ -154,6 +178,45 @@ fn who_need_not_have_it_goes_on_without() {
     }
     let mut pair = Pair::up(loose());
     assert!(agreement(&mut pair, Client).is_some() && agreement(&mut pair, Server).is_some());
+}
+
+/// Both are initiators: the tie breakers of both INITs make one the client.
+#[test]
+fn two_that_begin_at_once_agree_and_are_protected() {
+    let said = |side| format!("{side:?}'s hello").into_bytes();
+    for drops in 0..16_u32 {
+        let mut pair = Pair::new(strict());
+        let port = pair.association(Client).ports().0;
+        let connect = Connect {
+            local: vec![server_address()],
+            peer: vec![client_address()],
+            source_port: Some(PORT),
+            destination_port: port,
+            config: Arc::new(strict()),
+        };
+        pair.server_id = Some(pair.server.connect(pair.now, connect).unwrap());
+        // Each of the first two packets of either side is lost or not.
+        pair.drop =
+            Some(Box::new(move |side, nth, _| nth < 2 && drops >> (2 * side as usize + nth) & 1 == 1));
+        for side in [Client, Server] {
+            let hello = Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), said(side));
+            pair.association(side).send(StreamId(0), hello).unwrap();
+        }
+        pair.run(Duration::from_secs(20));
+        assert_eq!((pair.client.len(), pair.server.len()), (1, 1));
+        let (client, server) = (agreement(&mut pair, Client).unwrap(), agreement(&mut pair, Server).unwrap());
+        assert_ne!(client.role, server.role, "{drops:04b}");
+        assert_eq!(client.method, server.method);
+        assert_eq!(client.client_and_server(), server.client_and_server());
+        assert_eq!(key_management(&mut pair, Client), [said(Server)]);
+        assert_eq!(key_management(&mut pair, Server), [said(Client)]);
+        protect(&mut pair, 3);
+        for (side, other) in [(Client, Server), (Server, Client)] {
+            pair.send(side, 1, pattern(5_000));
+            pair.run(Duration::from_secs(1));
+            assert_eq!(pair.read(other, 1), [pattern(5_000)]);
+        }
+    }
 }
 
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
@@ -202,6 +265,10 @@ fn authentication_is_never_offered_beside_it() {
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
 //= type=test
 //# The DTLS chunk MUST NOT be bundled with any other chunk.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
+//= type=test
+//# Specifically,
+//# it MUST appear as the first and only chunk in the packet.
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
 //= type=test
 //# When the DTLS chunk is used, the endpoint MUST consider the DTLS chunk header
@@ -490,6 +557,9 @@ fn the_path_mtu_is_found_with_protection_too() {
 //= type=test
 //# The dynamic address reconfiguration extension MUST NOT be used unless
 //# DTLS chunk handling is enabled in both directions.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
+//= type=test
+//# * The lookup address MUST NOT be used.
 #[test]
 fn addresses_come_by_protected_asconf() {
     let mut pair = Pair::up(strict().with(|c| c.paths.asconf = true));

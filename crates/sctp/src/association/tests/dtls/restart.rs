@@ -52,9 +52,24 @@ fn crash(pair: &mut Pair) {
 //= type=test
 //# The SCTP restart
 //# DTLS key MUST NOT be used for any purpose other than SCTP association restart.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+//= type=test
+//# The
+//# endpoints MUST include the DTLS Key Management Parameter in the INIT
+//# and INIT ACK, using the same method list, but with a new random Tie Breaker.
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+//= type=test
+//# This key context MUST be maintained in a well-defined
+//# state such that both endpoints have a consistent view of the DTLS sequence
+//# numbers and replay window (i.e., initialized but never used).
 #[test]
 fn who_has_the_restart_keys_begins_anew() {
     let mut pair = with_restart_keys();
+    let offers = |pair: &mut Pair| {
+        let agreement = agreement(pair, Client).unwrap();
+        [agreement.local, agreement.peer].map(|raw| KeyManagement::of_raw(&raw).unwrap())
+    };
+    let before = offers(&mut pair);
     for side in [Client, Server] {
         assert_eq!(
             pair.association(side).keys_stats(restart(3)),
@@ -68,6 +83,10 @@ fn who_has_the_restart_keys_begins_anew() {
     pair.send(Client, 2, pattern(3_000));
     pair.run(Duration::from_secs(2));
     assert!(pair.events(Server).contains(&Event::Restarted));
+    for (before, after) in before.iter().zip(&offers(&mut pair)) {
+        assert_eq!((&before.methods, before.flags), (&after.methods, after.flags));
+        assert_ne!(before.tie_breaker, after.tie_breaker);
+    }
     assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
     assert_eq!(pair.read(Server, 2), [pattern(3_000)]);
     assert!(pair.association(Client).requires_protection() && pair.association(Server).requires_protection());
@@ -114,4 +133,34 @@ fn restart_keys_need_a_side_that_offers_a_restart() {
     let client = pair.association(Client);
     assert_eq!(client.set_send_keys(restart(3), keys(1)), Err(DtlsError::NotAgreed));
     assert_eq!(client.add_receive_keys(restart(3), keys(1)), Err(DtlsError::NotAgreed));
+}
+
+//= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
+//= type=test
+//# An SCTP endpoint supporting only legacy SCTP restart and involved in
+//# an SCTP association using DTLS chunks, when receiving what is expected
+//# to be an COOKIE ECHO chunk protected by DTLS chunk as described above,
+//# in other words if it receives a SCTP packet with a DTLS chunk having
+//# the R bit (Restart Indicator) set in the DTLS chunk (see
+//# {{sctp-DTLS-chunk-newchunk-crypt-struct}}), MUST silently discard it.
+#[test]
+fn without_restart_keys_a_record_of_a_restart_is_discarded() {
+    let mut pair = protected(dtls(DtlsConfig::default()));
+    pair.run(Duration::from_secs(1));
+    let header = pair.last_header.unwrap();
+    let record = [&[0b0010_1011][..], &pattern(40)].concat();
+    let chunk = Chunk::Dtls(Dtls { is_restart: true, record: record.into() });
+    pair.clear_log();
+    // With the tag of the association, and with one that an INIT ACK may have given.
+    for tag in [header.tag, crate::VerificationTag(header.tag.0 ^ 1)] {
+        let mut builder = PacketBuilder::new();
+        builder.begin(Header { tag, ..header }, 1_452);
+        builder.push(&chunk);
+        builder.seal();
+        pair.forge_bytes(builder.finish().unwrap().payload);
+    }
+    pair.run(Duration::from_millis(1));
+    assert!(pair.packets(Server).is_empty());
+    let stats = pair.association(Server).dtls_stats();
+    assert_eq!((pair.closed(Server), stats.unreadable, stats.forged), (None, 2, 0), "{stats:?}");
 }

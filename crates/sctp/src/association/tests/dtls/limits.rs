@@ -1,0 +1,116 @@
+//! The limits of an AEAD (draft-ietf-tls-rfc9147bis §4.5.3): keys are asked for before they are used up, and the association ends
+//! before they do more than they may.
+
+use super::*;
+use crate::dtls::CipherSuite;
+
+const SUITE: CipherSuite = CipherSuite::Aes128Gcm;
+
+/// Keys of an epoch that have sealed so many records at the client, which the server has opened.
+fn worn(pair: &mut Pair, epoch: u64, records: u64) {
+    pair.association(Client).wear_out_send_keys(records);
+    pair.association(Server).wear_out_receive_keys(primary(epoch), records, 0);
+}
+
+fn wanted(pair: &Pair, side: Side) -> Vec<u64> {
+    let epoch = |event: &Event| match event {
+        Event::Dtls(DtlsEvent::KeysWanted { epoch }) => Some(*epoch),
+        _ => None,
+    };
+    pair.events(side).iter().filter_map(epoch).collect()
+}
+
+/// A record of this epoch that nobody sealed.
+fn forged(epoch: u64) -> Chunk {
+    let record = [&[0b0010_1000 | epoch as u8 & 0b11][..], &pattern(40)].concat();
+    Chunk::Dtls(Dtls { is_restart: false, record: record.into() })
+}
+
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+//= type=test
+//# Implementations SHOULD initiate a key update before reaching this limit.
+#[test]
+fn keys_are_wanted_once_when_they_have_sealed_three_quarters_of_what_they_may() {
+    let mut pair = protected(strict());
+    worn(&mut pair, 3, SUITE.records_max() / 4 * 3 - 2);
+    pair.send(Client, 1, pattern(100));
+    pair.run(Duration::from_millis(200));
+    assert_eq!(wanted(&pair, Client), []);
+    for _ in 0..5 {
+        pair.send(Client, 1, pattern(100_000));
+        pair.run(Duration::from_secs(1));
+    }
+    assert_eq!((wanted(&pair, Client), wanted(&pair, Server)), (vec![3], vec![]));
+    // New ones count from 0.
+    protect(&mut pair, 4);
+    pair.send(Client, 1, pattern(100_000));
+    pair.run(Duration::from_secs(1));
+    assert_eq!((wanted(&pair, Client), pair.read(Server, 1).len()), (vec![3], 7));
+    worn(&mut pair, 4, SUITE.records_max() / 4 * 3);
+    pair.send(Client, 1, pattern(100));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(wanted(&pair, Client), [3, 4]);
+}
+
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+//= type=test
+//# Implementations SHOULD NOT protect more
+//# records than allowed by the limit specified for the negotiated AEAD.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.1
+//= type=test
+//# Implementations MUST either abandon an association or rekey prior to
+//# allowing the sequence number to wrap.
+#[test]
+fn an_association_whose_keys_are_used_up_ends_before_they_seal_more() {
+    let mut pair = protected(strict());
+    worn(&mut pair, 3, SUITE.records_max() - 1_000);
+    for _ in 0..20 {
+        if pair.closed(Client).is_none() {
+            pair.send(Client, 1, pattern(200_000));
+        }
+        pair.run(Duration::from_secs(1));
+    }
+    let words = || Bytes::from_static(b"the keys are used up");
+    assert_eq!(pair.closed(Client), Some(&Reason::Aborted(words())));
+    assert_eq!(
+        pair.closed(Server),
+        Some(&Reason::PeerAborted(vec![Cause::UserInitiatedAbort(words())])),
+        "the last record says why"
+    );
+    let sealed =
+        pair.log.iter().filter(|(_, side, packet)| *side == Client && packet.kinds().is_dtls_alone());
+    let sealed = sealed.count() as u64;
+    assert!(sealed > 500 && sealed <= 1_000, "{sealed} of the last 1,000 were sealed");
+}
+
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+//= type=test
+//# Implementations MUST count the number of received packets that fail
+//# authentication with each key.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+//= type=test
+//# If the number of packets that fail
+//# authentication exceeds a limit that is specific to the AEAD in use, an implementation SHOULD
+//# immediately close the connection.
+#[test]
+fn too_many_forgeries_end_an_association_and_those_of_old_keys_only_the_keys() {
+    let mut pair = protected(strict());
+    pair.run(Duration::from_secs(1));
+    pair.association(Server).wear_out_receive_keys(primary(3), 0, SUITE.forgeries_max() / 4 * 3 - 1);
+    assert_eq!(wanted(&pair, Server), []);
+    pair.forge(&[forged(3)]);
+    assert_eq!(wanted(&pair, Server), [3]);
+    // A record that does not open is tried with more than one number.
+    pair.association(Server).wear_out_receive_keys(primary(3), 0, SUITE.forgeries_max() - 10);
+    pair.forge(&[forged(3)]);
+    assert_eq!(pair.closed(Server), None);
+    protect(&mut pair, 4);
+    pair.association(Server).wear_out_receive_keys(primary(3), 0, SUITE.forgeries_max());
+    pair.forge(&[forged(3)]);
+    assert_eq!(pair.closed(Server), None);
+    let gone = pair.association(Server).delete_receive_keys(primary(3));
+    assert_eq!(gone, Err(DtlsError::NoSuchKeys), "those of before are gone");
+    pair.association(Server).wear_out_receive_keys(primary(4), 0, SUITE.forgeries_max());
+    pair.forge(&[forged(4)]);
+    assert!(matches!(pair.closed(Server), Some(Reason::Aborted(_))), "{:?}", pair.closed(Server));
+}
