@@ -4,10 +4,11 @@
 mod protection_support;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 
 use braidftp_net::keys::Settings;
@@ -197,9 +198,17 @@ fn certificates_that_are_replaced_are_shown_from_then_on_over_tcp_and_sctp() {
 fn serve_fails(room: &Room, more: &[&str]) -> String {
     let tree = room.text("tree");
     let args = [&["serve", &tree, "--listen", ANY], more].concat();
-    let output = braidftp(&room.path("home"), &args).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{more:?}: {said}");
+    let mut command = braidftp(&room.path("home"), &args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap) {
+        if line.starts_with("listening") {
+            child.kill().unwrap();
+        }
+        said += &line;
+        said.push('\n');
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{more:?}: {said}");
     said
 }
 

@@ -245,6 +245,14 @@ fn users_are_read_again_on_sighup_and_a_bad_file_changes_nothing() {
     put(&user("bert", "hoem = 'x'\n"));
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(ls(0, "bert") && ls(1, "bert"), "a file that is no good was used");
+    // What is refused before a password is asked for is on the record, too.
+    let plain = server.places[0].replace("://", "://bert:secret@");
+    assert!(!braidftp(&["ls", "--plain", &format!("{plain}/")]).output().unwrap().status.success());
+    let said = std::fs::read_to_string(&log).unwrap();
+    for result in ["ok", "\"name or password is wrong\"", "\"the session is not protected\""] {
+        let line = format!("name=\"bert\" event=login result={result}");
+        assert!(said.contains(&line), "{line}: {said}");
+    }
     // A key that is added while it runs lets its owner in.
     let shown = braidftp(&["key", "show"]).output().unwrap();
     let key = if shown.status.success() { shown } else { braidftp(&["key", "new"]).output().unwrap() };

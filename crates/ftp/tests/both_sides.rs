@@ -200,7 +200,7 @@ impl Server {
                 let result = if result { Ok(()) } else { Err(server::LoginError::Refused) };
                 self.session.handle(Time::ZERO, Input::Authenticated(result));
             }
-            Do::LogOut | Do::StartTls | Do::Admit { .. } => {}
+            Do::LogOut | Do::StartTls | Do::Admit { .. } | Do::NoteUnprotected { .. } => {}
             Do::Listen { job } => {
                 self.listening += 1;
                 let address = format!("127.0.0.1:{}", self.listening).parse().unwrap();

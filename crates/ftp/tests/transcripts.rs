@@ -55,7 +55,7 @@ impl Run {
                 let known = self.store.authenticate(&user, &password);
                 self.tell(Input::Authenticated(if known { Ok(()) } else { Err(LoginError::Refused) }));
             }
-            Do::LogOut | Do::StartTls | Do::Admit { .. } => {}
+            Do::LogOut | Do::StartTls | Do::Admit { .. } | Do::NoteUnprotected { .. } => {}
             Do::Listen { job } => self.done(job, Ok(Outcome::Listening("127.0.0.1:4000".parse().unwrap()))),
             Do::Query { job, path, query } => {
                 let outcome = self.store.query(&path, query);

@@ -217,7 +217,7 @@ impl Subject {
         match failure {
             None => self.note(format_args!("{what} result=ok")),
             Some(why) if self.audit.admits(Kind::Refused, self.peer) => {
-                self.note(format_args!("{what} result={}", Quoted(format!("{why:?}").as_bytes())));
+                self.note(format_args!("{what} result={}", Quoted(why.to_string().as_bytes())));
             }
             Some(_) => {}
         }
@@ -308,7 +308,7 @@ mod tests {
                 "session=2 peer=192.0.2.1 user=\"anna\" name=\"anna\" event=login result=ok",
                 "session=2 peer=192.0.2.1 user=\"anna\" event=upload path=\"/a\" bytes=7 result=ok",
                 "session=2 peer=192.0.2.1 user=\"anna\" event=rename path=\"/a\" to=\"/b/c\" result=ok",
-                "session=2 peer=192.0.2.1 user=\"anna\" event=delete path=\"/a\" result=\"DataLost\"",
+                "session=2 peer=192.0.2.1 user=\"anna\" event=delete path=\"/a\" result=\"data connection lost\"",
             ]
         );
     }

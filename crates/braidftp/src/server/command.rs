@@ -1,7 +1,7 @@
 //! `braidftp serve`.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -448,6 +448,8 @@ fn log(verbose: u8) -> LineLimit {
     // Fails if the program has a subscriber already: then that one is meant.
     let limit = LineLimit::default();
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(std::io::stderr);
+    // No colours in files and journals.
+    let lines = lines.with_ansi(std::io::stderr().is_terminal());
     let _ = tracing_subscriber::registry().with(level).with(limit.clone()).with(lines).try_init();
     limit
 }

@@ -479,6 +479,7 @@ impl Driver {
             Do::Authenticate { user, password } => self.authenticate(user, password),
             Do::Admit { user } => self.admit(user),
             Do::LogOut => self.store = None,
+            Do::NoteUnprotected { user } => self.subject.login(&user, Err("the session is not protected")),
             Do::StartTls => {
                 self.tls = StartTls::WhenSent;
                 self.rx.drop_held();

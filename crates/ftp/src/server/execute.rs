@@ -188,6 +188,7 @@ impl Session {
         match command {
             Command::User(name) => {
                 if self.channel == Channel::Clear && !self.config.unprotected.allows(&name) {
+                    self.give(Do::NoteUnprotected { user: name });
                     return self.refuse_unprotected();
                 }
                 let was_in = matches!(self.state.login, Login::In(_));

@@ -218,6 +218,11 @@ pub enum Do {
         /// The argument of USER.
         user: Bytes,
     },
+    /// This user was refused because the session is not protected ([`Config::unprotected`]): for the record, without an answer.
+    NoteUnprotected {
+        /// The argument of USER.
+        user: Bytes,
+    },
     /// TCP: once all replies polled so far are sent, start TLS on the control connection as its server.
     /// Discard bytes received before the first TLS record. Answer: [`Input::Secured`], or [`Input::Closed`]
     /// on failure, without a reply to the client. From then on each data connection begins with TLS as

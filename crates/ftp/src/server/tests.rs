@@ -781,7 +781,12 @@ mod any_order {
             Do::Send { job, .. } => talk.done(job, SENT),
             Do::Receive { job, .. } => talk.done(job, Ok(Outcome::Received { bytes: 0, name: None })),
             // A cancelled job ends by its own entry.
-            Do::Cancel { .. } | Do::Close | Do::LogOut | Do::StartTls | Do::Admit { .. } => {}
+            Do::Cancel { .. }
+            | Do::Close
+            | Do::LogOut
+            | Do::StartTls
+            | Do::Admit { .. }
+            | Do::NoteUnprotected { .. } => {}
             Do::Authenticate { .. } => {}
         }
     }

@@ -189,6 +189,9 @@ fn logins_without_tls_depend_on_the_configuration() {
         assert_eq!(asked, unprotected == Unprotected::Everybody);
         if !asked {
             assert_eq!(talk.codes(), [530, 503]);
+            let mut refused = Talk::new(tcp(), config(unprotected));
+            refused.say("USER u\r\n");
+            assert_eq!(refused.todo, [Do::NoteUnprotected { user: "u".into() }]);
         }
         log_in(&mut inside(unprotected));
     }

@@ -308,7 +308,7 @@ impl Served {
         let done = |job, outcome| Input::Done { job, outcome };
         let input = match todo {
             Do::Authenticate { .. } => Input::Authenticated(Ok(())),
-            Do::LogOut => return,
+            Do::LogOut | Do::NoteUnprotected { .. } => return,
             // Nobody vouches for a user here, and there is no TLS.
             Do::StartTls | Do::Admit { .. } => Input::Closed,
             Do::Query { job, path, query: Query::Followed | Query::Facts } => {
