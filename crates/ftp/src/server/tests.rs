@@ -662,7 +662,8 @@ fn over_any_carrier_passwords_are_taken_inside_protection_alone_if_it_is_asked_f
     for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
         let mut plain = Talk::of(Session::new(config.clone(), carrier, Time::ZERO));
         plain.say("USER u\r\nPASS p\r\nUSER anonymous\r\n");
-        assert_eq!((plain.codes(), plain.todo), (vec![530, 503, 331], vec![]));
+        let refused = Do::NoteUnprotected { user: Bytes::from_static(b"u") };
+        assert_eq!((plain.codes(), plain.todo), (vec![530, 503, 331], vec![refused]));
         let mut protected = Talk::of(Session::over_protection(config.clone(), carrier, Time::ZERO));
         protected.say("USER u\r\nPASS p\r\n");
         assert_eq!(protected.codes(), [331]);
