@@ -259,6 +259,8 @@ pub struct Options {
     pub hybla: hybla::Params,
     /// The parameters of ADaLR-R. Default: those of the reconstruction.
     pub adalr: adalr::Params,
+    /// The constants of `auto`.
+    pub auto: &'static auto::Constants,
 }
 
 /// Which acknowledgements grow the window of an SCTP path.
@@ -347,6 +349,7 @@ impl Default for Options {
             fast: fast::Params::default(),
             hybla: hybla::Params::default(),
             adalr: adalr::Params::default(),
+            auto: &auto::Constants::DEFAULT,
         }
     }
 }

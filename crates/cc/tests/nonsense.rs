@@ -8,7 +8,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_cc::{
     Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, IdleRule, InitialWindow, Kind, Lost,
-    Options, PartialBytes, Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, bbr, fast, hybla,
+    Options, PartialBytes, Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, auto, bbr, fast, hybla,
 };
 use proptest::prelude::*;
 
@@ -147,6 +147,7 @@ fn options() -> impl Strategy<Value = Options> {
                 hybla,
                 adalr,
                 bbr,
+                auto: &auto::Constants::DEFAULT,
             }
         },
     )

@@ -15,15 +15,12 @@
 
 use std::time::Duration;
 
-/// A trial fails if less than 1/`LITTLE` of what was given up is regained.
-const LITTLE: usize = 3;
-/// The number of losses with fast growth before the next trial: the initial and the largest value.
-const FAST_LOSSES_MIN: u32 = 4;
-const FAST_LOSSES_MAX: u32 = 16;
+use super::Constants;
 
 /// The estimate of how competing flows grow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CompetingFlows {
+    constants: &'static Constants,
     /// Reductions until the next trial; 0 during slow growth.
     fast_losses: u32,
     /// The value of `fast_losses` after the next failed trial.
@@ -46,13 +43,12 @@ enum Share {
     CaughtUp,
 }
 
-impl Default for CompetingFlows {
-    fn default() -> Self {
-        Self { fast_losses: 0, next: FAST_LOSSES_MIN, last: None, since: None, share: Share::Enough }
-    }
-}
-
 impl CompetingFlows {
+    pub(super) fn new(constants: &'static Constants) -> Self {
+        let next = constants.fast_losses_min;
+        Self { constants, fast_losses: 0, next, last: None, since: None, share: Share::Enough }
+    }
+
     /// Whether competing flows are taken to be slow, so that the window grows slowly.
     pub(super) fn are_slow(&self) -> bool {
         self.fast_losses == 0 && self.share != Share::Behind
@@ -114,12 +110,12 @@ impl CompetingFlows {
         if share != Share::Enough {
             return None;
         }
-        if LITTLE * before.saturating_sub(to) >= given_up_from.saturating_sub(to) {
-            self.next = FAST_LOSSES_MIN;
+        if self.constants.little * before.saturating_sub(to) >= given_up_from.saturating_sub(to) {
+            self.next = self.constants.fast_losses_min;
             return None;
         }
         self.fast_losses = self.next;
-        self.next = (2 * self.next).min(FAST_LOSSES_MAX);
+        self.next = (2 * self.next).min(self.constants.fast_losses_max);
         Some(given_up_from)
     }
 }

@@ -18,38 +18,16 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use super::SHORTEST;
-
-/// The number of samples kept per round trip.
-const SAMPLES_A_ROUND: u32 = 24;
-/// The number of recent round trips.
-const ROUNDS: u32 = 10;
-/// The minimum span: a few round trips of a short path say little.
-const SPAN_MIN: Duration = Duration::from_millis(200);
-/// The minimum number of samples for a rank.
-const SAMPLES_MIN: usize = 4;
-/// RTTs that differ by at most 1/`ALIKE` count as equal: bursts that grow with the rate are no queue.
-const ALIKE: u32 = 100;
-/// The number of losses counted per round trip: further losses saw the same queue.
-const LOSSES_A_ROUND: i32 = 2;
-/// The span of the record of the longest standing queue, which covers the last one or two spans.
-const STOOD_SPAN: Duration = Duration::from_secs(10);
-/// A standing queue adds more than 1/`STOOD_PART` of the shortest RTT.
-const STOOD_PART: u32 = 16;
-/// The bound of the score in both directions, so that a change of the path is noticed.
-const SCORE_MAX: i32 = 110;
+use super::Constants;
 
 /// Ten times ln(4 u³): the density 4 u³ of rank u at a queue that drops, over the density 1 of random loss.
 /// Indexed by sixteenths of u; clamped to −30.
 const WEIGHTS: [i32; 16] = [-30, -30, -30, -30, -24, -18, -13, -9, -5, -2, 1, 4, 6, 9, 11, 13];
 
-/// The weight where nearly all RTTs are alike and short: a queue that drops is not empty. Where they are
-/// alike and long the weight is 0: a queue that is always full drops anything.
-const FLAT: i32 = -15;
-
 /// The evidence on the losses of a path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Evidence {
+    constants: &'static Constants,
     /// The send time and the RTT of recent packets.
     samples: VecDeque<(Time, Duration)>,
     /// The shortest RTT ever.
@@ -67,17 +45,22 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
+    pub(super) fn new(constants: &'static Constants) -> Self {
+        Self { constants, ..Self::default() }
+    }
+
     /// Takes an RTT sample.
     pub(super) fn on_sample(&mut self, now: Time, rtt: Duration) {
         let sent_at = now - rtt;
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
         self.of_round = Some(self.of_round.map_or(rtt, |shortest| shortest.min(rtt)));
-        let apart = (rtt / SAMPLES_A_ROUND).max(SPAN_MIN / (SAMPLES_A_ROUND * ROUNDS));
+        let Constants { samples_a_round, rounds, span_min, .. } = *self.constants;
+        let apart = (rtt / samples_a_round).max(span_min / (samples_a_round * rounds));
         if self.samples.back().is_none_or(|(last, _)| sent_at >= *last + apart) {
             self.samples.push_back((sent_at, rtt));
         }
-        let span = (rtt * ROUNDS).max(SPAN_MIN);
-        while self.samples.len() > (SAMPLES_A_ROUND * ROUNDS) as usize
+        let span = (rtt * rounds).max(span_min);
+        while self.samples.len() > (samples_a_round * rounds) as usize
             || self.samples.front().is_some_and(|(at, _)| sent_at.since(*at) > span)
         {
             self.samples.pop_front();
@@ -94,12 +77,12 @@ impl Evidence {
 
     /// Takes an ECN mark, which is certain congestion.
     pub(super) fn on_mark(&mut self) {
-        self.score = SCORE_MAX;
+        self.score = self.constants.score_max;
     }
 
     /// Ends a round trip.
     pub(super) fn on_round(&mut self, now: Time) {
-        if now.since(self.span_began) >= STOOD_SPAN {
+        if now.since(self.span_began) >= self.constants.stood_span {
             (self.stood, self.span_began) = ([None, self.stood[0]], now);
         }
         self.stood[0] = self.stood[0].max(self.of_round.take());
@@ -109,8 +92,10 @@ impl Evidence {
 
     /// The score in tenths of nats: positive for congestion.
     pub(super) fn score(&self) -> i32 {
-        let round = if self.count == 0 { 0 } else { self.sum * self.count.min(LOSSES_A_ROUND) / self.count };
-        (self.score + round).clamp(-SCORE_MAX, SCORE_MAX)
+        let counted = self.count.min(self.constants.losses_a_round);
+        let round = if self.count == 0 { 0 } else { self.sum * counted / self.count };
+        let most = self.constants.score_max;
+        (self.score + round).clamp(-most, most)
     }
 
     /// The score without the losses of this round trip.
@@ -131,13 +116,13 @@ impl Evidence {
         let shortest = self.shortest.unwrap_or_default();
         let stood = self.stood.into_iter().flatten().max().unwrap_or_default();
         let queue = stood.saturating_sub(shortest);
-        queue > (shortest / STOOD_PART).max(SHORTEST)
+        queue > (shortest / self.constants.stood_part).max(self.constants.shortest)
             && after.is_some_and(|(at, rtt)| *rtt + at.since(sent_at) < shortest + queue / 2)
     }
 
     /// The weight of the loss of a packet sent at `sent_at`.
     fn weight(&self, sent_at: Time) -> Option<i32> {
-        if self.samples.len() < SAMPLES_MIN {
+        if self.samples.len() < self.constants.samples_min {
             return None;
         }
         let after = self.samples.partition_point(|(at, _)| *at < sent_at);
@@ -147,13 +132,13 @@ impl Evidence {
         let near = [after.checked_sub(1), Some(after)];
         let near = near.into_iter().flatten().filter_map(|index| self.samples.get(index));
         let (_, rtt) = near.min_by_key(|(at, _)| at.since(sent_at).max(sent_at.since(*at)))?;
-        let alike = *rtt / ALIKE;
+        let alike = *rtt / self.constants.alike;
         let (low, high) = (*rtt - alike, *rtt + alike);
         let below = self.samples.iter().filter(|(_, other)| *other < low).count();
         let equal = self.samples.iter().filter(|(_, other)| (low..=high).contains(other)).count();
         if 4 * equal > 3 * self.samples.len() {
             let is_short = self.shortest.is_none_or(|shortest| *rtt <= shortest * 5 / 4);
-            return Some(if is_short { FLAT } else { 0 });
+            return Some(if is_short { self.constants.flat } else { 0 });
         }
         let sixteenths = 16 * (2 * below + equal) / (2 * self.samples.len());
         Some(WEIGHTS[sixteenths.min(15)])
@@ -191,10 +176,10 @@ mod tests {
             })
         };
         // No standing queue was seen.
-        assert_eq!(stood(100, 100), FLAT);
+        assert_eq!(stood(100, 100), Constants::DEFAULT.flat);
         assert_eq!([stood(200, 100), stood(200, 135)], [WEIGHTS[0]; 2]);
         // More than half as long. A queue of less than 1/16 of the round trip does not count.
-        assert_eq!([stood(200, 160) > 0, stood(106, 100) == FLAT], [true; 2]);
+        assert_eq!([stood(200, 160) > 0, stood(106, 100) == Constants::DEFAULT.flat], [true; 2]);
     }
 
     #[test]
@@ -214,12 +199,12 @@ mod tests {
 
     #[test]
     fn single_long_samples_are_no_standing_queue() {
-        assert_eq!(score(41, |sample| if sample % 10 == 3 { 200 } else { 100 }), FLAT);
+        assert_eq!(score(41, |sample| if sample % 10 == 3 { 200 } else { 100 }), Constants::DEFAULT.flat);
     }
 
     #[test]
     fn the_longest_standing_queue_expires() {
         let after = |rounds| score(rounds, |sample| if (50..100).contains(&sample) { 200 } else { 100 });
-        assert_eq!([after(90), after(300)], [WEIGHTS[0], FLAT]);
+        assert_eq!([after(90), after(300)], [WEIGHTS[0], Constants::DEFAULT.flat]);
     }
 }

@@ -58,6 +58,7 @@
 //! round trip, at most 360 are repaired in one, unless the peer supports COMPACT-SACK.
 
 mod competing_flows;
+mod constants;
 mod evidence;
 mod model;
 #[cfg(test)]
@@ -68,6 +69,7 @@ use std::time::Duration;
 use braidftp_base::{Rate, Time};
 
 use self::competing_flows::CompetingFlows;
+pub use self::constants::Constants;
 use self::evidence::Evidence;
 use self::model::{Model, bytes_in};
 use crate::cubic::{Cubic, WindowGrowth};
@@ -78,59 +80,6 @@ use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, 
 const SSTHRESH_INITIAL: usize = u32::MAX as usize;
 /// Larger than any path holds.
 const WINDOW_MAX: usize = u32::MAX as usize;
-/// The window of the model, in hundredths of what fills the path, except while probing.
-const WINDOW: u64 = 110;
-/// Added packets, for acknowledgements of two packets each.
-const SPARE_MTUS: usize = 4;
-/// The resolution of a driver's clock: what arrives within this time is no queue.
-const SHORTEST: Duration = Duration::from_millis(1);
-/// The window does not grow while the queue is longer than this and than seven base RTTs.
-const QUEUE_MAX: Duration = Duration::from_secs(1);
-/// A path is far, so that Reno needs twice as long as CUBIC to regain its window, if packets² · RTT³ (in ms)
-/// exceeds this. With a larger value Reno gets less than half of its share beside this flow over 1 Mbit/s
-/// with 300 ms.
-const FAR: u128 = 33_000_000_000;
-/// A window below this share of all data in flight, in hundredths, is behind; at `CAUGHT_UP` it has caught
-/// up.
-const BEHIND: usize = 33;
-const CAUGHT_UP: usize = 50;
-/// At this share of the path's rate, which is known to about a tenth, the flow is alone.
-const ALONE: usize = 90;
-/// CUBIC windows of fewer packets are not paced.
-const PACED_MTUS: usize = 32;
-
-/// The train's rate counts as verified by a flight of 1/`TRIED` of the window it implies.
-const TRIED: usize = 16;
-/// The largest growth per round trip of a ramp, in hundredths.
-const RAMP_MAX: usize = 6_000;
-
-/// At this score losses are random: odds of 55 to 1. A window of few packets loses few per round trip, and a
-/// transfer of seconds is over before longer odds are reached.
-const RANDOM_AT: i32 = -40;
-/// The same at the end of a ramp: two losses of one round trip suffice.
-const RANDOM_IN_RAMP_AT: i32 = -25;
-/// At this score losses are congestion.
-const CONGESTION_AT: i32 = 20;
-/// The same in the model, whose probes raise the RTTs next to lost packets: odds of 3,000 to 1.
-const CONGESTION_IN_MODEL_AT: i32 = 80;
-/// The same in a ramp whose RTT has not grown by an eighth.
-const CONGESTION_AT_FLAT: i32 = 50;
-/// Below this score random loss is more likely, and a loss reduces the window to `LEANING_CUT` hundredths.
-const LEANING_AT: i32 = -20;
-const LEANING_CUT: usize = 85;
-/// A loss rate over 250 packets that is never taken for random, in thousandths: 10 % plus three standard
-/// deviations. Many flows that share a queue of half a round trip lose more if each keeps its former rate.
-const LOSS_MAX: u64 = 170;
-/// The same for the first 2,000 packets: 30 % plus three standard deviations. So short a flow does not harm
-/// others for long, and over a path with 30 % random loss CUBIC takes three times as long.
-const LOSS_MAX_AT_FIRST: u64 = 390;
-
-/// The excess of a probe over the rate, in hundredths: BBR's, and smaller after probes without gain.
-const PROBE_MAX: u64 = 25;
-const PROBE_MIN: u64 = 10;
-/// The phases of a cycle, a round trip each: a probe, its drain, and six at the delivery rate.
-const PHASES: usize = 8;
-
 /// The controller; see the module documentation.
 #[derive(Debug, Clone)]
 pub struct Auto {
@@ -259,8 +208,8 @@ impl Train {
 }
 
 impl Cycle {
-    fn new(now: Time, rate: u64) -> Self {
-        Self { phase: 0, began: now, drain: None, rate, probe: PROBE_MAX, streak: 0 }
+    fn new(now: Time, rate: u64, constants: &Constants) -> Self {
+        Self { phase: 0, began: now, drain: None, rate, probe: constants.probe_max, streak: 0 }
     }
 
     /// The gain of the pacing rate, in hundredths.
@@ -284,9 +233,9 @@ impl Auto {
             cwnd: options.initial_window.bytes(mtu),
             cubic: Cubic::new(options, mtu),
             siblings: 0,
-            competing: CompetingFlows::default(),
-            model: Model::default(),
-            evidence: Evidence::default(),
+            competing: CompetingFlows::new(options.auto),
+            model: Model::new(options.auto),
+            evidence: Evidence::new(options.auto),
             srtt: Duration::ZERO,
             latest_rtt: Duration::ZERO,
             base_rtt: None,
@@ -298,7 +247,7 @@ impl Auto {
     }
 
     fn spare(&self) -> usize {
-        SPARE_MTUS * self.mtu
+        self.options.auto.spare_mtus * self.mtu
     }
 
     fn min_rtt(&self) -> Duration {
@@ -308,20 +257,26 @@ impl Auto {
     /// The limit of the flight in the model.
     fn target(&self) -> usize {
         let hundredths = match &self.mode {
-            Mode::Lossy(Cycle { phase: 0, .. }) => 100 + PROBE_MAX,
-            _ => WINDOW,
+            Mode::Lossy(Cycle { phase: 0, .. }) => 100 + self.options.auto.probe_max,
+            _ => self.options.auto.window,
         };
         self.model.window(hundredths).saturating_add(self.spare()).min(WINDOW_MAX)
     }
 
     fn is_random(&self) -> bool {
         let below = match &self.mode {
-            Mode::Ramp(_) if self.latest_rtt <= self.min_rtt() * 9 / 8 => CONGESTION_AT_FLAT,
-            Mode::Ramp(_) => CONGESTION_AT,
-            Mode::Lossy(_) => CONGESTION_IN_MODEL_AT,
-            Mode::Shared => RANDOM_AT,
+            Mode::Ramp(_) if self.latest_rtt <= self.min_rtt() * 9 / 8 => {
+                self.options.auto.congestion_at_flat
+            }
+            Mode::Ramp(_) => self.options.auto.congestion_at,
+            Mode::Lossy(_) => self.options.auto.congestion_in_model_at,
+            Mode::Shared => self.options.auto.random_at,
         };
-        let loss_max = if self.model.losses.is_long() { LOSS_MAX } else { LOSS_MAX_AT_FIRST };
+        let loss_max = if self.model.losses.is_long() {
+            self.options.auto.loss_max
+        } else {
+            self.options.auto.loss_max_at_first
+        };
         self.evidence.score() <= below && self.model.losses.last <= loss_max
     }
 
@@ -341,14 +296,14 @@ impl Auto {
             undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone(), self.competing)));
         if !matches!(self.mode, Mode::Shared) {
             let queued = self.srtt.max(self.latest_rtt);
-            self.enter_shared(bytes_in(self.model.recent_rate(2), queued.max(SHORTEST)));
+            self.enter_shared(bytes_in(self.model.recent_rate(2), queued.max(self.options.auto.shortest)));
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();
         self.cubic.on_congestion(congestion);
-        let large = window >= PACED_MTUS * self.mtu;
-        if large && congestion.cause == Cause::Loss && self.evidence.score() < LEANING_AT {
-            self.cubic.raise(window / 100 * LEANING_CUT);
+        let large = window >= self.options.auto.paced_mtus * self.mtu;
+        if large && congestion.cause == Cause::Loss && self.evidence.score() < self.options.auto.leaning_at {
+            self.cubic.raise(window / 100 * self.options.auto.leaning_cut);
         }
         if let Some(before) = self.competing.on_reduction(window, self.cubic.ssthresh().min(window)) {
             self.cubic.aim_at(before);
@@ -358,7 +313,7 @@ impl Auto {
     /// Whether Reno would need twice as long as CUBIC to regain this window.
     fn is_far(&self) -> bool {
         let packets = (self.all_windows() / self.mtu.max(1)) as u128;
-        packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > FAR
+        packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > self.options.auto.far
     }
 
     /// The share of CUBIC's windows in all data in flight, in hundredths, if the capacity is known.
@@ -379,9 +334,9 @@ impl Auto {
     /// Updates the share after a round trip: it falls after a loss and when other flows fill the queue.
     fn update_share(&mut self) {
         let Some(part) = self.part() else { return };
-        if part < BEHIND && self.is_far() {
+        if part < self.options.auto.behind && self.is_far() {
             self.competing.fall_behind();
-        } else if part >= CAUGHT_UP {
+        } else if part >= self.options.auto.caught_up {
             self.competing.catch_up();
         }
     }
@@ -389,13 +344,16 @@ impl Auto {
     /// Whether the flow may leave room for slow competing flows. Where the capacity is unknown because
     /// others' queue dropped the first flight, it may not.
     fn may_leave_room(&self) -> bool {
-        self.part().is_some_and(|part| part >= CAUGHT_UP || self.competing.are_slow())
+        self.part().is_some_and(|part| part >= self.options.auto.caught_up || self.competing.are_slow())
     }
 
     /// Whether this flow has more than half of the path and a slow flow the rest; checked with the latest RTT
     /// too, because the smoothed RTT lags behind the queue after a loss.
     fn may_shrink(&self) -> bool {
-        let is_most = |rtt| self.part_of(rtt).is_some_and(|part| part > CAUGHT_UP && part < ALONE);
+        let is_most = |rtt| {
+            self.part_of(rtt)
+                .is_some_and(|part| part > self.options.auto.caught_up && part < self.options.auto.alone)
+        };
         self.competing.are_slow() && is_most(self.srtt) && is_most(self.latest_rtt)
     }
 
@@ -403,9 +361,10 @@ impl Auto {
     fn growth(&self) -> WindowGrowth {
         let base = self.base_rtt.unwrap_or(self.srtt);
         let queue = self.srtt.saturating_sub(base);
-        if queue > (base * 7).max(QUEUE_MAX) {
+        if queue > (base * 7).max(self.options.auto.queue_max) {
             WindowGrowth::Hold
-        } else if queue > (base / 8).max(SHORTEST) && self.may_leave_room() && self.is_far() {
+        } else if queue > (base / 8).max(self.options.auto.shortest) && self.may_leave_room() && self.is_far()
+        {
             if self.may_shrink() { WindowGrowth::Shrink } else { WindowGrowth::Reno }
         } else {
             WindowGrowth::Cubic
@@ -416,7 +375,7 @@ impl Auto {
         let (rate, spare) = (self.model.recent_rate(2), self.spare());
         let (app_limited, min_rtt) =
             (self.model.is_app_limited(), self.model.feedback_delay().unwrap_or(self.srtt));
-        let product = bytes_in(rate, min_rtt.max(SHORTEST));
+        let product = bytes_in(rate, min_rtt.max(self.options.auto.shortest));
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
         ramp.score = ramp.score.min(score);
@@ -475,14 +434,17 @@ impl Auto {
             (if ramp.score < 0 { 125 } else { 112 }, shown)
         } else {
             let before = ramp.flight.max(initial);
-            let aim = if before < carried / TRIED {
+            let aim = if before < carried / self.options.auto.tried {
                 carried / 4
-            } else if ack.rtt.is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(SHORTEST)) {
+            } else if ack
+                .rtt
+                .is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(self.options.auto.shortest))
+            {
                 carried
             } else {
                 carried / 2
             };
-            ((100 * aim / before.max(1)).clamp(200, RAMP_MAX), before)
+            ((100 * aim / before.max(1)).clamp(200, self.options.auto.ramp_max), before)
         };
         let most = before.saturating_mul(gain + 100) / 100;
         let grown = self.cwnd.saturating_add(acked.saturating_mul(gain - 100) / 100);
@@ -493,11 +455,14 @@ impl Auto {
     /// grew.
     fn drain(&mut self, now: Time) -> bool {
         let Mode::Ramp(Ramp { score, .. }) = self.mode else { return false };
-        if score > RANDOM_IN_RAMP_AT {
+        if score > self.options.auto.random_in_ramp_at {
             return false;
         }
         self.evidence.settle_at(score);
-        self.mode = Mode::Lossy(Cycle { drain: Some(Drain::Queue), ..Cycle::new(now, self.model.rate()) });
+        self.mode = Mode::Lossy(Cycle {
+            drain: Some(Drain::Queue),
+            ..Cycle::new(now, self.model.rate(), self.options.auto)
+        });
         true
     }
 
@@ -509,7 +474,7 @@ impl Auto {
         let Mode::Lossy(cycle) = &mut self.mode else { return };
         if cycle.phase > 1 && self.model.is_stale(ack.now) {
             self.model.begin_min_rtt_search(ack.now);
-            *cycle = Cycle { drain: Some(Drain::Path), ..Cycle::new(ack.now, rate) };
+            *cycle = Cycle { drain: Some(Drain::Path), ..Cycle::new(ack.now, rate, self.options.auto) };
         }
         let lasted = ack.now.since(cycle.began);
         if let Some(drain) = cycle.drain {
@@ -518,19 +483,19 @@ impl Auto {
                 Drain::Path => product / 2,
             };
             if flight <= empty || lasted > 2 * srtt {
-                *cycle = Cycle { phase: 2, ..Cycle::new(ack.now, rate) };
+                *cycle = Cycle { phase: 2, ..Cycle::new(ack.now, rate, self.options.auto) };
             }
         } else if lasted >= min_rtt || (cycle.phase == 1 && flight <= product) {
-            cycle.phase = (cycle.phase + 1) % PHASES;
+            cycle.phase = (cycle.phase + 1) % self.options.auto.phases;
             cycle.began = ack.now;
             // The effect of a probe is measured one round trip after the probe.
             if cycle.phase == 3 {
                 let grown = lately > cycle.rate + cycle.rate / 200 * cycle.probe;
                 cycle.rate = rate;
                 if !grown {
-                    (cycle.probe, cycle.streak) = ((cycle.probe / 2).max(PROBE_MIN), 0);
+                    (cycle.probe, cycle.streak) = ((cycle.probe / 2).max(self.options.auto.probe_min), 0);
                 } else if cycle.streak == 0 {
-                    (cycle.probe, cycle.streak, cycle.phase) = (PROBE_MAX, 1, 0);
+                    (cycle.probe, cycle.streak, cycle.phase) = (self.options.auto.probe_max, 1, 0);
                 } else {
                     self.mode = Mode::Ramp(Ramp { again: true, ..Ramp::default() });
                     return;
@@ -582,7 +547,7 @@ impl Controller for Auto {
                 let is_beyond = self.cwnd > bytes_in(ramp.train.rate, self.min_rtt());
                 Some(if is_beyond { shown.max(self.pace(120)?) } else { shown })
             }
-            Mode::Shared if self.cubic.window() < PACED_MTUS * self.mtu => None,
+            Mode::Shared if self.cubic.window() < self.options.auto.paced_mtus * self.mtu => None,
             Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),
             Mode::Shared => self.pace(120),
             Mode::Lossy(cycle) => self.model.pace(cycle.gain()),
@@ -614,7 +579,7 @@ impl Controller for Auto {
         if round && matches!(self.mode, Mode::Shared) && self.is_random() {
             // Pacing at the former rate makes a full window safe at once.
             self.cwnd = self.target().max(self.cubic.window());
-            self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate()));
+            self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate(), self.options.auto));
         }
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),

@@ -5,22 +5,14 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-use super::SHORTEST;
+use super::Constants;
 use crate::delivery::{Delivery, RateSample};
 use crate::{Ack, Lost, Sent};
-
-/// The number of round trips over which the rate is the maximum.
-const RATE_ROUNDS: u64 = 10;
-/// The shortest RTT is the minimum over the last one or two spans.
-const RTT_SPAN: Duration = Duration::from_secs(5);
-/// RTTs within 1/`ABOUT` of the shortest count as shortest.
-const ABOUT: u32 = 16;
-/// A loss rate is computed after this many packets or a round trip, whichever is later.
-const LOSS_PACKETS: usize = 250;
 
 /// The measurements of a path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
+    constants: &'static Constants,
     delivery: Delivery,
     /// The highest rate of each round trip, in bytes per second.
     rates: VecDeque<(u64, u64)>,
@@ -60,7 +52,7 @@ struct Burst {
 pub(super) struct Losses {
     lost: usize,
     all: usize,
-    /// The loss rate of the last [`LOSS_PACKETS`], in thousandths.
+    /// The loss rate of the last [`Constants::loss_packets`], in thousandths.
     pub(super) last: u64,
     /// The rates of the last spans; `known` of them are valid.
     parts: [u64; 8],
@@ -68,6 +60,10 @@ pub(super) struct Losses {
 }
 
 impl Model {
+    pub(super) fn new(constants: &'static Constants) -> Self {
+        Self { constants, ..Self::default() }
+    }
+
     pub(super) fn on_sent(&mut self, sent: Sent) {
         self.delivery.on_sent(sent.now, sent.bytes, sent.flight_before);
     }
@@ -76,7 +72,7 @@ impl Model {
     pub(super) fn on_ack(&mut self, ack: &Ack<'_>) -> bool {
         let sample = self.delivery.on_ack(ack.now, ack.bytes, ack.cross_path_age.or(ack.rtt));
         if let Some(rtt) = ack.rtt {
-            if ack.now.since(self.span_began) >= RTT_SPAN {
+            if ack.now.since(self.span_began) >= self.constants.rtt_span {
                 self.min_rtt_before = self.min_rtt.take();
                 self.cross_path_min_before = self.cross_path_min.take();
                 self.took = self.took.filter(|_| self.cross_path_min_before.is_some());
@@ -85,7 +81,10 @@ impl Model {
             let (shortest, sum, count) = self.round.unwrap_or((rtt, Duration::ZERO, 0));
             self.round = Some((shortest.min(rtt), sum.saturating_add(rtt), count.saturating_add(1)));
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
-            if self.min_rtt().is_some_and(|min| rtt <= min + (min / ABOUT).max(SHORTEST)) {
+            if self
+                .min_rtt()
+                .is_some_and(|min| rtt <= min + (min / self.constants.about).max(self.constants.shortest))
+            {
                 self.shortest_at = ack.now;
             }
         }
@@ -108,7 +107,7 @@ impl Model {
         if let Some((shortest, sum, count)) = self.round.take_if(|_| begins) {
             self.spread = (self.spread * 7 + (sum / count).saturating_sub(shortest)) / 8;
         }
-        if begins && self.losses.all >= LOSS_PACKETS * ack.mtu {
+        if begins && self.losses.all >= self.constants.loss_packets * ack.mtu {
             self.losses.end_span();
         }
         begins
@@ -117,7 +116,9 @@ impl Model {
     fn on_rate(&mut self, sample: &RateSample) {
         let rate = sample.rate.bits_per_second() / 8;
         let round = self.delivery.rounds();
-        while self.rates.front().is_some_and(|(of, _)| of + RATE_ROUNDS <= round) && self.rates.len() > 1 {
+        while self.rates.front().is_some_and(|(of, _)| of + self.constants.rate_rounds <= round)
+            && self.rates.len() > 1
+        {
             self.rates.pop_front();
         }
         // Acknowledgements delayed for lack of room in SACKs with many gaps seem to arrive all at once.
@@ -194,7 +195,7 @@ impl Model {
 
     /// Whether no sample close to the shortest RTT was seen for half as long as it is remembered.
     pub(super) fn is_stale(&self, now: Time) -> bool {
-        now.since(self.shortest_at) > RTT_SPAN
+        now.since(self.shortest_at) > self.constants.rtt_span
     }
 
     /// Begins a search for the shortest RTT.
@@ -207,7 +208,7 @@ impl Model {
     pub(super) fn window(&self, hundredths: u64) -> usize {
         let min_rtt = self.min_rtt().unwrap_or_default();
         // Twice the mean excess: RTTs uniformly distributed between the shortest and the longest.
-        let jitter = (self.spread.saturating_sub(min_rtt / ABOUT) * 2).min(min_rtt);
+        let jitter = (self.spread.saturating_sub(min_rtt / self.constants.about) * 2).min(min_rtt);
         let needs = u128::from(self.rate()) * jitter.as_nanos() / 1_000_000_000 + self.product() as u128;
         let lost = self.losses.usual() * 5 / 4;
         let window = needs * u128::from(hundredths) * 10 / u128::from(1_000 - lost);

@@ -191,7 +191,7 @@ fn the_models_window_slightly_exceeds_the_product_and_more_where_rtts_vary() {
         let mut flow = Flow::new(Wire::new(ms(100), 1_000, one_in));
         flow.run(ms(20_000));
         assert_eq!(flow.mode(), "lossy");
-        flow.auto.mode = Mode::Lossy(Cycle { phase: 2, ..Cycle::new(flow.now, 0) });
+        flow.auto.mode = Mode::Lossy(Cycle { phase: 2, ..Cycle::new(flow.now, 0, &Constants::DEFAULT) });
         let packets = flow.auto.target() / MTU;
         assert!((110..most).contains(&packets), "{packets} with one in {one_in}");
     }
@@ -216,7 +216,7 @@ fn the_models_window_slightly_exceeds_the_product_and_more_where_rtts_vary() {
                 siblings: &[],
             });
         }
-        model.window(WINDOW) / MTU
+        model.window(Constants::DEFAULT.window) / MTU
     };
     // By at most the product again.
     assert_eq!([100, 180, 1_000].map(packets_with), [11, 18, 22]);
@@ -435,7 +435,7 @@ fn with_more_than_half_beside_a_slow_flow_the_window_shrinks_while_that_shortens
     assert_eq!(auto.cubic.window().div_ceil(MTU), 798);
     assert_eq!(auto.cubic.ssthresh(), auto.cubic.window(), "otherwise this would be slow start");
     for (rtt, is_slow) in [(968, true), (990, false)] {
-        let mut competing = CompetingFlows::default();
+        let mut competing = CompetingFlows::new(&Constants::DEFAULT);
         competing.on_shrinking(ms(980), 800);
         competing.on_shrinking(ms(1_000), 750);
         competing.on_shrinking(ms(rtt), 701);
@@ -457,7 +457,7 @@ fn a_window_is_whole_packets() {
 
 #[test]
 fn after_failed_trials_growth_is_fast_for_an_increasing_number_of_losses() {
-    let mut competing = CompetingFlows::default();
+    let mut competing = CompetingFlows::new(&Constants::DEFAULT);
     // From 100 to 70 and a little regained, or all of it.
     let mut reduce = |before| (competing.on_reduction(before, 70), competing.are_slow());
     assert_eq!(reduce(100), (None, true));
@@ -476,7 +476,7 @@ fn after_failed_trials_growth_is_fast_for_an_increasing_number_of_losses() {
 
 #[test]
 fn a_rate_that_rises_while_the_queue_grows_makes_growth_fast_until_the_next_loss() {
-    let mut competing = CompetingFlows::default();
+    let mut competing = CompetingFlows::new(&Constants::DEFAULT);
     competing.on_round(ms(100), 10_000);
     // The queue grows as the window does, or shrinks because another flow has reduced.
     for (rtt, window) in [(120, 12_000), (90, 12_000), (100, 14_000)] {
@@ -497,7 +497,7 @@ fn a_rate_that_rises_while_the_queue_grows_makes_growth_fast_until_the_next_loss
 
 #[test]
 fn a_share_that_is_behind_grows_fast_until_it_has_caught_up_and_the_next_loss_is_not_evaluated() {
-    let mut competing = CompetingFlows::default();
+    let mut competing = CompetingFlows::new(&Constants::DEFAULT);
     competing.on_reduction(100, 70);
     competing.fall_behind();
     assert!(!competing.are_slow());
@@ -701,12 +701,12 @@ fn uniform_ranks_and_ranks_of_full_queues_are_distinguished() {
         evidence.on_lost(sent(loss * 37 % 100));
         evidence.on_round(Time::from_millis(2_000));
     }
-    assert!(evidence.score() < RANDOM_AT, "{}", evidence.score());
+    assert!(evidence.score() < Constants::DEFAULT.random_at, "{}", evidence.score());
     for _ in 0..40 {
         evidence.on_lost(sent(99));
         evidence.on_round(Time::from_millis(2_000));
     }
-    assert!(evidence.score() > CONGESTION_AT_FLAT, "{}", evidence.score());
+    assert!(evidence.score() > Constants::DEFAULT.congestion_at_flat, "{}", evidence.score());
 }
 
 #[test]

@@ -28,12 +28,10 @@ mod tcp;
 
 use std::time::Duration;
 
-use braidftp_base::Time;
-use braidftp_sim::Dice;
-use braidftp_sim::apps::bulk::{Protocol, Span};
+use braidftp_sim::apps::bulk::Protocol;
 use braidftp_sim::link::{LinkConfig, Queue};
 
-use super::bottleneck::{self as shared, Flow, PACKET, SCTP_SHARE, Seen, Ways};
+use super::bottleneck::{self as shared, PACKET, SCTP_SHARE, Seen, Ways, flows};
 use crate::claim::Paper;
 use crate::figure::{Axis, Figure, Runs, Value};
 
@@ -115,16 +113,6 @@ impl Path {
     fn tcp(self, controller: &str) -> Protocol {
         shared::over_tcp(shared::tcp(shared::kind(controller), self.buffer_bytes()))
     }
-}
-
-/// Flows over these protocols, each of which begins at its own instant of the first second.
-fn flows(protocols: Vec<Protocol>, seed: u64) -> Vec<Flow> {
-    let flow = |(number, protocol)| {
-        let micros = Dice::new(seed, 1 << 50 | number as u64).below(1_000_000);
-        let begins = Time::ZERO + Duration::from_micros(micros);
-        Flow { protocol, span: Span { begins, ends: None }, delay: Duration::ZERO }
-    };
-    protocols.into_iter().enumerate().map(flow).collect()
 }
 
 /// Whether `--quick` runs a controller, where it cannot run all.

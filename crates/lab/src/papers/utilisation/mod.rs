@@ -17,6 +17,7 @@ mod buffers;
 mod claims;
 mod live;
 mod paths;
+mod sensitivity;
 
 use std::time::Duration;
 
@@ -49,6 +50,7 @@ static FIGURES: &[Figure] = &[
     buffers::FIGURE,
     behind::FIGURE,
     live::FIGURE,
+    sensitivity::FIGURE,
 ];
 
 /// A path, the same both ways.
