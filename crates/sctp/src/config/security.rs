@@ -13,7 +13,7 @@ use crate::wire::HmacId;
 /// | | `rfc2960-kame` | `rfc9260` | `modern` | `ns2` |
 /// |---|---|---|---|---|
 /// | `pass_over_every` | none | none | 4096 | none |
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Security {
     /// Which chunks of the peer must be authenticated by an AUTH chunk, and the keys (RFC 4895). Lengthens
     /// INIT; some stacks do not answer an INIT with parameters. `None`, the default: no authentication.
@@ -33,12 +33,6 @@ pub struct Security {
     /// Can Cause Internet-Wide Congestion Collapse", CCS 2005). To an honest peer it looks like one lost
     /// packet, without effect on the window. `None`, the default: never; `modern` has 4,096.
     pub pass_over_every: Option<NonZeroU16>,
-}
-
-impl Default for Security {
-    fn default() -> Self {
-        Self { auth: None, dtls: None, zero_checksum: None, pass_over_every: None }
-    }
 }
 
 /// A method by which the layer below SCTP detects errors (RFC 9653 §3).
