@@ -261,6 +261,7 @@ impl Reporter {
                     Action::MadeFolder => "made folder",
                     Action::Deleted => "deleted",
                     Action::Renamed => "renamed",
+                    Action::SetMode => "set the mode of",
                 };
                 self.line(&format!("{verb} {}", escape(path)));
             }
@@ -278,6 +279,7 @@ impl Reporter {
             Action::MadeFolder => "make folder",
             Action::Deleted => "delete",
             Action::Renamed => "rename",
+            Action::SetMode => "set mode",
         };
         match self.0.style {
             Style::Json => self.event(&Event::Plan { path: escape(path), action, bytes }),

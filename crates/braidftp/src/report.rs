@@ -115,6 +115,8 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
+    /// Its permission bits became those of the source.
+    SetMode,
     /// It came from the server and is whole.
     Received,
     /// It went to the server and is whole there.

@@ -300,6 +300,7 @@ fn errno_of(reason: &Reason, was_up: bool) -> Option<&'static str> {
     match reason {
         Reason::Shutdown => None,
         Reason::PeerAborted(_) if !was_up => Some("ECONNREFUSED"),
+        Reason::Refused => Some("ECONNREFUSED"),
         Reason::PeerAborted(_) => Some("ECONNRESET"),
         Reason::NoAnswer
         | Reason::PeerUnreachable

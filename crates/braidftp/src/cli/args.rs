@@ -228,6 +228,15 @@ pub struct Mirror {
     /// Say what would be done and do nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Leave permission bits of files and folders to the other side
+    #[arg(long)]
+    pub no_permissions: bool,
+    /// Leave symbolic links out
+    #[arg(long)]
+    pub no_links: bool,
+    /// Write long runs of zeros to the disk; without this they become holes
+    #[arg(long)]
+    pub no_holes: bool,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,

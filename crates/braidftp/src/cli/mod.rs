@@ -17,14 +17,15 @@ pub use args::{Cli, Command, Common, PathRule};
 pub use protection::Protection;
 
 use crate::client::{
-    Client, Limiter, Options, PathControl, Trace, check_mode, default_mode, parse_name, say,
+    Client, Limiter, Options, PathControl, Refusal, Trace, check_mode, default_mode, parse_name, say,
 };
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
-    self, Delete, Filter, Form, Job, Mirror, MirrorDown, MirrorUp, Parents, Parts, Record, Recursion,
+    self, Delete, Filter, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents, Parts, Record, Recursion,
 };
 use crate::progress::{Reporter, Style};
+use crate::store::fs::Holes;
 use crate::url::Url;
 
 /// Runs the program and gives its exit code.
@@ -104,6 +105,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         packet_log: common.packet_log.clone(),
         limiter: common.limit.map(|rate| Arc::new(Limiter::new(rate))),
         timeout: common.timeout.0,
+        refusal: Refusal::Ends,
         bounds: common.bounds(),
         paths: common.paths.clone(),
         multipath: common.multipath,
@@ -259,6 +261,11 @@ async fn mirror(args: args::Mirror) -> Result<()> {
             (true, would) => Delete::DryRun { would },
             (false, true) => Delete::Yes,
             (false, false) => Delete::No,
+        },
+        keep: Keep {
+            permissions: !args.no_permissions,
+            links: !args.no_links,
+            holes: if args.no_holes { Holes::Fill } else { Holes::Make },
         },
     };
     let job = job(url, &args.common)?;

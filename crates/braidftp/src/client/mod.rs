@@ -67,6 +67,8 @@ pub struct Options {
     pub limiter: Option<Arc<Limiter>>,
     /// How long the server may be silent.
     pub timeout: Duration,
+    /// What becomes of an attempt to connect to a port where nobody listens.
+    pub refusal: Refusal,
     /// What the server can make this side take.
     pub bounds: Bounds,
     /// Which local addresses may be used, towards which of the server's.
@@ -81,6 +83,15 @@ pub struct Options {
     pub protection: Protection,
     /// Where the session tells what is no error and should be known.
     pub reporter: Option<Reporter>,
+}
+
+/// What becomes of an attempt to connect over UDP when the server's host says that nobody listens there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It ends with that.
+    Ends,
+    /// It goes on for [`Options::timeout`]: the server may be starting again.
+    Waits,
 }
 
 /// Whether the lines of the protocol are shown.
@@ -103,6 +114,7 @@ impl Options {
             packet_log: None,
             limiter: None,
             timeout: Duration::from_secs(60),
+            refusal: Refusal::Waits,
             bounds: Bounds::default(),
             paths: Vec::new(),
             multipath: None,

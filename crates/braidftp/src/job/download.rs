@@ -23,7 +23,7 @@ use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, 
 use crate::exit::{Error, Exit, Result};
 use crate::progress::Reporter;
 use crate::report::Action;
-use crate::store::fs::{self, Commit, Digest, Durability, Keep, Kind, Root, Start, Why};
+use crate::store::fs::{self, Commit, Digest, Durability, Holes, Keep, Kind, Root, Start, Why};
 
 /// Files that are finished (synced, renamed) at the same time.
 const FINISHING: usize = 16;
@@ -62,6 +62,7 @@ pub(crate) struct Downloads {
     under_way: Arc<Semaphore>,
     finishing: Arc<Semaphore>,
     tasks: Tasks,
+    holes: Holes,
 }
 
 /// What is there of a file already.
@@ -69,6 +70,8 @@ pub(crate) struct Downloads {
 enum Have {
     /// All of it.
     Whole,
+    /// All of it, with other permission bits.
+    ButMode,
     /// So many bytes, from an interrupted transfer of the same file.
     Part(u64),
     /// Nothing, or another file.
@@ -80,7 +83,14 @@ impl Downloads {
         let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
         let finishing = Arc::new(Semaphore::new(FINISHING));
         let tasks = Tasks::new(record.clone());
-        Self { client, root, reporter, record, under_way, finishing, tasks }
+        Self { client, root, reporter, record, under_way, finishing, tasks, holes: Holes::default() }
+    }
+
+    /// Says what becomes of long runs of zeros.
+    #[must_use]
+    pub(crate) fn holes(mut self, holes: Holes) -> Self {
+        self.holes = holes;
+        self
     }
 
     /// Begins to fetch a file, unless it is whole already; returns when there is room for it.
@@ -138,6 +148,18 @@ impl Downloads {
                 self.reporter.done(file.local.as_bytes(), Action::Skipped, file.size.unwrap_or(0), 0);
                 return Ok(());
             }
+            Have::ButMode => {
+                let (path, mode) = (PathBuf::from(as_path(&file.local)), file.unix_mode.unwrap_or_default());
+                let name = file.local.as_bytes();
+                match self.root.blocking(move |root| root.set_mode(&path, mode)).await {
+                    Ok(()) => {
+                        self.record.done(name);
+                        self.reporter.done(name, Action::SetMode, 0, 0);
+                    }
+                    Err(error) => self.record.failed(&self.reporter, name, Error::store(&error)),
+                }
+                return Ok(());
+            }
             Have::Part(bytes) => bytes,
             Have::Nothing => 0,
         };
@@ -146,7 +168,7 @@ impl Downloads {
         let Ok(permit) = permit else { return Ok(()) };
         let digest = if self.client.mode() == Mode::Braid { Digest::Passing } else { Digest::None };
         let start = if offset == 0 { Start::New } else { Start::At(offset) };
-        let writer = self.root.writer(as_path(&file.local), start, file.size, digest);
+        let writer = self.root.writer(as_path(&file.local), start, file.size, digest).holes(self.holes);
         let name = file.local.as_bytes().to_vec();
         let mut sink = FileSink::new(writer, name, self.client.bounds(), self.reporter.clone());
         sink.offset = offset;
@@ -180,18 +202,25 @@ impl Downloads {
     }
 
     async fn look(&self, file: &Fetch) -> Result<Have, fs::Error> {
-        let (local, size, modified) = (file.local.clone(), file.size, file.modified);
-        self.root.blocking(move |root| look(root, as_path(&local), size, modified)).await
+        let (local, size, modified, mode) = (file.local.clone(), file.size, file.modified, file.unix_mode);
+        self.root.blocking(move |root| look(root, as_path(&local), size, modified, mode)).await
     }
 }
 
-/// What is there of a file with this size and time.
-fn look(root: &Root, path: &Path, size: Option<u64>, modified: Option<Timestamp>) -> Result<Have, fs::Error> {
+/// What is there of a file with this size, time and mode.
+fn look(
+    root: &Root,
+    path: &Path,
+    size: Option<u64>,
+    modified: Option<Timestamp>,
+    mode: Option<u32>,
+) -> Result<Have, fs::Error> {
     let (Some(size), Some(modified)) = (size, modified) else { return Ok(Have::Nothing) };
     let same = |metadata: &fs::Metadata| same_time(Some(timestamp(metadata.modified)), Some(modified));
     match root.link_metadata(path) {
         Ok(metadata) if metadata.kind == Kind::File && metadata.size == size && same(&metadata) => {
-            return Ok(Have::Whole);
+            let is_same = mode.is_none_or(|mode| mode & 0o777 == metadata.mode & 0o777);
+            return Ok(if is_same { Have::Whole } else { Have::ButMode });
         }
         Ok(_) => {}
         Err(error) if error.why == Why::NotFound => {}
@@ -316,7 +345,7 @@ impl Finish {
             length: Some(length),
             digest,
             modified,
-            mode: self.file.unix_mode.map(|mode| (mode & 0o777) | 0o600),
+            mode: self.file.unix_mode,
             durability: Durability::Bytes,
         };
         let permit = self.finishing.acquire().await;
@@ -365,6 +394,10 @@ mod tests {
 
     use super::*;
 
+    fn found(root: &Root, path: &str, size: Option<u64>, modified: Option<Timestamp>) -> Have {
+        look(root, Path::new(path), size, modified, None).unwrap()
+    }
+
     #[test]
     fn a_file_is_whole_only_with_its_size_and_its_time() {
         let dir = tempfile::tempdir().unwrap();
@@ -372,14 +405,12 @@ mod tests {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         std::fs::write(dir.path().join("a"), "12345").unwrap();
         root.set_modified(Path::new("a"), time).unwrap();
-        let have = |size, seconds| {
-            look(&root, Path::new("a"), Some(size), Some(Timestamp::from_seconds(seconds))).unwrap()
-        };
+        let have = |size, seconds| found(&root, "a", Some(size), Some(Timestamp::from_seconds(seconds)));
         assert_eq!(have(5, 1_000_000), Have::Whole);
         assert_eq!(have(6, 1_000_000), Have::Nothing);
         assert_eq!(have(5, 1_000_001), Have::Nothing);
-        assert_eq!(look(&root, Path::new("a"), None, None).unwrap(), Have::Nothing);
-        assert_eq!(look(&root, Path::new("b"), Some(5), Some(timestamp(time))).unwrap(), Have::Nothing);
+        assert_eq!(found(&root, "a", None, None), Have::Nothing);
+        assert_eq!(found(&root, "b", Some(5), Some(timestamp(time))), Have::Nothing);
     }
 
     #[tokio::test]
@@ -390,7 +421,7 @@ mod tests {
         let mut writer = root.writer(Path::new("a"), Start::New, None, Digest::None);
         writer.write(vec![1; 1000].into()).await.unwrap();
         writer.abandon(Keep::ForResume).await.unwrap();
-        let have = |size| look(&root, Path::new("a"), Some(size), Some(timestamp(time))).unwrap();
+        let have = |size| found(&root, "a", Some(size), Some(timestamp(time)));
         assert_eq!(have(5000), Have::Nothing, "it is not marked");
         root.mark_unfinished(Path::new("a"), time).unwrap();
         assert_eq!(have(5000), Have::Part(1000));

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use braidftp_ftp::client::ListForm;
 use braidftp_ftp::command::{Command, Site};
+use braidftp_ftp::listing::Listed;
 use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata};
@@ -12,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::bounds::{TreeBounds, Unique};
 use super::get::{Facts, facts, of_mlst};
-use super::listing::{Line, Listing, bad_line, folder_form};
+use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::{Job, named_path, remote_path};
 use crate::client::{Client, Sink, of_reply, of_write_reply};
 use crate::exit::{Again, Error, Exit, Result, escape};
@@ -66,7 +67,12 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<
         let shown = |error| Error { again: Again::Vain, ..error };
         while let Some(line) = listing.next().await.map_err(shown)? {
             match line {
-                Line::Entry(entry) if entry.path.is_root() => {}
+                Line::Entry(entry) if entry.path.is_root() => {
+                    if let Listed::Incomplete(gap) = &entry.listed {
+                        let (path, error) = missing(&SafePath::ROOT, gap);
+                        job.record.failed(&job.reporter, &path, error);
+                    }
+                }
                 Line::Entry(entry) => show(&job, entry.path.as_bytes(), &entry.metadata, form)?,
                 Line::Bad(line, why) => job.record.failed(&job.reporter, &line, bad_line(&line, &why)),
             }

@@ -278,8 +278,15 @@ pub async fn put(client: Client, job: Job, files: Vec<PathBuf>) -> Result<()> {
             }
         };
         let remote = if is_folder { named_path(&base, &name)? } else { named_path(&base, b"")? };
-        let send =
-            Send { remote, name: shown, root, local, size: metadata.size, modified: metadata.modified };
+        let send = Send {
+            remote,
+            name: shown,
+            root,
+            local,
+            size: metadata.size,
+            modified: metadata.modified,
+            mode: None,
+        };
         if let Err(error) = uploads.send(send, &features).await {
             let _ = uploads.finish().await;
             return Err(error);

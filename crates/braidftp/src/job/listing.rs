@@ -5,12 +5,13 @@ use std::time::SystemTime;
 
 use braidftp_ftp::client::{Features, ListForm};
 use braidftp_ftp::line::LINE_MAX;
-use braidftp_ftp::listing::{Entry, Parsed, parse_line, parse_list};
-use braidftp_ftp::{Code, PathArg};
+use braidftp_ftp::listing::{Entry, Gap, Parsed, parse_line, parse_list};
+use braidftp_ftp::{Code, PathArg, SafePath};
 use bytes::{Buf, Bytes, BytesMut};
 
 use crate::client::{Client, Queue, UnderWay, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
+use crate::store::fs::fits_a_line;
 
 /// What comes of one line.
 #[derive(Debug)]
@@ -141,11 +142,32 @@ pub(crate) fn bad_line(line: &[u8], why: &str) -> Error {
         .hint("the server's fault: such a name cannot be used here")
 }
 
+/// The path that a listing lacks, or its folder if it is not one path, and an error for it.
+pub(crate) fn missing(folder: &SafePath, gap: &Gap) -> (Vec<u8>, Error) {
+    match &gap.name {
+        Some(name) if !fits_a_line(name) => {
+            let path = match folder.is_root() {
+                true => name.to_vec(),
+                false => [folder.as_bytes(), name].join(&b'/'),
+            };
+            let error = unsayable(&format!("take {}", escape(&path)));
+            (path, error)
+        }
+        _ => (folder.as_bytes().to_vec(), incomplete(gap.why)),
+    }
+}
+
+/// The error of a path with a line end in it.
+pub(crate) fn unsayable(what: &str) -> Error {
+    Error::new(Exit::Refused, what, "its name holds a line end, which FTP cannot carry: left out")
+        .hint("rename it where it is")
+}
+
 /// An error for a folder that the server could not list whole.
-pub(crate) fn incomplete(code: Code) -> Error {
+fn incomplete(code: Code) -> Error {
     let why = match code {
         Code::FILE_UNAVAILABLE => "the server may not read it",
-        Code::NAME_NOT_ALLOWED => "a name in it holds a line end or a NUL, and cannot be listed",
+        Code::NAME_NOT_ALLOWED => "a name in it cannot be listed",
         _ => "the server could not list it to the end",
     };
     Error::new(Exit::Refused, "list the folder", format_args!("{why} ({code})"))

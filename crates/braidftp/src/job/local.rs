@@ -29,9 +29,20 @@ pub(crate) struct Folders {
     root: Root,
     in_the_way: InTheWay,
     there: HashSet<u128, BuildHasherDefault<Ready>>,
-    /// Times to set when nothing is put into the folders any more.
-    times: Vec<(SafePath, Timestamp)>,
+    /// What to set when nothing is put into the folders any more.
+    facts: Vec<Facts>,
 }
+
+/// What a folder is to be like in the end.
+#[derive(Debug)]
+struct Facts {
+    path: SafePath,
+    modified: Option<Timestamp>,
+    mode: Option<u32>,
+}
+
+/// What the owner of a folder needs to put something into it.
+const OWNER: u32 = 0o700;
 
 /// Whether a folder was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +55,7 @@ pub(crate) enum Made {
 
 impl Folders {
     pub(crate) fn new(root: Root, in_the_way: InTheWay) -> Self {
-        Self { root, in_the_way, there: HashSet::default(), times: Vec::new() }
+        Self { root, in_the_way, there: HashSet::default(), facts: Vec::new() }
     }
 
     /// Makes a folder and those above it.
@@ -62,7 +73,14 @@ impl Folders {
         for path in missing.into_iter().rev() {
             let (local, in_the_way) = (PathBuf::from(as_path(&path)), self.in_the_way);
             let result = self.root.blocking(move |root| make(root, &local, in_the_way)).await;
-            made = result.map_err(|error| in_words(&error))?;
+            let (now, opened) = result.map_err(|error| in_words(&error))?;
+            made = now;
+            // Set before what the server tells of it, if that is anything.
+            self.facts.extend(opened.map(|mode| Facts {
+                path: path.clone(),
+                modified: None,
+                mode: Some(mode),
+            }));
             self.there.insert(path_hash(path.as_bytes()));
         }
         Ok(made)
@@ -73,9 +91,11 @@ impl Folders {
         path.is_root() || self.there.contains(&path_hash(path.as_bytes()))
     }
 
-    /// Remembers when the folder changed, for [`Self::set_times`].
-    pub(crate) fn remember(&mut self, path: &SafePath, modified: Option<Timestamp>) {
-        self.times.extend(modified.map(|modified| (path.clone(), modified)));
+    /// Remembers what the folder is to be like, for [`Self::set_facts`].
+    pub(crate) fn remember(&mut self, path: &SafePath, modified: Option<Timestamp>, mode: Option<u32>) {
+        if modified.is_some() || mode.is_some() {
+            self.facts.push(Facts { path: path.clone(), modified, mode });
+        }
     }
 
     /// Makes a link, if it leads to somewhere in the tree.
@@ -111,15 +131,20 @@ impl Folders {
         }
     }
 
-    /// Sets the times of the folders, the deepest first.
-    pub(crate) async fn set_times(&mut self) {
-        let mut times = std::mem::take(&mut self.times);
-        times.retain(|(path, _)| self.is_there(path));
+    /// Sets times and modes of the folders, the deepest first.
+    pub(crate) async fn set_facts(&mut self) {
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.retain(|facts| self.is_there(&facts.path));
         self.root
             .blocking(move |root| {
-                for (path, modified) in times.into_iter().rev() {
-                    // A folder's time is a courtesy: that it cannot be set is no failure.
-                    let _ = root.set_modified(as_path(&path), system_time(modified));
+                for Facts { path, modified, mode } in facts.into_iter().rev() {
+                    // They are a courtesy: that they cannot be set is no failure.
+                    if let Some(modified) = modified {
+                        let _ = root.set_modified(as_path(&path), system_time(modified));
+                    }
+                    if let Some(mode) = mode {
+                        let _ = root.set_mode(as_path(&path), mode);
+                    }
                 }
             })
             .await;
@@ -137,19 +162,26 @@ pub(crate) enum Linked {
     Refused,
 }
 
-fn make(root: &Root, path: &std::path::Path, in_the_way: InTheWay) -> Result<Made, fs::Error> {
+/// Makes a folder, or finds it; one that its owner may not write to is opened to them, and the mode that it had is returned.
+fn make(root: &Root, path: &std::path::Path, in_the_way: InTheWay) -> Result<(Made, Option<u32>), fs::Error> {
     match root.mkdir(path) {
-        Ok(()) => return Ok(Made::Now),
+        Ok(()) => return Ok((Made::Now, None)),
         Err(error) if error.why == Why::Exists => {}
         Err(error) => return Err(error),
     }
     //= specs/ftp-over-sctp.md#section-11
     //# a client MUST NOT follow, while it writes, links that it was sent.
-    match (root.link_metadata(path)?.kind, in_the_way) {
-        (Kind::Folder, _) => Ok(Made::Before),
+    let there = root.link_metadata(path)?;
+    match (there.kind, in_the_way) {
+        (Kind::Folder, _) if there.mode & OWNER == OWNER => Ok((Made::Before, None)),
+        // That it is another's shows when something is written.
+        (Kind::Folder, _) => {
+            let opened = root.set_mode(path, there.mode | OWNER).is_ok();
+            Ok((Made::Before, opened.then_some(there.mode)))
+        }
         (_, InTheWay::Delete) => {
             root.remove_file(path)?;
-            root.mkdir(path).map(|()| Made::Now)
+            root.mkdir(path).map(|()| (Made::Now, None))
         }
         (_, InTheWay::Keep) => {
             Err(fs::Error { what: "make the folder", path: path.to_owned(), why: Why::NotAFolder })

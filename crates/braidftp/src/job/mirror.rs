@@ -1,40 +1,31 @@
-//! A whole tree, down or up.
+//! A whole tree from the server.
 //!
-//! Down: in braid one command lists the whole tree, and files are asked for while it still flows; elsewhere folder
+//! In braid one command lists the whole tree, and files are asked for while it still flows; elsewhere folder
 //! after folder is listed (MLSD; LIST where there is no MLSD), and its files fetched before the next; ms-cp lists all
-//! folders first, then asks for all files at once. Up: the remote tree is listed, then the local one walked, folders
-//! made and files sent as they come.
+//! folders first, then asks for all files at once.
 
-use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
-use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use braidftp_ftp::client::{Features, ListForm};
-use braidftp_ftp::command::{Command, Site};
-use braidftp_ftp::listing::Listed;
+use braidftp_ftp::client::ListForm;
+use braidftp_ftp::listing::{Gap, Listed};
 use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{SafePath, store};
-use bytes::Bytes;
 
-use super::bounds::{TreeBounds, Under, Unique, depth};
+use super::bounds::{TreeBounds, Unique, depth};
 use super::delete::{self, Seen};
 use super::download::{Downloads, Fetch, as_path};
 use super::filter::Filter;
-use super::listing::{Line, Listing, bad_line, folder_form, incomplete};
+use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
-use super::upload::{Send, Uploads};
-use super::{Job, Ready, named_path, path_hash, remote_path};
+use super::{Job, named_path, remote_path};
 use crate::client::{Client, same_time, timestamp};
-use crate::exit::{Again, Error, Exit, Result, escape};
+use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Action;
-use crate::store::fs::{self, Kind, Root, WalkItem};
-
-/// Commands that delete and whose replies are waited for at once.
-const COMMANDS: usize = 256;
+use crate::store::fs::{self, Kind, Root};
 
 /// What a mirror takes, and what it may remove.
 #[derive(Debug, Clone)]
@@ -43,6 +34,25 @@ pub struct Mirror {
     pub filter: Filter,
     /// Whether what the source does not have is removed.
     pub delete: Delete,
+    /// What beside the contents becomes the same.
+    pub keep: Keep,
+}
+
+/// What a mirror keeps of a tree beside names, contents and times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// Whether permission bits are kept, of files and folders.
+    pub permissions: bool,
+    /// Whether symbolic links are made.
+    pub links: bool,
+    /// What becomes of long runs of zeros in files that are written here.
+    pub holes: fs::Holes,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { permissions: true, links: true, holes: fs::Holes::Make }
+    }
 }
 
 /// Whether a mirror removes what the source does not have.
@@ -60,11 +70,11 @@ pub enum Delete {
 }
 
 impl Delete {
-    fn is_on(self) -> bool {
+    pub(super) fn is_on(self) -> bool {
         matches!(self, Self::Yes | Self::DryRun { would: true })
     }
 
-    fn is_dry(self) -> bool {
+    pub(super) fn is_dry(self) -> bool {
         matches!(self, Self::DryRun { .. })
     }
 }
@@ -76,15 +86,6 @@ pub struct MirrorDown {
     pub mirror: Mirror,
     /// The local folder; made if it is not there.
     pub to: PathBuf,
-}
-
-/// A mirror to the server.
-#[derive(Debug, Clone)]
-pub struct MirrorUp {
-    /// What is common to both directions.
-    pub mirror: Mirror,
-    /// The local folder.
-    pub from: PathBuf,
 }
 
 /// One attempt of a mirror from the server.
@@ -111,7 +112,8 @@ pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<(
     };
     let mut tree = Down {
         base: job.url.path.clone(),
-        downloads: Downloads::new(client.clone(), root.clone(), job.reporter.clone(), job.record.clone()),
+        downloads: Downloads::new(client.clone(), root.clone(), job.reporter.clone(), job.record.clone())
+            .holes(down.mirror.keep.holes),
         folders: Folders::new(root.clone(), in_the_way),
         seen: down.mirror.delete.is_on().then(Seen::default),
         mirror: down.mirror,
@@ -141,7 +143,7 @@ pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<(
     if let Some(seen) = seen {
         delete_local(&root, &seen, &mirror, &job).await?;
     }
-    folders.set_times().await;
+    folders.set_facts().await;
     Ok(())
 }
 
@@ -243,11 +245,11 @@ impl Down {
                 let Some(name) = entry.path.name() else {
                     self.tree.identify(entry.metadata.unique);
                     if folder.is_root() {
-                        self.folders.remember(&folder, entry.metadata.modified);
+                        let mode = self.kept_mode(&entry.metadata);
+                        self.folders.remember(&folder, entry.metadata.modified, mode);
                     }
-                    if let Listed::Incomplete(code) = entry.listed {
-                        self.hole(&folder);
-                        self.job.record.failed(&self.job.reporter, folder.as_bytes(), incomplete(code));
+                    if let Listed::Incomplete(gap) = &entry.listed {
+                        self.missing(&folder, gap);
                     }
                     continue;
                 };
@@ -308,9 +310,12 @@ impl Down {
         if let Some(seen) = &mut self.seen {
             seen.is_there(name);
         }
-        if let Listed::Incomplete(code) = listed {
-            self.hole(&path);
-            self.job.record.failed(&self.job.reporter, name, incomplete(code));
+        if let Listed::Incomplete(gap) = &listed {
+            self.missing(&path, gap);
+            if gap.name.is_some() {
+                // The folder has a line of its own, with its facts.
+                return Ok(());
+            }
         }
         let belongs = match metadata.kind {
             FileKind::Directory => self.mirror.filter.takes_folder(name),
@@ -327,7 +332,7 @@ impl Down {
                 if metadata.modified.is_some() {
                     self.tree.hold(&path)?;
                 }
-                self.folders.remember(&path, metadata.modified);
+                self.folders.remember(&path, metadata.modified, self.kept_mode(&metadata));
                 if !self.mirror.filter.is_selective() {
                     self.make(&path).await?;
                 }
@@ -341,12 +346,13 @@ impl Down {
                         local: path,
                         size,
                         modified: metadata.modified,
-                        unix_mode: metadata.unix_mode,
+                        unix_mode: self.kept_mode(&metadata),
                     };
                     self.downloads.fetch(fetch).await?;
                 }
             }
-            FileKind::Symlink => self.link(&path, &metadata).await?,
+            FileKind::Symlink if self.mirror.keep.links => self.link(&path, &metadata).await?,
+            FileKind::Symlink => {}
             FileKind::Other => {
                 self.job.reporter.warn(format_args!("{path} is a device, a pipe or a socket: left out"));
             }
@@ -420,6 +426,20 @@ impl Down {
         self.job.record.failed(&self.job.reporter, folder.as_bytes(), error);
     }
 
+    /// The mode that a file or folder gets here.
+    fn kept_mode(&self, metadata: &store::Metadata) -> Option<u32> {
+        metadata.unix_mode.filter(|_| self.mirror.keep.permissions)
+    }
+
+    /// Something of a folder's listing is not there.
+    fn missing(&mut self, folder: &SafePath, gap: &Gap) {
+        self.hole(folder);
+        let (path, error) = missing(folder, gap);
+        if self.mirror.filter.takes_file(&path) {
+            self.job.record.failed(&self.job.reporter, &path, error);
+        }
+    }
+
     fn hole(&mut self, folder: &SafePath) {
         if let Some(seen) = &mut self.seen {
             seen.has_hole(folder.as_bytes());
@@ -450,10 +470,24 @@ impl Down {
                     && there.size == metadata.size
                     && same_time(Some(timestamp(there.modified)), metadata.modified) =>
             {
-                return Ok(());
+                match self.kept_mode(metadata) {
+                    Some(mode) if mode & 0o777 != there.mode & 0o777 => (Action::SetMode, 0),
+                    _ => return Ok(()),
+                }
             }
             (FileKind::File, _) => (Action::Received, metadata.size),
-            (FileKind::Symlink, _) => (Action::Linked, 0),
+            (FileKind::Symlink, _) if !self.mirror.keep.links => return Ok(()),
+            (FileKind::Symlink, there) => {
+                let target = metadata.target.as_ref().map(|target| PathBuf::from(OsStr::from_bytes(target)));
+                match target {
+                    None => return Ok(()),
+                    Some(target) if !fs::link_stays_inside(as_path(path), &target) => return Ok(()),
+                    Some(target) => match there.map(|there| there.kind) {
+                        Some(Kind::Link(there)) if there == target => return Ok(()),
+                        _ => (Action::Linked, 0),
+                    },
+                }
+            }
             (FileKind::Other, _) => return Ok(()),
         };
         self.job.reporter.plan(path.as_bytes(), action, bytes);
@@ -473,332 +507,6 @@ async fn delete_local(root: &Root, seen: &Seen, mirror: &Mirror, job: &Job) -> R
             Ok(true) => job.reporter.done(&name, Action::Deleted, 0, 0),
             Ok(false) => {}
             Err(error) => job.record.failed(&job.reporter, &name, Error::store(&error)),
-        }
-    }
-    Ok(())
-}
-
-/// What the server has, by hash of the path.
-#[derive(Debug, Default)]
-struct Remote {
-    there: HashMap<u128, There, BuildHasherDefault<Ready>>,
-    features: Features,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum There {
-    Folder,
-    File { size: u64, modified: Option<Timestamp> },
-    Link { target: u128 },
-    Other,
-}
-
-impl Remote {
-    fn of(&self, path: &[u8]) -> Option<There> {
-        self.there.get(&path_hash(path)).copied()
-    }
-}
-
-/// One attempt of a mirror to the server.
-///
-/// # Errors
-/// The session has ended, or one of the trees cannot be read. Files that fail are in the job's record.
-pub async fn mirror_up(client: Client, job: Job, up: MirrorUp) -> Result<()> {
-    let root = Root::open(&up.from).map_err(|error| Error::store(&error))?;
-    let mut remote = Remote { features: client.features().await?, ..Remote::default() };
-    let base = job.url.path.clone();
-    let listed = read_remote(&client, &base, &remote.features, |path, there| {
-        remote.there.insert(path_hash(path.as_bytes()), there);
-    })
-    .await?;
-    let dry = up.mirror.delete.is_dry();
-    if !listed.base_is_there && !base.is_empty() && !dry {
-        super::files::make_folder_and_parents(&client, &base).await?;
-    }
-    let mut sending = Sending {
-        job: &job,
-        mirror: &up.mirror,
-        base: &base,
-        remote,
-        uploads: Uploads::new(client.clone(), job.url.clone(), job.reporter.clone(), job.record.clone()),
-        root: root.clone(),
-        seen: up.mirror.delete.is_on().then(Seen::default),
-        is_tcp: client.mode() == Mode::Tcp,
-    };
-    let result = sending.walk().await;
-    let Sending { uploads, seen, remote, .. } = sending;
-    job.reporter.expect_no_more();
-    let finished = uploads.finish().await;
-    result.and(finished)?;
-    if let Some(seen) = seen {
-        delete_remote(&client, &job, &up.mirror, &base, &seen, &remote.features).await?;
-    }
-    Ok(())
-}
-
-/// How the remote tree was read.
-struct ReadRemote {
-    base_is_there: bool,
-}
-
-/// Lists the remote tree and tells each thing in it, folders before what is in them.
-async fn read_remote(
-    client: &Client,
-    base: &[u8],
-    features: &Features,
-    mut tell: impl FnMut(&SafePath, There),
-) -> Result<ReadRemote> {
-    let there = |metadata: &store::Metadata| match metadata.kind {
-        FileKind::Directory => There::Folder,
-        FileKind::File => There::File { size: metadata.size, modified: metadata.modified },
-        FileKind::Symlink => {
-            There::Link { target: metadata.target.as_ref().map_or(0, |target| path_hash(target)) }
-        }
-        FileKind::Other => There::Other,
-    };
-    let mut read = ReadRemote { base_is_there: true };
-    let whole = client.mode() == Mode::Braid;
-    let form = if whole { ListForm::Tree } else { folder_form(features) };
-    let mut tree = TreeBounds::new(client.bounds());
-    let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
-    tree.hold(&SafePath::ROOT)?;
-    while let Some((folder, unique)) = waiting.pop() {
-        tree.release(&folder);
-        tree.check_depth(&folder)?;
-        tree.enter(&folder, unique)?;
-        let mut listing = Listing::ask(client, form, remote_path(base, folder.as_bytes())?).await?;
-        loop {
-            let line = match listing.next().await {
-                Ok(Some(line)) => line,
-                Ok(None) => break,
-                Err(error) if error.is_transient() || error.again == Again::Worthwhile => return Err(error),
-                Err(_) if folder.is_root() => {
-                    read.base_is_there = false;
-                    break;
-                }
-                // What cannot be compared is sent.
-                Err(_) => break,
-            };
-            tree.entry()?;
-            let Line::Entry(entry) = line else { continue };
-            if entry.path.is_root() {
-                continue;
-            }
-            let path = match whole {
-                true => entry.path.clone(),
-                false => match entry.path.name().and_then(|name| folder.join(&name).ok()) {
-                    Some(path) => path,
-                    None => continue,
-                },
-            };
-            tell(&path, there(&entry.metadata));
-            if !whole && entry.metadata.kind == FileKind::Directory {
-                tree.hold(&path)?;
-                waiting.push((path, entry.metadata.unique));
-            }
-        }
-    }
-    Ok(read)
-}
-
-struct Sending<'a> {
-    job: &'a Job,
-    mirror: &'a Mirror,
-    base: &'a [u8],
-    remote: Remote,
-    uploads: Uploads,
-    root: Root,
-    seen: Option<Seen>,
-    /// Whether the server may be another's.
-    is_tcp: bool,
-}
-
-impl Sending<'_> {
-    async fn walk(&mut self) -> Result<()> {
-        let mut walk = self.root.walk(Path::new("")).await.map_err(|error| Error::store(&error))?;
-        if let Some(seen) = &mut self.seen {
-            seen.is_whole(b"");
-        }
-        while let Some(items) = walk.next_chunk().await {
-            for item in items {
-                match item {
-                    WalkItem::Found { path, metadata } => self.found(path, metadata).await?,
-                    WalkItem::Unreadable { path, error } => {
-                        let name = path.as_os_str().as_bytes();
-                        if let Some(seen) = &mut self.seen {
-                            seen.has_hole(name);
-                        }
-                        self.job.record.failed(&self.job.reporter, name, Error::store(&error));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn found(&mut self, path: PathBuf, metadata: fs::Metadata) -> Result<()> {
-        let name = path.as_os_str().as_bytes();
-        if let Some(seen) = &mut self.seen {
-            seen.is_there(name);
-            if metadata.kind == Kind::Folder {
-                seen.is_whole(name);
-            }
-        }
-        let belongs = match metadata.kind {
-            Kind::Folder => self.mirror.filter.takes_folder(name),
-            _ => self.mirror.filter.takes_file(name),
-        };
-        if !belongs || self.job.record.is_settled(name) {
-            return Ok(());
-        }
-        let there = self.remote.of(name);
-        let dry = self.mirror.delete.is_dry();
-        match &metadata.kind {
-            Kind::Folder => {
-                if matches!(there, Some(There::Folder)) || self.mirror.filter.is_selective() {
-                    return Ok(());
-                }
-                if dry {
-                    self.job.reporter.plan(name, Action::MadeFolder, 0);
-                    return Ok(());
-                }
-                self.uploads.make_folder(named_path(self.base, name)?, name).await
-            }
-            Kind::File => {
-                let same = match there {
-                    Some(There::File { size, modified }) => {
-                        size == metadata.size && same_time(modified, Some(timestamp(metadata.modified)))
-                    }
-                    _ => false,
-                };
-                if same {
-                    self.job.record.done(name);
-                    self.job.reporter.done(name, Action::Skipped, metadata.size, 0);
-                    return Ok(());
-                }
-                if dry {
-                    self.job.reporter.plan(name, Action::Sent, metadata.size);
-                    return Ok(());
-                }
-                if self.mirror.filter.is_selective()
-                    && let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
-                {
-                    self.make_parents(parent).await?;
-                }
-                let send = Send {
-                    remote: named_path(self.base, name)?,
-                    name: name.to_vec(),
-                    root: self.root.clone(),
-                    size: metadata.size,
-                    modified: metadata.modified,
-                    local: path,
-                };
-                self.uploads.send(send, &self.remote.features).await
-            }
-            Kind::Link(target) => {
-                let target = target.as_os_str().as_bytes();
-                if matches!(there, Some(There::Link { target: old }) if old == path_hash(target)) {
-                    return Ok(());
-                }
-                if !fs::link_stays_inside(&path, Path::new(OsStr::from_bytes(target))) {
-                    self.job.reporter.warn(format_args!(
-                        "refused: the link {} leads out of the tree, to {}",
-                        escape(name),
-                        escape(target)
-                    ));
-                    return Ok(());
-                }
-                if dry {
-                    self.job.reporter.plan(name, Action::Linked, 0);
-                    return Ok(());
-                }
-                if !self.remote.features.tree && self.is_tcp {
-                    // SITE SYMLINK comes with XTREE (specs/ftp-over-sctp.md §8.4); others do not know it.
-                    self.job.reporter.warn(format_args!(
-                        "{} is a link, which the server cannot make: left out",
-                        escape(name)
-                    ));
-                    return Ok(());
-                }
-                let command = Command::Site(Site::Symlink(
-                    Bytes::copy_from_slice(target),
-                    named_path(self.base, name)?,
-                ));
-                self.uploads.command(command, name, Action::Linked).await
-            }
-            Kind::Other => {
-                self.job
-                    .reporter
-                    .warn(format_args!("{} is a device, a pipe or a socket: left out", escape(name)));
-                Ok(())
-            }
-        }
-    }
-
-    /// The folders above a file, with an include: made when the first file needs them.
-    async fn make_parents(&mut self, folder: &Path) -> Result<()> {
-        let mut above: Vec<&Path> = folder.ancestors().filter(|path| !path.as_os_str().is_empty()).collect();
-        above.reverse();
-        for folder in above {
-            let name = folder.as_os_str().as_bytes();
-            if !matches!(self.remote.of(name), Some(There::Folder)) {
-                self.uploads.make_folder(named_path(self.base, name)?, name).await?;
-                self.remote.there.insert(path_hash(name), There::Folder);
-            }
-        }
-        Ok(())
-    }
-}
-
-async fn delete_remote(
-    client: &Client,
-    job: &Job,
-    mirror: &Mirror,
-    base: &[u8],
-    seen: &Seen,
-    features: &Features,
-) -> Result<()> {
-    let mut doomed: Vec<(SafePath, bool)> = Vec::new();
-    let mut going = Under::default();
-    read_remote(client, base, features, |path, there| {
-        let name = path.as_bytes();
-        let is_folder = matches!(there, There::Folder);
-        let below = going.holds(path);
-        let belongs =
-            if is_folder { mirror.filter.takes_folder(name) } else { mirror.filter.takes_file(name) };
-        if belongs && (below || seen.may_go(name)) {
-            if is_folder && !below {
-                going.insert(path);
-            }
-            doomed.push((path.clone(), is_folder));
-        }
-    })
-    .await?;
-    // Folders were told before what is in them. Commands take effect in their order, so that none waits for the reply before.
-    let mut asked = VecDeque::new();
-    let mut doomed = doomed.into_iter().rev();
-    loop {
-        let next = if asked.len() < COMMANDS { doomed.next() } else { None };
-        if let Some((path, is_folder)) = next {
-            if mirror.delete.is_dry() {
-                job.reporter.plan(path.as_bytes(), Action::Deleted, 0);
-                continue;
-            }
-            let remote = named_path(base, path.as_bytes())?;
-            let command = if is_folder { Command::RemoveDirectory(remote) } else { Command::Delete(remote) };
-            asked.push_back((path, is_folder, client.begin_command(command).await?));
-            continue;
-        }
-        let Some((path, is_folder, reply)) = asked.pop_front() else { break };
-        let reply = client.reply(reply).await?;
-        match reply.code.is_error() {
-            false => job.reporter.done(path.as_bytes(), Action::Deleted, 0, 0),
-            // A folder with something excluded in it stays.
-            true if is_folder => job.reporter.warn(format_args!("{path} was not deleted: {reply}")),
-            true => {
-                let error = crate::client::of_write_reply(&format!("delete {path}"), &reply);
-                job.record.failed(&job.reporter, path.as_bytes(), error);
-            }
         }
     }
     Ok(())

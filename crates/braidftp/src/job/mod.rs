@@ -14,6 +14,7 @@ mod get;
 mod listing;
 mod local;
 mod mirror;
+mod mirror_up;
 mod tasks;
 mod upload;
 
@@ -28,10 +29,11 @@ use braidftp_ftp::PathArg;
 pub use files::{Form, Parents, Parts, Recursion, cat, ls, make_folders, parts, remove, rename};
 pub use filter::Filter;
 pub use get::{get, put};
-pub use mirror::{Delete, Mirror, MirrorDown, MirrorUp, mirror_down, mirror_up};
+pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
+pub use mirror_up::{MirrorUp, mirror_up};
 
 use crate::cli::login::Login;
-use crate::client::{Bounds, Client, Options, Totals};
+use crate::client::{Bounds, Client, Options, Refusal, Totals};
 use crate::exit::{Again, Error, Exit, Result, Told};
 use crate::identity::{Stranger, ask};
 use crate::progress::Reporter;
@@ -258,7 +260,10 @@ impl Job {
         self.record.lock().retries = self.retries;
         loop {
             let mut was_up = false;
-            let error = match self.once(&attempt, &mut signals, &mut was_up).await {
+            // A server that was there is waited for: it may be starting again.
+            let refusal = if ever_up { Refusal::Waits } else { self.options.refusal };
+            let options = Options { reporter: Some(self.reporter.clone()), refusal, ..self.options.clone() };
+            let error = match self.once(options, &attempt, &mut signals, &mut was_up).await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
@@ -314,6 +319,7 @@ impl Job {
     /// One attempt over one session; `was_up` becomes whether the server let us in.
     async fn once<F>(
         &self,
+        options: Options,
         attempt: &impl Fn(Client) -> F,
         signals: &mut Signals,
         was_up: &mut bool,
@@ -321,7 +327,6 @@ impl Job {
     where
         F: Future<Output = Result<()>>,
     {
-        let options = Options { reporter: Some(self.reporter.clone()), ..self.options.clone() };
         let client = tokio::select! {
             client = Client::connect(&self.url, self.login.clone(), options) => client?,
             error = signals.next() => return Err(error),

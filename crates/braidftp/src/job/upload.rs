@@ -6,12 +6,13 @@
 use std::fs as std_fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use braidftp_ftp::PathArg;
 use braidftp_ftp::client::Features;
-use braidftp_ftp::command::Command;
+use braidftp_ftp::command::{Command, Site};
 use braidftp_ftp::mapping::Mode;
+use braidftp_ftp::{PathArg, Reply};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::tasks::Tasks;
@@ -51,6 +52,8 @@ pub(crate) struct Send {
     pub(crate) size: u64,
     /// When it changed.
     pub(crate) modified: SystemTime,
+    /// Permission bits to set when it is there, if they are not left to the server.
+    pub(crate) mode: Option<u32>,
 }
 
 /// Sends files, as many at once as the mode stands.
@@ -63,6 +66,24 @@ pub(crate) struct Uploads {
     under_way: Arc<Semaphore>,
     commands: Arc<Semaphore>,
     tasks: Tasks,
+    modes: Modes,
+}
+
+/// Whether the server sets permission bits. Clones share it.
+#[derive(Debug, Clone, Default)]
+struct Modes(Arc<AtomicBool>);
+
+impl Modes {
+    fn are_refused(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// It does not: told once.
+    fn refuse(&self, reporter: &Reporter, reply: &Reply) {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            reporter.warn(format_args!("permissions could not be set (SITE CHMOD): {reply}"));
+        }
+    }
 }
 
 impl Uploads {
@@ -70,7 +91,7 @@ impl Uploads {
         let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
         let commands = Arc::new(Semaphore::new(COMMANDS));
         let tasks = Tasks::new(record.clone());
-        Self { client, url, reporter, record, under_way, commands, tasks }
+        Self { client, url, reporter, record, under_way, commands, tasks, modes: Modes::default() }
     }
 
     /// Sends MKD without waiting. A folder that is there already is no error.
@@ -130,6 +151,31 @@ impl Uploads {
         Ok(())
     }
 
+    /// Sets permission bits, without waiting; told under `name`, if it has one. A server that cannot is told of once, and left alone.
+    pub(crate) async fn set_mode(&mut self, remote: PathArg, name: &[u8], mode: u32) -> Result<()> {
+        self.tasks.reap()?;
+        let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
+        let modes = self.modes.clone();
+        if modes.are_refused() {
+            return Ok(());
+        }
+        let reply = self.client.begin_command(Command::Site(Site::Chmod(mode, remote))).await?;
+        let (reporter, record, name) = (self.reporter.clone(), self.record.clone(), name.to_vec());
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            let Ok(reply) = reply.await else { return Ok(()) };
+            let reply = reply?;
+            if reply.code.is_error() {
+                modes.refuse(&reporter, &reply);
+            } else if !name.is_empty() {
+                record.done(&name);
+                reporter.done(&name, Action::SetMode, 0, 0);
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
     /// Begins to send a file; returns when there is room for it.
     ///
     /// # Errors
@@ -165,6 +211,7 @@ impl Uploads {
             offset,
             memory,
             set_time: self.client.mode() != Mode::Braid && features.mfmt,
+            modes: self.modes.clone(),
             _permit: permit,
         };
         self.tasks.spawn(async move { finish.run(under_way.done().await).await });
@@ -197,6 +244,7 @@ struct Finish {
     offset: u64,
     memory: Memory,
     set_time: bool,
+    modes: Modes,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -229,6 +277,13 @@ impl Finish {
             let reply = self.client.command(command).await?;
             if reply.code.is_error() {
                 self.reporter.warn(format_args!("the time of {} could not be set: {reply}", escape(name)));
+            }
+        }
+        if let Some(mode) = self.file.mode.filter(|_| !self.modes.are_refused()) {
+            let command = Command::Site(Site::Chmod(mode, self.file.remote.clone()));
+            let reply = self.client.command(command).await?;
+            if reply.code.is_error() {
+                self.modes.refuse(&self.reporter, &reply);
             }
         }
         self.memory.forget();

@@ -1,13 +1,14 @@
 //! What a transfer sends, block by block: a file's content or a listing, made as it is needed.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use braidftp_ftp::command::Type;
-use braidftp_ftp::listing::{FactSet, encode_incomplete, encode_line, encode_name, encode_unix};
+use braidftp_ftp::listing::{FactSet, Gap, What, encode_incomplete, encode_line, encode_name, encode_unix};
 use braidftp_ftp::server::{Extent, Failure, Form, Source};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::StoreError;
@@ -283,8 +284,19 @@ impl Listing {
                         {
                             continue;
                         }
-                        if let Ok(name) = SafeName::new(entry.name.as_bytes().to_vec()) {
-                            out.put_slice(&line(self.form, &entry.metadata, &name.into(), self.now));
+                        match SafeName::new(entry.name.as_bytes().to_vec()) {
+                            Ok(name) => {
+                                out.put_slice(&line(self.form, &entry.metadata, &name.into(), self.now))
+                            }
+                            // LIST and NLST have no words for it.
+                            Err(_) if matches!(self.form, Form::Facts(_)) => {
+                                out.put_slice(&encode_incomplete(
+                                    &SafePath::ROOT,
+                                    What::This,
+                                    &unsaid(&entry.name),
+                                ));
+                            }
+                            Err(_) => {}
                         }
                     }
                 }
@@ -317,17 +329,31 @@ fn tree_line(item: &WalkItem) -> Vec<u8> {
     match item {
         WalkItem::Found { path, metadata: found } => match safe(path) {
             Ok(path) => encode_line(&metadata(found), &path, FactSet::ALL),
-            // A path longer than a command can carry: its folder is incomplete for the other side.
+            // A path that no command can carry: its folder is incomplete for the other side.
             Err(_) => match safe(path.parent().unwrap_or(Path::new(""))) {
-                Ok(folder) => encode_incomplete(&folder, StoreError::BadName.code()),
+                Ok(folder) => {
+                    let gap = unsaid(path.file_name().unwrap_or_default());
+                    encode_incomplete(&folder, What::Entry, &gap)
+                }
                 Err(_) => Vec::new(),
             },
         },
         WalkItem::Unreadable { path, error } => match safe(path) {
-            Ok(path) => encode_incomplete(&path, failure(error).code()),
+            Ok(path) => {
+                encode_incomplete(&path, What::Entry, &Gap { why: failure(error).code(), name: None })
+            }
             Err(_) => Vec::new(),
         },
     }
+}
+
+/// What a listing lacks for a name that no line can carry.
+//= specs/ftp-over-sctp.md#section-8.3
+//# If a folder cannot be read, or not to its end, or holds a name that no
+//# line can carry, the server MUST send a line
+//# `type=dir;x.error=code;` with the folder's path
+fn unsaid(name: &OsStr) -> Gap {
+    Gap { why: StoreError::BadName.code(), name: Some(Bytes::copy_from_slice(name.as_bytes())) }
 }
 
 /// Whether `name` matches a pattern of `*`, `?` and `[a-z]`, `[!a-z]`. Takes time in proportion to the product of

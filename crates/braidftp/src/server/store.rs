@@ -170,7 +170,7 @@ pub(super) fn metadata(found: &fs::Metadata) -> Metadata {
     };
     Metadata {
         kind,
-        size: if kind == FileKind::File { found.size } else { 0 },
+        size: if matches!(kind, FileKind::File | FileKind::Symlink) { found.size } else { 0 },
         modified: Some(stamp(found.modified)),
         unix_mode: Some(found.mode),
         target,

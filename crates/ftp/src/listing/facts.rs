@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::{Entry, Listed, ListingError, Parsed};
+use super::{Entry, Gap, Listed, ListingError, Parsed};
 use crate::command::{parse_number, percent_decode, percent_encode, split_verb};
 use crate::path::SafePath;
 use crate::reply::Code;
@@ -72,7 +72,10 @@ pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     if set.has(FactSet::TYPE) {
         facts += &format!("type={kind};");
     }
-    if set.has(FactSet::SIZE) && metadata.kind == FileKind::File {
+    // Of a link whose target is no file, nothing could be retrieved.
+    let is_sized =
+        metadata.kind == FileKind::File || (metadata.kind == FileKind::Symlink && metadata.size > 0);
+    if set.has(FactSet::SIZE) && is_sized {
         facts += &format!("size={};", metadata.size);
     }
     if let Some(modified) = metadata.modified.filter(|_| set.has(FactSet::MODIFY)) {
@@ -99,9 +102,17 @@ pub fn encode_line(metadata: &Metadata, path: &SafePath, set: FactSet) -> Vec<u8
     finish_line(encode_facts(metadata, set), path)
 }
 
-/// Encodes the line that marks a folder as incompletely listed.
-pub fn encode_incomplete(path: &SafePath, why: Code) -> Vec<u8> {
-    finish_line(format!("type=dir;x.error={why};").into_bytes(), path)
+/// Encodes the line that marks a folder as incompletely listed: one of a tree, or with the root path in MLSD the listed
+/// folder itself (`what`).
+pub fn encode_incomplete(path: &SafePath, what: What, gap: &Gap) -> Vec<u8> {
+    let kind = if what == What::This { "cdir" } else { "dir" };
+    let mut line = format!("type={kind};x.error={};", gap.why).into_bytes();
+    if let Some(name) = &gap.name {
+        line.extend_from_slice(b"x.name=");
+        line.extend_from_slice(&percent_encode(name));
+        line.push(b';');
+    }
+    finish_line(line, path)
 }
 
 fn finish_line(mut line: Vec<u8>, path: &SafePath) -> Vec<u8> {
@@ -125,7 +136,8 @@ pub fn parse_line(line: &[u8]) -> Result<Parsed, ListingError> {
         What::This => SafePath::ROOT,
         What::Entry => SafePath::strict(name)?,
     };
-    let listed = found.error.map_or(Listed::Whole, Listed::Incomplete);
+    let name = found.missing;
+    let listed = found.error.map_or(Listed::Whole, |why| Listed::Incomplete(Gap { why, name }));
     Ok(Parsed::Entry(Entry { path, metadata: found.metadata, listed }))
 }
 
@@ -138,6 +150,8 @@ pub struct Facts {
     pub metadata: Metadata,
     /// The fact `x.error`.
     pub error: Option<Code>,
+    /// The fact `x.name`.
+    pub missing: Option<Bytes>,
 }
 
 /// What a line of MLSD describes.
@@ -156,7 +170,7 @@ pub enum What {
 pub fn parse_facts(facts: &[u8]) -> Option<Facts> {
     let mut kind = None;
     let mut what = What::Entry;
-    let mut error = None;
+    let (mut error, mut missing) = (None, None);
     let mut metadata = Metadata::new(FileKind::Other, 0);
     for fact in facts.split(|byte| *byte == b';').filter(|fact| !fact.is_empty()) {
         let at = fact.iter().position(|byte| *byte == b'=')?;
@@ -195,6 +209,7 @@ pub fn parse_facts(facts: &[u8]) -> Option<Facts> {
             b"x.target" => {
                 metadata.target = percent_decode(value).filter(|target| !target.is_empty()).map(Bytes::from)
             }
+            b"x.name" => missing = percent_decode(value).filter(|name| !name.is_empty()).map(Bytes::from),
             b"x.error" => {
                 error = parse_number(value)
                     .and_then(|code| u16::try_from(code).ok())
@@ -205,7 +220,7 @@ pub fn parse_facts(facts: &[u8]) -> Option<Facts> {
         }
     }
     metadata.kind = kind?;
-    Some(Facts { what, metadata, error })
+    Some(Facts { what, metadata, error, missing })
 }
 
 fn parse_octal(text: &[u8]) -> Option<u32> {

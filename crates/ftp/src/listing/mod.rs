@@ -12,11 +12,13 @@ mod unix;
 
 use std::fmt;
 
+use bytes::Bytes;
+
 use crate::path::{PathError, SafePath};
 use crate::reply::Code;
 use crate::store::Metadata;
 
-pub use facts::{FactSet, encode_facts, encode_incomplete, encode_line, parse_facts, parse_line};
+pub use facts::{FactSet, What, encode_facts, encode_incomplete, encode_line, parse_facts, parse_line};
 pub use names::{encode_name, parse_name};
 pub use unix::{encode_unix, parse_list};
 
@@ -33,13 +35,21 @@ pub struct Entry {
 }
 
 /// Whether a listing of a folder is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listed {
     /// No line says otherwise.
     Whole,
-    /// Part of it could not be read or encoded; the code says why (fact `x.error`, specs/ftp-over-sctp.md
-    /// §8.3). Nothing may be deleted because it is missing here.
-    Incomplete(Code),
+    /// Part of it could not be read or encoded. Nothing may be deleted because it is missing here.
+    Incomplete(Gap),
+}
+
+/// What a listing of a folder lacks (specs/ftp-over-sctp.md §8.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// Why: the fact `x.error`.
+    pub why: Code,
+    /// The one name that is missing, as the file system has it, if it is one: the fact `x.name`.
+    pub name: Option<Bytes>,
 }
 
 /// The result of parsing a line of a listing.

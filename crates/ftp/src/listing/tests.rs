@@ -121,10 +121,25 @@ fn facts_with_unsafe_paths_are_refused() {
 #[test]
 fn an_incomplete_folder_is_marked() {
     let path = SafePath::strict(b"a/b").unwrap();
-    let line = encode_incomplete(&path, Code::FILE_UNAVAILABLE);
-    assert_eq!(line, b"type=dir;x.error=550; a/b\r\n");
-    let Ok(Parsed::Entry(entry)) = parse_line(&line[..line.len() - 2]) else { panic!() };
-    assert_eq!((entry.path, entry.listed), (path, Listed::Incomplete(Code::FILE_UNAVAILABLE)));
+    let unreadable = Gap { why: Code::FILE_UNAVAILABLE, name: None };
+    let unsaid = Gap { why: Code::NAME_NOT_ALLOWED, name: Some("x\ny;z".into()) };
+    for (path, what, gap, expected) in [
+        (path, What::Entry, unreadable, &b"type=dir;x.error=550; a/b\r\n"[..]),
+        (SafePath::ROOT, What::This, unsaid, b"type=cdir;x.error=553;x.name=x%0Ay%3Bz; .\r\n"),
+    ] {
+        let line = encode_incomplete(&path, what, &gap);
+        assert_eq!(line, expected);
+        let Ok(Parsed::Entry(entry)) = parse_line(&line[..line.len() - 2]) else { panic!() };
+        assert_eq!((entry.path, entry.listed), (path, Listed::Incomplete(gap)));
+    }
+}
+
+#[test]
+fn a_link_to_a_file_tells_the_size_that_retr_would_send() {
+    let mut link = Metadata::new(FileKind::Symlink, 5);
+    assert_eq!(encode_facts(&link, FactSet::ALL), b"type=OS.unix=slink;size=5;");
+    link.size = 0;
+    assert_eq!(encode_facts(&link, FactSet::ALL), b"type=OS.unix=slink;", "it leads to no file");
 }
 
 #[test]

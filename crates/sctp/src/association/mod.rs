@@ -230,6 +230,8 @@ pub enum Reason {
     PeerAborted(Vec<Cause>),
     /// The peer did not answer INIT or COOKIE ECHO.
     NoAnswer,
+    /// The peer's host said of INITs that nobody has the UDP port (`Handshake::refused_inits`).
+    Refused,
     /// The peer no longer answers.
     PeerUnreachable,
     /// The peer rejected the cookie as stale, so the association was not established.
@@ -274,6 +276,7 @@ impl std::fmt::Display for Reason {
                 None => write!(f, "aborted by the peer: {causes:?}"),
             },
             Self::NoAnswer => f.write_str("the peer does not answer"),
+            Self::Refused => f.write_str("nobody listens at the UDP port"),
             Self::PeerUnreachable => f.write_str("the peer stopped answering"),
             Self::StaleCookie => f.write_str("the peer found the handshake too old; connect again"),
             Self::ShutdownTimeout => f.write_str("the shutdown took too long"),

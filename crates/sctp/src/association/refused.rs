@@ -5,7 +5,8 @@
 //! association ends after Association.Max.Retrans HEARTBEATs, which takes minutes. The report alone ends
 //! nothing: it triggers a HEARTBEAT, and a path becomes inactive after three consecutive HEARTBEATs that
 //! were each refused by such a message and not acknowledged. The association ends when no path is left. Any
-//! packet from the peer on the path resets the count.
+//! packet from the peer on the path resets the count. Before the association is up, it ends after as many
+//! refused INITs as [`Handshake::refused_inits`](crate::config::Handshake::refused_inits) says.
 //!
 //! Forged messages are harmless. One that does not quote the peer's Verification Tag is discarded (RFC 9260
 //! §10 ICMP6), and off-path attackers do not know the tag. An on-path attacker who forges messages causes
@@ -14,7 +15,9 @@
 //! while the peer is reachable on any path.
 
 use crate::association::Association;
+use crate::association::Reason;
 use crate::association::path::Path;
+use crate::association::state::State;
 use crate::endpoint::Route;
 use crate::stats::PathState;
 
@@ -70,6 +73,21 @@ impl Association {
             None => path.heartbeat_due = true,
         }
         self.stirred = true;
+    }
+
+    /// The peer's host says that nobody has the UDP port to which an INIT of this association went.
+    //= specs/rfc6951.txt#section-5.5
+    //# ICMP messages with type 'Destination Unreachable' and code 'Port
+    //# Unreachable' SHOULD be treated as ICMP messages with type
+    //# 'Destination Unreachable' and code 'Protocol Unreachable'.
+    pub(crate) fn on_init_refused(&mut self) {
+        let Some(most) = self.config.handshake.refused_inits else { return };
+        let addresses = self.paths.len().max(1) as u32;
+        let State::CookieWait { refused, .. } = &mut self.state else { return };
+        *refused += 1;
+        if *refused >= most.saturating_mul(addresses) {
+            self.close(Reason::Refused);
+        }
     }
 
     /// Whether no path is left by which the peer may be reached.

@@ -28,6 +28,8 @@ pub(super) enum State {
         init_due: bool,
         /// The time of each INIT.
         sent_at: Vec<Time>,
+        /// The number of INITs of which the peer's host said that nobody has the UDP port.
+        refused: u32,
     },
     /// COOKIE-ECHOED: COOKIE ECHO was sent or is about to be.
     CookieEchoed {
@@ -47,7 +49,7 @@ pub(super) enum State {
 impl State {
     /// COOKIE-WAIT before the first INIT.
     pub(super) fn cookie_wait(init_due: bool) -> Self {
-        Self::CookieWait { retry: 0, init_due, sent_at: Vec::new() }
+        Self::CookieWait { retry: 0, init_due, sent_at: Vec::new(), refused: 0 }
     }
 
     /// The state from the moment the peer is known until the end.

@@ -19,6 +19,10 @@ pub struct Handshake {
     /// the time since the first INIT, and at most RTO.Initial for the first 20 INITs. `None`, the default:
     /// T1-init follows the RTO (RFC 9260 §5.1.6).
     pub init_interval: Option<Duration>,
+    /// The number of INITs to each of the peer's addresses that an ICMP message "port unreachable" must report
+    /// (RFC 6951 §5.5) to end an association in COOKIE-WAIT. `None`, the default: T1-init alone ends it, so that
+    /// a server may start while a client tries to reach it.
+    pub refused_inits: Option<u32>,
     /// Valid.Cookie.Life (RFC 9260 §16). Default 60 s.
     pub valid_cookie_life: Duration,
     /// The adaptation code point reported to the peer's user (RFC 5061 §4.2.6). Default `None`.
@@ -30,6 +34,7 @@ impl Default for Handshake {
         Self {
             max_init_retransmits: 8,
             init_interval: None,
+            refused_inits: None,
             valid_cookie_life: Duration::from_secs(60),
             adaptation: None,
         }

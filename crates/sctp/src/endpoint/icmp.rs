@@ -2,7 +2,8 @@
 //!
 //! A message is accepted if the packet it quotes proves that its sender saw a packet of ours. It never
 //! triggers a response to its sender. "Port unreachable" for the peer's UDP port ends an association only
-//! after three consecutive HEARTBEATs were refused and not acknowledged (`association/refused.rs`).
+//! after three consecutive HEARTBEATs were refused and not acknowledged, or before it is up after as many INITs as
+//! [`crate::config::Handshake::refused_inits`] says (`association/refused.rs`).
 //! Unreachable hosts and networks are left to timers and HEARTBEATs, since routers also report short
 //! outages. The lower layer parses the messages and identifies the quoted packet.
 
@@ -128,7 +129,7 @@ impl Endpoint {
             //# the ICMP message like an ABORT chunk.
             // Not an end by itself, unlike Protocol Unreachable: HEARTBEATs ask first.
             (Says::NoSuchPort, Quoted::Other) => slot.association.on_port_unreachable(Route { local, peer }),
-            (Says::NoSuchPort, Quoted::Init) => return,
+            (Says::NoSuchPort, Quoted::Init) => slot.association.on_init_refused(),
             (Says::NoSuchProtocol, Quoted::Init) if slot.association.phase() != Phase::CookieWait => return,
             (Says::NoSuchProtocol, _) => slot.association.on_protocol_unreachable(),
             (Says::Nothing, _) => return,

@@ -28,7 +28,7 @@ use super::{Gauge, Note};
 use crate::cli::PathRule;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
-use crate::client::{MultipathChoice, Options, default_multipath, default_profile};
+use crate::client::{MultipathChoice, Options, Refusal, default_multipath, default_profile};
 use crate::exit::{Again, Error, Exit, Result};
 use crate::identity::{Peer, Trust, Verifier};
 use crate::url::{Scheme, Url};
@@ -44,6 +44,10 @@ const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 const GOODBYE: Duration = Duration::from_secs(2);
 /// How long the control association may take to shut down. One that needs longer ends without the server's answer.
 const LINGER: Duration = Duration::from_millis(50);
+
+/// How many INITs to each address of the server must be refused for want of a listener, where one follows the other within a
+/// quarter of a second: a server that is being started has half a second.
+const REFUSED_INITS: u32 = 3;
 
 /// What goes out on the control stream.
 #[derive(Debug)]
@@ -339,6 +343,9 @@ fn config(options: &Options) -> Config {
     if options.paths.len() > 1 {
         MultipathChoice::watch_paths(&mut config);
     }
+    if options.refusal == Refusal::Ends {
+        config.handshake.refused_inits = Some(if config.handshake.init_interval.is_some() { REFUSED_INITS } else { 1 });
+    }
     let streams = options.mode.streams(DATA_STREAMS_DEFAULT).unwrap_or(1);
     config.streams.outbound = streams;
     config.streams.inbound = streams;
@@ -623,6 +630,9 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
     let hint = match reason {
         Reason::PeerAborted(_) => {
             "the port is right, but the server there does not serve FTP over SCTP, or is full"
+        }
+        Reason::Refused => {
+            "check the port, and that `braidftp serve` runs there: its port is UDP 9899 unless --listen says otherwise"
         }
         _ => no_answer_hint(url),
     };

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::OpenOptions;
 use rustix::fs::{Dir, FileType, Mode, OFlags, SeekFrom};
 
-use super::Root;
 use super::blocks::{FOLDERS_ALWAYS, Folders};
 use super::error::{Error, Why};
+use super::{Metadata, Root};
 
 /// Folders within folders that a walk enters.
 pub const MAX_DEPTH: usize = 100;
@@ -78,6 +78,11 @@ impl Levels {
     /// Returns the innermost folder, which [`Levels::next_name`] has opened.
     pub(super) fn dir(&self) -> Option<BorrowedFd<'_>> {
         self.stack.last()?.dir.as_ref()?.fd().ok()
+    }
+
+    /// Metadata of the link at `path`, relative to where the walk began, with the size of the file that it leads to.
+    pub(super) fn with_target_size(&self, found: Metadata, path: &Path) -> Metadata {
+        self.root.with_target_size(found, &self.base.join(path))
     }
 
     /// Reads the next name in the innermost folder, with what the folder says that it is; `None` at its end. Never `.` and `..`.

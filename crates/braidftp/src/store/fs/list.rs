@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// One name in a folder.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The name, as bytes; never `.`, `..`, nor anything that FTP cannot say in one line.
+    /// The name, as bytes; never `.`, `..`, nor that of an unfinished file. It may have a line end, which FTP cannot carry.
     pub name: OsString,
     /// What it is; links are not followed.
     pub metadata: Metadata,
@@ -53,6 +53,7 @@ impl Room {
 
 #[derive(Debug)]
 struct Open {
+    root: Root,
     dir: Dir,
     entries: ReadDir,
 }
@@ -62,7 +63,7 @@ impl Open {
         let what = "read the folder";
         let dir = root.open_dir(what, path)?;
         let entries = dir.entries().map_err(|e| Error::io(what, path, &e))?;
-        Ok(Self { dir, entries })
+        Ok(Self { root: root.clone(), dir, entries })
     }
 
     /// The next entry that may be shown. One that vanishes between its name and its metadata was never there.
@@ -72,11 +73,17 @@ impl Open {
                 Ok(entry) => entry.file_name(),
                 Err(e) => return Some(Err(Error::io("read the folder", path, &e))),
             };
-            if !name::is_listed(&name) {
+            if name::is_unfinished(&name) {
                 continue;
             }
             match metadata_at(&self.dir, Path::new(&name)) {
-                Ok(metadata) => return Some(Ok(Entry { name, metadata })),
+                Ok(metadata) => {
+                    let metadata = match metadata.kind {
+                        Kind::Link(_) => self.root.with_target_size(metadata, &path.join(&name)),
+                        _ => metadata,
+                    };
+                    return Some(Ok(Entry { name, metadata }));
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
                 Err(e) => return Some(Err(Error::io("look at", &path.join(&name), &e))),
             }
@@ -235,12 +242,18 @@ pub(super) fn next_item(levels: &mut Levels) -> Option<WalkItem> {
                 continue;
             }
         };
-        if !name::is_listed(&name) {
+        if name::is_unfinished(&name) {
             continue;
         }
         let path = levels.path()?.join(&name);
         match metadata_at(levels.dir()?, Path::new(&name)) {
-            Ok(metadata) => return Some(WalkItem::Found { path, metadata }),
+            Ok(metadata) => {
+                let metadata = match metadata.kind {
+                    Kind::Link(_) => levels.with_target_size(metadata, &path),
+                    _ => metadata,
+                };
+                return Some(WalkItem::Found { path, metadata });
+            }
             // One that vanishes between its name and its metadata was never there.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => {

@@ -42,10 +42,10 @@ pub use error::{Error, Why};
 pub use kept::{Allowance, Kept};
 pub use levels::MAX_DEPTH;
 pub use list::{Entry, Lister, Walk, WalkItem};
-pub use name::{MAX_PATH_BYTES, component, escaped, is_unfinished, link_stays_inside, relative};
+pub use name::{MAX_PATH_BYTES, component, escaped, fits_a_line, is_unfinished, link_stays_inside, relative};
 pub use parts::{Part, Removal};
 pub use reader::{BLOCK_BYTES, Change, Digest, Pieces, Reader, Summary};
-pub use writer::{Commit, Durability, Keep, Start, Writer, Written};
+pub use writer::{Commit, Durability, Holes, Keep, Start, Writer, Written};
 
 /// An open folder that everything happens beneath. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -72,7 +72,8 @@ pub enum Kind {
 pub struct Metadata {
     /// What it is.
     pub kind: Kind,
-    /// Bytes in a regular file; whatever the system says for the rest.
+    /// Bytes in a regular file; of a link those in the file beneath the root that it leads to, and 0 if it leads to none;
+    /// whatever the system says for the rest.
     pub size: u64,
     /// When its contents last changed, to the nanosecond.
     pub modified: SystemTime,
@@ -172,7 +173,19 @@ impl Root {
             return self.metadata(path);
         }
         let place = self.place("look at", path)?;
-        place.metadata().map_err(|e| Error::io("look at", path, &e))
+        let found = place.metadata().map_err(|e| Error::io("look at", path, &e))?;
+        Ok(self.with_target_size(found, path))
+    }
+
+    /// The same with the size of the file that a link leads to: what a reader of the link gets.
+    fn with_target_size(&self, found: Metadata, path: &Path) -> Metadata {
+        match found.kind {
+            Kind::Link(_) => {
+                let target = self.metadata(path).ok().filter(|target| target.kind == Kind::File);
+                Metadata { size: target.map_or(0, |target| target.size), ..found }
+            }
+            _ => found,
+        }
     }
 
     /// Makes a folder. Its parent must be there.

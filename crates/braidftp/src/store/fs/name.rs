@@ -71,9 +71,9 @@ pub fn component(name: &[u8]) -> Result<&Path, Error> {
     }
 }
 
-/// Whether a name can be said in an FTP line at all, and is not one of our unfinished files.
-pub(super) fn is_listed(name: &OsStr) -> bool {
-    check(name.as_bytes()).is_ok()
+/// Whether an FTP line can carry this name: whether it has no line end.
+pub fn fits_a_line(name: &[u8]) -> bool {
+    !name.iter().any(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
 /// Whether this is the name of an unfinished file.
@@ -181,7 +181,6 @@ mod tests {
             let part = unfinished(OsStr::new(&name));
             assert!(part.as_os_str().len() <= 255, "{length}");
             assert!(is_unfinished(part.as_os_str()));
-            assert!(!is_listed(part.as_os_str()));
         }
         assert_ne!(unfinished(OsStr::new(&"n".repeat(254))), unfinished(OsStr::new(&"n".repeat(255))));
     }

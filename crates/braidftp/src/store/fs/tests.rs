@@ -414,7 +414,7 @@ async fn a_folder_is_listed_in_chunks_with_every_name() {
         bench.put(format!("{i}"), "x");
     }
     bench.put(std::ffi::OsStr::from_bytes(b"\xff bytes \xfe"), "x");
-    bench.put("a\nb", "cannot be said in a line");
+    bench.put("a\nb", "which FTP cannot carry: whoever reads the folder has to say so");
     symlink("0", bench.path("link")).unwrap();
     let mut lister = bench.root.list(Path::new("")).await.unwrap();
     let (mut count, mut chunks, mut bytes_name, mut link) = (0, 0, false, None);
@@ -425,13 +425,13 @@ async fn a_folder_is_listed_in_chunks_with_every_name() {
             count += 1;
             bytes_name |= entry.name.as_bytes() == b"\xff bytes \xfe";
             if let Kind::Link(target) = entry.metadata.kind {
-                link = Some(target);
+                link = Some((target, entry.metadata.size));
             }
         }
     }
-    assert_eq!((count, chunks), (1002, 4));
+    assert_eq!((count, chunks), (1003, 4));
     assert!(bytes_name);
-    assert_eq!(link.unwrap(), Path::new("0"));
+    assert_eq!(link.unwrap(), (Path::new("0").to_owned(), 1), "with the size of what it leads to");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@
 //! older writer of the same owner: the older one fails with [`Why::TakenOver`] at its next step and changes nothing more.
 
 use std::fs::File;
-use std::io::{IoSlice, Write};
+use std::io::{IoSlice, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -64,6 +64,16 @@ pub enum Durability {
     None,
 }
 
+/// What becomes of long runs of zeros.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Holes {
+    /// They become holes, which take no room on the disk.
+    #[default]
+    Make,
+    /// They are written like other bytes.
+    Fill,
+}
+
 /// What becomes of the bytes of a transfer that ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -113,6 +123,7 @@ struct Core {
     claimant: Option<Claimant>,
     claim: Option<Arc<Claim>>,
     allowance: Allowance,
+    holes: Holes,
 }
 
 /// An unfinished file, open and locked.
@@ -121,8 +132,16 @@ pub(super) struct Open {
     dir: Dir,
     part: PathBuf,
     file: File,
+    /// Bytes in it, with those of a hole at its end.
     length: u64,
+    /// Whether it ends with a hole that the file system does not know of yet.
+    ends_with_hole: bool,
 }
+
+/// Zeros in a row that become a hole at least, in bytes: for fewer, another system call costs more than the room is worth.
+const HOLE_BYTES: usize = 32 << 10;
+/// Bytes that are looked at together.
+const LOOK_BYTES: usize = 4 << 10;
 
 /// Room is taken in steps of so many bytes: a small file takes little, and a block few of them.
 const ROOM_BYTES: usize = 64 << 10;
@@ -144,6 +163,7 @@ impl Root {
             claimant: None,
             claim: None,
             allowance: Allowance::default(),
+            holes: Holes::default(),
         };
         Writer {
             disk: Disk::Idle(Box::new(core)),
@@ -171,6 +191,15 @@ impl Writer {
     pub fn within(mut self, allowance: Allowance) -> Self {
         if let Disk::Idle(core) = &mut self.disk {
             core.allowance = allowance;
+        }
+        self
+    }
+
+    /// Says what becomes of long runs of zeros.
+    #[must_use]
+    pub fn holes(mut self, holes: Holes) -> Self {
+        if let Disk::Idle(core) = &mut self.disk {
+            core.holes = holes;
         }
         self
     }
@@ -357,7 +386,7 @@ impl Core {
         let file = self.locked(&place.dir, &part).map_err(fail)?;
         let stat = rustix::fs::fstat(&file).map_err(fail)?;
         let left = stat.st_size as u64;
-        let open = Open { dir: place.dir, part, file, length: left };
+        let open = Open { dir: place.dir, part, file, length: left, ends_with_hole: false };
         let claim = self.root.claims.enter((stat.st_dev, stat.st_ino), self.claimant.clone(), open);
         let mut held = claim.lock();
         // A still newer writer may have been as quick.
@@ -486,7 +515,13 @@ impl Core {
         }
         let mut held = claim.lock();
         let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
-        let result = write_all(&mut open.file, blocks);
+        let result = match self.holes {
+            Holes::Make if more >= HOLE_BYTES as u64 => write_sparsely(&mut open.file, blocks),
+            _ => write_all(&mut open.file, blocks.iter().map(|block| &block[..])).map(|()| false),
+        };
+        if more > 0 {
+            open.ends_with_hole = matches!(result, Ok(true));
+        }
         open.length += more;
         drop(held);
         if let Err(e) = result {
@@ -514,7 +549,9 @@ impl Core {
         let claim = self.claim()?;
         // Held to the end: a newer writer waits, and finds the file under its name.
         let mut held = claim.lock();
-        let Some(Open { dir, part, file, length }) = held.as_mut() else { return Err(self.taken_over()) };
+        let Some(Open { dir, part, file, length, ends_with_hole }) = held.as_mut() else {
+            return Err(self.taken_over());
+        };
         let length = *length;
         let remove = |dir: &Dir, part: &Path| {
             rustix::fs::unlinkat(dir, part, AtFlags::empty())
@@ -534,6 +571,9 @@ impl Core {
             remove(dir, part)?;
             *held = None;
             return Err(Error::new(what, &path, Why::WrongDigest));
+        }
+        if std::mem::take(ends_with_hole) {
+            rustix::fs::ftruncate(&*file, length).map_err(fail)?;
         }
         if let Some(mode) = commit.mode {
             rustix::fs::fchmod(&*file, Mode::from_raw_mode(mode & 0o777)).map_err(fail)?;
@@ -589,11 +629,11 @@ fn reopen(dir: &Dir, part: &Path) -> Result<File, rustix::io::Errno> {
         .into())
 }
 
-fn write_all(file: &mut File, blocks: &[Bytes]) -> std::io::Result<()> {
+fn write_all<'a>(file: &mut File, pieces: impl Iterator<Item = &'a [u8]>) -> std::io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = pieces.map(IoSlice::new).collect();
     // IOV_MAX is 1024 on Linux.
-    for group in blocks.chunks(1024) {
-        let mut slices: Vec<IoSlice<'_>> = group.iter().map(|block| IoSlice::new(block)).collect();
-        let mut slices = &mut slices[..];
+    for group in slices.chunks_mut(1024) {
+        let mut slices = group;
         while !slices.is_empty() {
             match file.write_vectored(slices) {
                 Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
@@ -604,4 +644,40 @@ fn write_all(file: &mut File, blocks: &[Bytes]) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes blocks and steps over long runs of zeros; says whether one of those is at the end.
+fn write_sparsely(file: &mut File, blocks: &[Bytes]) -> std::io::Result<bool> {
+    let mut data: Vec<&[u8]> = Vec::new();
+    // Zeros behind the data, how many pieces of `data` they are, and in bytes.
+    let (mut zero_pieces, mut zero_bytes) = (0, 0);
+    for piece in blocks.iter().flat_map(|block| block.chunks(LOOK_BYTES)) {
+        if !is_zero(piece) {
+            if zero_bytes >= HOLE_BYTES {
+                data.truncate(data.len() - zero_pieces);
+                write_all(file, data.drain(..))?;
+                file.seek_relative(zero_bytes as i64)?;
+            }
+            (zero_pieces, zero_bytes) = (0, 0);
+        } else {
+            (zero_pieces, zero_bytes) = (zero_pieces + 1, zero_bytes + piece.len());
+        }
+        data.push(piece);
+    }
+    let ends_with_hole = zero_bytes >= HOLE_BYTES;
+    if ends_with_hole {
+        data.truncate(data.len() - zero_pieces);
+    }
+    write_all(file, data.into_iter())?;
+    if ends_with_hole {
+        file.seek_relative(zero_bytes as i64)?;
+    }
+    Ok(ends_with_hole)
+}
+
+fn is_zero(piece: &[u8]) -> bool {
+    // The compiler makes one comparison of 32 bytes.
+    let (words, rest) = piece.as_chunks::<32>();
+    words.iter().all(|word| word.iter().fold(0, |any, byte| any | byte) == 0)
+        && rest.iter().all(|byte| *byte == 0)
 }

@@ -286,6 +286,39 @@ fn what_else_is_said_changes_nothing() {
     }
 }
 
+//= specs/rfc6951.txt#section-5.5
+//= type=test
+//# ICMP messages with type 'Destination Unreachable' and code 'Port
+//# Unreachable' SHOULD be treated as ICMP messages with type
+//# 'Destination Unreachable' and code 'Protocol Unreachable'.
+#[test]
+fn refused_inits_end_a_handshake_where_the_configuration_says_so() {
+    for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
+        for refused_inits in [None, Some(2)] {
+            let mut config = config();
+            config.handshake.refused_inits = refused_inits;
+            let mut client = Client::waiting_at(family, UDP_PORT, config);
+            let init = client.sent.clone();
+            let mut forged = init.to_vec();
+            forged[16] ^= 1;
+            for _ in 0..5 {
+                client.icmp(says, 0, &forged);
+            }
+            client.icmp(says, 0, &init);
+            assert_eq!(
+                client.phase(),
+                Phase::CookieWait,
+                "one may be of a server that starts; others are forged"
+            );
+            client.icmp(says, 0, &init);
+            let phase = if refused_inits.is_some() { Phase::Closed } else { Phase::CookieWait };
+            assert_eq!(client.phase(), phase);
+            let is_told = client.drain().1.contains(&Event::Closed(Reason::Refused));
+            assert_eq!(is_told, refused_inits.is_some());
+        }
+    }
+}
+
 /// In UDP: what is said of the client's packets when nobody has the server's port.
 #[test]
 fn a_closed_port_ends_an_association_after_three_heartbeats_that_were_refused_and_none_else() {

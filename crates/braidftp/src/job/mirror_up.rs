@@ -1,0 +1,435 @@
+//! A whole tree to the server: the remote tree is listed, then the local one walked, folders made and files sent as they
+//! come. What only the server has is deleted at the end, if that was asked for.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::hash::BuildHasherDefault;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use braidftp_ftp::client::{Features, ListForm};
+use braidftp_ftp::command::{Command, Site};
+use braidftp_ftp::mapping::Mode;
+use braidftp_ftp::stamp::Timestamp;
+use braidftp_ftp::store::FileKind;
+use braidftp_ftp::{SafePath, store};
+use bytes::Bytes;
+
+use super::bounds::{TreeBounds, Under, Unique};
+use super::delete::Seen;
+use super::listing::{Line, Listing, folder_form, unsayable};
+use super::mirror::Mirror;
+use super::upload::{Send, Uploads};
+use super::{Job, Ready, named_path, path_hash, remote_path};
+use crate::client::{Client, same_time, timestamp};
+use crate::exit::{Again, Error, Result, escape};
+use crate::report::Action;
+use crate::store::fs::{self, Kind, Root, WalkItem};
+
+/// Commands that delete and whose replies are waited for at once.
+const COMMANDS: usize = 256;
+/// Modes that files and folders have where nobody chose another: what they become is left to the server's umask.
+const USUAL_MODES: (u32, u32) = (0o644, 0o755);
+
+/// What the owner of a folder needs to put something into it.
+const OWNER: u32 = 0o700;
+
+/// A mirror to the server.
+#[derive(Debug, Clone)]
+pub struct MirrorUp {
+    /// What is common to both directions.
+    pub mirror: Mirror,
+    /// The local folder.
+    pub from: PathBuf,
+}
+
+/// What the server has, by hash of the path.
+#[derive(Debug, Default)]
+struct Remote {
+    there: HashMap<u128, There, BuildHasherDefault<Ready>>,
+    features: Features,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum There {
+    Folder { mode: Option<u32> },
+    File { size: u64, modified: Option<Timestamp>, mode: Option<u32> },
+    Link { target: u128 },
+    Other,
+}
+
+impl Remote {
+    fn of(&self, path: &[u8]) -> Option<There> {
+        self.there.get(&path_hash(path)).copied()
+    }
+}
+
+/// One attempt of a mirror to the server.
+///
+/// # Errors
+/// The session has ended, or one of the trees cannot be read. Files that fail are in the job's record.
+pub async fn mirror_up(client: Client, job: Job, up: MirrorUp) -> Result<()> {
+    let root = Root::open(&up.from).map_err(|error| Error::store(&error))?;
+    let mut remote = Remote { features: client.features().await?, ..Remote::default() };
+    let base = job.url.path.clone();
+    let listed = read_remote(&client, &base, &remote.features, |path, there| {
+        remote.there.insert(path_hash(path.as_bytes()), there);
+    })
+    .await?;
+    let dry = up.mirror.delete.is_dry();
+    if !listed.base_is_there && !base.is_empty() && !dry {
+        super::files::make_folder_and_parents(&client, &base).await?;
+    }
+    let mut sending = Sending {
+        job: &job,
+        mirror: &up.mirror,
+        base: &base,
+        remote,
+        uploads: Uploads::new(client.clone(), job.url.clone(), job.reporter.clone(), job.record.clone()),
+        root: root.clone(),
+        seen: up.mirror.delete.is_on().then(Seen::default),
+        is_tcp: client.mode() == Mode::Tcp,
+        modes: Vec::new(),
+    };
+    let result = match sending.walk().await {
+        Ok(()) => sending.set_modes().await,
+        error => error,
+    };
+    let Sending { uploads, seen, remote, .. } = sending;
+    job.reporter.expect_no_more();
+    let finished = uploads.finish().await;
+    result.and(finished)?;
+    if let Some(seen) = seen {
+        delete_remote(&client, &job, &up.mirror, &base, &seen, &remote.features).await?;
+    }
+    Ok(())
+}
+
+/// How the remote tree was read.
+struct ReadRemote {
+    base_is_there: bool,
+}
+
+/// Lists the remote tree and tells each thing in it, folders before what is in them.
+async fn read_remote(
+    client: &Client,
+    base: &[u8],
+    features: &Features,
+    mut tell: impl FnMut(&SafePath, There),
+) -> Result<ReadRemote> {
+    let there = |metadata: &store::Metadata| match metadata.kind {
+        FileKind::Directory => There::Folder { mode: metadata.unix_mode },
+        FileKind::File => {
+            There::File { size: metadata.size, modified: metadata.modified, mode: metadata.unix_mode }
+        }
+        FileKind::Symlink => {
+            There::Link { target: metadata.target.as_ref().map_or(0, |target| path_hash(target)) }
+        }
+        FileKind::Other => There::Other,
+    };
+    let mut read = ReadRemote { base_is_there: true };
+    let whole = client.mode() == Mode::Braid;
+    let form = if whole { ListForm::Tree } else { folder_form(features) };
+    let mut tree = TreeBounds::new(client.bounds());
+    let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
+    tree.hold(&SafePath::ROOT)?;
+    while let Some((folder, unique)) = waiting.pop() {
+        tree.release(&folder);
+        tree.check_depth(&folder)?;
+        tree.enter(&folder, unique)?;
+        let mut listing = Listing::ask(client, form, remote_path(base, folder.as_bytes())?).await?;
+        loop {
+            let line = match listing.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) if error.is_transient() || error.again == Again::Worthwhile => return Err(error),
+                Err(_) if folder.is_root() => {
+                    read.base_is_there = false;
+                    break;
+                }
+                // What cannot be compared is sent.
+                Err(_) => break,
+            };
+            tree.entry()?;
+            let Line::Entry(entry) = line else { continue };
+            if entry.path.is_root() {
+                continue;
+            }
+            let path = match whole {
+                true => entry.path.clone(),
+                false => match entry.path.name().and_then(|name| folder.join(&name).ok()) {
+                    Some(path) => path,
+                    None => continue,
+                },
+            };
+            tell(&path, there(&entry.metadata));
+            if !whole && entry.metadata.kind == FileKind::Directory {
+                tree.hold(&path)?;
+                waiting.push((path, entry.metadata.unique));
+            }
+        }
+    }
+    Ok(read)
+}
+
+struct Sending<'a> {
+    job: &'a Job,
+    mirror: &'a Mirror,
+    base: &'a [u8],
+    remote: Remote,
+    uploads: Uploads,
+    root: Root,
+    seen: Option<Seen>,
+    /// Whether the server may be another's.
+    is_tcp: bool,
+    /// Folders whose permission bits are set at the end, when nothing is put into them any more.
+    modes: Vec<(PathBuf, u32)>,
+}
+
+impl Sending<'_> {
+    async fn walk(&mut self) -> Result<()> {
+        let mut walk = self.root.walk(Path::new("")).await.map_err(|error| Error::store(&error))?;
+        if let Some(seen) = &mut self.seen {
+            seen.is_whole(b"");
+        }
+        while let Some(items) = walk.next_chunk().await {
+            for item in items {
+                match item {
+                    WalkItem::Found { path, metadata } => self.found(path, metadata).await?,
+                    WalkItem::Unreadable { path, error } => {
+                        let name = path.as_os_str().as_bytes();
+                        if let Some(seen) = &mut self.seen {
+                            seen.has_hole(name);
+                        }
+                        self.job.record.failed(&self.job.reporter, name, Error::store(&error));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn found(&mut self, path: PathBuf, metadata: fs::Metadata) -> Result<()> {
+        let name = path.as_os_str().as_bytes();
+        if let Some(seen) = &mut self.seen {
+            seen.is_there(name);
+            if metadata.kind == Kind::Folder {
+                seen.is_whole(name);
+            }
+        }
+        let belongs = match metadata.kind {
+            Kind::Folder => self.mirror.filter.takes_folder(name),
+            _ => self.mirror.filter.takes_file(name),
+        };
+        if !belongs || self.job.record.is_settled(name) {
+            return Ok(());
+        }
+        if !fs::fits_a_line(name) {
+            // What is in such a folder goes with it.
+            if path.parent().is_none_or(|folder| fs::fits_a_line(folder.as_os_str().as_bytes())) {
+                let error = unsayable(&format!("send {}", escape(name)));
+                self.job.record.failed(&self.job.reporter, name, error);
+            }
+            return Ok(());
+        }
+        let there = self.remote.of(name);
+        let dry = self.mirror.delete.is_dry();
+        match &metadata.kind {
+            Kind::Folder => {
+                if let Some(There::Folder { mode: there }) = there {
+                    return self.found_folder(&path, metadata.mode & 0o777, there).await;
+                }
+                if self.mirror.filter.is_selective() {
+                    return Ok(());
+                }
+                if dry {
+                    self.job.reporter.plan(name, Action::MadeFolder, 0);
+                    return Ok(());
+                }
+                self.uploads.make_folder(named_path(self.base, name)?, name).await?;
+                if self.mirror.keep.permissions && metadata.mode & 0o777 != USUAL_MODES.1 {
+                    self.modes.push((path, metadata.mode & 0o777));
+                }
+                Ok(())
+            }
+            Kind::File => {
+                let mode = metadata.mode & 0o777;
+                let (same, same_mode) = match there {
+                    Some(There::File { size, modified, mode: there }) => (
+                        size == metadata.size && same_time(modified, Some(timestamp(metadata.modified))),
+                        !self.mirror.keep.permissions || there.is_none_or(|there| there & 0o777 == mode),
+                    ),
+                    _ => (false, true),
+                };
+                if same && !same_mode {
+                    if dry {
+                        self.job.reporter.plan(name, Action::SetMode, 0);
+                        return Ok(());
+                    }
+                    return self.uploads.set_mode(named_path(self.base, name)?, name, mode).await;
+                }
+                if same {
+                    self.job.record.done(name);
+                    self.job.reporter.done(name, Action::Skipped, metadata.size, 0);
+                    return Ok(());
+                }
+                if dry {
+                    self.job.reporter.plan(name, Action::Sent, metadata.size);
+                    return Ok(());
+                }
+                if self.mirror.filter.is_selective()
+                    && let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
+                {
+                    self.make_parents(parent).await?;
+                }
+                let send = Send {
+                    remote: named_path(self.base, name)?,
+                    name: name.to_vec(),
+                    root: self.root.clone(),
+                    size: metadata.size,
+                    modified: metadata.modified,
+                    mode: (self.mirror.keep.permissions && mode != USUAL_MODES.0).then_some(mode),
+                    local: path,
+                };
+                self.uploads.send(send, &self.remote.features).await
+            }
+            Kind::Link(_) if !self.mirror.keep.links => Ok(()),
+            Kind::Link(target) => {
+                let target = target.as_os_str().as_bytes();
+                if matches!(there, Some(There::Link { target: old }) if old == path_hash(target)) {
+                    return Ok(());
+                }
+                if !fs::link_stays_inside(&path, Path::new(OsStr::from_bytes(target))) {
+                    self.job.reporter.warn(format_args!(
+                        "refused: the link {} leads out of the tree, to {}",
+                        escape(name),
+                        escape(target)
+                    ));
+                    return Ok(());
+                }
+                if dry {
+                    self.job.reporter.plan(name, Action::Linked, 0);
+                    return Ok(());
+                }
+                if !self.remote.features.tree && self.is_tcp {
+                    // SITE SYMLINK comes with XTREE (specs/ftp-over-sctp.md §8.4); others do not know it.
+                    self.job.reporter.warn(format_args!(
+                        "{} is a link, which the server cannot make: left out",
+                        escape(name)
+                    ));
+                    return Ok(());
+                }
+                let command = Command::Site(Site::Symlink(
+                    Bytes::copy_from_slice(target),
+                    named_path(self.base, name)?,
+                ));
+                self.uploads.command(command, name, Action::Linked).await
+            }
+            Kind::Other => {
+                self.job
+                    .reporter
+                    .warn(format_args!("{} is a device, a pipe or a socket: left out", escape(name)));
+                Ok(())
+            }
+        }
+    }
+
+    /// A folder that the server has: its mode becomes the same at the end, and until then its owner may write to it.
+    async fn found_folder(&mut self, path: &Path, mode: u32, there: Option<u32>) -> Result<()> {
+        let Some(there) = there.map(|there| there & 0o777).filter(|_| self.mirror.keep.permissions) else {
+            return Ok(());
+        };
+        let name = path.as_os_str().as_bytes();
+        if self.mirror.delete.is_dry() {
+            if there != mode {
+                self.job.reporter.plan(name, Action::SetMode, 0);
+            }
+            return Ok(());
+        }
+        let is_closed = there & OWNER != OWNER;
+        if is_closed {
+            self.uploads.set_mode(named_path(self.base, name)?, b"", there | OWNER).await?;
+        }
+        if is_closed || there != mode {
+            self.modes.push((path.to_owned(), mode));
+        }
+        Ok(())
+    }
+
+    /// Sets the modes of folders, the deepest first.
+    async fn set_modes(&mut self) -> Result<()> {
+        for (path, mode) in std::mem::take(&mut self.modes).into_iter().rev() {
+            let name = path.as_os_str().as_bytes();
+            self.uploads.set_mode(named_path(self.base, name)?, b"", mode).await?;
+        }
+        Ok(())
+    }
+
+    /// The folders above a file, with an include: made when the first file needs them.
+    async fn make_parents(&mut self, folder: &Path) -> Result<()> {
+        let mut above: Vec<&Path> = folder.ancestors().filter(|path| !path.as_os_str().is_empty()).collect();
+        above.reverse();
+        for folder in above {
+            let name = folder.as_os_str().as_bytes();
+            if !matches!(self.remote.of(name), Some(There::Folder { .. })) {
+                self.uploads.make_folder(named_path(self.base, name)?, name).await?;
+                self.remote.there.insert(path_hash(name), There::Folder { mode: None });
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn delete_remote(
+    client: &Client,
+    job: &Job,
+    mirror: &Mirror,
+    base: &[u8],
+    seen: &Seen,
+    features: &Features,
+) -> Result<()> {
+    let mut doomed: Vec<(SafePath, bool)> = Vec::new();
+    let mut going = Under::default();
+    read_remote(client, base, features, |path, there| {
+        let name = path.as_bytes();
+        let is_folder = matches!(there, There::Folder { .. });
+        let below = going.holds(path);
+        let belongs =
+            if is_folder { mirror.filter.takes_folder(name) } else { mirror.filter.takes_file(name) };
+        if belongs && (below || seen.may_go(name)) {
+            if is_folder && !below {
+                going.insert(path);
+            }
+            doomed.push((path.clone(), is_folder));
+        }
+    })
+    .await?;
+    // Folders were told before what is in them. Commands take effect in their order, so that none waits for the reply before.
+    let mut asked = VecDeque::new();
+    let mut doomed = doomed.into_iter().rev();
+    loop {
+        let next = if asked.len() < COMMANDS { doomed.next() } else { None };
+        if let Some((path, is_folder)) = next {
+            if mirror.delete.is_dry() {
+                job.reporter.plan(path.as_bytes(), Action::Deleted, 0);
+                continue;
+            }
+            let remote = named_path(base, path.as_bytes())?;
+            let command = if is_folder { Command::RemoveDirectory(remote) } else { Command::Delete(remote) };
+            asked.push_back((path, is_folder, client.begin_command(command).await?));
+            continue;
+        }
+        let Some((path, is_folder, reply)) = asked.pop_front() else { break };
+        let reply = client.reply(reply).await?;
+        match reply.code.is_error() {
+            false => job.reporter.done(path.as_bytes(), Action::Deleted, 0, 0),
+            // A folder with something excluded in it stays.
+            true if is_folder => job.reporter.warn(format_args!("{path} was not deleted: {reply}")),
+            true => {
+                let error = crate::client::of_write_reply(&format!("delete {path}"), &reply);
+                job.record.failed(&job.reporter, path.as_bytes(), error);
+            }
+        }
+    }
+    Ok(())
+}
