@@ -1,6 +1,7 @@
 //! `cargo xtask bench NAME`: benchmarks against other implementations, in the same run, so that the ratios
 //! are meaningful on any machine.
 
+mod files;
 mod link;
 mod loopback;
 mod multipath;
@@ -12,14 +13,15 @@ use anyhow::{Result, bail};
 /// Runs the benchmark that `args` names.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
+        Some((name, rest)) if name == "files" => files::run(rest),
         Some((name, rest)) if name == "loopback" => loopback::run(rest),
         Some((name, rest)) if name == "multipath" => multipath::run(rest),
         Some((name, rest)) if name == "sim" => sim::run(rest),
         Some((name, rest)) if name == "tails" => tails::run(rest),
         Some((name, _)) => {
-            bail!("there is no benchmark `{name}`; there are: loopback, multipath, sim, tails")
+            bail!("there is no benchmark `{name}`; there are: files, loopback, multipath, sim, tails")
         }
-        None => bail!("usage: cargo xtask bench loopback|multipath|sim|tails [--rounds N] [--quick]"),
+        None => bail!("usage: cargo xtask bench files|loopback|multipath|sim|tails [--rounds N] [--quick]"),
     }
 }
 

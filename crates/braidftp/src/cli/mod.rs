@@ -28,6 +28,9 @@ use crate::progress::{Reporter, Style};
 use crate::store::fs::Holes;
 use crate::url::Url;
 
+/// Threads that run a client's tasks, at most.
+const WORKERS_MAX: usize = 4;
+
 /// Runs the program and gives its exit code.
 pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -55,14 +58,18 @@ fn execute(cli: Cli) -> Result<ExitCode> {
         // Before there are threads: the server confines its process.
         return Ok(serve(args));
     }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Between two threads each small file costs a wake-up or more: half of the cores are for the disk and for others.
+        .worker_threads((cores / 2).clamp(1, WORKERS_MAX))
         .enable_all()
         .build()
         .map_err(|error| Error::local("start the runtime", &error))?;
     if let Command::Demo(args) = cli.command {
         return crate::demo::run(&args, &runtime).map(|()| ExitCode::SUCCESS);
     }
-    let result = runtime.block_on(async {
+    // On a worker, and not on this thread, which would have to be woken for each of its steps.
+    let work = runtime.spawn(async {
         match cli.command {
             Command::Serve(_) | Command::Demo(_) => unreachable!("returned above"),
             Command::Get(args) => get(args).await,
@@ -77,6 +84,10 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Key(args) => key(&args),
         }
     });
+    let result = match runtime.block_on(work) {
+        Ok(result) => result,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    };
     // A thread that waits for a disk must not keep the program from ending.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     result.map(|()| ExitCode::SUCCESS)

@@ -23,7 +23,7 @@ use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, 
 use crate::exit::{Error, Exit, Result};
 use crate::progress::Reporter;
 use crate::report::Action;
-use crate::store::fs::{self, Commit, Digest, Durability, Holes, Keep, Kind, Root, Start, Why};
+use crate::store::fs::{self, Commit, Digest, Durability, Found, Holes, Keep, Kind, Root, Start, Why};
 
 /// Files that are finished (synced, renamed) at the same time.
 const FINISHING: usize = 16;
@@ -66,8 +66,8 @@ pub(crate) struct Downloads {
 }
 
 /// What is there of a file already.
-#[derive(Debug, PartialEq, Eq)]
-enum Have {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Have {
     /// All of it.
     Whole,
     /// All of it, with other permission bits.
@@ -98,7 +98,27 @@ impl Downloads {
     /// # Errors
     /// The session has ended, or an error met that every file would meet.
     pub(crate) async fn fetch(&mut self, file: Fetch) -> Result<()> {
-        self.begin(file, None).await
+        self.begin(file, None, None).await
+    }
+
+    /// The same for a file of which [`Self::look_ahead`] has told what is here.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub(crate) async fn fetch_rest(&mut self, file: Fetch, have: Option<Have>) -> Result<()> {
+        self.begin(file, None, have).await
+    }
+
+    /// What is here of many files; `None` of those that are to be looked at one by one.
+    pub(crate) async fn look_ahead(&self, files: Vec<(SafePath, Wanted)>) -> Vec<Option<Have>> {
+        if files.is_empty() {
+            return Vec::new();
+        }
+        let wanted: Vec<Wanted> = files.iter().map(|(_, wanted)| *wanted).collect();
+        let paths = files.into_iter().map(|(path, wanted)| (PathBuf::from(as_path(&path)), wanted));
+        let found = self.root.look(paths.collect(), |file, wanted| wanted.is(file)).await;
+        let have = |(found, wanted): (Option<Found>, Wanted)| found.map(|found| wanted.of(&found));
+        found.into_iter().zip(wanted).map(have).collect()
     }
 
     /// The same for a file of which nothing is here, whose size and time are being asked for.
@@ -106,7 +126,7 @@ impl Downloads {
     /// # Errors
     /// As [`Self::fetch`].
     pub(super) async fn fetch_and_ask(&mut self, file: Fetch, told: Told) -> Result<()> {
-        self.begin(file, Some(told)).await
+        self.begin(file, Some(told), None).await
     }
 
     /// Whether nothing is here of a file.
@@ -123,12 +143,16 @@ impl Downloads {
         self.root.blocking(look).await.is_ok_and(|missing: bool| missing)
     }
 
-    async fn begin(&mut self, file: Fetch, told: Option<Told>) -> Result<()> {
+    async fn begin(&mut self, file: Fetch, told: Option<Told>, have: Option<Have>) -> Result<()> {
         self.tasks.reap()?;
         if self.record.is_settled(file.local.as_bytes()) {
             return Ok(());
         }
-        let have = match self.look(&file).await {
+        let have = match have {
+            Some(have) => Ok(have),
+            None => self.look(&file).await,
+        };
+        let have = match have {
             Ok(have) => have,
             Err(error) => {
                 self.record.failed(&self.reporter, file.local.as_bytes(), Error::store(&error));
@@ -198,42 +222,78 @@ impl Downloads {
     /// # Errors
     /// As [`Self::fetch`].
     pub(crate) async fn finish(self) -> Result<()> {
-        self.tasks.finish().await
+        let result = self.tasks.finish().await;
+        // The last files may still be on their way to their names.
+        let _all = self.under_way.acquire_many(most_under_way(self.client.mode()) as u32).await;
+        result?;
+        self.record.check()
     }
 
     async fn look(&self, file: &Fetch) -> Result<Have, fs::Error> {
-        let (local, size, modified, mode) = (file.local.clone(), file.size, file.modified, file.unix_mode);
-        self.root.blocking(move |root| look(root, as_path(&local), size, modified, mode)).await
+        let (local, wanted) = (file.local.clone(), Wanted::of_file(file));
+        self.root.blocking(move |root| look(root, as_path(&local), wanted)).await
     }
 }
 
-/// What is there of a file with this size, time and mode.
-fn look(
-    root: &Root,
-    path: &Path,
-    size: Option<u64>,
-    modified: Option<Timestamp>,
-    mode: Option<u32>,
-) -> Result<Have, fs::Error> {
-    let (Some(size), Some(modified)) = (size, modified) else { return Ok(Have::Nothing) };
-    let same = |metadata: &fs::Metadata| same_time(Some(timestamp(metadata.modified)), Some(modified));
-    match root.link_metadata(path) {
-        Ok(metadata) if metadata.kind == Kind::File && metadata.size == size && same(&metadata) => {
-            let is_same = mode.is_none_or(|mode| mode & 0o777 == metadata.mode & 0o777);
-            return Ok(if is_same { Have::Whole } else { Have::ButMode });
-        }
-        Ok(_) => {}
-        Err(error) if error.why == Why::NotFound => {}
-        Err(error) => return Err(error),
+/// What a file is to be like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Its size and its time, if both are known.
+    pub(crate) facts: Option<(u64, Timestamp)>,
+    /// Its permission bits.
+    pub(crate) mode: Option<u32>,
+}
+
+impl Wanted {
+    fn of_file(file: &Fetch) -> Self {
+        Self { facts: file.size.zip(file.modified), mode: file.unix_mode }
     }
-    match root.unfinished_metadata(path) {
-        Ok(part) if part.kind == Kind::File && part.size > 0 && part.size <= size && same(&part) => {
-            Ok(Have::Part(part.size))
+
+    fn has_time(&self, metadata: &fs::Metadata) -> bool {
+        let wanted = self.facts.map(|(_, modified)| modified);
+        same_time(Some(timestamp(metadata.modified)), wanted)
+    }
+
+    /// Whether a file has the contents, as far as size and time tell.
+    fn is(&self, file: &fs::Metadata) -> bool {
+        self.facts
+            .is_some_and(|(size, _)| file.kind == Kind::File && file.size == size && self.has_time(file))
+    }
+
+    /// What of it was found.
+    fn of(&self, found: &Found) -> Have {
+        let Some((size, _)) = self.facts else { return Have::Nothing };
+        match (&found.file, &found.unfinished) {
+            (Some(file), _) if self.is(file) => {
+                let is_same = self.mode.is_none_or(|mode| mode & 0o777 == file.mode & 0o777);
+                if is_same { Have::Whole } else { Have::ButMode }
+            }
+            (_, Some(part))
+                if part.kind == Kind::File && part.size > 0 && part.size <= size && self.has_time(part) =>
+            {
+                Have::Part(part.size)
+            }
+            _ => Have::Nothing,
         }
-        Ok(_) => Ok(Have::Nothing),
-        Err(error) if error.why == Why::NotFound => Ok(Have::Nothing),
+    }
+}
+
+/// What is there of a file.
+fn look(root: &Root, path: &Path, wanted: Wanted) -> Result<Have, fs::Error> {
+    if wanted.facts.is_none() {
+        return Ok(Have::Nothing);
+    }
+    let there = |found: Result<fs::Metadata, fs::Error>| match found {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.why == Why::NotFound => Ok(None),
         Err(error) => Err(error),
-    }
+    };
+    let file = there(root.link_metadata(path))?;
+    let unfinished = match &file {
+        Some(file) if wanted.is(file) => None,
+        _ => there(root.unfinished_metadata(path))?,
+    };
+    Ok(wanted.of(&Found { file, unfinished }))
 }
 
 /// The end of one file.
@@ -321,7 +381,7 @@ impl Finish {
     }
 
     /// The server says that all was sent: checks it, and gives the file its name.
-    async fn keep(&self, sink: FileSink, what: &str, bytes: u64, digest: Option<[u8; 32]>) -> Result<()> {
+    async fn keep(self, sink: FileSink, what: &str, bytes: u64, digest: Option<[u8; 32]>) -> Result<()> {
         let name = self.file.local.as_bytes();
         let length = self.offset + bytes;
         // In braid the frames have said where the end is; elsewhere the listing's size is all there is to go by.
@@ -348,23 +408,30 @@ impl Finish {
             mode: self.file.unix_mode,
             durability: Durability::Bytes,
         };
-        let permit = self.finishing.acquire().await;
-        let result = sink.writer.commit(commit).await;
-        drop(permit);
-        match result {
-            Ok(_) => {
-                self.record.done(name);
-                self.reporter.done(name, Action::Received, length, self.offset);
-            }
-            Err(error) => {
-                let no_space = error.why == Why::NoSpace;
-                let error = Error { what: what.to_owned(), ..Error::store(&error) };
-                match no_space {
-                    true => self.record.fatal(&self.reporter, name, error),
-                    false => self.record.failed(&self.reporter, name, error),
+        let permit = self.finishing.clone().acquire_owned().await;
+        let Self { record, reporter, file, offset, _permit: under_way, .. } = self;
+        let what = what.to_owned();
+        let told = move |result: Result<fs::Written, fs::Error>| {
+            let name = file.local.as_bytes();
+            match result {
+                Ok(_) => {
+                    record.done(name);
+                    reporter.done(name, Action::Received, length, offset);
+                }
+                Err(error) => {
+                    let no_space = error.why == Why::NoSpace;
+                    let error = Error { what, ..Error::store(&error) };
+                    match no_space {
+                        true => record.fatal(&reporter, name, error),
+                        false => record.failed(&reporter, name, error),
+                    }
                 }
             }
-        }
+            // Whoever waits until no file is under way finds all of this done.
+            drop(under_way);
+        };
+        sink.writer.commit_then(commit, told).await;
+        drop(permit);
         Ok(())
     }
 
@@ -395,7 +462,7 @@ mod tests {
     use super::*;
 
     fn found(root: &Root, path: &str, size: Option<u64>, modified: Option<Timestamp>) -> Have {
-        look(root, Path::new(path), size, modified, None).unwrap()
+        look(root, Path::new(path), Wanted { facts: size.zip(modified), mode: None }).unwrap()
     }
 
     #[test]

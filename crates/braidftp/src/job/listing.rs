@@ -99,6 +99,18 @@ impl Listing {
         }
     }
 
+    /// The next lines, as many as have come and no more than `most`; none at the end of a listing that came whole.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub(crate) async fn next_lines(&mut self, most: usize) -> Result<Vec<Line>> {
+        let mut lines = Vec::from_iter(self.next().await?);
+        while lines.len() < most && !self.lines.is_empty() {
+            lines.extend(self.next().await?);
+        }
+        Ok(lines)
+    }
+
     fn cut(&mut self) -> Result<()> {
         while let Some(at) = self.waiting.iter().position(|byte| *byte == b'\n') {
             let mut line = self.waiting.split_to(at);

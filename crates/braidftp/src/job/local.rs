@@ -29,6 +29,8 @@ pub(crate) struct Folders {
     root: Root,
     in_the_way: InTheWay,
     there: HashSet<u128, BuildHasherDefault<Ready>>,
+    /// Those of them that were made here, empty.
+    new: HashSet<u128, BuildHasherDefault<Ready>>,
     /// What to set when nothing is put into the folders any more.
     facts: Vec<Facts>,
 }
@@ -55,7 +57,7 @@ pub(crate) enum Made {
 
 impl Folders {
     pub(crate) fn new(root: Root, in_the_way: InTheWay) -> Self {
-        Self { root, in_the_way, there: HashSet::default(), facts: Vec::new() }
+        Self { root, in_the_way, there: HashSet::default(), new: HashSet::default(), facts: Vec::new() }
     }
 
     /// Makes a folder and those above it.
@@ -75,6 +77,9 @@ impl Folders {
             let result = self.root.blocking(move |root| make(root, &local, in_the_way)).await;
             let (now, opened) = result.map_err(|error| in_words(&error))?;
             made = now;
+            if now == Made::Now {
+                self.new.insert(path_hash(path.as_bytes()));
+            }
             // Set before what the server tells of it, if that is anything.
             self.facts.extend(opened.map(|mode| Facts {
                 path: path.clone(),
@@ -89,6 +94,11 @@ impl Folders {
     /// Whether the folder was made, or found to be one.
     pub(crate) fn is_there(&self, path: &SafePath) -> bool {
         path.is_root() || self.there.contains(&path_hash(path.as_bytes()))
+    }
+
+    /// Whether the folder was made here: nothing is in it but what this run puts there.
+    pub(crate) fn is_new(&self, path: &SafePath) -> bool {
+        self.new.contains(&path_hash(path.as_bytes()))
     }
 
     /// Remembers what the folder is to be like, for [`Self::set_facts`].

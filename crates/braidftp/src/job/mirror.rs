@@ -4,7 +4,9 @@
 //! after folder is listed (MLSD; LIST where there is no MLSD), and its files fetched before the next; ms-cp lists all
 //! folders first, then asks for all files at once.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -17,15 +19,18 @@ use braidftp_ftp::{SafePath, store};
 
 use super::bounds::{TreeBounds, Unique, depth};
 use super::delete::{self, Seen};
-use super::download::{Downloads, Fetch, as_path};
+use super::download::{Downloads, Fetch, Have, Wanted, as_path};
 use super::filter::Filter;
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
-use super::{Job, named_path, remote_path};
+use super::{Job, Ready, named_path, path_hash, remote_path};
 use crate::client::{Client, same_time, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root};
+
+/// Lines of a listing whose files are looked at together.
+const LOOK_AHEAD: usize = 256;
 
 /// What a mirror takes, and what it may remove.
 #[derive(Debug, Clone)]
@@ -119,6 +124,7 @@ pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<(
         mirror: down.mirror,
         tree: TreeBounds::new(client.bounds()),
         later: Vec::new(),
+        have: HashMap::default(),
         job,
         root,
     };
@@ -164,6 +170,8 @@ struct Down {
     seen: Option<Seen>,
     tree: TreeBounds,
     later: Vec<Later>,
+    /// What [`Down::look_ahead`] found, by hash of the path.
+    have: HashMap<u128, Have, BuildHasherDefault<Ready>>,
 }
 
 /// A file to ask for when all folders are listed; small, for there may be many.
@@ -178,28 +186,65 @@ impl Down {
     /// braid: one listing of all.
     async fn whole(&mut self, client: &Client) -> Result<()> {
         let mut listing = Listing::ask(client, ListForm::Tree, remote_path(&self.base, b"")?).await?;
-        while let Some(line) = listing.next().await? {
-            self.tree.entry()?;
-            match line {
-                Line::Bad(line, why) => self.bad(&SafePath::ROOT, &line, &why),
-                Line::Entry(entry) => {
-                    let is_folder = entry.metadata.kind == FileKind::Directory;
-                    let folder = if is_folder { Some(entry.path.clone()) } else { entry.path.parent() };
-                    if let Some(Err(error)) = folder.map(|folder| self.tree.check_depth(&folder)) {
-                        // Told once, of the topmost folder that is too deep.
-                        if depth(&entry.path) == self.job.options.bounds.max_depth + 1 {
-                            self.too_deep(&entry.path, error);
-                        }
-                        continue;
+        loop {
+            let lines = listing.next_lines(LOOK_AHEAD).await?;
+            if lines.is_empty() {
+                return Ok(());
+            }
+            self.look_ahead(&lines).await;
+            for line in lines {
+                self.tree.entry()?;
+                self.tree_line(line).await?;
+            }
+        }
+    }
+
+    async fn tree_line(&mut self, line: Line) -> Result<()> {
+        match line {
+            Line::Bad(line, why) => self.bad(&SafePath::ROOT, &line, &why),
+            Line::Entry(entry) => {
+                let is_folder = entry.metadata.kind == FileKind::Directory;
+                let folder = if is_folder { Some(entry.path.clone()) } else { entry.path.parent() };
+                if let Some(Err(error)) = folder.map(|folder| self.tree.check_depth(&folder)) {
+                    // Told once, of the topmost folder that is too deep.
+                    if depth(&entry.path) == self.job.options.bounds.max_depth + 1 {
+                        self.too_deep(&entry.path, error);
                     }
-                    if is_folder && let Some(seen) = &mut self.seen {
-                        seen.is_whole(entry.path.as_bytes());
-                    }
-                    self.entry(entry.path, entry.metadata, entry.listed).await?;
+                    return Ok(());
                 }
+                if is_folder && let Some(seen) = &mut self.seen {
+                    seen.is_whole(entry.path.as_bytes());
+                }
+                self.entry(entry.path, entry.metadata, entry.listed).await?;
             }
         }
         Ok(())
+    }
+
+    /// Looks at what is here of the files in these lines, in one go. A folder that was made by this run has none of them.
+    async fn look_ahead(&mut self, lines: &[Line]) {
+        self.have.clear();
+        if self.mirror.delete.is_dry() {
+            return;
+        }
+        let mut files = Vec::new();
+        for line in lines {
+            let Line::Entry(entry) = line else { continue };
+            let (path, metadata) = (&entry.path, &entry.metadata);
+            if metadata.kind != FileKind::File || !self.mirror.filter.takes_file(path.as_bytes()) {
+                continue;
+            }
+            if path.parent().is_some_and(|folder| self.folders.is_new(&folder)) {
+                self.have.insert(path_hash(path.as_bytes()), Have::Nothing);
+                continue;
+            }
+            let size = (metadata.size > 0 || metadata.modified.is_some()).then_some(metadata.size);
+            let wanted = Wanted { facts: size.zip(metadata.modified), mode: self.kept_mode(metadata) };
+            files.push((path.clone(), wanted));
+        }
+        let hashes: Vec<u128> = files.iter().map(|(path, _)| path_hash(path.as_bytes())).collect();
+        let found = self.downloads.look_ahead(files).await;
+        self.have.extend(hashes.into_iter().zip(found).filter_map(|(path, have)| Some((path, have?))));
     }
 
     /// A listing a folder.
@@ -348,7 +393,8 @@ impl Down {
                         modified: metadata.modified,
                         unix_mode: self.kept_mode(&metadata),
                     };
-                    self.downloads.fetch(fetch).await?;
+                    let have = self.have.remove(&path_hash(fetch.local.as_bytes()));
+                    self.downloads.fetch_rest(fetch, have).await?;
                 }
             }
             FileKind::Symlink if self.mirror.keep.links => self.link(&path, &metadata).await?,

@@ -77,6 +77,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_lseek,
     libc::SYS_pread64,
     libc::SYS_preadv,
+    libc::SYS_preadv2,
     libc::SYS_pwrite64,
     libc::SYS_pwritev,
     libc::SYS_read,

@@ -9,12 +9,15 @@
 //! The plain methods of [`Root`] block; an async caller runs them by [`Root::blocking`]. This module does not know
 //! FTP, users or sockets.
 
+mod at_once;
+mod batches;
 mod blocks;
 mod claims;
 mod error;
 mod kept;
 mod levels;
 mod list;
+mod looks;
 mod name;
 mod parts;
 mod reader;
@@ -42,6 +45,7 @@ pub use error::{Error, Why};
 pub use kept::{Allowance, Kept};
 pub use levels::MAX_DEPTH;
 pub use list::{Entry, Lister, Walk, WalkItem};
+pub use looks::Found;
 pub use name::{MAX_PATH_BYTES, component, escaped, fits_a_line, is_unfinished, link_stays_inside, relative};
 pub use parts::{Part, Removal};
 pub use reader::{BLOCK_BYTES, Change, Digest, Pieces, Reader, Summary};
@@ -52,6 +56,8 @@ pub use writer::{Commit, Durability, Holes, Keep, Start, Writer, Written};
 pub struct Root {
     dir: Arc<Dir>,
     claims: Arc<claims::Claims>,
+    batches: Arc<batches::Batches>,
+    memory: Arc<at_once::Memory>,
 }
 
 /// What a file is.
@@ -131,7 +137,12 @@ impl Root {
         let shown = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let dir = Dir::open_ambient_dir(shown, cap_std::ambient_authority())
             .map_err(|e| Error::io("open the folder", shown, &e))?;
-        Ok(Self { dir: Arc::new(dir), claims: Arc::default() })
+        Ok(Self {
+            dir: Arc::new(dir),
+            claims: Arc::default(),
+            batches: Arc::default(),
+            memory: Arc::default(),
+        })
     }
 
     /// A folder beneath this one as a root of its own: links may then not leave *it*.
@@ -140,7 +151,7 @@ impl Root {
     /// As [`Root::open`], and if it leads out of this root.
     pub fn beneath(&self, path: &Path) -> Result<Self, Error> {
         let dir = Arc::new(self.open_dir("open the folder", path)?);
-        Ok(Self { dir, claims: self.claims.clone() })
+        Ok(Self { dir, ..self.clone() })
     }
 
     /// Runs `work`, which may wait for the disk, where waiting is allowed.

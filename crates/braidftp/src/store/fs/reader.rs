@@ -11,6 +11,7 @@ use cap_std::fs::OpenOptions;
 use rustix::fs::OFlags;
 use tokio::task::JoinHandle;
 
+use super::at_once::AT_ONCE_BYTES;
 use super::blocks::{Blocks, Permit};
 use super::error::{Error, Why};
 use super::{Kind, Metadata, Root, kind_of};
@@ -136,12 +137,58 @@ impl Root {
         offset: u64,
         digest: Digest,
     ) -> Result<Reader, Error> {
+        if offset == 0
+            && let Some(reader) = Reader::at_once(self, path, digest, &pieces)
+        {
+            return Ok(reader);
+        }
         let path = path.to_owned();
         self.blocking(move |root| Reader::open(root, path, offset, digest, pieces)).await
     }
 }
 
 impl Reader {
+    /// A reader of a small file that is in memory. Every other case, and every error, is for [`Self::open`].
+    fn at_once(root: &Root, path: &Path, digest: Digest, pieces: &Pieces) -> Option<Self> {
+        let file = root.open_at_once(path)?;
+        let stat = rustix::fs::fstat(&file).ok()?;
+        let metadata = Metadata::from_stat(&stat, kind_of(&stat));
+        if metadata.kind != Kind::File || metadata.size > AT_ONCE_BYTES {
+            return None;
+        }
+        let length = metadata.size as usize;
+        let permit = pieces.blocks.take(length).filter(|permit| permit.bytes() >= length)?;
+        let bytes = Bytes::from(root.read_at_once(&file, stat.st_dev, length)?);
+        let mut hasher: Option<Box<blake3::Hasher>> = (digest != Digest::None).then(Default::default);
+        if let Some(hasher) = &mut hasher {
+            hasher.update(&bytes);
+        }
+        let mut core = Box::new(Core {
+            file,
+            path: path.to_owned(),
+            next: metadata.size,
+            end: metadata.size,
+            piece_bytes: pieces.bytes,
+            hasher,
+            modified_before: metadata.modified,
+            change: Change::No,
+        });
+        core.look_again().ok()?;
+        let mut block = Block { pieces: VecDeque::new(), _permit: permit };
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // Memory of its own for each: what still waits to be sent keeps no more than itself.
+            let piece = rest.split_to(rest.len().min(pieces.bytes));
+            block.pieces.push_back(if rest.is_empty() && block.pieces.is_empty() {
+                piece
+            } else {
+                Bytes::copy_from_slice(&piece)
+            });
+        }
+        let ahead = if block.pieces.is_empty() { Ahead::Done(core) } else { Ahead::Ready(core, block) };
+        Some(Self { metadata, start: 0, blocks: pieces.blocks.clone(), block: Block::default(), ahead })
+    }
+
     fn open(root: &Root, path: PathBuf, offset: u64, digest: Digest, pieces: Pieces) -> Result<Self, Error> {
         let what = "open";
         // NONBLOCK: a pipe without a writer must not hold the thread.

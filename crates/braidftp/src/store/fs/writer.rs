@@ -2,8 +2,8 @@
 //!
 //! Who looks at the final name sees the old file or all of the new one, never half. What an interrupted transfer
 //! leaves is kept under the other name ([`is_unfinished`](super::is_unfinished)) and can be continued; what cannot
-//! become whole (wrong digest, no space) is removed. A small file costs one trip to another thread: nothing
-//! touches the disk before a block is full or the file is committed.
+//! become whole (wrong digest, no space) is removed. Nothing touches the disk before a block is full or the file is
+//! committed; small files are then finished in batches (`batches.rs`).
 //!
 //! One writer at a time has a file (flock). Within one process a writer with a [`Claimant`] takes the file over from an
 //! older writer of the same owner: the older one fails with [`Why::TakenOver`] at its next step and changes nothing more.
@@ -11,14 +11,16 @@
 use std::fs::File;
 use std::io::{IoSlice, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timestamps};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::batches::{Near, Work};
 use super::blocks::{Blocks, Permit};
 use super::claims::{Claim, Claimant};
 use super::error::{Error, Why};
@@ -102,12 +104,21 @@ pub struct Writer {
     /// The right to hold what is pending.
     permits: Vec<Permit>,
     permitted_bytes: usize,
+    /// Bytes taken in all.
+    taken_bytes: u64,
 }
+
+/// A file of no more bytes is finished in a batch: what is longer would hold the others up.
+const SMALL_BYTES: u64 = 1 << 20;
+/// Permission bits of a new file of which nothing else is said, before the umask.
+const USUAL_MODE: u32 = 0o666;
 
 #[derive(Debug)]
 enum Disk {
     Idle(Box<Core>),
     Busy(JoinHandle<(Box<Core>, Result<(), Error>)>),
+    /// In a batch.
+    Waits(oneshot::Receiver<(Box<Core>, Result<(), Error>)>),
     Failed(Error),
 }
 
@@ -124,14 +135,27 @@ struct Core {
     claim: Option<Arc<Claim>>,
     allowance: Allowance,
     holes: Holes,
+    /// What the file is made with, so that it need not be changed later.
+    new_mode: u32,
+}
+
+/// A file whose bytes are all here, and who is to be told.
+pub(super) struct Finish {
+    core: Box<Core>,
+    blocks: Vec<Bytes>,
+    _permits: Vec<Permit>,
+    commit: Commit,
+    then: Box<dyn FnOnce(Result<Written, Error>) + Send>,
 }
 
 /// An unfinished file, open and locked.
 #[derive(Debug)]
 pub(super) struct Open {
-    dir: Dir,
+    dir: Arc<Dir>,
     part: PathBuf,
     file: File,
+    /// Permission bits that it was found with.
+    mode: u32,
     /// Bytes in it, with those of a hole at its end.
     length: u64,
     /// Whether it ends with a hole that the file system does not know of yet.
@@ -164,6 +188,7 @@ impl Root {
             claim: None,
             allowance: Allowance::default(),
             holes: Holes::default(),
+            new_mode: USUAL_MODE,
         };
         Writer {
             disk: Disk::Idle(Box::new(core)),
@@ -172,6 +197,7 @@ impl Root {
             blocks: Blocks::default(),
             permits: Vec::new(),
             permitted_bytes: 0,
+            taken_bytes: 0,
         }
     }
 }
@@ -221,7 +247,20 @@ impl Writer {
     /// Safe.
     pub async fn open(&mut self) -> Result<(), Error> {
         self.idle().await?;
-        self.begin(|core| core.claim().map(|_| ()));
+        let is_small =
+            |core: &Core| core.start == Start::New && core.size_hint.is_some_and(|size| size <= SMALL_BYTES);
+        if !matches!(&self.disk, Disk::Idle(core) if is_small(core)) {
+            self.begin(|core| core.claim(&mut Near::default()).map(|_| ()));
+            return self.idle().await;
+        }
+        let mut core = self.core()?;
+        let (tell, told) = oneshot::channel();
+        core.root.batches.clone().add(Work::Step(Box::new(move |near| {
+            let result = core.claim(near).map(|_| ());
+            // A writer that is gone gives the file up.
+            let _ = tell.send((core, result));
+        })));
+        self.disk = Disk::Waits(told);
         self.idle().await
     }
 
@@ -243,6 +282,7 @@ impl Writer {
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         if !bytes.is_empty() {
             self.pending_bytes += bytes.len();
+            self.taken_bytes += bytes.len() as u64;
             self.pending.push(bytes);
         }
         let room = self.has_room();
@@ -252,7 +292,7 @@ impl Writer {
             let (blocks, permits) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.permits));
             self.begin(move |core| {
                 let _permits = permits;
-                core.append(&blocks)
+                core.append(&blocks, &mut Near::default())
             });
             if !room {
                 // Nothing waits here for a whole block: the disk has it before more is taken.
@@ -283,15 +323,53 @@ impl Writer {
     ///
     /// # Cancel safety
     /// Not safe: whether the file appears is not known.
-    pub async fn commit(mut self, commit: Commit) -> Result<Written, Error> {
-        self.idle().await?;
-        let blocks = std::mem::take(&mut self.pending);
-        let mut core = self.core()?;
-        blocking(move || {
-            core.append(&blocks)?;
-            core.commit(commit)
+    pub async fn commit(self, commit: Commit) -> Result<Written, Error> {
+        let (tell, told) = oneshot::channel();
+        self.commit_then(commit, move |result| {
+            // Whoever asked may be gone.
+            let _ = tell.send(result);
         })
-        .await
+        .await;
+        told.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// The same; `then` is told how it went, on a thread that may wait for the disk. Of a small file this returns before.
+    ///
+    /// # Cancel safety
+    /// Not safe: whether the file appears, and whether `then` is told, is not known.
+    pub async fn commit_then(
+        mut self,
+        commit: Commit,
+        then: impl FnOnce(Result<Written, Error>) + Send + 'static,
+    ) {
+        if let Err(error) = self.idle().await {
+            return then(Err(error));
+        }
+        let (blocks, _permits) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.permits));
+        let mut core = match self.core() {
+            Ok(core) => core,
+            Err(error) => return then(Err(error)),
+        };
+        if core.claim.is_none() {
+            core.new_mode = commit.mode.unwrap_or(USUAL_MODE) & 0o777;
+        }
+        if core.start == Start::New && self.taken_bytes <= SMALL_BYTES {
+            let batches = core.root.batches.clone();
+            batches.add(Work::Finish(Box::new(Finish {
+                core,
+                blocks,
+                _permits,
+                commit,
+                then: Box::new(then),
+            })));
+            return;
+        }
+        let result = blocking(move || {
+            let near = &mut Near::default();
+            core.append(&blocks, near)?;
+            core.commit(commit)
+        });
+        then(result.await);
     }
 
     /// Ends the transfer without a file.
@@ -307,7 +385,7 @@ impl Writer {
         let mut core = self.core()?;
         blocking(move || match keep {
             Keep::ForResume if blocks.is_empty() => Ok(()),
-            Keep::ForResume => core.append(&blocks),
+            Keep::ForResume => core.append(&blocks, &mut Near::default()),
             Keep::Nothing => core.remove(),
         })
         .await
@@ -321,7 +399,7 @@ impl Writer {
         ) {
             Disk::Idle(core) => Ok(core),
             Disk::Failed(error) => Err(error),
-            Disk::Busy(_) => unreachable!("awaited before"),
+            Disk::Busy(_) | Disk::Waits(_) => unreachable!("awaited before"),
         }
     }
 
@@ -335,6 +413,13 @@ impl Writer {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => std::future::pending().await,
                 },
+            };
+        }
+        if let Disk::Waits(told) = &mut self.disk {
+            self.disk = match told.await {
+                Ok((core, Ok(()))) => Disk::Idle(core),
+                Ok((_, Err(error))) => Disk::Failed(error),
+                Err(_) => Disk::Failed(gone()),
             };
         }
         match &self.disk {
@@ -356,12 +441,71 @@ impl Writer {
     }
 }
 
+/// The error of a file that went down with the thread that had it.
+fn gone() -> Error {
+    Error::io("write to", Path::new(""), &std::io::Error::other("the thread that wrote it has ended"))
+}
+
+/// Finishes small files together: all bytes first, then all syncs, then all names.
+pub(super) fn finish(batch: Vec<Finish>, near: &mut Near) {
+    let mut whole = Vec::with_capacity(batch.len());
+    for mut work in batch {
+        let blocks = std::mem::take(&mut work.blocks);
+        match work.core.append(&blocks, near).and_then(|()| work.core.claim(near)) {
+            Ok(claim) => whole.push((work, claim)),
+            Err(error) => work.tell(Err(error)),
+        }
+    }
+    // Held to the end: a newer writer waits, and finds the file under its name. Nobody waits for one of them who holds another.
+    let mut held: Vec<_> = whole.iter().map(|(_, claim)| claim.lock()).collect();
+    let each = || 0..whole.len();
+    let mut results: Vec<_> =
+        each().map(|at| whole[at].0.core.prepare(&mut held[at], whole[at].0.commit)).collect();
+    let mut step = |what: &dyn Fn(&Core, &mut Held<'_>, Commit) -> Result<(), Error>| {
+        for at in each() {
+            if let Ok(written) = results[at] {
+                let Finish { core, commit, .. } = &whole[at].0;
+                results[at] = what(core, &mut held[at], *commit).map(|()| written);
+            }
+        }
+    };
+    step(&|core, held, commit| core.sync(held, commit));
+    step(&|core, held, _| core.rename(held));
+    let synced = std::cell::RefCell::new(None::<Arc<Dir>>);
+    step(&|core, held, commit| {
+        let Some(open) = held.take() else { return Ok(()) };
+        let same = synced.borrow().as_ref().is_some_and(|dir| Arc::ptr_eq(dir, &open.dir));
+        if commit.durability == Durability::Full && !same {
+            core.sync_folder(&open.dir)?;
+            *synced.borrow_mut() = Some(open.dir);
+        }
+        Ok(())
+    });
+    drop(held);
+    for ((work, claim), result) in whole.into_iter().zip(results) {
+        drop(claim);
+        work.tell(result);
+    }
+}
+
+impl Finish {
+    /// Tells, when nothing holds the file any more.
+    fn tell(self, result: Result<Written, Error>) {
+        let Self { core, then, .. } = self;
+        drop(core);
+        then(result);
+    }
+}
+
+/// A writer's file, while nobody may take it over.
+type Held<'a> = MutexGuard<'a, Option<Open>>;
+
 impl Core {
-    fn claim(&mut self) -> Result<Arc<Claim>, Error> {
+    fn claim(&mut self, near: &mut Near) -> Result<Arc<Claim>, Error> {
         match &self.claim {
             Some(claim) => Ok(claim.clone()),
             None => {
-                let claim = self.open_part()?;
+                let claim = self.open_part(near)?;
                 self.claim = Some(claim.clone());
                 Ok(claim)
             }
@@ -372,21 +516,26 @@ impl Core {
         Error::new("write to", &self.path, Why::TakenOver)
     }
 
-    fn open_part(&mut self) -> Result<Arc<Claim>, Error> {
+    fn open_part(&mut self, near: &mut Near) -> Result<Arc<Claim>, Error> {
         let what = "write to";
         let fail = |e: rustix::io::Errno| Error::io(what, &self.path, &e.into());
-        let place = self.root.place(what, &self.path)?;
+        let Some(name) = self.path.file_name() else {
+            return Err(Error::new(what, &self.path, Why::BadName("it names no file")));
+        };
+        let parent = self.path.parent().unwrap_or(Path::new(""));
+        let dir =
+            near.folder(&self.root, what, parent).map_err(|e| Error { path: self.path.clone(), ..e })?;
         // Said now rather than by rename at the end.
-        if let Ok(metadata) = place.metadata()
+        if let Ok(metadata) = metadata_at(&*dir, Path::new(name))
             && metadata.kind == super::Kind::Folder
         {
             return Err(Error::new(what, &self.path, Why::IsAFolder));
         }
-        let part = name::unfinished(place.name.as_os_str());
-        let file = self.locked(&place.dir, &part).map_err(fail)?;
-        let stat = rustix::fs::fstat(&file).map_err(fail)?;
+        let part = name::unfinished(name);
+        let (file, stat) = self.locked(&dir, &part).map_err(fail)?;
         let left = stat.st_size as u64;
-        let open = Open { dir: place.dir, part, file, length: left, ends_with_hole: false };
+        let mode = stat.st_mode & 0o7777;
+        let open = Open { dir, part, file, mode, length: left, ends_with_hole: false };
         let claim = self.root.claims.enter((stat.st_dev, stat.st_ino), self.claimant.clone(), open);
         let mut held = claim.lock();
         // A still newer writer may have been as quick.
@@ -399,11 +548,13 @@ impl Core {
                 Start::At(offset) => self.copy_old(&mut open.file, Some(offset))?,
                 Start::Append => self.copy_old(&mut open.file, None)?,
             };
-            rustix::fs::ftruncate(&open.file, open.length).map_err(fail)?;
-            rustix::fs::seek(&open.file, rustix::fs::SeekFrom::Start(open.length)).map_err(fail)?;
+            if left > 0 || open.length > 0 {
+                rustix::fs::ftruncate(&open.file, open.length).map_err(fail)?;
+                rustix::fs::seek(&open.file, rustix::fs::SeekFrom::Start(open.length)).map_err(fail)?;
+            }
             // Said before the first byte rather than after the last that fits. Nothing is claimed: the hint is a
             // peer's word, and must not take the room of others.
-            self.check_room(self.size_hint.map_or(0, |size| size.saturating_sub(open.length)))
+            self.check_room(self.size_hint.map_or(0, |size| size.saturating_sub(open.length)), near)
         })();
         if let Err(error) = begun {
             // A place to begin at that is not there says nothing about what is: that stays.
@@ -429,8 +580,8 @@ impl Core {
     }
 
     /// Whether so many bytes more leave the reserve free.
-    fn check_room(&self, more: u64) -> Result<(), Error> {
-        let free = self.root.free_bytes()?;
+    fn check_room(&self, more: u64, near: &mut Near) -> Result<(), Error> {
+        let free = near.free_bytes(&self.root)?;
         let reserve = self.allowance.reserve_bytes;
         if more > free.saturating_sub(reserve) || (reserve > 0 && free < reserve) {
             return Err(Error::new("write to", &self.path, Why::NoSpace));
@@ -439,12 +590,12 @@ impl Core {
     }
 
     /// Opens or makes the unfinished file, locked against a second writer.
-    fn locked(&self, dir: &Dir, part: &Path) -> Result<File, rustix::io::Errno> {
+    fn locked(&self, dir: &Dir, part: &Path) -> Result<(File, rustix::fs::Stat), rustix::io::Errno> {
         // NOFOLLOW and NONBLOCK: whatever else bears the name is not ours to open.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut tries = 0;
         loop {
-            let file: File = rustix::fs::openat(dir, part, flags, Mode::from_raw_mode(0o666))?.into();
+            let file: File = rustix::fs::openat(dir, part, flags, Mode::from_raw_mode(self.new_mode))?.into();
             let file = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => file,
                 Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -465,7 +616,7 @@ impl Core {
             // Between open and lock its former writer may have renamed it to its final name: then it is not ours.
             let (mine, stat) = (rustix::fs::fstat(&file)?, metadata_at(dir, part));
             if stat.is_ok_and(|named| named.identity == (mine.st_dev, mine.st_ino)) {
-                return Ok(file);
+                return Ok((file, mine));
             }
         }
     }
@@ -503,12 +654,12 @@ impl Core {
         Ok(copied)
     }
 
-    fn append(&mut self, blocks: &[Bytes]) -> Result<(), Error> {
-        let claim = self.claim()?;
+    fn append(&mut self, blocks: &[Bytes], near: &mut Near) -> Result<(), Error> {
+        let claim = self.claim(near)?;
         let more = blocks.iter().map(|block| block.len() as u64).sum::<u64>();
         if self.allowance.reserve_bytes > 0
             && more > 0
-            && let Err(error) = self.check_room(more)
+            && let Err(error) = self.check_room(more, near)
         {
             self.remove()?;
             return Err(error);
@@ -523,6 +674,7 @@ impl Core {
             open.ends_with_hole = matches!(result, Ok(true));
         }
         open.length += more;
+        near.took(more);
         drop(held);
         if let Err(e) = result {
             let error = Error::io("write to", &self.path, &e);
@@ -543,61 +695,84 @@ impl Core {
     }
 
     fn commit(&mut self, commit: Commit) -> Result<Written, Error> {
-        let what = "finish";
-        let path = self.path.clone();
-        let fail = |e: rustix::io::Errno| Error::io(what, &path, &e.into());
-        let claim = self.claim()?;
+        let claim = self.claim(&mut Near::default())?;
         // Held to the end: a newer writer waits, and finds the file under its name.
         let mut held = claim.lock();
-        let Some(Open { dir, part, file, length, ends_with_hole }) = held.as_mut() else {
-            return Err(self.taken_over());
-        };
-        let length = *length;
-        let remove = |dir: &Dir, part: &Path| {
-            rustix::fs::unlinkat(dir, part, AtFlags::empty())
-                .map_err(|e| Error::io("remove", &path, &e.into()))
+        let written = self.prepare(&mut held, commit)?;
+        self.sync(&held, commit)?;
+        self.rename(&mut held)?;
+        if commit.durability == Durability::Full
+            && let Some(open) = &*held
+        {
+            self.sync_folder(&open.dir)?;
+        }
+        *held = None;
+        Ok(written)
+    }
+
+    fn fail(&self, error: rustix::io::Errno) -> Error {
+        Error::io("finish", &self.path, &error.into())
+    }
+
+    /// Checks the bytes, and sets what is said of the file.
+    fn prepare(&self, held: &mut Held<'_>, commit: Commit) -> Result<Written, Error> {
+        let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
+        let length = open.length;
+        let remove = |open: &Open| {
+            rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty())
+                .map_err(|e| Error::io("remove", &self.path, &e.into()))
         };
         if let Some(expected) = commit.length
             && expected != length
         {
             if length > expected {
-                remove(dir, part)?;
-                *held = None;
+                remove(open)?;
+                **held = None;
             }
-            return Err(Error::new(what, &path, Why::WrongLength { expected, found: length }));
+            return Err(Error::new("finish", &self.path, Why::WrongLength { expected, found: length }));
         }
         let digest = self.hasher.as_ref().map(|hasher| *hasher.finalize().as_bytes());
         if commit.digest.is_some() && commit.digest != digest {
-            remove(dir, part)?;
-            *held = None;
-            return Err(Error::new(what, &path, Why::WrongDigest));
+            remove(open)?;
+            **held = None;
+            return Err(Error::new("finish", &self.path, Why::WrongDigest));
         }
-        if std::mem::take(ends_with_hole) {
-            rustix::fs::ftruncate(&*file, length).map_err(fail)?;
+        if std::mem::take(&mut open.ends_with_hole) {
+            rustix::fs::ftruncate(&open.file, length).map_err(|e| self.fail(e))?;
         }
-        if let Some(mode) = commit.mode {
-            rustix::fs::fchmod(&*file, Mode::from_raw_mode(mode & 0o777)).map_err(fail)?;
+        if let Some(mode) = commit.mode.map(|mode| mode & 0o777).filter(|mode| *mode != open.mode) {
+            rustix::fs::fchmod(&open.file, Mode::from_raw_mode(mode)).map_err(|e| self.fail(e))?;
         }
         if let Some(modified) = commit.modified {
             let times = Timestamps {
                 last_access: rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
                 last_modification: timespec(modified),
             };
-            rustix::fs::futimens(&*file, &times).map_err(fail)?;
+            rustix::fs::futimens(&open.file, &times).map_err(|e| self.fail(e))?;
         }
-        if commit.durability != Durability::None {
-            rustix::fs::fsync(&*file).map_err(fail)?;
-        }
-        let name = path.file_name().unwrap_or_default();
-        rustix::fs::renameat(&*dir, &*part, &*dir, name).map_err(fail)?;
-        if commit.durability == Durability::Full {
-            // An open folder of cap-std may be O_PATH, which cannot be synced.
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let folder = rustix::fs::openat(&*dir, ".", flags, Mode::empty()).map_err(fail)?;
-            rustix::fs::fsync(folder).map_err(fail)?;
-        }
-        *held = None;
         Ok(Written { length, digest })
+    }
+
+    fn sync(&self, held: &Held<'_>, commit: Commit) -> Result<(), Error> {
+        match &**held {
+            Some(open) if commit.durability != Durability::None => {
+                rustix::fs::fsync(&open.file).map_err(|e| self.fail(e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn rename(&self, held: &mut Held<'_>) -> Result<(), Error> {
+        let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
+        let name = self.path.file_name().unwrap_or_default();
+        rustix::fs::renameat(&open.dir, &open.part, &open.dir, name).map_err(|e| self.fail(e))
+    }
+
+    fn sync_folder(&self, dir: &Dir) -> Result<(), Error> {
+        // An open folder of cap-std may be O_PATH, which cannot be synced.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(dir, ".", flags, Mode::empty()).map_err(|e| self.fail(e))?;
+        rustix::fs::fsync(folder).map_err(|e| self.fail(e))
     }
 
     /// Removes the unfinished file, unless a newer writer has it.

@@ -1,0 +1,64 @@
+//! Small files that the kernel has in memory are read without another thread.
+//!
+//! openat2 with RESOLVE_CACHED and preadv2 with RWF_NOWAIT fail where they would wait for the disk; the file is then read
+//! where waiting is allowed. tmpfs knows no RWF_NOWAIT, and its files are in memory.
+
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::Root;
+
+/// Files of no more bytes are read at once.
+pub(super) const AT_ONCE_BYTES: u64 = 64 << 10;
+/// `f_type` of tmpfs (linux/magic.h).
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// Whether the files of a device lie in memory; of the first device that was asked about.
+#[derive(Debug, Default)]
+pub(super) struct Memory(OnceLock<(u64, bool)>);
+
+impl Memory {
+    fn holds(&self, device: u64, file: &File) -> bool {
+        let known = self.0.get_or_init(|| {
+            (device, rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == TMPFS_MAGIC))
+        });
+        *known == (device, true)
+    }
+}
+
+impl Root {
+    /// Opens a file to be read, if the kernel knows all of its path; links are followed as far as they stay inside.
+    pub(super) fn open_at_once(&self, path: &Path) -> Option<File> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+        let file = rustix::fs::openat2(&*self.dir, path, flags, Mode::empty(), resolve).ok()?;
+        Some(file.into())
+    }
+
+    /// The first `length` bytes of a file of `device`, if they are in memory.
+    pub(super) fn read_at_once(&self, file: &File, device: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        let mut read = 0;
+        while read < length {
+            let rest = &mut bytes[read..];
+            let at = read as u64;
+            let done =
+                match rustix::io::preadv2(file, &mut [IoSliceMut::new(rest)], at, ReadWriteFlags::NOWAIT) {
+                    Err(Errno::OPNOTSUPP) if self.memory.holds(device, file) => {
+                        rustix::io::pread(file, rest, at)
+                    }
+                    done => done,
+                };
+            match done {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => read += count,
+            }
+        }
+        Some(bytes)
+    }
+}

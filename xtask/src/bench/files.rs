@@ -1,0 +1,299 @@
+//! `cargo xtask bench files`: files a second of a mirror of many small files, beside rsync's daemon and lftp.
+//!
+//! Client and server run on this machine over 127.0.0.1 and work on the same file system, tmpfs where there is one. braid runs
+//! protected, as it does by default; rsync and lftp in the clear, lftp against this server's FTP over TCP. Each round runs all
+//! of them one after another, so that other load on the machine affects all alike. Ratios are taken within a round, and
+//! medians over the rounds.
+
+use std::fs;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::median;
+use crate::peers::{Proof, install};
+use crate::shell::{cargo, check, root};
+
+const USAGE: &str = "usage: cargo xtask bench files [--rounds N] [--quick] [--files N,...] [--tree DIR] [--dir DIR]";
+
+/// The required multiple of rsync's files a second.
+const RSYNC_TARGET: f64 = 1.0;
+/// The required multiple of lftp's.
+const LFTP_TARGET: f64 = 10.0;
+/// Files in one folder, and bytes in each.
+const FOLDER_FILES: usize = 100;
+const FILE_BYTES: usize = 1_000;
+
+const PACKAGES: &[(Proof, &str)] = &[(Proof::Program("rsync"), "rsync"), (Proof::Program("lftp"), "lftp")];
+
+struct Options {
+    rounds: usize,
+    files: Vec<usize>,
+    tree: Option<PathBuf>,
+    dir: PathBuf,
+}
+
+impl Options {
+    fn read(args: &[String]) -> Result<Self> {
+        let shm = PathBuf::from("/dev/shm");
+        let dir = if shm.is_dir() { shm } else { std::env::temp_dir() };
+        let mut options = Self { rounds: 3, files: vec![100_000, 30_000], tree: None, dir };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().context(USAGE);
+            match arg.as_str() {
+                "--rounds" => options.rounds = value()?.parse().context("--rounds takes a number")?,
+                "--quick" => (options.rounds, options.files) = (1, vec![10_000]),
+                "--files" => {
+                    let numbers = value()?.split(',').map(str::parse).collect::<Result<_, _>>();
+                    options.files = numbers.context("--files takes numbers, as in 100000,30000")?;
+                }
+                "--tree" => options.tree = Some(value()?.into()),
+                "--dir" => options.dir = value()?.into(),
+                _ => bail!("{USAGE}"),
+            }
+        }
+        if options.rounds == 0 {
+            bail!("--rounds takes a number from 1 on");
+        }
+        Ok(options)
+    }
+}
+
+/// Where everything lies; removed at the end.
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server that ends with this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The servers, and where they listen.
+struct Servers {
+    program: PathBuf,
+    home: PathBuf,
+    udp: u16,
+    tcp: u16,
+    rsync: u16,
+    _running: [Running; 2],
+}
+
+const WHO: [&str; 3] = ["braid", "rsync", "lftp"];
+const WHAT: [&str; 4] = ["down", "down again", "up", "up again"];
+
+/// Runs the benchmark and prints the table.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = Options::read(args)?;
+    install(PACKAGES)?;
+    check(cargo().current_dir(root()).args(["build", "--release", "-p", "braidftp"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let program = target.join("release/braidftp");
+    let place = Place(options.dir.join(format!("braidftp-bench-{}", std::process::id())));
+    fs::create_dir_all(&place.0)?;
+    let mut failed = false;
+    for files in &options.files {
+        make_tree(&place.0.join("served/source"), *files)?;
+        failed |= table(&options, &place.0, &program, &format!("{files} files of {FILE_BYTES} bytes"))?;
+    }
+    if let Some(tree) = &options.tree {
+        fs::create_dir_all(place.0.join("served"))?;
+        check(Command::new("cp").arg("-a").arg(tree).arg(place.0.join("served/source")))?;
+        failed |= table(&options, &place.0, &program, &tree.display().to_string())?;
+    }
+    if failed {
+        bail!("a target was missed");
+    }
+    Ok(())
+}
+
+/// All rounds over one tree, which is removed at the end; whether a target was missed.
+fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<bool> {
+    let served = place.join("served");
+    let source = served.join("source");
+    let files = count(&source)?;
+    let mut seconds = vec![vec![Vec::new(); WHAT.len()]; WHO.len()];
+    for round in 1..=options.rounds {
+        for folder in [served.join("up"), place.join("copy")] {
+            fs::create_dir_all(folder)?;
+        }
+        let servers = Servers::start(program, place)?;
+        for (who, seconds) in WHO.iter().zip(&mut seconds) {
+            for (what, seconds) in WHAT.iter().zip(seconds) {
+                let mut command = servers.command(who, what, place);
+                let begun = Instant::now();
+                let output =
+                    command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {who}"))?;
+                let took = begun.elapsed().as_secs_f64();
+                if !output.status.success() {
+                    bail!("{who}, {what}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+                }
+                eprintln!(
+                    "round {round}: {who:<6} {what:<11} {took:>8.3} s {:>9.0} files/s",
+                    files as f64 / took
+                );
+                seconds.push(took);
+            }
+            for copy in [place.join("copy").join(who), served.join("up").join(who)] {
+                if count(&copy)? != files {
+                    bail!("{who}: {} has {} files of {files}", copy.display(), count(&copy)?);
+                }
+                fs::remove_dir_all(copy)?;
+            }
+        }
+    }
+    fs::remove_dir_all(&source)?;
+    println!("\n{name}: {files} files; median of {} round(s)\n", options.rounds);
+    println!("| | {} |\n|---|{}", WHO.map(|who| format!("{who}, files/s")).join(" | "), "---:|".repeat(WHO.len() + 2));
+    let mut failed = false;
+    for (at, what) in WHAT.iter().enumerate() {
+        let rates = (0..WHO.len()).map(|who| files as f64 / median(seconds[who][at].clone()));
+        let ratio = |other: usize| {
+            let within = seconds[0][at].iter().zip(&seconds[other][at]).map(|(ours, theirs)| theirs / ours);
+            median(within.collect())
+        };
+        let (rsync, lftp) = (ratio(1), ratio(2));
+        failed |= rsync < RSYNC_TARGET || (!what.ends_with("again") && lftp < LFTP_TARGET);
+        let rates: Vec<String> = rates.map(|rate| format!("{rate:.0}")).collect();
+        println!("| {what} | {} | {rsync:.2} x rsync | {lftp:.1} x lftp |", rates.join(" | "));
+    }
+    Ok(failed)
+}
+
+impl Servers {
+    fn start(program: &Path, place: &Path) -> Result<Self> {
+        let home = place.join("home");
+        fs::create_dir_all(&home)?;
+        let served = place.join("served");
+        let (udp, tcp, rsync) = (free_udp()?, free_tcp()?, free_tcp()?);
+        let ours = Command::new(program)
+            .arg("serve")
+            .arg(&served)
+            .args(["--writable", "--listen", &format!("ftp+sctp://127.0.0.1:{udp}")])
+            .args(["--listen", &format!("ftp://127.0.0.1:{tcp}"), "--identity"])
+            .arg(home.join("data/braidftp"))
+            .env("HOME", &home)
+            .env("XDG_DATA_HOME", home.join("data"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot start braidftp serve")?;
+        let ours = Running(ours);
+        let config = place.join("rsyncd.conf");
+        let mut text = fs::File::create(&config)?;
+        writeln!(text, "use chroot = no\nport = {rsync}\naddress = 127.0.0.1\nuid = root\ngid = root")?;
+        writeln!(text, "[source]\npath = {}\nread only = yes", served.join("source").display())?;
+        writeln!(text, "[up]\npath = {}\nread only = no", served.join("up").display())?;
+        let daemon = Command::new("rsync")
+            .args(["--daemon", "--no-detach", "--config"])
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot start rsync's daemon")?;
+        let daemon = Running(daemon);
+        for port in [tcp, rsync] {
+            wait_for(port)?;
+        }
+        Ok(Self { program: program.into(), home, udp, tcp, rsync, _running: [ours, daemon] })
+    }
+
+    fn command(&self, who: &str, what: &str, place: &Path) -> Command {
+        let down = what.starts_with("down");
+        let source = place.join("served/source");
+        let (copy, up) = (place.join("copy").join(who), format!("up/{who}"));
+        let mut command = match who {
+            "braid" => {
+                let mut command = Command::new(&self.program);
+                let url = |path: &str| format!("ftp+sctp://127.0.0.1:{}/{path}", self.udp);
+                match down {
+                    true => command.args(["mirror", "-q", "--accept-new", &url("source")]).arg(&copy),
+                    false => command.args(["mirror", "-q", "--accept-new", "-R"]).arg(&source).arg(url(&up)),
+                };
+                command
+            }
+            "rsync" => {
+                let _ = fs::create_dir_all(&copy);
+                let url = |path: &str| format!("rsync://127.0.0.1:{}/{path}/", self.rsync);
+                let mut command = Command::new("rsync");
+                match down {
+                    true => command.args(["-a", &url("source")]).arg(&copy),
+                    false => command.arg("-a").arg(format!("{}/", source.display())).arg(url(&up)),
+                };
+                command
+            }
+            _ => {
+                let (from, to) = match down {
+                    true => ("/source".to_owned(), copy.display().to_string()),
+                    false => (source.display().to_string(), format!("/{up}")),
+                };
+                let reverse = if down { "" } else { "-R " };
+                let script = format!(
+                    "set ftp:ssl-allow no; open ftp://127.0.0.1:{}; mirror {reverse}--parallel=8 {from} {to}; quit",
+                    self.tcp
+                );
+                let mut command = Command::new("lftp");
+                command.args(["-c", &script]);
+                command
+            }
+        };
+        command.env("HOME", &self.home).env("XDG_DATA_HOME", self.home.join("data"));
+        command
+    }
+}
+
+fn make_tree(root: &Path, files: usize) -> Result<()> {
+    let mut content = vec![0; FILE_BYTES];
+    for file in 0..files {
+        let folder = root.join(format!("{:04}", file / FOLDER_FILES));
+        if file % FOLDER_FILES == 0 {
+            fs::create_dir_all(&folder)?;
+        }
+        content[..8].copy_from_slice(&file.to_le_bytes());
+        fs::write(folder.join(format!("{file:06}")), &content)?;
+    }
+    Ok(())
+}
+
+/// Files in a tree.
+fn count(folder: &Path) -> Result<usize> {
+    let mut files = 0;
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let entry = entry?;
+        files += if entry.file_type()?.is_dir() { count(&entry.path())? } else { 1 };
+    }
+    Ok(files)
+}
+
+fn free_tcp() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn free_udp() -> Result<u16> {
+    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn wait_for(port: u16) -> Result<()> {
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            bail!("nobody listens at port {port} after a minute");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
