@@ -56,9 +56,19 @@ pub enum Event {
         /// When it changed, seconds since 1970, where the server says.
         #[serde(skip_serializing_if = "Option::is_none")]
         mtime: Option<i64>,
+        /// Permission bits in octal, where the server says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mode: Option<String>,
         /// Where a symbolic link leads.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<String>,
+    },
+    /// The bytes of all files beneath a folder: `du`.
+    Usage {
+        /// The folder; `.` is the one that was named.
+        path: String,
+        /// Its bytes.
+        bytes: u64,
     },
     /// The connection was lost and is opened again.
     Retry {

@@ -10,7 +10,7 @@ use braidftp::cli::login::Login;
 use braidftp::client::{Mode, Options, Protection};
 use braidftp::exit::{Error, Exit};
 use braidftp::identity::{Files, KnownHosts, OnUnknown, ServerIdentity, Trust};
-use braidftp::job::{self, Delete, Filter, Job, Keep, Mirror, MirrorDown, MirrorUp, Record};
+use braidftp::job::{self, Delete, Job, Mirror, MirrorDown, MirrorUp, Record};
 use braidftp::progress::{Reporter, Style};
 use braidftp::server::{self, Handle, Listen, Server, Settings};
 use braidftp::store::fs::Root;
@@ -51,6 +51,7 @@ impl Served {
             login: Login { user: b"anonymous".to_vec(), password: b"braidftp@".to_vec() },
             options,
             retries: 0,
+            retry_for: None,
             reporter: Reporter::new(Style::Quiet, mode),
             record: Record::default(),
         }
@@ -68,7 +69,7 @@ fn trust(known_hosts: &Path, on_unknown: OnUnknown) -> Arc<Trust> {
 }
 
 fn whole() -> Mirror {
-    Mirror { filter: Filter::new(&[], &[]).unwrap(), delete: Delete::No, keep: Keep::default() }
+    Mirror::all(Delete::No).unwrap()
 }
 
 async fn mirror_down(job: Job, to: &Path) -> Result<(), Error> {

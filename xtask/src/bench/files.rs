@@ -18,7 +18,8 @@ use super::median;
 use crate::peers::{Proof, install};
 use crate::shell::{cargo, check, root};
 
-const USAGE: &str = "usage: cargo xtask bench files [--rounds N] [--quick] [--files N,...] [--tree DIR] [--dir DIR]";
+const USAGE: &str =
+    "usage: cargo xtask bench files [--rounds N] [--quick] [--files N,...] [--tree DIR] [--dir DIR]";
 
 /// The required multiple of rsync's files a second.
 const RSYNC_TARGET: f64 = 1.0;
@@ -158,7 +159,11 @@ fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<
     }
     fs::remove_dir_all(&source)?;
     println!("\n{name}: {files} files; median of {} round(s)\n", options.rounds);
-    println!("| | {} |\n|---|{}", WHO.map(|who| format!("{who}, files/s")).join(" | "), "---:|".repeat(WHO.len() + 2));
+    println!(
+        "| | {} |\n|---|{}",
+        WHO.map(|who| format!("{who}, files/s")).join(" | "),
+        "---:|".repeat(WHO.len() + 2)
+    );
     let mut failed = false;
     for (at, what) in WHAT.iter().enumerate() {
         let rates = (0..WHO.len()).map(|who| files as f64 / median(seconds[who][at].clone()));

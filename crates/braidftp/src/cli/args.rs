@@ -39,6 +39,12 @@ pub enum Command {
     Mirror(Mirror),
     /// List a folder
     Ls(Ls),
+    /// Tell the bytes of all files in folders
+    Du(Du),
+    /// Find files and folders by name, kind, size and time
+    Find(FindCommand),
+    /// Draw a tree
+    Tree(Paths),
     /// Write files to standard output
     Cat(Paths),
     /// Delete files, or with -r whole folders
@@ -51,11 +57,18 @@ pub enum Command {
     Path(PathCommand),
     /// Show the key of this user, by which a server may know them, or make one
     Key(KeyCommand),
+    /// Explain a topic: cc, multipath, urls, filter, users
+    Help(HelpCommand),
+    /// Print completions for a shell: source <(braidftp completions bash)
+    Completions(Completions),
+    /// Write man pages to a folder
+    Man(Man),
     /// Show on this machine, over an emulated lossy link, how long each mode takes
     Demo(crate::demo::Args),
 }
 
-const URL_HELP: &str = "\
+/// What URLs, passwords and exit codes look like.
+pub(super) const URL_HELP: &str = "\
 URLs: ftp://[USER@]HOST[:PORT]/PATH (TCP, port 21), ftp+sctp://[USER@]HOST[:UDPPORT]/PATH (SCTP in UDP, port 9899),
   ftp+sctp-ip://[USER@]HOST[:SCTPPORT]/PATH (SCTP over IP itself, port 21; needs CAP_NET_RAW).
   More addresses of a multihomed server: ?addr=ADDRESS&addr=ADDRESS.
@@ -72,8 +85,8 @@ pub struct Common {
     /// tcp (the one for ftp://), or naive, ms, ms-cp, braid (for ftp+sctp://; braid if not given)
     #[arg(long)]
     pub mode: Option<Mode>,
-    /// Congestion control of what this side sends, as in cubic or fast:alpha=200 [default: the profile's]
-    #[arg(long, value_name = "NAME[:KEY=VALUE,..]", long_help = cc::help())]
+    /// Congestion control of what this side sends, as in cubic or fast:alpha=200 (braidftp help cc) [default: the profile's]
+    #[arg(long, value_name = "NAME[:KEY=VALUE,..]")]
     pub cc: Option<String>,
     /// SCTP parameters: modern (the one for braid) or rfc9260 (the one for naive, ms, ms-cp)
     #[arg(long, value_name = "NAME")]
@@ -85,7 +98,7 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub packet_log: Option<PathBuf>,
     /// Move file bytes no faster than this, as in 3mbit or 2MB (a second)
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", visible_alias = "bwlimit")]
     pub limit: Option<Rate>,
     /// One JSON event a line on standard output, the last a summary
     #[arg(long)]
@@ -103,6 +116,9 @@ pub struct Common {
     /// connection failed
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub retries: u32,
+    /// Open no lost connection again later than so long after the start
+    #[arg(long, value_name = "SECONDS")]
+    pub retry_for: Option<Seconds>,
     /// Fetch no file that is longer, as in 500MB or 4GiB; without it a file may have the size that the server tells, or 64 GiB
     /// if it tells none
     #[arg(long, value_name = "SIZE")]
@@ -116,9 +132,9 @@ pub struct Common {
     /// Use this local address only [, and with it this address of the server]; may be given several times
     #[arg(long = "path", value_name = "LOCAL[=REMOTE]")]
     pub paths: Vec<PathRule>,
-    /// How data takes several paths at once: off, default, plain, or choices as in scheduler=ecf,remedy=split-both [default: default in
-    /// braid, off in other modes]
-    #[arg(long, value_name = "off|NAME|KEY=NAME[,..]", long_help = multipath_help())]
+    /// How data takes several paths at once: off, default, plain, or choices as in scheduler=ecf,remedy=split-both (braidftp help
+    /// multipath) [default: default in braid, off in other modes]
+    #[arg(long, value_name = "off|NAME|KEY=NAME[,..]")]
     pub multipath: Option<MultipathChoice>,
     /// Make a Unix socket of this name, by which `braidftp path` takes paths out and puts them back while the job runs
     #[arg(long, value_name = "SOCKET")]
@@ -137,7 +153,7 @@ impl Common {
 }
 
 /// All names that `--multipath` knows.
-fn multipath_help() -> String {
+pub(super) fn multipath_help() -> String {
     let names = |all: Vec<String>| all.join(", ");
     format!(
         "How data takes several paths at once: off (one at a time, others when it dies), default (which needs no tuning), plain (as \
@@ -225,6 +241,21 @@ pub struct Mirror {
     /// No path that matches the glob; may be given several times; wins over --include
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
+    /// Leave out what FILE says in .gitignore's notation; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub exclude_from: Vec<PathBuf>,
+    /// Only the paths that FILE lists, one a line from the top of the tree, and with a folder all beneath it
+    #[arg(long, value_name = "FILE")]
+    pub files_from: Option<PathBuf>,
+    /// Delete nothing if it would be more than N
+    #[arg(long, value_name = "N", requires = "delete")]
+    pub max_delete: Option<usize>,
+    /// Replace no file that is newer at the destination
+    #[arg(long)]
+    pub newer: bool,
+    /// Take files of the same size for the same, whatever their times
+    #[arg(long)]
+    pub size_only: bool,
     /// Say what would be done and do nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -259,12 +290,77 @@ pub struct Ls {
     /// Where
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
+    /// Permissions too
+    #[arg(short, long)]
+    pub long: bool,
+    /// Everything beneath, a path a line
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
     /// Unfinished uploads that the server keeps, of everything beneath
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["recursive", "long"])]
     pub parts: bool,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
+}
+
+/// `du`.
+#[derive(Debug, Args)]
+pub struct Du {
+    /// Folders
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<Url>,
+    /// Only the whole, not each folder in it
+    #[arg(short, long)]
+    pub summarize: bool,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `find`.
+#[derive(Debug, Args)]
+pub struct FindCommand {
+    /// Where to begin
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<Url>,
+    /// Names that match the glob
+    #[arg(long, value_name = "GLOB")]
+    pub name: Option<String>,
+    /// f for files, d for folders, l for links
+    #[arg(long = "type", value_name = "KIND", value_parser = ["f", "d", "l"])]
+    pub kind: Option<String>,
+    /// Files of no fewer bytes, as in 500MB or 4GiB
+    #[arg(long, value_name = "SIZE")]
+    pub larger: Option<Size>,
+    /// What changed in the last so many days
+    #[arg(long, value_name = "DAYS")]
+    pub days: Option<u32>,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `help`.
+#[derive(Debug, Args)]
+pub struct HelpCommand {
+    /// What to explain; without it the topics are listed
+    pub topic: Option<String>,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For which shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Where to; made if it is not there
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
 }
 
 /// `rm`.

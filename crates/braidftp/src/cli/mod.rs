@@ -4,7 +4,9 @@
 
 mod args;
 pub mod login;
+mod pages;
 mod protection;
+mod topics;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -18,15 +20,18 @@ pub use protection::Protection;
 
 use crate::client::{
     Client, Limiter, Options, PathControl, Refusal, Trace, check_mode, default_mode, parse_name, say,
+    timestamp,
 };
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
-    self, Delete, Filter, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents, Parts, Record, Recursion,
+    self, Compare, Delete, Filter, Find, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents, Parts,
+    Reading, Record, Recursion, Shown,
 };
 use crate::progress::{Reporter, Style};
 use crate::store::fs::Holes;
 use crate::url::Url;
+use braidftp_ftp::store::FileKind;
 
 /// Threads that run a client's tasks, at most.
 const WORKERS_MAX: usize = 4;
@@ -58,6 +63,12 @@ fn execute(cli: Cli) -> Result<ExitCode> {
         // Before there are threads: the server confines its process.
         return Ok(serve(args));
     }
+    match &cli.command {
+        Command::Help(args) => return pages::help(args.topic.as_deref()).map(|()| ExitCode::SUCCESS),
+        Command::Completions(args) => return pages::completions(args.shell).map(|()| ExitCode::SUCCESS),
+        Command::Man(args) => return pages::man(&args.folder).map(|()| ExitCode::SUCCESS),
+        _ => {}
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Between two threads each small file costs a wake-up or more: half of the cores are for the disk and for others.
@@ -71,7 +82,14 @@ fn execute(cli: Cli) -> Result<ExitCode> {
     // On a worker, and not on this thread, which would have to be woken for each of its steps.
     let work = runtime.spawn(async {
         match cli.command {
-            Command::Serve(_) | Command::Demo(_) => unreachable!("returned above"),
+            Command::Serve(_)
+            | Command::Demo(_)
+            | Command::Help(_)
+            | Command::Completions(_)
+            | Command::Man(_) => unreachable!("returned above"),
+            Command::Du(args) => du(args).await,
+            Command::Find(args) => find(args).await,
+            Command::Tree(args) => read(args.urls, args.common, "tree", Reading::Draw).await,
             Command::Get(args) => get(args).await,
             Command::Put(args) => put(args).await,
             Command::Mirror(args) => mirror(args).await,
@@ -154,7 +172,15 @@ fn job(url: Url, common: &Common) -> Result<Job> {
     if let Some(warning) = warning {
         reporter.warn(warning);
     }
-    Ok(Job { url, login, options, retries: common.retries, reporter, record: Record::default() })
+    Ok(Job {
+        url,
+        login,
+        options,
+        retries: common.retries,
+        retry_for: common.retry_for.map(|limit| limit.0),
+        reporter,
+        record: Record::default(),
+    })
 }
 
 /// Each path once: one that is named twice is a slip of the pen, and another may be missing for it.
@@ -267,7 +293,11 @@ async fn mirror(args: args::Mirror) -> Result<()> {
     }
     let url: Url = remote.parse()?;
     let mirror = Mirror {
-        filter: Filter::new(&args.include, &args.exclude)?,
+        filter: Filter::new(&args.include, &args.exclude)?
+            .without(&args.exclude_from)?
+            .only(args.files_from.as_deref())?,
+        compare: Compare { times: !args.size_only, newer: args.newer },
+        max_delete: args.max_delete.unwrap_or(usize::MAX),
         delete: match (args.dry_run, args.delete) {
             (true, would) => Delete::DryRun { would },
             (false, true) => Delete::Yes,
@@ -300,7 +330,37 @@ async fn ls(args: args::Ls) -> Result<()> {
         })
         .await;
     }
-    for_each_server(args.urls, &common, "ls", |client, job, urls| job::ls(client, job, urls, form)).await
+    let shown = Shown { form, long: args.long };
+    if args.recursive {
+        return read(args.urls, common, "ls", Reading::List(shown)).await;
+    }
+    for_each_server(args.urls, &common, "ls", |client, job, urls| job::ls(client, job, urls, shown)).await
+}
+
+async fn du(args: args::Du) -> Result<()> {
+    let form = if args.common.json { Form::Json } else { Form::Text };
+    read(args.urls, args.common, "du", Reading::Usage { whole: args.summarize, form }).await
+}
+
+async fn find(args: args::FindCommand) -> Result<()> {
+    let kind = args.kind.as_deref().map(|kind| match kind {
+        "d" => FileKind::Directory,
+        "l" => FileKind::Symlink,
+        _ => FileKind::File,
+    });
+    let now = timestamp(std::time::SystemTime::now()).seconds;
+    let newer_than = args.days.map(|days| now - i64::from(days) * 86_400);
+    let form = args.common.json.then_some(Form::Json);
+    let find = Find { name: args.name, kind, larger: args.larger, newer_than, form };
+    read(args.urls, args.common, "find", Reading::Find(find)).await
+}
+
+/// Reads trees and moves nothing.
+async fn read(urls: Vec<Url>, common: Common, command: &'static str, reading: Reading) -> Result<()> {
+    for_each_server(urls, &quieter(common), command, |client, job, urls| {
+        job::read_trees(client, job, urls, reading.clone())
+    })
+    .await
 }
 
 async fn cat(args: args::Paths) -> Result<()> {

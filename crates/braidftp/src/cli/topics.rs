@@ -33,7 +33,10 @@ impl Topic {
 /// The list of topics.
 pub(super) fn list() -> String {
     let lines = TOPICS.iter().map(|topic| format!("  {:<10} {}\n", topic.name, topic.about));
-    format!("braidftp COMMAND --help tells the options of a command. Topics of `braidftp help TOPIC`:\n{}", lines.collect::<String>())
+    format!(
+        "braidftp COMMAND --help tells the options of a command. Topics of `braidftp help TOPIC`:\n{}",
+        lines.collect::<String>()
+    )
 }
 
 const FILTER: &str = "\

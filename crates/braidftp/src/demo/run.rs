@@ -14,7 +14,7 @@ use crate::cli::login::Login;
 use crate::client::{Options, Protection, default_profile};
 use crate::exit::{Error, Exit, Result};
 use crate::identity::{Files, KnownHosts, ServerIdentity, Trust};
-use crate::job::{Delete, Filter, Job, Keep, Mirror, MirrorDown, Record, mirror_down};
+use crate::job::{Delete, Job, Mirror, MirrorDown, Record, mirror_down};
 use crate::progress::{Reporter, Style};
 use crate::server::{self, Handle, Listen, Server, Settings};
 use crate::store::fs::{Durability, Root};
@@ -214,10 +214,11 @@ async fn transfer(url: Url, mode: Mode, protection: Protection, to: PathBuf) -> 
         login: Login::anonymous(),
         options: Options { timeout: TIMEOUT, protection, ..Options::new(mode) },
         retries: 3,
+        retry_for: None,
         reporter: reporter.clone(),
         record: Record::default(),
     };
-    let mirror = Mirror { filter: Filter::new(&[], &[])?, delete: Delete::No, keep: Keep::default() };
+    let mirror = Mirror::all(Delete::No)?;
     let down = MirrorDown { mirror, to };
     let (summary, result) = job.run("demo", |client| mirror_down(client, job.clone(), down.clone())).await;
     result?;

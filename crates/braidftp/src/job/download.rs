@@ -17,6 +17,7 @@ use braidftp_ftp::{PathArg, SafePath};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Record;
+use super::compare::Compare;
 use super::get::{Facts, Told, is_folder, of_file};
 use super::tasks::Tasks;
 use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, timestamp};
@@ -50,6 +51,8 @@ pub(crate) struct Fetch {
     pub(crate) modified: Option<Timestamp>,
     /// Likewise: permission bits.
     pub(crate) unix_mode: Option<u32>,
+    /// Which file here is taken for it.
+    pub(crate) compare: Compare,
 }
 
 /// Fetches files into a root, as many at once as the mode stands.
@@ -242,11 +245,13 @@ pub(crate) struct Wanted {
     pub(crate) facts: Option<(u64, Timestamp)>,
     /// Its permission bits.
     pub(crate) mode: Option<u32>,
+    /// Which file is taken for it.
+    pub(crate) compare: Compare,
 }
 
 impl Wanted {
     fn of_file(file: &Fetch) -> Self {
-        Self { facts: file.size.zip(file.modified), mode: file.unix_mode }
+        Self { facts: file.size.zip(file.modified), mode: file.unix_mode, compare: file.compare }
     }
 
     fn has_time(&self, metadata: &fs::Metadata) -> bool {
@@ -255,9 +260,12 @@ impl Wanted {
     }
 
     /// Whether a file has the contents, as far as size and time tell.
-    fn is(&self, file: &fs::Metadata) -> bool {
-        self.facts
-            .is_some_and(|(size, _)| file.kind == Kind::File && file.size == size && self.has_time(file))
+    pub(crate) fn is(&self, file: &fs::Metadata) -> bool {
+        let Some((size, modified)) = self.facts.filter(|_| file.kind == Kind::File) else { return false };
+        let there = timestamp(file.modified);
+        let is_newer = (there.seconds, there.nanos) > (modified.seconds, modified.nanos);
+        (self.compare.newer && is_newer)
+            || (file.size == size && (!self.compare.times || self.has_time(file)))
     }
 
     /// What of it was found.
@@ -462,7 +470,12 @@ mod tests {
     use super::*;
 
     fn found(root: &Root, path: &str, size: Option<u64>, modified: Option<Timestamp>) -> Have {
-        look(root, Path::new(path), Wanted { facts: size.zip(modified), mode: None }).unwrap()
+        look(
+            root,
+            Path::new(path),
+            Wanted { facts: size.zip(modified), mode: None, compare: Compare::default() },
+        )
+        .unwrap()
     }
 
     #[test]

@@ -29,11 +29,20 @@ pub enum Form {
     Json,
 }
 
-/// One attempt to list what `urls` name.
+/// What a listing shows, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// For people, or for programs.
+    pub form: Form,
+    /// Whether permissions are shown too.
+    pub long: bool,
+}
+
+/// One attempt to list what `urls` name, by name.
 ///
 /// # Errors
 /// The session has ended, or a folder cannot be listed.
-pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<()> {
+pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Result<()> {
     let Some(first) = urls.first() else { return Ok(()) };
     // Both are asked for at once.
     let (features, mut asked) = tokio::try_join!(client.features(), begin_facts(&client, first))?;
@@ -42,7 +51,7 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<
         if at > 0 {
             asked = begin_facts(&client, url).await?;
         }
-        if urls.len() > 1 && form == Form::Text {
+        if urls.len() > 1 && shown.form == Form::Text {
             say(format_args!("{}:", escape(&url.path)))?;
         }
         let path = remote_path(&url.path, b"")?;
@@ -56,16 +65,15 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<
             && metadata.kind != FileKind::Directory
             && list == ListForm::Facts
         {
-            show(&job, url.file_name(), &metadata, form)?;
+            show(&job, url.file_name(), &metadata, shown)?;
             continue;
         }
         let mut listing = match ahead {
             Some(listing) => listing,
             None => Listing::ask(&client, list, path).await?,
         };
-        // Lines that were shown are not shown again.
-        let shown = |error| Error { again: Again::Vain, ..error };
-        while let Some(line) = listing.next().await.map_err(shown)? {
+        let mut entries = Vec::new();
+        while let Some(line) = listing.next().await? {
             match line {
                 Line::Entry(entry) if entry.path.is_root() => {
                     if let Listed::Incomplete(gap) = &entry.listed {
@@ -73,10 +81,12 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, form: Form) -> Result<
                         job.record.failed(&job.reporter, &path, error);
                     }
                 }
-                Line::Entry(entry) => show(&job, entry.path.as_bytes(), &entry.metadata, form)?,
+                Line::Entry(entry) => entries.push((entry.path, entry.metadata)),
                 Line::Bad(line, why) => job.record.failed(&job.reporter, &line, bad_line(&line, &why)),
             }
         }
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        entries.iter().try_for_each(|(path, metadata)| show(&job, path.as_bytes(), metadata, shown))?;
     }
     Ok(())
 }
@@ -89,7 +99,8 @@ async fn begin_facts(client: &Client, url: &Url) -> Result<Option<oneshot::Recei
     })
 }
 
-fn show(job: &Job, name: &[u8], metadata: &Metadata, form: Form) -> Result<()> {
+/// Shows one entry of a listing.
+pub(super) fn show(job: &Job, name: &[u8], metadata: &Metadata, shown: Shown) -> Result<()> {
     let (kind, letter) = match metadata.kind {
         FileKind::File => ("file", '-'),
         FileKind::Directory => ("dir", 'd'),
@@ -98,12 +109,13 @@ fn show(job: &Job, name: &[u8], metadata: &Metadata, form: Form) -> Result<()> {
     };
     let size = (metadata.kind == FileKind::File).then_some(metadata.size);
     let target = metadata.target.as_ref().map(|target| escape(target));
-    if form == Form::Json {
+    if shown.form == Form::Json {
         job.reporter.event(&Event::Entry {
             path: escape(name),
             kind,
             bytes: size,
             mtime: metadata.modified.map(|modified| modified.seconds),
+            mode: metadata.unix_mode.map(|mode| format!("{mode:03o}")),
             target,
         });
         return Ok(());
@@ -120,11 +132,22 @@ fn show(job: &Job, name: &[u8], metadata: &Metadata, form: Form) -> Result<()> {
     };
     let arrow = target.map(|target| format!(" -> {target}")).unwrap_or_default();
     let size = size.map(|size| size.to_string()).unwrap_or_default();
-    say(format_args!("{letter} {size:>14} {time:>16}  {}{arrow}", escape(name)))
+    let rights = match (shown.long, metadata.unix_mode) {
+        (false, _) => String::new(),
+        (true, None) => "?????????".to_owned(),
+        (true, Some(mode)) => rights(mode),
+    };
+    say(format_args!("{letter}{rights} {size:>14} {time:>16}  {}{arrow}", escape(name)))
+}
+
+/// Permission bits as `ls -l` writes them.
+fn rights(mode: u32) -> String {
+    let bit = |at: u32| if mode & (1 << at) != 0 { b"xwr"[at as usize % 3] as char } else { '-' };
+    (0..9).rev().map(bit).collect()
 }
 
 /// A line on standard output. A reader who went away ends the command quietly, as it does `ls | head`.
-fn say(line: std::fmt::Arguments<'_>) -> Result<()> {
+pub(super) fn say(line: std::fmt::Arguments<'_>) -> Result<()> {
     write_out(format!("{line}\n").as_bytes())
 }
 
@@ -295,7 +318,7 @@ pub async fn parts(client: Client, job: Job, urls: Vec<Url>, what: Parts) -> Res
         for line in &reply.lines {
             let Some((path, metadata)) = line.strip_prefix(b" ").and_then(part) else { continue };
             match what {
-                Parts::Show(form) => show(&job, path, &metadata, form)?,
+                Parts::Show(form) => show(&job, path, &metadata, Shown { form, long: false })?,
                 Parts::Remove => job.reporter.done(path, Action::Deleted, 0, 0),
             }
         }
@@ -398,4 +421,14 @@ pub async fn rename(client: Client, job: Job, to: Vec<u8>) -> Result<()> {
     job.record.done(&job.url.path);
     job.reporter.done(&job.url.path, Action::Renamed, 0, 0);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_are_written_as_everywhere() {
+        assert_eq!((rights(0o754), rights(0o600)), ("rwxr-xr--".into(), "rw-------".into()));
+    }
 }

@@ -1,13 +1,17 @@
-//! Which paths of a tree belong to the job: `--include` and `--exclude`.
+//! Which paths of a tree belong to the job: `--include`, `--exclude`, `--exclude-from` and `--files-from`.
 //!
 //! A glob without a slash is matched against the last name, one with a slash against the whole path from the top of
 //! the tree. `*` does not cross a slash, `**` does. Bytes that are not UTF-8 are matched as they are.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use braidftp_ftp::SafePath;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::exit::Error;
 
@@ -16,6 +20,29 @@ use crate::exit::Error;
 pub struct Filter {
     include: Option<Globs>,
     exclude: Option<Globs>,
+    /// What files in gitignore's notation leave out.
+    ignored: Option<Arc<Gitignore>>,
+    listed: Option<Arc<Listed>>,
+}
+
+/// The paths of `--files-from`.
+#[derive(Debug, Default)]
+struct Listed {
+    /// Each, and with a folder all beneath it.
+    paths: HashSet<Vec<u8>>,
+    /// The folders that they lie in.
+    above: HashSet<Vec<u8>>,
+}
+
+impl Listed {
+    fn holds(&self, path: &[u8]) -> bool {
+        ends(path).any(|end| self.paths.contains(&path[..end]))
+    }
+}
+
+/// Where the names of a path end.
+fn ends(path: &[u8]) -> impl Iterator<Item = usize> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([path.len()])
 }
 
 #[derive(Debug, Clone)]
@@ -30,22 +57,89 @@ impl Filter {
     /// # Errors
     /// A glob that is none.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, Error> {
-        Ok(Self { include: Globs::new("--include", include)?, exclude: Globs::new("--exclude", exclude)? })
+        let (include, exclude) = (Globs::new("--include", include)?, Globs::new("--exclude", exclude)?);
+        Ok(Self { include, exclude, ignored: None, listed: None })
+    }
+
+    /// Leaves out what these files say in gitignore's notation; paths are from the top of the tree.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a line that says nothing.
+    pub fn without(mut self, files: &[PathBuf]) -> Result<Self, Error> {
+        if files.is_empty() {
+            return Ok(self);
+        }
+        let mut builder = GitignoreBuilder::new("");
+        for file in files {
+            if let Some(error) = builder.add(file) {
+                return Err(Error::usage(format_args!("use --exclude-from {}", file.display()), error)
+                    .hint("a pattern a line, as in .gitignore: `*.o`, `/build/`, `!keep.o`"));
+            }
+        }
+        let ignored = builder.build().map_err(|error| Error::usage("use --exclude-from", error))?;
+        self.ignored = Some(Arc::new(ignored));
+        Ok(self)
+    }
+
+    /// Takes the paths that `file` lists, one a line, and with a folder all beneath it.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line is no path within a tree.
+    pub fn only(mut self, file: Option<&Path>) -> Result<Self, Error> {
+        let Some(file) = file else { return Ok(self) };
+        let text = std::fs::read(file)
+            .map_err(|error| Error::local(format_args!("read --files-from {}", file.display()), &error))?;
+        let mut listed = Listed::default();
+        for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.strip_prefix(b"./").unwrap_or(line).trim_ascii_end();
+            if line.is_empty() {
+                continue;
+            }
+            let path = SafePath::strict(line.strip_suffix(b"/").unwrap_or(line)).map_err(|error| {
+                let place = format_args!("use line {} of {}", at + 1, file.display());
+                Error::usage(place, error)
+                    .hint("a path a line, from the top of the tree, without .. and a leading slash")
+            })?;
+            let path = path.as_bytes();
+            listed.above.extend(ends(path).filter(|end| *end < path.len()).map(|end| path[..end].to_vec()));
+            listed.paths.insert(path.to_vec());
+        }
+        self.listed = Some(Arc::new(listed));
+        Ok(self)
+    }
+
+    fn ignores(&self, path: &[u8], is_folder: bool) -> bool {
+        let matched = |ignored: &Arc<Gitignore>| {
+            ignored.matched_path_or_any_parents(as_path(path), is_folder).is_ignore()
+        };
+        !path.is_empty() && self.ignored.as_ref().is_some_and(matched)
+    }
+
+    fn excludes(&self, path: &[u8]) -> bool {
+        self.exclude.as_ref().is_some_and(|globs| globs.match_any_level(path))
     }
 
     /// Whether a file belongs.
     pub fn takes_file(&self, path: &[u8]) -> bool {
-        self.takes_folder(path) && self.include.as_ref().is_none_or(|globs| globs.match_any_level(path))
+        !self.excludes(path)
+            && !self.ignores(path, false)
+            && self.include.as_ref().is_none_or(|globs| globs.match_any_level(path))
+            && self.listed.as_ref().is_none_or(|listed| listed.holds(path))
     }
 
     /// Whether a folder is entered: an include may name something below it, so that only excludes count.
     pub fn takes_folder(&self, path: &[u8]) -> bool {
-        self.exclude.as_ref().is_none_or(|globs| !globs.match_any_level(path))
+        !self.excludes(path)
+            && !self.ignores(path, true)
+            && self
+                .listed
+                .as_ref()
+                .is_none_or(|listed| path.is_empty() || listed.above.contains(path) || listed.holds(path))
     }
 
     /// Whether there is an include: folders are then made only for what is in them.
     pub fn is_selective(&self) -> bool {
-        self.include.is_some()
+        self.include.is_some() || self.listed.is_some()
     }
 }
 
@@ -69,9 +163,8 @@ impl Globs {
 
     /// Whether the path, or a folder above it, matches.
     fn match_any_level(&self, path: &[u8]) -> bool {
-        let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at).chain([path.len()]);
         let mut start = 0;
-        for end in ends {
+        for end in ends(path) {
             if self.names.is_match(as_path(&path[start..end])) || self.paths.is_match(as_path(&path[..end])) {
                 return true;
             }
@@ -149,6 +242,46 @@ mod tests {
         assert!(!filter.takes_file(b"target/x.rs"));
         assert!(filter.takes_folder(b"src"));
         assert!(filter.is_selective());
+    }
+
+    #[test]
+    fn a_file_of_patterns_is_read_as_git_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("patterns");
+        std::fs::write(&file, "# objects\n*.o\n!keep.o\n/build/\ndocs/**/draft\n").unwrap();
+        let filter = filter(&[], &["*.tmp"]).without(std::slice::from_ref(&file)).unwrap();
+        for taken in ["a", "keep.o", "src/build/x", "docs/a", "build2"] {
+            assert!(filter.takes_file(taken.as_bytes()), "{taken}");
+        }
+        for left in ["a.o", "src/b.o", "build/x", "docs/a/b/draft", "x.tmp"] {
+            assert!(!filter.takes_file(left.as_bytes()), "{left}");
+        }
+        assert!(!filter.takes_folder(b"build") && filter.takes_folder(b"") && filter.takes_file(b"build"));
+        std::fs::write(&file, "a[z-a]").unwrap();
+        let error = super::Filter::new(&[], &[]).unwrap().without(&[file]).unwrap_err();
+        assert_eq!(error.exit, crate::exit::Exit::Usage);
+    }
+
+    #[test]
+    fn a_list_of_files_takes_these_and_what_is_in_folders_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("list");
+        std::fs::write(&file, "a\n./b/c\nfolder/\n\n").unwrap();
+        let filter = filter(&[], &["*.o"]).only(Some(&file)).unwrap();
+        for taken in ["a", "b/c", "folder/x/y"] {
+            assert!(filter.takes_file(taken.as_bytes()), "{taken}");
+        }
+        for left in ["b", "b/d", "c", "folder2/x", "folder/x.o"] {
+            assert!(!filter.takes_file(left.as_bytes()), "{left}");
+        }
+        assert!(
+            filter.takes_folder(b"b") && filter.takes_folder(b"folder/x") && !filter.takes_folder(b"other")
+        );
+        for bad in ["/etc/passwd", "a/../b"] {
+            std::fs::write(&file, bad).unwrap();
+            let error = super::Filter::new(&[], &[]).unwrap().only(Some(&file)).unwrap_err();
+            assert!(error.what.contains("line 1"), "{error}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use braidftp_ftp::{Code, PathArg, Reply, SafeName, SafePath};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::compare::Compare;
 use super::download::{Downloads, Fetch};
 use super::filter::{is_glob, name_glob};
 use super::listing::{Line, Listing, bad_line, folder_form};
@@ -62,7 +63,14 @@ async fn get_each(
         // papers' modes keep their round trips.
         if matches!(client.mode(), Mode::Braid | Mode::Tcp) && downloads.has_nothing_of(&local).await {
             let told = ask(client, &remote, job, asked).await?;
-            let fetch = Fetch { remote, local, size: None, modified: None, unix_mode: None };
+            let fetch = Fetch {
+                remote,
+                local,
+                size: None,
+                modified: None,
+                unix_mode: None,
+                compare: Compare::default(),
+            };
             downloads.fetch_and_ask(fetch, told).await?;
             continue;
         }
@@ -72,14 +80,32 @@ async fn get_each(
             }
             Facts::Of(metadata) => {
                 let (size, modified) = of_file(&metadata);
-                downloads.fetch(Fetch { remote, local, size, modified, unix_mode: None }).await?;
+                downloads
+                    .fetch(Fetch {
+                        remote,
+                        local,
+                        size,
+                        modified,
+                        unix_mode: None,
+                        compare: Compare::default(),
+                    })
+                    .await?;
             }
             Facts::Missing(reply) => {
                 let error = of_reply(&format!("fetch {}", escape(&url.path)), &reply);
                 job.record.failed(&job.reporter, &url.path, error);
             }
             Facts::Unknown => {
-                downloads.fetch(Fetch { remote, local, size: None, modified: None, unix_mode: None }).await?;
+                downloads
+                    .fetch(Fetch {
+                        remote,
+                        local,
+                        size: None,
+                        modified: None,
+                        unix_mode: None,
+                        compare: Compare::default(),
+                    })
+                    .await?;
             }
         }
     }
@@ -113,6 +139,7 @@ async fn get_glob(client: &Client, job: &Job, url: &Url, downloads: &mut Downloa
                 size: Some(entry.metadata.size),
                 modified: entry.metadata.modified,
                 unix_mode: None,
+                compare: Compare::default(),
             };
             downloads.fetch(fetch).await?;
         }

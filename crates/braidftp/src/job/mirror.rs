@@ -18,13 +18,14 @@ use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{SafePath, store};
 
 use super::bounds::{TreeBounds, Unique, depth};
+use super::compare::Compare;
 use super::delete::{self, Seen};
 use super::download::{Downloads, Fetch, Have, Wanted, as_path};
 use super::filter::Filter;
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
 use super::{Job, Ready, named_path, path_hash, remote_path};
-use crate::client::{Client, same_time, timestamp};
+use crate::client::Client;
 use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root};
@@ -41,6 +42,42 @@ pub struct Mirror {
     pub delete: Delete,
     /// What beside the contents becomes the same.
     pub keep: Keep,
+    /// Which files are taken for the same.
+    pub compare: Compare,
+    /// Nothing is deleted if it would be more than so many.
+    pub max_delete: usize,
+}
+
+impl Mirror {
+    /// Everything, compared by size and time; deletes as `delete` says.
+    ///
+    /// # Errors
+    /// None: there are no globs.
+    pub fn all(delete: Delete) -> Result<Self> {
+        let filter = Filter::new(&[], &[])?;
+        Ok(Self {
+            filter,
+            delete,
+            keep: Keep::default(),
+            compare: Compare::default(),
+            max_delete: usize::MAX,
+        })
+    }
+
+    /// Checks that so many may be deleted.
+    pub(super) fn check_deletions(&self, count: usize) -> Result<()> {
+        match count > self.max_delete {
+            false => Ok(()),
+            true => {
+                let why = format_args!(
+                    "it would delete {count} files and folders, more than --max-delete {}",
+                    self.max_delete
+                );
+                Err(Error::new(Exit::Refused, "delete what the source does not have", why)
+                    .hint("--dry-run lists them"))
+            }
+        }
+    }
 }
 
 /// What a mirror keeps of a tree beside names, contents and times.
@@ -239,7 +276,8 @@ impl Down {
                 continue;
             }
             let size = (metadata.size > 0 || metadata.modified.is_some()).then_some(metadata.size);
-            let wanted = Wanted { facts: size.zip(metadata.modified), mode: self.kept_mode(metadata) };
+            let facts = size.zip(metadata.modified);
+            let wanted = Wanted { facts, mode: self.kept_mode(metadata), compare: self.mirror.compare };
             files.push((path.clone(), wanted));
         }
         let hashes: Vec<u128> = files.iter().map(|(path, _)| path_hash(path.as_bytes())).collect();
@@ -392,6 +430,7 @@ impl Down {
                         size,
                         modified: metadata.modified,
                         unix_mode: self.kept_mode(&metadata),
+                        compare: self.mirror.compare,
                     };
                     let have = self.have.remove(&path_hash(fetch.local.as_bytes()));
                     self.downloads.fetch_rest(fetch, have).await?;
@@ -512,9 +551,10 @@ impl Down {
             (FileKind::Directory, Some(there)) if there.kind == Kind::Folder => return Ok(()),
             (FileKind::Directory, _) => (Action::MadeFolder, 0),
             (FileKind::File, Some(there))
-                if there.kind == Kind::File
-                    && there.size == metadata.size
-                    && same_time(Some(timestamp(there.modified)), metadata.modified) =>
+                if metadata.modified.is_some_and(|modified| {
+                    let facts = Some((metadata.size, modified));
+                    Wanted { facts, mode: None, compare: self.mirror.compare }.is(&there)
+                }) =>
             {
                 match self.kept_mode(metadata) {
                     Some(mode) if mode & 0o777 != there.mode & 0o777 => (Action::SetMode, 0),
@@ -543,6 +583,10 @@ impl Down {
 
 async fn delete_local(root: &Root, seen: &Seen, mirror: &Mirror, job: &Job) -> Result<()> {
     let doomed = delete::doomed(root, seen, &mirror.filter).await.map_err(|error| Error::store(&error))?;
+    if let Err(error) = mirror.check_deletions(doomed.len()) {
+        job.record.failed(&job.reporter, b"", error);
+        return Ok(());
+    }
     for (path, kind) in doomed {
         let name = path.as_os_str().as_bytes().to_vec();
         if mirror.delete.is_dry() {

@@ -16,6 +16,7 @@ use braidftp_ftp::{SafePath, store};
 use bytes::Bytes;
 
 use super::bounds::{TreeBounds, Under, Unique};
+use super::compare::Compare;
 use super::delete::Seen;
 use super::listing::{Line, Listing, folder_form, unsayable};
 use super::mirror::Mirror;
@@ -256,7 +257,7 @@ impl Sending<'_> {
                 let mode = metadata.mode & 0o777;
                 let (same, same_mode) = match there {
                     Some(There::File { size, modified, mode: there }) => (
-                        size == metadata.size && same_time(modified, Some(timestamp(metadata.modified))),
+                        self.is_same(&metadata, size, modified),
                         !self.mirror.keep.permissions || there.is_none_or(|there| there & 0o777 == mode),
                     ),
                     _ => (false, true),
@@ -334,6 +335,14 @@ impl Sending<'_> {
         }
     }
 
+    /// Whether a file of the server stays as it is.
+    fn is_same(&self, here: &fs::Metadata, size: u64, modified: Option<Timestamp>) -> bool {
+        let (Compare { times, newer }, ours) = (self.mirror.compare, timestamp(here.modified));
+        let is_newer =
+            newer && modified.is_some_and(|there| (there.seconds, there.nanos) > (ours.seconds, ours.nanos));
+        is_newer || (size == here.size && (!times || same_time(modified, Some(ours))))
+    }
+
     /// A folder that the server has: its mode becomes the same at the end, and until then its owner may write to it.
     async fn found_folder(&mut self, path: &Path, mode: u32, there: Option<u32>) -> Result<()> {
         let Some(there) = there.map(|there| there & 0o777).filter(|_| self.mirror.keep.permissions) else {
@@ -404,6 +413,10 @@ async fn delete_remote(
         }
     })
     .await?;
+    if let Err(error) = mirror.check_deletions(doomed.len()) {
+        job.record.failed(&job.reporter, b"", error);
+        return Ok(());
+    }
     // Folders were told before what is in them. Commands take effect in their order, so that none waits for the reply before.
     let mut asked = VecDeque::new();
     let mut doomed = doomed.into_iter().rev();

@@ -6,6 +6,7 @@
 //! bytes for each.
 
 mod bounds;
+mod compare;
 mod delete;
 mod download;
 mod files;
@@ -16,21 +17,24 @@ mod local;
 mod mirror;
 mod mirror_up;
 mod tasks;
+mod trees;
 mod upload;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braidftp_ftp::PathArg;
 
-pub use files::{Form, Parents, Parts, Recursion, cat, ls, make_folders, parts, remove, rename};
+pub use compare::Compare;
+pub use files::{Form, Parents, Parts, Recursion, Shown, cat, ls, make_folders, parts, remove, rename};
 pub use filter::Filter;
 pub use get::{get, put};
 pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
 pub use mirror_up::{MirrorUp, mirror_up};
+pub use trees::{Find, Reading, read_trees};
 
 use crate::cli::login::Login;
 use crate::client::{Bounds, Client, Options, Refusal, Totals};
@@ -57,6 +61,8 @@ pub struct Job {
     /// How often a lost connection is opened again, without progress between; and how often a file is asked for again
     /// whose data connection did not open or broke off.
     pub retries: u32,
+    /// How long after its start a job opens lost connections again; without a limit, if none.
+    pub retry_for: Option<Duration>,
     /// Where to tell what happens.
     pub reporter: Reporter,
     /// What was done, over all attempts.
@@ -254,6 +260,7 @@ impl Job {
         F: Future<Output = Result<()>>,
     {
         let mut signals = Signals::new()?;
+        let begun = std::time::Instant::now();
         let mut made = 0;
         let mut progress = self.record.progress();
         let mut ever_up = false;
@@ -293,7 +300,10 @@ impl Job {
                 return Err(given_up(error));
             }
             made += 1;
-            let wait = WAIT.0.saturating_mul(1 << (made - 1).min(5)).min(WAIT.1);
+            let wait = jittered(WAIT.0.saturating_mul(1 << (made - 1).min(5)).min(WAIT.1));
+            if self.retry_for.is_some_and(|limit| begun.elapsed() + wait > limit) {
+                return Err(given_up(error));
+            }
             self.reporter.retry(made, self.retries, &error, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -355,6 +365,12 @@ impl Job {
         self.record.lock().totals += totals();
         result
     }
+}
+
+/// Between half and all of `wait`, by chance: clients that lost the same server do not come back all at once.
+fn jittered(wait: Duration) -> Duration {
+    let random = std::hash::RandomState::new().hash_one(());
+    wait.div_f64(2.0) + wait.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
 }
 
 /// The end of all attempts: what was moved is kept, so that the job can go on another day.

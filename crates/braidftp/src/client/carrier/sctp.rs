@@ -49,6 +49,9 @@ const LINGER: Duration = Duration::from_millis(50);
 /// quarter of a second: a server that is being started has half a second.
 const REFUSED_INITS: u32 = 3;
 
+/// Bytes of command lines in one message, about.
+const LINES_TOGETHER: usize = 4 << 10;
+
 /// What goes out on the control stream.
 #[derive(Debug)]
 pub(super) enum Out {
@@ -344,7 +347,8 @@ fn config(options: &Options) -> Config {
         MultipathChoice::watch_paths(&mut config);
     }
     if options.refusal == Refusal::Ends {
-        config.handshake.refused_inits = Some(if config.handshake.init_interval.is_some() { REFUSED_INITS } else { 1 });
+        config.handshake.refused_inits =
+            Some(if config.handshake.init_interval.is_some() { REFUSED_INITS } else { 1 });
     }
     let streams = options.mode.streams(DATA_STREAMS_DEFAULT).unwrap_or(1);
     config.streams.outbound = streams;
@@ -668,10 +672,28 @@ async fn write_control(
     notes: mpsc::Sender<Note>,
 ) {
     let lines = if mode == Mode::Braid { ppid::LINES } else { ppid::PLAIN };
-    while let Some(out) = out.recv().await {
-        let message = match out {
-            Out::Lines(bytes) => Message::new(Ppid(lines), bytes),
-            Out::Credit(credit) => {
+    let mut behind = None;
+    loop {
+        let next = match behind.take() {
+            Some(next) => Some(next),
+            None => out.recv().await,
+        };
+        let message = match next {
+            None => return,
+            // Lines that wait go out in one message; the modes of the paper send one each.
+            Some(Out::Lines(bytes)) if mode == Mode::Braid => {
+                let mut together = BytesMut::from(bytes);
+                while together.len() < LINES_TOGETHER && behind.is_none() {
+                    match out.try_recv() {
+                        Ok(Out::Lines(more)) => together.extend_from_slice(&more),
+                        Ok(other) => behind = Some(other),
+                        Err(_) => break,
+                    }
+                }
+                Message::new(Ppid(lines), together.freeze())
+            }
+            Some(Out::Lines(bytes)) => Message::new(Ppid(lines), bytes),
+            Some(Out::Credit(credit)) => {
                 Message { order: Order::Unordered, ..Message::new(Ppid(ppid::CREDIT), credit.encode()) }
             }
         };

@@ -63,7 +63,7 @@ impl Batches {
     }
 
     fn run(self: Arc<Self>) {
-        let mut thread = Thread { batches: &self, is_over: false };
+        let mut thread = Thread { batches: self, is_over: false };
         while let Some(batch) = thread.next() {
             run(batch);
         }
@@ -71,12 +71,12 @@ impl Batches {
 }
 
 /// One of the threads: counted until it finds nothing more, or panics.
-struct Thread<'a> {
-    batches: &'a Batches,
+struct Thread {
+    batches: Arc<Batches>,
     is_over: bool,
 }
 
-impl Thread<'_> {
+impl Thread {
     fn next(&mut self) -> Option<Vec<Work>> {
         let mut queue = self.batches.lock();
         let count = queue.waiting.len().min(BATCH);
@@ -90,10 +90,20 @@ impl Thread<'_> {
     }
 }
 
-impl Drop for Thread<'_> {
+impl Drop for Thread {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.batches.lock().threads -= 1;
+        if self.is_over {
+            return;
+        }
+        // A panic took its batch with it. What came meanwhile is for another thread.
+        let mut queue = self.batches.lock();
+        match queue.waiting.is_empty() {
+            true => queue.threads -= 1,
+            false => {
+                drop(queue);
+                let batches = self.batches.clone();
+                tokio::task::spawn_blocking(move || batches.run());
+            }
         }
     }
 }
@@ -152,5 +162,94 @@ impl Near {
         if let Some(free) = &mut self.free_bytes {
             *free = free.saturating_sub(bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use bytes::Bytes;
+
+    use super::super::{Commit, Digest, Durability, Root, Start, Why};
+    use super::*;
+
+    fn root() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn many_files_at_once_get_their_names_and_each_is_told_how_it_went() {
+        let (dir, root) = root();
+        for folder in ["a", "b", "a/taken"] {
+            std::fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        let mut tasks = tokio::task::JoinSet::new();
+        for at in 0..600 {
+            let name = match at {
+                7 => "a/taken".to_owned(),
+                8 => "missing/x".to_owned(),
+                _ => format!("{}/{at}", if at % 3 == 0 { "a" } else { "b" }),
+            };
+            let durability = [Durability::None, Durability::Bytes, Durability::Full][at % 3];
+            let mut writer = root.writer(Path::new(&name), Start::New, None, Digest::Passing);
+            tasks.spawn(async move {
+                let bytes = Bytes::from(at.to_string());
+                writer.write(bytes.clone()).await.unwrap();
+                let digest = Some(*blake3::hash(if at == 9 { b"other" } else { &bytes }).as_bytes());
+                let commit = Commit { digest, durability, mode: Some(0o640), ..Commit::default() };
+                (at, writer.commit(commit).await.map(|_| ()).map_err(|error| error.why))
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            let (at, result) = done.unwrap();
+            let expected = match at {
+                7 => Err(Why::IsAFolder),
+                8 => Err(Why::NotFound),
+                9 => Err(Why::WrongDigest),
+                _ => Ok(()),
+            };
+            assert_eq!(result, expected, "{at}");
+        }
+        let count = |folder: &str| std::fs::read_dir(dir.path().join(folder)).unwrap().count();
+        // Those of which nothing came are not there, nor are their unfinished files.
+        assert_eq!((count("a"), count("b")), (200 - 1 + 1, 400 - 2));
+        assert_eq!(std::fs::read(dir.path().join("b/10")).unwrap(), b"10");
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(dir.path().join("b/10")).unwrap().permissions().mode() & 0o777, 0o640);
+        // None waits for work that may never come.
+        while root.batches.lock().threads > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn work_that_panics_takes_no_other_work_with_it_but_its_batch() {
+        let (_dir, root) = root();
+        root.batches.add(Work::Step(Box::new(|_| panic!("as a test"))));
+        let mut writer = root.writer(Path::new("f"), Start::New, None, Digest::None);
+        writer.write(Bytes::from_static(b"x")).await.unwrap();
+        // In the batch that panicked, or in a later one: never for ever.
+        let first = writer.commit(Commit::default()).await;
+        let mut again = root.writer(Path::new("g"), Start::New, None, Digest::None);
+        again.write(Bytes::from_static(b"x")).await.unwrap();
+        again.commit(Commit::default()).await.unwrap();
+        assert!(first.is_ok() || first.is_err_and(|error| matches!(error.why, Why::Io(_))));
+    }
+
+    #[test]
+    fn a_batch_opens_a_folder_once_and_counts_down_what_is_free() {
+        let (dir, root) = root();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        let near = &mut Near::default();
+        let first = near.folder(&root, "open", Path::new("d")).unwrap();
+        assert!(Arc::ptr_eq(&first, &near.folder(&root, "open", Path::new("d")).unwrap()));
+        let free = near.free_bytes(&root).unwrap();
+        near.took(10);
+        assert_eq!(near.free_bytes(&root).unwrap(), free - 10);
+        let other = root.beneath(Path::new("d")).unwrap();
+        assert!(near.folder(&other, "open", Path::new("d")).is_err(), "a path is one of its root");
     }
 }

@@ -1,0 +1,16 @@
+//! How a mirror compares files.
+
+/// Which files are taken for the same on both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compare {
+    /// Whether times count, beside sizes.
+    pub times: bool,
+    /// Whether a file that is newer at the destination stays.
+    pub newer: bool,
+}
+
+impl Default for Compare {
+    fn default() -> Self {
+        Self { times: true, newer: false }
+    }
+}
