@@ -371,6 +371,10 @@ impl Auto {
         }
     }
 
+    fn initial_window(&self) -> usize {
+        self.options.initial_window.bytes(self.mtu)
+    }
+
     fn ramp(&mut self, ack: &Ack<'_>, round: bool) {
         let (rate, spare) = (self.model.recent_rate(2), self.spare());
         let (app_limited, min_rtt) =
@@ -538,6 +542,11 @@ impl Controller for Auto {
 
     fn pacing_rate(&self) -> Option<Rate> {
         match &self.mode {
+            // The first flight leaves in one burst, whose acknowledgements show the rate of the path: also where the RTT is known
+            // from small messages before it.
+            Mode::Ramp(ramp) if ramp.train.first_at.is_none() && self.cwnd < 2 * self.initial_window() => {
+                None
+            }
             Mode::Ramp(ramp) if ramp.train.rate == 0 => self.pace(200),
             // Between half of the train's rate and all of it, except for a window larger than the train's.
             Mode::Ramp(ramp) => {

@@ -170,6 +170,39 @@ fn random_losses_do_not_keep_the_flow_from_filling_the_path() {
     }
 }
 
+/// Small messages before the first flight, as of a handshake or a login, show the RTT. The flight leaves in one burst all the same:
+/// acknowledgements of a paced one would show how it was paced, and not what the path carries.
+#[test]
+fn small_messages_before_the_first_flight_do_not_slow_the_start() {
+    let begun = |messages| {
+        let rtt = ms(101);
+        let mut flow = Flow::new(Wire::new(ms(100), 200, 0));
+        for _ in 0..messages {
+            flow.auto.on_sent(Sent { now: flow.now, bytes: 100, flight_before: 0 });
+            flow.auto.on_app_limited(flow.now, 100);
+            flow.now += rtt;
+            flow.auto.on_ack(Ack {
+                now: flow.now,
+                bytes: 100,
+                gap_bytes: 0,
+                regained_bytes: 0,
+                flight_before: 100,
+                mtu: MTU,
+                rtt: Some(rtt),
+                cross_path_age: None,
+                srtt: Some(rtt),
+                cum_advanced: true,
+                in_recovery: false,
+                siblings: &[],
+            });
+        }
+        flow.next_at = flow.now;
+        flow.run(ms(600))
+    };
+    let (at_once, later) = (begun(0), begun(3));
+    assert!(later > 0.95 * at_once, "{later:.3} of what the path carries, without messages {at_once:.3}");
+}
+
 #[test]
 fn the_model_does_not_fill_the_queue() {
     let mut flow = Flow::new(Wire::new(ms(100), 1_000, 10));

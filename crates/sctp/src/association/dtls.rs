@@ -183,6 +183,9 @@ impl Association {
         }
         self.builder.sending_mut().get_or_insert_default().set(id, keys);
         self.stirred = true;
+        if !has_primary {
+            self.ask_unconfirmed_again();
+        }
         Ok(())
     }
 

@@ -360,6 +360,14 @@ impl Association {
         }
     }
 
+    /// Sends the HEARTBEATs of unconfirmed paths again that left before packets were protected: a peer that takes protected packets
+    /// alone answered none of them, and would be asked again after an RTO only.
+    pub(super) fn ask_unconfirmed_again(&mut self) {
+        for path in &mut self.paths {
+            path.heartbeat_due |= path.state == PathState::Unconfirmed && path.beat.is_some();
+        }
+    }
+
     /// A timer found all that was in flight lost: it leaves again in this drain, and T3 starts anew with it.
     pub(super) fn stop_idle_t3(&mut self, id: PathId) {
         let path = &mut self.paths[usize::from(id.0)];

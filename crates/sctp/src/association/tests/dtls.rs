@@ -9,6 +9,7 @@ use super::*;
 use crate::association::{DtlsError, DtlsEvent, SendError, Violation};
 use crate::dtls::tests::keys;
 use crate::dtls::{Agreement, Disagreement, DtlsConfig, KeysId, Mode, PACKET_OVERHEAD, Purpose, Role, Roles};
+use crate::stats::PathState;
 use crate::wire::{Cause, Dtls, Init, KeyManagement, Parameter};
 
 pub(super) fn dtls(dtls: DtlsConfig) -> Config {
@@ -530,6 +531,23 @@ fn several_paths_share_one_window() {
     assert!(pair.run_until(|pair| pair.read(Server, 1).len() == 20));
     let stats = pair.association(Server).dtls_stats();
     assert_eq!((stats.forged, stats.replayed), (0, 0), "{stats:?}");
+}
+
+/// The HEARTBEATs that confirm other paths leave as soon as the association is up, and arrive when only protected packets are taken.
+#[test]
+fn other_paths_are_confirmed_a_round_trip_after_there_are_keys() {
+    let addresses =
+        |last: [u8; 2]| last.map(|n| SocketAddr::from(([10, 0, n, 1], 9_000 + u16::from(n)))).to_vec();
+    let several = strict().with(|c| c.paths.multipath = Some(crate::Multipath::default()));
+    let mut pair = Pair::between([addresses([1, 2]), addresses([3, 4])], several.clone(), several);
+    pair.latency = Duration::from_millis(20);
+    while !pair.association(Client).is_up() {
+        pair.run(Duration::from_millis(1));
+    }
+    protect(&mut pair, 3);
+    assert!(pair.association(Client).paths().any(|path| path.state == PathState::Unconfirmed));
+    pair.run(Duration::from_millis(41));
+    assert!(pair.association(Client).paths().all(|path| path.state == PathState::Active));
 }
 
 #[test]
