@@ -77,7 +77,8 @@ impl Wakes {
     }
 }
 
-/// Handshakes a second that peers may begin at an endpoint, half of them from any one network (an IPv4 /24, an IPv6 /56). Each
+/// Handshakes a second that peers may begin at an endpoint, half of them from any one network (an IPv4 /24, an IPv6 /56); where
+/// others use up all, one and a half for each group of networks, and twelve after a pause ([`Admission`]). Each
 /// takes about half a millisecond of the endpoint's task.
 pub const HANDSHAKES_A_SECOND: u32 = 400;
 

@@ -63,7 +63,8 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Answers waiting to be sent to those who have no association. 256. Beyond, they are dropped, as if lost.
     pub answers: usize,
-    /// INIT ACKs a second (§5.1). 10,000, and half of that to any one network. Beyond, INITs are dropped, as if lost.
+    /// INIT ACKs a second (§5.1). 10,000, and half of that to any one network; where others use up all, a 256th to each group of
+    /// networks. Beyond, INITs are dropped, as if lost.
     pub init_acks: u32,
     /// Answers a second to packets that belong to no association (§8.4). 200. Beyond, such packets are dropped.
     pub out_of_the_blue: u32,

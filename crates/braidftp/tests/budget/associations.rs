@@ -207,7 +207,8 @@ pub(super) fn strangers(_: Row) {
         };
         packet(nth, 7, Chunk::Data(data))
     };
-    let datagram = |nth: u32, payload| Datagram { from: from(nth), to, ecn: Ecn::NotEct, payload };
+    // From two networks: each has half of a rate. Of many, each would have a part beyond it.
+    let datagram = |nth: u32, payload| Datagram { from: from(nth % 2), to, ecn: Ecn::NotEct, payload };
     // All at once: as many wait as may.
     let mut flooded = endpoint();
     (0..1_000).for_each(|nth| flooded.handle(now, datagram(nth, init(nth))));

@@ -2,8 +2,10 @@
 //! down established associations.
 //!
 //! There is a limit on the total rate, and half of it for each of a fixed number of groups of networks, so
-//! that a flood from one source leaves room for others. The assignment of networks to groups is secret. An
-//! INIT above the limit is treated as lost: the peer retransmits it (RFC 9260 §5.1). Memory is constant.
+//! that a flood from one source leaves room for others. Where floods from several networks use up the total
+//! rate, each group still has a small rate of its own: the part of the total that it would have if all groups
+//! asked. The assignment of networks to groups is secret. An INIT above the limits is treated as lost: the peer
+//! retransmits it (RFC 9260 §5.1). Memory is constant.
 
 use std::hash::Hasher;
 use std::net::IpAddr;
@@ -15,6 +17,8 @@ use braidftp_base::Time;
 const GROUPS: usize = 256;
 /// After a pause, what would have been given in so much time is given at once.
 const BURST: Duration = Duration::from_secs(1);
+/// The same for the rate that each group has of its own, which is small.
+const OWN_BURST: Duration = Duration::from_secs(8);
 
 /// The rates, and how far they are used.
 #[derive(Debug)]
@@ -22,13 +26,16 @@ pub struct Admission {
     a_second: u32,
     /// By group, and for all at the end: the time up to which what was given would have sufficed.
     given_until: Vec<Time>,
+    /// By group: the same for what was given of its own rate.
+    own_given_until: Vec<Time>,
     secret: [u8; 8],
 }
 
 impl Admission {
     /// So many in a second.
     pub fn new(a_second: u32, secret: [u8; 8]) -> Self {
-        Self { a_second, given_until: vec![Time::ZERO; GROUPS + 1], secret }
+        let given_until = vec![Time::ZERO; GROUPS + 1];
+        Self { a_second, given_until, own_given_until: vec![Time::ZERO; GROUPS], secret }
     }
 
     /// Whether an INIT that came from this address at `now` is answered; it then is.
@@ -40,13 +47,25 @@ impl Admission {
             let Some(nanos) = 1_000_000_000_u64.checked_div(rate.into()) else { return false };
             *next = self.given_until[index].max(now) + Duration::from_nanos(nanos);
             if *next > now + BURST {
-                return false;
+                // The group's half is used up, or that of all.
+                return index == GROUPS && self.admits_of_own(now, group);
             }
         }
         for (next, (index, _)) in next.into_iter().zip(shares) {
             self.given_until[index] = next;
         }
         true
+    }
+
+    /// Whether a group that others leave nothing has something left of its own rate.
+    fn admits_of_own(&mut self, now: Time, group: usize) -> bool {
+        let nanos = 1_000_000_000 * GROUPS as u64 / u64::from(self.a_second);
+        let next = self.own_given_until[group].max(now) + Duration::from_nanos(nanos);
+        let admits = next <= now + OWN_BURST;
+        if admits {
+            self.own_given_until[group] = next;
+        }
+        admits
     }
 
     fn group(&self, from: IpAddr) -> usize {
@@ -96,17 +115,39 @@ mod tests {
         let mut admission = Admission::new(1_000, [3; 8]);
         let now = Time::from_millis(5_000);
         assert_eq!(admitted(&mut admission, now, 9_999, |_| network(1)), 500);
-        assert_eq!(admitted(&mut admission, now, 9_999, network), 500, "the rest is for others");
-        assert_eq!(admitted(&mut admission, now, 9_999, network), 0);
+        assert_eq!(admitted(&mut admission, now, 9_999, |_| network(2)), 500, "the rest is for others");
+        assert_eq!(admitted(&mut admission, now, 9_999, |_| network(1)), 0);
         let later = now + Duration::from_millis(100);
         assert_eq!(admitted(&mut admission, later, 9_999, |_| network(1)), 50);
-        assert_eq!(admitted(&mut admission, later, 9_999, network), 50);
+        assert_eq!(admitted(&mut admission, later, 9_999, |_| network(2)), 50);
+    }
+
+    #[test]
+    fn floods_from_many_places_leave_each_network_a_rate_of_its_own() {
+        let mut admission = Admission::new(1_000, [3; 8]);
+        let now = Time::from_millis(5_000);
+        let floods = |nth: u32| network(1 + nth % 8);
+        assert!(admitted(&mut admission, now, 99_999, floods) > 1_000);
+        // A 256th of the rate, for eight seconds.
+        assert_eq!(admitted(&mut admission, now, 9_999, |_| network(77)), 31);
+        let later = now + Duration::from_millis(1_024);
+        admitted(&mut admission, later, 99_999, floods);
+        assert_eq!(admitted(&mut admission, later, 9_999, |_| network(77)), 4);
+        // No more than twice the rate, wherever they come from.
+        let hour = Time::from_millis(3_600_000);
+        let mut all = 0;
+        for ms in 0..20_000 {
+            all += admitted(&mut admission, hour + Duration::from_millis(ms), 500, |nth| network(nth * 7));
+        }
+        let most = 1_000 * (20 + 1) + 1_000 * (20 + 8);
+        assert!(all <= most, "{all}");
     }
 
     #[test]
     fn what_was_not_used_is_saved_for_a_second() {
         let mut admission = Admission::new(1_000, [3; 8]);
-        assert_eq!(admitted(&mut admission, Time::from_millis(3_600_000), 9_999, network), 1_000);
+        let now = Time::from_millis(3_600_000);
+        assert_eq!(admitted(&mut admission, now, 9_999, |nth| network(1 + nth % 2)), 1_000);
     }
 
     #[test]
