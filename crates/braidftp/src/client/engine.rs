@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::body::{Body, DataEnd, Sink};
 use super::carrier::{Carrier, Note};
-use super::{Done, Request, Shared, Totals, Trace};
+use super::{Done, Protection, Request, Shared, Totals, Trace};
 use crate::cli::login::Login;
 use crate::exit::{Again, Error, Exit, Result, escape};
 
@@ -321,7 +321,7 @@ impl Engine {
                 if self.login == Some(tag) {
                     self.login = None;
                     if reply.code.is_error() {
-                        return Err(login_refused(&reply));
+                        return Err(login_refused(&reply, &self.shared.options.protection));
                     }
                     self.shared.logged_in.store(true, Ordering::Relaxed);
                 } else if let Some(Waiting::Reply(answer)) = self.waiting.remove(&tag) {
@@ -470,10 +470,16 @@ fn describe(transfer: &Transfer) -> (String, Explain) {
     }
 }
 
-fn login_refused(reply: &Reply) -> Error {
+fn login_refused(reply: &Reply, protection: &Protection) -> Error {
     match reply.code {
         Code::UNAVAILABLE => Error::new(Exit::Connect, "log in", format_args!("the server said: {reply}"))
             .hint("wait a while: it has too many clients, or shuts down"),
+        _ if matches!(protection, Protection::Plain) => {
+            Error::new(Exit::Login, "log in", format_args!("the server said: {reply}")).hint(
+                "leave out --plain, for servers take most passwords inside protection alone; or check the user in the URL and the \
+                 password (BRAIDFTP_PASSWORD, or ~/.netrc)",
+            )
+        }
         _ => Error::new(Exit::Login, "log in", format_args!("the server said: {reply}")).hint(
             "check the user in the URL (ftp://USER@HOST/) and the password (BRAIDFTP_PASSWORD, or ~/.netrc); without \
              a user the login is anonymous",
