@@ -17,6 +17,14 @@ pub fn address(network: u8, host: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, network, host))
 }
 
+/// The number of the host that has an address of [`address`], in whichever network.
+pub fn host_of(address: IpAddr) -> Option<u8> {
+    match address {
+        IpAddr::V4(address) => Some(address.octets()[3]),
+        IpAddr::V6(_) => None,
+    }
+}
+
 /// A path: a link there and a link back.
 ///
 /// ```text

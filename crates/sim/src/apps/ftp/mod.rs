@@ -374,7 +374,7 @@ pub struct WindowPoint {
 impl Outcome {
     /// If packets were watched: each of them, in the order in which they left, in words.
     pub fn transcript(&self) -> Vec<Pdu> {
-        transcript::transcript(&self.packets, topology::address(0, SERVER))
+        transcript::transcript(&self.packets, SERVER)
     }
 }
 

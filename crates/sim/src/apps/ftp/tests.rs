@@ -3,6 +3,7 @@
 use super::*;
 use crate::dice::Probability;
 use crate::link::Loss;
+use crate::world::Sight;
 
 const LAN: &str = "rate=3mbit,delay=1ms,queue=500kB,overhead=20";
 const SATELLITE: &str = "rate=256kbit,delay=125ms,queue=500kB,overhead=20";
@@ -268,6 +269,27 @@ fn a_job_that_asks_at_once_sends_its_login_with_cookie_echo() {
     assert!(says[2].contains("COOKIE ECHO") && says[2].contains("NLST"), "{says:?}");
     assert_eq!(outcome.since_started, outcome.since_asked);
     assert_eq!(outcome.packets_before, [0, 0]);
+}
+
+#[test]
+fn a_transcript_names_the_side_that_sent_a_packet_on_whichever_path() {
+    let link: LinkConfig = LAN.parse().unwrap();
+    let multipath = Some(sctp::Multipath::default());
+    let session = Session {
+        paths: vec![[link.clone(), link]; 2],
+        sctp: sctp::Config { multipath, ..sctp::Profile::Modern.config() },
+        watch: Watch { packets: true, ..Watch::default() },
+        ..get(Variant::Braid, 0.0)
+    };
+    let outcome = session.run();
+    let sent = outcome.packets.iter().filter(|seen| seen.what == Sight::Sent);
+    let mut by_path = [0; 2];
+    for (pdu, seen) in outcome.transcript().into_iter().zip(sent) {
+        let path = (0..2).find(|path| seen.datagram.from.ip() == topology::address(*path, SERVER));
+        assert_eq!(pdu.from == End::Server, path.is_some(), "{pdu} from {}", seen.datagram.from);
+        by_path[usize::from(path.unwrap_or_default())] += usize::from(path.is_some());
+    }
+    assert!(by_path.iter().all(|packets| *packets > 10), "{by_path:?}");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
 
 use braidftp_base::{Datagram, Time};
 use braidftp_ftp::mapping::frame::{CREDIT_LENGTH, HEADER_LENGTH, TRAILER_LENGTH};
@@ -11,6 +10,7 @@ use braidftp_ftp::mapping::{DATA_PORT, ppid};
 
 use super::bundle;
 use super::tap::{Purpose, sctp, tcp, word16, word32};
+use crate::topology::host_of;
 use crate::world::{Seen, Sight};
 
 /// Where a payload protocol identifier stands in a DATA chunk (RFC 9260 §3.3.1).
@@ -68,8 +68,8 @@ impl fmt::Display for Pdu {
     }
 }
 
-/// The packets of a record, in the order in which they left.
-pub(super) fn transcript(record: &[Seen], server: IpAddr) -> Vec<Pdu> {
+/// The packets of a record, in the order in which they left; `server` is the number of the server's host in each network.
+pub(super) fn transcript(record: &[Seen], server: u8) -> Vec<Pdu> {
     let mut pdus: Vec<Pdu> = Vec::new();
     // Packets under way, by where their bytes are: a link passes bytes on and copies none.
     let mut under_way: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
@@ -91,8 +91,8 @@ pub(super) fn transcript(record: &[Seen], server: IpAddr) -> Vec<Pdu> {
     pdus
 }
 
-fn read(sent: Time, datagram: &Datagram, server: IpAddr) -> Pdu {
-    let from = if datagram.from.ip() == server { End::Server } else { End::Client };
+fn read(sent: Time, datagram: &Datagram, server: u8) -> Pdu {
+    let from = if host_of(datagram.from.ip()) == Some(server) { End::Server } else { End::Client };
     let packet = &datagram.payload[..];
     let mut pdu = Pdu {
         sent,
