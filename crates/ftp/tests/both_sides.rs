@@ -11,6 +11,7 @@ use braidftp_ftp::client::{
 };
 use braidftp_ftp::command::{Command, Secret, Type};
 use braidftp_ftp::mapping::frame::{Credit, Header};
+use braidftp_ftp::mapping::pool::CreditPool;
 use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece, Receiver};
 use braidftp_ftp::mapping::sender::Sender;
 use braidftp_ftp::mapping::{DataPath, Mode, TransferNumber, ppid};
@@ -64,6 +65,7 @@ struct Server {
     receiving: Vec<Incomplete>,
     senders: Vec<Sender>,
     receivers: BTreeMap<u16, Receiver>,
+    pool: CreditPool,
     downloads: VecDeque<Download>,
     uploads: BTreeMap<TransferNumber, Vec<u8>>,
     closed: bool,
@@ -78,6 +80,7 @@ struct Client {
     sending: VecDeque<(Tag, TransferNumber, usize)>,
     sender: Sender,
     receivers: BTreeMap<u16, Receiver>,
+    pool: CreditPool,
     seen: Vec<Event>,
 }
 
@@ -96,7 +99,7 @@ impl Pair {
             Mode::Braid => Carrier::Braid { data_streams: STREAMS },
         };
         let receivers =
-            || (1..=STREAMS).map(|stream| (stream, Receiver::new(stream, 0))).collect::<BTreeMap<_, _>>();
+            || (1..=STREAMS).map(|stream| (stream, Receiver::new(stream))).collect::<BTreeMap<_, _>>();
         let server = Server {
             session: server::Session::new(Arc::new(server::Config::default()), carrier, Time::ZERO),
             listening: FIRST_PORT,
@@ -104,6 +107,7 @@ impl Pair {
             receiving: Vec::new(),
             senders: (1..=STREAMS).map(Sender::new).collect(),
             receivers: receivers(),
+            pool: CreditPool::new(STREAMS, 0),
             downloads: VecDeque::new(),
             uploads: BTreeMap::new(),
             closed: false,
@@ -119,6 +123,7 @@ impl Pair {
             sending: VecDeque::new(),
             sender: Sender::new(1),
             receivers: receivers(),
+            pool: CreditPool::new(STREAMS, 0),
             seen: Vec::new(),
         };
         let mut pair = Self { network: Network::default(), server, client };
@@ -324,7 +329,8 @@ impl Server {
                         if let Some(bytes) = self.uploads.get_mut(&transfer) {
                             bytes.extend_from_slice(&payload);
                         }
-                        network.credit_up.extend(receiver.consume(payload.len() as u64));
+                        receiver.consume(payload.len() as u64);
+                        network.credit_up.extend(self.pool.grant(receiver));
                     }
                     Incoming::Trailer(trailer, lengths) => {
                         assert_eq!(lengths, Lengths::Agree);
@@ -486,7 +492,8 @@ impl Client {
             match receiver.on_piece(Piece { ppid: kind, payload: &payload, end: End::Last }).unwrap() {
                 Incoming::Bytes => {
                     self.framed.get_mut(&open.unwrap()).unwrap().1.extend_from_slice(&payload);
-                    network.credit_down.extend(receiver.consume(payload.len() as u64));
+                    receiver.consume(payload.len() as u64);
+                    network.credit_down.extend(self.pool.grant(receiver));
                 }
                 Incoming::Trailer(trailer, lengths) => {
                     let (tag, content) = self.framed.remove(&trailer.transfer).unwrap();

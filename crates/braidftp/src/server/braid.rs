@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use braidftp_ftp::mapping::frame::{Credit, FrameError, Header, Trailer};
+use braidftp_ftp::mapping::pool::CreditPool;
 use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece, Receiver};
-use braidftp_ftp::mapping::sender::Sender;
+use braidftp_ftp::mapping::sender::{Sender, freest};
 use braidftp_ftp::mapping::{CONTROL_STREAM, TransferNumber, ppid};
 use braidftp_ftp::server::{Failure, Outcome};
 use braidftp_net::{Association, Message, Order, Ppid, StreamId};
 use bytes::Bytes;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use super::body::{Body, MESSAGE_BYTES};
@@ -22,15 +23,18 @@ use super::session::{Event, Post, Upload};
 use super::sink::Ending;
 use crate::store::fs::Durability;
 
-/// Bytes of uploads that may lie unread, over all streams together, as long as each has its initial credit.
+/// Bytes of uploads that may lie unread, over all streams together, unless their initial credit is more.
 const WINDOW_BYTES: u64 = 4 << 20;
 
 /// The data streams of one association.
 pub(super) struct Lanes {
     association: Association,
     lanes: Vec<Lane>,
-    free: mpsc::UnboundedSender<u16>,
-    freed: tokio::sync::Mutex<mpsc::UnboundedReceiver<u16>>,
+    /// Streams without a download.
+    free: Mutex<Vec<u16>>,
+    freed: Notify,
+    /// The credit of uploads.
+    uploads: Mutex<CreditPool>,
     /// The number of turns that were taken or given up without a gap before them.
     passed: watch::Sender<u64>,
     turns: Mutex<Turns>,
@@ -81,7 +85,8 @@ struct Hold<'a> {
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        let _ = self.lanes.free.send(self.stream);
+        self.lanes.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream);
+        self.lanes.freed.notify_one();
     }
 }
 
@@ -93,16 +98,13 @@ impl Lanes {
         stall: Duration,
         durability: Durability,
     ) -> Arc<Self> {
-        let (free, freed) = mpsc::unbounded_channel();
         let lane = |stream| Lane { sender: Mutex::new(Sender::new(stream)), credit: Notify::new() };
-        for stream in 1..=data_streams {
-            let _ = free.send(stream);
-        }
         Arc::new(Self {
             association,
             lanes: (1..=data_streams).map(lane).collect(),
-            free,
-            freed: tokio::sync::Mutex::new(freed),
+            free: Mutex::new((1..=data_streams).collect()),
+            freed: Notify::new(),
+            uploads: Mutex::new(CreditPool::new(data_streams, WINDOW_BYTES)),
             passed: watch::Sender::new(0),
             turns: Mutex::default(),
             heard_at: Mutex::new(Instant::now()),
@@ -154,7 +156,7 @@ impl Lanes {
             //= specs/ftp-over-sctp.md#section-6.3
             //# A sender MUST send the HEADERs of its transfers in ascending order of their numbers
             turn.comes().await;
-            Ok((body, self.free_lane().await?))
+            Ok((body, self.free_lane().await))
         };
         let (mut body, hold) = tokio::select! {
             prepared = prepare => prepared?,
@@ -176,10 +178,22 @@ impl Lanes {
         sent.map(|bytes| Outcome::Sent { bytes })
     }
 
-    async fn free_lane(&self) -> Result<Hold<'_>, Failure> {
-        let stream = self.freed.lock().await.recv().await.ok_or(Failure::DataLost)?;
-        let lane = self.lanes.get(usize::from(stream) - 1).ok_or(Failure::DataLost)?;
-        Ok(Hold { lanes: self, lane, stream })
+    /// Waits for a free stream. One download waits at a time: that whose turn it is.
+    async fn free_lane(&self) -> Hold<'_> {
+        loop {
+            if let Some(stream) = self.take_free() {
+                return Hold { lanes: self, lane: &self.lanes[usize::from(stream) - 1], stream };
+            }
+            self.freed.notified().await;
+        }
+    }
+
+    fn take_free(&self) -> Option<u16> {
+        let room = |stream: u16| self.lanes[usize::from(stream) - 1].lock().room();
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = freest(free.iter().map(|stream| (*stream, room(*stream))))?;
+        free.retain(|other| *other != stream);
+        Some(stream)
     }
 
     /// # Cancel safety
@@ -212,7 +226,6 @@ impl Lanes {
 
     /// The tasks that read the data streams; each runs until the association is over.
     pub(super) fn readers(self: &Arc<Self>, post: &Post) -> Vec<impl Future<Output = ()> + Send + 'static> {
-        let share = WINDOW_BYTES / self.lanes.len().max(1) as u64;
         let read = |at: usize| {
             let reader = Reader {
                 lanes: self.clone(),
@@ -220,7 +233,7 @@ impl Lanes {
                 post: post.clone(),
                 target: Target::None,
             };
-            reader.run(share)
+            reader.run()
         };
         (0..self.lanes.len()).map(read).collect()
     }
@@ -288,8 +301,8 @@ struct Open {
 }
 
 impl Reader {
-    async fn run(mut self, window: u64) {
-        let mut receiver = Receiver::new(self.stream, window);
+    async fn run(mut self) {
+        let mut receiver = Receiver::new(self.stream);
         let association = self.lanes.association.clone();
         loop {
             let next = association.recv(StreamId(self.stream));
@@ -329,20 +342,25 @@ impl Reader {
                     self.post.send(Event::Broken(error.to_string()));
                     return false;
                 }
-                Ok(Incoming::Header(header)) => self.begin(header).await,
+                Ok(Incoming::Header(header)) => {
+                    self.begin(header).await;
+                    continue;
+                }
                 Ok(Incoming::Bytes) => {
                     let length = bytes.len() as u64;
                     self.write(bytes).await;
-                    if let Some(credit) = receiver.consume(length) {
-                        let mut message = Message::new(Ppid(ppid::CREDIT), credit.encode());
-                        message.order = Order::Unordered;
-                        if self.lanes.association.send(StreamId(CONTROL_STREAM), message).await.is_err() {
-                            return false;
-                        }
-                    }
+                    receiver.consume(length);
                 }
                 Ok(Incoming::Trailer(trailer, lengths)) => self.finish(trailer, lengths).await,
-                Ok(Incoming::Nothing) => {}
+                Ok(Incoming::Nothing) => continue,
+            }
+            let credit = self.lanes.uploads.lock().unwrap_or_else(PoisonError::into_inner).grant(receiver);
+            if let Some(credit) = credit {
+                let mut message = Message::new(Ppid(ppid::CREDIT), credit.encode());
+                message.order = Order::Unordered;
+                if self.lanes.association.send(StreamId(CONTROL_STREAM), message).await.is_err() {
+                    return false;
+                }
             }
         }
         true

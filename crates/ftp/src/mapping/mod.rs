@@ -1,9 +1,10 @@
 //! The data paths of each mode, and the frames on braid's data streams (specs/ftp-over-sctp.md).
 //!
 //! File bytes do not pass through this module: [`frame`] encodes and decodes HEADER, TRAILER and CREDIT,
-//! [`sender`] and [`receiver`] count bytes and credit. The caller computes digests.
+//! [`sender`] and [`receiver`] count bytes, [`pool`] divides the receive buffer among streams as credit. The caller computes digests.
 
 pub mod frame;
+pub mod pool;
 pub mod receiver;
 pub mod sender;
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The receiving side of a data stream of braid.
+//! The receiving side of a data stream of braid. Credit is granted by the streams' [`pool`](super::pool).
 
 use bytes::BytesMut;
 
 use super::frame::{Credit, FrameError, Header, INITIAL_CREDIT, TRAILER_LENGTH, Trailer};
 use super::{TransferNumber, ppid};
 
-/// Validates the frames of one data stream, and grants credit for consumed bytes.
+/// Validates the frames of one data stream, and counts received and consumed bytes.
 #[derive(Debug)]
 pub struct Receiver {
     stream: u16,
@@ -15,8 +15,6 @@ pub struct Receiver {
     received: u64,
     /// Total bytes consumed.
     consumed: u64,
-    /// The maximum number of unconsumed bytes.
-    window: u64,
     open: Option<Open>,
     /// An incomplete HEADER or TRAILER.
     partial: BytesMut,
@@ -53,7 +51,8 @@ pub enum End {
 pub enum Incoming {
     /// Begins a transfer.
     Header(Header),
-    /// Bytes of the open transfer. Hash and write them, then call [`Receiver::consume`].
+    /// Bytes of the open transfer. Hash and write them, then call [`Receiver::consume`] and
+    /// [`CreditPool::grant`](super::pool::CreditPool::grant).
     Bytes,
     /// Ends the transfer. `length` has been compared with the received bytes; the caller compares the
     /// digest.
@@ -72,18 +71,14 @@ pub enum Lengths {
 }
 
 impl Receiver {
-    /// The receiver of a new stream that may hold `window` unconsumed bytes, at least [`INITIAL_CREDIT`],
-    /// which the peer may assume.
-    pub fn new(stream: u16, window: u64) -> Self {
-        Self {
-            stream,
-            limit: INITIAL_CREDIT,
-            received: 0,
-            consumed: 0,
-            window: window.max(INITIAL_CREDIT),
-            open: None,
-            partial: BytesMut::new(),
-        }
+    /// The receiver of a new stream, which has [`INITIAL_CREDIT`].
+    pub fn new(stream: u16) -> Self {
+        Self { stream, limit: INITIAL_CREDIT, received: 0, consumed: 0, open: None, partial: BytesMut::new() }
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> u16 {
+        self.stream
     }
 
     /// The open transfer.
@@ -119,23 +114,28 @@ impl Receiver {
         }
     }
 
-    /// Records that bytes were written or discarded. Returns the credit to send, if it is due.
-    pub fn consume(&mut self, bytes: u64) -> Option<Credit> {
+    /// Bytes of the open transfer that were received; 0 without one.
+    pub fn transferred(&self) -> u64 {
+        self.open.map_or(0, |open| open.length)
+    }
+
+    /// Bytes of credit that are not consumed: granted and not received, or received and not consumed.
+    pub fn granted(&self) -> u64 {
+        self.limit - self.consumed
+    }
+
+    /// Records that bytes were written or discarded.
+    pub fn consume(&mut self, bytes: u64) {
         self.consumed += bytes;
         debug_assert!(self.consumed <= self.received, "consumed bytes have been received");
-        self.credit()
     }
 
-    /// Sets the maximum number of unconsumed bytes. Returns the credit to send, if it is due.
-    pub fn set_window(&mut self, window: u64) -> Option<Credit> {
-        self.window = window.max(INITIAL_CREDIT);
-        self.credit()
-    }
-
-    /// A CREDIT is sent per quarter of the window, not for every packet.
-    fn credit(&mut self) -> Option<Credit> {
-        let limit = self.consumed.saturating_add(self.window);
-        if limit < self.limit.saturating_add(self.window / 4) {
+    /// Lets `window` bytes be unconsumed, at least [`INITIAL_CREDIT`]. Returns the credit to send, if it is due: a CREDIT is sent
+    /// per quarter of the window, not for every packet.
+    pub(super) fn credit(&mut self, window: u64) -> Option<Credit> {
+        let window = window.max(INITIAL_CREDIT);
+        let limit = self.consumed.saturating_add(window);
+        if limit < self.limit.saturating_add(window / 4) {
             return None;
         }
         self.limit = limit;

@@ -1,9 +1,20 @@
 //! The sending side of a data stream of braid.
 
+use std::cmp::Reverse;
+
 use bytes::Bytes;
 
 use super::TransferNumber;
 use super::frame::{Credit, FrameError, Header, INITIAL_CREDIT, Trailer};
+
+/// Returns the stream on which the next transfer should begin, among free streams and their [`Sender::room`]: the one with the
+/// most credit left, the lowest of several.
+//= specs/ftp-over-sctp.md#section-6.6
+//# A sender SHOULD begin a transfer on the free stream with the most credit left.
+pub fn freest(free: impl IntoIterator<Item = (u16, u64)>) -> Option<u16> {
+    let best = free.into_iter().max_by_key(|(stream, room)| (*room, Reverse(*stream)));
+    best.map(|(stream, _)| stream)
+}
 
 /// Counts the bytes sent on one data stream: one transfer at a time, within its credit.
 #[derive(Debug)]

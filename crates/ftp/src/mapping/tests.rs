@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::frame::*;
+use super::pool::CreditPool;
 use super::receiver::*;
-use super::sender::Sender;
+use super::sender::{Sender, freest};
 use super::*;
 use crate::stamp::Timestamp;
 
@@ -85,11 +86,11 @@ fn frames_out_of_order_are_an_error() {
     let trailer =
         |transfer| Trailer { transfer: TransferNumber(transfer), status: 226, length: 0, digest: [0; 32] };
     let open = || {
-        let mut receiver = Receiver::new(1, 0);
+        let mut receiver = Receiver::new(1);
         receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
         receiver
     };
-    let fresh = || Receiver::new(1, 0);
+    let fresh = || Receiver::new(1);
     assert_eq!(open().on_piece(piece(ppid::HEADER, &header(2).encode())), Err(FrameError::Order));
     assert_eq!(fresh().on_piece(piece(ppid::BYTES, b"x")), Err(FrameError::Order));
     assert_eq!(fresh().on_piece(piece(ppid::TRAILER, &trailer(1).encode())), Err(FrameError::Order));
@@ -107,7 +108,7 @@ fn frames_out_of_order_are_an_error() {
 
 #[test]
 fn a_frame_in_pieces_is_reassembled() {
-    let mut receiver = Receiver::new(1, 0);
+    let mut receiver = Receiver::new(1);
     let wire = header(9).encode();
     let first = Piece { ppid: ppid::HEADER, payload: &wire[..5], end: End::More };
     assert_eq!(receiver.on_piece(first), Ok(Incoming::Nothing));
@@ -118,7 +119,7 @@ fn a_frame_in_pieces_is_reassembled() {
 #[test]
 fn a_trailer_with_a_wrong_length_is_reported() {
     for (length, lengths) in [(3, Lengths::Agree), (4, Lengths::Differ)] {
-        let mut receiver = Receiver::new(1, 0);
+        let mut receiver = Receiver::new(1);
         receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
         receiver.on_piece(piece(ppid::BYTES, b"abc")).unwrap();
         let trailer = Trailer { transfer: TransferNumber(1), status: 226, length, digest: [1; 32] };
@@ -128,21 +129,69 @@ fn a_trailer_with_a_wrong_length_is_reported() {
     }
 }
 
+/// A stream that receives transfer `number`, of which `bytes` have arrived and are not consumed.
+fn receiving(receiver: &mut Receiver, number: u32, bytes: usize) {
+    receiver.on_piece(piece(ppid::HEADER, &header(number).encode())).unwrap();
+    receiver.on_piece(piece(ppid::BYTES, &vec![0; bytes])).unwrap();
+}
+
 //= specs/ftp-over-sctp.md#section-6.6
 //= type=test
-//# A receiver SHOULD NOT send CREDIT for less than a quarter of what it lets lie unread on that stream.
+//# A receiver SHOULD NOT send
+//# CREDIT for less than a quarter of what it lets lie unread on that stream.
 #[test]
 fn credit_is_granted_per_quarter_of_the_window() {
-    let mut receiver = Receiver::new(2, 0);
-    receiver.on_piece(piece(ppid::HEADER, &header(1).encode())).unwrap();
-    receiver.on_piece(piece(ppid::BYTES, &vec![0; 100_000])).unwrap();
-    assert_eq!(receiver.consume(65_535), None);
-    assert_eq!(receiver.consume(1), Some(Credit { stream: 2, limit: INITIAL_CREDIT + 65_536 }));
-    // A larger window is granted at once.
-    assert_eq!(receiver.set_window(1 << 20), Some(Credit { stream: 2, limit: (1 << 20) + 65_536 }));
+    let mut pool = CreditPool::new(2, 2 * INITIAL_CREDIT);
+    let mut receiver = Receiver::new(2);
+    receiving(&mut receiver, 1, 100_000);
+    receiver.consume(65_535);
+    assert_eq!(pool.grant(&mut receiver), None);
+    receiver.consume(1);
+    assert_eq!(pool.grant(&mut receiver), Some(Credit { stream: 2, limit: INITIAL_CREDIT + 65_536 }));
+    // A larger window is granted at once: the equal part.
+    pool.set_bytes(2 << 20);
+    assert_eq!(pool.grant(&mut receiver), Some(Credit { stream: 2, limit: (1 << 20) + 65_536 }));
     // A smaller one revokes nothing.
-    assert_eq!(receiver.set_window(0), None);
-    assert_eq!(receiver.consume(34_464), None);
+    pool.set_bytes(0);
+    receiver.consume(34_464);
+    assert_eq!(pool.grant(&mut receiver), None);
+}
+
+#[test]
+fn a_large_transfer_is_granted_what_the_other_streams_do_not_use() {
+    let total = 8 << 20;
+    let mut pool = CreditPool::new(4, total);
+    let [mut one, mut two] = [1, 2].map(Receiver::new);
+    receiving(&mut one, 1, 1);
+    one.consume(1);
+    assert_eq!(pool.grant(&mut one).unwrap().limit, 1 + total / 4, "a short one has its equal part");
+    one.on_piece(piece(ppid::BYTES, &vec![0; INITIAL_CREDIT as usize])).unwrap();
+    one.consume(INITIAL_CREDIT);
+    pool.grant(&mut one);
+    assert_eq!(one.granted(), total - 3 * INITIAL_CREDIT, "the others keep their initial credit");
+    // Another begins: the first gets no more until it has its equal part alone, and the second gets what the first has used.
+    receiving(&mut two, 2, 1);
+    two.consume(1);
+    assert_eq!(pool.grant(&mut two), None);
+    let mut used = 0;
+    while one.granted() > total / 4 {
+        one.on_piece(piece(ppid::BYTES, &[0; 65_536])).unwrap();
+        one.consume(65_536);
+        used += 65_536;
+        if let Some(credit) = pool.grant(&mut one) {
+            assert!(one.granted() <= total - 2 * INITIAL_CREDIT - total / 4, "{credit:?} after {used}");
+        }
+        pool.grant(&mut two);
+        if used > total {
+            break;
+        }
+    }
+    assert!(two.granted() > total / 5, "{}", two.granted());
+    // At the end of its transfer a stream keeps nothing for itself but what it was granted.
+    let trailer = Trailer { transfer: TransferNumber(2), status: 226, length: 1, digest: [0; 32] };
+    two.on_piece(piece(ppid::TRAILER, &trailer.encode())).unwrap();
+    pool.grant(&mut two);
+    assert!(!pool.is_transferring(2) && pool.is_transferring(1));
 }
 
 //= specs/ftp-over-sctp.md#section-6.6
@@ -157,18 +206,28 @@ fn reordered_credit_is_ignored() {
     assert_eq!(sender.on_credit(Credit { stream: 2, limit: 600_000 }), Err(FrameError::Field));
 }
 
+//= specs/ftp-over-sctp.md#section-6.6
+//= type=test
+//# A sender SHOULD begin a transfer on the free stream with the most credit left.
+#[test]
+fn a_transfer_begins_on_the_free_stream_with_the_most_credit() {
+    assert_eq!(freest([(1, 5), (2, 9), (3, 9), (4, 8)]), Some(2));
+    assert_eq!(freest([]), None);
+}
+
 proptest! {
     /// For any sizes and times of consumption: the receiver accepts what the sender may send, at most a
     /// window is unconsumed, and everything is transferred.
     #[test]
     fn sender_and_receiver_keep_step(
-        window in 0_u64..2_000_000,
+        bytes in 0_u64..2_000_000,
         files in proptest::collection::vec(0_u64..900_000, 1..6),
         greed in 1_u64..300_000,
     ) {
         let mut sender = Sender::new(1);
-        let mut receiver = Receiver::new(1, window);
-        let window = window.max(INITIAL_CREDIT);
+        let mut receiver = Receiver::new(1);
+        let mut pool = CreditPool::new(2, bytes);
+        let window = bytes.saturating_sub(INITIAL_CREDIT).max(INITIAL_CREDIT);
         for (at, length) in files.into_iter().enumerate() {
             let header = header(at as u32 + 1);
             let wire = sender.begin(&header);
@@ -184,7 +243,8 @@ proptest! {
                     prop_assert!(lying <= window);
                 } else {
                     prop_assert!(lying > 0, "stuck: no room and nothing to consume");
-                    if let Some(credit) = receiver.consume(lying) {
+                    receiver.consume(lying);
+                    if let Some(credit) = pool.grant(&mut receiver) {
                         sender.on_credit(Credit::decode(&credit.encode()).unwrap()).unwrap();
                     }
                     lying = 0;
@@ -193,6 +253,45 @@ proptest! {
             let wire = sender.finish(226, [7; 32]);
             let trailer = Trailer { transfer: header.transfer, status: 226, length, digest: [7; 32] };
             prop_assert_eq!(receiver.on_piece(piece(ppid::TRAILER, &wire)), Ok(Incoming::Trailer(trailer, Lengths::Agree)));
+        }
+    }
+
+    /// Whatever streams do: the credit granted and not consumed is at most the buffer, and each stream has its initial credit
+    /// again, but for a quarter, once it has consumed what it received.
+    #[test]
+    fn the_pool_is_never_overdrawn_and_no_stream_starves(
+        bytes in 4 * INITIAL_CREDIT..(16 << 20),
+        steps in proptest::collection::vec((0_usize..4, 0_u8..4, 1_u64..400_000), 1..200),
+    ) {
+        let mut pool = CreditPool::new(4, bytes);
+        let mut streams = [1, 2, 3, 4].map(Receiver::new);
+        let mut lying = [0_u64; 4];
+        for (nth, (at, what, amount)) in steps.into_iter().enumerate() {
+            let stream = &mut streams[at];
+            let transfer = TransferNumber(nth as u32 + 1);
+            match (what, stream.transfer()) {
+                (0, None) => {
+                    stream.on_piece(piece(ppid::HEADER, &header(transfer.0).encode())).unwrap();
+                }
+                (0, Some(transfer)) => {
+                    let trailer = Trailer { transfer, status: 226, length: 0, digest: [0; 32] };
+                    stream.on_piece(piece(ppid::TRAILER, &trailer.encode())).unwrap();
+                }
+                (1 | 2, Some(_)) => {
+                    let part = amount.min(stream.granted() - lying[at]);
+                    stream.on_piece(piece(ppid::BYTES, &vec![0; usize::try_from(part).unwrap()])).unwrap();
+                    lying[at] += part;
+                }
+                _ => {
+                    stream.consume(lying[at]);
+                    lying[at] = 0;
+                }
+            }
+            pool.grant(stream);
+            if lying[at] == 0 {
+                prop_assert!(stream.granted() > INITIAL_CREDIT * 3 / 4, "{}", stream.granted());
+            }
+            prop_assert!(streams.iter().map(|stream| stream.granted().max(INITIAL_CREDIT)).sum::<u64>() <= bytes);
         }
     }
 
@@ -209,7 +308,7 @@ proptest! {
 
     #[test]
     fn no_pieces_panic(pieces in proptest::collection::vec((0_u32..6, proptest::collection::vec(any::<u8>(), 0..60), any::<bool>()), 0..20)) {
-        let mut receiver = Receiver::new(1, 0);
+        let mut receiver = Receiver::new(1);
         for (kind, payload, end) in pieces {
             let end = if end { End::Last } else { End::More };
             if receiver.on_piece(Piece { ppid: ppid::LINES + kind, payload: &payload, end }).is_err() {

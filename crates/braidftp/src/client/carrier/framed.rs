@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use braidftp_ftp::client::Tag;
 use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, FrameError, Header, Trailer};
+use braidftp_ftp::mapping::pool::CreditPool;
 use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece, Receiver};
-use braidftp_ftp::mapping::sender::Sender;
+use braidftp_ftp::mapping::sender::{Sender, freest};
 use braidftp_ftp::mapping::{TransferNumber, ppid};
 use braidftp_net::{Association, Message, Ppid, StreamId};
 use bytes::Bytes;
@@ -35,9 +36,9 @@ const UNREADABLE: u16 = 451;
 /// (specs/ftp-over-sctp.md §6.6).
 pub(super) const CONTROL_BUFFER_BYTES: usize = 128 << 10;
 
-/// What each of so many data streams may let lie unread.
-fn share(receive_buffer_bytes: usize, streams: u16) -> u64 {
-    (receive_buffer_bytes.saturating_sub(CONTROL_BUFFER_BYTES) / usize::from(streams.max(1))) as u64
+/// What the data streams may let lie unread.
+fn data_buffer_bytes(association: &Association) -> u64 {
+    association.receive_buffer_bytes().saturating_sub(CONTROL_BUFFER_BYTES) as u64
 }
 
 /// The data streams.
@@ -112,12 +113,14 @@ impl Framed {
         control: &mpsc::UnboundedSender<Out>,
         streams: u16,
     ) -> Self {
-        let window = share(association.receive_buffer_bytes(), streams);
+        let pool = CreditPool::new(streams, data_buffer_bytes(association));
+        let pool = Arc::new(Mutex::new(pool));
         let downloads = Downloads::default();
         let senders =
             Senders(Arc::new((1..=streams).map(|s| (Mutex::new(Sender::new(s)), Notify::new())).collect()));
         let (uploads, queue) = mpsc::unbounded_channel();
         let queue = Arc::new(tokio::sync::Mutex::new(queue));
+        let free = Arc::new(Mutex::new((1..=streams).collect::<Vec<_>>()));
         for stream in 1..=streams {
             let inbound = Inbound {
                 association: association.clone(),
@@ -126,13 +129,14 @@ impl Framed {
                 notes: notes.clone(),
                 control: control.clone(),
                 downloads: downloads.clone(),
-                receiver: Receiver::new(stream, window),
-                streams,
+                receiver: Receiver::new(stream),
+                pool: pool.clone(),
             };
             tokio::spawn(inbound.run());
             let outbound = Outbound {
                 association: association.clone(),
                 stream,
+                free: free.clone(),
                 pump: pump.clone(),
                 notes: notes.clone(),
                 queue: queue.clone(),
@@ -226,8 +230,8 @@ struct Inbound {
     control: mpsc::UnboundedSender<Out>,
     downloads: Downloads,
     receiver: Receiver,
-    /// How many data streams there are.
-    streams: u16,
+    /// The credit of all data streams.
+    pool: Arc<Mutex<CreditPool>>,
 }
 
 /// The download whose frames come.
@@ -281,6 +285,9 @@ impl Inbound {
 
     async fn take(&mut self, piece: Piece<'_>, current: &mut Option<Current>) -> Result<()> {
         let incoming = self.receiver.on_piece(piece).map_err(|error| violation(&self.association, &error))?;
+        if matches!(incoming, Incoming::Trailer(..)) {
+            self.grant();
+        }
         match incoming {
             Incoming::Nothing | Incoming::Bytes => {}
             Incoming::Header(header) => {
@@ -323,13 +330,21 @@ impl Inbound {
                 }
             }
         }
-        // The credit grows with the buffer that it is for, which never shrinks.
-        let grown = self.receiver.set_window(share(self.association.receive_buffer_bytes(), self.streams));
-        if let Some(credit) = self.receiver.consume(length).or(grown) {
+        self.receiver.consume(length);
+        self.grant();
+        Ok(())
+    }
+
+    /// Sends the credit that is due.
+    fn grant(&mut self) {
+        // The credit grows with the buffer, which never shrinks.
+        let bytes = data_buffer_bytes(&self.association);
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.set_bytes(bytes);
+        if let Some(credit) = pool.grant(&mut self.receiver) {
             // Without a control stream there is no one to send on.
             let _ = self.control.send(Out::Credit(credit));
         }
-        Ok(())
     }
 
     /// Finds the download that a header is for. Its command was sent before, so that it is there, or is being put
@@ -393,10 +408,13 @@ fn judge(trailer: &Trailer, lengths: Lengths, sink: &Sink) -> Result<()> {
     sink.check(trailer)
 }
 
-/// Sends uploads on one data stream.
+/// Sends uploads, each on a data stream that is free.
 struct Outbound {
     association: Association,
+    /// The stream of the upload under way.
     stream: u16,
+    /// The streams without an upload.
+    free: Arc<Mutex<Vec<u16>>>,
     pump: Pump,
     notes: mpsc::Sender<Note>,
     queue: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Upload>>>,
@@ -404,7 +422,7 @@ struct Outbound {
 }
 
 impl Outbound {
-    async fn run(self) {
+    async fn run(mut self) {
         //= specs/ftp-over-sctp.md#section-7.5
         //# uploads SHOULD wait until the association is up.
         if self.association.up().await.is_err() {
@@ -421,6 +439,7 @@ impl Outbound {
                 _ = stop.wait_for(|stop| *stop) => None,
             };
             let Some(mut upload) = upload else { break };
+            self.stream = self.take_free();
             let mut end = DataEnd::default();
             let begun = tokio::select! {
                 begun = self.begin(&mut upload) => begun,
@@ -434,6 +453,7 @@ impl Outbound {
                     _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
                 },
             };
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream);
             upload.source.close();
             end.error = result.err();
             let done = Note::DataDone(upload.tag, Body::Source(upload.source), end);
@@ -442,6 +462,15 @@ impl Outbound {
             }
         }
         self.hand_back_all().await;
+    }
+
+    /// Takes the free stream with the most credit. There is one, because there are as many streams as tasks.
+    fn take_free(&self) -> u16 {
+        let room = |stream: u16| self.senders.of(stream).map_or(0, |(sender, _)| sender.room());
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = freest(free.iter().map(|stream| (*stream, room(*stream)))).unwrap_or(self.stream);
+        free.retain(|other| *other != stream);
+        stream
     }
 
     async fn hand_back_all(&self) {

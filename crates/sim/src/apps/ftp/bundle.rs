@@ -16,6 +16,8 @@ use super::net::{Piece, Sent};
 pub(super) const PORT: u16 = 2_100;
 /// Bytes of a marker: the stream, the kind, and the length of what follows.
 const MARKER: usize = 10;
+/// Bytes of each stream that may lie unread.
+const STREAM_BUFFER_BYTES: usize = 1 << 20;
 /// No message is longer.
 const MESSAGE_MAX: usize = 16 << 20;
 
@@ -56,6 +58,11 @@ impl Bundle {
             arrived: (0..streams).map(|_| VecDeque::new()).collect(),
             told_up: false,
         }
+    }
+
+    /// Bytes that may lie unread, over all streams.
+    pub(super) fn receive_buffer_bytes(&self) -> usize {
+        self.arrived.len() * STREAM_BUFFER_BYTES
     }
 
     /// A connection of it was opened.

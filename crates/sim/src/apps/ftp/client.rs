@@ -18,6 +18,7 @@ use braidftp_ftp::client::{
 };
 use braidftp_ftp::command::{Command, Secret, Type};
 use braidftp_ftp::listing::parse_name;
+use braidftp_ftp::mapping::pool::CreditPool;
 use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece as Frame, Receiver};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAM, Mode, TransferNumber, ppid};
 use braidftp_sctp as sctp;
@@ -30,8 +31,8 @@ use super::{Asks, Ends, FileOutcome, digest};
 
 /// The first port on which the client listens for data.
 const FIRST_PORT: u16 = 40_000;
-/// Bytes that may lie unread on a data stream of braid.
-const STREAM_WINDOW: u64 = 1 << 20;
+/// Room in the receive buffer for the control stream, beside the credit of the data streams, as in `braidftp`.
+const CONTROL_BUFFER_BYTES: usize = 128 << 10;
 
 /// What a client is like.
 #[derive(Debug, Clone)]
@@ -97,6 +98,8 @@ pub(super) struct Client {
     data: BTreeMap<Conn, DataConn>,
     /// The data streams of braid.
     streams: Vec<Stream>,
+    /// Their credit.
+    pool: CreditPool,
     sessions: u32,
     /// When something was last heard of the server.
     heard: Time,
@@ -213,6 +216,7 @@ impl Client {
             next_port: FIRST_PORT,
             data: BTreeMap::new(),
             streams: Vec::new(),
+            pool: CreditPool::new(0, 0),
             sessions: 0,
             heard: Time::ZERO,
             looks_at: None,
@@ -261,11 +265,12 @@ impl Client {
         if let Some((port, _)) = self.awaited.take() {
             net.unlisten(port);
         }
-        let stream = |stream| Stream { receiver: Receiver::new(stream, STREAM_WINDOW), tag: None };
+        let stream = |stream| Stream { receiver: Receiver::new(stream), tag: None };
         self.streams = match self.settings.mode {
             Mode::Braid => (1..=self.settings.data_streams).map(stream).collect(),
             _ => Vec::new(),
         };
+        self.pool = CreditPool::new(self.settings.data_streams, 0);
         match self.connect(net) {
             Ok(conn) => self.control = Some(conn),
             Err(Refused(why)) => return self.fail(format!("cannot connect: {why}")),
@@ -714,6 +719,8 @@ impl Client {
     fn take_frames(&mut self, net: &mut Net<'_>) -> bool {
         let Some(control) = self.control else { return false };
         let mut some_over = false;
+        let buffer = net.receive_buffer_bytes(control).saturating_sub(CONTROL_BUFFER_BYTES);
+        self.pool.set_bytes(buffer as u64);
         for at in 0..self.streams.len() {
             while let Some(piece) = net.recv(control, at as u16 + 1) {
                 match self.take_piece(net.now, at, piece) {
@@ -735,7 +742,11 @@ impl Client {
         if kind != ppid::BYTES {
             let payload = piece.joined();
             let frame = Frame { ppid: kind, payload: &payload, end };
-            return match self.streams[at].receiver.on_piece(frame).ok()? {
+            let incoming = self.streams[at].receiver.on_piece(frame).ok()?;
+            if matches!(incoming, Incoming::Trailer(..)) {
+                self.grant(at);
+            }
+            return match incoming {
                 Incoming::Header(header) => {
                     let meant = |fetch: &Fetch| fetch.flow == Flow::Framed(header.transfer);
                     let tag = self.fetches.iter().find(|(_, fetch)| meant(fetch)).map(|(tag, _)| *tag);
@@ -761,11 +772,17 @@ impl Client {
             if let Some(fetch) = self.streams[at].tag.and_then(|tag| self.fetches.get_mut(&tag)) {
                 fetch.take(&self.store, &mut self.report, now, &part);
             }
-            if let Some(credit) = self.streams[at].receiver.consume(part.len() as u64) {
-                self.out.push_back((ppid::CREDIT, credit.encode()));
-            }
+            self.streams[at].receiver.consume(part.len() as u64);
+            self.grant(at);
         }
         Some(false)
+    }
+
+    /// Sends the credit of a data stream that is due.
+    fn grant(&mut self, at: usize) {
+        if let Some(credit) = self.pool.grant(&mut self.streams[at].receiver) {
+            self.out.push_back((ppid::CREDIT, credit.encode()));
+        }
     }
 }
 

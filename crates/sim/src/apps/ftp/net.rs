@@ -224,6 +224,17 @@ impl Net<'_> {
         }
     }
 
+    /// The receive buffer, in bytes, that the data streams share with the control stream.
+    pub(super) fn receive_buffer_bytes(&self, conn: Conn) -> usize {
+        match conn {
+            Conn::Sctp(id) => {
+                self.endpoints.sctp.association(id).map_or(0, Association::receive_buffer_bytes)
+            }
+            Conn::Tcp(_) => 0,
+            Conn::Bundle(at) => self.bundles[at].receive_buffer_bytes(),
+        }
+    }
+
     /// The port of this side.
     pub(super) fn port(&self, conn: Conn) -> Option<u16> {
         match conn {

@@ -13,7 +13,7 @@ use braidftp_base::{Output, Time};
 use braidftp_ftp::SafePath;
 use braidftp_ftp::listing::encode_name;
 use braidftp_ftp::mapping::frame::{Credit, Header};
-use braidftp_ftp::mapping::sender::Sender;
+use braidftp_ftp::mapping::sender::{Sender, freest};
 use braidftp_ftp::mapping::{
     CONTROL_PORT, CONTROL_STREAM, DATA_PORT, DATA_STREAM, DataPath, Mode, TransferNumber, ppid,
 };
@@ -441,7 +441,12 @@ impl Served {
     ) -> Progress {
         // Jobs stand in the order of their numbers, and so do the headers that go out: a job behind one that waits for
         // a free stream finds none either.
-        let Some(lane) = lane.or_else(|| self.lanes.iter().position(|lane| lane.transfer().is_none())) else {
+        let free = || {
+            let free = self.lanes.iter().filter(|lane| lane.transfer().is_none());
+            let stream = freest(free.map(|lane| (lane.stream(), lane.room())))?;
+            Some(usize::from(stream) - 1)
+        };
+        let Some(lane) = lane.or_else(free) else {
             return Progress::Waits;
         };
         let stream = self.lanes[lane].stream();

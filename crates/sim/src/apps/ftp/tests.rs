@@ -274,10 +274,11 @@ fn a_job_that_asks_at_once_sends_its_login_with_cookie_echo() {
 #[test]
 fn a_transcript_names_the_side_that_sent_a_packet_on_whichever_path() {
     let link: LinkConfig = LAN.parse().unwrap();
-    let multipath = Some(sctp::Multipath::default());
+    let mut sctp = sctp::Profile::Modern.config();
+    sctp.paths.multipath = Some(sctp::Multipath::default());
     let session = Session {
         paths: vec![[link.clone(), link]; 2],
-        sctp: sctp::Config { multipath, ..sctp::Profile::Modern.config() },
+        sctp,
         watch: Watch { packets: true, ..Watch::default() },
         ..get(Variant::Braid, 0.0)
     };
