@@ -290,6 +290,8 @@ rows! { now;
         Amount::Rate(u64::from(now.limits.init_acks)), "the INIT is dropped, as if lost", "warn, every 3 s: how many";
     SctpHandshakes Server "TLS handshakes that clients begin over SCTP; half of that from one network" NONE,
         Amount::Rate(u64::from(HANDSHAKES_A_SECOND)), "the association: ABORT", "warn, every 3 s: how many";
+    SctpHandshakeTime Server "time of the TLS handshake that begins an association" NONE,
+        Amount::Time(server::handshake_time(now.settings)), "the association: ABORT", "nothing";
     TlsHandshakes Server "TLS handshakes of control connections that begin over TCP; half of that from one network" NONE,
         Amount::Rate(u64::from(now.settings.tls_handshakes)), "nobody; the handshake waits, within the time for it", "info: it waits";
     TlsHandshakeTime Server "time of the TLS handshake of a control connection over TCP, with the wait before it" NONE,

@@ -4,8 +4,8 @@
 mod client_support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, UdpSocket};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -178,6 +178,25 @@ fn a_server_that_dies_and_comes_back_is_found_again() {
         assert_eq!(status.code(), Some(0), "{mode}");
         assert_same(&tree, &copy);
     }
+}
+
+#[test]
+fn a_server_that_dies_before_the_login_is_found_again() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    fs::write(tree.join("zz big"), "small").unwrap();
+    let any: SocketAddr = "127.0.14.6:0".parse().unwrap();
+    let dying = TcpListener::bind(any).unwrap();
+    let tcp = dying.local_addr().unwrap();
+    let copy = room.path("copy");
+    let args = ["mirror", &format!("ftp://{tcp}/"), copy.to_str().unwrap(), "--plain", "--retries", "8"];
+    let mut child = braidftp(&room.home()).args(args).stderr(Stdio::null()).spawn().unwrap();
+    let (mut control, _) = dying.accept().unwrap();
+    control.write_all(b"220 hello\r\n").unwrap();
+    drop((control, dying));
+    let _server = Served::at(&tree, Access::ReadOnly, tcp, any);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_same(&tree, &copy);
 }
 
 #[test]

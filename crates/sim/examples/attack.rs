@@ -7,14 +7,19 @@
 //! Attacks the server, which must be on this host because the attack uses addresses of 127/8, for the given
 //! number of seconds. Attacks that request data ask for FILE (default: `big`). Then the attacker vanishes and
 //! prints a summary of its associations.
+//!
+//! One attack is over TCP: `hellos-tcp` begins TLS on control connections, each with a ClientHello, and leaves when the server has
+//! answered.
 #![expect(clippy::disallowed_types, reason = "this is a driver: it has sockets and a clock")]
 
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use braidftp_sim::Actor;
+use braidftp_sim::attack::hello::client_hello;
 use braidftp_sim::attack::{ATTACKS, Attacker, Target, Words};
 use bytes::Bytes;
 
@@ -29,13 +34,26 @@ const NAP: Duration = Duration::from_micros(200);
 /// The most packets sent between two reads of the sockets.
 const BURST: usize = 64;
 
+/// The attack over TCP.
+const HELLOS_TCP: &str = "hellos-tcp";
+/// Its sessions at once.
+const HELLOS_AT_ONCE: usize = 40;
+/// The time limit of one of them.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let (name, server, seconds, file) = match args[..] {
         ["--list"] => {
             ATTACKS.iter().for_each(|attack| println!("{:<20}{}", attack.name, attack.what));
+            println!(
+                "{HELLOS_TCP:<20}ClientHellos on {HELLOS_AT_ONCE} control connections over TCP at once, without end"
+            );
             return Ok(());
+        }
+        [HELLOS_TCP, server, seconds, ..] => {
+            return hellos_over_tcp(server.parse()?, Duration::from_secs_f64(seconds.parse()?));
         }
         [name, server, seconds] => (name, server, seconds, "big"),
         [name, server, seconds, file] => (name, server, seconds, file),
@@ -98,15 +116,62 @@ fn main() -> Result<()> {
             std::thread::sleep(NAP);
         }
     }
+    let uploaded =
+        attacker.uploaded().map(|bytes| format!("{} MB of uploads taken by the server, ", bytes / 1_000_000));
     println!(
-        "{name}: {} packets sent, {} MB of uploads taken by the server, {} MB taken from it; of {} associations {} are at it, \
-         {} were ended by the server",
+        "{name}: {} packets sent, {}{} MB taken from it; of {} associations {} are at it, {} were ended by the server",
         attacker.packets_sent(),
-        attacker.moved().0 / 1_000_000,
-        attacker.moved().1 / 1_000_000,
+        uploaded.unwrap_or_default(),
+        attacker.taken() / 1_000_000,
         attack.associations,
         attacker.at_it(),
         attacker.over()
     );
     Ok(())
+}
+
+/// Begins TLS again and again.
+fn hellos_over_tcp(server: SocketAddr, lasts: Duration) -> Result<()> {
+    let (begun, answered) = (AtomicU64::new(0), AtomicU64::new(0));
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..HELLOS_AT_ONCE {
+            scope.spawn(|| {
+                while start.elapsed() < lasts {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    match hello_over_tcp(server) {
+                        Ok(()) => _ = answered.fetch_add(1, Ordering::Relaxed),
+                        // There is no room.
+                        Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                    }
+                }
+            });
+        }
+    });
+    let (begun, answered) = (begun.into_inner(), answered.into_inner());
+    println!(
+        "{HELLOS_TCP}: {begun} sessions, {answered} ClientHellos answered, {:.0} a second",
+        answered as f64 / lasts.as_secs_f64()
+    );
+    Ok(())
+}
+
+fn hello_over_tcp(server: SocketAddr) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    let mut replies = BufReader::new(stream.try_clone()?);
+    let mut expect = |code: &str| {
+        let mut line = String::new();
+        replies.read_line(&mut line)?;
+        if line.starts_with(code) { Ok(()) } else { Err(std::io::Error::other(line)) }
+    };
+    expect("220")?;
+    stream.write_all(b"AUTH TLS\r\n")?;
+    expect("234")?;
+    stream.write_all(&client_hello())?;
+    // A record that is a handshake message.
+    let mut first = [0];
+    stream.read_exact(&mut first)?;
+    if first == [22] { Ok(()) } else { Err(std::io::Error::other("no ServerHello")) }
 }

@@ -222,6 +222,18 @@ impl Server {
         Self::start_at(programs, served, dir, more, None)
     }
 
+    /// Starts a server that protects all its sessions, with a key that it makes in `dir`, on free ports.
+    pub(crate) fn start_protected(
+        programs: &Programs,
+        served: &Path,
+        dir: &Path,
+        more: &[&str],
+    ) -> Result<Self> {
+        let mut command = programs.braidftp();
+        command.arg("serve").arg(served).arg("--identity").arg(dir.join("keys")).args(more);
+        Self::listen(command, dir, (free_tcp_port()?, free_udp_port()?))
+    }
+
     /// Starts a server on these ports of TCP and UDP.
     pub(crate) fn start_at(
         programs: &Programs,
@@ -235,8 +247,13 @@ impl Server {
             None => (free_tcp_port()?, free_udp_port()?),
         };
         let mut command = programs.braidftp();
-        command.arg("serve").arg(served).args(["--listen", &format!("ftp://{tcp}")]);
-        command.args(["--listen", &format!("ftp+sctp://{udp}"), "--plain"]).args(more);
+        command.arg("serve").arg(served).arg("--plain").args(more);
+        Self::listen(command, dir, (tcp, udp))
+    }
+
+    /// Starts it with a listener for each transport.
+    fn listen(mut command: Command, dir: &Path, (tcp, udp): (SocketAddr, SocketAddr)) -> Result<Self> {
+        command.args(["--listen", &format!("ftp://{tcp}"), "--listen", &format!("ftp+sctp://{udp}")]);
         let mut running = Running::start(&mut command, dir, "server")?;
         let start = Instant::now();
         while TcpStream::connect(tcp).is_err() {

@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::actors::{Link, LinkOptions, Running, Server, mirror};
+use super::actors::{Link, LinkOptions, Running, Server};
 use super::crash::PART;
 use super::{Bench, megabytes, passwords, remove};
 use crate::tree::{Kind, Shape, make};
 
 /// The attack that is not in the attacker's table.
 const PASSWORDS: &str = "passwords";
+/// The attacks on servers that protect their sessions, of which one is over TCP.
+const HELLOS: &str = "hellos";
+const OVER_TCP: &str = "-tcp";
 /// The limit of the server's resident memory.
 const MOST_BYTES: u64 = 256_000_000;
 /// The limit of the memory kept [`GIVES_BACK`] after the attack, above that before.
@@ -33,6 +36,13 @@ const LEAD: Duration = Duration::from_secs(4);
 const LASTS: Duration = Duration::from_secs(14);
 /// The time limit of an honest client.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How the honest client's sessions are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Session {
+    Plain,
+    Protected,
+}
 
 /// Runs all attacks.
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
@@ -71,18 +81,21 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
 
 fn attack(bench: &mut Bench, attacker: &Path, tree: &Path, file: &str, name: &str) -> Result<()> {
     // All clients may write: uploads make the server hold the most.
-    let server = Server::start(&bench.programs, tree, &bench.dir, &["--writable"])?;
+    let start = if name.starts_with(HELLOS) { Server::start_protected } else { Server::start };
+    let server = start(&bench.programs, tree, &bench.dir, &["--writable"])?;
+    let session = if name.starts_with(HELLOS) { Session::Protected } else { Session::Plain };
+    let address = if name.ends_with(OVER_TCP) { server.tcp } else { server.udp };
     let options =
         LinkOptions { rate: "100mbit", delay: "2ms", loss: 0.0, queue: "500kB", more: Vec::new(), seed: 1 };
     let link = Link::start(&bench.programs, server.udp, &options, &bench.dir)?;
-    let quiet = fetch(bench, &server, &link)?.context("the client failed without an attack")?;
+    let quiet = fetch(bench, &server, &link, session)?.context("the client failed without an attack")?;
     let before = server.running.memory().context("the server is gone")?;
     let mut command = Command::new(attacker);
-    command.args([name, &server.udp.to_string(), &LASTS.as_secs().to_string(), file]);
+    command.args([name, &address.to_string(), &LASTS.as_secs().to_string(), file]);
     let mut attack = Running::start(&mut command, &bench.dir, "attack")?;
     sleep(LEAD);
-    let login = list(bench, &server, &link)?;
-    let during = fetch(bench, &server, &link)?;
+    let login = list(bench, &server, &link, session)?;
+    let during = fetch(bench, &server, &link, session)?;
     let told = attack.finish(PATIENCE)?;
     if told.code() != 0 {
         bail!("attack {name}: {}", told.stderr);
@@ -126,21 +139,28 @@ fn seconds(took: Option<Duration>) -> String {
 }
 
 /// The time in which an honest client fetches the tree, if it succeeds.
-fn fetch(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>> {
+fn fetch(bench: &Bench, server: &Server, link: &Link, session: Session) -> Result<Option<Duration>> {
     let copy = bench.dir.join("copy");
     remove(&copy)?;
-    let mut command = mirror(&bench.programs, &server.url("braid", Some(link)), &copy, "braid");
-    timed(bench, &mut command)
+    let mut command = bench.programs.braidftp();
+    command.args(["mirror", &server.url("braid", Some(link))]).arg(&copy).args(["--mode", "braid", "--json"]);
+    timed(bench, &mut command, session)
 }
 
 /// The time in which an honest client lists the folder.
-fn list(bench: &Bench, server: &Server, link: &Link) -> Result<Option<Duration>> {
+fn list(bench: &Bench, server: &Server, link: &Link, session: Session) -> Result<Option<Duration>> {
     let mut command = bench.programs.braidftp();
-    command.args(["ls", "--plain", &server.url("braid", Some(link))]);
-    timed(bench, &mut command)
+    command.args(["ls", &server.url("braid", Some(link))]);
+    timed(bench, &mut command, session)
 }
 
-fn timed(bench: &Bench, command: &mut Command) -> Result<Option<Duration>> {
+fn timed(bench: &Bench, command: &mut Command, session: Session) -> Result<Option<Duration>> {
+    match session {
+        Session::Plain => command.arg("--plain"),
+        Session::Protected => {
+            command.arg("--accept-new").arg("--known-hosts").arg(bench.dir.join("known_hosts"))
+        }
+    };
     let start = Instant::now();
     let finished = Running::start(command, &bench.dir, "client")?.finish(PATIENCE)?;
     Ok((finished.code() == 0).then(|| start.elapsed()))

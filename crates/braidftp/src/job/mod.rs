@@ -274,7 +274,8 @@ impl Job {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            ever_up |= was_up;
+            // Where a connection was lost there was a server, even if it had not let us in yet.
+            ever_up |= was_up || error.exit == Exit::Interrupted;
             self.record.check()?;
             self.record.check_entries(self.options.bounds)?;
             if let Some(stranger) = &error.stranger

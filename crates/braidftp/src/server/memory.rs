@@ -12,10 +12,13 @@ use crate::store::fs::Pool;
 const LOOK: Duration = Duration::from_secs(3);
 /// When so many bytes less are taken than were since the last time, free memory goes back.
 const FREED_BYTES: usize = 8 << 20;
+/// Further looks after that at which free memory goes back, too: tasks of sessions end later than what is counted, and hold memory
+/// until then.
+const LOOKS_MORE: u32 = 4;
 
 /// Watches these endpoints, for ever, and logs what their limits refused.
 pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
-    let mut most = 0;
+    let mut falls = Falls::default();
     let mut logged = vec![(Counters::default(), 0); endpoints.len()];
     loop {
         tokio::time::sleep(LOOK).await;
@@ -31,13 +34,33 @@ pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
             *before = now;
         }
         let held = endpoints.iter().map(Endpoint::memory_bytes).sum::<usize>() + blocks.held();
-        most = held.max(most);
-        if most - held >= FREED_BYTES {
+        if falls.look(held) {
             // It takes too long for a thread on which sessions run. If it cannot be started, the next look is soon.
-            if tokio::task::spawn_blocking(braidftp_emu::release_free_memory).await.is_ok() {
-                most = held;
-            }
+            let _ = tokio::task::spawn_blocking(braidftp_emu::release_free_memory).await;
         }
+    }
+}
+
+/// Decides when free memory goes back.
+#[derive(Debug, Default)]
+struct Falls {
+    /// The most bytes held since the last fall.
+    most: usize,
+    /// Looks to come at which it goes back in any case.
+    more: u32,
+}
+
+impl Falls {
+    /// Whether free memory is to go back, now that so many bytes are held.
+    fn look(&mut self, held: usize) -> bool {
+        self.most = self.most.max(held);
+        if self.most - held >= FREED_BYTES {
+            (self.most, self.more) = (held, LOOKS_MORE);
+            return true;
+        }
+        let goes_back = self.more > 0;
+        self.more = self.more.saturating_sub(1);
+        goes_back
     }
 }
 
@@ -66,5 +89,20 @@ fn log_refusals(before: &Counters, now: &Counters) {
         if now > before {
             tracing::warn!(count = now - before, "{what}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_goes_back_after_a_fall_and_some_times_more() {
+        let mut falls = Falls::default();
+        let mut looks = |held: &[usize]| held.iter().filter(|held| falls.look(**held)).count();
+        assert_eq!(looks(&[0, 100 << 20, 99 << 20, 93 << 20]), 0, "a little less is no fall");
+        assert_eq!(looks(&[50 << 20]), 1);
+        assert_eq!(looks(&[50 << 20; 20]), LOOKS_MORE as usize);
+        assert_eq!(looks(&[46 << 20, 42 << 20, 42 << 20]), 2, "two small ones are one");
     }
 }

@@ -433,10 +433,18 @@ fn start_sctp(opened: braidftp_net::Opened, port: u16, settings: &Settings) -> R
     let config = Arc::new(listening(&settings.sctp));
     let listener = match settings.protection.keys().map_err(StartError::Tls)? {
         None => endpoint.listen(port, config),
-        Some(keys) => endpoint.listen_protected(port, config, Arc::new(keys)),
+        Some(keys) => {
+            let keys = braidftp_net::keys::Settings { handshake_timeout: handshake_time(settings), ..keys };
+            endpoint.listen_protected(port, config, Arc::new(keys))
+        }
     };
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
     Ok(Bound::Sctp(endpoint, listener))
+}
+
+/// The time limit of the TLS handshake over SCTP, which comes before the login.
+pub(crate) fn handshake_time(settings: &Settings) -> Duration {
+    braidftp_net::keys::Settings::default().handshake_timeout.min(settings.session.login_within)
 }
 
 /// What clients can make an SCTP endpoint of this server hold.

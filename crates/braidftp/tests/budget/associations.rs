@@ -105,10 +105,8 @@ pub(super) fn silent_associations(_: Row) {
 pub(super) fn handshakes(row: Row) {
     in_tokio(async {
         let most = limit(row, &quick());
-        let keys = tempfile::tempdir().unwrap();
-        let identity = ServerIdentity::load_or_make(Files::one(keys.path().join("key")), &[]).unwrap();
-        let protection = Protection { identity: Some(identity), ..Protection::default() };
-        let served = sctp_server(Settings { protection, ..quick() }, |_| {});
+        let (_keys, settings) = protected(quick());
+        let served = sctp_server(settings, |_| {});
         // They agree to protection and say nothing of keys, all of one network.
         let dtls = Some(braidftp_net::keys::Settings::default().dtls());
         let client = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
@@ -125,6 +123,22 @@ pub(super) fn handshakes(row: Row) {
         }
         let seconds = start.elapsed().as_secs() as usize + 2;
         assert!((most / 2..=seconds * most / 2).contains(&opened), "{opened} handshakes in {seconds} s");
+    });
+}
+
+/// A peer that agrees to protection and says nothing of keys.
+pub(super) fn silent_handshake(row: Row) {
+    in_tokio(async {
+        let (_keys, settings) = protected(session(|config| config.login_within = Duration::from_secs(1)));
+        assert_eq!(limit(row, &settings), 1_000);
+        let served = sctp_server(settings, |_| {});
+        let dtls = Some(braidftp_net::keys::Settings::default().dtls());
+        let (_endpoint, association) = connect(served.address, streams(3).with(|c| c.security.dtls = dtls));
+        association.up().await.unwrap();
+        // Less than where no login is waited for.
+        let usual = Duration::from_millis(limit(row, &quick()) as u64);
+        let ended = tokio::time::timeout(usual / 2, association.closed()).await;
+        assert!(matches!(ended, Ok(braidftp_net::Reason::PeerAborted(_))), "{ended:?}");
     });
 }
 

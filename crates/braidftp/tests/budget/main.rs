@@ -33,6 +33,7 @@ use braidftp::users::{Access, LoginError, Users};
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use braidftp_ftp::mapping::frame::Header as Frame;
 use braidftp_ftp::mapping::{CONTROL_PORT, TransferNumber, ppid};
+use braidftp_ftp::server as machine;
 use braidftp_net::sctp::wire::{Chunk, Data, Header, Packet, PacketBuilder, Parameter};
 use braidftp_net::sctp::{self, Config, Profile, Ssn, Tsn, VerificationTag};
 use braidftp_net::{Association, Bind, Connect, Endpoint, Limits, Message, Ppid, StreamId};
@@ -53,7 +54,8 @@ fn attack(row: Row) -> fn(Row) {
         Row::AddressGuesses | Row::UserGuesses | Row::GuessesRemembered => passwords::guesses,
         Row::PasswordBytes | Row::PasswordMemory => passwords::passwords,
         Row::CommandLine | Row::PathBytes | Row::NameBytes => commands::long_words,
-        Row::CommandsAhead | Row::CommandBytesAhead | Row::Replies => commands::commands_without_end,
+        Row::CommandsAhead => commands::short_commands,
+        Row::CommandBytesAhead | Row::Replies => commands::commands_without_end,
         Row::HeldLines | Row::HeldLinesInAll => commands::lines_without_end,
         Row::Transfers | Row::Streams => transfers::transfers,
         Row::TransferBytes => transfers::slow_readers,
@@ -78,6 +80,7 @@ fn attack(row: Row) -> fn(Row) {
         }
         Row::SctpInitAcks | Row::SctpOutOfTheBlue | Row::SctpAnswers => associations::strangers,
         Row::SctpHandshakes => associations::handshakes,
+        Row::SctpHandshakeTime => associations::silent_handshake,
         Row::TlsHandshakes | Row::TlsHandshakeTime => tls::handshakes,
         Row::TlsMessage | Row::TlsClientCertificates => tls::large_messages,
         Row::TlsSessions | Row::TlsSessionBytes => tls::many_sessions,
@@ -146,6 +149,14 @@ struct Sctp {
     address: SocketAddr,
     endpoint: Endpoint,
     _folder: Folder,
+}
+
+/// These settings, with a key.
+fn protected(settings: Settings) -> (tempfile::TempDir, Settings) {
+    let keys = tempfile::tempdir().unwrap();
+    let identity = ServerIdentity::load_or_make(Files::one(keys.path().join("key")), &[]).unwrap();
+    let protection = Protection { identity: Some(identity), ..Protection::default() };
+    (keys, Settings { protection, ..settings })
 }
 
 fn sctp_server(settings: Settings, fill: impl FnOnce(&Folder)) -> Sctp {

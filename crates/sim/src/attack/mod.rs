@@ -4,6 +4,7 @@
 //! [`World`](crate::World), so that `victim` runs it in virtual time, and `examples/attack.rs` over real UDP. What is watched is
 //! how much memory the server's associations take, and what an honest client gets meanwhile.
 
+pub mod hello;
 mod peer;
 pub mod victim;
 
@@ -102,6 +103,8 @@ pub enum Says {
     },
     /// Empty command lines on the control stream, a message of a byte each, many in a packet.
     Lines,
+    /// A ClientHello over an association that offers protection, which then ends with ABORT; the next one follows.
+    Hellos,
     /// On each data stream an upload of braid that ends in the middle, after so many packets of [`UPLOAD_PACKET_BYTES`].
     Uploads {
         /// Packets on each stream.
@@ -307,6 +310,15 @@ pub const ATTACKS: &[Attack] = &[
         ..QUIET
     },
     Attack {
+        name: "hellos",
+        what: "a ClientHello a millisecond, each over a new association that ends when the server has answered",
+        associations: 40,
+        commands: Commands::None,
+        says: Says::Hellos,
+        packets_a_second: 4_000,
+        ..QUIET
+    },
+    Attack {
         name: "inits",
         what: "20,000 INITs a second",
         associations: 0,
@@ -418,10 +430,15 @@ impl Attacker {
         self.peers.iter().filter(|peer| peer.is_over()).count()
     }
 
-    /// Bytes of uploads that the server has acknowledged, and bytes of data that were taken from it.
-    pub fn moved(&self) -> (u64, u64) {
-        let moved = self.peers.iter().map(Peer::moved);
-        moved.fold((0, 0), |(up, down), (more_up, more_down)| (up + more_up, down + more_down))
+    /// Bytes of uploads that the server has acknowledged, if the attack uploads.
+    pub fn uploaded(&self) -> Option<u64> {
+        let uploads = matches!(self.attack.says, Says::Uploads { .. });
+        uploads.then(|| self.peers.iter().map(Peer::uploaded).sum())
+    }
+
+    /// Bytes of data that were taken from the server.
+    pub fn taken(&self) -> u64 {
+        self.peers.iter().map(Peer::taken).sum()
     }
 
     /// How many packets it has sent.

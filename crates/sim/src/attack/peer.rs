@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_ftp::mapping::{TransferNumber, frame, ppid};
-use braidftp_sctp::wire::{Chunk, Data, Header, Init, Packet, PacketBuilder, Sack};
+use braidftp_keys::Method;
+use braidftp_sctp::dtls::{FIRST_EPOCH, KEY_MANAGEMENT_PPID};
+use braidftp_sctp::wire::{Chunk, Data, Header, Init, KeyManagement, Packet, PacketBuilder, Parameter, Sack};
 use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 
+use super::hello::client_hello;
 use super::{Answers, Attack, Says, UPLOAD_PACKET_BYTES};
 
 /// After so long, a packet of the handshake or a command is sent again.
@@ -109,11 +112,15 @@ impl Peer {
         self.stage == Stage::Up && !self.last_command().after(self.acked)
     }
 
-    /// Bytes of uploads that the victim has acknowledged, and bytes of its data that were taken.
-    pub(super) fn moved(&self) -> (u64, u64) {
-        let packets =
-            if self.is_at_it() { u64::from(self.acked.distance_from(self.last_command())) } else { 0 };
-        (packets * UPLOAD_PACKET_BYTES as u64, self.taken)
+    /// Bytes of uploads that the victim has acknowledged.
+    pub(super) fn uploaded(&self) -> u64 {
+        let packets = self.is_at_it().then(|| self.acked.distance_from(self.last_command()));
+        u64::from(packets.unwrap_or(0)) * UPLOAD_PACKET_BYTES as u64
+    }
+
+    /// Bytes of the victim's data that were taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     fn last_command(&self) -> Tsn {
@@ -136,6 +143,13 @@ impl Peer {
             Answers::Until(bytes) if self.taken >= bytes => 0,
             Answers::Until(_) => WINDOW,
         }
+    }
+
+    /// Becomes another association, from the same port.
+    fn begin_anew(&mut self) {
+        self.own_tag = VerificationTag(self.own_tag.0.wrapping_add(0x9e37_79b9).max(1));
+        self.acked = self.first_tsn.minus(1);
+        (self.stage, self.said, self.said_at) = (Stage::Asks, 0, None);
     }
 
     /// Takes a packet from the victim; gives the answer to it.
@@ -191,6 +205,10 @@ impl Peer {
     pub(super) fn speak(&mut self, now: Time, says: Says) -> Option<Bytes> {
         let repeats = self.said_at.is_none_or(|at| now.since(at) >= REPEATED_AFTER);
         match self.stage.clone() {
+            Stage::Over if says == Says::Hellos => {
+                self.begin_anew();
+                None
+            }
             Stage::Over => None,
             Stage::Asks | Stage::Echoes(_) if !repeats => None,
             Stage::Asks => {
@@ -201,7 +219,7 @@ impl Peer {
                     outbound_streams: self.streams,
                     inbound_streams: self.streams,
                     initial_tsn: self.first_tsn,
-                    parameters: Vec::new(),
+                    parameters: if says == Says::Hellos { vec![offer()] } else { Vec::new() },
                 };
                 Some(self.packet(VerificationTag(0), &[Chunk::Init(init)]))
             }
@@ -212,6 +230,7 @@ impl Peer {
             Stage::Up if !self.is_at_it() => repeats.then(|| self.command(now)),
             Stage::Up => match says {
                 Says::Uploads { packets } => self.upload(now, packets),
+                Says::Hellos => Some(self.hello()),
                 says => self.attack(says),
             },
         }
@@ -284,6 +303,19 @@ impl Peer {
         Some(self.packet(self.tag, &[Chunk::Data(data)]))
     }
 
+    /// A ClientHello; then the end of the association, and the next one.
+    fn hello(&mut self) -> Bytes {
+        if self.said > 0 {
+            let tag = self.tag;
+            self.begin_anew();
+            return self.packet(tag, &[Chunk::Abort { reflected: false, causes: Vec::new() }]);
+        }
+        self.said = 1;
+        let message = [&[FIRST_EPOCH as u8][..], &client_hello()].concat();
+        let data = whole(self.first_tsn, StreamId(0), message.into());
+        self.packet(self.tag, &[Chunk::Data(Data { ppid: Ppid(KEY_MANAGEMENT_PPID), ..data })])
+    }
+
     fn attack(&mut self, says: Says) -> Option<Bytes> {
         if says == Says::Lines {
             return Some(self.empty_lines());
@@ -294,7 +326,7 @@ impl Peer {
         let ssn = Ssn(nth as u16);
         let payload = |bytes: usize| Bytes::from(vec![0x5a; bytes]);
         let (data, datagram_bytes) = match says {
-            Says::Nothing | Says::Lines | Says::Uploads { .. } => return None,
+            Says::Nothing | Says::Lines | Says::Hellos | Says::Uploads { .. } => return None,
             Says::Unread { payload_bytes, datagram_bytes } => {
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
             }
@@ -319,6 +351,12 @@ impl Peer {
         }
         Some(self.packet(self.tag, &chunks))
     }
+}
+
+/// What a client of protected associations offers.
+fn offer() -> Parameter {
+    let methods = Bytes::from(Method::ALL.map(Method::identifier).to_vec());
+    Parameter::KeyManagement(KeyManagement { tie_breaker: 1, flags: KeyManagement::CLIENT, methods })
 }
 
 /// A whole message.

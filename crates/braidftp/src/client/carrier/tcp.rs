@@ -21,7 +21,7 @@ use crate::cli::PathRule;
 use crate::client::Options;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
 use crate::client::engine::lost;
-use crate::exit::{Error, Exit, Result};
+use crate::exit::{Again, Error, Exit, Result};
 use crate::identity::Fingerprint;
 use crate::tls::client::Binding;
 use crate::tls::{Got, Wire, tls_error};
@@ -152,7 +152,7 @@ impl Tcp {
                     gauge.tcp_opened(local, peer);
                     Note::Connected(tag, wire)
                 }
-                Ok(Err(error)) => Note::DataFailed(tag, cannot_open(peer, &error)),
+                Ok(Err(error)) => Note::DataFailed(tag, refused_to_open(peer, &error)),
                 Err(_) => Note::DataFailed(
                     tag,
                     cannot_open(peer, &format_args!("no answer within {} s", OPEN.as_secs())),
@@ -349,6 +349,11 @@ async fn send(
         let _ = tokio::time::timeout(DATA_GOODBYE, rest).await;
     }
     Ok(())
+}
+
+/// A data port at which nobody listens: the server has ended, perhaps, and the control connection does not know yet.
+fn refused_to_open(peer: SocketAddr, error: &std::io::Error) -> Error {
+    Error { again: Again::Worthwhile, ..cannot_open(peer, error) }
 }
 
 fn cannot_open(peer: SocketAddr, why: &dyn std::fmt::Display) -> Error {
