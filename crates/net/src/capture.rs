@@ -10,7 +10,7 @@ use braidftp_pcap::{Direction, Packet, Writer};
 use braidftp_sctp::Transmit;
 use tracing::warn;
 
-use crate::sockets::Carrier;
+use crate::carrier::Carrier;
 
 /// A capture file under way. If the disk fails it, the capture ends and the endpoint goes on.
 #[derive(Debug)]

@@ -19,8 +19,9 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::addresses::Leaving;
+use crate::carrier::Carrier;
 use crate::protection::{Handshakes, Protection, Wakes};
-use crate::sockets::{Carrier, Socket};
+use crate::sockets::Socket;
 
 /// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
 pub(crate) const MAX_BACKLOG: usize = 1024;

@@ -14,9 +14,10 @@ use braidftp_sctp::{self as sctp, Announce, Config, Connect, Counters, Limits, L
 use crate::association::Association;
 use crate::budget::default_memory_bytes;
 use crate::capture::Capture;
+use crate::carrier::Carrier;
 use crate::core::{Backlog, Phase, Seat, Shared, Totals};
 use crate::packet_log::PacketLog;
-use crate::sockets::{self, BoundSocket, Carrier, Socket, Sockets};
+use crate::sockets::{self, BoundSocket, Socket, Sockets};
 use crate::task::Task;
 
 /// Where an endpoint is bound and how it behaves.

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use braidftp_sctp::Icmp;
 use tokio::net::UdpSocket;
 
-use crate::sockets::Carrier;
+use crate::carrier::Carrier;
 
 /// Messages taken from a socket in one turn.
 #[cfg(target_os = "linux")]

@@ -7,6 +7,7 @@ mod addresses;
 mod association;
 mod budget;
 mod capture;
+mod carrier;
 mod core;
 mod endpoint;
 mod icmp;
@@ -28,7 +29,7 @@ pub use braidftp_sctp::{
     Reason, ReconfigError, Stats, StreamId, StreamReset, Streams,
 };
 pub use budget::{default_memory_bytes, machine_memory_bytes};
+pub use carrier::Carrier;
 pub use core::{Totals, Up};
 pub use endpoint::{Bind, BindError, ConnectError, Ended, Endpoint, Listener, Opened};
 pub use protection::HANDSHAKES_A_SECOND;
-pub use sockets::Carrier;

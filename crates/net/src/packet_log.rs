@@ -18,7 +18,7 @@ use braidftp_sctp::wire::{Checksum, Packet};
 use bytes::Bytes;
 use tracing::warn;
 
-use crate::sockets::Carrier;
+use crate::carrier::Carrier;
 
 /// A log under way. If the disk fails it, the log ends and the endpoint goes on.
 #[derive(Debug)]

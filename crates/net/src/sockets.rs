@@ -8,7 +8,6 @@
 //! messages that the kernel kept are passed to the core.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +23,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracing::debug;
 
+use crate::carrier::Carrier;
 use crate::icmp::Notice;
 use crate::pool::{Buffer, Pool};
 use crate::{icmp, raw, udp};
@@ -40,45 +40,6 @@ const MAX_QUEUED_BYTES: usize = 2 << 20;
 
 /// Coalesced batches taken by one receive call.
 const BATCHES: usize = 8;
-
-/// What carries SCTP packets.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Carrier {
-    /// UDP (RFC 6951): for everybody, and through what knows no SCTP.
-    #[default]
-    Udp,
-    /// IP itself, as protocol 132 (RFC 9260 §10): to stacks that have no UDP encapsulation. It needs the right to open
-    /// raw sockets (CAP_NET_RAW). An address has no UDP port then: it is written 0.
-    Ip,
-}
-
-impl Carrier {
-    /// An address as this carrier has it.
-    pub(crate) fn address(self, addr: SocketAddr) -> SocketAddr {
-        match self {
-            Self::Udp => addr,
-            Self::Ip => SocketAddr::new(addr.ip(), 0),
-        }
-    }
-
-    /// What a packet to `addr` has before SCTP's header, in bytes.
-    pub(crate) fn headers(self, addr: SocketAddr) -> usize {
-        let ip = if addr.is_ipv4() { 20 } else { 40 };
-        match self {
-            Self::Udp => ip + 8,
-            Self::Ip => ip,
-        }
-    }
-}
-
-impl fmt::Display for Carrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Udp => "UDP",
-            Self::Ip => "IP protocol 132",
-        })
-    }
-}
 
 /// One bound socket and what waits to leave by it.
 #[derive(Debug)]

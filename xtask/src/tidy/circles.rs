@@ -48,9 +48,7 @@ const PERMITTED: &[(&str, &[&str])] = &[
     ("braidftp", &["store::fs::batches", "store::fs::claims", "store::fs::writer"]),
     ("braidftp", &["store::fs::error", "store::fs::name"]),
     ("ftp", &["server::answer", "server::execute", "server::session"]),
-    ("lab", &["papers::early::draw", "papers::early::single"]),
     ("net", &["addresses", "association", "core", "endpoint", "protection", "task"]),
-    ("net", &["icmp", "sockets"]),
     ("pkt", &["calls::notices", "calls::receiving", "calls::sending", "calls::socket"]),
     (
         "sctp",
@@ -83,8 +81,6 @@ const PERMITTED: &[(&str, &[&str])] = &[
             "association::transmit::data",
         ],
     ),
-    ("sctp", &["association::interleaved", "association::reassembly"]),
-    ("sim", &["apps::ftp::bundle", "apps::ftp::net"]),
     (
         "sim",
         &[

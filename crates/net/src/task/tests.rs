@@ -9,9 +9,9 @@ use braidftp_sctp::{self as sctp, AssociationId, Connect, Event, Message, Ppid, 
 
 use super::*;
 use crate::association::Association;
+use crate::carrier::Carrier;
 use crate::core::Backlog;
 use crate::endpoint::Listener;
-use crate::sockets::Carrier;
 
 const PORT: u16 = 5001;
 const HERE: &str = "192.0.2.1:9899";

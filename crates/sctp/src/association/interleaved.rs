@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::association::reassembly::Inbox;
+use crate::association::inbox::Inbox;
 use crate::association::{Order, Piece, Streams, Violation};
 use crate::ids::{Ppid, StreamId, Tsn};
 use crate::wire::{Data, Interleaved, SkippedMid};

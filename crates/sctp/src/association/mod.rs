@@ -28,6 +28,7 @@ mod dtls;
 mod ecn;
 mod expiry;
 mod handshake;
+mod inbox;
 mod interleaved;
 mod loss;
 mod memory;

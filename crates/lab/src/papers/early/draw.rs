@@ -1,6 +1,6 @@
 //! What the pictures of lost packets have in common: the sheet, and a panel with a mark for each packet.
 
-use super::single::{Cost, Kind};
+use super::cost::{Cost, Kind};
 use crate::figure::Figure;
 use crate::plot::svg::{Anchor, GRID, INK, MARGIN, SOFT, Svg, Text, text_width};
 use crate::plot::{linear_ticks, tick_text, wrapped};

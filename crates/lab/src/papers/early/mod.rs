@@ -12,6 +12,7 @@
 //! takes on the wire. Handshake, login and listing are not in the limit, nor are packets that are not full.
 
 mod claims;
+mod cost;
 mod draw;
 mod pairs;
 mod single;

@@ -2,8 +2,9 @@
 
 use braidftp_sim::apps::ftp::End;
 
+use super::cost::Cost;
 use super::draw::{LEFT, Sheet};
-use super::single::{Cost, Plain};
+use super::single::Plain;
 use super::{Files, PATHS, settings, spoken_path};
 use crate::figure::{Figure, Kind, Quick, Scene};
 use crate::plot::tail::{Curve, Panel};

@@ -10,7 +10,7 @@ use braidftp_ftp::mapping::ppid;
 use braidftp_tcp as tcp;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::net::{Piece, Sent};
+use super::piece::{Piece, Sent};
 
 /// The port of the first connection.
 pub(super) const PORT: u16 = 2_100;

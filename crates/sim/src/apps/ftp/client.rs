@@ -25,7 +25,8 @@ use braidftp_sctp as sctp;
 use braidftp_tcp as tcp;
 use bytes::Bytes;
 
-use super::net::{Closed, Conn, Happened, Net, Piece, Refused, Sent};
+use super::net::{Closed, Conn, Happened, Net, Refused};
+use super::piece::{Piece, Sent};
 use super::store::Store;
 use super::{Asks, Ends, FileOutcome, digest};
 

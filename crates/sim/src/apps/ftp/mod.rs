@@ -17,6 +17,7 @@ mod bundle;
 mod client;
 mod net;
 mod node;
+mod piece;
 mod server;
 mod silence;
 mod store;

@@ -26,7 +26,8 @@ use braidftp_tcp as tcp;
 use bytes::Bytes;
 
 use super::bundle;
-use super::net::{Closed, Conn, Happened, Net, Sent};
+use super::net::{Closed, Conn, Happened, Net};
+use super::piece::Sent;
 use super::store::Store;
 use super::{Handshake, digest};
 
