@@ -471,13 +471,18 @@ pub(super) fn finish(batch: Vec<Finish>, near: &mut Near) {
     };
     step(&|core, held, commit| core.sync(held, commit));
     step(&|core, held, _| core.rename(held));
-    let synced = std::cell::RefCell::new(None::<Arc<Dir>>);
+    // Files of one folder were opened in different batches, each with the folder open anew.
+    let synced = std::cell::Cell::new(None::<(u64, u64)>);
     step(&|core, held, commit| {
         let Some(open) = held.take() else { return Ok(()) };
-        let same = synced.borrow().as_ref().is_some_and(|dir| Arc::ptr_eq(dir, &open.dir));
-        if commit.durability == Durability::Full && !same {
+        if commit.durability != Durability::Full {
+            return Ok(());
+        }
+        let stat = rustix::fs::fstat(&open.dir).map_err(|e| core.fail(e))?;
+        let folder = Some((stat.st_dev, stat.st_ino));
+        if synced.get() != folder {
             core.sync_folder(&open.dir)?;
-            *synced.borrow_mut() = Some(open.dir);
+            synced.set(folder);
         }
         Ok(())
     });
