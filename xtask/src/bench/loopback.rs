@@ -6,7 +6,8 @@
 //! on the machine affects all alike. Ratios are taken within a round, and medians over the rounds. This stack and
 //! quinn write 64 KiB at a time, usrsctp 1,400 bytes (its packets hold one message); this stack is also run with
 //! messages of 1,400 bytes. usrsctp has checksums on and buffers of 4 MB, as its tsctp is run. quinn, nginx with
-//! curl, and the protected association use TLS 1.3 with the cipher suite that each prefers: AES-256-GCM.
+//! curl, and the protected association use TLS 1.3 with the cipher suite that each prefers: AES-256-GCM, and the
+//! protected association AES-128-GCM.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
