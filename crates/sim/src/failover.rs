@@ -27,7 +27,7 @@ const OVERHEAD: usize = 28;
 /// The parameters of a trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// The configuration of both hosts; with [`Config.security.dtls`], whatever it is, they are protected.
+    /// The configuration of both hosts; with `Config.security.dtls`, whatever it is, they are protected.
     pub config: Config,
     /// The seed of the endpoints.
     pub seed: u64,

@@ -38,7 +38,7 @@ pub struct Trial {
 /// One association.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// The configuration of both sides; with [`Config.security.dtls`], whatever it is, they are protected
+    /// The configuration of both sides; with `Config.security.dtls`, whatever it is, they are protected
     /// ([`Host::protected`](crate::Host::protected)).
     pub config: Config,
     /// The link of each of its paths.

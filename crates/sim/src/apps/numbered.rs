@@ -128,7 +128,7 @@ impl App for Numbered {
 }
 
 /// Two hosts with these addresses; the first has opened an association to all addresses of the second. Both are protected if the
-/// configuration has [`Config.security.dtls`], by the key management of [`Identity`].
+/// configuration has `Config.security.dtls`, by the key management of [`Identity`].
 pub(crate) fn hosts(
     dice: &mut Dice,
     config: &Config,

@@ -205,7 +205,7 @@ pub struct Session {
     /// The sizes of the files, in bytes.
     pub files: Vec<u64>,
     /// The values of SCTP, of both sides. Numbers of streams are the variant's; the receive buffer is no smaller than braid
-    /// needs it. With [`sctp::Config.security.dtls`], whatever it is, both sides are protected ([`Host::protected`]).
+    /// needs it. With `sctp::Config.security.dtls`, whatever it is, both sides are protected ([`Host::protected`]).
     pub sctp: sctp::Config,
     /// The values of TCP, of both sides.
     pub tcp: tcp::Config,
