@@ -93,9 +93,9 @@ fn a_data_connection_of_somebody_else_gets_522_and_no_byte() {
     assert_eq!(session.fetch("f", &config).0.len(), 1000);
 
     let lenient = Bench::with(|settings| settings.tls_resumption = Resumption::Optional);
-    lenient.folder.put("f", pattern(1000));
+    lenient.folder.put("f", pattern(300_000));
     let mut session = Session::open(&lenient).log_in();
-    assert_eq!(session.fetch("f", &lenient.client(&[b"ftp-data"])).0.len(), 1000);
+    assert_eq!(session.fetch("f", &lenient.client(&[b"ftp-data"])).0.len(), 300_000);
 }
 
 #[test]

@@ -296,8 +296,11 @@ pub struct Ls {
     /// Everything beneath, a path a line
     #[arg(short = 'R', long)]
     pub recursive: bool,
+    /// Entries as they come, and not by name: the first at once, and none is kept in memory
+    #[arg(short = 'U', long, conflicts_with = "recursive")]
+    pub unsorted: bool,
     /// Unfinished uploads that the server keeps, of everything beneath
-    #[arg(long, conflicts_with_all = ["recursive", "long"])]
+    #[arg(long, conflicts_with_all = ["recursive", "long", "unsorted"])]
     pub parts: bool,
     #[command(flatten)]
     /// Options of every command.

@@ -330,7 +330,7 @@ async fn ls(args: args::Ls) -> Result<()> {
         })
         .await;
     }
-    let shown = Shown { form, long: args.long };
+    let shown = Shown { form, long: args.long, sorted: !args.unsorted };
     if args.recursive {
         return read(args.urls, common, "ls", Reading::List(shown)).await;
     }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use braidftp_ftp::SafePath;
+use braidftp_ftp::store::Metadata;
 
 use super::{Ready, path_hash};
 use crate::client::{Bounds, HELD_BYTES_MAX, HELD_PATH_BYTES};
@@ -50,12 +51,22 @@ impl TreeBounds {
         self.held_bytes += HELD_PATH_BYTES + path.as_bytes().len();
         if self.held_bytes > HELD_BYTES_MAX {
             let why = format_args!(
-                "the paths of its folders, and of files to be fetched later, take more than {} MiB",
+                "the paths of its folders, and of entries kept for later, take more than {} MiB",
                 HELD_BYTES_MAX >> 20
             );
-            return Err(Error::new(Exit::Protocol, "list the tree", why).hint("mirror parts of the tree"));
+            return Err(Error::new(Exit::Protocol, "list the tree", why)
+                .hint("name parts of the tree; `ls --unsorted` keeps nothing"));
         }
         Ok(())
+    }
+
+    /// An entry is kept until all are here: its path and what it leads to.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub(crate) fn hold_entry(&mut self, path: &SafePath, metadata: &Metadata) -> Result<()> {
+        self.held_bytes += metadata.target.as_ref().map_or(0, |target| target.len());
+        self.hold(path)
     }
 
     /// A path that was held is no more.

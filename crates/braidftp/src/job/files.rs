@@ -36,12 +36,14 @@ pub struct Shown {
     pub form: Form,
     /// Whether permissions are shown too.
     pub long: bool,
+    /// Whether entries are shown by name, once all are here; else as they come.
+    pub sorted: bool,
 }
 
-/// One attempt to list what `urls` name, by name.
+/// One attempt to list what `urls` name.
 ///
 /// # Errors
-/// The session has ended, or a folder cannot be listed.
+/// The session has ended, a folder cannot be listed, or its sorted entries take too much memory.
 pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Result<()> {
     let Some(first) = urls.first() else { return Ok(()) };
     // Both are asked for at once.
@@ -73,6 +75,7 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Resul
             None => Listing::ask(&client, list, path).await?,
         };
         let mut entries = Vec::new();
+        let mut bounds = TreeBounds::new(client.bounds());
         while let Some(line) = listing.next().await? {
             match line {
                 Line::Entry(entry) if entry.path.is_root() => {
@@ -81,7 +84,11 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Resul
                         job.record.failed(&job.reporter, &path, error);
                     }
                 }
-                Line::Entry(entry) => entries.push((entry.path, entry.metadata)),
+                Line::Entry(entry) if shown.sorted => {
+                    bounds.hold_entry(&entry.path, &entry.metadata)?;
+                    entries.push((entry.path, entry.metadata));
+                }
+                Line::Entry(entry) => show(&job, entry.path.as_bytes(), &entry.metadata, shown)?,
                 Line::Bad(line, why) => job.record.failed(&job.reporter, &line, bad_line(&line, &why)),
             }
         }
@@ -318,7 +325,7 @@ pub async fn parts(client: Client, job: Job, urls: Vec<Url>, what: Parts) -> Res
         for line in &reply.lines {
             let Some((path, metadata)) = line.strip_prefix(b" ").and_then(part) else { continue };
             match what {
-                Parts::Show(form) => show(&job, path, &metadata, Shown { form, long: false })?,
+                Parts::Show(form) => show(&job, path, &metadata, Shown { form, long: false, sorted: false })?,
                 Parts::Remove => job.reporter.done(path, Action::Deleted, 0, 0),
             }
         }

@@ -134,7 +134,7 @@ async fn collect(client: &Client, job: &Job, base: &[u8]) -> Result<Vec<(SafePat
                 continue;
             }
             bounds.check_depth(&path.parent().unwrap_or_default())?;
-            bounds.hold(&path)?;
+            bounds.hold_entry(&path, &entry.metadata)?;
             if !is_whole && entry.metadata.kind == FileKind::Directory {
                 waiting.push((path.clone(), entry.metadata.unique));
             }
@@ -190,9 +190,12 @@ fn search(job: &Job, tree: &[(SafePath, Metadata)], find: &Find) -> Result<()> {
             && find.newer_than.is_none_or(|then| metadata.modified.is_some_and(|at| at.seconds > then));
         if matches {
             match find.form {
-                Some(Form::Json) => {
-                    show(job, path.as_bytes(), metadata, Shown { form: Form::Json, long: false })?
-                }
+                Some(Form::Json) => show(
+                    job,
+                    path.as_bytes(),
+                    metadata,
+                    Shown { form: Form::Json, long: false, sorted: true },
+                )?,
                 _ => say(format_args!("{}", escape(path.as_bytes())))?,
             }
         }

@@ -67,8 +67,8 @@ impl Offer {
     pub(crate) fn new(identity: &Arc<ServerIdentity>) -> Result<Self> {
         let mut config = identity.config(&[ALPN_CONTROL])?;
         config.send_tls13_tickets = TICKETS;
-        // What the server says first (a greeting, a file) needs no answer to its Finished. There is nothing in it that a client
-        // would have to prove itself for: it has no certificate, and a data connection has shown that it resumes.
+        // What the server says first (a greeting, a file) needs no answer to its Finished where the session is resumed: who does that
+        // has shown who it is.
         config.send_half_rtt_data = true;
         Ok(Self { config })
     }
@@ -118,8 +118,10 @@ impl Binding {
         if self.resumption == Resumption::Required && kind != HandshakeKind::Resumed {
             return Err(io::Error::other(NotResumed));
         }
-        // In TLS 1.2 a session is resumed by whoever knows its number; the Finished shows who knows its secret.
-        if data.with_tls(|tls| tls.protocol_version()) != Some(Some(rustls::ProtocolVersion::TLSv1_3)) {
+        // In TLS 1.2 a session is resumed by whoever knows its number; the Finished shows who knows its secret. In a full handshake
+        // the client is asked for a certificate, and nothing but what a small buffer holds can be written before its Finished.
+        let version = data.with_tls(|tls| tls.protocol_version()).flatten();
+        if kind != HandshakeKind::Resumed || version != Some(rustls::ProtocolVersion::TLSv1_3) {
             data.secured().await?;
         }
         Ok(())

@@ -50,11 +50,15 @@ pub(super) fn endless_listings(_: Row) {
     assert!(code == 14 && err.contains("longer than 1048576 bytes"), "{code}: {err}");
     let (code, err, _) = against("ms", blank, &["ls"]);
     assert!(code == 14 && err.contains("longer than 16 MiB"), "{code}: {err}");
+    // One that is sorted is kept in memory until all of it is here.
+    let (code, err, _) = against("tcp", endless, &["ls"]);
+    let most = limit(Row::HeldPaths, &quick()) >> 20;
+    assert!(code == 14 && err.contains(&format!("more than {most} MiB")), "{code}: {err}");
     // A reader who does not read: the listing waits in a queue, and then in the server.
     let (room, server) = (Room::new(), endless::serve("tcp", endless));
     let mut reader = client_support::braidftp(&room.home());
     let child = reader
-        .args(["ls", "--plain", "-q", &server.url()])
+        .args(["ls", "--unsorted", "--plain", "-q", &server.url()])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
