@@ -76,7 +76,8 @@ impl Attacker {
         let mut passed = Vec::new();
         for payload in said {
             let late = Duration::from_micros(self.dice.below(30_000));
-            passed.push((late, Datagram { payload: with_checksum(payload), ..datagram.clone() }));
+            let payload = with_checksum(self.with_edited_offer(payload));
+            passed.push((late, Datagram { payload, ..datagram.clone() }));
         }
         if self.falls(5) {
             // It is lost.
@@ -151,16 +152,23 @@ impl Attacker {
 
     /// The packet as it goes on.
     fn edited(&mut self, packet: Bytes) -> Bytes {
-        if self.edits_offers && [INIT, INIT_ACK].contains(&packet[HEADER]) {
-            let mut packet = packet.to_vec();
-            if let Some(at) = offer_in(&packet) {
-                self.attacks += 1;
-                self.edit_offer(&mut packet, at);
-            }
-            return with_checksum(packet);
+        if self.edits_offers && is_offer(&packet) {
+            return with_checksum(self.with_edited_offer(packet.to_vec()));
         }
         if self.falls(3) {
             return with_checksum(self.flipped(&packet));
+        }
+        packet
+    }
+
+    /// The packet with another offer, if offers are edited and it has one: no copy of an offer passes as it was.
+    fn with_edited_offer(&mut self, mut packet: Vec<u8>) -> Vec<u8> {
+        if self.edits_offers
+            && is_offer(&packet)
+            && let Some(at) = offer_in(&packet)
+        {
+            self.attacks += 1;
+            self.edit_offer(&mut packet, at);
         }
         packet
     }
@@ -201,6 +209,11 @@ impl Attacker {
             _ => with_tsn(b"\x00\x03\x00\x14", b"\x00\x01\x00\x00\x00\x00\x00\x00evil"), // DATA
         }
     }
+}
+
+/// Whether this is an INIT or INIT ACK.
+fn is_offer(packet: &[u8]) -> bool {
+    packet.get(HEADER).is_some_and(|kind| [INIT, INIT_ACK].contains(kind))
 }
 
 /// Where the DTLS Key Management parameter of an INIT or INIT ACK begins, if it has one.
