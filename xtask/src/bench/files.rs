@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::median;
+use super::{in_memory, median};
 use crate::peers::{Proof, install};
 use crate::shell::{cargo, check, root};
 
@@ -40,8 +40,7 @@ struct Options {
 
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
-        let shm = PathBuf::from("/dev/shm");
-        let dir = if shm.is_dir() { shm } else { std::env::temp_dir() };
+        let dir = in_memory().unwrap_or_else(std::env::temp_dir);
         let mut options = Self { rounds: 3, files: vec![100_000, 30_000], tree: None, dir };
         let mut args = args.iter();
         while let Some(arg) = args.next() {

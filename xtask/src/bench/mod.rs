@@ -8,6 +8,8 @@ mod multipath;
 mod sim;
 mod tails;
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 
 /// Runs the benchmark that `args` names.
@@ -23,6 +25,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         None => bail!("usage: cargo xtask bench files|loopback|multipath|sim|tails [--rounds N] [--quick]"),
     }
+}
+
+/// A file system in memory, if there is one: the disk is no part of what is measured there.
+fn in_memory() -> Option<PathBuf> {
+    Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

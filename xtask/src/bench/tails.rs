@@ -19,6 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
+use super::in_memory;
 use crate::peers::{Proof, install};
 use crate::shell::{capture, cargo, check, root};
 use crate::tree::{Kind, Shape, make};
@@ -286,11 +287,6 @@ struct Task {
     loss_percent: u32,
 }
 
-/// A file system in memory, so that the disk is no part of the times: braid syncs files, its peers do not.
-fn in_memory() -> Option<PathBuf> {
-    Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir())
-}
-
 impl Bench {
     fn new(options: &Options) -> Result<Self> {
         let folder = match &options.programs {
@@ -310,6 +306,7 @@ impl Bench {
         };
         let (braidftp, braidlab) = (folder.join("braidftp"), folder.join("braidlab"));
         let process = std::process::id();
+        // braid syncs files, its peers do not.
         let dir = in_memory().unwrap_or_else(|| root().join("target")).join(format!("bench-tails-{process}"));
         let jobs = options.cells.iter().map(|cell| cell.jobs(options.jobs)).max().unwrap_or(0);
         let nets: Vec<_> = (0..jobs).map(|job| format!("t{process}-{job}")).collect();

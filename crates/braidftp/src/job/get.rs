@@ -59,54 +59,28 @@ async fn get_each(
         };
         let local = SafePath::ROOT.join(&name).map_err(|e| Error::usage(format_args!("get {url}"), e))?;
         let remote = named_path(&url.path, b"")?;
+        let path = remote.clone();
+        let fetch = |(size, modified)| {
+            let (remote, compare) = (path, Compare::default());
+            Fetch { remote, local: local.clone(), size, modified, unix_mode: None, compare }
+        };
         // Where nothing of the file is here, what the server says of it decides nothing: both are asked for at once. The
         // papers' modes keep their round trips.
         if matches!(client.mode(), Mode::Braid | Mode::Tcp) && downloads.has_nothing_of(&local).await {
             let told = ask(client, &remote, job, asked).await?;
-            let fetch = Fetch {
-                remote,
-                local,
-                size: None,
-                modified: None,
-                unix_mode: None,
-                compare: Compare::default(),
-            };
-            downloads.fetch_and_ask(fetch, told).await?;
+            downloads.fetch_and_ask(fetch((None, None)), told).await?;
             continue;
         }
         match facts(client, &remote).await? {
             Facts::Of(metadata) if metadata.kind == FileKind::Directory => {
                 job.record.failed(&job.reporter, &url.path, is_folder(&url.path));
             }
-            Facts::Of(metadata) => {
-                let (size, modified) = of_file(&metadata);
-                downloads
-                    .fetch(Fetch {
-                        remote,
-                        local,
-                        size,
-                        modified,
-                        unix_mode: None,
-                        compare: Compare::default(),
-                    })
-                    .await?;
-            }
+            Facts::Of(metadata) => downloads.fetch(fetch(of_file(&metadata))).await?,
             Facts::Missing(reply) => {
                 let error = of_reply(&format!("fetch {}", escape(&url.path)), &reply);
                 job.record.failed(&job.reporter, &url.path, error);
             }
-            Facts::Unknown => {
-                downloads
-                    .fetch(Fetch {
-                        remote,
-                        local,
-                        size: None,
-                        modified: None,
-                        unix_mode: None,
-                        compare: Compare::default(),
-                    })
-                    .await?;
-            }
+            Facts::Unknown => downloads.fetch(fetch((None, None))).await?,
         }
     }
     Ok(())

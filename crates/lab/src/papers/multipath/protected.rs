@@ -1,8 +1,8 @@
 //! Two paths in the clear and protected by the DTLS chunk: the same goodput, less 28 of 1,480 bytes a packet.
 //!
 //! Published: nothing. To be reached: 98 % of the goodput in the clear. Ours, Mbit/s of the last 20 s in the clear and
-//! protected: equal 19.4 18.9, lossy 19.3 18.9, near-far 24.1 23.8, sat 67.6 66.2, fibre-adsl 56.1 55.0, leo-geo 77.0
-//! 75.7.
+//! protected: equal 19.4 18.9, lossy 19.3 18.9, near-far 24.1 23.7, sat 67.6 66.2, fibre-adsl 56.1 55.0, leo-geo 77.0
+//! 75.8. Equal, lossy and sat are at 97.8 to 97.9 %.
 
 use std::time::Duration;
 
