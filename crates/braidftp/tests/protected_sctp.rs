@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use braidftp::cli::login::Login;
+use braidftp::client::Login;
 use braidftp::client::{Mode, Options, Protection};
 use braidftp::exit::{Error, Exit};
 use braidftp::identity::{Files, KnownHosts, OnUnknown, ServerIdentity, Trust};

@@ -1,6 +1,5 @@
 //! What may be written on the command line.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use braidftp_net::sctp::{PathScheduler, Remedy, RetransmitBy};
 use clap::{Args, Parser, Subcommand};
 
 use super::protection::Protection;
-use crate::client::{Bounds, Mode, MultipathChoice, Size};
+use crate::client::{Bounds, Mode, MultipathChoice, PathRule, Size};
 use crate::url::Url;
 
 /// FTP carried by SCTP: moves many files, fast, over links that lose packets, take long, or come several at a time.
@@ -438,43 +437,6 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// A path that may be used: from this address of ours, to that one of theirs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathRule {
-    /// Our address.
-    pub local: IpAddr,
-    /// Theirs; any that the URL's host has, if none.
-    pub remote: Option<IpAddr>,
-}
-
-impl std::fmt::Display for PathRule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.local)?;
-        self.remote.map_or(Ok(()), |remote| write!(f, "={remote}"))
-    }
-}
-
-impl FromStr for PathRule {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (local, remote) =
-            text.split_once('=').map_or((text, None), |(local, remote)| (local, Some(remote)));
-        let address = |text: &str| {
-            let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
-            bare.parse::<IpAddr>()
-                .map_err(|_| format!("`{text}` is not an IP address; write LOCAL or LOCAL=REMOTE"))
-        };
-        let rule = Self { local: address(local)?, remote: remote.map(address).transpose()? };
-        match rule.remote {
-            Some(remote) if remote.is_ipv4() != rule.local.is_ipv4() => {
-                Err("one address is IPv4 and the other IPv6".into())
-            }
-            _ => Ok(rule),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -487,18 +449,12 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_paths_are_read() {
+    fn durations_are_read() {
         assert_eq!("2.5".parse::<Seconds>().unwrap().0, Duration::from_millis(2500));
         assert_eq!("2m".parse::<Seconds>().unwrap().0, Duration::from_secs(120));
         assert_eq!("500ms".parse::<Seconds>().unwrap().0, Duration::from_millis(500));
         for text in ["", "0", "-1", "x", "1h", "nan", "inf"] {
             assert!(text.parse::<Seconds>().is_err(), "{text}");
-        }
-        let rule = "192.0.2.1=192.0.2.9".parse::<PathRule>().unwrap();
-        assert_eq!(rule.remote, Some("192.0.2.9".parse().unwrap()));
-        assert!("[::1]".parse::<PathRule>().is_ok());
-        for text in ["", "eth0", "::1=127.0.0.1", "127.0.0.1="] {
-            assert!(text.parse::<PathRule>().is_err(), "{text}");
         }
     }
 }

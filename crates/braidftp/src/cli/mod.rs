@@ -3,7 +3,6 @@
 //! Commands that are not built are not listed: what `--help` shows works.
 
 mod args;
-pub mod login;
 mod pages;
 mod protection;
 mod topics;
@@ -15,12 +14,12 @@ use std::sync::Arc;
 
 use clap::Parser;
 
-pub use args::{Cli, Command, Common, PathRule};
+pub use args::{Cli, Command, Common};
 pub use protection::Protection;
 
 use crate::client::{
-    Client, Limiter, Options, PathControl, Refusal, Trace, check_mode, default_mode, parse_name, say,
-    timestamp,
+    Client, Limiter, Login, Options, PathControl, PathRule, Refusal, Trace, check_mode, default_mode,
+    parse_name, say, timestamp,
 };
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
@@ -168,7 +167,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         (false, false) => Style::Human { verbose: common.verbose > 0 },
     };
     let reporter = Reporter::new(style, mode);
-    let (login, warning) = login::Login::find(&url)?;
+    let (login, warning) = Login::find(&url)?;
     if let Some(warning) = warning {
         reporter.warn(warning);
     }

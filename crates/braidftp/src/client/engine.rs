@@ -18,9 +18,10 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::body::{Body, DataEnd, Sink};
 use super::carrier::{Carrier, Note};
+use super::errors::{lost, of_reply, of_write_reply};
 use super::{Done, Protection, Request, Shared, Totals, Trace};
-use crate::cli::login::Login;
-use crate::exit::{Again, Error, Exit, Result, escape};
+use crate::client::Login;
+use crate::exit::{Error, Exit, Result, escape};
 
 /// How often silence is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -451,11 +452,6 @@ fn trace(direction: char, bytes: &[u8]) {
     }
 }
 
-/// A connection that is gone, and may come back.
-pub(crate) fn lost(why: impl std::fmt::Display) -> Error {
-    Error::new(Exit::Interrupted, "go on", why).hint("the same command again: it goes on where it stopped")
-}
-
 /// How a reply that says no becomes the program's error: [`of_reply`] or [`of_write_reply`].
 type Explain = fn(&str, &Reply) -> Error;
 
@@ -500,43 +496,4 @@ fn refused(pending: &Pending, error: &TransferError) -> Error {
         (Some(here), _) => here,
         (None, TransferError::Data(_)) => lost("the data connection broke"),
     }
-}
-
-/// A reply that says no to something that is written or made. There 550 cannot mean that the path is missing.
-pub(crate) fn of_write_reply(what: &str, reply: &Reply) -> Error {
-    match reply.code {
-        Code::FILE_UNAVAILABLE => Error::new(Exit::Refused, what, format_args!("the server said: {reply}"))
-            .hint("check that the user may write there; braidftp serve is read-only without --writable"),
-        _ => of_reply(what, reply),
-    }
-}
-
-/// A reply that says no to something that must be there, as the program's error.
-pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
-    let said = format!("the server said: {reply}");
-    let (exit, hint) = match reply.code {
-        Code::FILE_UNAVAILABLE => {
-            (Exit::NoSuchPath, "check the path with braidftp ls, and that the user may read or write there")
-        }
-        Code::NOT_LOGGED_IN | Code::NEED_ACCOUNT => (Exit::Login, "log in as a user who may do this"),
-        Code::NO_SPACE | Code::QUOTA => (Exit::Refused, "free some space on the server"),
-        Code::NAME_NOT_ALLOWED => (Exit::Refused, "choose another name"),
-        Code::UNAVAILABLE => (Exit::Interrupted, "the same command again, in a while"),
-        Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED => (
-            Exit::Refused,
-            "check that no firewall stands between; the same command again goes on where it stopped",
-        ),
-        Code::NOT_IMPLEMENTED | Code::SYNTAX_ERROR => {
-            (Exit::Refused, "the server does not know this command")
-        }
-        code if code.class() == braidftp_ftp::reply::Class::Transient => {
-            (Exit::Refused, "the same command again")
-        }
-        _ => (Exit::Refused, "-vv shows the lines of both sides"),
-    };
-    let again = match reply.code {
-        Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED => Again::Worthwhile,
-        _ => Again::Vain,
-    };
-    Error { again, ..Error::new(exit, what, said).hint(hint) }
 }

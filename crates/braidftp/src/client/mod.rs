@@ -10,6 +10,9 @@ mod bounds;
 mod carrier;
 mod control;
 mod engine;
+mod errors;
+pub mod login;
+mod path_rule;
 mod protection;
 
 use std::fmt;
@@ -38,11 +41,11 @@ pub use bounds::{
 pub use braidftp_ftp::Mode;
 pub use carrier::Totals;
 pub use control::{PathControl, say};
-pub(crate) use engine::{of_reply, of_write_reply};
+pub(crate) use errors::{of_reply, of_write_reply};
+pub use login::Login;
+pub use path_rule::PathRule;
 pub use protection::Protection;
 
-use crate::cli::PathRule;
-use crate::cli::login::Login;
 use crate::exit::{Error, Exit, Result};
 pub use crate::limiter::Limiter;
 use crate::progress::{Limit, Probe, Reporter};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braidftp_ftp::Mode;
 
-use crate::cli::login::Login;
+use crate::client::Login;
 use crate::exit::{Error, Result};
 use crate::identity::Trust;
 

@@ -10,7 +10,7 @@ use braidftp_emu::{LinkConfig, Relay, RelayConfig};
 use braidftp_ftp::Mode;
 
 use super::tree;
-use crate::cli::login::Login;
+use crate::client::Login;
 use crate::client::{Options, Protection, default_profile};
 use crate::exit::{Error, Exit, Result};
 use crate::identity::{Files, KnownHosts, ServerIdentity, Trust};

@@ -283,7 +283,7 @@ fn complaint(chain: &[CertificateDer<'static>]) -> Option<String> {
     match verdict {
         // The authority's own certificate is not among them, and has the same name as the first.
         Err(rustls::Error::InvalidCertificate(CertificateError::BadSignature)) if chain.len() == 1 => None,
-        Err(rustls::Error::InvalidCertificate(error)) => super::trust::in_words(&error),
+        Err(rustls::Error::InvalidCertificate(error)) => super::certificate_error::in_words(&error),
         _ => None,
     }
 }

@@ -16,6 +16,7 @@
 //! A client may have a key of its own ([`ClientIdentity`]), by which a server knows a user. Not here: revocation of certificates,
 //! which nothing asks for.
 
+mod certificate_error;
 mod client;
 mod files;
 mod fingerprint;

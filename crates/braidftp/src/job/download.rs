@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Record;
 use super::compare::Compare;
-use super::get::{Facts, Told, is_folder, of_file};
+use super::facts::{Facts, Told, is_folder, of_file};
 use super::tasks::Tasks;
 use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, timestamp};
 use crate::exit::{Error, Exit, Result};

@@ -12,7 +12,7 @@ use braidftp_ftp::{PathArg, Reply, SafePath};
 use tokio::sync::oneshot;
 
 use super::bounds::{TreeBounds, Unique};
-use super::get::{Facts, facts, of_mlst};
+use super::facts::{Facts, facts, of_mlst};
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::{Job, named_path, remote_path};
 use crate::client::{Client, Sink, of_reply, of_write_reply};

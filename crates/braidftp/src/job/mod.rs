@@ -9,6 +9,7 @@ mod bounds;
 mod compare;
 mod delete;
 mod download;
+mod facts;
 mod files;
 mod filter;
 mod get;
@@ -36,7 +37,7 @@ pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
 pub use mirror_up::{MirrorUp, mirror_up};
 pub use trees::{Find, Reading, read_trees};
 
-use crate::cli::login::Login;
+use crate::client::Login;
 use crate::client::{Bounds, Client, Options, Refusal, Totals};
 use crate::exit::{Again, Error, Exit, Result, Told};
 use crate::identity::{Stranger, ask};

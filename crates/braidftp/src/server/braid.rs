@@ -19,7 +19,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use super::body::{Body, MESSAGE_BYTES};
-use super::session::{Event, Post, Upload};
+use super::events::{Ask, Event, Post, Upload};
 use super::sink::Ending;
 use crate::store::fs::Durability;
 
@@ -61,19 +61,6 @@ struct Turns {
 pub(super) struct Turn {
     number: u64,
     lanes: Arc<Lanes>,
-}
-
-/// A stream that has a HEADER and asks whose it is.
-pub(super) struct Ask {
-    pub transfer: TransferNumber,
-    reply: oneshot::Sender<Option<Upload>>,
-}
-
-impl Ask {
-    /// The upload that the frames belong to; `None`: throw them away.
-    pub(super) fn decide(self, upload: Option<Upload>) {
-        let _ = self.reply.send(upload);
-    }
 }
 
 /// A stream in use; free again when dropped.

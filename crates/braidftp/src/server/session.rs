@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::{Output, Time};
-use braidftp_ftp::SafePath;
 use braidftp_ftp::command::Secret;
 use braidftp_ftp::mapping::DataPath;
 use braidftp_ftp::server::{Do, Failure, Input, JobId, LoginError, Outcome, Session, Sink, Source};
@@ -22,8 +21,9 @@ use tokio::time::{Instant, timeout};
 
 use super::audit::Subject;
 use super::body::{Body, Gives};
-use super::braid::{Ask, Lanes};
+use super::braid::Lanes;
 use super::control::{Arrived, Lost, Rx, Tx};
+use super::events::{Ask, Event, Post, Upload};
 use super::limits::{Place, Standing};
 use super::sink::{Ending, Intake};
 use super::store::{Store, claimant};
@@ -107,57 +107,6 @@ pub(super) enum Data {
     Braid(Arc<Lanes>),
 }
 
-/// An upload of braid, ready for its frames.
-pub(super) struct Upload {
-    pub job: JobId,
-    pub offset: u64,
-    pub intake: Intake,
-    /// When it was ready.
-    pub since: Instant,
-    pub post: Post,
-    pub stop: oneshot::Receiver<()>,
-}
-
-/// What tasks tell the session.
-pub(super) enum Event {
-    Input(Input),
-    /// The same, and word when the replies that follow from it are with the transport.
-    Told(Input, oneshot::Sender<()>),
-    LoggedIn(Result<(Grant, Store), LoginError>),
-    Ask(Ask),
-    Awaited(Upload),
-    /// The other side broke the protocol, or the association is gone: the session is over.
-    Broken(String),
-}
-
-/// Where tasks tell it.
-#[derive(Clone)]
-pub(super) struct Post(mpsc::UnboundedSender<Event>);
-
-impl Post {
-    /// Tells the session; one that is over does not hear it.
-    pub(super) fn send(&self, event: Event) {
-        let _ = self.0.send(event);
-    }
-
-    pub(super) fn started(&self, job: JobId, size: Option<u64>, name: Option<SafePath>) {
-        self.send(Event::Input(Input::Started { job, size, name }));
-    }
-
-    /// The same; returns when the 150 is with the transport. On stream 1 of ms a client reads nothing before it, so
-    /// that data in front of it could fill both ends' buffers and keep it out for good.
-    pub(super) async fn started_and_told(&self, job: JobId, size: Option<u64>) {
-        let (told, tell) = oneshot::channel();
-        self.send(Event::Told(Input::Started { job, size, name: None }, told));
-        // An error is the end of the session, which ends this task too.
-        let _ = tell.await;
-    }
-
-    pub(super) fn done(&self, job: JobId, outcome: Result<Outcome, Failure>) {
-        self.send(Event::Input(Input::Done { job, outcome }));
-    }
-}
-
 /// A control connection that was accepted.
 pub(super) struct Accepted {
     pub peer: IpAddr,
@@ -168,12 +117,6 @@ pub(super) struct Accepted {
     pub data: Data,
     pub events: mpsc::UnboundedReceiver<Event>,
     pub post: Post,
-}
-
-/// A post office for one session.
-pub(super) fn post() -> (Post, mpsc::UnboundedReceiver<Event>) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (Post(sender), receiver)
 }
 
 impl Driver {

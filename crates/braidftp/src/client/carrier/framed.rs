@@ -18,10 +18,10 @@ use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
 use super::Note;
-use super::sctp::{Out, joined, violation};
+use super::messages::{Out, endless, joined, violation};
 use crate::client::DISCARDED_BYTES_MAX;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source, timestamp};
-use crate::client::engine::lost;
+use crate::client::errors::lost;
 use crate::exit::{Error, Exit, Result};
 use crate::store::fs::Change;
 
@@ -372,19 +372,6 @@ impl Inbound {
                 return Err(violation(&self.association, &why));
             }
         }
-    }
-}
-
-/// The end of a session whose server goes on with a file that has failed here, `first` for that reason: the server's fault if
-/// it went beyond a bound. Else another session goes on with the other files.
-pub(super) fn endless(over: bool, first: Option<&Error>) -> Error {
-    match (over, first) {
-        (true, Some(first)) => Error { exit: Exit::Protocol, ..first.clone() },
-        (true, None) => {
-            let why = "a transfer that was given up goes on without end";
-            Error::new(Exit::Protocol, "understand the server", why)
-        }
-        (false, _) => lost("the rest of a file that cannot be kept is not waited for"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`Note`]s. A task that is given a body hands it back, whatever happens.
 
 mod framed;
+mod messages;
 mod sctp;
 mod stream1;
 mod tcp;
@@ -21,7 +22,7 @@ use tokio::sync::mpsc;
 
 use super::Options;
 use super::body::{Body, DataEnd, Pump};
-use crate::cli::login::Login;
+use crate::client::Login;
 use crate::exit::{Error, Exit, Result};
 use crate::identity::Fingerprint;
 use crate::progress::Limit;
@@ -114,7 +115,7 @@ impl Carrier {
         // The writer ends when the connection does, which the reader reports.
         let _sent = match self {
             Self::Tcp(tcp) => tcp.control.send(tcp::Out::Lines(bytes)).is_ok(),
-            Self::Sctp(sctp) => sctp.control.send(sctp::Out::Lines(bytes)).is_ok(),
+            Self::Sctp(sctp) => sctp.control.send(messages::Out::Lines(bytes)).is_ok(),
         };
     }
 
@@ -183,7 +184,7 @@ impl Carrier {
     /// Why the control connection is gone.
     pub(crate) fn why_lost(&self) -> Error {
         match self {
-            Self::Tcp(_) => super::engine::lost("the server closed the connection"),
+            Self::Tcp(_) => super::errors::lost("the server closed the connection"),
             Self::Sctp(sctp) => sctp.why_lost(),
         }
     }

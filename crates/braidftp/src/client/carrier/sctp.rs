@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braidftp_ftp::client::{Data, Tag};
-use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, INITIAL_CREDIT};
+use braidftp_ftp::mapping::frame::{BYTES_MAX, INITIAL_CREDIT};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAMS_DEFAULT, Mode, ppid};
 use braidftp_net::keys::rustls::{Error as TlsError, InvalidMessage};
 use braidftp_net::keys::{KeyError, MessageError, Settings};
@@ -16,18 +16,19 @@ use braidftp_net::sctp::Violation;
 use braidftp_net::sctp::dtls::Disagreement;
 use braidftp_net::sctp::wire::Cause;
 use braidftp_net::{
-    AllowedPath, Association, Bind, Carrier, Config, Connect, Endpoint, Listener, Message, Order, Piece,
-    Ppid, Reason, StreamId,
+    AllowedPath, Association, Bind, Carrier, Config, Connect, Endpoint, Listener, Message, Order, Ppid,
+    Reason, StreamId,
 };
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use tokio::sync::{mpsc, oneshot};
 
 use super::framed::{CONTROL_BUFFER_BYTES, Framed};
+use super::messages::{Out, joined, violation};
 use super::stream1::Stream1;
 use super::{Gauge, Note};
-use crate::cli::PathRule;
+use crate::client::PathRule;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
-use crate::client::engine::lost;
+use crate::client::errors::lost;
 use crate::client::{MultipathChoice, Options, Refusal, default_multipath, default_profile};
 use crate::exit::{Again, Error, Exit, Result};
 use crate::identity::{Peer, Trust, Verifier};
@@ -51,13 +52,6 @@ const REFUSED_INITS: u32 = 3;
 
 /// Bytes of command lines in one message, about.
 const LINES_TOGETHER: usize = 4 << 10;
-
-/// What goes out on the control stream.
-#[derive(Debug)]
-pub(super) enum Out {
-    Lines(Bytes),
-    Credit(Credit),
-}
 
 /// The association with the server, and its data paths.
 #[derive(Debug)]
@@ -641,28 +635,6 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
         _ => no_answer_hint(url),
     };
     Error::new(Exit::Connect, format_args!("connect to {url}"), reason).hint(hint)
-}
-
-/// Ends the association because the server broke the protocol.
-pub(super) fn violation(association: &Association, why: &dyn std::fmt::Display) -> Error {
-    association.abort(why.to_string());
-    Error::new(Exit::Protocol, "understand the server", why).hint(
-        "is the server braidftp, and does it speak this mode? --mode ms is the simplest over one association",
-    )
-}
-
-/// The payload of a piece in one.
-pub(super) fn joined(piece: &Piece) -> Bytes {
-    match piece.payload.as_slice() {
-        [one] => one.clone(),
-        parts => {
-            let mut whole = BytesMut::with_capacity(piece.len());
-            for part in parts {
-                whole.extend_from_slice(part);
-            }
-            whole.freeze()
-        }
-    }
 }
 
 async fn write_control(

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::Note;
-use super::framed::endless;
+use super::messages::endless;
 use crate::client::DISCARDED_BYTES_MAX;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
-use crate::client::engine::lost;
+use crate::client::errors::lost;
 use crate::exit::{Error, Exit, Result};
 
 /// The two directions of stream 1.

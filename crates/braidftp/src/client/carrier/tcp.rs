@@ -17,10 +17,10 @@ use tokio::task::JoinHandle;
 
 use super::tls::Plan;
 use super::{Gauge, Note};
-use crate::cli::PathRule;
 use crate::client::Options;
+use crate::client::PathRule;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source};
-use crate::client::engine::lost;
+use crate::client::errors::lost;
 use crate::exit::{Again, Error, Exit, Result};
 use crate::identity::Fingerprint;
 use crate::tls::client::Binding;

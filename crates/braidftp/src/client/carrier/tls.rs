@@ -2,7 +2,7 @@
 
 use braidftp_ftp::client::Protection as Wanted;
 
-use crate::cli::login::Login;
+use crate::client::Login;
 use crate::client::{Options, Protection};
 use crate::exit::{Error, Result};
 use crate::identity::Peer;

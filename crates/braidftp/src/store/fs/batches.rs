@@ -6,14 +6,14 @@
 //! any file is synced, so that a journal writes them together; and folders are synced once.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cap_std::fs::Dir;
+use bytes::Bytes;
 
-use super::Root;
+use super::blocks::Permit;
 use super::error::Error;
-use super::writer::{self, Finish};
+use super::near::Near;
+use super::part_file::{Commit, Durability, Held, PartFile, Written};
 
 /// Threads that take work at the same time: while one waits for a sync, the other opens files.
 const THREADS: usize = 2;
@@ -117,51 +117,71 @@ fn run(batch: Vec<Work>) {
             Work::Finish(finish) => finishing.push(*finish),
         }
     }
-    writer::finish(finishing, &mut near);
+    finish(finishing, &mut near);
 }
 
-/// The folder that was used last, and what is free on its disk: what a batch asks for once.
-#[derive(Debug, Default)]
-pub(super) struct Near {
-    folder: Option<Folder>,
-    free_bytes: Option<u64>,
+/// A file whose bytes are all here, and who is to be told.
+pub(super) struct Finish {
+    pub core: Box<PartFile>,
+    pub blocks: Vec<Bytes>,
+    pub _permits: Vec<Permit>,
+    pub commit: Commit,
+    pub then: Box<dyn FnOnce(Result<Written, Error>) + Send>,
 }
 
-#[derive(Debug)]
-struct Folder {
-    root: Root,
-    path: PathBuf,
-    dir: Arc<Dir>,
-}
-
-impl Near {
-    /// The folder `path` of `root`, open.
-    pub(super) fn folder(&mut self, root: &Root, what: &'static str, path: &Path) -> Result<Arc<Dir>, Error> {
-        if let Some(folder) = &self.folder
-            && folder.path == path
-            && Arc::ptr_eq(&folder.root.dir, &root.dir)
-        {
-            return Ok(folder.dir.clone());
-        }
-        let dir = Arc::new(root.open_dir(what, path)?);
-        self.folder = Some(Folder { root: root.clone(), path: path.to_owned(), dir: dir.clone() });
-        self.free_bytes = None;
-        Ok(dir)
-    }
-
-    /// Bytes free on the file system of `root`, less those that were taken since.
-    pub(super) fn free_bytes(&mut self, root: &Root) -> Result<u64, Error> {
-        match self.free_bytes {
-            Some(free) => Ok(free),
-            None => Ok(*self.free_bytes.insert(root.free_bytes()?)),
+/// Finishes small files together: all bytes first, then all syncs, then all names.
+fn finish(batch: Vec<Finish>, near: &mut Near) {
+    let mut whole = Vec::with_capacity(batch.len());
+    for mut work in batch {
+        let blocks = std::mem::take(&mut work.blocks);
+        match work.core.append(&blocks, near).and_then(|()| work.core.claim(near)) {
+            Ok(claim) => whole.push((work, claim)),
+            Err(error) => work.tell(Err(error)),
         }
     }
-
-    /// So many bytes were written.
-    pub(super) fn took(&mut self, bytes: u64) {
-        if let Some(free) = &mut self.free_bytes {
-            *free = free.saturating_sub(bytes);
+    // Held to the end: a newer writer waits, and finds the file under its name. Nobody waits for one of them who holds another.
+    let mut held: Vec<_> = whole.iter().map(|(_, claim)| claim.lock()).collect();
+    let each = || 0..whole.len();
+    let mut results: Vec<_> =
+        each().map(|at| whole[at].0.core.prepare(&mut held[at], whole[at].0.commit)).collect();
+    let mut step = |what: &dyn Fn(&PartFile, &mut Held<'_>, Commit) -> Result<(), Error>| {
+        for at in each() {
+            if let Ok(written) = results[at] {
+                let Finish { core, commit, .. } = &whole[at].0;
+                results[at] = what(core, &mut held[at], *commit).map(|()| written);
+            }
         }
+    };
+    step(&|core, held, commit| core.sync(held, commit));
+    step(&|core, held, _| core.rename(held));
+    // Files of one folder were opened in different batches, each with the folder open anew.
+    let synced = std::cell::Cell::new(None::<(u64, u64)>);
+    step(&|core, held, commit| {
+        let Some(open) = held.take() else { return Ok(()) };
+        if commit.durability != Durability::Full {
+            return Ok(());
+        }
+        let stat = rustix::fs::fstat(&open.dir).map_err(|e| core.fail(e))?;
+        let folder = Some((stat.st_dev, stat.st_ino));
+        if synced.get() != folder {
+            core.sync_folder(&open.dir)?;
+            synced.set(folder);
+        }
+        Ok(())
+    });
+    drop(held);
+    for ((work, claim), result) in whole.into_iter().zip(results) {
+        drop(claim);
+        work.tell(result);
+    }
+}
+
+impl Finish {
+    /// Tells, when nothing holds the file any more.
+    fn tell(self, result: Result<Written, Error>) {
+        let Self { core, then, .. } = self;
+        drop(core);
+        then(result);
     }
 }
 

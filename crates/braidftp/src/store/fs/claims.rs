@@ -5,9 +5,25 @@
 //! nothing any more.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::writer::Open;
+use cap_std::fs::Dir;
+
+/// An unfinished file, open and locked.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub dir: Arc<Dir>,
+    pub part: PathBuf,
+    pub file: File,
+    /// Permission bits that it was found with.
+    pub mode: u32,
+    /// Bytes in it, with those of a hole at its end.
+    pub length: u64,
+    /// Whether it ends with a hole that the file system does not know of yet.
+    pub ends_with_hole: bool,
+}
 
 /// For whom a file is written.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::name;
+use super::printable::escaped;
 
 /// A failed operation: what was tried, on which file, and why it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl fmt::Display for Why {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path };
-        write!(f, "cannot {} `{}`: {}", self.what, name::escaped(path), self.why)
+        write!(f, "cannot {} `{}`: {}", self.what, escaped(path), self.why)
     }
 }
 

@@ -19,7 +19,10 @@ mod levels;
 mod list;
 mod looks;
 mod name;
+mod near;
+mod part_file;
 mod parts;
+mod printable;
 mod reader;
 mod writer;
 
@@ -46,10 +49,12 @@ pub use kept::{Allowance, Kept};
 pub use levels::MAX_DEPTH;
 pub use list::{Entry, Lister, Walk, WalkItem};
 pub use looks::Found;
-pub use name::{MAX_PATH_BYTES, component, escaped, fits_a_line, is_unfinished, link_stays_inside, relative};
+pub use name::{MAX_PATH_BYTES, component, fits_a_line, is_unfinished, link_stays_inside, relative};
+pub use part_file::{Commit, Durability, Holes, Start, Written};
 pub use parts::{Part, Removal};
+pub use printable::escaped;
 pub use reader::{BLOCK_BYTES, Change, Digest, Pieces, Reader, Summary};
-pub use writer::{Commit, Durability, Holes, Keep, Start, Writer, Written};
+pub use writer::{Keep, Writer};
 
 /// An open folder that everything happens beneath. Cheap to clone.
 #[derive(Debug, Clone)]
