@@ -5,8 +5,17 @@
 
 use std::fmt;
 
+/// Runs one point with a seed. A constant figure has a function here, a scenario file a closure that is never dropped.
+pub type Run = &'static (dyn Fn(&Point, u64) -> Row + Sync);
+/// Selects points.
+pub type Which = &'static (dyn Fn(&Point) -> bool + Sync);
+/// Formats a value of an axis for pictures.
+pub type Show = &'static (dyn Fn(&Value) -> String + Sync);
+/// Returns what does not vary, one line each.
+pub type Settings = &'static (dyn Fn() -> Vec<String> + Sync);
+
 /// A figure of a paper, or an additional one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Figure {
     /// The names of paper and figure, as in `multistream/fig6`.
     pub id: &'static str,
@@ -15,9 +24,15 @@ pub struct Figure {
     /// The caption: what was varied and measured, and on which network.
     pub caption: &'static str,
     /// What does not vary, one line each: links, profiles, workload. Written to the head of its table.
-    pub settings: fn() -> Vec<String>,
+    pub settings: Settings,
     /// How its data is created.
     pub kind: Kind,
+}
+
+impl fmt::Debug for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Figure").field("id", &self.id).field("kind", &self.kind).finish_non_exhaustive()
+    }
 }
 
 /// How the data of a figure is created.
@@ -66,16 +81,16 @@ impl Kind {
 }
 
 /// A grid of points, and the run at each point.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Sweep {
     /// The axes; the last one varies fastest.
     pub axes: &'static [Axis],
     /// Selects the points of the full grid that exist.
-    pub only: fn(&Point) -> bool,
+    pub only: Which,
     /// Selects the points that `--quick` runs.
-    pub quick: fn(&Point) -> bool,
+    pub quick: Which,
     /// Selects the deterministic points: two identical runs are enough.
-    pub fixed: fn(&Point) -> bool,
+    pub fixed: Which,
     /// Axes that do not enter the seed: runs that differ only in them have the same losses and are compared
     /// in pairs.
     pub paired: &'static [&'static str],
@@ -84,9 +99,17 @@ pub struct Sweep {
     /// How many runs there are, decided by the mean of the first column.
     pub runs: Runs,
     /// Runs one point. All randomness comes from the seed.
-    pub run: fn(&Point, u64) -> Row,
+    pub run: Run,
     /// How it is drawn.
     pub plot: Plot,
+}
+
+impl fmt::Debug for Sweep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { axes, columns, runs, .. } = self;
+        let mut it = f.debug_struct("Sweep");
+        it.field("axes", axes).field("columns", columns).field("runs", runs).finish_non_exhaustive()
+    }
 }
 
 /// How often a point is run: until the 90 % confidence interval of the mean of the first column is within ±
@@ -223,7 +246,7 @@ impl Plot {
 }
 
 /// A varied parameter.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Axis {
     /// Its name in tables and selectors.
     pub name: &'static str,
@@ -232,7 +255,14 @@ pub struct Axis {
     /// Its values.
     pub values: &'static [Value],
     /// Formats a value for pictures.
-    pub show: fn(&Value) -> String,
+    pub show: Show,
+}
+
+impl fmt::Debug for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, values, .. } = self;
+        f.debug_struct("Axis").field("name", name).field("values", values).finish_non_exhaustive()
+    }
 }
 
 /// A value on an axis.

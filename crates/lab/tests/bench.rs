@@ -16,25 +16,25 @@ const AXES: &[Axis] = &[
         name: "loss",
         label: "loss",
         values: &[Value::Number(0.0), Value::Number(0.01), Value::Number(0.1)],
-        show: Value::to_string,
+        show: &Value::to_string,
     },
     Axis {
         name: "variant",
         label: "variant",
         values: &[Value::Name("tcp"), Value::Name("braid")],
-        show: Value::to_string,
+        show: &Value::to_string,
     },
 ];
 
 const SWEEP: Sweep = Sweep {
     axes: AXES,
-    only: |_| true,
-    quick: |point| point.number("loss") < 0.1,
-    fixed: |point| point.number("loss") == 0.0,
+    only: &|_| true,
+    quick: &|point| point.number("loss") < 0.1,
+    fixed: &|point| point.number("loss") == 0.0,
     paired: &["variant"],
     columns: &[Column { name: "seconds", unit: "s" }, Column { name: "packets", unit: "" }],
     runs: Runs { min: 4, max: 60, within: 0.05 },
-    run,
+    run: &run,
     plot: Plot::lines("loss", "seconds", "seconds"),
 };
 
@@ -42,7 +42,7 @@ static FIGURE: Figure = Figure {
     id: "test/toy",
     shows: "A toy, with <signs> & all",
     caption: "Nothing at all is measured here, in as many words as it takes to fill more than a line of a caption.",
-    settings: || vec!["rate=3mbit".into(), "two\nlines".into()],
+    settings: &|| vec!["rate=3mbit".into(), "two\nlines".into()],
     kind: Kind::Sweep(SWEEP),
 };
 
@@ -52,7 +52,7 @@ static RUNS: AtomicUsize = AtomicUsize::new(0);
 static COUNTED: Figure = Figure {
     id: "test/counted",
     kind: Kind::Sweep(Sweep {
-        run: |point, seed| {
+        run: &|point, seed| {
             RUNS.fetch_add(1, Ordering::SeqCst);
             run(point, seed)
         },
@@ -233,7 +233,7 @@ fn a_file_of_another_version_is_refused_with_what_to_do() {
 fn a_panic_is_reported_with_its_point_and_seed() {
     static BAD: Figure = Figure {
         id: "test/bad",
-        kind: Kind::Sweep(Sweep { run: |point, _| panic!("nothing at {}", point.number("loss")), ..SWEEP }),
+        kind: Kind::Sweep(Sweep { run: &|point, _| panic!("nothing at {}", point.number("loss")), ..SWEEP }),
         ..FIGURE
     };
     let folder = tempfile::tempdir().unwrap();

@@ -58,7 +58,7 @@ const fn controllers() -> [Value; cc::Kind::ALL.len()] {
 
 /// The axis of controllers.
 pub const CONTROLLER: Axis =
-    Axis { name: "controller", label: "congestion control", values: CONTROLLERS, show: controller };
+    Axis { name: "controller", label: "congestion control", values: CONTROLLERS, show: &controller };
 
 /// A controller's name; that of the profile `modern` is marked.
 pub fn controller(value: &Value) -> String {

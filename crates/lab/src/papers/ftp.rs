@@ -40,7 +40,7 @@ pub const LOSS: Axis = Axis {
         Value::Number(0.06),
         Value::Number(0.1),
     ],
-    show: percent,
+    show: &percent,
 };
 
 /// The papers' paths, for figures with several.
@@ -48,7 +48,7 @@ pub const PATHS: Axis = Axis {
     name: "path",
     label: "path",
     values: &[Value::Name("lan"), Value::Name("wan"), Value::Name("sat")],
-    show: path_name,
+    show: &path_name,
 };
 
 /// A fraction in per cent.
@@ -140,7 +140,7 @@ pub const BURST: Axis = Axis {
     name: "burst",
     label: "packets of a burst, mean",
     values: &[Value::Number(1.0), Value::Number(3.0)],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Number(1.0) => "independent losses".to_owned(),
         other => format!("bursts of {other}"),
     },
@@ -208,7 +208,7 @@ pub const STACKS: Axis = Axis {
         Value::Name("sctp"),
         Value::Name("braid"),
     ],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("newreno-bsd46") => "TCP New-Reno".to_owned(),
         Value::Name("sack") => "TCP, SACK".to_owned(),
         Value::Name("sack+lt+abc") => "TCP, SACK + LT + ABC".to_owned(),

@@ -34,7 +34,7 @@ pub const PATHS: Axis = Axis {
     name: "paths",
     label: "paths",
     values: &[Value::Name("both"), Value::Name("first"), Value::Name("second")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("both") => "both paths".to_owned(),
         Value::Name("first") => "path 1 alone".to_owned(),
         _ => "path 2 alone".to_owned(),

@@ -13,11 +13,11 @@ pub(super) const FIGURE: Figure = by_bit_errors(
     "adalr/both",
     "50 MB through a gateway of little memory, with bit errors",
     "A file of 50 MB through a gateway that forwards 360 kbit/s and has 37,500 bytes of memory, against the rate of bit errors of the satellite's link (ADaLR-X3); 260 ms one way.",
-    || {
+    &|| {
         settings(&[
             "gateway: forwards 360 kbit/s, memory 37,500 bytes",
             "workload: 50 MB, for five hours at most",
         ])
     },
-    |point, seed| with_bit_errors(Network::congested(), point, seed),
+    &|point, seed| with_bit_errors(Network::congested(), point, seed),
 );

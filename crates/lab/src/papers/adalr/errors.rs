@@ -14,11 +14,11 @@ pub(super) const FIGURE: Figure = by_bit_errors(
     "adalr/errors",
     "50 MB over a satellite with bit errors",
     "A file of 50 MB over 2 Mbit/s and 260 ms one way, against the rate of bit errors of the satellite's link in both directions (ADaLR-X1); what has not arrived after five hours counts as far as it came. ADaLR-R is a reconstruction.",
-    || {
+    &|| {
         settings(&[
             "workload: 50 MB, for five hours at most",
             "bit errors: independent, as a loss of packets of 1500 bytes to the client and of 40 back",
         ])
     },
-    |point, seed| with_bit_errors(Network::lossless(DELAY_MS), point, seed),
+    &|point, seed| with_bit_errors(Network::lossless(DELAY_MS), point, seed),
 );

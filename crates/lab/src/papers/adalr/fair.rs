@@ -47,7 +47,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "Four or eight flows through a gateway of 37,500 bytes to 2 Mbit/s and 260 ms one way: Jain's index of what they get from \
               200 s to 800 s (ADaLR-X4). Mixed: every other one is NewReno; timed: and ADaLR-R times each segment, by a fine clock. ADaLR-R is a \
               reconstruction.",
-    settings: || {
+    settings: &|| {
         settings(&["gateway: memory 37,500 bytes", "workload: flows without end, begun within 10 s"])
     },
     kind: Kind::Sweep(Sweep {
@@ -56,7 +56,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "flows",
                 label: "flows",
                 values: &[Value::Number(4.0), Value::Number(8.0)],
-                show: |value| format!("{value} flows"),
+                show: &|value| format!("{value} flows"),
             },
             Axis {
                 name: "variant",
@@ -69,15 +69,15 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("mixed"),
                     Value::Name("mixed-timed"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("mixed-timed") => "mixed, timed".to_owned(),
                     other => variant(other),
                 },
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|_| true,
         paired: &["variant"],
         columns: &[
             Column { name: "jain", unit: "index, 1 if all get the same" },
@@ -89,7 +89,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "dropped", unit: "packets, by the gateway, in all" },
         ],
         runs: Runs { min: 20, ..super::RUNS },
-        run: |point, seed| run(point.number("flows") as usize, point.name("variant"), seed),
+        run: &|point, seed| run(point.number("flows") as usize, point.name("variant"), seed),
         plot: Plot::bars("variant", "jain", "Jain's index").by("variant").facet("flows"),
     }),
 };

@@ -29,7 +29,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "What 64 KB of window let through 100 Mbit/s",
     caption: "P3, Figure 1: throughput of one TCP connection with a window of 65,535 bytes over 100 Mbit/s without loss, against the round \
               trip; and rwnd / RTT.",
-    settings: || {
+    settings: &|| {
         vec![
             format!("link, each way: {}", link(0.0)),
             "measured: profile opnet11, the mean from 15 s to 45 s; formula: 65535 bytes a round trip"
@@ -52,25 +52,25 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(500.0),
                     Value::Number(600.0),
                 ],
-                show: Value::to_string,
+                show: &Value::to_string,
             },
             Axis {
                 name: "variant",
                 label: "",
                 values: &[Value::Name("measured"), Value::Name("formula")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("formula") => "rwnd / RTT".to_owned(),
                     _ => "measured".to_owned(),
                 },
             },
         ],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|_| true,
         paired: &["variant"],
         columns: &[Column { name: "throughput", unit: "Mbit/s of data" }],
         runs: Runs::PAPER,
-        run: |point, _| {
+        run: &|point, _| {
             let rtt_ms = point.number("rtt");
             Row(vec![match point.name("variant") {
                 "formula" => 65_535.0 * 8.0 / 1e3 / rtt_ms,

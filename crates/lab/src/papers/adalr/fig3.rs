@@ -18,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "50 MB over a satellite, against the round trip",
     caption: "P3, Figure 3: response time of a file of 50 MB over 2 Mbit/s without loss, against the round trip of the links. ADaLR-R is a \
               reconstruction, with k = 1 and with k = 0.05 (slow). SACK, HighSpeed and Scalable, which the paper names, lie under NewReno.",
-    settings: || settings(&["delay one way: half of rtt", "workload: 50 MB"]),
+    settings: &|| settings(&["delay one way: half of rtt", "workload: 50 MB"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
@@ -36,17 +36,17 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(1_200.0),
                     Value::Number(1_600.0),
                 ],
-                show: Value::to_string,
+                show: &Value::to_string,
             },
             VARIANTS,
         ],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |point| point.number("rtt") >= 300.0,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|point| point.number("rtt") >= 300.0,
         paired: &["variant"],
         columns: COLUMNS,
         runs: Runs::PAPER,
-        run: |point, _| lossless(50_000_000, point.number("rtt") as u64 / 2, point.name("variant")),
+        run: &|point, _| lossless(50_000_000, point.number("rtt") as u64 / 2, point.name("variant")),
         plot: Plot::lines("rtt", "seconds", "seconds, 50 MB"),
     }),
 };

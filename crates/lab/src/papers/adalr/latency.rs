@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Pages and small files over a satellite",
     caption: "Response time of pages of 10 and 100 kB and files of 500 kB and 5 MB over 2 Mbit/s and 260 ms one way without loss, with an \
               acknowledgement for each segment, and for every other, or after 200 ms (ADaLR-X5). ADaLR-R is a reconstruction.",
-    settings: || {
+    settings: &|| {
         settings(&[
             "delayed: an acknowledgement for every second segment, or after 200 ms",
             "workload: one page or file",
@@ -37,7 +37,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "acks",
                 label: "",
                 values: &[Value::Name("each"), Value::Name("delayed")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("each") => "each segment acknowledged".to_owned(),
                     _ => "delayed acknowledgements".to_owned(),
                 },
@@ -51,17 +51,17 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(500e3),
                     Value::Number(5e6),
                 ],
-                show: ftp::size,
+                show: &ftp::size,
             },
             THREE,
         ],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|_| true,
         paired: &["variant"],
         columns: COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let protocol =
                 Protocol::Tcp(acknowledging(point.name("acks"), stack(point.name("variant"))).into());
             let links = Network::lossless(DELAY_MS).links();

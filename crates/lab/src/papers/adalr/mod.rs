@@ -41,7 +41,7 @@ use braidftp_tcp as tcp;
 use self::download::Download;
 use super::ftp;
 use crate::claim::Paper;
-use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
+use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Run, Runs, Settings, Sweep, Value};
 use crate::plot::Plot;
 
 /// The paper.
@@ -94,7 +94,7 @@ const SIZES: Axis = Axis {
         Value::Number(400e6),
         Value::Number(500e6),
     ],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Number(bytes) => (bytes / 1e6).to_string(),
         other => other.to_string(),
     },
@@ -114,7 +114,7 @@ const VARIANTS: Axis = Axis {
         Value::Name("adalr-sack"),
         Value::Name("adalr"),
     ],
-    show: variant,
+    show: &variant,
 };
 
 /// Without the comparators.
@@ -235,7 +235,7 @@ const BIT_ERRORS: Axis = Axis {
         Value::Number(1e-6),
         Value::Number(1e-5),
     ],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Number(rate) => format!("1e{}", rate.log10().round()),
         other => other.to_string(),
     },
@@ -280,16 +280,16 @@ const fn sized(
         id,
         shows,
         caption,
-        settings: || settings(&["workload: one file"]),
+        settings: &|| settings(&["workload: one file"]),
         kind: Kind::Sweep(Sweep {
             axes: &[SIZES, VARIANTS],
-            only: |_| true,
-            fixed: |_| true,
-            quick: |point| point.number("size") <= 50e6,
+            only: &|_| true,
+            fixed: &|_| true,
+            quick: &|point| point.number("size") <= 50e6,
             paired: &["variant"],
             columns: COLUMNS,
             runs: Runs::PAPER,
-            run: |point, _| lossless(point.number("size") as u64, DELAY_MS, point.name("variant")),
+            run: &|point, _| lossless(point.number("size") as u64, DELAY_MS, point.name("variant")),
             plot: Plot::lines("size", y, y_label),
         }),
     }
@@ -308,8 +308,8 @@ const fn by_bit_errors(
     id: &'static str,
     shows: &'static str,
     caption: &'static str,
-    settings: fn() -> Vec<String>,
-    run: fn(&Point, u64) -> Row,
+    settings: Settings,
+    run: Run,
 ) -> Figure {
     Figure {
         id,
@@ -318,9 +318,9 @@ const fn by_bit_errors(
         settings,
         kind: Kind::Sweep(Sweep {
             axes: &[BIT_ERRORS, FIVE],
-            only: |_| true,
-            fixed: |_| false,
-            quick: |point| point.number("ber") >= 1e-7,
+            only: &|_| true,
+            fixed: &|_| false,
+            quick: &|point| point.number("ber") >= 1e-7,
             paired: &["variant"],
             columns: COLUMNS,
             runs: RUNS,

@@ -30,7 +30,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "The same files with windows of today, over TCP and over SCTP",
     caption: "Files of P3 over its satellite (2 Mbit/s, 260 ms one way, no errors; a gateway with memory for one round trip), with the paper's \
               window of 64 KB, and with the windows of today and each congestion control.",
-    settings: || {
+    settings: &|| {
         vec![
             format!("gateway to client: {}", network().links().near[1]),
             "64k: TCP profile opnet11; SCTP profile modern with an MTU of 1480 and a receive buffer of 65535 bytes that stays so".to_owned(),
@@ -46,7 +46,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "transport",
                 label: "",
                 values: &[Value::Name("tcp"), Value::Name("sctp")],
-                show: |value| value.to_string().to_uppercase(),
+                show: &|value| value.to_string().to_uppercase(),
             },
             SIZES,
             Axis {
@@ -65,19 +65,19 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("auto"),
                     Value::Name("sctp"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("64k") => "64 KB".to_owned(),
                     other => other.to_string(),
                 },
             },
         ],
-        only: |point| point.name("transport") == "sctp" || point.name("variant") != "sctp",
-        fixed: |_| true,
-        quick: |point| point.number("size") <= 50e6,
+        only: &|point| point.name("transport") == "sctp" || point.name("variant") != "sctp",
+        fixed: &|_| true,
+        quick: &|point| point.number("size") <= 50e6,
         paired: &["transport", "variant"],
         columns: COLUMNS,
         runs: Runs::PAPER,
-        run: |point, _| {
+        run: &|point, _| {
             let download = || Download {
                 protocol: protocol(point.name("transport"), point.name("variant")),
                 bytes: point.number("size") as u64,

@@ -14,20 +14,20 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Two paths and one receive buffer",
     caption: "User data that an association brought over both paths, and over each alone, by the size of its receive buffer. Path 1 loses 1 %, \
               path 2 as much, 4 % or 10 %.",
-    settings: || settings(&["ample: 16 MB"]),
+    settings: &|| settings(&["ample: 16 MB"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             BUFFER,
             Axis { values: &[Value::Number(0.01), Value::Number(0.04), Value::Number(0.1)], ..LOSS },
             PATHS,
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("buffer") == 64.0,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("buffer") == 64.0,
         paired: &["buffer", "paths"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let ways = [link(DELAY, BETTER_LOSS), link(DELAY, point.number("loss"))];
             run(&ways, classical(point.number("buffer")), paths(point.name("paths")), seed)
         },

@@ -31,7 +31,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Multipath by FAST and by losses over a network that others use",
     caption: "User data of one association over two paths of two hops each (30 and 40 Mbit/s at their narrowest), by its receive buffer: without \
               others, and with TCP flows that cross each hop and come and go.",
-    settings: || {
+    settings: &|| {
         let mut lines: Vec<String> =
             HOPS.iter().map(|hop| format!("hop {}, each way: {}", hop.name, hop.link())).collect();
         lines.push(
@@ -43,16 +43,16 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[CROSS, BUFFER, CONTROLLER],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("buffer") == 512.0,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("buffer") == 512.0,
         paired: &["buffer", "controller"],
         columns: &columns(Units {
             dropped: "packets that the queues dropped",
             others: "Mbit/s of user data of those that cross, all together",
         }),
         runs: Runs { min: 2, max: 4, within: 0.05 },
-        run: |point, seed| {
+        run: &|point, seed| {
             let config = controlled(point.name("controller"), point.number("buffer"));
             let mut network = network(config);
             if point.name("cross") == "tcp" {
@@ -123,7 +123,7 @@ const CROSS: Axis = Axis {
     name: "cross",
     label: "others",
     values: &[Value::Name("none"), Value::Name("tcp")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("none") => "nobody else".to_owned(),
         _ => "TCP across each hop".to_owned(),
     },

@@ -31,7 +31,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "FAST against windows steered by losses, over two congested paths",
     caption: "User data over two paths of 40 Mbit/s, by the receive buffer: with nobody else there, with one more flow of the same congestion control \
               on each path, and with a TCP connection (Reno) on each.",
-    settings: || {
+    settings: &|| {
         vec![
             format!("path, each way: {}", link()),
             format!("fast: {}", fast().congestion.options.fast),
@@ -43,16 +43,16 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[BESIDE, BUFFER, CONTROLLER],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("buffer") == 512.0,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("buffer") == 512.0,
         paired: &["buffer", "controller"],
         columns: &columns(Units {
             dropped: "packets that the two queues dropped",
             others: "Mbit/s of user data of the flows beside it",
         }),
         runs: Runs { min: 3, max: 5, within: 0.05 },
-        run: |point, seed| {
+        run: &|point, seed| {
             let config = controlled(point.name("controller"), point.number("buffer"));
             let mut network = Network::paths(&[link(), link()]).with(config, &[0, 1]);
             let beside = match point.name("beside") {
@@ -143,7 +143,7 @@ const BESIDE: Axis = Axis {
     name: "beside",
     label: "beside it",
     values: &[Value::Name("nobody"), Value::Name("own"), Value::Name("tcp")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("nobody") => "nobody else".to_owned(),
         Value::Name("own") => "one of its own kind on each path".to_owned(),
         _ => "TCP (Reno) on each path".to_owned(),
@@ -155,7 +155,7 @@ pub(super) const CONTROLLER: Axis = Axis {
     name: "controller",
     label: "congestion control",
     values: &[Value::Name("fast"), Value::Name("loss"), Value::Name("cubic")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("fast") => "FAST".to_owned(),
         Value::Name("loss") => "SCTP (losses)".to_owned(),
         _ => "CUBIC".to_owned(),

@@ -17,7 +17,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Paths of different delay, and of different loss",
     caption: "User data over both paths and over each alone, by the delay of path 2 (path 1: 45 ms each way, 1 % lost), with what it loses, and \
               receive buffers of 64 and 256 KB.",
-    settings: || settings(&["path 2: as path 1 but for delay and loss"]),
+    settings: &|| settings(&["path 2: as path 1 but for delay and loss"]),
     kind: Kind::Sweep(SWEEP),
 };
 
@@ -30,17 +30,17 @@ pub(super) const SWEEP: Sweep = Sweep {
             name: "delay",
             label: "delay of path 2 each way, ms",
             values: &[Value::Number(45.0), Value::Number(90.0), Value::Number(180.0), Value::Number(360.0)],
-            show: |value| format!("{value} ms"),
+            show: &|value| format!("{value} ms"),
         },
         PATHS,
     ],
-    only: |_| true,
-    fixed: |_| false,
-    quick: |point| point.number("buffer") == 64.0 && point.number("loss") == 0.01,
+    only: &|_| true,
+    fixed: &|_| false,
+    quick: &|point| point.number("buffer") == 64.0 && point.number("loss") == 0.01,
     paired: &["buffer", "delay", "paths"],
     columns: COLUMNS,
     runs: RUNS,
-    run: |point, seed| {
+    run: &|point, seed| {
         let far = Duration::from_secs_f64(point.number("delay") / 1e3);
         let ways = [link(DELAY, BETTER_LOSS), link(far, point.number("loss"))];
         run(&ways, classical(point.number("buffer")), paths(point.name("paths")), seed)

@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "The fewer losses, the less is blocked",
     caption: "Which part of the time nothing but the receive buffer holds data back, by what each of the two paths loses, for buffers of 64 and \
               256 KB and one that is ample.",
-    settings: || settings(&["ample: 16 MB"]),
+    settings: &|| settings(&["ample: 16 MB"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
@@ -32,16 +32,16 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(0.03),
                     Value::Number(0.1),
                 ],
-                show: ftp::percent,
+                show: &ftp::percent,
             },
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("buffer") == 64.0,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("buffer") == 64.0,
         paired: &["buffer"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let ways = [(); 2].map(|()| link(DELAY, point.number("loss")));
             run(&ways, classical(point.number("buffer")), &[0, 1], seed)
         },

@@ -87,7 +87,7 @@ const BUFFER: Axis = Axis {
         Value::Number(256.0),
         Value::Number(AMPLE_KB),
     ],
-    show: buffer,
+    show: &buffer,
 };
 
 /// Those that can block.
@@ -115,7 +115,7 @@ const LOSS: Axis = Axis {
         Value::Number(0.08),
         Value::Number(0.1),
     ],
-    show: ftp::percent,
+    show: &ftp::percent,
 };
 
 /// A path, one way.

@@ -22,7 +22,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "In which order data arrives over paths of different load",
     caption: "Which part of the chunks arrived after one that was sent later, over two paths of 40 Mbit/s with none to three more flows of the same \
               congestion control on path 2.",
-    settings: || {
+    settings: &|| {
         vec![
             format!("path, each way: {}", link()),
             "sctp: as in cmt/congested, with an ample receive buffer".to_owned(),
@@ -31,9 +31,9 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[CONTROLLER, OTHERS],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("others") < 2.0,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("others") < 2.0,
         paired: &["controller"],
         columns: &[
             Column { name: "late", unit: "part of the chunks that arrive after one that was sent later" },
@@ -42,7 +42,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "dropped", unit: "packets that the two queues dropped" },
         ],
         runs: Runs { min: 3, max: 4, within: 0.05 },
-        run: |point, seed| {
+        run: &|point, seed| {
             let config = controlled(point.name("controller"), super::AMPLE_KB);
             let single = Arc::new(config.clone().with(|c| c.paths.multipath = None));
             let mut network = Network::paths(&[link(), link()]).with(config, &[0, 1]);
@@ -73,5 +73,5 @@ const OTHERS: Axis = Axis {
     name: "others",
     label: "flows beside it on path 2",
     values: &[Value::Number(0.0), Value::Number(1.0), Value::Number(2.0), Value::Number(3.0)],
-    show: Value::to_string,
+    show: &Value::to_string,
 };

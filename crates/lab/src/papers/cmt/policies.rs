@@ -17,16 +17,16 @@ pub(super) const FIGURE: Figure = Figure {
     id: "cmt/policies",
     shows: "By which path a lost packet leaves again",
     caption: "User data over both paths with each retransmission policy, by what path 2 loses (path 1: 1 %), for receive buffers of 16 to 256 KB.",
-    settings: || settings(&[]),
+    settings: &|| settings(&[]),
     kind: Kind::Sweep(Sweep {
         axes: &[Axis { values: FINITE, ..super::BUFFER }, POLICY, LOSS],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("buffer") == 64.0 && point.number("loss") == 0.06,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("buffer") == 64.0 && point.number("loss") == 0.06,
         paired: &["buffer", "policy"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let ways = [link(DELAY, BETTER_LOSS), link(DELAY, point.number("loss"))];
             let mut config = classical(point.number("buffer"));
             let retransmit_by = point.name("policy").parse().unwrap_or_else(|error| panic!("{error}"));
@@ -50,5 +50,5 @@ const POLICY: Axis = Axis {
         Value::Name("ssthresh"),
         Value::Name("lossrate"),
     ],
-    show: |value| format!("RTX-{}", value.to_string().to_uppercase()),
+    show: &|value| format!("RTX-{}", value.to_string().to_uppercase()),
 };

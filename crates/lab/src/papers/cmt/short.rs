@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Paths with little delay, and with more",
     caption: "User data over both paths and over each alone, by the delay of both paths (path 1 loses 1 %, path 2 4 % or 10 %), with receive \
               buffers of 16 and 64 KB.",
-    settings: || settings(&["paths: as above but for the delay, which both share"]),
+    settings: &|| settings(&["paths: as above but for the delay, which both share"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis { values: &[Value::Number(16.0), Value::Number(64.0)], ..super::BUFFER },
@@ -30,12 +30,12 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(45.0),
                     Value::Number(90.0),
                 ],
-                show: |value| format!("{value} ms"),
+                show: &|value| format!("{value} ms"),
             },
             PATHS,
         ],
-        quick: |point| point.number("buffer") == 64.0 && point.number("loss") == 0.04,
-        run: |point, seed| {
+        quick: &|point| point.number("buffer") == 64.0 && point.number("loss") == 0.04,
+        run: &|point, seed| {
             let delay = Duration::from_secs_f64(point.number("delay") / 1e3);
             let ways = [link(delay, BETTER_LOSS), link(delay, point.number("loss"))];
             run(&ways, classical(point.number("buffer")), paths(point.name("paths")), seed)

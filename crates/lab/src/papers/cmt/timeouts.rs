@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "What time-outs make of a small buffer",
     caption: "Which part of the time the sender sends nothing at all, by the least retransmission time-out (RTO.Min), with receive buffers of 32, \
               64 and 256 KB and an ample one. Path 1 loses 1 %, path 2 8 %.",
-    settings: || settings(&["path 2 loses 8 %", "ample: 16 MB"]),
+    settings: &|| settings(&["path 2 loses 8 %", "ample: 16 MB"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
@@ -37,16 +37,16 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(2.0),
                     Value::Number(4.0),
                 ],
-                show: |value| format!("{value} s"),
+                show: &|value| format!("{value} s"),
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("buffer") == 64.0,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("buffer") == 64.0,
         paired: &["buffer", "rto"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let ways = [link(DELAY, BETTER_LOSS), link(DELAY, 0.08)];
             let mut config = classical(point.number("buffer"));
             config.timers.rto.min = Duration::from_secs_f64(point.number("rto"));

@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "100 files of 10 KB. Each pair among the first 40 packets of either side was lost in a run of its own, pairs across both sides too: the \
               part of these runs that cost more than so many seconds beyond the run without loss. Dashed: what it may cost, 1 s and four round \
               trips. Numbers are those of the packets as a side sends them, so that the second one may be another than in the run without loss.",
-    settings,
+    settings: &settings,
     kind: Kind::Film(scene),
 };
 

@@ -18,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
               the client's, squares the server's. Up is by how much later the job was done than without loss, through what that may be (dashed: 1): \
               300 ms and a round trip for INIT and INIT ACK, 100 ms and two round trips for any other. On the right the part of these runs that \
               cost more.",
-    settings,
+    settings: &settings,
     kind: FigureKind::Film(scene),
 };
 

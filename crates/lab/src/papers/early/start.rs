@@ -19,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "A path of 1 Gbit/s and 50 ms each way, without loss, so that what takes time is round trips. Each line is a packet, from who sends it to who \
               gets it: the client below, the server above. The job ends when QUIT is answered and, over SCTP, the association shut down. Over TCP: \
               a command at a time, a data connection for each file, opened by the server.",
-    settings,
+    settings: &settings,
     kind: Kind::Scene(scene),
 };
 

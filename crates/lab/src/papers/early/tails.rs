@@ -12,16 +12,16 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "100 files of 10 KB by braid, from INIT to the last 226, through the limit payload · 1480/1424 / (rate·(1−loss)) + 1 RTT. A line a \
               loss ratio, of either way: which part of all runs took longer than that. Bursts are of 3 packets in the mean, with the same \
               mean loss; two paths are two such paths at once, each with that loss.",
-    settings,
+    settings: &settings,
     kind: Kind::Sweep(Sweep {
         axes: &[PATH, KIND, LOSS],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.name("losses") == "independent",
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.name("losses") == "independent",
         paired: &[],
         columns: COLUMNS,
         runs: Runs::counted(10_000),
-        run: |point, seed| run(&job(point, seed), point.number("loss")),
+        run: &|point, seed| run(&job(point, seed), point.number("loss")),
         plot: Plot::tail("loss", "of_limit", "time through the limit").facet("path").rows("losses"),
     }),
 };
@@ -39,7 +39,7 @@ const PATH: Axis = Axis {
     name: "path",
     label: "path",
     values: &[Value::Name(PATHS[0]), Value::Name(PATHS[1]), Value::Name(PATHS[2]), Value::Name(PATHS[3])],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name(name) => spoken_path(name).to_owned(),
         other => other.to_string(),
     },
@@ -49,7 +49,7 @@ const KIND: Axis = Axis {
     name: "losses",
     label: "losses",
     values: &[Value::Name("independent"), Value::Name("bursts"), Value::Name("two-paths")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("bursts") => "bursts of 3".to_owned(),
         Value::Name("two-paths") => "two such paths".to_owned(),
         other => other.to_string(),
@@ -60,7 +60,7 @@ const LOSS: Axis = Axis {
     name: "loss",
     label: "packets lost, each way",
     values: &[Value::Number(0.03), Value::Number(0.1), Value::Number(0.2), Value::Number(0.3)],
-    show: ftp::percent,
+    show: &ftp::percent,
 };
 
 /// The job at a point.

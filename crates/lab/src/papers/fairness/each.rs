@@ -18,12 +18,12 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "What each congestion control takes beside each other",
     caption: "Two associations at 10 Mbit/s with a round trip of 50 ms and a queue of one BDP: what the one brings through half of what both \
               bring. 1 is fair.",
-    settings: || settings(&["path: 10 Mbit/s, 25 ms each way, queue of 1 BDP"]),
+    settings: &|| settings(&["path: 10 Mbit/s, 25 ms each way, queue of 1 BDP"]),
     kind: Kind::Sweep(Sweep {
         axes: &[CONTROLLER, Axis { name: "beside", label: "beside", ..CONTROLLER }],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| is_ours(point.name("controller")),
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| is_ours(point.name("controller")),
         paired: &["controller", "beside"],
         columns: &[
             Column { name: "share", unit: "what the first brings through half of what both bring" },
@@ -32,7 +32,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "dropped", unit: "part of the packets that the queue dropped" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = Path { megabits: 10.0, round_trip: Duration::from_millis(50), queue: 1.0 };
             let protocols = ["controller", "beside"].map(|axis| path.sctp(point.name(axis)));
             let seen = path.watch(path.link(), protocols.to_vec(), TO, seed);

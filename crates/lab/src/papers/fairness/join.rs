@@ -24,7 +24,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "How long a newcomer takes to have its half",
     caption: "One association has a link for 30 s, then another with the same congestion control joins, and leaves a minute later. Seconds from \
               joining until Jain's index of what both brought in two seconds is 0.95 and stays so for five; 60 if it never is.",
-    settings: || {
+    settings: &|| {
         settings(&[
             "rate: 10 Mbit/s with 25 ms each way, or 50 Mbit/s with 50 ms; queue of 1 BDP; one from 0 s to 130 s, one from 30 s to 90 s",
             "leave: seconds until the first has 90 % of the wire for two seconds, once the other has brought its last; 40 if never",
@@ -37,15 +37,15 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "rate",
                 label: "rate, Mbit/s",
                 values: &[Value::Number(10.0), Value::Number(50.0)],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Number(10.0) => "10 Mbit/s, 50 ms".to_owned(),
                     _ => "50 Mbit/s, 100 ms".to_owned(),
                 },
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("rate") == 10.0,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("rate") == 10.0,
         paired: &["controller"],
         columns: &[
             Column { name: "join", unit: "s from joining until both have the same; 60 is never" },
@@ -56,7 +56,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "jain", unit: "Jain's index from 20 s after joining" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let megabits = point.number("rate");
             let round_trip = Duration::from_millis(if megabits == 10.0 { 50 } else { 100 });
             let path = Path { megabits, round_trip, queue: 1.0 };

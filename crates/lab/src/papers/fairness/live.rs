@@ -21,7 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "braidftp beside the kernel's TCP, live",
     caption: "What a file over one association of braidftp takes on the wire beside one TCP connection of this machine's kernel, through half of \
               what both take: 1 is fair. 10 Mbit/s emulated, 25 ms each way, drop-tail queues of 0.5, 1 and 4 BDP; from 20 s to 110 s.",
-    settings: || {
+    settings: &|| {
         vec![
             "path: 10 Mbit/s, 25 ms each way".to_owned(),
             format!("braidftp: profile modern over UDP, {}; tcp: the kernel's, as it comes", default_controller()),
@@ -36,13 +36,13 @@ pub(super) const FIGURE: Figure = Figure {
                     name: "tcp",
                     label: "beside the kernel's TCP",
                     values: &[Value::Name("reno"), Value::Name("cubic"), Value::Name("bbr")],
-                    show: Value::to_string,
+                    show: &Value::to_string,
                 },
                 QUEUE,
             ],
-            only: |_| true,
-            fixed: |_| false,
-            quick: |point| point.number("queue") == 1.0,
+            only: &|_| true,
+            fixed: &|_| false,
+            quick: &|point| point.number("queue") == 1.0,
             paired: &[],
             columns: &[
                 Column { name: "share", unit: "what braidftp takes through half of what both take" },
@@ -50,7 +50,7 @@ pub(super) const FIGURE: Figure = Figure {
                 Column { name: "tcp_mbit", unit: "Mbit/s on the wire, TCP" },
             ],
             runs: Runs { min: 2, max: 2, within: 0.05 },
-            run: |point, seed| {
+            run: &|point, seed| {
                 let path = Path {
                     megabits: 10.0,
                     round_trip: Duration::from_millis(50),

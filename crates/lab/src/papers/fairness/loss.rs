@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "Two associations with the same congestion control at 10 Mbit/s with a round trip of 50 ms and a queue of one BDP. 1 % of the \
               packets lost at random, or in bursts of 3 in the mean; or 10 % of what goes back, which are acknowledgements. What both bring \
               through the wire's rate.",
-    settings: || settings(&["path: 10 Mbit/s, 25 ms each way, queue of 1 BDP; two flows"]),
+    settings: &|| settings(&["path: 10 Mbit/s, 25 ms each way, queue of 1 BDP; two flows"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             CONTROLLER,
@@ -38,7 +38,7 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("burst"),
                     Value::Name("return"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("random") => "1 % at random".to_owned(),
                     Value::Name("burst") => "1 % in bursts".to_owned(),
                     Value::Name("return") => "10 % of the way back".to_owned(),
@@ -46,9 +46,9 @@ pub(super) const FIGURE: Figure = Figure {
                 },
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|_| true,
         paired: &["controller"],
         columns: &[
             Column { name: "utilisation", unit: "of the wire less headers" },
@@ -57,7 +57,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "dropped", unit: "part of the packets that the queue dropped" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = Path { megabits: 10.0, round_trip: Duration::from_millis(50), queue: 1.0 };
             let [there, back] = match point.name("loss") {
                 "random" => [ftp::bernoulli(0.01), Loss::None],

@@ -23,7 +23,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Queues that drop early, or mark",
     caption: "Four associations with the same congestion control at 20 Mbit/s with a round trip of 50 ms and a queue of 4 BDP: drop-tail; CoDel \
               that drops; CoDel that marks; marks from a fifth of a BDP on. How long packets wait, in the mean.",
-    settings: || {
+    settings: &|| {
         settings(&[
             "path: 20 Mbit/s, 25 ms each way, queue of 4 BDP; four flows",
             "codel: target 5 ms, interval 100 ms; codel-ecn: the same, and marks; threshold: marks from 17 packets on",
@@ -42,7 +42,7 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("codel-ecn"),
                     Value::Name("threshold"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("codel") => "CoDel".to_owned(),
                     Value::Name("codel-ecn") => "CoDel, marks".to_owned(),
                     Value::Name("threshold") => "marks from 10 ms on".to_owned(),
@@ -50,9 +50,9 @@ pub(super) const FIGURE: Figure = Figure {
                 },
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| is_ours(point.name("controller")) || point.name("controller") == "cubic",
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| is_ours(point.name("controller")) || point.name("controller") == "cubic",
         paired: &["controller"],
         columns: &[
             Column { name: "queue_ms", unit: "ms that the queue adds, mean" },
@@ -62,7 +62,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "marked", unit: "part of the packets that were marked" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = Path { megabits: 20.0, round_trip: Duration::from_millis(50), queue: 4.0 };
             let queue = point.name("queue");
             let managed = |signal| Management::CoDel(CoDel { signal, ..CoDel::default() });

@@ -128,7 +128,7 @@ const QUEUE: Axis = Axis {
     name: "queue",
     label: "queue",
     values: &[Value::Number(0.5), Value::Number(1.0), Value::Number(4.0)],
-    show: |value| format!("queue of {value} BDP"),
+    show: &|value| format!("queue of {value} BDP"),
 };
 
 /// What does not vary in any figure.

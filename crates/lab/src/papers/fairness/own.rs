@@ -20,7 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "Jain's index of 2 to 16 associations with the same congestion control, which begin within a second, over a minute; at 20 Mbit/s \
               with a round trip of 50 ms and three queues, and at 100 Mbit/s with 100 ms and a queue of one BDP, where only the default is run with 4 \
               and 8, too.",
-    settings: || settings(&["path 20: 20 Mbit/s, 25 ms each way; path 100: 100 Mbit/s, 50 ms each way"]),
+    settings: &|| settings(&["path 20: 20 Mbit/s, 25 ms each way; path 100: 100 Mbit/s, 50 ms each way"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             CONTROLLER,
@@ -28,7 +28,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "rate",
                 label: "rate",
                 values: &[Value::Number(20.0), Value::Number(100.0)],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Number(20.0) => "20 Mbit/s, 50 ms".to_owned(),
                     _ => "100 Mbit/s, 100 ms".to_owned(),
                 },
@@ -38,16 +38,16 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "flows",
                 label: "flows",
                 values: &[Value::Number(2.0), Value::Number(4.0), Value::Number(8.0), Value::Number(16.0)],
-                show: Value::to_string,
+                show: &Value::to_string,
             },
         ],
-        only: |point| {
+        only: &|point| {
             let is_end = [2.0, 16.0].contains(&point.number("flows"));
             let is_fast = point.number("queue") == 1.0 && (is_end || is_ours(point.name("controller")));
             point.number("rate") == 20.0 || is_fast
         },
-        fixed: |_| false,
-        quick: |point| {
+        fixed: &|_| false,
+        quick: &|point| {
             let is_slow = point.number("rate") == 20.0 && point.number("flows") <= 4.0;
             is_slow && (point.number("queue") == 1.0 || is_ours(point.name("controller")))
         },
@@ -60,7 +60,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "dropped", unit: "part of the packets that the queue dropped" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let megabits = point.number("rate");
             let millis = if megabits == 20.0 { 50 } else { 100 };
             let round_trip = Duration::from_millis(millis);

@@ -20,7 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "A rate that falls to a tenth for half a minute, and comes back",
     caption: "One association alone at 20 Mbit/s with a round trip of 50 ms; from 30 s to 60 s it has 2 Mbit/s. Seconds from 60 s on until it \
               brings 90 % of the wire in a second; 30 if it never does. The queue is one of the full rate, and of the tenth ten times as long.",
-    settings: || {
+    settings: &|| {
         settings(&[
             "path: 25 ms each way, drop-tail queue of 1 or 4 BDP of 20 Mbit/s",
             "low: what it brings of the tenth, from 35 s to 60 s; stalled: the longest time without anything delivered from 30 s to 60 s",
@@ -33,12 +33,12 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "queue",
                 label: "queue",
                 values: &[Value::Number(1.0), Value::Number(4.0)],
-                show: |value| format!("queue of {value} BDP"),
+                show: &|value| format!("queue of {value} BDP"),
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("queue") == 1.0,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("queue") == 1.0,
         paired: &["controller"],
         columns: &[
             Column { name: "back", unit: "s from the rate's return until 90 % of it is used; 30 is never" },
@@ -49,7 +49,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "timeouts", unit: "retransmission time-outs" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let path =
                 Path { megabits: 20.0, round_trip: Duration::from_millis(50), queue: point.number("queue") };
             let rate = |part: u64| Rate::from_bits_per_second(path.bits_per_second() / part);

@@ -17,7 +17,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "What the longer way costs a flow of the same kind",
     caption: "Two associations with the same congestion control at 20 Mbit/s; the round trip of the one is 20 ms, the other's up to 8 times as \
               long; the queue holds 40 ms. What the longer one brings through what the shorter one brings: 1 is fair.",
-    settings: || {
+    settings: &|| {
         settings(&["path: 20 Mbit/s, 10 ms each way and the longer flow's own delay, queue of 40 ms"])
     },
     kind: Kind::Sweep(Sweep {
@@ -27,12 +27,12 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "times",
                 label: "its round trip through the other's",
                 values: &[Value::Number(1.0), Value::Number(2.0), Value::Number(4.0), Value::Number(8.0)],
-                show: Value::to_string,
+                show: &Value::to_string,
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| [1.0, 4.0].contains(&point.number("times")),
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| [1.0, 4.0].contains(&point.number("times")),
         paired: &["controller"],
         columns: &[
             Column { name: "ratio", unit: "the longer flow's rate through the shorter one's" },
@@ -40,7 +40,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "queue_ms", unit: "ms that the queue adds, mean" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = Path { megabits: 20.0, round_trip: Duration::from_millis(20), queue: 2.0 };
             let longest = Path { round_trip: path.round_trip * 8, ..path };
             let mut flows = flows(vec![longest.sctp(point.name("controller")); 2], seed);

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::{FROM, Path, QUEUE, RUNS, is_ours, settings};
-use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Sweep, Value};
+use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Run, Sweep, Value};
 use crate::papers::bottleneck::{CONTROLLER, SCTP_SHARE, TCP_SHARE};
 use crate::plot::Plot;
 
@@ -17,14 +17,14 @@ use crate::plot::Plot;
 pub(super) const RENO: Figure = figure(
     "fairness/reno",
     "What an association takes beside one TCP connection with Reno",
-    sweep(|point, seed| run("reno", point, seed)),
+    sweep(&|point, seed| run("reno", point, seed)),
 );
 
 /// Beside CUBIC.
 pub(super) const CUBIC: Figure = figure(
     "fairness/cubic",
     "What an association takes beside one TCP connection with CUBIC",
-    sweep(|point, seed| run("cubic", point, seed)),
+    sweep(&|point, seed| run("cubic", point, seed)),
 );
 
 const fn figure(id: &'static str, shows: &'static str, sweep: Sweep) -> Figure {
@@ -33,7 +33,7 @@ const fn figure(id: &'static str, shows: &'static str, sweep: Sweep) -> Figure {
         shows,
         caption: "What one association brings through half of what both bring: 1 is fair. All congestion controls at 10 Mbit/s; \
                   the default at 1 and 100 Mbit/s too. Drop-tail queues of 0.5, 1 and 4 BDP.",
-        settings: || {
+        settings: &|| {
             settings(&[
                 "tcp: the simulator's profile modern, with the same buffers",
                 "watched here from 20 s on, or from 200 round trips, for 100 s, or for 600 round trips",
@@ -43,7 +43,7 @@ const fn figure(id: &'static str, shows: &'static str, sweep: Sweep) -> Figure {
     }
 }
 
-const fn sweep(run: fn(&Point, u64) -> Row) -> Sweep {
+const fn sweep(run: Run) -> Sweep {
     Sweep {
         axes: &[
             CONTROLLER,
@@ -51,19 +51,19 @@ const fn sweep(run: fn(&Point, u64) -> Row) -> Sweep {
                 name: "rate",
                 label: "rate",
                 values: &[Value::Number(1.0), Value::Number(10.0), Value::Number(100.0)],
-                show: |value| format!("{value} Mbit/s"),
+                show: &|value| format!("{value} Mbit/s"),
             },
             QUEUE,
             Axis {
                 name: "rtt",
                 label: "round trip without waiting, ms",
                 values: &[Value::Number(10.0), Value::Number(50.0), Value::Number(300.0)],
-                show: Value::to_string,
+                show: &Value::to_string,
             },
         ],
-        only: |point| point.number("rate") == 10.0 || is_ours(point.name("controller")),
-        fixed: |_| false,
-        quick: |point| point.number("rate") == 10.0 && is_ours(point.name("controller")),
+        only: &|point| point.number("rate") == 10.0 || is_ours(point.name("controller")),
+        fixed: &|_| false,
+        quick: &|point| point.number("rate") == 10.0 && is_ours(point.name("controller")),
         paired: &["controller"],
         columns: &[
             Column { name: "share", unit: "what the association brings through half of what both bring" },

@@ -20,7 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fast/fig2",
     shows: "SCTP, two flows that begin together",
     caption: "Figure 2: two SCTP flows that begin together. Nothing tells slow start how much the link carries: it ends when the queue overflows, with thousands of packets lost and a time-out, and what follows is a long climb by a packet a round trip.",
-    settings: || super::settings(Protocol::Sctp),
+    settings: &|| super::settings(Protocol::Sctp),
     kind: Kind::Film(|seed, quick| {
         let film = Film { figure: &FIGURE, protocol: Protocol::Sctp, flows: || super::together(2) };
         film.scene(seed, quick)

@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fast/fig3",
     shows: "FAST, two flows that begin together",
     caption: "Figure 3: two FAST flows that begin together. Each keeps 200 packets in the queue, no more; nothing is lost, and both have the same.",
-    settings: || super::settings(Protocol::Fast),
+    settings: &|| super::settings(Protocol::Fast),
     kind: Kind::Film(|seed, quick| {
         let film = Film { figure: &FIGURE, protocol: Protocol::Fast, flows: || super::together(2) };
         film.scene(seed, quick)

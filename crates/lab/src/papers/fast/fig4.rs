@@ -22,7 +22,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fast/fig4",
     shows: "SCTP, four flows that come and go",
     caption: "Figure 4: four SCTP flows that begin at 0, 50, 100 and 150 s and end at 1000, 950, 900 and 850 s. Each that joins overflows the queue in its slow start.",
-    settings: || super::settings(Protocol::Sctp),
+    settings: &|| super::settings(Protocol::Sctp),
     kind: Kind::Film(|seed, quick| {
         let film = Film { figure: &FIGURE, protocol: Protocol::Sctp, flows: || super::staggered() };
         film.scene(seed, quick)

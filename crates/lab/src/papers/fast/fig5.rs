@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fast/fig5",
     shows: "FAST, four flows that come and go",
     caption: "Figure 5: four FAST flows that begin at 0, 50, 100 and 150 s and end at 1000, 950, 900 and 850 s. Who comes late finds a queue and takes it for a part of the way: its window is the larger, and more than α a flow waits.",
-    settings: || super::settings(Protocol::Fast),
+    settings: &|| super::settings(Protocol::Fast),
     kind: Kind::Film(|seed, quick| {
         let film = Film { figure: &FIGURE, protocol: Protocol::Fast, flows: || super::staggered() };
         film.scene(seed, quick)

@@ -28,7 +28,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "800 Mbit/s, 100 ms there and back, α = 200: two, three and four flows, each 20 s after the one before. The last one \
               takes the others' queue for a part of the way. Predicted: the fixed point with such bases. Refreshed: each base \
               is measured anew every 10 s, by all at one time.",
-    settings: || {
+    settings: &|| {
         settings_for(
             Protocol::Fast,
             format!(
@@ -39,9 +39,9 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[FLOWS, BASES],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |point| point.number("flows") == 2.0,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|point| point.number("flows") == 2.0,
         paired: &["flows", "bases"],
         columns: &[
             Column { name: "last_of_fair", unit: "what the last flow has, in fair shares" },
@@ -55,7 +55,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "drops", unit: "packets dropped" },
         ],
         runs: ONCE,
-        run,
+        run: &run,
         plot: Plot::bars("flows", "last_of_fair", "share of the last, in fair shares").by("bases"),
     }),
 };
@@ -66,7 +66,7 @@ const BASES: Axis = Axis {
     name: "bases",
     label: "baseRTT",
     values: &[Value::Name("predicted"), Value::Name("least"), Value::Name("refreshed")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("predicted") => "predicted".to_owned(),
         Value::Name("least") => "as in the module".to_owned(),
         _ => "refreshed every 10 s".to_owned(),

@@ -79,7 +79,7 @@ const DELAY: Axis = Axis {
     name: "delay",
     label: "delay",
     values: &[Value::Name(READINGS[0].0), Value::Name(READINGS[1].0)],
-    show: |value| {
+    show: &|value| {
         let reading = READINGS.iter().find(|(name, ..)| Value::Name(name) == *value);
         reading.map_or_else(|| value.to_string(), |(.., spoken)| (*spoken).to_owned())
     },
@@ -177,7 +177,7 @@ fn fast(params: Params, flows: Vec<Span>, one_way: Duration, lasts: Duration) ->
 
 /// How many flows there are, as an axis.
 const fn flows(values: &'static [Value]) -> Axis {
-    let show = |value: &Value| match value {
+    let show = &|value: &Value| match value {
         Value::Number(1.0) => "1 flow".to_owned(),
         other => format!("{other} flows"),
     };

@@ -26,7 +26,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "FAST and SCTP, from 1 Mbit/s to 1 Gbit/s",
     caption: "Two flows that begin together, 100 ms there and back, their first 150 s. Left the paper's queue of 3000 packets and α \
               of 200 at every rate; right both in proportion to the rate, as deep in time as at 800 Mbit/s.",
-    settings: || {
+    settings: &|| {
         let how = "packets of 1500 bytes; 150 s from the beginning";
         let mut settings = settings_for(Protocol::Fast, how.to_owned());
         settings[0] = "bottleneck: 50 ms each way; senders reach it at 1.25 times its rate".to_owned();
@@ -35,9 +35,9 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[RATES, QUEUES, VARIANTS],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |point| point.number("rate") <= 30.0,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|point| point.number("rate") <= 30.0,
         paired: &["variant"],
         columns: &[
             Column { name: "utilisation", unit: "of the bottleneck, headers and all" },
@@ -46,7 +46,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "queue_ms", unit: "ms that they wait, mean" },
         ],
         runs: ONCE,
-        run,
+        run: &run,
         plot: Plot::lines("rate", "utilisation", "part of the bottleneck that is used")
             .facet("queue")
             .log_x(),
@@ -65,14 +65,14 @@ const RATES: Axis = Axis {
         Value::Number(300.0),
         Value::Number(1_000.0),
     ],
-    show: |value| value.to_string(),
+    show: &|value| value.to_string(),
 };
 
 const QUEUES: Axis = Axis {
     name: "queue",
     label: "queue",
     values: &[Value::Name("packets"), Value::Name("time")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("packets") => "3000 packets, α = 200".to_owned(),
         _ => "45 ms, α = 3 ms".to_owned(),
     },
@@ -82,7 +82,7 @@ const VARIANTS: Axis = Axis {
     name: "variant",
     label: "variant",
     values: &[Value::Name("fast"), Value::Name("sctp")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("fast") => "FAST TCP".to_owned(),
         _ => "SCTP".to_owned(),
     },

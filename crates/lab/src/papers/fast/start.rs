@@ -25,15 +25,15 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "The most that waits when FAST flows begin together",
     caption: "800 Mbit/s, a queue of 3000 packets, α = 200; senders reach it at 1 Gbit/s. Below the threshold of queueing delay a \
               source doubles its window in a round trip; 0.75 ms is the module's.",
-    settings: || {
+    settings: &|| {
         let how = "packets of 1500 bytes; 20 s, the last 4 of them for what has settled";
         settings_for(Protocol::Fast, how.to_owned())
     },
     kind: Kind::Sweep(Sweep {
         axes: &[super::DELAY, FLOWS, THRESHOLD],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |point| point.name("delay") == "round-trip" && point.number("flows") == 2.0,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|point| point.name("delay") == "round-trip" && point.number("flows") == 2.0,
         paired: &["flows", "threshold"],
         columns: &[
             Column { name: "queue_peak", unit: "packets that waited at most" },
@@ -43,7 +43,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "full_after", unit: "s until 95 % of the bottleneck are used; none: not in 20 s" },
         ],
         runs: ONCE,
-        run,
+        run: &run,
         plot: Plot::lines("threshold", "queue_peak", "packets waiting, at most")
             .by("flows")
             .facet("delay")
@@ -57,7 +57,7 @@ const THRESHOLD: Axis = Axis {
     name: "threshold",
     label: "threshold of the multiplicative start, ms",
     values: &[Value::Number(0.75), Value::Number(1.5), Value::Number(3.0), Value::Number(6.0)],
-    show: |value| value.to_string(),
+    show: &|value| value.to_string(),
 };
 
 const LASTS: Duration = Duration::from_secs(20);

@@ -18,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "10 files of 200 KB, losses in bursts",
     caption: "Figures 3(a) and 3(b) again, with independent losses, and with bursts (Gilbert-Elliott) that take 3 packets in the mean and \
               the same mean loss.",
-    settings: || {
+    settings: &|| {
         let mut settings = super::settings(ftp::LAN, "10 files of 200 KB");
         settings.push("neither stack gives up: 255 time-outs in a row are allowed, and not 12 and 10, which long bursts bring".to_owned());
         settings
@@ -30,13 +30,13 @@ pub(super) const FIGURE: Figure = Figure {
             ftp::LOSS,
             THREE,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.name("path") == "lan",
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.name("path") == "lan",
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::in_bursts(point.number("loss"), point.number("burst"));
             let path = ftp::path(point.name("path"));
             let losses = [loss.clone(), loss];

@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fcs/count",
     shows: "Files of 200 KB at 6 % loss, 3 Mbit/s, 1 ms",
     caption: "Nothing but the number of files is varied.",
-    settings: || super::settings(LAN, "1 to 40 files of 200 KB at 6 % loss"),
+    settings: &|| super::settings(LAN, "1 to 40 files of 200 KB at 6 % loss"),
     kind: Kind::Sweep(SWEEP),
 };
 
@@ -34,17 +34,17 @@ pub(super) const SWEEP: Sweep = Sweep {
                 Value::Number(30.0),
                 Value::Number(40.0),
             ],
-            show: Value::to_string,
+            show: &Value::to_string,
         },
         THREE,
     ],
-    only: |_| true,
-    fixed: |_| false,
-    quick: |_| true,
+    only: &|_| true,
+    fixed: &|_| false,
+    quick: &|_| true,
     paired: &["variant"],
     columns: ftp::COLUMNS,
     runs: RUNS,
-    run: |point, seed| {
+    run: &|point, seed| {
         let loss = ftp::bernoulli(0.06);
         let losses = [loss.clone(), loss];
         let files = vec![200_000; point.number("count") as usize];

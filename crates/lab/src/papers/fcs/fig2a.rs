@@ -21,6 +21,6 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "P1, Figure 2(a): transfer time of 10 files of 1 MB against the loss ratio of each direction; drop-tail queue of 50 \
               packets. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; the clean second path and braid, on today's SCTP, are \
               not in the paper.",
-    settings: || settings(LAN, "10 files of 1 MB"),
-    kind: Kind::Sweep(sweep(|point, seed| run(LAN, MEGABYTE, point, seed))),
+    settings: &|| settings(LAN, "10 files of 1 MB"),
+    kind: Kind::Sweep(sweep(&|point, seed| run(LAN, MEGABYTE, point, seed))),
 };

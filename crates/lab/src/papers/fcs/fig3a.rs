@@ -18,6 +18,6 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "P1, Figure 3(a): transfer time of 10 files of 200 KB against the loss ratio of each direction; drop-tail queue of 50 \
               packets. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; the clean second path and braid, on today's SCTP, are \
               not in the paper.",
-    settings: || settings(LAN, "10 files of 200 KB"),
-    kind: Kind::Sweep(sweep(|point, seed| run(LAN, SMALL, point, seed))),
+    settings: &|| settings(LAN, "10 files of 200 KB"),
+    kind: Kind::Sweep(sweep(&|point, seed| run(LAN, SMALL, point, seed))),
 };

@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fcs/loss",
     shows: "10 files of 200 KB, 3 Mbit/s, 1 ms",
     caption: "Nothing but the loss ratio is varied, in even steps.",
-    settings: || super::settings(LAN, "10 files of 200 KB"),
+    settings: &|| super::settings(LAN, "10 files of 200 KB"),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
@@ -32,13 +32,13 @@ pub(super) const FIGURE: Figure = Figure {
             },
             THREE,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|_| true,
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::bernoulli(point.number("loss"));
             let losses = [loss.clone(), loss];
             let files = vec![200_000; 10];

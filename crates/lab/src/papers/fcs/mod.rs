@@ -27,7 +27,7 @@ use braidftp_sim::link::{Loss, Queue};
 
 use super::ftp::{self, Clock, Path};
 use crate::claim::Paper;
-use crate::figure::{Axis, Figure, Point, Row, Runs, Sweep, Value};
+use crate::figure::{Axis, Figure, Point, Row, Run, Runs, Sweep, Value};
 use crate::plot::Plot;
 
 /// The paper.
@@ -66,7 +66,7 @@ const VARIANTS: Axis = Axis {
     name: "variant",
     label: "variant",
     values: &[Value::Name("tcp"), Value::Name("sctp"), Value::Name("sctp-clean"), Value::Name("braid")],
-    show: variant,
+    show: &variant,
 };
 
 /// The paper's two ways, and ours.
@@ -87,12 +87,12 @@ fn variant(value: &Value) -> String {
 const RUNS: Runs = Runs { max: 1_000, ..Runs::PAPER };
 
 /// Figures 2 and 3, but for path and size.
-const fn sweep(run: fn(&Point, u64) -> Row) -> Sweep {
+const fn sweep(run: Run) -> Sweep {
     Sweep {
         axes: &[ftp::LOSS, VARIANTS],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|_| true,
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: RUNS,

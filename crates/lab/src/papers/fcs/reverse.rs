@@ -23,14 +23,14 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "Figure 2(a) again, with loss both ways; only to the client, where the files go; only to the server, where \
               acknowledgements, commands and half of every handshake go; and of the client's acknowledgements alone, packets \
               that say nothing else.",
-    settings: || super::settings(LAN, "10 files of 1 MB"),
+    settings: &|| super::settings(LAN, "10 files of 1 MB"),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
                 name: "way",
                 label: "loss",
                 values: &[Value::Name("both"), Value::Name("data"), Value::Name("back"), Value::Name("acks")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("both") => "loss both ways".to_owned(),
                     Value::Name("data") => "loss on the files' way".to_owned(),
                     Value::Name("back") => "loss on the way back".to_owned(),
@@ -40,13 +40,13 @@ pub(super) const FIGURE: Figure = Figure {
             ftp::LOSS,
             super::THREE,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|_| true,
         paired: &["variant", "way"],
         columns: ftp::COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::bernoulli(point.number("loss"));
             let losses = match point.name("way") {
                 "both" => [loss.clone(), loss],

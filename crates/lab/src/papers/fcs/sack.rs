@@ -24,20 +24,20 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "Figures 2(a) and 2(b) again, with TCP of FreeBSD 4.6; with SACK; with Limited Transmit (RFC 3042) and appropriate \
               byte counting (RFC 3465); with Early Retransmit (RFC 5827); with CUBIC (RFC 9438) on top; with all that today's \
               TCP has; SCTP; and braid.",
-    settings: || super::settings(ftp::LAN, "10 files of 1 MB"),
+    settings: &|| super::settings(ftp::LAN, "10 files of 1 MB"),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis { values: &[Value::Name("lan"), Value::Name("sat")], ..ftp::PATHS },
             ftp::LOSS,
             ftp::STACKS,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.name("path") == "lan",
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.name("path") == "lan",
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::bernoulli(point.number("loss"));
             let path = ftp::path(point.name("path")).both(QUEUE, loss);
             let files = vec![MEGABYTE; FILES];

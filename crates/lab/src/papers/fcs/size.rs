@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "fcs/size",
     shows: "10 files at 6 % loss, 3 Mbit/s, 1 ms",
     caption: "Nothing but the size of the files is varied.",
-    settings: || super::settings(LAN, "10 files of 50 KB to 2 MB at 6 % loss"),
+    settings: &|| super::settings(LAN, "10 files of 50 KB to 2 MB at 6 % loss"),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
@@ -30,11 +30,11 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(1_000_000.0),
                     Value::Number(2_000_000.0),
                 ],
-                show: ftp::size,
+                show: &ftp::size,
             },
             THREE,
         ],
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::bernoulli(0.06);
             let losses = [loss.clone(), loss];
             let files = vec![point.number("size") as u64; 10];

@@ -17,21 +17,21 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multipath/buffer",
     shows: "Both paths and the better one alone, by the receive buffer",
     caption: "User data over both paths of a pair, and over each alone, with receive buffers from 16 KB to a megabyte and one that tunes itself.",
-    settings: || {
+    settings: &|| {
         let mut lines = settings(&["auto: as the profile has it"]);
         lines.extend(pair_settings());
         lines
     },
     kind: Kind::Sweep(Sweep {
         axes: &[PAIR, BUFFER, PATHS],
-        only: |_| true,
-        fixed: |point| wires(point).iter().all(|wire| wire.loss == 0.0),
-        quick: |point| point.name("pair") == "near-far" && point.name("buffer") == "64",
+        only: &|_| true,
+        fixed: &|point| wires(point).iter().all(|wire| wire.loss == 0.0),
+        quick: &|point| point.name("pair") == "near-far" && point.name("buffer") == "64",
         paired: &["paths", "buffer"],
         columns: COLUMNS,
         // What a run loses is chance by a twentieth: two decide nothing.
         runs: Runs { min: 8, max: 12, ..RUNS },
-        run: |point, seed| {
+        run: &|point, seed| {
             let config = modern("default", point.name("buffer"));
             run(&wires(point), config, paths(point.name("paths")), seed)
         },

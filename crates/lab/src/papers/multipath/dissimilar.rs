@@ -13,20 +13,20 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multipath/dissimilar",
     shows: "Paths that are not alike",
     caption: "User data over both paths of a pair, and over each alone, through what the two wires could bring together; buffers tune themselves.",
-    settings: || {
+    settings: &|| {
         let mut lines = settings(&[]);
         lines.extend(pair_settings());
         lines
     },
     kind: Kind::Sweep(Sweep {
         axes: &[PAIR, PATHS],
-        only: |_| true,
-        fixed: |point| wires(point).iter().all(|wire| wire.loss == 0.0),
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|point| wires(point).iter().all(|wire| wire.loss == 0.0),
+        quick: &|_| true,
         paired: &["paths"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| run(&wires(point), modern("default", "auto"), paths(point.name("paths")), seed),
+        run: &|point, seed| run(&wires(point), modern("default", "auto"), paths(point.name("paths")), seed),
         plot: Plot::bars("pair", "share", "of the sum of the paths").by("paths").beside("whole"),
     }),
 };

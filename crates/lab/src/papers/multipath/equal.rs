@@ -15,14 +15,14 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Two and three equal paths",
     caption: "User data over one, two and three paths of 20 Mbit/s, 20 ms each way, through what their wires could bring together, by what each of \
               them loses; buffers tune themselves.",
-    settings: || settings(&[&format!("path, each way: {}", WIRE.link())]),
+    settings: &|| settings(&[&format!("path, each way: {}", WIRE.link())]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
                 name: "count",
                 label: "paths",
                 values: &[Value::Number(1.0), Value::Number(2.0), Value::Number(3.0)],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Number(1.0) => "one path".to_owned(),
                     Value::Number(2.0) => "two paths".to_owned(),
                     _ => "three paths".to_owned(),
@@ -38,16 +38,16 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Number(0.02),
                     Value::Number(0.03),
                 ],
-                show: ftp::percent,
+                show: &ftp::percent,
             },
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("loss") == 0.01,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("loss") == 0.01,
         paired: &["count"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let count = point.number("count") as usize;
             let wires = vec![Wire { loss: point.number("loss"), ..WIRE }; count];
             let paths: Vec<usize> = (0..count).collect();

@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "A path that is cut, and comes back",
     caption: "Two paths, of 20 Mbit/s, 10 ms and of 10 Mbit/s, 30 ms each way; one is cut from 10 s to 20 s. Seconds at 90 % of the other's rate that are \
               missing three seconds later, by the retransmission policy; below 0 is more than that.",
-    settings: || {
+    settings: &|| {
         settings(&[
             &format!("path 1, each way: {}", WIRES[0].link()),
             &format!("path 2, each way: {}", WIRES[1].link()),
@@ -34,9 +34,9 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[CUT, LOSS, POLICY],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.name("policy") == "default",
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.name("policy") == "default",
         paired: &["policy"],
         columns: &[
             Column { name: "cost", unit: "s at 90 % of the survivor's rate that are missing after 3 s" },
@@ -46,7 +46,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "resent", unit: "chunks sent again" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let cut = if point.name("cut") == "first" { 0 } else { 1 };
             let wires = WIRES.map(|wire| Wire { loss: point.number("loss"), ..wire });
             let down = Down::Between(Arc::from([(Time::ZERO + CUT_AT, Time::ZERO + WHOLE_AT)]));
@@ -103,7 +103,7 @@ const CUT: Axis = Axis {
     name: "cut",
     label: "cut",
     values: &[Value::Name("first"), Value::Name("second")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("first") => "the faster path is cut".to_owned(),
         _ => "the slower path is cut".to_owned(),
     },
@@ -113,7 +113,7 @@ const LOSS: Axis = Axis {
     name: "loss",
     label: "packets lost on either path",
     values: &[Value::Number(0.0), Value::Number(0.01)],
-    show: crate::papers::ftp::percent,
+    show: &crate::papers::ftp::percent,
 };
 
 const POLICY: Axis = Axis {
@@ -127,7 +127,7 @@ const POLICY: Axis = Axis {
         Value::Name("lossrate"),
         Value::Name("default"),
     ],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("default") => "the default".to_owned(),
         name => format!("RTX-{}", name.to_string().to_uppercase()),
     },

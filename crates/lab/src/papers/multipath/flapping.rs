@@ -19,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "A path that comes and goes beside a steady one",
     caption: "User data over a steady path and one that is down for the last of every three seconds, and over the steady one alone, by the receive \
               buffer. The steady path: 10 Mbit/s, 30 ms each way; the other is faster, as fast, or slower.",
-    settings: || {
+    settings: &|| {
         let mut lines = settings(&[&format!("steady, each way: {}", STEADY.link())]);
         lines.extend(
             OTHERS.iter().map(|(name, wire)| format!("{name}, each way: {},flap=3s:1s", wire.link())),
@@ -32,7 +32,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "other",
                 label: "the path that flaps",
                 values: &[Value::Name("faster"), Value::Name("alike"), Value::Name("slower")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("faster") => "flapping: 30 Mbit/s, 10 ms".to_owned(),
                     Value::Name("alike") => "flapping: 10 Mbit/s, 30 ms".to_owned(),
                     _ => "flapping: 4 Mbit/s, 100 ms".to_owned(),
@@ -44,21 +44,21 @@ pub(super) const FIGURE: Figure = Figure {
             },
             Axis {
                 values: &[Value::Name("both"), Value::Name("first")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("both") => "both".to_owned(),
                     _ => "the steady one alone".to_owned(),
                 },
                 ..super::PATHS
             },
         ],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |point| point.name("buffer") == "auto",
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|point| point.name("buffer") == "auto",
         paired: &["paths", "buffer"],
         columns: COLUMNS,
         // With 32 KB a run hangs on where a few dozen packets were when the path went.
         runs: Runs { min: 8, max: 12, ..RUNS },
-        run: |point, seed| {
+        run: &|point, seed| {
             let (_, other) = OTHERS.iter().find(|(name, _)| *name == point.name("other")).expect("it is one");
             let down = Down::Flapping { period: Duration::from_secs(3), down: Duration::from_secs(1) };
             let mut network = Network::paths(&[STEADY.link(), other.link()]);

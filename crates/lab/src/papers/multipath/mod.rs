@@ -149,7 +149,7 @@ impl Pair {
 }
 
 /// The pairs as an axis.
-const PAIR: Axis = Axis { name: "pair", label: "paths", values: &pairs(), show: spoken_pair };
+const PAIR: Axis = Axis { name: "pair", label: "paths", values: &pairs(), show: &spoken_pair };
 
 const fn pairs() -> [Value; PAIRS.len()] {
     let mut values = [Value::Number(0.0); PAIRS.len()];
@@ -181,7 +181,7 @@ const BUFFER: Axis = Axis {
         Value::Name("1024"),
         Value::Name("auto"),
     ],
-    show: |value| if *value == Value::Name("auto") { "auto".to_owned() } else { format!("{value} KB") },
+    show: &|value| if *value == Value::Name("auto") { "auto".to_owned() } else { format!("{value} KB") },
 };
 
 /// The association of today: the profile `modern` with packets of 1500 bytes, and this multipath transfer.

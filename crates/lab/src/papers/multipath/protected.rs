@@ -19,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Two paths, in the clear and protected",
     caption: "User data over both paths of a pair through what the two wires could bring together, in the clear and protected (AES-128-GCM); buffers \
               tune themselves.",
-    settings: || {
+    settings: &|| {
         let mut lines = settings(&["messages of 8,192 bytes instead", "losses in both directions"]);
         lines.extend(pair_settings());
         lines
@@ -31,14 +31,14 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "protection",
                 label: "packets",
                 values: &[Value::Name("plain"), Value::Name("protected")],
-                show: |value| {
+                show: &|value| {
                     if *value == Value::Name("plain") { "in the clear".to_owned() } else { value.to_string() }
                 },
             },
         ],
-        only: |_| true,
-        fixed: |point| wires(point).iter().all(|wire| wire.loss == 0.0),
-        quick: |point| point.name("pair") == "equal",
+        only: &|_| true,
+        fixed: &|point| wires(point).iter().all(|wire| wire.loss == 0.0),
+        quick: &|point| point.name("pair") == "equal",
         paired: &["protection"],
         columns: &[
             Column { name: "mbps", unit: "Mbit/s of user data, last 20 of 30 s" },
@@ -46,7 +46,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "whole", unit: "of what the wires could bring together, from the first INIT on" },
         ],
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let wires = wires(point);
             let dtls = (point.name("protection") == "protected").then(sctp::DtlsConfig::default);
             let config = modern("default", "auto").with(|c| c.security.dtls = dtls);

@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multipath/remedies",
     shows: "What keeps the worse path from blocking the buffer",
     caption: "User data over both paths of three pairs with each remedy, paths in turn, by the receive buffer; and with the default of this project.",
-    settings: || {
+    settings: &|| {
         settings(&[
             "remedies: scheduler=round-robin, retransmit=cwnd; split-both and reschedule with NR-SACK",
         ])
@@ -29,13 +29,13 @@ pub(super) const FIGURE: Figure = Figure {
             Axis { values: &[Value::Name("32"), Value::Name("128"), Value::Name("256")], ..BUFFER },
             REMEDY,
         ],
-        only: |_| true,
-        fixed: |point| wires(point).iter().all(|wire| wire.loss == 0.0),
-        quick: |point| point.name("pair") == "near-far" && point.name("buffer") == "128",
+        only: &|_| true,
+        fixed: &|point| wires(point).iter().all(|wire| wire.loss == 0.0),
+        quick: &|point| point.name("pair") == "near-far" && point.name("buffer") == "128",
         paired: &["remedy", "buffer"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let remedy = point.name("remedy");
             let multipath = match remedy {
                 "default" => "default".to_owned(),
@@ -65,5 +65,5 @@ const REMEDY: Axis = Axis {
         Value::Name("preventive"),
         Value::Name("default"),
     ],
-    show: Value::to_string,
+    show: &Value::to_string,
 };

@@ -13,7 +13,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multipath/schedulers",
     shows: "Which path new data takes",
     caption: "User data over both paths of three pairs with each scheduler and no remedy, and with the default of this project, by the receive buffer.",
-    settings: || settings(&["schedulers: remedy=none, retransmit=cwnd"]),
+    settings: &|| settings(&["schedulers: remedy=none, retransmit=cwnd"]),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
@@ -23,13 +23,13 @@ pub(super) const FIGURE: Figure = Figure {
             Axis { values: &[Value::Name("64"), Value::Name("256"), Value::Name("auto")], ..BUFFER },
             SCHEDULER,
         ],
-        only: |_| true,
-        fixed: |point| wires(point).iter().all(|wire| wire.loss == 0.0),
-        quick: |point| point.name("pair") == "near-far" && point.name("buffer") == "64",
+        only: &|_| true,
+        fixed: &|point| wires(point).iter().all(|wire| wire.loss == 0.0),
+        quick: &|point| point.name("pair") == "near-far" && point.name("buffer") == "64",
         paired: &["scheduler", "buffer"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let multipath = match point.name("scheduler") {
                 "default" => "default".to_owned(),
                 scheduler => format!("plain,scheduler={scheduler}"),
@@ -53,5 +53,5 @@ const SCHEDULER: Axis = Axis {
         Value::Name("ecf"),
         Value::Name("default"),
     ],
-    show: Value::to_string,
+    show: &Value::to_string,
 };

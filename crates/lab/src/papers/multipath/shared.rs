@@ -40,7 +40,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Two paths through one bottleneck, and another flow beside them",
     caption: "What an association with two paths through one bottleneck takes of it, through half: with one path alone, with two that know nothing of \
               each other, with each coupling, and with the default.",
-    settings: || {
+    settings: &|| {
         settings(&[
             &format!("bottleneck, each way: {}", WIRE.link()),
             "own: a single-path association of the same profile; reno, cubic: TCP of the profile modern",
@@ -49,15 +49,15 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[BESIDE, COUPLING],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| {
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| {
             matches!(point.name("coupling"), "single" | "default") && point.name("beside") == "own"
         },
         paired: &["coupling"],
         columns: COLUMNS,
         runs: crate::figure::Runs { min: 3, max: 6, ..RUNS },
-        run: |point, seed| {
+        run: &|point, seed| {
             let (multipath, over) = match point.name("coupling") {
                 "single" => ("default".to_owned(), &[0][..]),
                 "default" => ("default".to_owned(), &[0, 1][..]),
@@ -78,7 +78,7 @@ pub(super) const SLOW: Figure = Figure {
     shows: "Two paths through one slow bottleneck, in step and not, and another flow beside them",
     caption: "What an association takes of a bottleneck of 5 and 10 Mbit/s, through half: over either of two paths alone, and over both by default. Without \
               jitter the bench is a clock, and which packet finds the queue full is a matter of its phase.",
-    settings: || {
+    settings: &|| {
         settings(&[
             "bottleneck: a queue of one BDP, 16 packets at least",
             "jitter: of what each flow and each path sends, before the bottleneck",
@@ -87,13 +87,13 @@ pub(super) const SLOW: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[RATE, DELAY, JITTER, BESIDE, PATHS],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.number("delay") == 20.0 && point.name("beside") == "own",
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.number("delay") == 20.0 && point.name("beside") == "own",
         paired: &["paths"],
         columns: COLUMNS,
         runs: crate::figure::Runs { min: 3, max: 6, ..RUNS },
-        run: |point, seed| {
+        run: &|point, seed| {
             let wire = Wire::new(point.number("rate") as u64, point.number("delay") as u64, 0.0);
             let jitter = Duration::from_millis(point.number("jitter") as u64);
             let bench = Bench { wire, jitter, beside: point.name("beside") };
@@ -161,28 +161,28 @@ const RATE: Axis = Axis {
     name: "rate",
     label: "bottleneck, Mbit/s",
     values: &[Value::Number(5.0), Value::Number(10.0)],
-    show: Value::to_string,
+    show: &Value::to_string,
 };
 
 const DELAY: Axis = Axis {
     name: "delay",
     label: "delay, ms each way",
     values: &[Value::Number(10.0), Value::Number(20.0), Value::Number(50.0)],
-    show: Value::to_string,
+    show: &Value::to_string,
 };
 
 const JITTER: Axis = Axis {
     name: "jitter",
     label: "jitter, ms",
     values: &[Value::Number(0.0), Value::Number(5.0)],
-    show: Value::to_string,
+    show: &Value::to_string,
 };
 
 const BESIDE: Axis = Axis {
     name: "beside",
     label: "beside it",
     values: &[Value::Name("own"), Value::Name("reno"), Value::Name("cubic")],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("own") => "its own kind".to_owned(),
         other => format!("TCP {other}"),
     },
@@ -201,7 +201,7 @@ const COUPLING: Axis = Axis {
         Value::Name("rpv2"),
         Value::Name("default"),
     ],
-    show: |value| match value {
+    show: &|value| match value {
         Value::Name("single") => "one path".to_owned(),
         Value::Name("none") => "two, uncoupled".to_owned(),
         Value::Name("default") => "two, as they come".to_owned(),

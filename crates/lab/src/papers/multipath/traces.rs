@@ -27,7 +27,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multipath/traces",
     shows: "LTE and Wi-Fi, whose rates change all the time",
     caption: "User data over both, and over each alone, through what the two traces could carry, by the receive buffer. Path 1 is LTE, path 2 is Wi-Fi.",
-    settings: || {
+    settings: &|| {
         settings(&[
             "path 1: LTE, a walk from 2 to 30 Mbit/s around 12, 25 ms each way, 300 packets of queue",
             "path 2: Wi-Fi, a walk from 1 to 50 Mbit/s around 20 with pauses of 0.2 to 0.6 s, 5 ms each way, 100 packets, 1 % lost",
@@ -42,14 +42,14 @@ pub(super) const FIGURE: Figure = Figure {
             },
             PATHS,
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |point| point.name("buffer") == "auto",
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|point| point.name("buffer") == "auto",
         paired: &["paths", "buffer"],
         columns: COLUMNS,
         // The same traces for both paths and for each alone: what they carry differs more than who uses them.
         runs: crate::figure::Runs { min: 16, max: 16, ..RUNS },
-        run: |point, seed| {
+        run: &|point, seed| {
             let radios = [&LTE, &WIFI].map(|radio| radio.rates(seed));
             let links = [0, 1].map(|path| {
                 let radio = [&LTE, &WIFI][path];

@@ -13,7 +13,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multistream/burst",
     shows: "100 files by FTP, US coast to coast, losses in bursts",
     caption: "Figure 7 with independent losses, and with bursts (Gilbert-Elliott) that take 3 packets in the mean and the same mean loss.",
-    settings: || {
+    settings: &|| {
         let mut settings = super::settings(WAN);
         settings.push("neither stack gives up: 255 time-outs in a row are allowed, and not 12 and 10, which long bursts bring".to_owned());
         settings
@@ -25,13 +25,13 @@ pub(super) const FIGURE: Figure = Figure {
             ftp::LOSS,
             VARIANTS,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") < 200_000.0,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") < 200_000.0,
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: Runs { max: 100, ..Runs::PAPER },
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = WAN.both(QUEUE, ftp::in_bursts(point.number("loss"), point.number("burst")));
             let files = vec![point.number("size") as u64; FILES];
             let session = ftp::session(point.name("variant"), files, vec![path], seed);

@@ -18,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "A clean second path that catches retransmissions, LAN",
     caption: "The LAN of Figure 6, and the same with a second path beside it, 100 Mbit/s without loss or delay, to which \
               RFC 2960 section 6.4 sends what is retransmitted: the bias of the group's earlier results.",
-    settings: || {
+    settings: &|| {
         let mut settings = super::settings(LAN);
         settings.push(format!("second path, each way: {}", ftp::control_network()[0]));
         settings
@@ -43,19 +43,19 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "paths",
                 label: "paths",
                 values: &[Value::Name("one"), Value::Name("clean-second")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("one") => "the path under test alone".to_owned(),
                     _ => "with a clean second path".to_owned(),
                 },
             },
         ],
-        only: |point| point.number("size") < 1_000_000.0 || point.number("loss") != 0.01,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") < 200_000.0,
+        only: &|point| point.number("size") < 1_000_000.0 || point.number("loss") != 0.01,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") < 200_000.0,
         paired: &["variant", "paths"],
         columns: ftp::COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let mut session = session(LAN, point, seed);
             if point.name("paths") == "clean-second" {
                 session.paths.push(ftp::control_network());

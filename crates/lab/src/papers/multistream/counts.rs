@@ -19,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "100 files by each variant. Memory is what the stacks of this program account for at the server, over the transfer: control \
               blocks, those in TIME-WAIT too, and what their buffers hold. Its table has control blocks, packets, bytes and \
               connections.",
-    settings: || {
+    settings: &|| {
         let paths = ["lan", "wan", "sat"].map(ftp::path);
         let links = paths.iter().flat_map(|path| super::settings(*path).into_iter().take(1));
         let buffers =
@@ -33,13 +33,13 @@ pub(super) const FIGURE: Figure = Figure {
             Axis { values: &[Value::Number(0.0), Value::Number(0.03)], ..ftp::LOSS },
             VARIANTS,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") < 200_000.0,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") < 200_000.0,
         paired: &["variant"],
         columns: &COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let mut session = session(ftp::path(point.name("path")), point, seed);
             session.watch.memory = true;
             // What a buffer that is larger holds says nothing of a way to use it.

@@ -41,7 +41,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "3 Mbit/s, 20 ms each way, drop-tail queue of 50 packets, no other loss. Beside one TCP connection of the paper's time (SACK), the \
               same with Limited Transmit and bytes counted, and one of today with Reno or CUBIC: another one; four of them; one SCTP association of \
               the paper's; one of today's as braid uses it. Half is fair.",
-    settings: || {
+    settings: &|| {
         vec![
             format!("bottleneck, each way: {}", bottleneck()),
             "beside the connection that is watched: tcp: another like it; tcp-parallel: four; ms-cp: profile rfc2960-kame; braid: profile modern"
@@ -60,7 +60,7 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("reno"),
                     Value::Name("cubic"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("sack") => "SACK".to_owned(),
                     Value::Name("sack+lt+abc") => "SACK, LT, ABC".to_owned(),
                     Value::Name("reno") => "Reno of today".to_owned(),
@@ -76,7 +76,7 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("ms-cp"),
                     Value::Name("braid"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("tcp") => "one TCP".to_owned(),
                     Value::Name("tcp-parallel") => "four TCP".to_owned(),
                     Value::Name("ms-cp") => "SCTP".to_owned(),
@@ -84,9 +84,9 @@ pub(super) const FIGURE: Figure = Figure {
                 },
             },
         ],
-        only: |_| true,
-        fixed: |_| false,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| false,
+        quick: &|_| true,
         paired: &["watched", "against"],
         columns: &[
             Column {
@@ -96,7 +96,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "utilisation", unit: "bytes delivered through what the link carries" },
         ],
         runs: Runs { max: 30, ..Runs::PAPER },
-        run: |point, seed| run(point.name("watched"), point.name("against"), seed),
+        run: &|point, seed| run(point.name("watched"), point.name("against"), seed),
         plot: Plot::bars("watched", "share_of_tcp", "share of one TCP connection").by("against"),
     }),
 };

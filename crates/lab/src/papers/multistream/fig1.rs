@@ -20,7 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multistream/fig1",
     shows: "Congestion window of the server over three files",
     caption: CAPTION,
-    settings,
+    settings: &settings,
     kind: Kind::Scene(scene),
 };
 

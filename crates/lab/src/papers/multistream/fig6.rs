@@ -25,6 +25,6 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "P2, Figure 6: transfer time of 100 files of one size against the loss ratio of each direction; drop-tail \
               queue of 500 kB. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; braid, on today's SCTP, is not in the \
               paper.",
-    settings: || settings(LAN),
-    kind: Kind::Sweep(sweep(|point, seed| run(LAN, point, seed))),
+    settings: &|| settings(LAN),
+    kind: Kind::Sweep(sweep(&|point, seed| run(LAN, point, seed))),
 };

@@ -24,6 +24,6 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "P2, Figure 8: transfer time of 100 files of one size against the loss ratio of each direction; drop-tail \
               queue of 500 kB. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; braid, on today's SCTP, is not in the \
               paper.",
-    settings: || settings(SATELLITE),
-    kind: Kind::Sweep(sweep(|point, seed| run(SATELLITE, point, seed))),
+    settings: &|| settings(SATELLITE),
+    kind: Kind::Sweep(sweep(&|point, seed| run(SATELLITE, point, seed))),
 };

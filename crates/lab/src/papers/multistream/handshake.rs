@@ -39,7 +39,7 @@ pub(super) const FIGURE: Figure = Figure {
               with the one packet that it had for others; SCTP-naive, with the two packets of RFC 2960, with the three of RFC 4960, and with \
               its first data beside COOKIE ECHO (RFC 2960 section 5.1); and SCTP-MS. Its table has the parts: asking, set-up, \
               data, end.",
-    settings: || {
+    settings: &|| {
         ["lan", "wan", "sat"]
             .iter()
             .flat_map(|name| super::settings(ftp::path(name)).into_iter().take(1))
@@ -59,7 +59,7 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("naive-with-data"),
                     Value::Name("ms"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("tcp-1") => "TCP, first window of 1".to_owned(),
                     Value::Name("naive-3") => "SCTP-naive, of 3".to_owned(),
                     Value::Name("naive-with-data") => "SCTP-naive, data with COOKIE ECHO".to_owned(),
@@ -67,9 +67,9 @@ pub(super) const FIGURE: Figure = Figure {
                 },
             },
         ],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|_| true,
         paired: &["variant"],
         columns: &[
             Column { name: "seconds", unit: "s, a file, mean of all but the first" },
@@ -80,7 +80,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "setup_of_names", unit: "s from when the server acts on NLST to the first data" },
         ],
         runs: Runs { max: 2, ..Runs::PAPER },
-        run,
+        run: &run,
         plot: Plot::bars("variant", "seconds", "seconds, a file").facet("path"),
     }),
 };

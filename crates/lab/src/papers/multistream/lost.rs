@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multistream/lost",
     shows: "What the loss of one packet costs, LAN",
     caption: CAPTION,
-    settings,
+    settings: &settings,
     kind: Kind::Scene(scene),
 };
 

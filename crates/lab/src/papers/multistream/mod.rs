@@ -40,7 +40,7 @@ use braidftp_sim::link::Queue;
 
 use super::ftp::{self, Clock, Path};
 use crate::claim::Paper;
-use crate::figure::{Axis, Figure, Point, Row, Sweep, Value};
+use crate::figure::{Axis, Figure, Point, Row, Run, Sweep, Value};
 use crate::plot::Plot;
 
 /// The paper.
@@ -93,7 +93,7 @@ const SIZES: Axis = Axis {
         Value::Number(500_000.0),
         Value::Number(1_000_000.0),
     ],
-    show: |value| format!("100 files of {}", ftp::size(value)),
+    show: &|value| format!("100 files of {}", ftp::size(value)),
 };
 
 /// The paper's four ways, and ours.
@@ -107,7 +107,7 @@ const VARIANTS: Axis = Axis {
         Value::Name("ms-cp"),
         Value::Name("braid"),
     ],
-    show: variant,
+    show: &variant,
 };
 
 /// A variant as the paper calls it.
@@ -123,12 +123,12 @@ fn variant(value: &Value) -> String {
 }
 
 /// Figures 6, 7 and 8, but for the path.
-const fn sweep(run: fn(&Point, u64) -> Row) -> Sweep {
+const fn sweep(run: Run) -> Sweep {
     Sweep {
         axes: &[SIZES, ftp::LOSS, VARIANTS],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") <= 50_000.0,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") <= 50_000.0,
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: crate::figure::Runs::PAPER,

@@ -18,23 +18,23 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "10 files through a NAT that rewrites no payload",
     caption: "Files of 10 KB that arrive whole, LAN without loss. Active mode names the client's inside address in EPRT, so that the \
               server connects to nowhere.",
-    settings: || super::settings(LAN),
+    settings: &|| super::settings(LAN),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
                 name: "nat",
                 label: "",
                 values: &[Value::Name("none"), Value::Name("nat")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("nat") => "through a NAT".to_owned(),
                     _ => "without a NAT".to_owned(),
                 },
             },
             VARIANTS,
         ],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|_| true,
         paired: &["variant", "nat"],
         columns: &[
             Column { name: "whole", unit: "files that arrived whole, of 10" },
@@ -42,7 +42,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "connections", unit: "connections and associations opened" },
         ],
         runs: Runs { max: 10, ..Runs::PAPER },
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = LAN.both(QUEUE, Loss::None);
             let mut session = ftp::session(point.name("variant"), vec![10_000; 10], vec![path], seed);
             session.attempts = 1;

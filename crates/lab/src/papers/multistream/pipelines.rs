@@ -33,7 +33,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "What FTP over TCP could do without SCTP",
     caption: "100 files by TCP New-Reno of FreeBSD 4.6 as FTP is; over one connection, pipelined; over two that stay; the same, pipelined; \
               over 4 parallel ones; by SCTP-MS-CP; and by braid (P2, section 2.2).",
-    settings: || super::settings(ftp::LAN),
+    settings: &|| super::settings(ftp::LAN),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis { values: &[Value::Name("lan"), Value::Name("sat")], ..ftp::PATHS },
@@ -51,7 +51,7 @@ pub(super) const FIGURE: Figure = Figure {
                     Value::Name("ms-cp"),
                     Value::Name("braid"),
                 ],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("tcp-one-cp") => "A: one TCP, pipelined".to_owned(),
                     Value::Name("tcp-two") => "B: two TCP".to_owned(),
                     Value::Name("tcp-two-cp") => "C: two TCP, pipelined".to_owned(),
@@ -60,13 +60,13 @@ pub(super) const FIGURE: Figure = Figure {
                 },
             },
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") < 200_000.0 && point.name("path") == "lan",
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") < 200_000.0 && point.name("path") == "lan",
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::bernoulli(point.number("loss"));
             let files = vec![point.number("size") as u64; super::FILES];
             let path = ftp::path(point.name("path"));

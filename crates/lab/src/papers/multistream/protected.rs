@@ -19,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "100 files of 10 KB by braid, in the clear and protected",
     caption: "The time from the client's first packet to the last file's end, by what each way loses. Protected: TLS 1.3 for DTLS in SCTP, \
               AES-128-GCM, X25519MLKEM768.",
-    settings: || {
+    settings: &|| {
         let link =
             |path: &Path| format!("{}, each way: {}", path.name, path.link(QUEUE, ftp::bernoulli(0.0)));
         let mut lines: Vec<_> = [ftp::LAN, ftp::WAN, ftp::SATELLITE].iter().map(link).collect();
@@ -28,16 +28,16 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[PATHS, ftp::LOSS, PROTECTION],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.name("path") == "lan",
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.name("path") == "lan",
         paired: &["protection"],
         columns: &[
             Column { name: "seconds", unit: "s, from the client's first packet" },
             Column { name: "first", unit: "s, to the first byte of a file" },
         ],
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = ftp::path(point.name("path"));
             let paths = vec![path.both(QUEUE, ftp::bernoulli(point.number("loss")))];
             let session = ftp::session("braid", vec![10_000; 100], paths, seed);
@@ -58,5 +58,5 @@ const PROTECTION: Axis = Axis {
     name: "protection",
     label: "packets",
     values: &[Value::Name("plain"), Value::Name("protected")],
-    show: |value| if *value == Value::Name("plain") { "in the clear".to_owned() } else { value.to_string() },
+    show: &|value| if *value == Value::Name("plain") { "in the clear".to_owned() } else { value.to_string() },
 };

@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Four missing reports before a fast retransmit, or three, LAN",
     caption: "SCTP-naive of Figure 6, which retransmits after the fourth report that a chunk is missing, and the same after the \
               third (RFC 9260 section 7.2.4).",
-    settings: || super::settings(LAN),
+    settings: &|| super::settings(LAN),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis { values: &[Value::Number(10_000.0), Value::Number(200_000.0)], ..SIZES },
@@ -25,16 +25,16 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "variant",
                 label: "reports",
                 values: &[Value::Name("four"), Value::Name("three")],
-                show: |value| format!("{value} reports"),
+                show: &|value| format!("{value} reports"),
             },
         ],
-        only: |point| point.number("loss") > 0.0,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") < 200_000.0,
+        only: &|point| point.number("loss") > 0.0,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") < 200_000.0,
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let naive = Point::new(vec![
                 ("size", point.value("size")),
                 ("loss", point.value("loss")),

@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "100 files by FTP, US coast to coast, loss on one way alone",
     caption: "Figure 7 with loss only to the client, where the files go; and only to the server, where acknowledgements, commands and half of \
               every handshake go.",
-    settings: || super::settings(WAN),
+    settings: &|| super::settings(WAN),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis { values: &[Value::Number(10_000.0), Value::Number(200_000.0)], ..SIZES },
@@ -24,7 +24,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "way",
                 label: "loss",
                 values: &[Value::Name("data"), Value::Name("back")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("data") => "loss on the files' way".to_owned(),
                     _ => "loss on the way back".to_owned(),
                 },
@@ -32,13 +32,13 @@ pub(super) const FIGURE: Figure = Figure {
             ftp::LOSS,
             VARIANTS,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") < 200_000.0,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") < 200_000.0,
         paired: &["variant", "way"],
         columns: ftp::COLUMNS,
         runs: Runs { max: 100, ..Runs::PAPER },
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::bernoulli(point.number("loss"));
             let losses = if point.name("way") == "data" { [Loss::None, loss] } else { [loss, Loss::None] };
             let links = losses.map(|loss| WAN.link(QUEUE, loss));

@@ -69,7 +69,7 @@ impl Sequence {
     /// The figure, of which a run is [`Self::scene`].
     pub(super) const fn figure(&self, scene: fn(u64) -> Scene) -> Figure {
         let Self { id, shows, caption, .. } = *self;
-        Figure { id, shows, caption, settings, kind: Kind::Scene(scene) }
+        Figure { id, shows, caption, settings: &settings, kind: Kind::Scene(scene) }
     }
 
     /// Lets it happen, and draws it.

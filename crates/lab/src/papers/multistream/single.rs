@@ -19,16 +19,16 @@ pub(super) const FIGURE: Figure = Figure {
     id: "multistream/single",
     shows: "One file by FTP, LAN",
     caption: "As Figure 6, with one file in place of a hundred.",
-    settings: || super::settings(LAN),
+    settings: &|| super::settings(LAN),
     kind: Kind::Sweep(Sweep {
-        axes: &[Axis { show: ftp::size, ..SIZES }, ftp::LOSS, VARIANTS],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") <= 200_000.0,
+        axes: &[Axis { show: &ftp::size, ..SIZES }, ftp::LOSS, VARIANTS],
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") <= 200_000.0,
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let loss = ftp::bernoulli(point.number("loss"));
             let files = vec![point.number("size") as u64];
             ftp::run(

@@ -22,7 +22,7 @@ pub(super) const FIGURE: Figure = Figure {
     caption: "The LAN of Figure 6. TCP of FreeBSD 4.6; with SACK; with Limited Transmit (RFC 3042) and appropriate byte \
               counting (RFC 3465); with Early Retransmit (RFC 5827); with CUBIC (RFC 9438) on top; with all that today's \
               TCP has; SCTP-naive; and braid.",
-    settings: || super::settings(LAN),
+    settings: &|| super::settings(LAN),
     kind: Kind::Sweep(Sweep {
         axes: &[
             Axis {
@@ -32,13 +32,13 @@ pub(super) const FIGURE: Figure = Figure {
             ftp::LOSS,
             ftp::STACKS,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.number("size") < 200_000.0,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.number("size") < 200_000.0,
         paired: &["variant"],
         columns: ftp::COLUMNS,
         runs: Runs::PAPER,
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = LAN.both(QUEUE, ftp::bernoulli(point.number("loss")));
             let files = vec![point.number("size") as u64; FILES];
             let session = ftp::by_stack(point.name("variant"), files, vec![path], seed);

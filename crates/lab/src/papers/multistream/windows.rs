@@ -27,7 +27,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "The congestion window with which a file begins",
     caption: "20 files of 200 KB coast to coast, without loss: the server's window in packets, the least from a file's 150 on until \
               something of it was acknowledged, or the first of a new connection; the mean over all files but the first.",
-    settings: || super::settings(WAN),
+    settings: &|| super::settings(WAN),
     kind: Kind::Sweep(Sweep {
         axes: &[Axis {
             values: &[
@@ -39,16 +39,16 @@ pub(super) const FIGURE: Figure = Figure {
                 Value::Name("ms-cp"),
                 Value::Name("braid"),
             ],
-            show: |value| match value {
+            show: &|value| match value {
                 Value::Name("tcp-two") => "two TCP".to_owned(),
                 Value::Name("tcp-two-cp") => "two TCP, pipelined".to_owned(),
                 other => super::variant(other),
             },
             ..VARIANTS
         }],
-        only: |_| true,
-        fixed: |_| true,
-        quick: |_| true,
+        only: &|_| true,
+        fixed: &|_| true,
+        quick: &|_| true,
         paired: &["variant"],
         columns: &[
             Column {
@@ -62,7 +62,7 @@ pub(super) const FIGURE: Figure = Figure {
             },
         ],
         runs: Runs { max: 10, ..Runs::PAPER },
-        run: |point, seed| {
+        run: &|point, seed| {
             let path = WAN.both(QUEUE, Loss::None);
             let mut session = ftp::session(point.name("variant"), vec![200_000; FILES], vec![path], seed);
             session.watch.windows = true;

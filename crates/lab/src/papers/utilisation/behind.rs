@@ -21,7 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "Losses behind the wire, where C·(1−p) is a limit",
     caption: "As the other figures, with the default congestion control alone: with losses before the queue, where what is lost takes no time \
               on the wire, and behind the wire, where it does.",
-    settings: || {
+    settings: &|| {
         let mut lines: Vec<String> =
             PATHS.iter().map(|name| format!("{name}, each way: {}", Path::named(name).link(0.0))).collect();
         lines.push(format!("default: {}", shared::default_controller()));
@@ -33,7 +33,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "path",
                 label: "path",
                 values: &[Value::Name("lan"), Value::Name("wan"), Value::Name("sat"), Value::Name("geo")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("lan") => "3 Mbit/s, 1 ms".to_owned(),
                     Value::Name("wan") => "1 Mbit/s, 35 ms".to_owned(),
                     Value::Name("sat") => "256 kbit/s, 125 ms".to_owned(),
@@ -44,20 +44,20 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "place",
                 label: "loss",
                 values: &[Value::Name("before"), Value::Name("behind")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("before") => "before the queue".to_owned(),
                     _ => "behind the wire".to_owned(),
                 },
             },
             ftp::LOSS,
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.name("path") != "geo",
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.name("path") != "geo",
         paired: &["place"],
         columns: COLUMNS,
         runs: RUNS,
-        run: |point, seed| {
+        run: &|point, seed| {
             let (path, loss) = (Path::named(point.name("path")), point.number("loss"));
             let ways = match point.name("place") {
                 "before" => Ways::of(path.link(loss), path.link(loss)),

@@ -17,7 +17,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "The default's buffers, and buffers that hold nothing back",
     caption: "As the other figures, with the default congestion control, over the paths on which a round trip holds a megabyte or more: with \
               the buffers of the profile modern as they come, and with buffers of four times what path and queue hold.",
-    settings: || {
+    settings: &|| {
         let mut lines: Vec<String> =
             FAT.iter().map(|path| format!("{}, each way: {}", path.name, path.link(0.0))).collect();
         let modern = ftp::modern_sctp();
@@ -34,7 +34,7 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "path",
                 label: "path",
                 values: &[Value::Name("geo"), Value::Name("leo"), Value::Name("fat")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name(name) => {
                         let path = Path::named(name);
                         let rate = path.bits_per_second / 1_000_000;
@@ -47,20 +47,20 @@ pub(super) const FIGURE: Figure = Figure {
                 name: "buffers",
                 label: "buffers",
                 values: &[Value::Name("own"), Value::Name("roomy")],
-                show: |value| match value {
+                show: &|value| match value {
                     Value::Name("own") => "as they come".to_owned(),
                     _ => "that hold nothing back".to_owned(),
                 },
             },
             Axis { values: &[Value::Number(0.0), Value::Number(0.01)], ..ftp::LOSS },
         ],
-        only: |_| true,
-        fixed: |point| point.number("loss") == 0.0,
-        quick: |point| point.name("path") == "geo" && point.number("loss") > 0.0,
+        only: &|_| true,
+        fixed: &|point| point.number("loss") == 0.0,
+        quick: &|point| point.name("path") == "geo" && point.number("loss") > 0.0,
         paired: &["buffers"],
         columns: COLUMNS,
         runs: crate::figure::Runs { min: 1, max: 1, ..RUNS },
-        run: |point, seed| {
+        run: &|point, seed| {
             let (path, loss) = (Path::named(point.name("path")), point.number("loss"));
             let bytes = if point.name("buffers") == "own" { 0 } else { path.buffer_bytes() };
             let config = shared::sctp(shared::default_controller(), bytes);

@@ -18,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "What one TCP connection of the kernel makes of the same paths, live",
     caption: "User data that one TCP connection of this machine's kernel brought in 60 s over emulated links with the same rates, delays, queues \
               and losses, through C·(1−p)·1448/1500: CUBIC and BBR.",
-    settings: || {
+    settings: &|| {
         let mut lines: Vec<String> =
             PATHS[..LIVE].iter().map(|path| format!("{}, each way: {}", path.name, path.link(0.0))).collect();
         lines.push(
@@ -41,7 +41,7 @@ pub(super) const FIGURE: Figure = Figure {
                         Value::Name("geo"),
                         Value::Name("leo"),
                     ],
-                    show: |value| match value {
+                    show: &|value| match value {
                         Value::Name("lan") => "3 Mbit/s, 1 ms".to_owned(),
                         Value::Name("wan") => "1 Mbit/s, 35 ms".to_owned(),
                         Value::Name("sat") => "256 kbit/s, 125 ms".to_owned(),
@@ -53,20 +53,20 @@ pub(super) const FIGURE: Figure = Figure {
                     name: "controller",
                     label: "congestion control",
                     values: &[Value::Name("cubic"), Value::Name("bbr")],
-                    show: |value| format!("kernel TCP, {value}"),
+                    show: &|value| format!("kernel TCP, {value}"),
                 },
                 ftp::LOSS,
             ],
-            only: |_| true,
-            fixed: |_| false,
-            quick: |point| point.number("loss") == 0.01 && point.name("path") != "leo",
+            only: &|_| true,
+            fixed: &|_| false,
+            quick: &|point| point.number("loss") == 0.01 && point.name("path") != "leo",
             paired: &["controller"],
             columns: &[
                 Column { name: "utilisation", unit: "of C(1-p) less headers, whole 60 s" },
                 Column { name: "later", unit: "of C(1-p) less headers, last 50 s" },
             ],
             runs: Runs { min: 1, max: 1, within: 0.05 },
-            run: |point, seed| {
+            run: &|point, seed| {
                 let (path, loss) = (Path::named(point.name("path")), point.number("loss"));
                 let controller = point.name("controller");
                 // What losses slow down takes little of the machine.

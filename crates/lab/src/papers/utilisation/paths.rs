@@ -15,16 +15,16 @@ pub(super) const fn figure<const N: usize>() -> Figure {
         id: path.id,
         shows: path.shows,
         caption: path.caption,
-        settings: || settings(&PATHS[N], &format!("{} bytes or more", PATHS[N].buffer_bytes())),
+        settings: &|| settings(&PATHS[N], &format!("{} bytes or more", PATHS[N].buffer_bytes())),
         kind: Kind::Sweep(Sweep {
             axes: &[CONTROLLER, ftp::LOSS],
-            only: |_| true,
-            fixed: |point| point.number("loss") == 0.0,
-            quick: quick::<N>,
+            only: &|_| true,
+            fixed: &|point| point.number("loss") == 0.0,
+            quick: &quick::<N>,
             paired: &["controller"],
             columns: COLUMNS,
             runs: if N == 5 { FAT } else { RUNS },
-            run: one::<N>,
+            run: &one::<N>,
             plot: Plot::lines("loss", "utilisation", "utilisation of C·(1−p), whole 60 s")
                 .beside("later")
                 .by("controller"),

@@ -23,7 +23,7 @@ pub(super) const FIGURE: Figure = Figure {
     shows: "What a constant of auto is worth",
     caption: "Each constant of auto alone at 70 % and at 130 % of its value, over paths that no claim uses. 1 is the best: all of \
               C·(1−p) alone, the fair share beside TCP, equal shares among four.",
-    settings: || {
+    settings: &|| {
         let mut lines: Vec<String> = SCENES.iter().map(Scene::says).collect();
         lines.push("tcp: the simulator's profile modern, with the same buffers".to_owned());
         lines.push("seeds: those of a scene, whatever the constant".to_owned());
@@ -31,18 +31,18 @@ pub(super) const FIGURE: Figure = Figure {
     },
     kind: Kind::Sweep(Sweep {
         axes: &[
-            Axis { name: "constant", label: "constant", values: &CONSTANTS, show: Value::to_string },
+            Axis { name: "constant", label: "constant", values: &CONSTANTS, show: &Value::to_string },
             Axis {
                 name: "move",
                 label: "value",
                 values: &[Value::Number(70.0), Value::Number(100.0), Value::Number(130.0)],
-                show: |value| format!("{value} %"),
+                show: &|value| format!("{value} %"),
             },
-            Axis { name: "scene", label: "scene", values: &NAMES, show: Value::to_string },
+            Axis { name: "scene", label: "scene", values: &NAMES, show: &Value::to_string },
         ],
-        only: |point| (point.name("constant") == UNMOVED) == (point.number("move") == 100.0),
-        fixed: |_| false,
-        quick: |point| matches!(point.name("scene"), "lossy" | "cubic"),
+        only: &|point| (point.name("constant") == UNMOVED) == (point.number("move") == 100.0),
+        fixed: &|_| false,
+        quick: &|point| matches!(point.name("scene"), "lossy" | "cubic"),
         paired: &["constant", "move"],
         columns: &[
             Column {
@@ -53,7 +53,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "queue_ms", unit: "ms that the queue adds, mean" },
         ],
         runs: Runs { min: 2, max: 2, within: 0.05 },
-        run,
+        run: &run,
         plot: Plot::lines("constant", "result", "result").by("move").facet("scene"),
     }),
 };
