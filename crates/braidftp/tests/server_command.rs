@@ -3,7 +3,7 @@
 mod server_support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -97,7 +97,7 @@ fn it_says_where_it_listens_and_ends_in_order_when_told_to() {
 #[test]
 fn a_signal_in_the_middle_of_an_upload_leaves_no_half_file() {
     let folder = Folder::new();
-    let listen = ["--writable", "--listen", "ftp://127.0.0.1:0"];
+    let listen = ["--writable", "--drain-seconds", "1", "--listen", "ftp://127.0.0.1:0"];
     let mut server = Running::start(&folder.path(""), &listen);
     let mut control = BufReader::new(connect_from(server.tcp(), None));
     let mut ask = |line: &str, code: &str| {
@@ -125,20 +125,14 @@ fn a_signal_in_the_middle_of_an_upload_leaves_no_half_file() {
     assert_eq!(folder.names(), [".f.braidftp-part"], "what had come can be continued");
 }
 
-/// A server that finishes what runs has 3 s for it. A machine that is busy may need as long to do nothing at all: of
-/// several tries one must be quicker.
+/// A server that finishes what runs has 30 s for it.
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let folder = Folder::new();
     folder.put("f", pattern(30_000_000));
-    let mut took = Vec::new();
-    while took.len() < 5 && took.last().is_none_or(|last| *last > AT_ONCE) {
-        took.push(end_by_two_signals(&folder));
-    }
-    assert!(took.last().is_some_and(|last| *last <= AT_ONCE), "{took:?}");
+    let took = end_by_two_signals(&folder);
+    assert!(took < Duration::from_secs(25), "{took:?}");
 }
-
-const AT_ONCE: Duration = Duration::from_millis(2_500);
 
 fn end_by_two_signals(folder: &Folder) -> Duration {
     let mut server = Running::start(&folder.path(""), &["--listen", "ftp://127.0.0.1:0"]);
@@ -164,6 +158,136 @@ fn end_by_two_signals(folder: &Folder) -> Duration {
     server.signal(Signal::INT);
     assert!(server.ended().success());
     begin.elapsed()
+}
+
+/// A session in the middle of a download that nobody reads, and its data connection.
+fn stuck_download(server: &Running, control: &mut BufReader<TcpStream>) -> TcpStream {
+    control.get_mut().write_all(b"USER anonymous\r\nPASS x@\r\nTYPE I\r\nEPSV\r\nRETR f\r\n").unwrap();
+    let passive = line_with(control, "229");
+    let port = passive.split('|').nth(3).unwrap().parse().unwrap();
+    let data = connect_from(SocketAddr::new(server.tcp().ip(), port), None);
+    line_with(control, "150");
+    data
+}
+
+fn line_with(reader: &mut impl BufRead, beginning: &str) -> String {
+    let mut line = String::new();
+    while !line.starts_with(beginning) {
+        line.clear();
+        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "no line begins with {beginning}");
+    }
+    line
+}
+
+#[test]
+fn a_server_that_drains_tells_new_sessions_421_and_ends_when_the_last_transfer_is_over() {
+    let folder = Folder::new();
+    folder.put("f", pattern(30_000_000));
+    let mut server =
+        Running::start(&folder.path(""), &["--drain-seconds", "600", "--listen", "ftp://127.0.0.1:0"]);
+    let mut control = BufReader::new(connect_from(server.tcp(), None));
+    let mut data = stuck_download(&server, &mut control);
+    server.signal(Signal::TERM);
+    eventually("a new session is told 421", || {
+        let mut said = String::new();
+        let _ = connect_from(server.tcp(), None).read_to_string(&mut said);
+        said.starts_with("421 ")
+    });
+    assert!(server.child.try_wait().unwrap().is_none(), "the transfer is not over");
+    let mut got = Vec::new();
+    data.read_to_end(&mut got).unwrap();
+    assert!(got == pattern(30_000_000));
+    assert!(line_with(&mut control, "226").starts_with("226"));
+    assert!(server.ended().success());
+}
+
+#[test]
+fn an_example_of_the_settings_is_printed_and_each_mistake_is_told_with_its_place() {
+    let folder = Folder::new();
+    let settings = folder.outer.path().join("braidftp.toml");
+    let check = |more: &[&str]| {
+        let mut arguments = vec!["serve", "--check", "--plain", "--config", settings.to_str().unwrap()];
+        arguments.extend(more);
+        let output = braidftp(&arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let example = braidftp(&["serve", "--print-config"]).output().unwrap();
+    assert!(example.status.success());
+    std::fs::write(&settings, &example.stdout).unwrap();
+    let here = folder.path("");
+    let (code, said) = check(&["--listen", "ftp://127.0.0.1:0", here.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{said}");
+    std::fs::write(&settings, "wriable = true\numask = '9'\n").unwrap();
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(1));
+    for place in
+        [":1:1: there is no key `wriable`; did you mean `writable`?", ":2:9: umask: three octal digits"]
+    {
+        assert!(said.contains(&format!("{}{place}", settings.display())), "{said}");
+    }
+}
+
+#[test]
+fn settings_are_read_again_on_a_signal_and_no_transfer_is_dropped() {
+    let folder = Folder::new();
+    folder.put("f", pattern(30_000_000));
+    let settings = folder.outer.path().join("braidftp.toml");
+    let write = |text: &str| std::fs::write(&settings, format!("umask = '027'\n{text}")).unwrap();
+    write("greeting = 'one'\n");
+    let arguments = ["-v", "--listen", "ftp://127.0.0.1:0", "--config", settings.to_str().unwrap()];
+    let mut server = Running::start(&folder.path(""), &arguments);
+    let mut control = BufReader::new(connect_from(server.tcp(), None));
+    let mut data = stuck_download(&server, &mut control);
+    // What is wrong changes nothing.
+    write("greeting = 'two'\nmax-sessins = 1\n");
+    server.signal(Signal::HUP);
+    let told = |server: &mut Running, words: &str| {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert_ne!(server.stderr.read_line(&mut line).unwrap(), 0, "it does not say {words}");
+        }
+    };
+    told(&mut server, "did you mean `max-sessions`?");
+    told(&mut server, "stay");
+    let greeting = |server: &Running| {
+        let mut line = String::new();
+        BufReader::new(connect_from(server.tcp(), None)).read_line(&mut line).unwrap();
+        line
+    };
+    assert!(greeting(&server).contains("one"));
+    write("greeting = 'two'\nmax-sessions-per-address = 1\nprofile = 'rfc9260'\n");
+    server.signal(Signal::HUP);
+    told(
+        &mut server,
+        "profile, cc or multipath has changed: the new value holds when the server is started again",
+    );
+    told(&mut server, "read again");
+    let refused = line_with(&mut BufReader::new(connect_from(server.tcp(), None)), "4");
+    assert!(refused.starts_with("421 "), "{refused}");
+    let mut got = Vec::new();
+    data.read_to_end(&mut got).unwrap();
+    assert!(got == pattern(30_000_000));
+    line_with(&mut control, "226");
+    drop(control);
+    eventually("the new greeting", || greeting(&server).contains("two"));
+}
+
+#[test]
+fn lines_of_the_log_are_json_with_the_number_of_their_session() {
+    let folder = Folder::new();
+    let arguments = ["-v", "--log-format", "json", "--listen", "ftp://127.0.0.1:0"];
+    let mut server = Running::start(&folder.path(""), &arguments);
+    let mut control = BufReader::new(connect_from(server.tcp(), None));
+    control.get_mut().write_all(b"USER anonymous\r\nPASS x@\r\nQUIT\r\n").unwrap();
+    line_with(&mut control, "221");
+    let mut line = String::new();
+    while !line.contains("logged in") {
+        line.clear();
+        server.stderr.read_line(&mut line).unwrap();
+    }
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&line["span"]["id"], &line["message"]), (&1.into(), &"logged in".into()), "{line}");
 }
 
 #[test]

@@ -165,6 +165,11 @@ pub(super) struct Subject {
 }
 
 impl Subject {
+    /// The number of the session.
+    pub(super) fn session(&self) -> u64 {
+        self.session
+    }
+
     /// The same session, of this user.
     pub(super) fn of_user(&self, user: &str) -> Self {
         Self { user: Some(user.into()), ..self.clone() }

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use braidftp_net::machine_memory_bytes;
 use rustix::process::{Resource, getrlimit};
 
+use super::error::ServeError;
 use super::parts;
-use super::plan::{Plan, ServeError};
+use super::plan::{Plan, cannot_open, folder_of, processors, runtime, usual};
 use super::tcp::ENDING_MAX;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
@@ -56,6 +57,9 @@ impl Findings {
 pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     // Captures are not begun.
     (plan.settings.pcap, plan.settings.packet_log) = (None, None);
+    if plan.listen.is_empty() {
+        plan.listen = usual();
+    }
     let mut findings = Findings::default();
     let mut said = String::new();
     let writers = plan.users.accounts().filter(|account| account.rights.may_change()).count();
@@ -83,7 +87,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         .map(|account| (account.name.escape_debug().to_string(), account.home.to_owned()))
         .collect();
     let weak: Vec<String> = plan.users.weaknesses().collect();
-    let processors = super::plan::processors();
+    let processors = processors();
     match plan.open() {
         Ok((opened, report)) => {
             let _ = write!(said, "{report}");
@@ -101,7 +105,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         if writers > 0 {
             check_disk(&mut findings, &mut said, &root, &settings);
         }
-        super::plan::runtime(processors)?.block_on(check_folder(&mut findings, &root, &dir, writers));
+        runtime(processors)?.block_on(check_folder(&mut findings, &root, &dir, writers));
         for (name, home) in homes {
             if let Err(error) = root.beneath(&home) {
                 findings.add(6, format!("the home of user {name} cannot be opened: {error}"));
@@ -140,10 +144,10 @@ fn describe_user(account: &Account<'_>) -> String {
 
 fn check_audit(findings: &mut Findings, said: &mut String, log: &Path) {
     let _ = writeln!(said, "audit log: {}", log.display());
-    let folder = super::plan::folder_of(log);
+    let folder = folder_of(log);
     let there = if log.exists() { log } else { &folder };
     if let Err(error) = rustix::fs::access(there, rustix::fs::Access::WRITE_OK) {
-        findings.add(1, super::plan::cannot_open(log, &error.into()));
+        findings.add(1, cannot_open(log, &error.into()));
     }
 }
 

@@ -20,13 +20,13 @@ pub(crate) const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
 /// Counts sessions.
 #[derive(Debug)]
 pub(super) struct Limits {
-    max_sessions: usize,
-    max_sessions_per_address: usize,
     now: Mutex<Sessions>,
 }
 
 #[derive(Debug, Default)]
 struct Sessions {
+    max: usize,
+    max_per_address: usize,
     next: u64,
     all: BTreeMap<u64, Entry>,
     by_network: BTreeMap<IpAddr, usize>,
@@ -62,16 +62,24 @@ pub(super) struct Place {
 
 impl Limits {
     pub(super) fn new(max_sessions: usize, max_sessions_per_address: usize) -> Arc<Self> {
-        Arc::new(Self { max_sessions, max_sessions_per_address, now: Mutex::default() })
+        let limits = Self { now: Mutex::default() };
+        limits.set(max_sessions, max_sessions_per_address);
+        Arc::new(limits)
+    }
+
+    /// Other limits from now on. Sessions beyond them stay.
+    pub(super) fn set(&self, max_sessions: usize, max_sessions_per_address: usize) {
+        let mut now = self.lock();
+        (now.max, now.max_per_address) = (max_sessions, max_sessions_per_address);
     }
 
     /// A place for one more session from `address`, if there is one or another session makes room.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let network = subnet(address);
         let mut now = self.lock();
-        if now.by_network.get(&network).is_some_and(|here| *here >= self.max_sessions_per_address) {
+        if now.by_network.get(&network).is_some_and(|here| *here >= now.max_per_address) {
             now.make_room(Some(network))?;
-        } else if now.all.len() >= self.max_sessions {
+        } else if now.all.len() >= now.max {
             now.make_room(None)?;
         }
         let (id, leaves, standing) = (now.next, Arc::new(Notify::new()), Standing::BeforeLogin);

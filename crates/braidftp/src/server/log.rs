@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,6 +31,28 @@ pub const BURST: Duration = Duration::from_secs(10);
 pub(super) const AUDIT: &str = "audit";
 /// How often it is told how many lines were left out.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// An object a line, for programs.
+    Json,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            other => Err(format!("the log is written as text or json, not as `{other}`")),
+        }
+    }
+}
 
 /// Leaves out lines that come too often. Clones share their counts.
 #[derive(Debug, Clone, Default)]

@@ -18,16 +18,21 @@
 //! Sockets are made by [`Builder::bind`], in the thread that calls it, and belong to its network namespace. A session
 //! that misbehaves costs itself; one that ends early leaves no half file under a final name.
 
+mod args;
 pub mod audit;
 mod body;
 mod braid;
 mod check;
 pub mod command;
+mod config;
 pub mod confine;
 mod control;
+mod error;
 mod events;
 mod handshakes;
 mod limits;
+mod listen;
+mod live;
 pub mod log;
 mod memory;
 mod parts;
@@ -40,7 +45,9 @@ mod sink;
 mod store;
 mod tcp;
 mod transfers;
+mod umask;
 
+use std::convert::Infallible;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::net::{IpAddr, SocketAddr};
@@ -58,7 +65,7 @@ use braidftp_net::sctp::{Config, Profile};
 use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, HANDSHAKES_A_SECOND, Listener};
 use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -72,6 +79,8 @@ use events::post;
 use handshakes::Handshakes;
 pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
+pub use listen::Listen;
+use live::Live;
 pub(crate) use parts::PARTS_MAX;
 pub use protection::{Plain, Protection};
 pub use roster::Roster;
@@ -80,6 +89,7 @@ use session::{Accepted, Data, Driver};
 pub(crate) use tcp::ENDING_MAX;
 pub(crate) use transfers::TRANSFERS_MAX;
 use transfers::Transfers;
+pub use umask::Umask;
 
 use crate::tls::Wire;
 pub use crate::tls::server::Resumption;
@@ -93,58 +103,10 @@ pub(crate) const BEFORE_LOGIN_BYTES: usize = 32 << 10;
 pub(crate) const CLOSING: Duration = Duration::from_secs(15);
 /// What of the disk stays free at most where [`Settings::disk_reserve`] says nothing. 1 GiB.
 pub const DISK_RESERVE_MAX: u64 = 1 << 30;
-/// How long sessions may take to finish what they do once the server stops.
+/// What new sessions are told while the server drains.
+const ABOUT_TO_STOP: &str = "The server is about to stop; try again in a minute";
+/// How long sessions may take to say so to the other side once the server has stopped.
 const GRACE: Duration = Duration::from_secs(3);
-
-/// Where to listen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
-    /// FTP over TCP at this address; TLS by AUTH, if there is a key for it.
-    Tcp(SocketAddr),
-    /// FTP over TCP at this address, in TLS from the first byte.
-    Tls(SocketAddr),
-    /// FTP over SCTP, in UDP (RFC 6951), at these addresses of one endpoint, SCTP port 21.
-    SctpUdp(Vec<SocketAddr>),
-    /// FTP over SCTP, over IP itself, at these addresses of one endpoint.
-    SctpIp(Vec<IpAddr>, u16 /* SCTP port */),
-}
-
-impl Listen {
-    /// Whether it is a place of TCP, whose sessions make sockets for data.
-    fn is_tcp(&self) -> bool {
-        !matches!(self, Self::SctpUdp(_) | Self::SctpIp(..))
-    }
-}
-
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "ftp://{address}"),
-            Self::Tls(address) => write!(f, "ftps://{address}"),
-            Self::SctpUdp(addresses) => {
-                f.write_str("ftp+sctp://")?;
-                for (at, address) in addresses.iter().enumerate() {
-                    match at {
-                        0 => write!(f, "{address}")?,
-                        1 => write!(f, "/?addr={address}")?,
-                        _ => write!(f, "&addr={address}")?,
-                    }
-                }
-                Ok(())
-            }
-            Self::SctpIp(addresses, port) => {
-                f.write_str("ftp+sctp-ip://")?;
-                if let Some(first) = addresses.first() {
-                    write!(f, "{}", SocketAddr::new(*first, *port))?;
-                }
-                for (at, address) in addresses.iter().enumerate().skip(1) {
-                    write!(f, "{}{address}", if at == 1 { "/?addr=" } else { "&addr=" })?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
 
 /// What an operator may choose.
 #[derive(Debug, Clone)]
@@ -166,6 +128,8 @@ pub struct Settings {
     /// How long an upload that was accepted in braid may wait for its first frame while no upload of its session gets
     /// any. 60 s.
     pub awaited: Duration,
+    /// How long transfers may go on after [`Handle::stop`], while new sessions are refused. 30 s.
+    pub drain: Duration,
     /// How long a client may be silent over SCTP, HEARTBEATs unanswered, in the middle of an upload until its session ends.
     /// 60 s.
     pub silent_upload: Duration,
@@ -207,6 +171,7 @@ impl Default for Settings {
             data_open: Duration::from_secs(15),
             stall: Duration::from_secs(300),
             awaited: Duration::from_secs(60),
+            drain: Duration::from_secs(30),
             silent_upload: Duration::from_secs(60),
             parts_kept: Some(Duration::from_secs(7 * 86_400)),
             parts_quota: None,
@@ -232,7 +197,7 @@ impl Default for Settings {
 struct Shared {
     root: Root,
     users: Arc<Roster>,
-    settings: Arc<Settings>,
+    settings: Arc<Live>,
     limits: Arc<Limits>,
     all_held: Arc<control::AllHeld>,
     /// What all transfers hold of files.
@@ -248,7 +213,7 @@ struct Shared {
 impl Shared {
     /// TLS for one control connection over TCP, if there is a key for it.
     fn binding(&self) -> Option<Binding> {
-        Some(self.tls.as_ref()?.bind(self.settings.tls_resumption))
+        Some(self.tls.as_ref()?.bind(self.settings.now().tls_resumption))
     }
 }
 
@@ -410,10 +375,10 @@ impl Opened {
             });
         }
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
-        let settings = Arc::new(settings);
+        let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
+        let settings = Arc::new(Live::new(settings));
         let (all_held, blocks, transfers) = Default::default();
         let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
-        let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
         let shared =
             Arc::new(Shared { root, users, settings, limits, all_held, blocks, transfers, tls, handshakes });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
@@ -571,8 +536,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// No more sessions; those there are may finish the transfer they are in, for 3 s; then all is over, and
-    /// [`Server::run`] returns.
+    /// No more sessions: new ones are told 421. Those there are may finish the transfers they are in, for [`Settings::drain`];
+    /// then all is over, and [`Server::run`] returns.
     pub fn stop(&self) {
         self.phase.send_if_modified(|phase| {
             let serving = *phase == Phase::Serving;
@@ -586,6 +551,28 @@ impl Handle {
     /// Ends everything now.
     pub fn abort(&self) {
         self.phase.send_replace(Phase::Stopped);
+    }
+}
+
+/// Gives a running server other settings and users.
+#[derive(Debug, Clone)]
+pub struct Reloader {
+    shared: Arc<Shared>,
+}
+
+impl Reloader {
+    /// Puts these in the place of those before. Sessions that are there keep what they began with. What is fixed when sockets
+    /// are opened and the process is confined stays: transports, protection, passive ports, active mode and log files.
+    ///
+    /// # Errors
+    /// The users need what the running server has not: a sentence. Nothing is changed then.
+    pub fn reload(&self, settings: Settings, users: Users) -> Result<(), String> {
+        let (max, per_address) = (settings.max_sessions, settings.max_sessions_per_address);
+        self.shared.users.may_replace(&users)?;
+        self.shared.settings.replace(settings);
+        self.shared.users.replace(users)?;
+        self.shared.limits.set(max, per_address);
+        Ok(())
     }
 }
 
@@ -628,9 +615,9 @@ impl Server {
         self.bound.iter().filter_map(sctp).collect()
     }
 
-    /// Who may log in, to be replaced while it runs.
-    pub fn roster(&self) -> Arc<Roster> {
-        self.shared.users.clone()
+    /// What gives it other settings and users while it runs.
+    pub fn reloader(&self) -> Reloader {
+        Reloader { shared: self.shared.clone() }
     }
 
     /// What stops it.
@@ -638,7 +625,7 @@ impl Server {
         Handle { phase: self.phase.clone() }
     }
 
-    /// Serves until [`Handle::stop`], and a little longer: until the sessions are over.
+    /// Serves until [`Handle::stop`], and on until the sessions are over or [`Settings::drain`] has passed.
     ///
     /// # Cancel safety
     /// Dropping it ends all sessions at once.
@@ -646,29 +633,35 @@ impl Server {
         let Self { bound, shared, phase } = self;
         let mut tasks = JoinSet::new();
         let mut endpoints = Vec::new();
+        // Nothing is sent: a session is there as long as its sender is.
+        let (there, mut over) = mpsc::channel::<Infallible>(1);
         for bound in bound {
             match bound {
                 Bound::Tcp(listener, begins) => {
-                    tasks.spawn(serve_tcp(shared.clone(), listener, begins, phase.subscribe()));
+                    let serving = Serving { there: Some(there.clone()), phase: phase.subscribe() };
+                    tasks.spawn(serve_tcp(shared.clone(), listener, begins, serving));
                 }
                 Bound::Sctp(endpoint, listener) => {
                     endpoints.push(endpoint.clone());
-                    tasks.spawn(serve_sctp(shared.clone(), endpoint, listener, phase.subscribe()));
+                    let serving = Serving { there: Some(there.clone()), phase: phase.subscribe() };
+                    tasks.spawn(serve_sctp(shared.clone(), endpoint, listener, serving));
                 }
             }
         }
+        drop(there);
         let mut stop = phase.subscribe();
         tokio::select! {
             () = no_longer_serving(&mut stop) => {}
             () = memory::give_back(endpoints.clone(), shared.blocks.clone()) => {}
             () = parts::look_after(shared.clone()) => {}
         }
-        let all = async { while tasks.join_next().await.is_some() {} };
-        let stopped = stop.wait_for(|phase| *phase == Phase::Stopped);
+        let drain = shared.settings.now().drain;
         tokio::select! {
-            () = all => {}
-            () = tokio::time::sleep(GRACE) => {}
-            _ = stopped => {}
+            _ = over.recv() => {}
+            () = tokio::time::sleep(drain) => {
+                tracing::warn!(seconds = drain.as_secs(), "the time to finish transfers is over; those that run are broken off");
+            }
+            () = stopped(&mut stop) => {}
         }
         phase.send_replace(Phase::Stopped);
         // Sessions hear of it, say so to the other side, and end.
@@ -679,8 +672,19 @@ impl Server {
     }
 }
 
+/// What each place to listen knows of the server.
+struct Serving {
+    /// Held by each session; `None` once there are no more.
+    there: Option<mpsc::Sender<Infallible>>,
+    phase: watch::Receiver<Phase>,
+}
+
 async fn no_longer_serving(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
+}
+
+async fn stopped(phase: &mut watch::Receiver<Phase>) {
+    let _ = phase.wait_for(|phase| *phase == Phase::Stopped).await;
 }
 
 /// How a control connection over TCP begins.
@@ -699,29 +703,34 @@ impl Begins {
     }
 }
 
-/// Accepts until the server stops, then waits for its sessions.
-async fn serve_tcp(
-    shared: Arc<Shared>,
-    listener: TcpListener,
-    begins: Begins,
-    phase: watch::Receiver<Phase>,
-) {
-    let mut stop = phase.clone();
+/// Accepts until the server stops, and refuses while it drains; then waits for its sessions.
+async fn serve_tcp(shared: Arc<Shared>, listener: TcpListener, begins: Begins, serving: Serving) {
+    let Serving { mut there, phase } = serving;
+    let (mut drain, mut stop) = (phase.clone(), phase.clone());
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    sessions.spawn(tcp_session(shared.clone(), stream, peer, begins, phase.clone()));
+            accepted = listener.accept() => match (accepted, &there) {
+                (Ok((stream, peer)), Some(there)) => {
+                    let session = tcp_session(shared.clone(), stream, peer, begins, phase.clone());
+                    let there = there.clone();
+                    sessions.spawn(async move {
+                        session.await;
+                        drop(there);
+                    });
                 }
-                Err(error) => {
+                (Ok((stream, _)), None) => {
+                    let _ = stream.try_write(format!("421 {ABOUT_TO_STOP}\r\n").as_bytes());
+                }
+                (Err(error), _) => {
                     // Out of file descriptors, most likely: they come back when sessions end.
                     tracing::warn!(%error, "cannot accept");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
             Some(_) = sessions.join_next() => {}
-            () = no_longer_serving(&mut stop) => break,
+            () = no_longer_serving(&mut drain), if there.is_some() => there = None,
+            () = stopped(&mut stop) => break,
         }
     }
     drop(listener);
@@ -742,7 +751,7 @@ async fn tcp_session(
     };
     if begins == Begins::WithTls {
         let mut phase = phase.clone();
-        let within = shared.settings.session.idle_before_login;
+        let within = shared.settings.now().session.idle_before_login;
         tokio::select! {
             turn = timeout(within, shared.handshakes.turn(peer.ip())) => if turn.is_err() { return },
             () = place.taken() => return,
@@ -756,7 +765,7 @@ async fn tcp_session(
     let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let wire = Arc::new(Wire::control(stream));
     let mut data = tcp::Data::new(wire.clone(), local, peer, shared.handshakes.clone());
-    let (config, carrier) = (shared.settings.session.clone(), machine::Carrier::Tcp { local, peer });
+    let (config, carrier) = (shared.settings.now().session.clone(), machine::Carrier::Tcp { local, peer });
     let session = match begins {
         Begins::Clear => machine::Session::new(config, carrier, Time::ZERO),
         Begins::WithTls => {
@@ -779,30 +788,32 @@ async fn tcp_session(
         post,
     };
     match begins {
-        Begins::Clear => tracing::info!(%peer, "session over TCP"),
-        Begins::WithTls => tracing::info!(%peer, "session over TCP with TLS"),
+        Begins::Clear => Driver::new(shared, accepted).run("session over TCP", phase).await,
+        Begins::WithTls => Driver::new(shared, accepted).run("session over TCP with TLS", phase).await,
     }
-    Driver::new(shared, accepted).run(phase).await;
 }
 
-async fn serve_sctp(
-    shared: Arc<Shared>,
-    endpoint: Endpoint,
-    listener: Listener,
-    phase: watch::Receiver<Phase>,
-) {
-    let mut stop = phase.clone();
+async fn serve_sctp(shared: Arc<Shared>, endpoint: Endpoint, listener: Listener, serving: Serving) {
+    let Serving { mut there, phase } = serving;
+    let (mut drain, mut stop) = (phase.clone(), phase.clone());
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Some(association) => {
-                    sessions.spawn(sctp_session(shared.clone(), endpoint.clone(), association, phase.clone()));
+            accepted = listener.accept() => match (accepted, &there) {
+                (Some(association), Some(there)) => {
+                    let session = sctp_session(shared.clone(), endpoint.clone(), association, phase.clone());
+                    let there = there.clone();
+                    sessions.spawn(async move {
+                        session.await;
+                        drop(there);
+                    });
                 }
-                None => break,
+                (Some(association), None) => association.abort(format!("421 {ABOUT_TO_STOP}")),
+                (None, _) => break,
             },
             Some(_) = sessions.join_next() => {}
-            () = no_longer_serving(&mut stop) => break,
+            () = no_longer_serving(&mut drain), if there.is_some() => there = None,
+            () = stopped(&mut stop) => break,
         }
     }
     drop(listener);
@@ -823,7 +834,7 @@ async fn sctp_session(
         tracing::info!(%peer, "too many sessions; refused");
         return association.abort("421 Too many sessions now; try again later");
     };
-    let settings = &shared.settings;
+    let settings = shared.settings.now();
     let (is_protected, certificates) = (association.is_protected(), association.peer_certificates());
     let mode = Mode::of_streams(up.inbound_streams);
     let (post, events) = post();
@@ -874,8 +885,7 @@ async fn sctp_session(
         false => machine::Session::new(config, carrier, Time::ZERO),
     };
     let accepted = Accepted { peer: peer.ip(), place, session, rx, tx, data, events, post };
-    tracing::info!(%peer, %mode, "session over SCTP");
-    Driver::new(shared, accepted).run(phase).await;
+    Driver::new(shared, accepted).run(&format!("session over SCTP, mode {mode}"), phase).await;
 }
 
 /// A number nobody can foresee, from the keys that the standard library draws for its hash tables.

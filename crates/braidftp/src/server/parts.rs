@@ -88,7 +88,7 @@ pub(super) async fn look_after(shared: Arc<Shared>) {
             tokio::time::sleep(LOOK).await;
             continue;
         }
-        let since = shared.settings.parts_kept.and_then(|kept| SystemTime::now().checked_sub(kept));
+        let since = shared.settings.now().parts_kept.and_then(|kept| SystemTime::now().checked_sub(kept));
         let removed = shared.root.blocking(move |root| {
             let removal = Removal { unchanged_since: since, most: MOST, claimant: None };
             let everything = Path::new("");

@@ -1,72 +1,28 @@
-//! What a server is to serve, where and how: the command line and the file of settings together.
+//! What `braidftp serve` is to do: the command line, the file of settings and the users, put together and opened.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_ftp::server as machine;
+use braidftp_net::sctp::Profile;
 
-use super::confine::{ConfineError, Confinement, Network, Place, Report, Rights, confine};
+use super::args::Args;
+use super::config::File;
+use super::config::value::{Ports, Seconds};
+use super::confine::{Confinement, Network, Place, Report, Rights, RunAs, confine};
+use super::error::ServeError;
+use super::listen::{TCP_PORT_UNPRIVILEGED, UDP_PORT};
+use super::log::Format;
 use super::protection::Wanted;
-use super::{Listen, Opened, Server, Settings, StartError};
-use crate::exit::Error;
+use super::umask::Umask;
+use super::{Audit, Listen, Opened, Plain, Server, Settings};
+use crate::client::{Mode, default_multipath};
+use crate::size::Size;
 use crate::store::fs::Root;
 use crate::users::{Access, Users};
-
-/// Why `braidftp serve` ended.
-#[derive(Debug)]
-pub enum ServeError {
-    /// The command line or a file it names cannot be used: exit code 1.
-    Usage(String),
-    /// The folder cannot be opened: exit code 6.
-    Folder(String),
-    /// An address cannot be had: exit code 2.
-    Start(StartError),
-    /// The process cannot be confined as it must be: exit code 1.
-    Confine(ConfineError),
-    /// The key or the certificate cannot be used; the exit code says in which way.
-    Key(Error),
-    /// `--check` found this wrong: the code is that of the first of it.
-    Check {
-        /// What is wrong, a sentence each.
-        sentences: Vec<String>,
-        /// The exit code.
-        code: u8,
-    },
-    /// The task of an SCTP endpoint panicked: exit code 101, as of a program that panics. It served until then.
-    Sctp,
-}
-
-impl ServeError {
-    /// The exit code for it.
-    pub const fn exit_code(&self) -> u8 {
-        match self {
-            Self::Usage(_) | Self::Confine(_) => 1,
-            Self::Start(_) => 2,
-            Self::Folder(_) => 6,
-            Self::Key(error) => error.exit as u8,
-            Self::Check { code, .. } => *code,
-            Self::Sctp => 101,
-        }
-    }
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Usage(why) | Self::Folder(why) => f.write_str(why),
-            Self::Start(error) => error.fmt(f),
-            Self::Confine(error) => error.fmt(f),
-            Self::Key(error) => error.fmt(f),
-            Self::Check { sentences, .. } => f.write_str(&sentences.join("\nbraidftp: ")),
-            Self::Sctp => f.write_str(
-                "SCTP has failed: the task that drives it panicked, as said above, and all of its associations are lost; \
-                 start the server again, and report this as a bug",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ServeError {}
 
 /// What to serve, where, and how: the command line and the file of settings together.
 #[derive(Debug)]
@@ -76,18 +32,66 @@ pub(super) struct Plan {
     pub(super) users: Users,
     /// Where they stand, and what is meant where it says nothing of changes.
     pub(super) users_file: Option<(PathBuf, Access)>,
+    /// The file of settings.
+    pub(super) config: Option<PathBuf>,
     pub(super) settings: Settings,
     pub(super) protection: Wanted,
     pub(super) confinement: Confinement,
+    pub(super) umask: Option<Umask>,
+    pub(super) log: LogWanted,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogWanted {
+    /// 0: warnings; 1: who comes and goes; 2: why things are refused.
+    pub(super) verbose: u8,
+    pub(super) format: Format,
 }
 
 impl Plan {
+    /// Whether there is a file that can be read again.
+    pub(super) fn has_files(&self) -> bool {
+        self.config.is_some() || self.users_file.is_some()
+    }
+
+    /// What cannot be changed while the server runs: names of keys, and what they are set to.
+    pub(super) fn fixed(&self) -> Vec<(&'static str, String)> {
+        let Settings { sctp, pcap, packet_log, audit, passive_ports, session, .. } = &self.settings;
+        let told = |value: &dyn fmt::Debug| format!("{value:?}");
+        vec![
+            ("dir", told(&self.dir)),
+            ("listen", told(&self.listen)),
+            ("users", told(&self.users_file.as_ref().map(|(file, _)| file))),
+            ("umask", told(&self.umask)),
+            ("user", told(&self.confinement.run_as)),
+            ("confine", told(&self.confinement.level)),
+            ("plain, allow-plain, tls-cert, tls-key or identity", told(&self.protection)),
+            ("passive-ports", told(passive_ports)),
+            ("active", told(&session.active)),
+            ("profile, cc or multipath", told(sctp)),
+            ("pcap", told(pcap)),
+            ("packet-log", told(packet_log)),
+            ("audit", told(&audit.path())),
+            ("verbose or log-format", told(&self.log)),
+        ]
+    }
+
     /// Opens the folder and the sockets, and confines the process. What the confinement lacks is in its report.
     pub(super) fn open(self) -> Result<(Opened, Report), ServeError> {
-        let Self { dir, listen, users, users_file, settings, mut confinement, .. } = self;
+        let Self { dir, listen, users, users_file, config, settings, mut confinement, umask, .. } = self;
+        if let Some(umask) = umask {
+            umask.apply();
+        }
+        let listen = if listen.is_empty() { usual() } else { listen };
         let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
         confinement.network = network(&listen, &settings);
-        confinement.places = places(&dir, &users, users_file.as_ref().map(|(file, _)| file), &settings);
+        confinement.places = places(
+            &dir,
+            &users,
+            users_file.as_ref().map(|(file, _)| file).into_iter().chain(&config),
+            &settings,
+        );
         let mut builder = Server::builder(root).users(users).settings(settings);
         for place in listen {
             builder = builder.listen(place);
@@ -96,7 +100,8 @@ impl Plan {
         let mut report = confine(&confinement).map_err(ServeError::Confine)?;
         let key = opened.settings.protection.identity.as_ref().map(|identity| ("key", &identity.files().key));
         let users = users_file.as_ref().map(|(file, _)| ("users file", file));
-        for (what, file) in key.into_iter().chain(users) {
+        let config = config.as_ref().map(|file| ("file of settings", file));
+        for (what, file) in key.into_iter().chain(users).chain(config) {
             report.lost.extend(std::fs::File::open(file).err().map(|error| {
                 format!(
                     "the {what} {}, which was read: {error}; after a change of it, start again",
@@ -106,6 +111,15 @@ impl Plan {
         }
         Ok((opened, report))
     }
+}
+
+/// Where to listen if nobody says.
+pub(super) fn usual() -> Vec<Listen> {
+    let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+    vec![
+        Listen::Tcp(SocketAddr::new(any, TCP_PORT_UNPRIVILEGED)),
+        Listen::SctpUdp(vec![SocketAddr::new(any, UDP_PORT)]),
+    ]
 }
 
 /// The TCP sockets that the server makes while it runs.
@@ -119,14 +133,19 @@ fn network(listen: &[Listen], settings: &Settings) -> Network {
 }
 
 /// The folders that the server has to do with while it runs.
-fn places(dir: &Path, users: &Users, users_file: Option<&PathBuf>, settings: &Settings) -> Vec<Place> {
+fn places<'a>(
+    dir: &Path,
+    users: &Users,
+    read_again: impl Iterator<Item = &'a PathBuf>,
+    settings: &'a Settings,
+) -> Vec<Place> {
     let rights = if users.any_may_write() { Rights::ReadWrite } else { Rights::Read };
     // Homes are beneath it, those that are made later among them.
     let mut places = vec![Place { path: dir.to_owned(), rights }];
     // They are read anew when they change, and change by being replaced: with them, their folders stay within reach. What
     // certbot gives are links to files of another folder.
     let identity = settings.protection.identity.as_ref().map(|identity| identity.files());
-    let files = identity.into_iter().flat_map(|files| [&files.certificate, &files.key]).chain(users_file);
+    let files = identity.into_iter().flat_map(|files| [&files.certificate, &files.key]).chain(read_again);
     for file in files.flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten() {
         places.push(Place { path: folder_of(&file), rights: Rights::ReadFiles });
     }
@@ -161,4 +180,172 @@ pub(super) fn processors() -> usize {
 pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, ServeError> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(processors).enable_all().build();
     built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
+}
+
+/// Reads the file of settings, and the users, and puts the command line before them.
+pub(super) fn plan(args: Args) -> Result<Plan, ServeError> {
+    let file = match &args.config {
+        Some(path) => File::load(path).map_err(ServeError::Settings)?,
+        None => File::default(),
+    };
+    let usage = |why: String| ServeError::Usage(why);
+    let protection = args.protection.or(file.protection()).wanted().map_err(ServeError::Key)?;
+    let Some(dir) = args.dir.or(file.dir) else {
+        return Err(usage("which folder shall be served? give DIR, or `dir` in the file of settings".into()));
+    };
+    let listen = match (args.listen.is_empty(), file.listen) {
+        (true, listen) => listen.unwrap_or_default(),
+        (false, _) => {
+            args.listen.iter().map(|text| Listen::parse(text).map_err(usage)).collect::<Result<_, _>>()?
+        }
+    };
+    let writable = args.writable || file.writable.unwrap_or(false);
+    let access = if writable { Access::Writable } else { Access::ReadOnly };
+    let users_file = args.users.or(file.users).map(|path| (path, access));
+    let users = match &users_file {
+        Some((path, access)) => Users::load(path, *access).map_err(|error| usage(error.to_string()))?,
+        None => Users::anonymous(access),
+    };
+    if !protection.protects() && protection.plain_passwords == Plain::Refused && users.any_has_password() {
+        return Err(usage(
+            "the users file has users with passwords, and nothing is protected: they could not log in; leave out `plain`, or take \
+             passwords in the clear with --allow-plain-passwords"
+                .into(),
+        ));
+    }
+
+    let mut settings = Settings::default();
+    let mut session = machine::Config::default();
+    settings.sctp = args.profile.or(file.profile).unwrap_or(Profile::Modern).config();
+    if let Some(cc) = args.cc.or(file.cc) {
+        cc.apply(&mut settings.sctp.congestion.control, &mut settings.sctp.congestion.options);
+    }
+    let multipath = args.multipath.or(file.multipath).unwrap_or(default_multipath(Mode::Braid));
+    multipath.apply(&mut settings.sctp);
+    settings.pcap = args.pcap.or(file.pcap);
+    settings.packet_log = args.packet_log.or(file.packet_log);
+    if let Some(path) = args.audit.or(file.audit) {
+        settings.audit = Arc::new(Audit::to_file(path));
+    }
+    set(&mut session.greeting, file.greeting);
+    session.host = file.host;
+    set(&mut session.login_attempts, file.login_attempts);
+    set(&mut session.idle, file.idle_seconds.map(|Seconds(time)| time));
+    if file.active == Some(true) {
+        session.active = machine::Active::ToPeer;
+    }
+    if let Some(days) = file.parts_kept_days {
+        settings.parts_kept = (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)));
+    }
+    settings.parts_quota = file.parts_quota.map(|Size(bytes)| bytes);
+    settings.disk_reserve = file.disk_reserve.map(|Size(bytes)| bytes);
+    set(&mut settings.stall, file.stall_seconds.map(|Seconds(time)| time));
+    let drain = args.drain_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    set(&mut settings.drain, drain.or(file.drain_seconds.map(|Seconds(time)| time)));
+    set(&mut settings.max_sessions, file.max_sessions);
+    set(&mut settings.max_sessions_per_address, file.max_sessions_per_address);
+    settings.passive_address = file.passive_address;
+    settings.passive_ports = file.passive_ports.map(|Ports(ports)| ports);
+    set(&mut settings.durability, file.durability);
+    set(&mut settings.tls_resumption, file.tls_resumption);
+    settings.session = Arc::new(session);
+    let level = args.confine.or(file.confine).unwrap_or_default();
+    let log = LogWanted {
+        verbose: if args.verbose > 0 { args.verbose } else { file.verbose.unwrap_or(0) },
+        format: args.log_format.or(file.log_format).unwrap_or_default(),
+    };
+    let run_as = args.user.or(file.user).map(|user| user.parse::<RunAs>()).transpose().map_err(usage)?;
+    // The rest follows from what is opened.
+    let confinement = Confinement { level, run_as, ..Confinement::default() };
+    let (umask, config) = (args.umask.or(file.umask), args.config);
+    Ok(Plan { dir, listen, users, users_file, config, settings, protection, confinement, umask, log })
+}
+
+fn set<T>(value: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *value = given;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braidftp_net::cc;
+
+    use super::super::protection::ProtectionArgs;
+    use super::*;
+    use crate::store::fs::Durability;
+
+    fn args(dir: Option<&str>) -> Args {
+        let protection = ProtectionArgs { plain: true, ..ProtectionArgs::default() };
+        Args { dir: dir.map(PathBuf::from), protection, ..Args::default() }
+    }
+
+    #[test]
+    fn without_options_it_listens_on_both_transports_and_is_read_only() {
+        let plan = plan(args(Some("/srv"))).unwrap();
+        assert!(plan.listen.is_empty());
+        let listen: Vec<String> = usual().iter().map(Listen::to_string).collect();
+        assert_eq!(listen, ["ftp://0.0.0.0:2121", "ftp+sctp://0.0.0.0:9899"]);
+        assert_eq!(plan.settings.session.active, machine::Active::Refused);
+    }
+
+    #[test]
+    fn congestion_control_is_chosen_with_its_parameters_and_what_is_wrong_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.toml");
+        let with = |text: &str| {
+            std::fs::write(&path, format!("cc = '{text}'\n")).unwrap();
+            plan(Args { config: Some(path.clone()), ..args(Some("/srv")) })
+        };
+        let sctp = with("hybla:rtt0=50ms").unwrap().settings.sctp;
+        assert_eq!(sctp.congestion.control, cc::Kind::Hybla);
+        assert_eq!(sctp.congestion.options.hybla.rtt0, Duration::from_millis(50));
+        let error = |text: &str| with(text).unwrap_err().to_string();
+        assert!(
+            error("vegas")
+                .contains("cc: no congestion control is called `vegas`; there are sctp, reno, cubic")
+        );
+        assert!(error("hybla:rtt0=0s").contains("expected 1ms to 10s"));
+    }
+
+    #[test]
+    fn a_file_of_settings_is_read_and_the_command_line_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.toml");
+        let text = "parts-kept-days = 2\nparts-quota = '3GB'\ndisk-reserve = '0'\ndir = '/srv'\nlisten = ['ftp://127.0.0.1:2121']\nwritable = true\npassive-ports = '50000-50100'\n\
+                    active = true\nidle-seconds = 60\ndurability = 'bytes'\nprofile = 'rfc9260'\n";
+        std::fs::write(&path, text).unwrap();
+        let plan1 = plan(Args { config: Some(path.clone()), ..args(None) }).unwrap();
+        assert_eq!(plan1.dir, Path::new("/srv"));
+        assert_eq!(plan1.settings.passive_ports, Some(50_000..=50_100));
+        assert_eq!(plan1.settings.session.idle, Duration::from_secs(60));
+        assert_eq!(plan1.settings.durability, Durability::Bytes);
+        assert_eq!(plan1.settings.parts_kept, Some(Duration::from_secs(2 * 86_400)));
+        assert_eq!((plan1.settings.parts_quota, plan1.settings.disk_reserve), (Some(3_000_000_000), Some(0)));
+        let both = Args {
+            config: Some(path.clone()),
+            listen: vec!["ftp://127.0.0.1:7".into()],
+            ..args(Some("/other"))
+        };
+        let plan2 = plan(both).unwrap();
+        assert_eq!((plan2.dir.as_path(), plan2.listen.len()), (Path::new("/other"), 1));
+        assert_eq!(plan2.listen[0].to_string(), "ftp://127.0.0.1:7");
+
+        for (text, why) in [
+            ("lisen = []", "lisen"),
+            ("passive-ports = '50100-50000'", "passive-ports"),
+            ("passive-ports = '0-1'", "passive-ports"),
+            ("durability = 'some'", "durability"),
+            ("tls-resumption = 'never'", "tls-resumption"),
+            ("parts-quota = '3 apples'", "parts-quota"),
+            ("disk-reserve = 'all'", "disk-reserve"),
+            ("profile = 'mordern'", "mordern"),
+            ("users = '/nowhere'", "/nowhere"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = plan(Args { config: Some(path.clone()), ..args(Some("/srv")) }).unwrap_err();
+            assert_eq!(error.exit_code(), 1);
+            assert!(error.to_string().contains(why), "{text}: {error}");
+        }
+    }
 }

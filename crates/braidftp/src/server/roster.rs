@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::Plain;
+use super::live::Live;
 use super::parts::Parts;
-use super::{Plain, Settings};
 use crate::store::fs::Root;
 use crate::users::Users;
 
@@ -16,7 +17,7 @@ use crate::users::Users;
 pub struct Roster {
     now: RwLock<Arc<Lists>>,
     root: Root,
-    settings: Arc<Settings>,
+    settings: Arc<Live>,
     /// Whether somebody might change files when the server started, and the process was confined accordingly.
     may_change: bool,
 }
@@ -30,9 +31,9 @@ pub(super) struct Lists {
 }
 
 impl Roster {
-    pub(super) fn new(users: Users, root: Root, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(users: Users, root: Root, settings: Arc<Live>) -> Self {
         let may_change = users.any_may_write();
-        let parts = Parts::new(&root, &users, &settings);
+        let parts = Parts::new(&root, &users, &settings.now());
         Self { now: RwLock::new(Arc::new(Lists { users, parts })), root, settings, may_change }
     }
 
@@ -41,12 +42,13 @@ impl Roster {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts these users in the place of those before. Sessions that are logged in stay as they are.
+    /// Whether these users can be put in the place of those before.
     ///
     /// # Errors
-    /// They need what the running server has not: a sentence. Nothing is changed then.
-    pub fn replace(&self, mut users: Users) -> Result<(), String> {
-        let protection = &self.settings.protection;
+    /// They need what the running server has not: a sentence.
+    pub(super) fn may_replace(&self, users: &Users) -> Result<(), String> {
+        let settings = self.settings.now();
+        let protection = &settings.protection;
         if users.any_may_write() && !self.may_change {
             return Err("somebody may change files now, and nobody might when the server started, so that it cannot; start it \
                         again"
@@ -58,9 +60,18 @@ impl Roster {
         {
             return Err("it has users with passwords, and nothing is protected: they could not log in".into());
         }
-        let before = self.now();
+        Ok(())
+    }
+
+    /// Puts these users in the place of those before. Sessions that are logged in stay as they are.
+    ///
+    /// # Errors
+    /// They need what the running server has not: a sentence. Nothing is changed then.
+    pub fn replace(&self, mut users: Users) -> Result<(), String> {
+        self.may_replace(&users)?;
+        let (before, settings) = (self.now(), self.settings.now());
         users.follow(&before.users);
-        let parts = Parts::new(&self.root, &users, &self.settings).following(&before.parts);
+        let parts = Parts::new(&self.root, &users, &settings).following(&before.parts);
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Lists { users, parts });
         Ok(())
     }
@@ -68,6 +79,7 @@ impl Roster {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Settings;
     use std::net::{IpAddr, Ipv4Addr};
     use std::path::Path;
 
@@ -83,7 +95,7 @@ mod tests {
     fn roster(text: &str) -> (Roster, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
-        (Roster::new(users(text), root, Arc::default()), folder)
+        (Roster::new(users(text), root, Arc::new(Live::new(Settings::default()))), folder)
     }
 
     const ONE: &str = "[[user]]\nname = 'anonymous'\nsessions = 1\nwritable = true\n";

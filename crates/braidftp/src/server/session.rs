@@ -18,6 +18,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
+use tracing::{Instrument, Span};
 
 use super::audit::Subject;
 use super::body::{Body, Gives};
@@ -28,7 +29,7 @@ use super::limits::{Place, Standing};
 use super::sink::{Ending, Intake};
 use super::store::{Store, claimant};
 use super::transfers::UnderWay;
-use super::{Phase, Shared, sctp, tcp};
+use super::{Phase, Settings, Shared, sctp, tcp};
 use crate::store::fs::Blocks;
 use crate::users::{Grant, LoginError as Refusal};
 
@@ -45,7 +46,11 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// One session and all that belongs to it. Dropping it ends its transfers.
 pub(super) struct Driver {
     shared: Arc<Shared>,
+    /// Those with which the session began.
+    settings: Arc<Settings>,
     peer: IpAddr,
+    /// What marks its lines of the log.
+    span: Span,
     subject: Subject,
     place: Place,
     session: Session,
@@ -123,10 +128,14 @@ impl Driver {
     pub(super) fn new(shared: Arc<Shared>, accepted: Accepted) -> Self {
         let Accepted { peer, place, session, rx, tx, data, events, post } = accepted;
         let blocks = Blocks::of_session(&shared.blocks);
-        let subject = shared.settings.audit.session(peer);
+        let settings = shared.settings.now();
+        let subject = settings.audit.session(peer);
         Self {
             shared,
+            settings,
             peer,
+            // Of the highest level, so that it marks lines of every level.
+            span: tracing::error_span!("session", id = subject.session()),
             subject,
             place,
             session,
@@ -155,11 +164,17 @@ impl Driver {
         }
     }
 
-    /// Runs the session to its end.
+    /// Runs the session to its end. `told` is what the log says of its beginning.
     ///
     /// # Cancel safety
     /// Dropping it ends the session: its jobs stop, its connections close.
-    pub(super) async fn run(mut self, phase: watch::Receiver<Phase>) {
+    pub(super) async fn run(self, told: &str, phase: watch::Receiver<Phase>) {
+        let span = self.span.clone();
+        self.run_within(told, phase).instrument(span).await;
+    }
+
+    async fn run_within(mut self, told: &str, phase: watch::Receiver<Phase>) {
+        tracing::info!(peer = %self.peer, "{told}");
         self.serve(phase).await;
         // Uploads under way put away what they have, to be continued.
         for (_, cancel) in std::mem::take(&mut self.cancels) {
@@ -177,7 +192,7 @@ impl Driver {
         let mut drain_told = false;
         if let Data::Braid(lanes) = &self.data {
             for reader in lanes.readers(&self.post) {
-                self.jobs.spawn(reader);
+                self.jobs.spawn(reader.instrument(self.span.clone()));
             }
         }
         loop {
@@ -204,7 +219,7 @@ impl Driver {
                 Some(since) => since + FAREWELL,
                 None => self.deadline.unwrap_or(now + Duration::from_secs(3600)),
             };
-            let stalled = now + self.shared.settings.stall;
+            let stalled = now + self.settings.stall;
             let watched = match self.watch_uploads(now) {
                 Ok(watched) => watched.unwrap_or(deadline).min(deadline),
                 Err(why) => return self.broken(why),
@@ -296,6 +311,11 @@ impl Driver {
     /// Whether lines may be read that the session does not want yet. Before the login, nothing waits behind them.
     fn may_hold(&self) -> bool {
         self.store.is_some() && self.rx.may_hold()
+    }
+
+    /// Runs a job of the session; its lines of the log have the session's number.
+    fn spawn(&mut self, job: impl Future<Output = ()> + Send + 'static) {
+        self.jobs.spawn(job.instrument(self.span.clone()));
     }
 
     fn now(&self) -> Time {
@@ -433,7 +453,7 @@ impl Driver {
             }
             Do::Listen { job } => {
                 let outcome = match &mut self.data {
-                    Data::Tcp(data) => data.listen(&self.shared.settings).map(Outcome::Listening),
+                    Data::Tcp(data) => data.listen(&self.settings).map(Outcome::Listening),
                     Data::Sctp(_) | Data::Braid(_) => Err(Failure::CannotOpenData),
                 };
                 self.post.done(job, outcome);
@@ -480,7 +500,7 @@ impl Driver {
     fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
         let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
         let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
-        self.jobs.spawn(async move {
+        self.spawn(async move {
             let granted = granted.await;
             let is_known = granted.is_ok();
             let outcome = match granted {
@@ -555,12 +575,12 @@ impl Driver {
         self.under_way.insert(job, self.shared.transfers.begin());
         let post = self.post.clone();
         let stop = self.stop(job);
-        let settings = self.shared.settings.clone();
+        let settings = self.settings.clone();
         match (&mut self.data, data) {
             (Data::Braid(lanes), DataPath::Framed { transfer }) => {
                 let turn = lanes.turn();
                 let lanes = lanes.clone();
-                self.jobs.spawn(async move {
+                self.spawn(async move {
                     let outcome =
                         lanes.send(turn, transfer, Body::open(&store, source, Gives::Messages), stop).await;
                     post.done(job, outcome);
@@ -568,7 +588,7 @@ impl Driver {
             }
             (Data::Tcp(data), path) => {
                 let way = data.way(path);
-                self.jobs.spawn(async move {
+                self.spawn(async move {
                     let mut rest = None;
                     let work = async {
                         let mut body = Body::open(&store, source, Gives::Blocks).await?;
@@ -585,7 +605,7 @@ impl Driver {
             }
             (Data::Sctp(data), path) => {
                 let way = data.way(path);
-                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
+                self.spawn(stoppable(job, post.clone(), stop, async move {
                     let mut body = Body::open(&store, source, Gives::Messages).await?;
                     way.send(&mut body, &settings, async |size| post.started_and_told(job, size).await).await
                 }));
@@ -600,7 +620,7 @@ impl Driver {
         let stop = self.stop(job);
         self.uploads.insert(job);
         self.under_way.insert(job, self.shared.transfers.begin());
-        let settings = self.shared.settings.clone();
+        let settings = self.settings.clone();
         let ending = Ending { modified: None, durability: settings.durability };
         match (&mut self.data, data) {
             (Data::Braid(_), DataPath::Framed { .. }) => {
@@ -608,7 +628,7 @@ impl Driver {
                     braidftp_ftp::server::Write::From(offset) => offset,
                     _ => 0,
                 };
-                self.jobs.spawn(async move {
+                self.spawn(async move {
                     // Opened before its frames are looked at, so that a refusal comes at once.
                     let prepared = async {
                         let mut intake = Intake::new(&store, &sink).await?;
@@ -628,7 +648,7 @@ impl Driver {
             }
             (Data::Tcp(data), path) => {
                 let way = data.way(path);
-                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
+                self.spawn(stoppable(job, post.clone(), stop, async move {
                     let mut intake = Intake::new(&store, &sink).await?;
                     intake.open().await?;
                     post.started(job, None, intake.name.clone());
@@ -643,7 +663,7 @@ impl Driver {
             }
             (Data::Sctp(data), path) => {
                 let way = data.way(path);
-                self.jobs.spawn(stoppable(job, post.clone(), stop, async move {
+                self.spawn(stoppable(job, post.clone(), stop, async move {
                     let mut intake = Intake::new(&store, &sink).await?;
                     intake.open().await?;
                     post.started(job, sink.length, intake.name.clone());
@@ -671,7 +691,7 @@ impl Driver {
         if self.uploads.is_empty() {
             return Ok(None);
         }
-        let settings = &self.shared.settings;
+        let settings = &self.settings;
         let association = match &self.data {
             // TCP resets a connection whose peer is gone.
             Data::Tcp(_) => return Ok(None),

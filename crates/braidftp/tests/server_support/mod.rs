@@ -42,7 +42,12 @@ pub fn serve(root: Root) -> Served {
 /// Settings for tests: nothing waits for the disk.
 pub fn quick() -> Settings {
     let protection = Protection { plain_passwords: Plain::Allowed, ..Protection::default() };
-    Settings { durability: Durability::None, protection, ..Settings::default() }
+    Settings {
+        durability: Durability::None,
+        protection,
+        drain: Duration::from_secs(3),
+        ..Settings::default()
+    }
 }
 
 /// A server of `root`, as `configure` wants it.

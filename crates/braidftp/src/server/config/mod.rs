@@ -1,0 +1,305 @@
+//! The file of settings of `braidftp serve` (TOML): its keys, each with its explanation and an example, and how it is read.
+//!
+//! A file is read whole: each mistake is a sentence with its line and column, and with the nearest word where one was mistyped.
+//! [`example`] is a file that sets nothing and shows every key; a test reads it with all of its examples in force.
+
+pub(super) mod value;
+
+use std::fmt::{self, Write as _};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use braidftp_net::cc;
+use braidftp_net::sctp::Profile;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Resumption;
+use super::confine::Level;
+use super::listen::Listen;
+use super::log::Format;
+use super::protection::ProtectionArgs;
+use super::umask::Umask;
+use crate::client::MultipathChoice;
+use crate::size::Size;
+use crate::store::fs::Durability;
+pub(super) use value::nearest;
+use value::{Ports, Seconds, Value, mismatch};
+
+/// Bytes of a file of settings that are read: no file comes near it.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Width of the explanations in [`example`].
+const WIDTH: usize = 100;
+
+/// What is wrong in a file.
+#[derive(Debug)]
+pub(super) struct Mistakes<'a> {
+    path: &'a Path,
+    text: &'a str,
+    found: Vec<(usize, String)>,
+}
+
+impl Mistakes<'_> {
+    /// One more, at this byte of the file.
+    fn add(&mut self, at: usize, what: String) {
+        self.found.push((at, what));
+    }
+
+    /// A sentence each, in the order of the file: `FILE:LINE:COLUMN: what is wrong`.
+    fn sentences(mut self) -> Vec<String> {
+        self.found.sort_by_key(|(at, _)| *at);
+        let told = |(at, what): &(usize, String)| {
+            let before = self.text.get(..*at).unwrap_or(self.text);
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            format!("{}:{line}:{column}: {what}", self.path.display())
+        };
+        self.found.iter().map(told).collect()
+    }
+}
+
+/// A key of a file, for people.
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    name: &'static str,
+    example: &'static str,
+    help: &'static str,
+}
+
+/// Makes a table of settings of its keys: name, type, an example, and what it does.
+macro_rules! keys {
+    ($(#[$doc:meta])* $table:ident: $($name:ident $key:literal $kind:ty = $example:expr, $help:literal;)*) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub(super) struct $table {
+            $(#[doc = $help] pub(super) $name: Option<$kind>,)*
+        }
+
+        impl $table {
+            const KEYS: &[Key] = &[$(Key { name: $key, example: $example, help: $help },)*];
+
+            fn of(table: &DeTable<'_>, mistakes: &mut Mistakes<'_>) -> Self {
+                let mut read = Self::default();
+                for (key, value) in table.iter() {
+                    match key.get_ref().as_ref() {
+                        $($key => read.$name = <$kind>::read(value, $key, mistakes),)*
+                        other => unknown(key.span().start, other, Self::KEYS, mistakes),
+                    }
+                }
+                read
+            }
+        }
+
+        impl Value for $table {
+            fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+                match value.get_ref() {
+                    DeValue::Table(table) => Some(Self::of(table, mistakes)),
+                    _ => mismatch(value, key, "a table", mistakes),
+                }
+            }
+        }
+    };
+}
+
+/// Tells of a key that there is not.
+fn unknown(at: usize, key: &str, keys: &[Key], mistakes: &mut Mistakes<'_>) {
+    let meant = nearest(key, keys.iter().map(|key| key.name));
+    let meant = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "`braidftp serve --print-config` prints those there are".into(),
+    };
+    mistakes.add(at, format!("there is no key `{}`; {meant}", key.escape_debug()));
+}
+
+keys! {
+    /// The file of `--config`. Every key is an option of the same name, or one of the settings of [`super::Settings`].
+    File:
+    dir "dir" PathBuf = r#""/srv/ftp""#, "The folder to serve; nothing outside it can be reached.";
+    listen "listen" Vec<Listen> = r#"["ftp://0.0.0.0:2121", "ftp+sctp://0.0.0.0:9899"]"#,
+        "Where to listen: ftp://ADDRESS[:PORT] (TLS by AUTH), ftps://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS&…], ftp+sctp-ip://ADDRESS[:SCTPPORT]. Sockets that systemd passes are used where their address is among these, and are all there is where nothing is said.";
+    users "users" PathBuf = r#""/etc/braidftp/users.toml""#, "Who may log in; without it everybody may, as anonymous.";
+    writable "writable" bool = "true", "Users, or anonymous, may change files; else they read.";
+    umask "umask" Umask = r#""027""#, "Permissions that new files and folders do not get, in octal.";
+    user "user" String = r#""braidftp:braidftp""#, "The user, and the group, to become once the sockets are open and keys are read.";
+    confine "confine" Level = r#""required""#, "Confinement by Landlock and seccomp: required, best-effort or off.";
+    greeting "greeting" String = r#""files of example.org""#, "What the first reply says.";
+    host "host" String = r#""ftp.example.org""#, "The name that is told to clients.";
+
+    plain "plain" bool = "false", "Protect nothing: no TLS, and plain associations alone.";
+    allow_plain "allow-plain" bool = "true", "Take associations without protection, too, from clients that ask for them.";
+    allow_plain_passwords "allow-plain-passwords" bool = "true", "Take passwords that come without protection, where everybody on the way can read them.";
+    tls_cert "tls-cert" PathBuf = r#""/etc/braidftp/fullchain.pem""#, "The certificate that clients are shown, and those that lead to its authority (PEM).";
+    tls_key "tls-key" PathBuf = r#""/etc/braidftp/privkey.pem""#, "Its private key (PEM, mode 600).";
+    identity "identity" PathBuf = r#""/var/lib/braidftp""#, "In place of these: the folder of the key that the server makes itself on its first start.";
+    tls_resumption "tls-resumption" Resumption = r#""required""#, "Over TCP, data connections resume the TLS session of their control connection: required, or optional for clients that cannot.";
+
+    max_sessions "max-sessions" usize = "200", "Sessions at once.";
+    max_sessions_per_address "max-sessions-per-address" usize = "50", "Sessions at once from one address.";
+    login_attempts "login-attempts" u32 = "3", "Wrong passwords of a session.";
+    idle_seconds "idle-seconds" Seconds = "300", "How long a session may be silent while nothing runs.";
+    stall_seconds "stall-seconds" Seconds = "300", "How long a transfer may stand still.";
+    drain_seconds "drain-seconds" Seconds = "30", "How long transfers may go on once the server is told to stop.";
+
+    passive_ports "passive-ports" Ports = r#""50000-50100""#, "Ports of passive data connections (TCP); else whichever the system gives.";
+    passive_address "passive-address" IpAddr = r#""192.0.2.1""#, "The address that PASV tells behind a NAT. IPv4.";
+    active "active" bool = "true", "Data connections that the server opens (PORT, EPRT), to the client's address alone.";
+
+    durability "durability" Durability = r#""full""#, "What must be on the disk before an upload is called complete: full, bytes or none.";
+    parts_kept_days "parts-kept-days" u64 = "7", "How long unfinished uploads are kept that nobody goes on with; 0: for ever.";
+    parts_quota "parts-quota" Size = r#""10GiB""#, "What the unfinished uploads of a home may have of the disk; else a tenth of it.";
+    disk_reserve "disk-reserve" Size = r#""1GiB""#, "What of the disk no upload takes; else 1 % of it, 1 GiB at most.";
+
+    profile "profile" Profile = r#""modern""#, "SCTP parameters: modern or rfc9260.";
+    cc "cc" cc::Choice = r#""auto""#, "Congestion control of what the server sends; see `braidftp help cc`.";
+    multipath "multipath" MultipathChoice = r#""default""#, "How data takes several paths at once; see `braidftp help multipath`.";
+    pcap "pcap" PathBuf = r#""/var/lib/braidftp/sctp.pcapng""#, "Write every SCTP packet to a file (pcapng).";
+    packet_log "packet-log" PathBuf = r#""/var/lib/braidftp/sctp.txt""#, "Write every SCTP packet to a file, a line each.";
+
+    audit "audit" PathBuf = r#""/var/log/braidftp/audit""#, "Append a line for each login, refusal and change to a file.";
+    verbose "verbose" u8 = "1", "What the log has: 0 warnings, 1 who comes and goes, 2 why things are refused.";
+    log_format "log-format" Format = r#""json""#, "The log as text, or as json with an object a line.";
+}
+
+impl File {
+    /// What it says of protection.
+    pub(super) fn protection(&self) -> ProtectionArgs {
+        ProtectionArgs {
+            plain: self.plain == Some(true),
+            allow_plain: self.allow_plain == Some(true),
+            allow_plain_passwords: self.allow_plain_passwords == Some(true),
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            identity: self.identity.clone(),
+        }
+    }
+
+    /// Reads a file of settings.
+    ///
+    /// # Errors
+    /// All that is wrong with it, a sentence each.
+    pub(super) fn load(path: &Path) -> Result<Self, Vec<String>> {
+        let cannot =
+            |why: &dyn fmt::Display| vec![format!("cannot read the settings {}: {why}", path.display())];
+        let length = std::fs::metadata(path).map_err(|error| cannot(&error))?.len();
+        if length > FILE_BYTES_MAX {
+            return Err(cannot(&format_args!("it has {length} bytes, and no file of settings has so many")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Vec<String>> {
+        let mut mistakes = Mistakes { path, text, found: Vec::new() };
+        let (table, errors) = DeTable::parse_recoverable(text);
+        for error in errors {
+            let at = error.span().map_or(0, |span| span.start);
+            mistakes.add(at, error.message().replace('\n', "; "));
+        }
+        let is_toml = mistakes.found.is_empty();
+        let file = Self::of(table.get_ref(), &mut mistakes);
+        if !is_toml {
+            // What a broken line leaves behind is no mistake of its own.
+            mistakes.found.sort_by_key(|(at, _)| *at);
+            mistakes.found.dedup_by_key(|(at, _)| line_of(text, *at));
+        }
+        if mistakes.found.is_empty() { Ok(file) } else { Err(mistakes.sentences()) }
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count()
+}
+
+/// A file of settings that sets nothing: every key with its explanation, in a comment.
+pub(super) fn example() -> String {
+    let mut out = String::from(
+        "# Settings of `braidftp serve --config FILE`. A line that begins with `#` and a letter shows a setting; take the `#`\n\
+         # away to set it. What is given on the command line goes before what stands here. `braidftp serve --config FILE\n\
+         # --check` tells what is wrong. SIGHUP reads the file again.\n",
+    );
+    for key in File::KEYS {
+        comment(&mut out, key.help);
+        let _ = writeln!(out, "#{} = {}", key.name, key.example);
+    }
+    out
+}
+
+/// A comment, in lines of [`WIDTH`].
+fn comment(out: &mut String, text: &str) {
+    let mut line = String::from("\n#");
+    for word in text.split(' ') {
+        if line.chars().count() + word.chars().count() > WIDTH {
+            let _ = writeln!(out, "{line}");
+            line = String::from("#");
+        }
+        let _ = write!(line, " {word}");
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<File, Vec<String>> {
+        File::parse(Path::new("b.toml"), text)
+    }
+
+    #[test]
+    fn the_example_sets_nothing_and_is_right_with_every_setting_in_force() {
+        let example = example();
+        assert!(example.lines().all(|line| line.is_empty() || line.starts_with('#')), "{example}");
+        parse(&example).unwrap();
+        let set = |line: &str| match line.strip_prefix('#') {
+            Some(setting) if setting.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => {
+                setting.to_owned()
+            }
+            _ => line.to_owned(),
+        };
+        let all: Vec<String> = example.lines().map(set).collect();
+        let file = parse(&all.join("\n")).unwrap();
+        for (key, is_set) in [
+            ("dir", file.dir.is_some()),
+            ("listen", file.listen.is_some_and(|places| places.len() == 2)),
+            ("umask", file.umask.is_some()),
+            ("log-format", file.log_format == Some(Format::Json)),
+        ] {
+            assert!(is_set, "{key}");
+        }
+        for key in File::KEYS {
+            assert!(all.iter().any(|line| line.starts_with(key.name)), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_place_and_the_nearest_word() {
+        let text = "lisen = []\nmax-sessions = 'many'\n  profile = \"mordern\"\nlisten = [\"ftp://127.0.0.1\",\n \"http://x\"]\n\
+                    passive-ports = '2-1'\numask = '888'\nzzz = 1\nstall-seconds = -1\nverbose = 300\n";
+        let told = parse(text).unwrap_err();
+        let wanted = [
+            "b.toml:1:1: there is no key `lisen`; did you mean `listen`?",
+            "b.toml:2:16: max-sessions is a whole number, not a text",
+            "b.toml:3:13: profile is one of modern, rfc9260, not `mordern`; did you mean `modern`?",
+            "b.toml:5:2: cannot listen at `http://x`",
+            "b.toml:6:17: passive-ports: a range such as",
+            "b.toml:7:9: umask: three octal digits",
+            "b.toml:8:1: there is no key `zzz`; `braidftp serve --print-config`",
+            "b.toml:9:17: stall-seconds is a whole number from 0, not -1",
+            "b.toml:10:11: verbose is 255 at most, not 300",
+        ];
+        assert_eq!(told.len(), wanted.len(), "{told:#?}");
+        for (told, wanted) in told.iter().zip(wanted) {
+            assert!(told.starts_with(wanted), "{told}\nis not\n{wanted}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_toml_is_told_line_by_line_and_once_a_line() {
+        let told = parse("dir = \nwritable = true\nhost = \"x\nactive = maybe\n").unwrap_err();
+        assert!(told.iter().any(|line| line.starts_with("b.toml:1:")), "{told:#?}");
+        assert!(told.iter().any(|line| line.starts_with("b.toml:3:")), "{told:#?}");
+        assert!(told.iter().any(|line| line.starts_with("b.toml:4:")), "{told:#?}");
+        let told = parse("dir = 'a'\ndir = 'b'\n").unwrap_err();
+        assert!(told[0].starts_with("b.toml:2:1: duplicate key"), "{told:#?}");
+    }
+}

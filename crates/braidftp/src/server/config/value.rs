@@ -1,0 +1,251 @@
+//! Values of a file of settings, read one by one, so that each mistake is found and told with its place.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::super::confine::Level;
+use super::super::listen::Listen;
+use super::super::log::Format;
+use super::super::{Resumption, umask::Umask};
+use super::Mistakes;
+use crate::client::MultipathChoice;
+use crate::size::Size;
+use crate::store::fs::Durability;
+use braidftp_net::cc;
+use braidftp_net::sctp::Profile;
+
+/// Something that a file of settings can hold.
+pub(in super::super) trait Value: Sized {
+    /// Reads it; what is wrong goes to `mistakes`, with its place.
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self>;
+}
+
+/// What kind of value this is, for a sentence.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// Tells that another kind of value is expected.
+pub(super) fn mismatch<T>(
+    value: &Spanned<DeValue<'_>>,
+    key: &str,
+    wanted: &str,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<T> {
+    mistakes.add(value.span().start, format!("{key} is {wanted}, not {}", kind(value.get_ref())));
+    None
+}
+
+fn text<'a>(
+    value: &'a Spanned<DeValue<'_>>,
+    key: &str,
+    wanted: &str,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<&'a str> {
+    match value.get_ref() {
+        DeValue::String(text) => Some(text),
+        _ => mismatch(value, key, wanted, mistakes),
+    }
+}
+
+/// Reads a text by `parse`, whose error is the rest of a sentence that begins with the key.
+fn parsed<T>(
+    value: &Spanned<DeValue<'_>>,
+    key: &str,
+    mistakes: &mut Mistakes<'_>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Option<T> {
+    let text = text(value, key, "a text", mistakes)?;
+    match parse(text) {
+        Ok(parsed) => Some(parsed),
+        Err(why) => {
+            mistakes.add(value.span().start, why);
+            None
+        }
+    }
+}
+
+/// Reads one of a few words.
+pub(super) fn word<T: Copy>(
+    value: &Spanned<DeValue<'_>>,
+    key: &str,
+    words: &[(&str, T)],
+    mistakes: &mut Mistakes<'_>,
+) -> Option<T> {
+    let text = text(value, key, "a text", mistakes)?;
+    let found = words.iter().find(|(word, _)| *word == text);
+    if found.is_none() {
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let meant = nearest(text, names.iter().copied());
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let told = format!("{key} is one of {}, not `{}`{meant}", names.join(", "), text.escape_debug());
+        mistakes.add(value.span().start, told);
+    }
+    found.map(|(_, found)| *found)
+}
+
+/// The word that is most like `text`, if one is like it at all.
+pub(in super::super) fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let far = |word: &str| strsim::damerau_levenshtein(text, word);
+    let near = words.into_iter().min_by_key(|word| far(word))?;
+    (far(near) <= 1 + text.chars().count().max(near.len()) / 3).then_some(near)
+}
+
+impl Value for String {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        text(value, key, "a text", mistakes).map(str::to_owned)
+    }
+}
+
+impl Value for PathBuf {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        text(value, key, "a path", mistakes).map(Self::from)
+    }
+}
+
+impl Value for bool {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Boolean(value) => Some(*value),
+            _ => mismatch(value, key, "true or false", mistakes),
+        }
+    }
+}
+
+impl Value for u64 {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        let DeValue::Integer(number) = value.get_ref() else {
+            return mismatch(value, key, "a whole number", mistakes);
+        };
+        match i64::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .and_then(|number| number.try_into().ok())
+        {
+            Some(number) => Some(number),
+            None => {
+                let told = format!("{key} is a whole number from 0, not {}", number.as_str());
+                mistakes.add(value.span().start, told);
+                None
+            }
+        }
+    }
+}
+
+/// A smaller number.
+macro_rules! numbers {
+    ($($number:ty)*) => {$(
+        impl Value for $number {
+            fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+                let number = u64::read(value, key, mistakes)?;
+                let small = Self::try_from(number).ok();
+                if small.is_none() {
+                    let told = format!("{key} is {} at most, not {number}", <$number>::MAX);
+                    mistakes.add(value.span().start, told);
+                }
+                small
+            }
+        }
+    )*};
+}
+
+numbers! { u8 u32 usize }
+
+/// A number of seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Seconds(pub(in super::super) Duration);
+
+impl Value for Seconds {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        u32::read(value, key, mistakes).map(|seconds| Self(Duration::from_secs(seconds.into())))
+    }
+}
+
+impl<T: Value> Value for Vec<T> {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        let DeValue::Array(items) = value.get_ref() else {
+            return mismatch(value, key, "a list", mistakes);
+        };
+        let read: Vec<Option<T>> = items.iter().map(|item| T::read(item, key, mistakes)).collect();
+        read.into_iter().collect()
+    }
+}
+
+/// Values whose text `FromStr` reads; the sentence begins with the key.
+macro_rules! texts {
+    ($($kind:ty)*) => {$(
+        impl Value for $kind {
+            fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+                parsed(value, key, mistakes, |text| {
+                    Self::from_str(text).map_err(|why| format!("{key}: {why}"))
+                })
+            }
+        }
+    )*};
+}
+
+texts! { cc::Choice MultipathChoice Size SocketAddr Umask }
+
+impl Value for IpAddr {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        parsed(value, key, mistakes, |text| {
+            text.parse().map_err(|_| format!("{key} is an IP address such as \"192.0.2.1\", not \"{text}\""))
+        })
+    }
+}
+
+impl Value for Listen {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        parsed(value, key, mistakes, Listen::parse)
+    }
+}
+
+/// A range of ports, as in `50000-50100`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Ports(pub(in super::super) RangeInclusive<u16>);
+
+impl FromStr for Ports {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("a range such as \"50000-50100\" is wanted, not \"{text}\"");
+        let (first, last) = text.split_once('-').ok_or_else(wrong)?;
+        let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(wrong);
+        let (first, last) = (port(first)?, port(last)?);
+        if first <= last { Ok(Self(first..=last)) } else { Err(wrong()) }
+    }
+}
+
+texts! { Ports }
+
+/// Values that are one of a few words.
+macro_rules! words {
+    ($($kind:ty: $($word:literal $value:expr),*;)*) => {$(
+        impl Value for $kind {
+            fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+                word(value, key, &[$(($word, $value)),*], mistakes)
+            }
+        }
+    )*};
+}
+
+words! {
+    Durability: "full" Self::Full, "bytes" Self::Bytes, "none" Self::None;
+    Resumption: "required" Self::Required, "optional" Self::Optional;
+    Level: "required" Self::Required, "best-effort" Self::BestEffort, "off" Self::Off;
+    Profile: "modern" Self::Modern, "rfc9260" Self::Rfc9260;
+    Format: "text" Self::Text, "json" Self::Json;
+}

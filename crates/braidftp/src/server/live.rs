@@ -1,0 +1,36 @@
+//! The settings of a running server, which a reload replaces as a whole.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::Settings;
+
+/// The settings as they are now. A session keeps those with which it began.
+#[derive(Debug)]
+pub(super) struct Live(RwLock<Arc<Settings>>);
+
+impl Live {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self(RwLock::new(Arc::new(settings)))
+    }
+
+    /// The settings as they are now.
+    pub(super) fn now(&self) -> Arc<Settings> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts these in the place of those before, but for what is fixed when the sockets are opened and the process is confined.
+    pub(super) fn replace(&self, mut new: Settings) {
+        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let session = Arc::make_mut(&mut new.session);
+        session.unprotected = now.session.unprotected;
+        session.active = now.session.active;
+        session.tls = now.session.tls;
+        let Settings { passive_ports, sctp, protection, audit, tls_handshakes, pcap, packet_log, .. } =
+            &**now;
+        (new.passive_ports, new.sctp, new.protection) =
+            (passive_ports.clone(), sctp.clone(), protection.clone());
+        (new.audit, new.tls_handshakes) = (audit.clone(), *tls_handshakes);
+        (new.pcap, new.packet_log) = (pcap.clone(), packet_log.clone());
+        *now = Arc::new(new);
+    }
+}
