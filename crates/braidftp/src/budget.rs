@@ -225,6 +225,10 @@ rows! { now;
         bytes(POOL_BYTES), "nobody; blocks are smaller, and not read ahead; a listing in ms and ms-cp: 451", "nothing";
     FileBytesOfSession Server "the little of a session" NONE, bytes(SESSION_BYTES),
         "nobody; a transfer has a block of 4 KiB", "nothing";
+    Digests Server "files read at once for HASH and its like" NONE, count(server::DIGESTS_MAX),
+        "nobody; the next one waits", "nothing";
+    DigestsOfSession Server "files read at once for HASH and its like, for one session" NONE, count(server::DIGESTS_OF_SESSION),
+        "nobody; the next one waits", "nothing";
     PassiveSockets Server "listening sockets of a session over TCP" NONE, Amount::Count(1),
         "nobody; the one before is closed", "nothing";
     DataOpen Server "time until a data connection is open" NONE, Amount::Time(now.settings.data_open),

@@ -262,6 +262,7 @@ impl Reporter {
                     Action::Deleted => "deleted",
                     Action::Renamed => "renamed",
                     Action::SetMode => "set the mode of",
+                    Action::SetTime => "set the time of",
                 };
                 self.line(&format!("{verb} {}", escape(path)));
             }
@@ -280,6 +281,7 @@ impl Reporter {
             Action::Deleted => "delete",
             Action::Renamed => "rename",
             Action::SetMode => "set mode",
+            Action::SetTime => "set time",
         };
         match self.0.style {
             Style::Json => self.event(&Event::Plan { path: escape(path), action, bytes }),

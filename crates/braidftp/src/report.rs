@@ -70,6 +70,22 @@ pub enum Event {
         /// Its bytes.
         bytes: u64,
     },
+    /// Something is not the same on both sides: `verify`.
+    Difference {
+        /// Which, relative to the folder of the job.
+        path: String,
+        /// What differs.
+        what: Difference,
+    },
+    /// How many things are the same on both sides: `verify`, at its end.
+    Verified {
+        /// Files, folders and links that are the same.
+        same: u64,
+        /// Those that are not.
+        differ: u64,
+        /// By which function contents were compared.
+        digest: String,
+    },
     /// The connection was lost and is opened again.
     Retry {
         /// Which attempt begins, from 1.
@@ -127,6 +143,8 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 pub enum Action {
     /// Its permission bits became those of the source.
     SetMode,
+    /// Its time became that of the source, whose contents it has.
+    SetTime,
     /// It came from the server and is whole.
     Received,
     /// It went to the server and is whole there.
@@ -141,6 +159,38 @@ pub enum Action {
     Deleted,
     /// It was given another name.
     Renamed,
+}
+
+/// How two sides differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Difference {
+    /// The server has it, and this side does not.
+    MissingHere,
+    /// This side has it, and the server does not.
+    MissingThere,
+    /// It is a file on one side and something else on the other.
+    Kind,
+    /// Its size.
+    Size,
+    /// Its contents; the size is the same.
+    Contents,
+    /// Where the link leads.
+    Target,
+}
+
+impl Difference {
+    /// In words, behind the path.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::MissingHere => "is missing here",
+            Self::MissingThere => "is missing on the server",
+            Self::Kind => "is of another kind",
+            Self::Size => "differs in size",
+            Self::Contents => "differs in contents",
+            Self::Target => "leads elsewhere",
+        }
+    }
 }
 
 /// How the job went.

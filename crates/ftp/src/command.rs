@@ -163,6 +163,8 @@ commands! {
     "EPSV" ExtendedPassive(Epsv);
     /// FEAT: features (RFC 2389 §3).
     "FEAT" Features;
+    /// HASH: the digest of a file, by the function that OPTS HASH chose (draft-bryan-ftpext-hash).
+    "HASH" Hash(PathArg);
     /// Help.
     "HELP" Help(Text);
     /// HOST: the virtual host (RFC 7151).
@@ -233,8 +235,18 @@ commands! {
     "TYPE" Type(Type);
     /// USER: the user name.
     "USER" User(Text);
+    /// XCRC: the CRC-32 of a file, as older servers tell it.
+    "XCRC" Crc32(PathArg);
+    /// XMD5: likewise.
+    "XMD5" Md5(PathArg);
     /// The length of the unfinished upload that the server keeps (specs/ftp-over-sctp.md §7.3).
     "XPART" Partial(PathArg);
+    /// XSHA1: likewise.
+    "XSHA1" Sha1(PathArg);
+    /// XSHA256: likewise.
+    "XSHA256" Sha256(PathArg);
+    /// XSHA512: likewise.
+    "XSHA512" Sha512(PathArg);
     /// The listing of a complete tree (specs/ftp-over-sctp.md §8).
     "XTREE" Tree(Option<PathArg>);
 }
@@ -285,7 +297,9 @@ impl Command {
             return Err(CommandError::Forbidden);
         }
         let (verb, argument) = split_verb(line);
-        if verb.is_empty() || verb.len() > 8 || !verb.iter().all(u8::is_ascii_alphabetic) {
+        let is_verb =
+            verb.first().is_some_and(u8::is_ascii_alphabetic) && verb.iter().all(u8::is_ascii_alphanumeric);
+        if verb.len() > 8 || !is_verb {
             return Err(CommandError::Syntax);
         }
         // A path includes every byte after the first space; tokens are trimmed.
@@ -328,6 +342,7 @@ impl Command {
                 _ => Err(CommandError::Argument),
             },
             b"FEAT" => none(Self::Features),
+            b"HASH" => Ok(Self::Hash(path()?)),
             b"HELP" => Ok(Self::Help(line.slice_ref(token))),
             b"HOST" => Ok(Self::Host(text()?)),
             b"LANG" => Ok(Self::Language(line.slice_ref(token))),
@@ -372,7 +387,12 @@ impl Command {
                 _ => Err(CommandError::Argument),
             },
             b"USER" => Ok(Self::User(text()?)),
+            b"XCRC" => Ok(Self::Crc32(path()?)),
+            b"XMD5" => Ok(Self::Md5(path()?)),
             b"XPART" => Ok(Self::Partial(path()?)),
+            b"XSHA1" => Ok(Self::Sha1(path()?)),
+            b"XSHA256" => Ok(Self::Sha256(path()?)),
+            b"XSHA512" => Ok(Self::Sha512(path()?)),
             b"XTREE" => Ok(Self::Tree(maybe_path()?)),
             _ => Err(CommandError::Unknown),
         }
@@ -412,7 +432,10 @@ impl Command {
             Self::Allocate(number) | Self::Restart(number) => number.to_string().into_bytes(),
             Self::Append(path)
             | Self::ChangeDirectory(path)
+            | Self::Crc32(path)
             | Self::Delete(path)
+            | Self::Hash(path)
+            | Self::Md5(path)
             | Self::ModifiedTime(path)
             | Self::MakeDirectory(path)
             | Self::Partial(path)
@@ -420,6 +443,9 @@ impl Command {
             | Self::RemoveDirectory(path)
             | Self::RenameFrom(path)
             | Self::RenameTo(path)
+            | Self::Sha1(path)
+            | Self::Sha256(path)
+            | Self::Sha512(path)
             | Self::Size(path)
             | Self::Store(path) => path.0.to_vec(),
             Self::List(path)
@@ -720,6 +746,8 @@ mod tests {
                 Command::Delete(path.clone()),
                 Command::List(Some(path.clone())),
                 Command::MachineList(Some(path.clone())),
+                Command::Hash(path.clone()),
+                Command::Sha256(path.clone()),
                 Command::Partial(path.clone()),
                 Command::RenameTo(path.clone()),
                 Command::Retrieve(path.clone()),

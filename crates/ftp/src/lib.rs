@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod command;
+pub mod hash;
 pub mod line;
 pub mod listing;
 pub mod mapping;
@@ -16,6 +17,7 @@ pub mod store;
 
 pub use braidftp_base::{Output, Time};
 pub use command::{Command, PathArg};
+pub use hash::HashName;
 pub use mapping::Mode;
 pub use path::{SafeName, SafePath};
 pub use reply::{Code, Reply};

@@ -36,6 +36,9 @@ pub enum Command {
     /// Make a local folder the same as a remote one, or with -R the other way round
     #[command(after_help = URL_HELP)]
     Mirror(Mirror),
+    /// Tell what differs between a remote folder and a local one, by digest, without moving contents
+    #[command(after_help = URL_HELP)]
+    Verify(Verify),
     /// List a folder
     Ls(Ls),
     /// Tell the bytes of all files in folders
@@ -255,6 +258,9 @@ pub struct Mirror {
     /// Take files of the same size for the same, whatever their times
     #[arg(long)]
     pub size_only: bool,
+    /// Compare contents, by digests from both sides, and not times
+    #[arg(short = 'c', long, conflicts_with_all = ["newer", "size_only"])]
+    pub checksum: bool,
     /// Say what would be done and do nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -267,6 +273,31 @@ pub struct Mirror {
     /// Write long runs of zeros to the disk; without this they become holes
     #[arg(long)]
     pub no_holes: bool,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The folder on the server
+    pub url: Url,
+    /// The folder here
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Only paths that match the glob; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    pub include: Vec<String>,
+    /// No path that matches the glob; may be given several times; wins over --include
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Leave out what FILE says in .gitignore's notation; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub exclude_from: Vec<PathBuf>,
+    /// Only the paths that FILE lists, one a line from the top of the tree, and with a folder all beneath it
+    #[arg(long, value_name = "FILE")]
+    pub files_from: Option<PathBuf>,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,

@@ -25,7 +25,7 @@ use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
     self, Compare, Delete, Filter, Find, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents, Parts,
-    Reading, Record, Recursion, Shown,
+    Reading, Record, Recursion, Shown, Verify,
 };
 use crate::progress::{Reporter, Style};
 use crate::store::fs::Holes;
@@ -92,6 +92,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Get(args) => get(args).await,
             Command::Put(args) => put(args).await,
             Command::Mirror(args) => mirror(args).await,
+            Command::Verify(args) => verify(args).await,
             Command::Ls(args) => ls(args).await,
             Command::Cat(args) => cat(args).await,
             Command::Rm(args) => rm(args).await,
@@ -295,7 +296,7 @@ async fn mirror(args: args::Mirror) -> Result<()> {
         filter: Filter::new(&args.include, &args.exclude)?
             .without(&args.exclude_from)?
             .only(args.files_from.as_deref())?,
-        compare: Compare { times: !args.size_only, newer: args.newer },
+        compare: Compare { times: !args.size_only, newer: args.newer, contents: args.checksum },
         max_delete: args.max_delete.unwrap_or(usize::MAX),
         delete: match (args.dry_run, args.delete) {
             (true, would) => Delete::DryRun { would },
@@ -317,6 +318,16 @@ async fn mirror(args: args::Mirror) -> Result<()> {
         let down = MirrorDown { mirror, to: local };
         run_job(job, "mirror", |client, job| job::mirror_down(client, job, down.clone())).await
     }
+}
+
+async fn verify(args: args::Verify) -> Result<()> {
+    let form = if args.common.json { Form::Json } else { Form::Text };
+    let filter = Filter::new(&args.include, &args.exclude)?
+        .without(&args.exclude_from)?
+        .only(args.files_from.as_deref())?;
+    let job = job(args.url, &quieter(args.common))?;
+    let verify = Verify { to: args.folder, filter, form, found: Arc::default() };
+    run_job(job, "verify", |client, job| job::verify(client, job, verify.clone())).await
 }
 
 async fn ls(args: args::Ls) -> Result<()> {

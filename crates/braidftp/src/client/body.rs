@@ -41,11 +41,17 @@ pub(crate) struct Activity {
     origin: Instant,
     last_ms: AtomicU64,
     local: AtomicUsize,
+    /// Bytes that the other side has to read before it can answer.
+    to_be_read: AtomicU64,
 }
+
+/// Bytes a second that a server is trusted to read of a file whose digest it tells.
+const READ_A_SECOND: u64 = 10 << 20;
 
 impl Activity {
     pub(crate) fn new() -> Self {
-        Self { origin: Instant::now(), last_ms: AtomicU64::new(0), local: AtomicUsize::new(0) }
+        let (last_ms, local, to_be_read) = Default::default();
+        Self { origin: Instant::now(), last_ms, local, to_be_read }
     }
 
     /// Something came, or was taken by the other side.
@@ -61,6 +67,11 @@ impl Activity {
         self.origin.elapsed().saturating_sub(Duration::from_millis(self.last_ms.load(Ordering::Relaxed)))
     }
 
+    /// How long the other side may be silent besides, while it reads what it was asked to.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(self.to_be_read.load(Ordering::Relaxed) / READ_A_SECOND)
+    }
+
     /// Whether a data task waits for this side's disk, or for `--limit`.
     pub(crate) fn is_busy_here(&self) -> bool {
         self.local.load(Ordering::Relaxed) > 0
@@ -69,6 +80,26 @@ impl Activity {
     fn busy(&self) -> Busy<'_> {
         self.local.fetch_add(1, Ordering::Relaxed);
         Busy(self)
+    }
+}
+
+/// While it is held, the other side may be silent as long as it takes to read so many bytes.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    activity: Arc<Activity>,
+    bytes: u64,
+}
+
+impl Patience {
+    pub(crate) fn new(activity: Arc<Activity>, bytes: u64) -> Self {
+        activity.to_be_read.fetch_add(bytes, Ordering::Relaxed);
+        Self { activity, bytes }
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        self.activity.to_be_read.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -189,7 +189,7 @@ impl Engine {
     }
 
     fn look_for_silence(&mut self) -> Result<()> {
-        let timeout = self.shared.options.timeout;
+        let timeout = self.shared.options.timeout + self.shared.activity.patience();
         let silent = self.shared.activity.silent_for();
         if silent < 2 * LOOK {
             self.counted = self.shared.gauge.totals();

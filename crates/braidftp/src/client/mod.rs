@@ -386,6 +386,11 @@ impl Client {
         Ok(answered)
     }
 
+    /// While the result is held, the server may be silent beyond `--timeout`, as long as it takes to read so many bytes.
+    pub(crate) fn have_patience(&self, bytes: u64) -> body::Patience {
+        body::Patience::new(self.shared.activity.clone(), bytes)
+    }
+
     /// Fetches a file into `sink`, from `offset` on. Returns when the engine has taken it, which is when there is room.
     ///
     /// # Errors

@@ -7,10 +7,12 @@ pub struct Compare {
     pub times: bool,
     /// Whether a file that is newer at the destination stays.
     pub newer: bool,
+    /// Whether contents are compared, by digest, and times count for nothing.
+    pub contents: bool,
 }
 
 impl Default for Compare {
     fn default() -> Self {
-        Self { times: true, newer: false }
+        Self { times: true, newer: false, contents: false }
     }
 }

@@ -16,10 +16,11 @@ use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{PathArg, SafePath};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Record;
 use super::compare::Compare;
+use super::digests::{Digests, Pair};
 use super::facts::{Facts, Told, is_folder, of_file};
 use super::tasks::Tasks;
+use super::{Record, named_path};
 use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, timestamp};
 use crate::exit::{Error, Exit, Result};
 use crate::progress::Reporter;
@@ -75,6 +76,8 @@ pub(crate) enum Have {
     Whole,
     /// All of it, with other permission bits.
     ButMode,
+    /// All of it by its digest, with another time or other permission bits.
+    ButFacts,
     /// So many bytes, from an interrupted transfer of the same file.
     Part(u64),
     /// Nothing, or another file.
@@ -112,16 +115,56 @@ impl Downloads {
         self.begin(file, None, have).await
     }
 
-    /// What is here of many files; `None` of those that are to be looked at one by one.
-    pub(crate) async fn look_ahead(&self, files: Vec<(SafePath, Wanted)>) -> Vec<Option<Have>> {
+    /// What is here of many files; `None` of those that are to be looked at one by one. With `digests`, contents are compared.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub(crate) async fn look_ahead(
+        &self,
+        files: Vec<(SafePath, Wanted)>,
+        digests: Option<(&Digests, &[u8])>,
+    ) -> Result<Vec<Option<Have>>> {
         if files.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let wanted: Vec<Wanted> = files.iter().map(|(_, wanted)| *wanted).collect();
-        let paths = files.into_iter().map(|(path, wanted)| (PathBuf::from(as_path(&path)), wanted));
+        let paths = files.iter().map(|(path, wanted)| (PathBuf::from(as_path(path)), *wanted));
         let found = self.root.look(paths.collect(), |file, wanted| wanted.is(file)).await;
-        let have = |(found, wanted): (Option<Found>, Wanted)| found.map(|found| wanted.of(&found));
-        found.into_iter().zip(wanted).map(have).collect()
+        let Some((digests, base)) = digests else {
+            let have = |(found, (_, wanted)): (Option<Found>, &(SafePath, Wanted))| {
+                found.map(|found| wanted.of(&found))
+            };
+            return Ok(found.into_iter().zip(&files).map(have).collect());
+        };
+        let is_candidate = |found: &Option<Found>, wanted: &Wanted| {
+            let file = found.as_ref().and_then(|found| found.file.as_ref());
+            file.filter(|file| wanted.is(file)).is_some()
+        };
+        let mut pairs = Vec::new();
+        for (found, (path, wanted)) in found.iter().zip(&files) {
+            if is_candidate(found, wanted) {
+                let size = wanted.facts.map_or(0, |(size, _)| size);
+                let (remote, local) = (named_path(base, path.as_bytes())?, as_path(path).to_owned());
+                pairs.push(Pair { remote, local, size });
+            }
+        }
+        let mut same = digests.compare(pairs).await?.into_iter();
+        let mut have = Vec::with_capacity(files.len());
+        for (found, (path, wanted)) in found.into_iter().zip(&files) {
+            let is_same = if is_candidate(&found, wanted) { same.next() } else { None };
+            have.push(match (is_same, found) {
+                (_, None) => None,
+                (Some(Ok(true)), Some(found)) => Some(wanted.of_same(&found)),
+                (Some(Ok(false)) | None, Some(found)) => {
+                    Some(wanted.of(&Found { file: None, unfinished: found.unfinished }))
+                }
+                // It is fetched, and whatever stands in the way is told then.
+                (Some(Err(error)), Some(_)) => {
+                    self.reporter.warn(format_args!("{path} is fetched: {error}"));
+                    Some(Have::Nothing)
+                }
+            });
+        }
+        Ok(have)
     }
 
     /// The same for a file of which nothing is here, whose size and time are being asked for.
@@ -178,13 +221,19 @@ impl Downloads {
             Have::ButMode => {
                 let (path, mode) = (PathBuf::from(as_path(&file.local)), file.unix_mode.unwrap_or_default());
                 let name = file.local.as_bytes();
-                match self.root.blocking(move |root| root.set_mode(&path, mode)).await {
-                    Ok(()) => {
-                        self.record.done(name);
-                        self.reporter.done(name, Action::SetMode, 0, 0);
-                    }
-                    Err(error) => self.record.failed(&self.reporter, name, Error::store(&error)),
-                }
+                let set = self.root.blocking(move |root| root.set_mode(&path, mode)).await;
+                self.told_of_facts(name, Action::SetMode, set);
+                return Ok(());
+            }
+            Have::ButFacts => {
+                let (path, mode, modified) =
+                    (PathBuf::from(as_path(&file.local)), file.unix_mode, file.modified.map(system_time));
+                let set = self.root.blocking(move |root| {
+                    mode.map_or(Ok(()), |mode| root.set_mode(&path, mode))?;
+                    modified.map_or(Ok(()), |modified| root.set_modified(&path, modified))
+                });
+                let set = set.await;
+                self.told_of_facts(file.local.as_bytes(), Action::SetTime, set);
                 return Ok(());
             }
             Have::Part(bytes) => bytes,
@@ -218,6 +267,17 @@ impl Downloads {
         };
         self.tasks.spawn(async move { finish.run(under_way.done().await).await });
         Ok(())
+    }
+
+    /// Tells what came of a file whose contents were here.
+    fn told_of_facts(&self, name: &[u8], action: Action, set: Result<(), fs::Error>) {
+        match set {
+            Ok(()) => {
+                self.record.done(name);
+                self.reporter.done(name, action, 0, 0);
+            }
+            Err(error) => self.record.failed(&self.reporter, name, Error::store(&error)),
+        }
     }
 
     /// Waits for all that was begun.
@@ -262,10 +322,22 @@ impl Wanted {
     /// Whether a file has the contents, as far as size and time tell.
     pub(crate) fn is(&self, file: &fs::Metadata) -> bool {
         let Some((size, modified)) = self.facts.filter(|_| file.kind == Kind::File) else { return false };
+        if self.compare.contents {
+            // As far as can be told: a digest tells the rest.
+            return file.size == size;
+        }
         let there = timestamp(file.modified);
         let is_newer = (there.seconds, there.nanos) > (modified.seconds, modified.nanos);
         (self.compare.newer && is_newer)
             || (file.size == size && (!self.compare.times || self.has_time(file)))
+    }
+
+    /// What there is of it where the contents are those.
+    fn of_same(&self, found: &Found) -> Have {
+        let has_facts = found.file.as_ref().is_some_and(|file| {
+            self.has_time(file) && self.mode.is_none_or(|mode| mode & 0o777 == file.mode & 0o777)
+        });
+        if has_facts { Have::Whole } else { Have::ButFacts }
     }
 
     /// What of it was found.

@@ -20,6 +20,7 @@ use braidftp_ftp::{SafePath, store};
 use super::bounds::{TreeBounds, Unique, depth};
 use super::compare::Compare;
 use super::delete::{self, Seen};
+use super::digests::Digests;
 use super::download::{Downloads, Fetch, Have, Wanted, as_path};
 use super::filter::Filter;
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
@@ -152,6 +153,10 @@ pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<(
         Delete::Yes => InTheWay::Delete,
         _ => InTheWay::Keep,
     };
+    let digests = match down.mirror.compare.contents {
+        true => Some(Digests::begin(&client, &root).await?),
+        false => None,
+    };
     let mut tree = Down {
         base: job.url.path.clone(),
         downloads: Downloads::new(client.clone(), root.clone(), job.reporter.clone(), job.record.clone())
@@ -162,16 +167,18 @@ pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<(
         tree: TreeBounds::new(client.bounds()),
         later: Vec::new(),
         have: HashMap::default(),
+        digests,
         job,
         root,
     };
+    let when = if tree.digests.is_some() { When::Later } else { When::Now };
     let result = match client.mode() {
         Mode::Braid => tree.whole(&client).await,
         Mode::MsCp => tree.by_folders(&client, ListForm::Facts, When::Later).await,
-        Mode::Naive | Mode::Ms => tree.by_folders(&client, ListForm::Facts, When::Now).await,
+        Mode::Naive | Mode::Ms => tree.by_folders(&client, ListForm::Facts, when).await,
         Mode::Tcp => {
             let form = folder_form(&client.features().await?);
-            tree.by_folders(&client, form, When::Now).await
+            tree.by_folders(&client, form, when).await
         }
     };
     let result = match result {
@@ -209,6 +216,8 @@ struct Down {
     later: Vec<Later>,
     /// What [`Down::look_ahead`] found, by hash of the path.
     have: HashMap<u128, Have, BuildHasherDefault<Ready>>,
+    /// How contents are compared, if they are.
+    digests: Option<Digests>,
 }
 
 /// A file to ask for when all folders are listed; small, for there may be many.
@@ -228,7 +237,11 @@ impl Down {
             if lines.is_empty() {
                 return Ok(());
             }
-            self.look_ahead(&lines).await;
+            let files = lines.iter().filter_map(|line| match line {
+                Line::Entry(entry) => Some((&entry.path, &entry.metadata)),
+                Line::Bad(..) => None,
+            });
+            self.look_ahead(files).await?;
             for line in lines {
                 self.tree.entry()?;
                 self.tree_line(line).await?;
@@ -258,16 +271,17 @@ impl Down {
         Ok(())
     }
 
-    /// Looks at what is here of the files in these lines, in one go. A folder that was made by this run has none of them.
-    async fn look_ahead(&mut self, lines: &[Line]) {
+    /// Looks at what is here of the files among these, in one go. A folder that was made by this run has none of them.
+    async fn look_ahead(
+        &mut self,
+        entries: impl Iterator<Item = (&SafePath, &store::Metadata)>,
+    ) -> Result<()> {
         self.have.clear();
-        if self.mirror.delete.is_dry() {
-            return;
+        if self.mirror.delete.is_dry() && self.digests.is_none() {
+            return Ok(());
         }
         let mut files = Vec::new();
-        for line in lines {
-            let Line::Entry(entry) = line else { continue };
-            let (path, metadata) = (&entry.path, &entry.metadata);
+        for (path, metadata) in entries {
             if metadata.kind != FileKind::File || !self.mirror.filter.takes_file(path.as_bytes()) {
                 continue;
             }
@@ -281,8 +295,10 @@ impl Down {
             files.push((path.clone(), wanted));
         }
         let hashes: Vec<u128> = files.iter().map(|(path, _)| path_hash(path.as_bytes())).collect();
-        let found = self.downloads.look_ahead(files).await;
+        let digests = self.digests.as_ref().map(|digests| (digests, &self.base[..]));
+        let found = self.downloads.look_ahead(files, digests).await?;
         self.have.extend(hashes.into_iter().zip(found).filter_map(|(path, have)| Some((path, have?))));
+        Ok(())
     }
 
     /// A listing a folder.
@@ -371,12 +387,26 @@ impl Down {
     }
 
     async fn fetch_later(&mut self) -> Result<()> {
-        for Later { path, size, modified, unix_mode } in std::mem::take(&mut self.later) {
-            let metadata =
-                store::Metadata { modified, unix_mode, ..store::Metadata::new(FileKind::File, size) };
-            self.entry(path, metadata, Listed::Whole).await?;
+        let mut later = std::mem::take(&mut self.later).into_iter();
+        loop {
+            let files: Vec<(SafePath, store::Metadata)> = later
+                .by_ref()
+                .take(LOOK_AHEAD)
+                .map(|Later { path, size, modified, unix_mode }| {
+                    let facts = store::Metadata::new(FileKind::File, size);
+                    (path, store::Metadata { modified, unix_mode, ..facts })
+                })
+                .collect();
+            if files.is_empty() {
+                return Ok(());
+            }
+            if self.digests.is_some() {
+                self.look_ahead(files.iter().map(|(path, metadata)| (path, metadata))).await?;
+            }
+            for (path, metadata) in files {
+                self.entry(path, metadata, Listed::Whole).await?;
+            }
         }
-        Ok(())
     }
 
     /// One thing of the tree.
@@ -550,6 +580,13 @@ impl Down {
             (_, None) if path.is_root() => return Ok(()),
             (FileKind::Directory, Some(there)) if there.kind == Kind::Folder => return Ok(()),
             (FileKind::Directory, _) => (Action::MadeFolder, 0),
+            (FileKind::File, Some(_)) if self.digests.is_some() => {
+                match self.have.get(&path_hash(path.as_bytes())) {
+                    Some(Have::Whole) => return Ok(()),
+                    Some(Have::ButFacts | Have::ButMode) => (Action::SetTime, 0),
+                    Some(Have::Nothing | Have::Part(_)) | None => (Action::Received, metadata.size),
+                }
+            }
             (FileKind::File, Some(there))
                 if metadata.modified.is_some_and(|modified| {
                     let facts = Some((metadata.size, modified));

@@ -1,7 +1,7 @@
 //! A whole tree to the server: the remote tree is listed, then the local one walked, folders made and files sent as they
 //! come. What only the server has is deleted at the end, if that was asked for.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +18,7 @@ use bytes::Bytes;
 use super::bounds::{TreeBounds, Under, Unique};
 use super::compare::Compare;
 use super::delete::Seen;
+use super::digests::{Digests, Pair};
 use super::listing::{Line, Listing, folder_form, unsayable};
 use super::mirror::Mirror;
 use super::upload::{Send, Uploads};
@@ -81,6 +82,10 @@ pub async fn mirror_up(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     if !listed.base_is_there && !base.is_empty() && !dry {
         super::files::make_folder_and_parents(&client, &base).await?;
     }
+    let digests = match up.mirror.compare.contents {
+        true => Some(Digests::begin(&client, &root).await?),
+        false => None,
+    };
     let mut sending = Sending {
         job: &job,
         mirror: &up.mirror,
@@ -91,6 +96,8 @@ pub async fn mirror_up(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         seen: up.mirror.delete.is_on().then(Seen::default),
         is_tcp: client.mode() == Mode::Tcp,
         modes: Vec::new(),
+        digests,
+        same: HashSet::default(),
     };
     let result = match sending.walk().await {
         Ok(()) => sending.set_modes().await,
@@ -185,6 +192,10 @@ struct Sending<'a> {
     is_tcp: bool,
     /// Folders whose permission bits are set at the end, when nothing is put into them any more.
     modes: Vec<(PathBuf, u32)>,
+    /// How contents are compared, if they are.
+    digests: Option<Digests>,
+    /// What [`Sending::look_ahead`] found: files whose contents are the same, by hash of the path.
+    same: HashSet<u128, BuildHasherDefault<Ready>>,
 }
 
 impl Sending<'_> {
@@ -194,6 +205,7 @@ impl Sending<'_> {
             seen.is_whole(b"");
         }
         while let Some(items) = walk.next_chunk().await {
+            self.look_ahead(&items).await?;
             for item in items {
                 match item {
                     WalkItem::Found { path, metadata } => self.found(path, metadata).await?,
@@ -205,6 +217,35 @@ impl Sending<'_> {
                         self.job.record.failed(&self.job.reporter, name, Error::store(&error));
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the contents of the files among these whose sizes are the same, if contents count.
+    async fn look_ahead(&mut self, items: &[WalkItem]) -> Result<()> {
+        let Some(digests) = &self.digests else { return Ok(()) };
+        self.same.clear();
+        let (mut pairs, mut names) = (Vec::new(), Vec::new());
+        for item in items {
+            let WalkItem::Found { path, metadata } = item else { continue };
+            let name = path.as_os_str().as_bytes();
+            let there = self.remote.of(name);
+            let is_candidate = metadata.kind == Kind::File
+                && matches!(there, Some(There::File { size, .. }) if size == metadata.size)
+                && self.mirror.filter.takes_file(name)
+                && !self.job.record.is_settled(name);
+            if is_candidate {
+                let remote = named_path(self.base, name)?;
+                pairs.push(Pair { remote, local: path.clone(), size: metadata.size });
+                names.push(name);
+            }
+        }
+        for (name, same) in names.into_iter().zip(digests.compare(pairs).await?) {
+            match same {
+                Ok(true) => drop(self.same.insert(path_hash(name))),
+                Ok(false) => {}
+                Err(error) => self.job.reporter.warn(format_args!("{} is sent: {error}", escape(name))),
             }
         }
         Ok(())
@@ -255,9 +296,15 @@ impl Sending<'_> {
             }
             Kind::File => {
                 let mode = metadata.mode & 0o777;
+                let has_contents = self.same.contains(&path_hash(name));
                 let (same, same_mode) = match there {
+                    Some(There::File { modified, .. })
+                        if has_contents && !same_time(modified, Some(timestamp(metadata.modified))) =>
+                    {
+                        return self.found_contents(&path, &metadata).await;
+                    }
                     Some(There::File { size, modified, mode: there }) => (
-                        self.is_same(&metadata, size, modified),
+                        has_contents || self.is_same(&metadata, size, modified),
                         !self.mirror.keep.permissions || there.is_none_or(|there| there & 0o777 == mode),
                     ),
                     _ => (false, true),
@@ -337,10 +384,33 @@ impl Sending<'_> {
 
     /// Whether a file of the server stays as it is.
     fn is_same(&self, here: &fs::Metadata, size: u64, modified: Option<Timestamp>) -> bool {
-        let (Compare { times, newer }, ours) = (self.mirror.compare, timestamp(here.modified));
+        let (Compare { times, newer, contents }, ours) = (self.mirror.compare, timestamp(here.modified));
+        if contents {
+            // Where they are the same, that was found before.
+            return false;
+        }
         let is_newer =
             newer && modified.is_some_and(|there| (there.seconds, there.nanos) > (ours.seconds, ours.nanos));
         is_newer || (size == here.size && (!times || same_time(modified, Some(ours))))
+    }
+
+    /// A file that the server has, with another time.
+    async fn found_contents(&mut self, path: &Path, metadata: &fs::Metadata) -> Result<()> {
+        let name = path.as_os_str().as_bytes();
+        if self.mirror.delete.is_dry() {
+            self.job.reporter.plan(name, Action::SetTime, 0);
+            return Ok(());
+        }
+        let remote = named_path(self.base, name)?;
+        if self.mirror.keep.permissions {
+            self.uploads.set_mode(remote.clone(), b"", metadata.mode & 0o777).await?;
+        }
+        if !self.remote.features.mfmt {
+            self.job.record.done(name);
+            return Ok(());
+        }
+        let command = Command::SetModifiedTime(timestamp(metadata.modified), remote);
+        self.uploads.command(command, name, Action::SetTime).await
     }
 
     /// A folder that the server has: its mode becomes the same at the end, and until then its owner may write to it.

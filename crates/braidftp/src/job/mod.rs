@@ -8,6 +8,7 @@
 mod bounds;
 mod compare;
 mod delete;
+mod digests;
 mod download;
 mod facts;
 mod files;
@@ -20,6 +21,7 @@ mod mirror_up;
 mod tasks;
 mod trees;
 mod upload;
+mod verify;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -36,6 +38,7 @@ pub use get::{get, put};
 pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
 pub use mirror_up::{MirrorUp, mirror_up};
 pub use trees::{Find, Reading, read_trees};
+pub use verify::{Verify, verify};
 
 use crate::client::Login;
 use crate::client::{Bounds, Client, Options, Refusal, Totals};
@@ -136,6 +139,11 @@ impl Record {
                 Err(Error::new(Exit::Protocol, "finish the job", why).hint("--max-entries takes more"))
             }
         }
+    }
+
+    /// Whether nothing of this attempt is left to another.
+    pub(crate) fn is_final(&self) -> bool {
+        self.lock().again.is_none()
     }
 
     /// Whether this path was done, or failed for good, before.

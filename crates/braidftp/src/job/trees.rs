@@ -77,7 +77,7 @@ pub async fn read_trees(client: Client, job: Job, urls: Vec<Url>, reading: Readi
 }
 
 /// Everything beneath a folder, each folder before what is in it, names in the order of their bytes.
-async fn collect(client: &Client, job: &Job, base: &[u8]) -> Result<Vec<(SafePath, Metadata)>> {
+pub(super) async fn collect(client: &Client, job: &Job, base: &[u8]) -> Result<Vec<(SafePath, Metadata)>> {
     let is_whole = client.mode() == Mode::Braid;
     let form = if is_whole { ListForm::Tree } else { folder_form(&client.features().await?) };
     let mut bounds = TreeBounds::new(client.bounds());

@@ -65,7 +65,7 @@ use braidftp_net::sctp::{Config, Profile};
 use braidftp_net::{Association, Bind, BindError, Carrier, Endpoint, HANDSHAKES_A_SECOND, Listener};
 use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -103,6 +103,10 @@ pub(crate) const BEFORE_LOGIN_BYTES: usize = 32 << 10;
 pub(crate) const CLOSING: Duration = Duration::from_secs(15);
 /// What of the disk stays free at most where [`Settings::disk_reserve`] says nothing. 1 GiB.
 pub const DISK_RESERVE_MAX: u64 = 1 << 30;
+/// Files that are read at once for HASH and its like, for all sessions.
+pub const DIGESTS_MAX: usize = 4;
+/// Of these, for one session.
+pub const DIGESTS_OF_SESSION: usize = 2;
 /// What new sessions are told while the server drains.
 const ABOUT_TO_STOP: &str = "The server is about to stop; try again in a minute";
 /// How long sessions may take to say so to the other side once the server has stopped.
@@ -208,6 +212,8 @@ struct Shared {
     tls: Option<Offer>,
     /// When those begin.
     handshakes: Arc<Handshakes>,
+    /// Turns to read a file for its digest.
+    digests: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -379,8 +385,19 @@ impl Opened {
         let settings = Arc::new(Live::new(settings));
         let (all_held, blocks, transfers) = Default::default();
         let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
-        let shared =
-            Arc::new(Shared { root, users, settings, limits, all_held, blocks, transfers, tls, handshakes });
+        let digests = Arc::new(Semaphore::new(DIGESTS_MAX));
+        let shared = Arc::new(Shared {
+            root,
+            users,
+            settings,
+            limits,
+            all_held,
+            blocks,
+            transfers,
+            tls,
+            handshakes,
+            digests,
+        });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
     }
 }

@@ -8,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braidftp_base::{Output, Time};
 use braidftp_ftp::command::Secret;
 use braidftp_ftp::mapping::DataPath;
-use braidftp_ftp::server::{Do, Failure, Input, JobId, LoginError, Outcome, Session, Sink, Source};
+use braidftp_ftp::server::{Do, Failure, Input, JobId, LoginError, Outcome, Query, Session, Sink, Source};
+use braidftp_ftp::{HashName, SafePath};
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span};
@@ -29,7 +31,7 @@ use super::limits::{Place, Standing};
 use super::sink::{Ending, Intake};
 use super::store::{Store, claimant};
 use super::transfers::UnderWay;
-use super::{Phase, Settings, Shared, sctp, tcp};
+use super::{DIGESTS_OF_SESSION, Phase, Settings, Shared, sctp, tcp};
 use crate::store::fs::Blocks;
 use crate::users::{Grant, LoginError as Refusal};
 
@@ -68,6 +70,8 @@ pub(super) struct Driver {
     events: mpsc::UnboundedReceiver<Event>,
     post: Post,
     jobs: JoinSet<()>,
+    /// Its own turns to read a file for its digest.
+    digests: Arc<Semaphore>,
     /// How to stop each job that can be stopped.
     cancels: BTreeMap<JobId, oneshot::Sender<()>>,
     /// Uploads of braid whose frames have not come yet.
@@ -150,6 +154,7 @@ impl Driver {
             events,
             post,
             jobs: JoinSet::new(),
+            digests: Arc::new(Semaphore::new(DIGESTS_OF_SESSION)),
             cancels: BTreeMap::new(),
             awaited: BTreeMap::new(),
             uploads: BTreeSet::new(),
@@ -458,6 +463,7 @@ impl Driver {
                 };
                 self.post.done(job, outcome);
             }
+            Do::Query { job, path, query: Query::Digest(hash) } => self.digest(job, path, hash),
             Do::Query { job, path, query } => self.ask_store(job, move |store| store.query(&path, query)),
             Do::Change { job, change } => self.ask_store(job, move |store| store.change(&change)),
             Do::Send { job, data, source } => self.send(job, data, source),
@@ -563,6 +569,26 @@ impl Driver {
         let post = self.post.clone();
         // Runs to its end whatever happens to the session: a rename is not stopped in the middle.
         tokio::task::spawn_blocking(move || post.done(job, ask(&store)));
+    }
+
+    /// Reads a file for its digest, when it is its turn: the machine reads so many at once for all sessions.
+    fn digest(&mut self, job: JobId, path: SafePath, hash: HashName) {
+        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
+        let (post, own, all) = (self.post.clone(), self.digests.clone(), self.shared.digests.clone());
+        let stop = self.stop(job);
+        // Dropped with the session, or when it is told to stop: the thread ends at the next block.
+        let stopped = Stopped::default();
+        self.jobs.spawn(stoppable(job, post, stop, async move {
+            let turn = (own.acquire_owned().await, all.acquire_owned().await);
+            let flag = stopped.0.clone();
+            let read = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                store.digest(&path, hash, &flag)
+            });
+            let outcome = read.await.unwrap_or(Err(Failure::Cancelled));
+            drop(stopped);
+            outcome
+        }));
     }
 
     /// The session gives no such job before the login; if it did, nothing may be touched.
@@ -746,6 +772,16 @@ impl Driver {
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+/// Becomes true when it is dropped.
+#[derive(Default)]
+struct Stopped(Arc<AtomicBool>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

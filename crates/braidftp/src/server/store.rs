@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use braidftp_ftp::SafePath;
 use braidftp_ftp::server::{Change, Failure, Outcome, Part, Query};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::{FileKind, Metadata, StoreError};
+use braidftp_ftp::{HashName, SafePath};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -74,11 +74,25 @@ impl Store {
             Query::Facts => self.root.link_metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
             Query::Followed => self.root.metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
             Query::Parts => self.root.parts(&place, PARTS_LISTED).map(|found| parts(&found)),
+            // Read elsewhere, for it takes long.
+            Query::Digest(_) => return Err(Failure::Store(StoreError::Denied)),
             Query::Partial => {
                 self.root.unfinished_bytes(&place).map(|bytes| Outcome::Partial(bytes.unwrap_or(0)))
             }
         };
         outcome.map_err(|e| failure(&e))
+    }
+
+    /// Reads a file for its digest; waits for the disk.
+    pub(super) fn digest(
+        &self,
+        path: &SafePath,
+        hash: HashName,
+        stop: &AtomicBool,
+    ) -> Result<Outcome, Failure> {
+        self.may(Right::Read)?;
+        let digested = self.root.digest(&native(path)?, hash, stop).map_err(|e| failure(&e))?;
+        Ok(Outcome::Digest { digest: digested.digest.into(), bytes: digested.bytes })
     }
 
     /// Makes a change; waits for the disk.

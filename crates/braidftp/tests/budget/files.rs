@@ -79,3 +79,40 @@ pub(super) fn old_uploads(_: Row) {
     let _served = serve_with(folder.root(), |builder| builder.access(Access::Writable).settings(settings));
     server_support::eventually("it is removed", || folder.names() == ["whole"]);
 }
+
+/// Sessions that have files read that take minutes: the others wait, and get their turn when one of the sessions is gone.
+pub(super) fn digests(_: Row) {
+    let (folder, served) = with(quick());
+    folder.put("small", b"small");
+    std::fs::File::create(folder.path("giant")).unwrap().set_len(1 << 40).unwrap();
+    let all = limit(Row::Digests, &quick());
+    // Over TCP a session runs one command at a time, so that one is enough of each.
+    let mut readers: Vec<Control> = (0..all).map(|_| Control::anonymous(&served)).collect();
+    readers.iter_mut().for_each(|reader| reader.send("HASH giant"));
+    std::thread::sleep(Duration::from_secs(1));
+    let mut late = Control::anonymous(&served);
+    late.send("HASH small");
+    assert!(!late.answers_within(Duration::from_secs(1)), "there is no turn for it");
+    drop(readers.pop());
+    let reply = late.reply();
+    let digest = "81db8ebbbbc69c6c6ad4a6aa92b76e0c08af547da236b9e2c9dbe1d8285a8130";
+    assert_eq!(reply, format!("213 SHA-256 0-5 {digest} /small\r\n"));
+    drop(readers);
+    // One session of braid cannot have all turns.
+    in_tokio(async {
+        let served = sctp_server(quick(), |folder| {
+            folder.put("small", b"small");
+            std::fs::File::create(folder.path("giant")).unwrap().set_len(1 << 40).unwrap();
+        });
+        assert!(limit(Row::DigestsOfSession, &quick()) < all);
+        let (_greedy_endpoint, greedy) = connect(served.address, streams(4));
+        say(&greedy, LOG_IN).await;
+        hear(&greedy, "200").await;
+        say(&greedy, "HASH giant\r\n".repeat(2 * all)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (_endpoint, other) = connect(served.address, streams(4));
+        say(&other, LOG_IN).await;
+        say(&other, "HASH small\r\n").await;
+        hear(&other, "213").await;
+    });
+}

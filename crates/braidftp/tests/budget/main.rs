@@ -60,6 +60,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::Transfers | Row::Streams => transfers::transfers,
         Row::TransferBytes => transfers::slow_readers,
         Row::TransfersInAll | Row::FileBytesInAll | Row::FileBytesOfSession => transfers::many_slow_readers,
+        Row::Digests | Row::DigestsOfSession => files::digests,
         Row::PassiveSockets => transfers::passive_sockets,
         Row::DataOpen => transfers::no_data_connection,
         Row::Stall => transfers::standstill,

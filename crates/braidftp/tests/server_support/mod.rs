@@ -204,6 +204,14 @@ impl Control {
         String::from_utf8_lossy(&line).into_owned()
     }
 
+    /// Whether something comes in this time.
+    pub fn answers_within(&mut self, time: Duration) -> bool {
+        self.stream.set_read_timeout(Some(time)).unwrap();
+        let came = self.reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        came
+    }
+
     pub fn expect(&mut self, code: &str) -> String {
         let reply = self.reply();
         assert!(reply.starts_with(code), "expected {code}, got {reply}");

@@ -34,6 +34,7 @@ impl Expect {
             Command::Size(_)
             | Command::ModifiedTime(_)
             | Command::SetModifiedTime(..)
+            | Command::Hash(_)
             | Command::Partial(_) => Self::Only(Code::FILE_STATUS),
             Command::ExtendedPassive(_) => Self::Either(Code::EXTENDED_PASSIVE, Code::OK),
             Command::Passive => Self::Only(Code::PASSIVE),

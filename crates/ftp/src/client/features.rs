@@ -1,5 +1,6 @@
 //! The features in a reply to FEAT (RFC 2389 §3.2).
 
+use crate::hash::HashName;
 use crate::reply::Reply;
 
 /// The features of a server that a client uses.
@@ -33,6 +34,10 @@ pub struct Features {
     pub partial: bool,
     /// AUTH TLS.
     pub tls: bool,
+    /// HASH: the functions that it knows, the preferred one of ours first.
+    pub hash: Vec<HashName>,
+    /// The commands for one function each: XSHA256, XMD5, ….
+    pub digests: Vec<HashName>,
 }
 
 impl Features {
@@ -55,6 +60,8 @@ impl Features {
             tree: true,
             partial: true,
             tls: false,
+            hash: vec![HashName::Blake3, HashName::Sha256],
+            digests: Vec::new(),
         }
     }
 
@@ -85,9 +92,23 @@ impl Features {
                 b"AUTH" => {
                     found.tls |= value.split(|byte| matches!(byte, b';' | b' ')).any(|name| name == b"TLS");
                 }
+                // `HASH SHA-256*;MD5`: a star behind the one in use (draft-bryan-ftpext-hash §3).
+                b"HASH" => {
+                    let named = String::from_utf8_lossy(value).replace('*', "");
+                    found
+                        .hash
+                        .extend(named.split([';', ' ']).filter_map(|name| name.parse::<HashName>().ok()));
+                }
+                b"XSHA" | b"XSHA1" => found.digests.push(HashName::Sha1),
+                b"XSHA256" => found.digests.push(HashName::Sha256),
+                b"XSHA512" => found.digests.push(HashName::Sha512),
+                b"XMD5" => found.digests.push(HashName::Md5),
+                b"XCRC" => found.digests.push(HashName::Crc32),
                 _ => {}
             }
         }
+        found.hash.sort_unstable();
+        found.digests.sort_unstable();
         found
     }
 }
@@ -109,6 +130,9 @@ mod tests {
                 "PIPELINE 256",
                 "XSTREAMS 4",
                 "XFRAME 1",
+                "HASH MD5;SHA-256*;WHIRLPOOL",
+                "XCRC",
+                "xmd5 filename;start;end",
                 "Xnothing",
             ],
             "End",
@@ -120,6 +144,8 @@ mod tests {
             streams: Some(4),
             frames: true,
             tls: true,
+            hash: vec![HashName::Sha256, HashName::Md5],
+            digests: vec![HashName::Md5, HashName::Crc32],
             ..Features::default()
         };
         assert_eq!(Features::parse(&reply), expected);

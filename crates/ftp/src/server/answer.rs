@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::session::{After, Login, State};
 use super::{Failure, LoginError, Outcome};
 use crate::command::host_port;
+use crate::hash::HashName;
 use crate::listing::encode_facts;
 use crate::mapping::DataPath;
 use crate::path::SafePath;
@@ -21,6 +22,12 @@ pub(super) enum Answer {
     Modified(SafePath),
     Facts(SafePath),
     Partial(SafePath),
+    /// The digest of a file, by HASH or by a command of its own.
+    Digest {
+        path: SafePath,
+        hash: HashName,
+        form: DigestForm,
+    },
     /// The unfinished uploads that exist or were removed; the text says which.
     Parts {
         path: SafePath,
@@ -37,6 +44,15 @@ pub(super) enum Answer {
     FolderTransfer {
         path: SafePath,
     },
+}
+
+/// How a digest is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DigestForm {
+    /// `213 NAME RANGE DIGEST PATH` (draft-bryan-ftpext-hash).
+    Hash,
+    /// `250 DIGEST`: XCRC and its like.
+    Alone,
 }
 
 /// The reply that announces a listening port.
@@ -105,6 +121,16 @@ impl State {
                 Reply::multi(Code::FILE_OK, "facts:", [line], "End")
             }
             (Answer::Partial(_), Outcome::Partial(bytes)) => Reply::new(Code::FILE_STATUS, bytes.to_string()),
+            (Answer::Digest { path, hash, form }, Outcome::Digest { digest, bytes }) => {
+                let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                match form {
+                    DigestForm::Alone => Reply::new(Code::FILE_OK, hex),
+                    DigestForm::Hash => {
+                        let text = format!("{hash} 0-{bytes} {hex} ");
+                        Reply::new(Code::FILE_STATUS, [text.as_bytes(), &path.to_absolute()].concat())
+                    }
+                }
+            }
             (Answer::Parts { words, .. }, Outcome::Parts(parts)) => {
                 let bytes: u64 = parts.iter().map(|part| part.size).sum();
                 let lines: Vec<Vec<u8>> = parts
@@ -208,6 +234,7 @@ fn refuse(answer: &Answer, failure: Failure) -> Reply {
         | Answer::Facts(path)
         | Answer::Partial(path)
         | Answer::Parts { path, .. }
+        | Answer::Digest { path, .. }
         | Answer::Changed { path, .. }
         | Answer::Transfer { path }
         | Answer::FolderTransfer { path } => path_reply(failure.code(), path, &failure.to_string()),

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
-use super::answer::{Answer, PassiveReply, path_reply, quoted};
+use super::answer::{Answer, DigestForm, PassiveReply, path_reply, quoted};
 use super::session::{After, Barrier, Channel, DataChannel, EpsvAll, Login, Session, Touches};
 use super::{Active, Carrier, Change, Do, Extent, Form, JobId, Query, Sink, Source, Tls, Write, protocol};
 use crate::command::{Command, CommandError, Epsv, PathArg, Secret, Site, Type};
+use crate::hash::HashName;
 use crate::listing::FactSet;
 use crate::mapping::{DataPath, TransferNumber};
 use crate::path::SafePath;
@@ -320,6 +321,12 @@ impl Session {
                 let path = self.resolve(&path)?;
                 Ok(self.begin_query(job, path, Query::Partial, Answer::Partial))
             }
+            Command::Hash(path) => self.begin_digest(job, &path, self.state.hash, DigestForm::Hash),
+            Command::Crc32(path) => self.begin_digest(job, &path, HashName::Crc32, DigestForm::Alone),
+            Command::Md5(path) => self.begin_digest(job, &path, HashName::Md5, DigestForm::Alone),
+            Command::Sha1(path) => self.begin_digest(job, &path, HashName::Sha1, DigestForm::Alone),
+            Command::Sha256(path) => self.begin_digest(job, &path, HashName::Sha256, DigestForm::Alone),
+            Command::Sha512(path) => self.begin_digest(job, &path, HashName::Sha512, DigestForm::Alone),
             Command::MakeDirectory(path) => {
                 let path = self.resolve_not_root(&path)?;
                 let reply = Reply::new(Code::PATH_CREATED, [&quoted(&path)[..], b" made"].concat());
@@ -506,8 +513,24 @@ impl Session {
                 self.state.facts = FactSet::named(upper[b"MLST".len()..].trim_ascii());
                 ok(self.state.facts.options())
             }
+            b"HASH" => ok(self.state.hash.name()),
+            upper if upper.starts_with(b"HASH ") => {
+                let name = String::from_utf8_lossy(&upper[b"HASH ".len()..]).parse();
+                let Ok(hash) = name else {
+                    return no(Code::BAD_PARAMETER, format!("no such function; there are {}", self.hashes()));
+                };
+                self.state.hash = hash;
+                ok(hash.name())
+            }
             _ => no(Code::BAD_PARAMETER, "no such option"),
         }
+    }
+
+    /// The functions of HASH, a star behind the one in use.
+    fn hashes(&self) -> String {
+        let star = |hash: HashName| if hash == self.state.hash { "*" } else { "" };
+        let names = HashName::ALL.iter().map(|hash| format!("{hash}{}", star(*hash)));
+        names.collect::<Vec<_>>().join(";")
     }
 
     fn begin_passive(&self, job: JobId, reply: PassiveReply, family: Option<u8>) -> Early<Begun> {
@@ -563,6 +586,13 @@ impl Session {
     fn begin_query(&self, job: JobId, path: SafePath, query: Query, answer: fn(SafePath) -> Answer) -> Begun {
         let todo = Do::Query { job, path: path.clone(), query };
         Begun::job(todo, answer(path.clone()), Touches::reading(path))
+    }
+
+    fn begin_digest(&self, job: JobId, path: &PathArg, hash: HashName, form: DigestForm) -> Early<Begun> {
+        let path = self.resolve(path)?;
+        let todo = Do::Query { job, path: path.clone(), query: Query::Digest(hash) };
+        let answer = Answer::Digest { path: path.clone(), hash, form };
+        Ok(Begun::job(todo, answer, Touches::reading(path)))
     }
 
     fn begin_change(&self, job: JobId, change: Change, reply: Reply) -> Begun {
@@ -662,6 +692,7 @@ impl Session {
         if matches!(self.carrier, Carrier::Tcp { .. }) {
             add("EPSV");
         }
+        add(&format!("HASH {}", self.hashes()));
         for line in ["HOST", "LANG EN*", "MDTM", "MFMT", &self.state.facts.feature()] {
             add(line);
         }
@@ -683,7 +714,9 @@ impl Session {
         if !matches!(self.carrier, Carrier::Ms) {
             add("XTREE");
         }
-        add("XPART");
+        for line in ["XPART", "XCRC", "XMD5", "XSHA1", "XSHA256", "XSHA512"] {
+            add(line);
+        }
         Reply::multi(Code::SYSTEM_STATUS, "features:", lines, "End")
     }
 }
@@ -762,10 +795,11 @@ fn refuse_line(error: CommandError) -> Reply {
 }
 
 fn help() -> Reply {
-    let verbs = [
-        "ABOR ACCT ALLO APPE AUTH CCC CDUP CLNT CWD DELE EPRT EPSV FEAT HELP HOST LANG LIST",
+    let verbs: [&str; 4] = [
+        "ABOR ACCT ALLO APPE AUTH CCC CDUP CLNT CWD DELE EPRT EPSV FEAT HASH HELP HOST LANG LIST",
         "MDTM MFMT MKD MLSD MLST MODE NLST NOOP OPTS PASS PASV PBSZ PORT PROT PWD QUIT REIN",
-        "REST RETR RMD RNFR RNTO SITE SIZE STAT STOR STOU STRU SYST TYPE USER XPART XTREE",
+        "REST RETR RMD RNFR RNTO SITE SIZE STAT STOR STOU STRU SYST TYPE USER XCRC XMD5 XPART XSHA1",
+        "XSHA256 XSHA512 XTREE",
     ];
     Reply::multi(Code::HELP, "commands:", verbs, "End")
 }

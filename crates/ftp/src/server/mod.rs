@@ -20,6 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::command::{Secret, Type};
+use crate::hash::HashName;
 use crate::listing::FactSet;
 use crate::mapping::DataPath;
 use crate::path::SafePath;
@@ -244,6 +245,8 @@ pub enum Query {
     Partial,
     /// The unfinished uploads below this folder, or of this file: [`Outcome::Parts`].
     Parts,
+    /// The digest of a file: [`Outcome::Digest`]. It reads the whole file, so that [`Do::Cancel`] has to stop it.
+    Digest(HashName),
 }
 
 /// A change.
@@ -412,6 +415,13 @@ pub enum Outcome {
     Partial(u64),
     /// The unfinished uploads that exist or were removed.
     Parts(Vec<Part>),
+    /// The digest of a file, and the bytes that it is of.
+    Digest {
+        /// The digest.
+        digest: Bytes,
+        /// Bytes of the file.
+        bytes: u64,
+    },
     /// The change was made.
     Changed,
     /// Data was sent.

@@ -14,6 +14,7 @@ use super::answer::Answer;
 use super::execute::{Begun, What};
 use super::{Carrier, Config, Do, Failure, Input, JobId, LoginError, Outcome, Upload};
 use crate::command::{Command, CommandError, TransferKind, Type, split_verb};
+use crate::hash::HashName;
 use crate::line::{LineError, Splitter, escape_iac};
 use crate::listing::FactSet;
 use crate::mapping::{DataPath, TOLD_SIZES_MAX, TransferNumber};
@@ -89,6 +90,8 @@ pub(super) struct State {
     pub(super) told: ToldSizes,
     /// From OPTS MLST.
     pub(super) facts: FactSet,
+    /// From OPTS HASH.
+    pub(super) hash: HashName,
 }
 
 /// The protection of data connections when the control connection is protected.
@@ -780,6 +783,8 @@ impl State {
             data_channel: DataChannel::Clear,
             told: ToldSizes { max, ..ToldSizes::default() },
             facts: FactSet::ALL,
+            // What most clients know.
+            hash: HashName::Sha256,
         }
     }
 

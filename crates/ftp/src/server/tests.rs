@@ -774,6 +774,9 @@ mod any_order {
     fn finish_one(talk: &mut Talk, todo: Do) {
         match todo {
             Do::Listen { job } => talk.done(job, Ok(Outcome::Listening("127.0.0.1:4000".parse().unwrap()))),
+            Do::Query { job, query: Query::Digest(_), .. } => {
+                talk.done(job, Ok(Outcome::Digest { digest: Bytes::from_static(&[7; 32]), bytes: 3 }));
+            }
             Do::Query { job, query: Query::Partial, .. } => talk.done(job, Ok(Outcome::Partial(0))),
             Do::Query { job, .. } => {
                 talk.done(job, Ok(Outcome::Facts(Metadata::new(FileKind::Directory, 0))))

@@ -13,6 +13,7 @@ mod at_once;
 mod batches;
 mod blocks;
 mod claims;
+mod digest;
 mod error;
 mod kept;
 mod levels;

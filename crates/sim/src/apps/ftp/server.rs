@@ -319,6 +319,9 @@ impl Served {
                 });
                 done(job, found.map(Outcome::Facts))
             }
+            Do::Query { job, query: Query::Digest(_), .. } => {
+                done(job, Err(Failure::Store(StoreError::Denied)))
+            }
             Do::Query { job, query: Query::Parts, .. } => done(job, Ok(Outcome::Parts(Vec::new()))),
             Do::Query { job, query: Query::Partial, .. } => done(job, Ok(Outcome::Partial(0))),
             Do::Change { job, .. } | Do::Receive { job, .. } => {

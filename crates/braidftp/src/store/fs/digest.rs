@@ -1,0 +1,131 @@
+//! The digest of a file by any of the functions that FTP names, read to the end in blocks.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use braidftp_ftp::HashName;
+use cap_std::fs::OpenOptions;
+use rustix::fs::OFlags;
+use sha2::Digest as _;
+
+use super::error::{Error, Why};
+use super::reader::BLOCK_BYTES;
+use super::{Kind, Metadata, Root, kind_of};
+
+/// The digest of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digested {
+    /// The digest.
+    pub digest: Vec<u8>,
+    /// Bytes that it is of.
+    pub bytes: u64,
+}
+
+impl Root {
+    /// Reads a regular file to its end and gives its digest; waits for the disk. Links are followed as far as they stay inside.
+    /// It ends early, with [`Why::Busy`], when `stop` becomes true.
+    ///
+    /// # Errors
+    /// The file is not there, not a regular file, not readable, or leads outside.
+    pub fn digest(&self, path: &Path, hash: HashName, stop: &AtomicBool) -> Result<Digested, Error> {
+        let what = "read";
+        // NONBLOCK: a pipe without a writer must not hold the thread.
+        let file = self.open_with(what, path, OFlags::NONBLOCK, OpenOptions::new().read(true))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| Error::io(what, path, &e.into()))?;
+        let metadata = Metadata::from_stat(&stat, kind_of(&stat));
+        match metadata.kind {
+            Kind::File => {}
+            Kind::Folder => return Err(Error::new(what, path, Why::IsAFolder)),
+            Kind::Link(_) | Kind::Other => return Err(Error::new(what, path, Why::NotAFile)),
+        }
+        // A small file needs no block of full size.
+        let room = (metadata.size as usize).saturating_add(1).clamp(4 << 10, BLOCK_BYTES);
+        let mut reading = Reading { file, path, block: vec![0; room], stop };
+        match hash {
+            HashName::Blake3 => {
+                let mut hasher = blake3::Hasher::new();
+                let bytes = reading.pass(|block| {
+                    hasher.update(block);
+                })?;
+                Ok(Digested { digest: hasher.finalize().as_bytes().to_vec(), bytes })
+            }
+            HashName::Sha256 => reading.digest(sha2::Sha256::new()),
+            HashName::Sha512 => reading.digest(sha2::Sha512::new()),
+            HashName::Sha1 => reading.digest(sha1::Sha1::new()),
+            HashName::Md5 => reading.digest(md5::Md5::new()),
+            HashName::Crc32 => {
+                let mut crc = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32IsoHdlc);
+                let bytes = reading.pass(|block| crc.update(block))?;
+                Ok(Digested { digest: (crc.finalize() as u32).to_be_bytes().to_vec(), bytes })
+            }
+        }
+    }
+}
+
+/// A file on its way through a hash function.
+struct Reading<'a> {
+    file: File,
+    path: &'a Path,
+    block: Vec<u8>,
+    stop: &'a AtomicBool,
+}
+
+impl Reading<'_> {
+    fn digest(&mut self, mut hasher: impl sha2::Digest) -> Result<Digested, Error> {
+        let bytes = self.pass(|block| hasher.update(block))?;
+        Ok(Digested { digest: hasher.finalize().to_vec(), bytes })
+    }
+
+    /// Gives every block to `take`, and the number of bytes.
+    fn pass(&mut self, mut take: impl FnMut(&[u8])) -> Result<u64, Error> {
+        let mut bytes = 0;
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Error::new("read", self.path, Why::Busy));
+            }
+            match self.file.read(&mut self.block) {
+                Ok(0) => return Ok(bytes),
+                Ok(read) => {
+                    take(&self.block[..read]);
+                    bytes += read as u64;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("read", self.path, &error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_the_functions_they_are_called_by() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("abc"), "abc").unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let stop = AtomicBool::new(false);
+        for (hash, expected) in [
+            (HashName::Blake3, "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
+            (HashName::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            (HashName::Sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
+            (HashName::Md5, "900150983cd24fb0d6963f7d28e17f72"),
+            (HashName::Crc32, "352441c2"),
+        ] {
+            let digested = root.digest(Path::new("abc"), hash, &stop).unwrap();
+            assert_eq!(digested.bytes, 3);
+            assert_eq!(hash.parse_digest(expected.as_bytes()), Some(digested.digest), "{hash}");
+        }
+        // Blocks are put together: more bytes than one holds.
+        let long: Vec<u8> = (0..3 * BLOCK_BYTES + 7).map(|n| (n / 3) as u8).collect();
+        std::fs::write(dir.path().join("long"), &long).unwrap();
+        let digested = root.digest(Path::new("long"), HashName::Blake3, &stop).unwrap();
+        assert_eq!(digested.digest, blake3::hash(&long).as_bytes());
+        assert_eq!(root.digest(Path::new(""), HashName::Md5, &stop).unwrap_err().why, Why::IsAFolder);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(root.digest(Path::new("abc"), HashName::Md5, &stop).unwrap_err().why, Why::Busy);
+    }
+}
