@@ -123,7 +123,13 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let middle = Shape { files: 10, seed: 2, big: 0, kind: Files::Plain { size: 2_000_000 } };
     make(&tree.join("middle"), &middle)?;
     let ground = Ground { served, tree, dir: bench.dir.clone(), seed };
-    for (name, crash) in CRASHES {
+    let wanted = &bench.options.crashes;
+    if let Some(unknown) = wanted.iter().find(|wanted| !CRASHES.iter().any(|(name, _)| name == wanted)) {
+        bail!("there is no kind of crash `{unknown}`");
+    }
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    let crashes: Vec<_> = CRASHES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    for (name, crash) in crashes {
         let start = Instant::now();
         let mut cells = Vec::new();
         for mode in bench.modes(&["braid", "tcp"]) {

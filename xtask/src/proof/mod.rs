@@ -113,6 +113,8 @@ struct Options {
     seed: Option<u64>,
     /// Attacks to run, by name; all if empty.
     attacks: Vec<String>,
+    /// Kinds of crashes, by name; all if empty.
+    crashes: Vec<String>,
     /// Which files to keep after a proof.
     keep: Keep,
 }
@@ -126,7 +128,7 @@ enum Keep {
 }
 
 const USAGE: &str = "usage: cargo xtask proof [--list] [--only NAME,...] [--modes MODE,...] [--files N] [--big SIZE] \
-[--link-big SIZE] [--seeds N] [--rounds N] [--seed N] [--attacks NAME,...] \
+[--link-big SIZE] [--seeds N] [--rounds N] [--seed N] [--attacks NAME,...] [--crashes KIND,...] \
 [--programs DIR] [--keep]";
 
 /// Runs the proofs that `args` asks for.
@@ -142,6 +144,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         rounds: 40,
         seed: None,
         attacks: Vec::new(),
+        crashes: Vec::new(),
         keep: Keep::Failed,
     };
     let mut words = args.iter();
@@ -165,6 +168,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
             "--seed" => options.seed = Some(value()?.parse().context(USAGE)?),
             "--attacks" => options.attacks = list(value()?),
+            "--crashes" => options.crashes = list(value()?),
             "--keep" => options.keep = Keep::All,
             _ => bail!(USAGE),
         }

@@ -34,6 +34,7 @@ mod limits;
 mod listen;
 mod live;
 pub mod log;
+mod logins;
 mod memory;
 mod parts;
 mod plan;
@@ -204,6 +205,8 @@ struct Shared {
     settings: Arc<Live>,
     limits: Arc<Limits>,
     all_held: Arc<control::AllHeld>,
+    /// Which sessions of a user are older than others.
+    logins: logins::Logins,
     /// What all transfers hold of files.
     blocks: Arc<Pool>,
     /// How many are under way.
@@ -383,7 +386,7 @@ impl Opened {
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
         let settings = Arc::new(Live::new(settings));
-        let (all_held, blocks, transfers) = Default::default();
+        let (all_held, logins, blocks, transfers) = Default::default();
         let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
         let digests = Arc::new(Semaphore::new(DIGESTS_MAX));
         let shared = Arc::new(Shared {
@@ -392,6 +395,7 @@ impl Opened {
             settings,
             limits,
             all_held,
+            logins,
             blocks,
             transfers,
             tls,
@@ -778,8 +782,7 @@ async fn tcp_session(
     let Ok(local) = stream.local_addr() else { return };
     // Replies are small and each is waited for.
     let _ = stream.set_nodelay(true);
-    let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(60));
-    let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    tcp::keep_alive(&stream);
     let wire = Arc::new(Wire::control(stream));
     let mut data = tcp::Data::new(wire.clone(), local, peer, shared.handshakes.clone());
     let (config, carrier) = (shared.settings.now().session.clone(), machine::Carrier::Tcp { local, peer });

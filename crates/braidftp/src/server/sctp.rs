@@ -274,7 +274,8 @@ mod tests {
 
     use super::super::Audit;
     use super::super::body::Gives;
-    use super::super::store::{Store, claimant};
+    use super::super::logins::Logins;
+    use super::super::store::Store;
     use super::*;
     use crate::store::fs::{Allowance, Blocks, Pool, Root};
     use crate::users::Access;
@@ -289,7 +290,7 @@ mod tests {
             let store = Store {
                 root: Root::open(folder.path()).unwrap(),
                 rights: Access::ReadOnly.into(),
-                claimant: claimant("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                login: Logins::default().enter("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
                 blocks: Blocks::of_session(&pool),
                 allowance: Allowance::default(),
                 share: Arc::default(),

@@ -16,6 +16,7 @@ use braidftp_ftp::command::Secret;
 use braidftp_ftp::mapping::DataPath;
 use braidftp_ftp::server::{Do, Failure, Input, JobId, LoginError, Outcome, Query, Session, Sink, Source};
 use braidftp_ftp::{HashName, SafePath};
+use braidftp_net::Association;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -28,8 +29,9 @@ use super::braid::Lanes;
 use super::control::{Arrived, Lost, Rx, Tx};
 use super::events::{Ask, Event, Post, Upload};
 use super::limits::{Place, Standing};
+use super::logins::Withheld;
 use super::sink::{Ending, Intake};
-use super::store::{Store, claimant};
+use super::store::Store;
 use super::transfers::UnderWay;
 use super::{DIGESTS_OF_SESSION, Phase, Settings, Shared, sctp, tcp};
 use crate::store::fs::Blocks;
@@ -78,6 +80,8 @@ pub(super) struct Driver {
     awaited: BTreeMap<JobId, Upload>,
     /// Uploads that are not over.
     uploads: BTreeSet<JobId>,
+    /// Changes that a client may have asked for before it died: a newer session of its user is there.
+    withheld: Withheld,
     /// Streams of braid that have a HEADER and do not know what to do with it.
     asks: Vec<Ask>,
     /// Who waits until the replies so far are with the transport.
@@ -158,6 +162,7 @@ impl Driver {
             cancels: BTreeMap::new(),
             awaited: BTreeMap::new(),
             uploads: BTreeSet::new(),
+            withheld: Withheld::default(),
             asks: Vec::new(),
             gates: Vec::new(),
             out: VecDeque::new(),
@@ -201,6 +206,7 @@ impl Driver {
             }
         }
         loop {
+            self.look_at_withheld();
             self.drain();
             self.place.stands(match &self.store {
                 None => Standing::BeforeLogin,
@@ -442,8 +448,41 @@ impl Driver {
         self.asks = undecided;
     }
 
+    /// The association of the control connection, over SCTP.
+    fn association(&self) -> Option<&Association> {
+        match &self.data {
+            Data::Tcp(_) => None,
+            Data::Sctp(data) => Some(&data.control),
+            Data::Braid(lanes) => Some(lanes.association()),
+        }
+    }
+
+    /// Whether the client may have died before a newer session of its user came: it has not been heard of since.
+    fn may_be_dead(&self) -> bool {
+        let login = self.store.as_ref().map(|store| &store.login);
+        login.zip(self.association()).is_some_and(|(login, association)| login.may_be_dead(association))
+    }
+
+    /// Makes the changes that were withheld once the client has been heard of, and asks it for a word until then.
+    fn look_at_withheld(&mut self) {
+        if self.withheld.is_empty() {
+            return;
+        }
+        if self.may_be_dead() {
+            self.association().inspect(|association| association.ask_peer());
+            return;
+        }
+        for task in self.withheld.take() {
+            self.execute(task);
+        }
+    }
+
     fn execute(&mut self, task: Do) {
         match task {
+            Do::Change { .. } | Do::Receive { .. } if self.may_be_dead() => {
+                self.withheld.push(task);
+                self.look_at_withheld();
+            }
             Do::Authenticate { user, password } => self.authenticate(user, password),
             Do::Admit { user } => self.admit(user),
             Do::LogOut => self.store = None,
@@ -517,12 +556,12 @@ impl Driver {
                     });
                     match opened.await {
                         Ok(root) => {
-                            let claimant = claimant(&grant.name, peer);
+                            let login = shared.logins.enter(&grant.name, peer);
                             let allowance = shared.users.now().parts.allowance(&grant.home);
                             let store = Store {
                                 root,
                                 rights: grant.rights,
-                                claimant,
+                                login,
                                 blocks,
                                 allowance,
                                 share: grant.share.clone(),
@@ -714,16 +753,12 @@ impl Driver {
     /// # Errors
     /// The peer has been silent for too long.
     fn watch_uploads(&mut self, now: Instant) -> Result<Option<Instant>, &'static str> {
-        if self.uploads.is_empty() {
+        if self.uploads.is_empty() && self.withheld.is_empty() {
             return Ok(None);
         }
         let settings = &self.settings;
-        let association = match &self.data {
-            // TCP resets a connection whose peer is gone.
-            Data::Tcp(_) => return Ok(None),
-            Data::Sctp(data) => &data.control,
-            Data::Braid(lanes) => lanes.association(),
-        };
+        // TCP resets a connection whose peer is gone.
+        let Some(association) = self.association() else { return Ok(None) };
         let silence = association.silence();
         if silence >= settings.silent_upload {
             return Err("silent for too long in the middle of an upload");
@@ -732,6 +767,7 @@ impl Driver {
             association.ask_peer();
         }
         let mut next = now + ASK_AFTER.min(settings.silent_upload - silence);
+        next = self.withheld.next_look(now).unwrap_or(next).min(next);
         if let Data::Braid(lanes) = &self.data {
             let heard = lanes.heard_at();
             let until = |upload: &Upload| upload.since.max(heard) + settings.awaited;
@@ -759,7 +795,9 @@ impl Driver {
     }
 
     fn cancel(&mut self, job: JobId) {
-        if let Some(upload) = self.awaited.remove(&job) {
+        if self.withheld.forget(job) {
+            self.post.done(job, Err(Failure::Cancelled));
+        } else if let Some(upload) = self.awaited.remove(&job) {
             // Not a byte of it has come.
             self.cancels.remove(&job);
             upload.post.done(job, Err(Failure::Cancelled));

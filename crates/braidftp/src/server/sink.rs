@@ -77,7 +77,7 @@ impl Intake {
         over_quota(fits)?;
         let writer = store.root.writer(&path, start, hint, Digest::None);
         let writer = writer
-            .claimed_by(store.claimant.clone())
+            .claimed_by(store.login.claimant())
             .counted_by(store.blocks.clone())
             .within(store.allowance.clone());
         let text = (sink.representation == Type::Ascii).then(Lf::default);

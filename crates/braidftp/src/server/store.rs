@@ -2,11 +2,10 @@
 //! `braidftp_ftp::store` on the other.
 
 use std::ffi::OsStr;
-use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use braidftp_ftp::server::{Change, Failure, Outcome, Part, Query};
@@ -17,7 +16,8 @@ use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::audit::Subject;
-use crate::store::fs::{self, Allowance, Blocks, Claimant, Kind, Removal, Root, Why};
+use super::logins::Login;
+use crate::store::fs::{self, Allowance, Blocks, Kind, Removal, Root, Why};
 use crate::user_limits::{Right, Rights, Share};
 
 /// What the user of a session sees: a root and what may be done in it. Cheap to clone.
@@ -26,7 +26,7 @@ pub(super) struct Store {
     pub root: Root,
     pub rights: Rights,
     /// For whom files are written.
-    pub claimant: Claimant,
+    pub login: Login,
     /// Where transfers get room for what they hold of files.
     pub blocks: Blocks,
     /// What uploads may take of the disk.
@@ -41,19 +41,6 @@ pub(super) struct Store {
 
 /// Unfinished uploads that one command lists or removes.
 const PARTS_LISTED: usize = 1000;
-
-/// The number of the next login.
-static NEXT_LOGIN: AtomicU64 = AtomicU64::new(0);
-
-/// Who writes files in a session that has logged in now. A later session of the same user takes files over that this one
-/// writes: its peer may have vanished. `anonymous` is whoever comes, so there the session must come from the same address.
-pub(super) fn claimant(user: &str, peer: IpAddr) -> Claimant {
-    let owner = match user {
-        "anonymous" | "ftp" => format!("{user}@{}", peer.to_canonical()).into(),
-        user => user.into(),
-    };
-    Claimant { owner, turn: NEXT_LOGIN.fetch_add(1, Ordering::Relaxed) }
-}
 
 impl Store {
     /// Checks that the user has this right.
@@ -113,7 +100,7 @@ impl Store {
         })?;
         let root = &self.root;
         if let Change::RemoveParts(path) = change {
-            let claimant = Some(self.claimant.clone());
+            let claimant = Some(self.login.claimant());
             let removal = Removal { unchanged_since: None, most: PARTS_LISTED, claimant };
             let removed = root.remove_parts(&native(path)?, &removal);
             return removed.map(|removed| parts(&removed)).map_err(|e| failure(&e));

@@ -34,11 +34,22 @@ const PORT_TRIES: u64 = 64;
 /// whole. The system closes both connections of a process that was killed within a few milliseconds.
 const ALIVE_LOOKS: u32 = 25;
 const ALIVE_LOOK: Duration = Duration::from_millis(10);
+/// After so much silence a client is probed, at which interval, and after how many probes without an answer its session ends:
+/// well before a transfer that stands still does, behind which commands may wait.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
 /// Room that a read must find.
 const READ_BYTES: usize = 64 << 10;
 
 /// Data connections of a session that are over but for the end of their TLS, at most.
 pub(crate) const ENDING_MAX: usize = 4;
+
+/// Has the system end a control connection whose client is gone.
+pub(super) fn keep_alive(control: &TcpStream) {
+    let (time, interval, retries) = KEEPALIVE;
+    let keepalive =
+        socket2::TcpKeepalive::new().with_time(time).with_interval(interval).with_retries(retries);
+    let _ = SockRef::from(control).set_tcp_keepalive(&keepalive);
+}
 
 /// The data side of a session over TCP.
 pub(super) struct Data {

@@ -1,6 +1,8 @@
 //! The server over SCTP, spoken to frame by frame: braid, ms and naive as specs/ftp-over-sctp.md has them.
 
+#[path = "../server_support/mod.rs"]
 mod server_support;
+mod vanished;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -95,6 +97,12 @@ impl Client {
             self.expect(code).await;
         }
         self
+    }
+
+    /// Whether the server has room for this session: it sends the greeting.
+    async fn is_greeted(&self) -> bool {
+        let first = timeout(SOON, self.association.recv(StreamId(0))).await.expect("a greeting in time");
+        matches!(first, Ok(Some(_)))
     }
 
     async fn say(&mut self, lines: &str) {
@@ -581,33 +589,6 @@ async fn xtree_lists_a_whole_tree_while_files_flow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
-    let folder = Folder::new();
-    let served = serve(folder.root());
-    let mut client = Client::braid(&served, 2).await;
-    client.say("STOR f").await;
-    client.send(1, ppid::HEADER, header(1).encode()).await;
-    // The first CREDIT comes with the first bytes; by the next, as many more as it gives have been taken.
-    let bytes = pattern(1_000_000);
-    let mut parts = bytes.chunks(50_000);
-    client.send(1, ppid::BYTES, parts.next().unwrap().to_vec()).await;
-    let first = client.credited(1, 1_000_000).await;
-    for part in parts {
-        client.send(1, ppid::BYTES, part.to_vec()).await;
-    }
-    // The stream may then have all but the initial credit of the other.
-    let window = (4 << 20) - INITIAL_CREDIT;
-    let taken = (client.credited(1, first + 1).await - window) as usize;
-    client.association.abort("gone");
-    let kept = || std::fs::read(folder.path(".f.braidftp-part")).unwrap_or_default();
-    server_support::eventually("what was taken is kept", || kept().len() >= taken);
-    assert!(bytes.starts_with(&kept()) && taken > 0);
-    assert!(!folder.path("f").exists());
-    served.handle.stop();
-    timeout(SOON, served.running).await.unwrap().unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn ms_counts_bytes_and_sends_a_listing_as_one_message() {
     let folder = Folder::new();
     let bytes = pattern(300_000);
@@ -747,112 +728,6 @@ async fn a_full_folder_of_partial_files_is_not_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_session_takes_an_upload_over_and_goes_on_from_what_came() {
-    let folder = Folder::new();
-    let bytes = pattern(200_000);
-    let served = serve(folder.root());
-    let mut first = Client::braid(&served, 2).await;
-    first.say("STOR f").await;
-    first.send(1, ppid::HEADER, header(1).encode()).await;
-    first.send(1, ppid::BYTES, bytes[..50_000].to_vec()).await;
-    let mut second = Client::braid(&served, 2).await;
-    while std::fs::metadata(folder.path(".f.braidftp-part")).is_err() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    // The first session lives on, and says no more; what it has in memory is lost, what is on the disk is not.
-    second.say("STOR f").await;
-    second.upload(1, header(1), &bytes, 226).await;
-    second.expect("226").await;
-    assert!(folder.read("f") == bytes);
-    // It has nothing any more, and brings nothing under the name.
-    let trailer = Trailer {
-        transfer: TransferNumber(1),
-        status: 226,
-        length: 50_000,
-        digest: *blake3::hash(&bytes[..50_000]).as_bytes(),
-    };
-    first.send(1, ppid::TRAILER, trailer.encode()).await;
-    assert!(first.expect("450").await.contains("newer session"));
-    assert!(folder.read("f") == bytes);
-    // Nor does an older session take back what a newer one writes.
-    second.say("STOR g").await;
-    second.send(2, ppid::HEADER, header(2).encode()).await;
-    second.send(2, ppid::BYTES, bytes[..1000].to_vec()).await;
-    while std::fs::metadata(folder.path(".g.braidftp-part")).is_err() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert!(first.ask("STOR g", "450").await.contains("busy"));
-    assert_eq!(folder.names(), [".g.braidftp-part", "f"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_upload_whose_frames_never_come_is_given_up() {
-    let folder = Folder::new();
-    let served = serve_with(folder.root(), Settings { awaited: Duration::from_millis(300), ..quick() });
-    let mut client = Client::braid(&served, 2).await;
-    client.ask("STOR f", "426").await;
-    assert_eq!(folder.names(), [""; 0]);
-    // The session goes on, and so does another upload.
-    client.say("STOR g").await;
-    client.upload(1, header(2), b"g", 226).await;
-    client.expect("226").await;
-}
-
-/// Passes datagrams on to a server and back until it is told to stop.
-async fn relay(to: SocketAddr) -> (SocketAddr, tokio::task::AbortHandle) {
-    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let address = socket.local_addr().unwrap();
-    let running = tokio::spawn(async move {
-        let (mut buffer, mut client) = (vec![0; 65_536], None);
-        while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
-            let target = if from == to { client } else { Some(to) };
-            if from != to {
-                client = Some(from);
-            }
-            if let Some(target) = target {
-                let _ = socket.send_to(&buffer[..length], target).await;
-            }
-        }
-    });
-    (address, running.abort_handle())
-}
-
-/// With these settings, whether the session of a client ends whose wire is cut in the middle of an upload, and lets go of the
-/// part with what came.
-async fn ends_when_the_wire_is_cut(settings: Settings) {
-    let folder = Folder::new();
-    let served = serve_with(folder.root(), settings);
-    let (through, wire) = relay(served.address).await;
-    let by_the_wire =
-        Served { address: through, handle: served.handle.clone(), running: tokio::spawn(async {}) };
-    let mut client = Client::braid(&by_the_wire, 2).await;
-    client.say("STOR f").await;
-    client.send(1, ppid::HEADER, header(1).encode()).await;
-    client.send(1, ppid::BYTES, pattern(50_000)).await;
-    // The first CREDIT comes with the first bytes.
-    client.credited(1, 1_000_000).await;
-    let part = folder.path(".f.braidftp-part");
-    wire.abort();
-    let wait = async {
-        loop {
-            let file = std::fs::File::open(&part).unwrap();
-            if file.try_lock().is_ok() && file.metadata().unwrap().len() > 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(SOON, wait).await.expect("the session ends");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
-    // Without heartbeats of its own, so that nothing else ends the association.
-    let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
-    ends_when_the_wire_is_cut(Settings { silent_upload: Duration::from_secs(2), sctp, ..quick() }).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn silent_associations_before_their_login_keep_nobody_out() {
     let folder = Folder::new();
     folder.put("a", "text");
@@ -872,11 +747,4 @@ async fn silent_associations_before_their_login_keep_nobody_out() {
     }
     timeout(SOON, silent[0].association.closed()).await.expect("the first made room");
     assert!(silent[199].association.reason().is_none(), "the last did not");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
-    // Nothing but ICMP Port Unreachable ends the association within the patience of this test.
-    let silent_upload = Duration::from_secs(3600);
-    ends_when_the_wire_is_cut(Settings { silent_upload, ..quick() }).await;
 }

@@ -1,0 +1,175 @@
+//! Which sessions of a user are older than others, and what an older one has to wait for.
+//!
+//! A session whose client has died lives on for a while, with commands that it has received and not begun. Meanwhile the same
+//! user may have come back, and those commands would undo what they do now: replace a newer file by an older one, remove
+//! it, leave a part beside it. So a session that is no longer the newest of its user changes nothing until its client has been
+//! heard of again. SCTP answers for a client that is there, within a round trip ([`Association::ask_peer`]); over TCP the
+//! connection of a client that was killed ends by itself, and one of a host that is gone by keepalive.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use braidftp_ftp::server::{Do, JobId};
+use braidftp_net::Association;
+use tokio::time::Instant;
+
+use crate::store::fs::Claimant;
+
+/// The first and the longest pause between two looks whether a client has been heard of.
+const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
+
+/// The number of the next login, of all users: what a session leaves to a task may outlive all logins of its user.
+static NEXT_LOGIN: AtomicU64 = AtomicU64::new(0);
+
+/// The owners of sessions that are logged in.
+#[derive(Debug, Default)]
+pub(super) struct Logins {
+    owners: Mutex<BTreeMap<Arc<str>, Weak<Owner>>>,
+}
+
+/// Whose sessions take over from each other.
+#[derive(Debug)]
+struct Owner {
+    name: Arc<str>,
+    newest: Mutex<Newest>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    turn: u64,
+    since: Instant,
+}
+
+/// A session that is logged in. Clones are the same one.
+#[derive(Debug, Clone)]
+pub(super) struct Login {
+    owner: Arc<Owner>,
+    turn: u64,
+}
+
+impl Logins {
+    /// A login of `user`. `anonymous` is whoever comes, so there sessions belong together that come from one address.
+    pub(super) fn enter(&self, user: &str, peer: IpAddr) -> Login {
+        let name: Arc<str> = match user {
+            "anonymous" | "ftp" => format!("{user}@{}", peer.to_canonical()).into(),
+            user => user.into(),
+        };
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = Newest { turn: NEXT_LOGIN.fetch_add(1, Ordering::Relaxed), since: Instant::now() };
+        let owner = match owners.get(&name).and_then(Weak::upgrade) {
+            Some(owner) => owner,
+            None => {
+                // As many as there are sessions remain.
+                owners.retain(|_, owner| owner.strong_count() > 0);
+                let owner = Arc::new(Owner { name: name.clone(), newest: Mutex::new(newest) });
+                owners.insert(name, Arc::downgrade(&owner));
+                owner
+            }
+        };
+        *owner.newest.lock().unwrap_or_else(PoisonError::into_inner) = newest;
+        Login { owner, turn: newest.turn }
+    }
+}
+
+impl Login {
+    /// For whom files are written: a later session of the same owner takes over those that this one has open.
+    pub(super) fn claimant(&self) -> Claimant {
+        Claimant { owner: self.owner.name.clone(), turn: self.turn }
+    }
+
+    /// Since when there has been a newer one of the same owner: the newest.
+    fn overtaken_since(&self) -> Option<Instant> {
+        let newest = *self.owner.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        (newest.turn > self.turn).then_some(newest.since)
+    }
+
+    /// Whether nothing has come from the client of this session since a newer one of the same owner logged in.
+    pub(super) fn may_be_dead(&self, association: &Association) -> bool {
+        self.overtaken_since().is_some_and(|since| association.silence() >= since.elapsed())
+    }
+}
+
+/// Changes that wait until the client has been heard of.
+#[derive(Debug, Default)]
+pub(super) struct Withheld {
+    tasks: Vec<Do>,
+    /// When the first of them came.
+    since: Option<Instant>,
+}
+
+impl Withheld {
+    pub(super) fn push(&mut self, task: Do) {
+        self.since.get_or_insert_with(Instant::now);
+        self.tasks.push(task);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// All of them, in their order.
+    pub(super) fn take(&mut self) -> Vec<Do> {
+        self.since = None;
+        std::mem::take(&mut self.tasks)
+    }
+
+    /// Forgets this job; whether it was among them.
+    pub(super) fn forget(&mut self, job: JobId) -> bool {
+        let before = self.tasks.len();
+        let is_it = |task: &Do| matches!(task, Do::Change { job: its, .. } | Do::Receive { job: its, .. } if *its == job);
+        self.tasks.retain(|task| !is_it(task));
+        self.tasks.len() < before
+    }
+
+    /// When to look again whether the client has been heard of, if any wait.
+    pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
+        let waited = now - self.since?;
+        (!self.is_empty()).then(|| now + (waited / 4).clamp(LOOK.0, LOOK.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
+    #[test]
+    fn a_login_is_overtaken_by_a_later_one_of_the_same_owner_alone() {
+        let logins = Logins::default();
+        let first = logins.enter("anna", HERE);
+        assert_eq!(first.overtaken_since(), None);
+        let (_other, _elsewhere) = (logins.enter("bert", HERE), logins.enter("anonymous", THERE));
+        assert_eq!(first.overtaken_since(), None);
+        let second = logins.enter("anna", THERE);
+        let since = first.overtaken_since().expect("a newer one");
+        assert_eq!(second.overtaken_since(), None);
+        assert!(second.claimant().turn > first.claimant().turn);
+        assert_eq!(second.claimant().owner, first.claimant().owner);
+        let third = logins.enter("anna", HERE);
+        assert!(first.overtaken_since() >= Some(since) && second.overtaken_since().is_some());
+        // One that has ended has overtaken all the same.
+        drop((second, third));
+        assert!(first.overtaken_since().is_some());
+        let anonymous = logins.enter("anonymous", HERE);
+        logins.enter("ftp", HERE);
+        logins.enter("anonymous", THERE);
+        assert_eq!(anonymous.overtaken_since(), None);
+    }
+
+    #[test]
+    fn owners_are_forgotten_with_their_last_session() {
+        let logins = Logins::default();
+        for nth in 0..1000 {
+            logins.enter(&format!("user{nth}"), HERE);
+        }
+        let _last = logins.enter("anna", HERE);
+        assert!(logins.owners.lock().unwrap().len() <= 2);
+    }
+}

@@ -1,0 +1,242 @@
+//! Clients that vanish, and newer sessions of the same user that go on where they stopped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
+    let folder = Folder::new();
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("STOR f").await;
+    client.send(1, ppid::HEADER, header(1).encode()).await;
+    // The first CREDIT comes with the first bytes; by the next, as many more as it gives have been taken.
+    let bytes = pattern(1_000_000);
+    let mut parts = bytes.chunks(50_000);
+    client.send(1, ppid::BYTES, parts.next().unwrap().to_vec()).await;
+    let first = client.credited(1, 1_000_000).await;
+    for part in parts {
+        client.send(1, ppid::BYTES, part.to_vec()).await;
+    }
+    // The stream may then have all but the initial credit of the other.
+    let window = (4 << 20) - INITIAL_CREDIT;
+    let taken = (client.credited(1, first + 1).await - window) as usize;
+    client.association.abort("gone");
+    let kept = || std::fs::read(folder.path(".f.braidftp-part")).unwrap_or_default();
+    server_support::eventually("what was taken is kept", || kept().len() >= taken);
+    assert!(bytes.starts_with(&kept()) && taken > 0);
+    assert!(!folder.path("f").exists());
+    served.handle.stop();
+    timeout(SOON, served.running).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_session_takes_an_upload_over_and_goes_on_from_what_came() {
+    let folder = Folder::new();
+    let bytes = pattern(200_000);
+    let served = serve(folder.root());
+    let mut first = Client::braid(&served, 2).await;
+    first.say("STOR f").await;
+    first.send(1, ppid::HEADER, header(1).encode()).await;
+    first.send(1, ppid::BYTES, bytes[..50_000].to_vec()).await;
+    let mut second = Client::braid(&served, 2).await;
+    while std::fs::metadata(folder.path(".f.braidftp-part")).is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The first session lives on, and says no more; what it has in memory is lost, what is on the disk is not.
+    second.say("STOR f").await;
+    second.upload(1, header(1), &bytes, 226).await;
+    second.expect("226").await;
+    assert!(folder.read("f") == bytes);
+    // It has nothing any more, and brings nothing under the name.
+    let trailer = Trailer {
+        transfer: TransferNumber(1),
+        status: 226,
+        length: 50_000,
+        digest: *blake3::hash(&bytes[..50_000]).as_bytes(),
+    };
+    first.send(1, ppid::TRAILER, trailer.encode()).await;
+    assert!(first.expect("450").await.contains("newer session"));
+    assert!(folder.read("f") == bytes);
+    // Nor does an older session take back what a newer one writes.
+    second.say("STOR g").await;
+    second.send(2, ppid::HEADER, header(2).encode()).await;
+    second.send(2, ppid::BYTES, bytes[..1000].to_vec()).await;
+    while std::fs::metadata(folder.path(".g.braidftp-part")).is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(first.ask("STOR g", "450").await.contains("busy"));
+    assert_eq!(folder.names(), [".g.braidftp-part", "f"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_whose_frames_never_come_is_given_up() {
+    let folder = Folder::new();
+    let served = serve_with(folder.root(), Settings { awaited: Duration::from_millis(300), ..quick() });
+    let mut client = Client::braid(&served, 2).await;
+    client.ask("STOR f", "426").await;
+    assert_eq!(folder.names(), [""; 0]);
+    // The session goes on, and so does another upload.
+    client.say("STOR g").await;
+    client.upload(1, header(2), b"g", 226).await;
+    client.expect("226").await;
+}
+
+/// Settings with which an upload of which nothing comes is given up soon, and a silent peer's session not so soon.
+fn hasty() -> Settings {
+    let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
+    let (awaited, stall, silent_upload) =
+        (Duration::from_millis(400), Duration::from_millis(400), Duration::from_secs(2));
+    Settings { awaited, stall, silent_upload, max_sessions: 2, sctp, ..quick() }
+}
+
+/// Commands that a client has sent behind an upload of `f` before it vanished. A newer session then uploads `f`. What is wrong
+/// after the end of the older session.
+async fn after_a_late(commands: &str, streams: u16) -> Option<String> {
+    let folder = Folder::new();
+    let bytes = pattern(60_000);
+    let served = serve_with(folder.root(), hasty());
+    let (wire, by_the_wire) = Wire::to(&served).await;
+    let mut first = Client::connect(&by_the_wire, streams).log_in().await;
+    // Nothing comes of the first upload; frames of the second are here when it begins.
+    first.say(&format!("ALLO 1\r\nSTOR f\r\n{commands}")).await;
+    if streams > 2 {
+        first.send(2, ppid::HEADER, header(2).encode()).await;
+        first.send(2, ppid::BYTES, pattern(50_000)).await;
+    }
+    while first.association.stats().buffered_bytes > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    wire.fall_silent();
+    let mut second = Client::braid(&served, 2).await;
+    second.say("STOR f").await;
+    second.upload(1, header(1), &bytes, 226).await;
+    second.expect("226").await;
+    let changed = || std::fs::metadata(folder.path("f")).and_then(|found| found.modified()).ok();
+    let before = changed();
+    // There is room for a third session once that of the first is over.
+    let third = async {
+        while !Client::connect(&served, 3).is_greeted().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(SOON, third).await.expect("the session of the first client ends");
+    let is_right = folder.names() == ["f"] && folder.read("f") == bytes && changed() == before;
+    (!is_right).then(|| format!("{commands:?} over {streams} streams: {:?}", folder.names()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_vanished_client_had_asked_for_is_not_begun_after_a_newer_session_has_come() {
+    let late = [
+        ("STOR f", 3),
+        ("STOR f\r\nDELE f", 3),
+        ("DELE f", 3),
+        ("RNFR f\r\nRNTO g", 3),
+        ("MFMT 19991231235959 f", 3),
+        ("MKD f.old", 2),
+        ("DELE f", 2),
+    ];
+    let mut wrong = Vec::new();
+    for (commands, streams) in late {
+        wrong.extend(after_a_late(commands, streams).await);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_session_whose_client_is_there_goes_on_beside_a_newer_one() {
+    let folder = Folder::new();
+    folder.put("old", "text");
+    let served = serve_with(folder.root(), hasty());
+    let mut first = Client::braid(&served, 2).await;
+    // Nothing is said between the login of the second session and the time that these begin.
+    first.say("STOR f\r\nDELE f\r\nSTOR f").await;
+    first.upload(1, header(2), b"mine", 226).await;
+    let mut second = Client::braid(&served, 2).await;
+    for code in ["426", "550", "226"] {
+        first.expect(code).await;
+    }
+    assert_eq!(folder.read("f"), b"mine");
+    second.ask("DELE old", "250").await;
+    first.ask("DELE f", "250").await;
+}
+
+/// A wire between clients and a server: passes datagrams on until it is cut.
+struct Wire {
+    /// Whether all datagrams are dropped: nothing says that the client is gone.
+    is_silent: Arc<AtomicBool>,
+    running: tokio::task::AbortHandle,
+}
+
+impl Wire {
+    async fn to(served: &Served) -> (Self, Served) {
+        let (socket, to) = (tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap(), served.address);
+        let address = socket.local_addr().unwrap();
+        let is_silent = Arc::new(AtomicBool::new(false));
+        let drops = is_silent.clone();
+        let running = tokio::spawn(async move {
+            let (mut buffer, mut client) = (vec![0; 65_536], None);
+            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+                let target = if from == to { client } else { Some(to) };
+                if from != to {
+                    client = Some(from);
+                }
+                if let Some(target) = target.filter(|_| !drops.load(Ordering::Relaxed)) {
+                    let _ = socket.send_to(&buffer[..length], target).await;
+                }
+            }
+        });
+        let by_the_wire = Served { address, handle: served.handle.clone(), running: tokio::spawn(async {}) };
+        (Self { is_silent, running: running.abort_handle() }, by_the_wire)
+    }
+
+    /// Closes the port: the server's packets are answered by ICMP Port Unreachable.
+    fn close(&self) {
+        self.running.abort();
+    }
+
+    fn fall_silent(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+}
+
+/// With these settings, whether the session of a client ends whose wire is cut in the middle of an upload, and lets go of the
+/// part with what came.
+async fn ends_when_the_wire_is_cut(settings: Settings) {
+    let folder = Folder::new();
+    let served = serve_with(folder.root(), settings);
+    let (wire, by_the_wire) = Wire::to(&served).await;
+    let mut client = Client::braid(&by_the_wire, 2).await;
+    client.say("STOR f").await;
+    client.send(1, ppid::HEADER, header(1).encode()).await;
+    client.send(1, ppid::BYTES, pattern(50_000)).await;
+    // The first CREDIT comes with the first bytes.
+    client.credited(1, 1_000_000).await;
+    let part = folder.path(".f.braidftp-part");
+    wire.close();
+    let wait = async {
+        loop {
+            let file = std::fs::File::open(&part).unwrap();
+            if file.try_lock().is_ok() && file.metadata().unwrap().len() > 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, wait).await.expect("the session ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
+    // Without heartbeats of its own, so that nothing else ends the association.
+    let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
+    ends_when_the_wire_is_cut(Settings { silent_upload: Duration::from_secs(2), sctp, ..quick() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
+    // Nothing but ICMP Port Unreachable ends the association within the patience of this test.
+    let silent_upload = Duration::from_secs(3600);
+    ends_when_the_wire_is_cut(Settings { silent_upload, ..quick() }).await;
+}
