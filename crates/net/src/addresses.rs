@@ -10,21 +10,13 @@ use braidftp_base::Time;
 use braidftp_sctp::{AddressError, Phase};
 
 use crate::association::Association;
-use crate::core::Core;
+use crate::core::{Core, Leaving};
 use crate::endpoint::{BindError, Endpoint, reachable_at};
 use crate::sockets::{Socket, Sockets};
 
 /// How long a socket stays once no association has its address: what the peers sent there before they heard is still on
 /// its way. Never more than two RTOs (RFC 5061 §5.3), of which the shortest of any profile is 100 ms.
 const GRACE: Duration = Duration::from_millis(200);
-
-/// An address that was given up.
-#[derive(Debug)]
-pub(crate) struct Leaving {
-    addr: SocketAddr,
-    /// When its socket goes; `None` while some association needs it.
-    until: Option<Time>,
-}
 
 /// The endpoint has no such address, or no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,9 @@ use braidftp_sctp::{
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::core::{Core, Seat, Shared, Signals, Up};
+use crate::core::{Core, Seat, Shared, Signals};
 use crate::protection::Protection;
+use crate::up::Up;
 
 /// One association, to be cloned and shared at will: every stream can have its own task.
 ///

@@ -18,10 +18,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::addresses::Leaving;
 use crate::carrier::Carrier;
 use crate::protection::{Handshakes, Protection, Wakes};
 use crate::sockets::Socket;
+use crate::up::Up;
 
 /// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
 pub(crate) const MAX_BACKLOG: usize = 1024;
@@ -120,6 +120,14 @@ pub(crate) struct Core {
     pub(crate) handshakes: Handshakes,
 }
 
+/// An address that was given up.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) addr: SocketAddr,
+    /// When its socket goes; `None` while some association needs it.
+    pub(crate) until: Option<Time>,
+}
+
 /// What all associations of an endpoint did together, those that are over included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -189,15 +197,6 @@ pub(crate) struct Seat {
     pub(crate) is_of_peer: bool,
     /// If it is to be protected.
     pub(crate) protection: Option<Protection>,
-}
-
-/// What an association came up with (RFC 9260 §5.1.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Up {
-    /// Streams that we may send on: 0 up to this, exclusive.
-    pub outbound_streams: u16,
-    /// Streams that the peer may send on.
-    pub inbound_streams: u16,
 }
 
 impl Seat {

@@ -11,6 +11,7 @@ mod carrier;
 mod core;
 mod endpoint;
 mod icmp;
+mod key_driver;
 mod packet_log;
 mod pool;
 mod protection;
@@ -18,6 +19,7 @@ mod raw;
 mod sockets;
 mod task;
 mod udp;
+mod up;
 
 pub use addresses::NoSuchAddress;
 pub use association::{Association, SendError};
@@ -30,6 +32,7 @@ pub use braidftp_sctp::{
 };
 pub use budget::{default_memory_bytes, machine_memory_bytes};
 pub use carrier::Carrier;
-pub use core::{Totals, Up};
+pub use core::Totals;
 pub use endpoint::{Bind, BindError, ConnectError, Ended, Endpoint, Listener, Opened};
 pub use protection::HANDSHAKES_A_SECOND;
+pub use up::Up;

@@ -1,4 +1,4 @@
-//! Protected associations: drives the key management of each association, with its timers.
+//! The state of protected associations: key managers, their timers, and the rate of handshakes.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher};
@@ -6,24 +6,22 @@ use std::sync::Arc;
 
 use braidftp_base::Time;
 use braidftp_keys::rustls::pki_types::CertificateDer;
-use braidftp_keys::{KeyError, KeyEvent, KeyManager, Settings};
-use braidftp_sctp::{Admission, Association, AssociationId, DtlsEvent};
-use bytes::Bytes;
-use tracing::debug;
+use braidftp_keys::{KeyError, KeyManager, Settings};
+use braidftp_sctp::{Admission, Association, AssociationId};
 
-use crate::core::{Core, Up};
+use crate::up::Up;
 
 /// What protects one association.
 #[derive(Debug)]
 pub(crate) struct Protection {
-    settings: Arc<Settings>,
+    pub(crate) settings: Arc<Settings>,
     /// Once both sides agreed that there are to be keys.
-    manager: Option<KeyManager>,
+    pub(crate) manager: Option<KeyManager>,
     /// When it is to be driven again.
-    wake: Option<Time>,
+    pub(crate) wake: Option<Time>,
     /// What the association came up with: its users hear of it once it is protected.
     pub(crate) up: Option<Up>,
-    failed: Option<KeyError>,
+    pub(crate) failed: Option<KeyError>,
 }
 
 impl Protection {
@@ -61,7 +59,7 @@ impl Wakes {
         self.0.first().map(|(at, _)| *at)
     }
 
-    fn take_due(&mut self, now: Time) -> Option<AssociationId> {
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<AssociationId> {
         let (at, id) = *self.0.first()?;
         (at <= now).then(|| {
             self.0.remove(&(at, id));
@@ -69,7 +67,7 @@ impl Wakes {
         })
     }
 
-    fn set(&mut self, id: AssociationId, before: Option<Time>, wake: Option<Time>) {
+    pub(crate) fn set(&mut self, id: AssociationId, before: Option<Time>, wake: Option<Time>) {
         if let Some(before) = before {
             self.0.remove(&(before, id));
         }
@@ -98,66 +96,10 @@ impl Default for Handshakes {
 
 impl Handshakes {
     /// Whether this association may have one now.
-    fn admits(&mut self, now: Time, association: &Association) -> bool {
+    pub(crate) fn admits(&mut self, now: Time, association: &Association) -> bool {
         let peer = association.paths().next().map(|path| path.peer.ip());
         let may = peer.is_none_or(|peer| self.admission.admits(now, peer));
         self.refused += u64::from(!may);
         may
-    }
-}
-
-impl Core {
-    /// Something about the keys of an association.
-    pub(crate) fn on_keys(&mut self, now: Time, id: AssociationId, event: Option<DtlsEvent>) {
-        let Self { machine, seats, wakes, handshakes, .. } = self;
-        let Some(association) = machine.association_mut(id) else { return };
-        let Some(seat) = seats.get_mut(&id) else { return };
-        let Some(protection) = &mut seat.protection else { return };
-        let manager = match (&mut protection.manager, association.dtls_agreement()) {
-            (Some(manager), _) => manager,
-            (None, Some(_)) if seat.is_of_peer && !handshakes.admits(now, association) => {
-                return association
-                    .abort(Bytes::from_static(b"too many handshakes at once; try again later"));
-            }
-            (manager, Some(agreement)) => {
-                manager.insert(KeyManager::new(now, protection.settings.clone(), agreement.clone()))
-            }
-            (None, None) => return,
-        };
-        let driven = manager.drive(now, event, association);
-        wakes.set(id, protection.wake, driven.wait);
-        protection.wake = driven.wait;
-        for event in driven.events {
-            debug!(association = id.0, ?event, "keys");
-            match event {
-                KeyEvent::Protected => {
-                    seat.up = seat.up.or(protection.up);
-                    seat.signals.state.notify_waiters();
-                    seat.signals.writable.notify_waiters();
-                    if let Some(backlog) = self.backlogs.get(&association.ports().0) {
-                        backlog.arrived.notify_waiters();
-                    }
-                }
-                KeyEvent::Failed(error) => protection.failed = Some(error),
-                KeyEvent::Rekeyed(_) | KeyEvent::Retried(_) => {}
-            }
-        }
-    }
-
-    /// Looks after the keys whose time has come.
-    pub(crate) fn drive_keys(&mut self, now: Time) {
-        while let Some(id) = self.wakes.take_due(now) {
-            if let Some(protection) = self.seats.get_mut(&id).and_then(|seat| seat.protection.as_mut()) {
-                protection.wake = None;
-            }
-            self.on_keys(now, id, None);
-        }
-    }
-
-    /// The keys of an association that is over want nothing any more.
-    pub(crate) fn rest_keys(&mut self, id: AssociationId) {
-        if let Some(protection) = self.seats.get_mut(&id).and_then(|seat| seat.protection.as_mut()) {
-            self.wakes.set(id, protection.wake.take(), None);
-        }
     }
 }

@@ -8,9 +8,12 @@
 //! A call that needs a feature which the core lacks is reported as not supported.
 
 mod commands;
+mod notice;
 mod notices;
 mod options;
+mod outgoing;
 mod plpmtud;
+mod reading;
 mod receiving;
 mod sending;
 mod socket;

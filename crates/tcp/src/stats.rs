@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::connection::State;
+use crate::connection::state::State;
 
 /// A snapshot of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]

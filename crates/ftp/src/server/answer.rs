@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::session::{After, Login, State};
+use super::state::{After, Login, State};
 use super::{Failure, LoginError, Outcome};
 use crate::command::host_port;
 use crate::hash::HashName;

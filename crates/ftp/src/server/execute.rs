@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use super::answer::{Answer, DigestForm, PassiveReply, path_reply, quoted};
-use super::session::{After, Barrier, Channel, DataChannel, EpsvAll, Login, Session, Touches};
+use super::begun::{Barrier, Begun, Touches, What};
+use super::session::Session;
+use super::state::{After, Channel, DataChannel, EpsvAll, Login};
 use super::{Active, Carrier, Change, Do, Extent, Form, JobId, Query, Sink, Source, Tls, Write, protocol};
 use crate::command::{Command, CommandError, Epsv, PathArg, Secret, Site, Type};
 use crate::hash::HashName;
@@ -11,29 +13,6 @@ use crate::listing::FactSet;
 use crate::mapping::{DataPath, TransferNumber};
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
-
-/// The result of beginning a command.
-pub(super) struct Begun {
-    pub(super) what: What,
-    pub(super) touches: Touches,
-    pub(super) after: After,
-}
-
-pub(super) enum What {
-    Reply(Reply),
-    Authenticate(Do),
-    Job(Do, Answer),
-}
-
-impl Begun {
-    pub(super) fn reply(reply: Reply) -> Self {
-        Self { what: What::Reply(reply), touches: Touches::default(), after: After::Nothing }
-    }
-
-    fn job(todo: Do, answer: Answer, touches: Touches) -> Self {
-        Self { what: What::Job(todo, answer), touches, after: After::Nothing }
-    }
-}
 
 /// Functions that may end early with a reply.
 type Early<T> = Result<T, Reply>;

@@ -6,8 +6,10 @@
 //! the session.
 
 mod answer;
+mod begun;
 mod execute;
 mod session;
+mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

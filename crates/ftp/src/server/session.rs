@@ -4,20 +4,19 @@
 //! until its replies are sent. Over TCP, naive and ms there is one slot; in braid as many as the window
 //! permits.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use braidftp_base::{Output, Time};
 use bytes::{Bytes, BytesMut};
 
 use super::answer::Answer;
-use super::execute::{Begun, What};
+use super::begun::{Barrier, Begun, Touches, What};
+use super::state::{After, Channel, DataChannel, Login, State};
 use super::{Carrier, Config, Do, Failure, Input, JobId, LoginError, Outcome, Upload};
-use crate::command::{Command, CommandError, TransferKind, Type, split_verb};
-use crate::hash::HashName;
+use crate::command::{Command, CommandError, TransferKind, split_verb};
 use crate::line::{LineError, Splitter, escape_iac};
-use crate::listing::FactSet;
-use crate::mapping::{DataPath, TOLD_SIZES_MAX, TransferNumber};
+use crate::mapping::TransferNumber;
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
 
@@ -57,105 +56,6 @@ pub struct Session {
     pub(super) channel: Channel,
     /// Users of whom the client has shown a key.
     pub(super) vouched: BTreeSet<Bytes>,
-}
-
-/// The protection of a control connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Channel {
-    Clear,
-    /// The association is protected. There is no TLS on top.
-    Below,
-    /// The reply 234 was sent: no further reply before [`Input::Secured`].
-    Handshake,
-    Tls,
-}
-
-/// State set by commands for later commands.
-#[derive(Debug)]
-pub(super) struct State {
-    pub(super) login: Login,
-    pub(super) failed_logins: u32,
-    pub(super) cwd: SafePath,
-    pub(super) representation: Type,
-    /// From REST, for the next transfer.
-    pub(super) restart: u64,
-    /// From RNFR, for an immediately following RNTO.
-    pub(super) rename_from: Option<SafePath>,
-    /// From ALLO, for the next upload of ms or over TCP.
-    pub(super) allocated: Option<u64>,
-    /// From PASV, EPSV, PORT or EPRT, for the next transfer.
-    pub(super) data: Option<DataPath>,
-    pub(super) epsv_all: EpsvAll,
-    pub(super) data_channel: DataChannel,
-    pub(super) told: ToldSizes,
-    /// From OPTS MLST.
-    pub(super) facts: FactSet,
-    /// From OPTS HASH.
-    pub(super) hash: HashName,
-}
-
-/// The protection of data connections when the control connection is protected.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DataChannel {
-    /// The initial state: unprotected.
-    //= specs/rfc4217.txt#section-9
-    //# The initial state of the data connection MUST be 'Clear' (this is the behaviour as indicated by [RFC-2228]).
-    #[default]
-    Clear,
-    /// PBSZ was received; PROT is permitted.
-    Sized,
-    /// PROT P was received.
-    Private,
-}
-
-#[derive(Debug, Default)]
-pub(super) enum Login {
-    #[default]
-    Nobody,
-    /// USER was received, and PASS was not, or its check is pending.
-    Named(Bytes),
-    /// USER came of somebody who has shown a key of theirs, which has not been judged.
-    Shown(Bytes),
-    In(Bytes),
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum EpsvAll {
-    No,
-    Yes,
-}
-
-/// The sizes reported by SIZE, for RETRs of ms (specs/ftp-over-sctp.md §4.2).
-#[derive(Debug, Default)]
-pub(super) struct ToldSizes {
-    /// The maximum number of paths: 0 outside ms.
-    max: usize,
-    sizes: BTreeMap<SafePath, (u64, u64)>,
-    /// Paths by age, to remove the oldest.
-    order: BTreeMap<u64, SafePath>,
-    next: u64,
-}
-
-impl ToldSizes {
-    pub(super) fn tell(&mut self, path: SafePath, size: u64) {
-        if self.max == 0 {
-            return;
-        }
-        if let Some((at, _)) = self.sizes.insert(path.clone(), (self.next, size)) {
-            self.order.remove(&at);
-        }
-        self.order.insert(self.next, path);
-        self.next += 1;
-        if self.order.len() > self.max
-            && let Some((_, oldest)) = self.order.pop_first()
-        {
-            self.sizes.remove(&oldest);
-        }
-    }
-
-    pub(super) fn told(&self, path: &SafePath) -> Option<u64> {
-        self.sizes.get(path).map(|(_, size)| *size)
-    }
 }
 
 /// A command that was read and has not begun.
@@ -209,44 +109,6 @@ enum Phase {
 enum Cancel {
     No,
     Asked,
-}
-
-/// The paths that a command reads and writes, to keep the order of conflicting commands
-/// (specs/ftp-over-sctp.md §6.4).
-#[derive(Debug, Default)]
-pub(super) struct Touches {
-    pub(super) reads: Option<SafePath>,
-    pub(super) writes: Vec<SafePath>,
-    /// Whether nothing may begin before this command is done.
-    pub(super) barrier: Barrier,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Barrier {
-    #[default]
-    No,
-    Yes,
-}
-
-impl Touches {
-    fn meets(&self, other: &Self) -> bool {
-        let clash = |a: &SafePath, b: &SafePath| a.contains(b) || b.contains(a);
-        let writes_meet = |writer: &Self, other: &Self| {
-            writer
-                .writes
-                .iter()
-                .any(|path| other.reads.iter().chain(&other.writes).any(|also| clash(path, also)))
-        };
-        writes_meet(self, other) || writes_meet(other, self)
-    }
-}
-
-/// The action after a command's final reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
-    Nothing,
-    StartTls,
-    Close,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -759,38 +621,6 @@ impl Slot {
     fn finish(&mut self, reply: Reply) {
         self.phase = Phase::Done;
         self.replies.push(reply);
-    }
-}
-
-impl State {
-    fn new(carrier: Carrier) -> Self {
-        // The default TYPE (RFC 959 §5.1; specs/ftp-over-sctp.md §6.1 for braid).
-        let representation = match carrier {
-            Carrier::Braid { .. } => Type::Image,
-            Carrier::Tcp { .. } | Carrier::Naive | Carrier::Ms => Type::Ascii,
-        };
-        let max = if matches!(carrier, Carrier::Ms) { TOLD_SIZES_MAX } else { 0 };
-        Self {
-            login: Login::Nobody,
-            failed_logins: 0,
-            cwd: SafePath::ROOT,
-            representation,
-            restart: 0,
-            rename_from: None,
-            allocated: None,
-            data: None,
-            epsv_all: EpsvAll::No,
-            data_channel: DataChannel::Clear,
-            told: ToldSizes { max, ..ToldSizes::default() },
-            facts: FactSet::ALL,
-            // What most clients know.
-            hash: HashName::Sha256,
-        }
-    }
-
-    /// Resets everything except the count of wrong passwords.
-    pub(super) fn reset(&mut self, carrier: Carrier) {
-        *self = Self { failed_logins: self.failed_logins, ..Self::new(carrier) };
     }
 }
 

@@ -3,7 +3,8 @@
 
 use braidftp_sctp::{Endpoint, Order};
 
-use super::notices::Notice;
+use super::notice::Notice;
+use super::reading::Reading;
 use super::socket::{Socket, Style};
 use super::values::{self, int, member_int, number, structure};
 use super::{Ctx, Done, Kernel, Outcome, Result, done, fails};
@@ -11,20 +12,6 @@ use crate::script::Expr;
 
 /// The length of a control message's header in bytes.
 const CMSG_HEADER_LEN: i64 = 12;
-
-/// The message being read, or the next one.
-#[derive(Debug, Clone)]
-pub(super) struct Reading {
-    member: i64,
-    stream: u16,
-    ppid: u32,
-    tsn: u32,
-    sequence: u32,
-    order: Order,
-    left: i64,
-    /// Whether the rest is the end of the message.
-    end: bool,
-}
 
 /// The result of reading.
 enum ReadResult {

@@ -10,9 +10,9 @@ use braidftp_base::Time;
 use braidftp_sctp::{AddressError, AssociationId, Config, Connect, Endpoint, PathId};
 use bytes::Bytes;
 
-use super::notices::{Kind, Notice};
-use super::receiving::Reading;
-use super::sending::Outgoing;
+use super::notice::{Kind, Notice};
+use super::outgoing::Outgoing;
+use super::reading::Reading;
 use super::values::{self, address, addresses, flag, int, is_null, text};
 use super::{Ctx, Kernel, Outcome, PEER_PORT, Result, done, fails};
 use crate::script::{Expr, ScriptError};

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::config_error::ConfigError;
 use super::loss::{GilbertElliott, Loss};
 use super::queue::{CoDel, Management, Queue, Red};
 use super::text::{Text, bytes, duration, parsed, probability};
@@ -84,24 +85,6 @@ pub struct Reorder {
     /// The delay, in addition to the link's.
     pub extra_delay: Duration,
 }
-
-/// Why a text does not describe a link.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError(String);
-
-impl ConfigError {
-    pub(super) fn new(what: String) -> Self {
-        Self(what)
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl LinkConfig {
     /// The names that [`LinkConfig::set`] accepts.

@@ -9,6 +9,7 @@
 //! the next call.
 
 mod config;
+mod config_error;
 mod loss;
 mod queue;
 mod text;
@@ -24,7 +25,8 @@ use std::time::Duration;
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use bytes::{Bytes, BytesMut};
 
-pub use config::{ConfigError, LinkConfig, Reorder};
+pub use config::{LinkConfig, Reorder};
+pub use config_error::ConfigError;
 pub use loss::{GilbertElliott, Loss};
 pub use queue::red::{Measure, Slope};
 pub use queue::{CoDel, Management, Queue, Red, Signal};

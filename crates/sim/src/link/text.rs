@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use super::config::ConfigError;
+use super::config_error::ConfigError;
 use crate::dice::Probability;
 
 /// The longest delay: Mars at its farthest is 22 light minutes away.

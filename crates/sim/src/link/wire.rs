@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-use super::config::ConfigError;
+use super::config_error::ConfigError;
 use super::text::{Text, instant, parsed};
 
 /// The bytes of one opportunity of a trace: an Ethernet packet with IP and TUN headers, as in Mahimahi

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use braidftp_sctp::{Association, PathId};
 
-use super::super::notices::Kind;
+use super::super::notice::Kind;
 use super::super::socket::{Socket, Style};
 use super::super::values::{self, address, int, list, member_int, number, structure, text};
 use super::super::{Ctx, Done, Kernel, Outcome, Result, fails};

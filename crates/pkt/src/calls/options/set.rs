@@ -8,8 +8,8 @@ use braidftp_sctp::{
     AssociationId, Config, Endpoint, ErrorDetection, MtuDiscovery, PathId, SackTiming, StreamId,
 };
 
-use super::super::notices::{Kind, Notice};
-use super::super::sending::Outgoing;
+use super::super::notice::{Kind, Notice};
+use super::super::outgoing::Outgoing;
 use super::super::socket::{Style, errno_of_address};
 use super::super::values::{self, address, int, member_int, text};
 use super::super::{Ctx, Kernel, Outcome, Result, done, fails};

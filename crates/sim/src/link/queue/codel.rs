@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use super::super::config::ConfigError;
+use super::super::config_error::ConfigError;
 use super::super::text::{Text, duration};
 use super::Signal;
 

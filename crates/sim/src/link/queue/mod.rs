@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub use codel::CoDel;
 pub use red::Red;
 
-use super::config::ConfigError;
+use super::config_error::ConfigError;
 
 /// A drop-tail limit. An idle wire takes a packet of any size at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

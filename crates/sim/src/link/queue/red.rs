@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use super::super::config::ConfigError;
+use super::super::config_error::ConfigError;
 use super::super::text::parsed;
 use super::{Level, Signal};
 use crate::dice::{Dice, Probability};

@@ -1,0 +1,60 @@
+//! The result of beginning a command: a reply or a job, and the paths that it reads and writes.
+
+use super::Do;
+use super::answer::Answer;
+use super::state::After;
+use crate::path::SafePath;
+use crate::reply::Reply;
+
+/// The result of beginning a command.
+pub(super) struct Begun {
+    pub(super) what: What,
+    pub(super) touches: Touches,
+    pub(super) after: After,
+}
+
+pub(super) enum What {
+    Reply(Reply),
+    Authenticate(Do),
+    Job(Do, Answer),
+}
+
+impl Begun {
+    pub(super) fn reply(reply: Reply) -> Self {
+        Self { what: What::Reply(reply), touches: Touches::default(), after: After::Nothing }
+    }
+
+    pub(super) fn job(todo: Do, answer: Answer, touches: Touches) -> Self {
+        Self { what: What::Job(todo, answer), touches, after: After::Nothing }
+    }
+}
+
+/// The paths that a command reads and writes, to keep the order of conflicting commands
+/// (specs/ftp-over-sctp.md §6.4).
+#[derive(Debug, Default)]
+pub(super) struct Touches {
+    pub(super) reads: Option<SafePath>,
+    pub(super) writes: Vec<SafePath>,
+    /// Whether nothing may begin before this command is done.
+    pub(super) barrier: Barrier,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Barrier {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Touches {
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let clash = |a: &SafePath, b: &SafePath| a.contains(b) || b.contains(a);
+        let writes_meet = |writer: &Self, other: &Self| {
+            writer
+                .writes
+                .iter()
+                .any(|path| other.reads.iter().chain(&other.writes).any(|also| clash(path, also)))
+        };
+        writes_meet(self, other) || writes_meet(other, self)
+    }
+}
