@@ -2,7 +2,7 @@
 //!
 //! Imports are read from the source text: `use crate::…`, `use super::…` and paths that begin with `crate`, `super`,
 //! `self` or a child module. A module may use its ancestors, of which it is a part; such imports do not count, and
-//! neither do those of tests. Circles that still exist are listed in [`PERMITTED`], which may only shrink.
+//! neither do those of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,46 +11,11 @@ use anyhow::{Context, Result};
 
 use super::walk;
 
-/// The circles that still exist: a crate, and the modules of one circle. A new module in a circle is an error, and so is
-/// a listed module that no longer is in one.
-const PERMITTED: &[(&str, &[&str])] = &[(
-    "sctp",
-    &[
-        "association::asconf",
-        "association::ecn",
-        "association::expiry",
-        "association::loss",
-        "association::multipath",
-        "association::multipath::bottleneck",
-        "association::multipath::cuc",
-        "association::multipath::delivery_rate",
-        "association::multipath::rtx_policy",
-        "association::multipath::scheduler",
-        "association::partial",
-        "association::path",
-        "association::pmtu",
-        "association::receive",
-        "association::receive::answers",
-        "association::receive::sack",
-        "association::receive::sack_path",
-        "association::received",
-        "association::refused",
-        "association::reset",
-        "association::send_queue",
-        "association::sent",
-        "association::sent::forward",
-        "association::state",
-        "association::transmit",
-        "association::transmit::data",
-    ],
-)];
-
 /// The path of a module in its crate; empty for the root.
 type Module = Vec<String>;
 
-/// Reports circles that are not permitted, and permitted ones that no longer exist.
+/// Reports every circle.
 pub(super) fn check(problems: &mut Vec<String>) -> Result<()> {
-    let mut found: BTreeMap<String, Vec<BTreeSet<String>>> = BTreeMap::new();
     let mut crates: Vec<_> = std::fs::read_dir("crates")
         .context("cannot read crates")?
         .map(|entry| Ok(entry?.path()))
@@ -60,40 +25,17 @@ pub(super) fn check(problems: &mut Vec<String>) -> Result<()> {
     for folder in crates {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let sources = sources(&folder.join("src"))?;
-        let circles = circles(&graph(&sources));
-        found.insert(name, circles.iter().map(|circle| circle.iter().map(show).collect()).collect());
+        problems.extend(circles(&graph(&sources)).iter().map(|circle| complaint(&name, circle)));
     }
-    problems.extend(compare(&found, PERMITTED));
     Ok(())
 }
 
-fn compare(found: &BTreeMap<String, Vec<BTreeSet<String>>>, permitted: &[(&str, &[&str])]) -> Vec<String> {
-    let mut problems = Vec::new();
-    for (name, circles) in found {
-        for circle in circles {
-            let is_permitted = |(of, modules): &(&str, &[&str])| {
-                of == name && circle.iter().all(|module| modules.contains(&module.as_str()))
-            };
-            if !permitted.iter().any(is_permitted) {
-                let modules = circle.iter().cloned().collect::<Vec<_>>().join(", ");
-                problems.push(format!(
-                    "{name}: these modules import each other in a circle: {modules}; move what they share into a module \
-                     of its own (xtask/src/tidy/circles.rs)"
-                ));
-            }
-        }
-    }
-    for (name, modules) in permitted {
-        let circles = found.get(*name).map(Vec::as_slice).unwrap_or_default();
-        for module in *modules {
-            if !circles.iter().any(|circle| circle.contains(*module)) {
-                problems.push(format!(
-                    "{name}: {module} is in no circle any more; remove it from xtask/src/tidy/circles.rs"
-                ));
-            }
-        }
-    }
-    problems
+fn complaint(name: &str, circle: &BTreeSet<Module>) -> String {
+    let modules = circle.iter().map(show).collect::<Vec<_>>().join(", ");
+    format!(
+        "{name}: these modules import each other in a circle: {modules}; move what they share into a module of its own \
+         (ARCHITECTURE.md)"
+    )
 }
 
 fn show(module: &Module) -> String {
@@ -282,11 +224,10 @@ mod tests {
     }
 
     #[test]
-    fn a_new_module_in_a_circle_and_one_that_left_it_are_reported() {
-        let circle = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
-        let found = BTreeMap::from([("x".to_owned(), vec![circle])]);
-        assert_eq!(compare(&found, &[("x", &["a", "b"])]), Vec::<String>::new());
-        assert_eq!(compare(&found, &[("x", &["a"])]).len(), 1);
-        assert!(compare(&found, &[("x", &["a", "b", "c"])])[0].contains("c is in no circle any more"));
+    fn a_circle_is_reported_with_its_crate_and_modules() {
+        let circle = BTreeSet::from([vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]]);
+        assert!(
+            complaint("x", &circle).starts_with("x: these modules import each other in a circle: a, b::c;")
+        );
     }
 }

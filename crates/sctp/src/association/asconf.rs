@@ -6,33 +6,29 @@
 //! unverified address only carries the packets that verify it. Not implemented: sending an unspecified
 //! address, and Set Primary in INIT, whether sent or received.
 
+pub(super) mod addresses;
 mod answers;
 mod requests;
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use braidftp_base::Time;
 
+use self::addresses::Wish;
 use crate::association::pairing::{PATHS_MAX, best_partner};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::State;
 use crate::association::timers::Timer;
 use crate::association::{Association, Event};
 use crate::endpoint::Route;
-use crate::ids::{PathId, Tsn};
+use crate::ids::PathId;
 use crate::stats::PathState;
-use crate::wire::{Asconf, AsconfAck, Cause};
+use crate::wire::Cause;
 
 /// The most changes in one ASCONF chunk, which then fits every packet.
 const REQUESTS_MAX: usize = 16;
-/// The most changes that wait to be asked for.
-const WAITING_MAX: usize = 32;
-/// The most answers that are kept to be sent again: a peer has one ASCONF under way, and may repeat it with those that
-/// it held back.
-const CACHED_MAX: usize = 8;
 /// The longest answer, in bytes: with an AUTH chunk it fits the packets that every path carries.
 const ACK_LEN_MAX: usize = 1_100;
 
@@ -85,100 +81,6 @@ impl fmt::Display for AddressError {
 }
 
 impl std::error::Error for AddressError {}
-
-/// A change of this side's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    Add(SocketAddr),
-    Remove(SocketAddr),
-    Prefer(SocketAddr),
-}
-
-impl Wish {
-    fn address(self) -> SocketAddr {
-        match self {
-            Self::Add(address) | Self::Remove(address) | Self::Prefer(address) => address,
-        }
-    }
-}
-
-/// What is under way of changes of addresses.
-#[derive(Debug)]
-pub(super) struct Addresses {
-    /// The serial number that the next ASCONF gets.
-    next_serial: Tsn,
-    next_correlation: u32,
-    waiting: VecDeque<Wish>,
-    outstanding: Option<Outstanding>,
-    /// Whether the peer does not know how to add and delete (§5.3 F3a), or ASCONF at all.
-    deaf_to_addresses: bool,
-    /// Whether the peer does not know how to set a primary address (§5.3 F3b).
-    deaf_to_primary: bool,
-    /// The serial number of the peer's last ASCONF.
-    peer_serial: Tsn,
-    cached: VecDeque<AsconfAck>,
-    /// Answers to leave, each by the route on which its ASCONF came.
-    acks: VecDeque<(Route, AsconfAck)>,
-    /// Whether the packet that is read has had an ASCONF before.
-    seen_in_packet: bool,
-    /// The address of the peer that becomes the primary one once it is confirmed.
-    primary_wanted: Option<IpAddr>,
-}
-
-/// The ASCONF that is not answered yet.
-#[derive(Debug)]
-struct Outstanding {
-    chunk: Asconf,
-    wishes: Vec<Wish>,
-    /// Whether it is to leave.
-    due: bool,
-    /// The path by which it left last.
-    path: PathId,
-    retries: u32,
-}
-
-impl Addresses {
-    //= specs/rfc5061.txt#section-5.1
-    //# The Sequence Number MUST be
-    //# initialized at the start of the association to the same value as
-    //# the Initial Transmission Sequence Number (TSN)
-    pub(super) fn new(initial_tsn: Tsn, peer_initial_tsn: Tsn) -> Self {
-        Self {
-            next_serial: initial_tsn,
-            next_correlation: 0,
-            waiting: VecDeque::new(),
-            outstanding: None,
-            deaf_to_addresses: false,
-            deaf_to_primary: false,
-            peer_serial: peer_initial_tsn.minus(1),
-            cached: VecDeque::new(),
-            acks: VecDeque::new(),
-            seen_in_packet: false,
-            primary_wanted: None,
-        }
-    }
-
-    fn wishes(&self) -> impl Iterator<Item = Wish> {
-        let under_way = self.outstanding.iter().flat_map(|it| it.wishes.iter().copied());
-        under_way.chain(self.waiting.iter().copied())
-    }
-
-    /// A packet begins.
-    pub(super) fn begin_packet(&mut self) {
-        self.seen_in_packet = false;
-    }
-
-    /// What must hold between drains.
-    pub(super) fn check(&self) {
-        assert!(self.waiting.len() <= WAITING_MAX && self.cached.len() <= CACHED_MAX);
-        assert!(self.acks.is_empty(), "an ASCONF-ACK leaves when it is due");
-    }
-
-    /// Whether an ASCONF waits for its answer.
-    pub(super) fn is_outstanding(&self) -> bool {
-        self.outstanding.is_some()
-    }
-}
 
 impl Association {
     /// The local addresses of the association, those that are being removed among them.

@@ -14,16 +14,6 @@ use crate::association::path::{Purpose, Recovery, choose};
 use crate::association::state::State;
 use crate::ids::{PathId, Tsn};
 
-/// What is to be said of congestion, if both sides are ECN-capable.
-#[derive(Debug, Default)]
-pub(super) struct EcnState {
-    /// The lowest TSN of the packet that came last with a mark of which the peer has not said that it knows: ECNE repeats
-    /// it.
-    pub(super) echo: Option<Tsn>,
-    /// The TSN of an ECNE that CWR is to answer.
-    pub(super) cwr: Option<Tsn>,
-}
-
 impl Association {
     /// A packet came with a congestion mark; the lowest TSN in it.
     pub(super) fn on_ce(&mut self, path: PathId, lowest: Tsn) {

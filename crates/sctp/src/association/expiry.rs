@@ -8,9 +8,8 @@ use braidftp_cc as cc;
 use bytes::Bytes;
 use rand_core::Rng;
 
-use crate::association::loss::PROBES_MAX;
 use crate::association::multipath::uses_cmt_rules;
-use crate::association::path::{Beat, Path, Purpose, Recovery, choose};
+use crate::association::path::{Beat, PROBES_MAX, Path, Purpose, Recovery, choose};
 use crate::association::refused::Refusal;
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;

@@ -28,23 +28,18 @@
 
 mod admission;
 mod bottleneck;
-mod cuc;
-mod delivery_rate;
+pub(super) mod coupled;
+pub(super) mod cuc;
+pub(super) mod delivery_rate;
+mod estimates;
 mod head_of_line;
 mod names;
 mod rtx_policy;
 mod scheduler;
-mod send_times;
-
-use std::time::Duration;
+pub(super) mod send_times;
 
 use braidftp_base::Time;
-use braidftp_cc as cc;
-use braidftp_cc::coupled::Coupling;
 
-pub(super) use self::bottleneck::Bottlenecks;
-pub(super) use self::cuc::{PseudoCumAck, advance};
-pub(super) use self::delivery_rate::DeliveryRate;
 pub use self::names::{
     Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
     UnknownRetransmitBy,
@@ -52,53 +47,10 @@ pub use self::names::{
 pub(super) use self::rtx_policy::{carries, next_lost};
 use self::scheduler::retransmits_on;
 pub(super) use self::scheduler::uses_cmt_rules;
-pub(super) use self::send_times::SendTimes;
 use crate::association::Association;
-use crate::association::path::Path;
+use crate::association::permit::SendPermit;
 use crate::association::state::State;
-use crate::association::transmit::SendPermit;
 use crate::ids::PathId;
-use crate::stats::PathState;
-
-/// What the congestion control of paths knows of each other, as one thing at a time is made of them.
-#[derive(Debug, Default)]
-pub(super) struct Coupled {
-    pub(super) bottlenecks: Bottlenecks,
-    /// Scratch: the siblings of a path.
-    pub(super) siblings: Vec<cc::PathView>,
-}
-
-impl Coupled {
-    /// A round trip of a path was measured.
-    pub(super) fn on_round_trip(&mut self, now: Time, id: PathId, round_trip: Duration, paths: &mut [Path]) {
-        if let Some(volunteer) = self.bottlenecks.on_round_trip(now, id, round_trip, paths) {
-            let controller = &mut paths[usize::from(volunteer.0)].controller;
-            controller.limit_window(controller.window() / 2);
-        }
-    }
-
-    /// Finds the other active paths with which the congestion control of one is coupled.
-    pub(super) fn find_siblings(&mut self, paths: &[Path], id: PathId, coupling: Coupling) {
-        self.siblings.clear();
-        let own = usize::from(id.0);
-        let is_sibling = |index: usize| match coupling {
-            Coupling::None => false,
-            Coupling::Detected => self.bottlenecks.are_common(own, index),
-            _ => index != own,
-        };
-        let others = paths
-            .iter()
-            .enumerate()
-            .filter(|(index, path)| is_sibling(*index) && path.state == PathState::Active && !path.in_doubt);
-        let view = |(_, path): (usize, &Path)| cc::PathView {
-            window: path.controller.window(),
-            ssthresh: path.controller.ssthresh(),
-            srtt: path.rtt.srtt(),
-            between_losses: path.between_losses[0].max(path.between_losses[1]),
-        };
-        self.siblings.extend(others.map(view));
-    }
-}
 
 impl Association {
     /// Whether data may leave by this path, and why: what is lost where the policy sends it, and new data where the scheduler

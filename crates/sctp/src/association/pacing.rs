@@ -7,9 +7,9 @@ use braidftp_base::Time;
 
 use crate::association::Association;
 use crate::association::multipath::uses_cmt_rules;
+use crate::association::permit::SendPermit;
 use crate::association::state::State;
 use crate::association::timers::Timer;
-use crate::association::transmit::SendPermit;
 use crate::ids::PathId;
 
 impl Association {

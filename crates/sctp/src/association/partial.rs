@@ -10,10 +10,13 @@
 //! The receiver of FORWARD TSN treats the skipped TSNs as received. It knows no policy, which is the
 //! sender's own.
 
-use std::time::Duration;
+pub(super) mod forward;
+pub(super) mod policy;
 
 use braidftp_base::Time;
 
+use self::forward::{Cum, Forward, Told};
+pub use self::policy::{Abandoned, Reliability};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::receive::{Then, sack_by};
 use crate::association::received::SPAN_MAX;
@@ -23,125 +26,8 @@ use crate::association::state::{Shutdown, State, Up};
 use crate::association::timers::{Timer, Timers};
 use crate::association::{Association, Event, Order, Violation};
 use crate::extensions::Extensions;
-use crate::ids::{PathId, Ppid, StreamId, Tsn};
+use crate::ids::{PathId, StreamId, Tsn};
 use crate::wire::Chunk;
-
-/// How long a message is tried for: the policies of RFC 6458 §5.3.7. What has left of a message is given up only where
-/// both sides agreed on partial reliability ([`messages.partial_reliability`](crate::Config::messages)); else it
-/// is reliable once some of it has left, and without a lifetime from the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reliability {
-    /// Until it arrives (SCTP_PR_SCTP_NONE).
-    //= specs/rfc3758.txt#section-4.1
-    //# TR1) If the lifetime parameter of a message is SCTP_LIFETIME_RELIABLE
-    //# (or unspecified see Section 5), that message is treated as a
-    //# normal reliable SCTP message, just as in the base SCTP protocol.
-    #[default]
-    Full,
-    /// For this long after `send` (SCTP_PR_SCTP_TTL): it does not leave later, nor leave again.
-    Lifetime(Duration),
-    /// Until a chunk of it would have to be sent again more often than this (SCTP_PR_SCTP_RTX).
-    Retransmissions(u32),
-    /// Until its place in the send buffer is wanted for a message of a lower number (SCTP_PR_SCTP_PRIO). A message without
-    /// a priority is more important than any with a number above 0.
-    Priority(u32),
-}
-
-/// A message that was given up (SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Abandoned {
-    /// On which stream.
-    pub stream: StreamId,
-    /// What the payload was.
-    pub ppid: Ppid,
-    /// How it was sent.
-    pub order: Order,
-    /// What [`Message::context`](crate::Message::context) said.
-    pub context: u32,
-    /// Whether some of it has left (SCTP_DATA_SENT); the peer may even have delivered it. Else it certainly has nothing of
-    /// it (SCTP_DATA_UNSENT).
-    pub was_sent: bool,
-}
-
-/// What [`Reliability`] becomes once a message is queued.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Policy {
-    #[default]
-    Full,
-    /// It begins when the time is next known.
-    Lifetime(Duration),
-    Until(Time),
-    Retransmissions(u32),
-    Priority(u32),
-}
-
-impl From<Reliability> for Policy {
-    fn from(reliability: Reliability) -> Self {
-        match reliability {
-            Reliability::Full => Self::Full,
-            Reliability::Lifetime(lifetime) => Self::Lifetime(lifetime),
-            Reliability::Retransmissions(max) => Self::Retransmissions(max),
-            Reliability::Priority(priority) => Self::Priority(priority),
-        }
-    }
-}
-
-/// What a message was sent on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Terms {
-    pub(super) policy: Policy,
-    pub(super) context: u32,
-}
-
-impl Terms {
-    pub(super) fn is_prioritized(self) -> bool {
-        matches!(self.policy, Policy::Priority(_))
-    }
-}
-
-/// What a SACK did to the cumulative TSN ack point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cum {
-    Same,
-    /// Data was acknowledged.
-    Advanced,
-    /// Nothing but what was given up was acknowledged.
-    Forwarded,
-}
-
-/// What the peer is told of what was given up.
-#[derive(Debug, Default)]
-pub(super) struct Forward {
-    /// Whether FORWARD TSN is to leave.
-    due: bool,
-    /// The point of which the peer was told last.
-    told: Option<Told>,
-    /// The path whose time-out asks for it to be said again.
-    timed_out: Option<PathId>,
-}
-
-impl Forward {
-    /// A path is gone: what left by it counts as sent by `home`, and is said again there.
-    pub(super) fn rehome(&mut self, from: PathId, home: PathId) {
-        if let Some(told) = &mut self.told
-            && told.path == from
-        {
-            told.path = home;
-            self.due = true;
-        }
-        self.timed_out = self.timed_out.filter(|by| *by != from);
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Told {
-    /// Advanced.Peer.Ack.Point then.
-    point: Tsn,
-    /// Whether the streams did not all fit in the packet, so that the peer was told of a lower one.
-    lowered: bool,
-    path: PathId,
-    at: Time,
-}
 
 /// A message that may be given up for its place.
 enum Victim {

@@ -12,11 +12,12 @@ use braidftp_cc::pacer::Pacer;
 use braidftp_cc::rtt::Rtt;
 
 use crate::association::PathParams;
-use crate::association::loss::SendOrder;
-use crate::association::multipath::{DeliveryRate, SendTimes};
+use crate::association::multipath::delivery_rate::DeliveryRate;
+use crate::association::multipath::send_times::SendTimes;
 use crate::association::pmtu::{Family, Pmtu};
 use crate::association::reduction::Reduction;
 use crate::association::refused::Refused;
+use crate::association::send_order::SendOrder;
 use crate::association::sent::Found;
 use crate::association::undo::Evidence;
 use crate::config::{Config, LossDetection, MeasureEach, RetransmitTo};
@@ -31,6 +32,8 @@ const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
 /// So many packets in a row that stay unanswered are taken for lost by chance: where each way loses 30 %, one path in a million
 /// that works leaves more of them unanswered. Until then no wait is much longer than a second, however far RTO has backed off.
 pub(super) const PACKETS_BY_CHANCE: u32 = 20;
+/// The maximum number of tail loss probes before T3-rtx.
+pub(super) const PROBES_MAX: u32 = 2;
 
 /// The number of unanswered packets in a row from which on the time between two probes grows: where each way loses 30 %, one
 /// path in two thousand million that works leaves more of them unanswered.

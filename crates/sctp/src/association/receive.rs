@@ -19,7 +19,7 @@ use crate::association::path::Path;
 use crate::association::reassembly::KEPT_DATAGRAMS_ROOM_BYTES;
 use crate::association::received::Seen;
 use crate::association::refused::Refused;
-use crate::association::reset::Reconfiguration;
+use crate::association::reset::state::Reconfiguration;
 use crate::association::state::{Shutdown, State, Window, quotable};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};

@@ -1,25 +1,4 @@
-//! ICMP Port Unreachable for UDP-encapsulated packets: ends an association whose peer process has ended
-//! (RFC 6951 §5.5).
-//!
-//! A kernel reports a closed port as soon as the process that owned it has ended. Without this report, an
-//! association ends after Association.Max.Retrans HEARTBEATs, which takes minutes. The report alone ends
-//! nothing: it triggers a HEARTBEAT, and a path becomes inactive after three consecutive HEARTBEATs that
-//! were each refused by such a message and not acknowledged. The association ends when no path is left. Any
-//! packet from the peer on the path resets the count. Before the association is up, it ends after as many
-//! refused INITs as [`Handshake::refused_inits`](crate::config::Handshake::refused_inits) says.
-//!
-//! Forged messages are harmless. One that does not quote the peer's Verification Tag is discarded (RFC 9260
-//! §10 ICMP6), and off-path attackers do not know the tag. An on-path attacker who forges messages causes
-//! one HEARTBEAT per RTO, which a living peer acknowledges; the same attacker could forge an ABORT. A
-//! firewall that rejects packets temporarily, or an address whose socket the peer has closed, ends nothing
-//! while the peer is reachable on any path.
-
-use crate::association::Association;
-use crate::association::Reason;
-use crate::association::path::Path;
-use crate::association::state::State;
-use crate::endpoint::Route;
-use crate::stats::PathState;
+//! Counts the HEARTBEATs of one path that ICMP Port Unreachable messages refused (`port_unreachable`).
 
 /// So many HEARTBEATs in a row, refused and not answered, make a path inactive.
 const REFUSED_HEARTBEATS: u8 = 3;
@@ -28,7 +7,7 @@ const REFUSED_HEARTBEATS: u8 = 3;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Refused {
     /// Whether the HEARTBEAT that is under way was refused.
-    this: bool,
+    pub(super) this: bool,
     /// HEARTBEATs in a row that were refused and not answered.
     heartbeats: u8,
 }
@@ -56,43 +35,5 @@ impl Refused {
         }
         *self = Self::default();
         Refusal::Final
-    }
-}
-
-impl Association {
-    /// The peer's host says that nobody has the UDP port to which a packet of this association went.
-    pub(crate) fn on_port_unreachable(&mut self, route: Route) {
-        let is_up = self.is_up();
-        let Some(path) = self.paths.iter_mut().find(|path| path.route() == route) else { return };
-        let asks = path.params.heartbeat_interval.is_some() && path.is_there();
-        if !self.config.recovery.early_repair || !is_up || !asks || path.state == PathState::Inactive {
-            return;
-        }
-        match path.beat {
-            Some(_) => path.refused.this = true,
-            None => path.heartbeat_due = true,
-        }
-        self.stirred = true;
-    }
-
-    /// The peer's host says that nobody has the UDP port to which an INIT of this association went.
-    //= specs/rfc6951.txt#section-5.5
-    //# ICMP messages with type 'Destination Unreachable' and code 'Port
-    //# Unreachable' SHOULD be treated as ICMP messages with type
-    //# 'Destination Unreachable' and code 'Protocol Unreachable'.
-    pub(crate) fn on_init_refused(&mut self) {
-        let Some(most) = self.config.handshake.refused_inits else { return };
-        let addresses = self.paths.len().max(1) as u32;
-        let State::CookieWait { refused, .. } = &mut self.state else { return };
-        *refused += 1;
-        if *refused >= most.saturating_mul(addresses) {
-            self.close(Reason::Refused);
-        }
-    }
-
-    /// Whether no path is left by which the peer may be reached.
-    pub(super) fn has_no_path_left(&self) -> bool {
-        let over = |path: &Path| matches!(path.state, PathState::Inactive | PathState::SetAside);
-        self.paths.iter().filter(|path| path.is_there()).all(over)
     }
 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use braidftp_base::Time;
 use bytes::Bytes;
 
-use crate::association::partial::{Abandoned, Policy, Terms};
+use crate::association::partial::policy::{Abandoned, Policy, Terms};
 use crate::association::scheduler::{Arrival, GivenUp, Left, Scheduler, Turns};
 use crate::association::{Message, Order, Streams};
 use crate::ids::{Ppid, Ssn, StreamId};

@@ -19,7 +19,7 @@ pub(super) use self::forward::Prioritized;
 pub(super) use self::missing::Counting;
 pub(super) use self::sack::{Arrival, Named, PathReport, Report, SackError};
 use crate::association::Streams;
-use crate::association::partial::{Policy, Terms};
+use crate::association::partial::policy::{Policy, Terms};
 use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
 use crate::ids::{PathId, Tsn};
 use crate::wire::Data;

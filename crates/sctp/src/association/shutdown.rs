@@ -4,7 +4,7 @@ use braidftp_base::Time;
 use bytes::Bytes;
 
 use crate::association::path::{Purpose, choose};
-use crate::association::reset::Reconfiguration;
+use crate::association::reset::state::Reconfiguration;
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::violation::Answer;

@@ -6,12 +6,12 @@ use braidftp_base::Time;
 use bytes::Bytes;
 
 use crate::association::Reason;
-use crate::association::asconf::Addresses;
-use crate::association::ecn::EcnState;
-use crate::association::multipath::{Coupled, PseudoCumAck};
-use crate::association::partial::Forward;
+use crate::association::asconf::addresses::Addresses;
+use crate::association::multipath::coupled::Coupled;
+use crate::association::multipath::cuc::PseudoCumAck;
+use crate::association::partial::forward::Forward;
 use crate::association::received::Received;
-use crate::association::reset::Reconfiguration;
+use crate::association::reset::state::Reconfiguration;
 use crate::association::sent::{Report, Sent};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn, VerificationTag};
@@ -151,6 +151,16 @@ pub(super) struct Up {
     pub(super) first_flight_repairs: u32,
     /// If both sides are ECN-capable.
     pub(super) ecn: Option<EcnState>,
+}
+
+/// What is to be said of congestion, if both sides are ECN-capable.
+#[derive(Debug, Default)]
+pub(super) struct EcnState {
+    /// The lowest TSN of the packet that came last with a mark of which the peer has not said that it knows: ECNE repeats
+    /// it.
+    pub(super) echo: Option<Tsn>,
+    /// The TSN of an ECNE that CWR is to answer.
+    pub(super) cwr: Option<Tsn>,
 }
 
 /// Whether the peer's window permits data.

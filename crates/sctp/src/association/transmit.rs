@@ -6,8 +6,8 @@ mod data;
 use braidftp_base::{Ecn, Time};
 use bytes::Bytes;
 
-pub(super) use self::data::{SendPermit, may_send, window_takes};
 use crate::association::multipath::next_lost;
+use crate::association::permit::SendPermit;
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::{Association, Split, Transmit};

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use braidftp_base::Time;
 
-use super::{ACK_LEN_MAX, AddressChange, CACHED_MAX};
+use super::addresses::CACHED_MAX;
+use super::{ACK_LEN_MAX, AddressChange};
 use crate::association::pairing::{best_partner, reaches};
 use crate::association::path::Path;
 use crate::association::state::{Shutdown, State};

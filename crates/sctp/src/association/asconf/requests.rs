@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 
 use braidftp_base::Time;
 
-use super::{AddressChange, AddressError, Outstanding, REQUESTS_MAX, WAITING_MAX, Wish};
+use super::addresses::{Outstanding, WAITING_MAX, Wish};
+use super::{AddressChange, AddressError, REQUESTS_MAX};
 use crate::association::pairing::{PATHS_MAX, best_partner};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::{Shutdown, State};

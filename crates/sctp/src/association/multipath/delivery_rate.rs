@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use crate::association::path::Path;
-
 /// The rate is the maximum of this many spans.
 const SPANS: usize = 4;
 /// The loss ratio is measured over this many to twice as many bytes.
@@ -19,11 +17,11 @@ const MEMORY: Duration = Duration::from_secs(16);
 const SPAN_MIN: Duration = Duration::from_millis(20);
 
 /// The maximum loss ratio, in thousandths, that is used in estimates.
-const LOST_MAX: u64 = 900;
+pub(super) const LOST_MAX: u64 = 900;
 
 /// An RTT that exceeds the minimum by this factor shows a queue, if enough packets are in flight.
-const QUEUED: (u32, u32) = (3, 2);
-const QUEUED_PACKETS: usize = 4;
+pub(super) const QUEUED: (u32, u32) = (3, 2);
+pub(super) const QUEUED_PACKETS: usize = 4;
 /// How long the rate measured with a queue is considered the path's capacity.
 const BELIEVED: Duration = Duration::from_secs(30);
 
@@ -32,7 +30,7 @@ const BELIEVED: Duration = Duration::from_secs(30);
 pub(in crate::association) struct DeliveryRate {
     began: Option<Time>,
     bytes: u64,
-    spans: [u64; SPANS],
+    pub(super) spans: [u64; SPANS],
     /// When a queue was last found, unless it has gone since; how long it has lasted, and what arrived
     /// meanwhile.
     queued_at: Option<Time>,
@@ -126,7 +124,7 @@ pub(in crate::association) enum Load {
     Queued,
 }
 
-fn per_second(bytes: u64, time: Duration) -> u64 {
+pub(super) fn per_second(bytes: u64, time: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
@@ -141,54 +139,6 @@ pub(super) fn bytes_in(bytes_per_second: u64, time: Duration) -> u64 {
 pub(super) fn time_for(bytes: usize, bytes_per_second: u64) -> Duration {
     let nanos = bytes as u128 * 1_000_000_000 / u128::from(bytes_per_second.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
-impl Path {
-    /// The current RTT of the path: the last sample or SRTT, whichever is shorter, if data is in flight,
-    /// since SRTT decays slowly; otherwise the minimum; RTO.Initial before the first sample.
-    pub(super) fn round_trip(&self) -> Duration {
-        let lately = self.rtt.srtt().map(|srtt| srtt.min(self.latest_rtt)).filter(|_| self.flight_bytes > 0);
-        lately.or(self.min_rtt).unwrap_or(self.rtt.rto())
-    }
-
-    /// Whether there is a queue.
-    pub(in crate::association) fn load(&self) -> Load {
-        let is_longer = self.min_rtt.is_some_and(|least| self.latest_rtt > least * QUEUED.0 / QUEUED.1);
-        if is_longer && self.flight_bytes >= QUEUED_PACKETS * self.pmdcs() {
-            Load::Queued
-        } else {
-            Load::Light
-        }
-    }
-
-    /// The delivery rate in bytes per second; before the first measurement, a window per RTT.
-    pub(super) fn rate(&self) -> u64 {
-        let measured = self.delivery_rate.spans.into_iter().max().unwrap_or(0);
-        let guessed = || per_second(self.controller.window() as u64, self.round_trip());
-        if measured > 0 { measured } else { guessed().max(1) }
-    }
-
-    /// The time until a chunk of this many bytes sent now is acknowledged: one RTT, or the time to deliver
-    /// the flight before it, whichever is longer, but at most two RTTs, since the rate of a path that is
-    /// limited by the peer's window underestimates its capacity.
-    pub(super) fn takes(&self, bytes: usize) -> Duration {
-        let ahead = time_for(self.flight_bytes + bytes, self.rate());
-        ahead.clamp(self.round_trip(), self.round_trip() * 2)
-    }
-
-    /// The same including the mean time for retransmissions: 9/8 of it for each.
-    pub(super) fn takes_in_the_mean(&self, bytes: usize) -> Duration {
-        let (takes, lost) = (self.takes(bytes), self.delivery_rate.lost_thousandths().min(LOST_MAX) as u32);
-        takes + (takes + takes / 8) * lost / (1_000 - lost)
-    }
-
-    /// A chunk was sent on another path after this wait: whether it arrives here will remain unknown, but
-    /// it is overdue.
-    pub(in crate::association) fn on_retransmitted_elsewhere(&mut self, bytes: usize, waited: Duration) {
-        if waited > self.takes(bytes) {
-            self.delivery_rate.on_lost(bytes);
-        }
-    }
 }
 
 #[cfg(test)]

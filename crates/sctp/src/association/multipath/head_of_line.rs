@@ -11,9 +11,9 @@ use super::scheduler::has_room;
 use super::{Multipath, Remedy, carries};
 use crate::association::Association;
 use crate::association::path::{Purpose, Recovery, choose};
+use crate::association::permit::window_takes;
 use crate::association::sent::Slot;
 use crate::association::state::State;
-use crate::association::transmit::window_takes;
 use crate::ids::{PathId, Tsn};
 
 /// The number of outstanding chunks examined.

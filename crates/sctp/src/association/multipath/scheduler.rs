@@ -9,9 +9,9 @@ use braidftp_base::Time;
 use super::{Multipath, PathScheduler, carries, next_lost};
 use crate::association::Association;
 use crate::association::path::{Path, Purpose, choose};
+use crate::association::permit::{may_send, window_takes};
 use crate::association::state::{State, Up, Window};
 use crate::association::timers::Timer;
-use crate::association::transmit::{may_send, window_takes};
 use crate::config::{Config, LossDetection};
 use crate::ids::PathId;
 

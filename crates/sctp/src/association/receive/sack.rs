@@ -7,11 +7,12 @@ use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 use rand_core::Rng;
 
-use crate::association::multipath::{PseudoCumAck, advance, uses_cmt_rules};
-use crate::association::partial::Cum;
+use crate::association::multipath::cuc::{PseudoCumAck, advance};
+use crate::association::multipath::uses_cmt_rules;
+use crate::association::partial::forward::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Progress;
-use crate::association::reset::Reconfiguration;
+use crate::association::reset::state::Reconfiguration;
 use crate::association::sent::{Counting, PathReport, Report, SackError, make_sense};
 use crate::association::state::{State, Window};
 use crate::association::timers::Timer;

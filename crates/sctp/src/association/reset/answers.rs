@@ -1,9 +1,7 @@
 //! Processing of the peer's RE-CONFIG requests, and their results (RFC 6525 §5.2.1 to §5.2.6).
 
-use super::{
-    Answer, Direction, InFlight, Operation, Outcome, Stage, StreamReset, Streams, TSN_LEAP, is_allowed,
-    response,
-};
+use super::state::{Answer, Direction, InFlight, Operation, Outcome, Stage, StreamReset, Streams};
+use super::{TSN_LEAP, is_allowed, response};
 use crate::association::received::Received;
 use crate::association::send_queue::Hold;
 use crate::association::sent::Sent;

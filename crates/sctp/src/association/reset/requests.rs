@@ -3,9 +3,8 @@
 use braidftp_base::Time;
 
 use super::answers::next_tsns;
-use super::{
-    Direction, InFlight, Operation, Outcome, Reconfiguration, Stage, StreamReset, Streams, outcome_of,
-};
+use super::outcome_of;
+use super::state::{Direction, InFlight, Operation, Outcome, Reconfiguration, Stage, StreamReset, Streams};
 use crate::association::path::{Purpose, choose};
 use crate::association::state::State;
 use crate::association::timers::Timer;

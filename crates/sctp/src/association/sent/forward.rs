@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use braidftp_base::Time;
 
 use super::{Before, Sent, Slot, SlotState};
-use crate::association::partial::{Policy, Terms};
+use crate::association::partial::policy::{Policy, Terms};
 use crate::association::send_queue::Fragment;
 use crate::ids::{PathId, StreamId, Tsn};
 use crate::wire::{Chunk, Data, ForwardTsn, IForwardTsn, SkippedMid};

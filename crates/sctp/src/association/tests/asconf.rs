@@ -4,7 +4,7 @@ mod answers;
 mod requests;
 
 use super::*;
-use crate::association::asconf::Addresses;
+use crate::association::asconf::addresses::Addresses;
 use crate::association::state::State;
 use crate::association::{AddressChange, AddressError, Violation};
 use crate::config::{AllowedPath, AuthConfig};

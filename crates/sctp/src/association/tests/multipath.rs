@@ -3,15 +3,21 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_cc::coupled::Coupling;
 
+use super::bottleneck::Bottlenecks;
+use super::coupled::Coupled;
+use super::cuc::{PseudoCumAck, advance};
 use super::delivery_rate::Load;
 use super::head_of_line::{Waits, is_held_up};
 use super::rtx_policy::{rtx_path, sooner_elsewhere};
 use super::scheduler::{PendingData, blest_waits, ecf_waits, next_in_order};
 use super::*;
-use crate::association::partial::Terms;
+use crate::association::partial::policy::Terms;
+use crate::association::path::Path;
 use crate::association::sent::{Counting, Departure, Report, Sent};
 use crate::ids::Tsn;
+use crate::stats::PathState;
 use crate::wire::{Data, Sack};
 
 const A: PathId = PathId(0);

@@ -8,12 +8,12 @@ use braidftp_cc as cc;
 use rand_core::Rng;
 
 use crate::association::Association;
-use crate::association::loss::PROBES_MAX;
 use crate::association::multipath::{Multipath, carries, next_lost};
-use crate::association::path::{Path, Purpose, Recovery, choose};
+use crate::association::path::{PROBES_MAX, Path, Purpose, Recovery, choose};
+use crate::association::permit::{SendPermit, may_send, window_takes};
 use crate::association::send_queue::Stale;
 use crate::association::sent::Departure;
-use crate::association::state::{Shutdown, State, Up, Window};
+use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
 use crate::config::BurstRule;
 use crate::extensions::Extensions;
@@ -29,23 +29,6 @@ pub(super) const FRAGMENT_MIN_PROTECTED: usize = 64;
 const SMALL_WINDOW: usize = 4;
 /// A TSN is passed over once in so many windows, in the mean, or more rarely.
 const PASS_OVER_WINDOWS: u64 = 128;
-
-/// Why data may leave by a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::association) enum SendPermit {
-    /// The window has room.
-    Window,
-    /// The first packet of a fast retransmission, whatever the window.
-    FastRetransmit,
-    /// A probe of the tail, whatever the window.
-    Probe,
-    /// With concurrent multipath transfer: the window has room for what is lost, and for that alone.
-    Retransmission,
-    /// The same for new data.
-    NewData,
-    /// The same for this chunk, which is in flight by another path and holds up all.
-    HeadOfLine(Tsn),
-}
 
 /// A packet that is being filled with DATA, and what is in it so far.
 #[derive(Debug, Clone, Copy)]
@@ -597,31 +580,4 @@ impl Association {
             self.on_head_of_line_sent(now, held_up, multipath);
         }
     }
-}
-
-/// Whether new data may leave in this state of a shutdown (RFC 9260 §6).
-pub(in crate::association) fn may_send(shutdown: Shutdown) -> bool {
-    //= specs/rfc9260.txt#section-6
-    //# Data transmission MUST only happen in the ESTABLISHED, SHUTDOWN-
-    //# PENDING, and SHUTDOWN-RECEIVED states.
-    //= specs/rfc9260.txt#section-4
-    //# In the SHUTDOWN-RECEIVED state, the endpoint MUST transmit or
-    //# retransmit data and leave this state when all data in queue is
-    //# transmitted.
-    matches!(shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received)
-}
-
-/// Whether the peer's window takes a new chunk with so many bytes of user data.
-pub(in crate::association) fn window_takes(up: &Up, len: usize) -> bool {
-    //= specs/rfc9260.txt#section-6.1
-    //# A)  At any given time, the data sender MUST NOT transmit new data to
-    //# any destination transport address if its peer's rwnd indicates
-    //# that the peer has no buffer space (i.e., rwnd is smaller than the
-    //# size of the next DATA chunk; see Section 6.2.1), except for zero
-    //# window probes.
-    //= specs/rfc9260.txt#section-6.1
-    //# The sender MUST also have an algorithm for sending new DATA chunks to
-    //# avoid silly window syndrome (SWS) as described in [RFC1122].
-    // A chunk is cut by its packet and never by the window, which is all the silly window avoidance there need be.
-    up.window == Window::ProbeDue || up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes()) >= len
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::association::Reliability;
-use crate::association::reset::Reconfiguration;
+use crate::association::reset::state::Reconfiguration;
 use crate::wire::ForwardTsn;
 
 fn chunk(tsn: u32) -> Data {
