@@ -74,6 +74,15 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
+    /// The variables that tell the tests where the programs are, and whether a missing one is a failure.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, &Path)> {
+        let mut environment = vec![("BRAIDFTP_PEERS", self.root.as_path())];
+        if self.missing.is_empty() {
+            environment.push(("BRAIDFTP_REQUIRE_PEERS", Path::new("1")));
+        }
+        environment
+    }
+
     /// Prints which tests are left out.
     pub(crate) fn tell(&self) {
         if self.missing.is_empty() {

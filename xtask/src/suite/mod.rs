@@ -4,6 +4,8 @@
 //! them with its `usr/lib/<arch>-linux-gnu` as `LD_LIBRARY_PATH`. If all programs are available,
 //! `BRAIDFTP_REQUIRE_PEERS=1` is set, and a test that cannot find its peer fails instead of being skipped.
 
+mod binaries;
+
 use anyhow::{Result, bail};
 
 use crate::peers;
@@ -41,46 +43,55 @@ const HEAVY: &[&str] = &[
 /// Runs the tests that `args` selects: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let filter = match args {
-        [] => None,
-        [filter] if !filter.starts_with('-') => Some(filter.as_str()),
+        [] => return whole(),
+        [filter] if !filter.starts_with('-') => filter.as_str(),
         _ => bail!("usage: cargo xtask test [FILTER]"),
     };
     let mut command = cargo();
     command.arg("test");
-    let package = filter.and_then(package);
-    match (package, filter) {
+    match (package(filter), filter) {
         (Some(package), _) => command.args(["--package", package]),
-        (None, Some("interop-tls")) => command.args(["--package", "braidftp"]),
-        (None, _) => command.arg("--workspace"),
+        (None, "interop-tls") => command.args([
+            "--package",
+            "braidftp",
+            "--test",
+            INTEROP_TLS,
+            "--",
+            "--nocapture",
+            "--test-threads",
+            "1",
+        ]),
+        (None, "interop") => {
+            command.arg("--workspace").args(INTEROP.iter().flat_map(|name| ["--test", name]))
+        }
+        (None, name) => command.args(["--workspace", name]),
     };
-    match (package, filter) {
-        (None, Some("interop")) => command.args(INTEROP.iter().flat_map(|name| ["--test", name])),
-        (None, Some("interop-tls")) => {
-            command.args(["--test", INTEROP_TLS, "--", "--nocapture", "--test-threads", "1"])
-        }
-        (None, Some(name)) => command.arg(name),
-        _ => &mut command,
-    };
-    if matches!(filter, None | Some("interop" | "interop-tls" | "braidftp" | "net")) {
-        let state = peers::ensure()?;
-        command.env("BRAIDFTP_PEERS", &state.root);
-        if state.missing.is_empty() {
-            command.env("BRAIDFTP_REQUIRE_PEERS", "1");
-        }
-        let mut result = check(&mut command);
-        if filter == Some("interop") && result.is_ok() {
-            let mut heavy = cargo();
-            heavy.args(["test", "--package", "braidftp-net"]);
-            heavy.args(HEAVY.iter().flat_map(|name| ["--test", name]));
-            heavy.args(["--", "--ignored", "--test-threads", "1"]);
-            heavy.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            result = check(&mut heavy);
-        }
-        // Repeated at the end, where it is seen.
-        state.tell();
-        return result;
+    if !matches!(filter, "interop" | "interop-tls" | "braidftp" | "net") {
+        return check(&mut command);
     }
-    check(&mut command)
+    let state = peers::ensure()?;
+    command.envs(state.environment());
+    let mut result = check(&mut command);
+    if filter == "interop" && result.is_ok() {
+        let mut heavy = cargo();
+        heavy.args(["test", "--package", "braidftp-net"]);
+        heavy.args(HEAVY.iter().flat_map(|name| ["--test", name]));
+        heavy.args(["--", "--ignored", "--test-threads", "1"]);
+        heavy.envs(state.environment());
+        result = check(&mut heavy);
+    }
+    // Repeated at the end, where it is seen.
+    state.tell();
+    result
+}
+
+/// Runs every test of the workspace.
+fn whole() -> Result<()> {
+    let state = peers::ensure()?;
+    let result = binaries::run(&state.environment());
+    // Repeated at the end, where it is seen.
+    state.tell();
+    result
 }
 
 /// The package of a crate given by its short name.
