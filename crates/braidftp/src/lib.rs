@@ -10,6 +10,7 @@ pub mod exit;
 pub mod identity;
 pub mod job;
 pub mod limiter;
+mod mistakes;
 pub mod progress;
 pub mod report;
 pub mod server;

@@ -225,12 +225,14 @@ pub struct Put {
 }
 
 /// `mirror`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Mirror {
     /// The source: a URL; with -R a folder
-    pub source: String,
+    #[arg(required_unless_present = "apply")]
+    pub source: Option<String>,
     /// The destination: a folder; with -R a URL
-    pub destination: String,
+    #[arg(required_unless_present = "apply")]
+    pub destination: Option<String>,
     /// Send the local folder to the server
     #[arg(short = 'R', long)]
     pub reverse: bool,
@@ -264,6 +266,14 @@ pub struct Mirror {
     /// Say what would be done and do nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Say what would be done, and write it to FILE as a plan
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Do what the plan in FILE says and nothing else, if both sides are as they were when it was made
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "destination", "reverse", "delete", "include", "exclude",
+        "exclude_from", "files_from", "max_delete", "newer", "size_only", "checksum", "dry_run", "plan", "no_permissions",
+        "no_links", "no_holes"])]
+    pub apply: Option<PathBuf>,
     /// Leave permission bits of files and folders to the other side
     #[arg(long)]
     pub no_permissions: bool,

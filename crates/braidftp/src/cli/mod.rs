@@ -4,6 +4,7 @@
 
 mod args;
 mod pages;
+mod plan;
 mod protection;
 mod topics;
 
@@ -24,7 +25,7 @@ use crate::client::{
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
-    self, Compare, Delete, Filter, Find, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents, Parts,
+    self, Compare, Delete, Filter, Find, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents, Parts, Plan,
     Reading, Record, Recursion, Shown, Verify,
 };
 use crate::progress::{Reporter, Style};
@@ -280,13 +281,24 @@ async fn put(args: args::Put) -> Result<()> {
 }
 
 async fn mirror(args: args::Mirror) -> Result<()> {
-    let (remote, local) = match args.reverse {
-        false => (&args.source, &args.destination),
-        true => (&args.destination, &args.source),
-    };
+    match &args.apply {
+        Some(file) => {
+            let (args, applying) = plan::apply(file, &args.common)?;
+            run_mirror(args, Plan::Apply(applying)).await
+        }
+        None => {
+            let plan = plan::write(&args)?;
+            run_mirror(args, plan).await
+        }
+    }
+}
+
+async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
+    let (source, destination) = args.ends();
+    let (remote, local) = if args.reverse { (destination, source) } else { (source, destination) };
     if local.contains("://") {
         return Err(Error::usage(
-            format_args!("mirror {} {}", args.source, args.destination),
+            format_args!("mirror {source} {destination}"),
             "the local folder is where the URL should be",
         )
         .hint("down: braidftp mirror URL DIR; up: braidftp mirror -R DIR URL"));
@@ -298,7 +310,7 @@ async fn mirror(args: args::Mirror) -> Result<()> {
             .only(args.files_from.as_deref())?,
         compare: Compare { times: !args.size_only, newer: args.newer, contents: args.checksum },
         max_delete: args.max_delete.unwrap_or(usize::MAX),
-        delete: match (args.dry_run, args.delete) {
+        delete: match (args.dry_run || args.plan.is_some(), args.delete) {
             (true, would) => Delete::DryRun { would },
             (false, true) => Delete::Yes,
             (false, false) => Delete::No,
@@ -308,6 +320,7 @@ async fn mirror(args: args::Mirror) -> Result<()> {
             links: !args.no_links,
             holes: if args.no_holes { Holes::Fill } else { Holes::Make },
         },
+        plan,
     };
     let job = job(url, &args.common)?;
     let local = PathBuf::from(local);

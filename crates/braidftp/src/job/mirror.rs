@@ -25,8 +25,9 @@ use super::download::{Downloads, Fetch, Have, Wanted, as_path};
 use super::filter::Filter;
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
+use super::plan::{Facts, Plan};
 use super::{Job, Ready, named_path, path_hash, remote_path};
-use crate::client::Client;
+use crate::client::{Client, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root};
@@ -47,6 +48,8 @@ pub struct Mirror {
     pub compare: Compare,
     /// Nothing is deleted if it would be more than so many.
     pub max_delete: usize,
+    /// What the mirror has to do with a plan.
+    pub plan: Plan,
 }
 
 impl Mirror {
@@ -62,7 +65,28 @@ impl Mirror {
             keep: Keep::default(),
             compare: Compare::default(),
             max_delete: usize::MAX,
+            plan: Plan::None,
         })
+    }
+
+    /// The same, which only looks.
+    pub(super) fn dry(&self) -> Self {
+        Self { delete: Delete::DryRun { would: self.delete.is_on() }, ..self.clone() }
+    }
+
+    /// A dry run found what is to be done with a path.
+    pub(super) fn planned(
+        &self,
+        job: &Job,
+        path: &[u8],
+        action: Action,
+        facts: &Facts,
+        was: &str,
+    ) -> Result<()> {
+        if !self.plan.is_looking() {
+            job.reporter.plan(path, action, facts.size.unwrap_or(0));
+        }
+        self.plan.found(path, Some(action), facts, was)
     }
 
     /// Checks that so many may be deleted.
@@ -136,6 +160,17 @@ pub struct MirrorDown {
 /// # Errors
 /// The session has ended, or the tree cannot be listed. Files that fail are in the job's record.
 pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<()> {
+    if down.mirror.plan.is_looking() {
+        let look = MirrorDown { mirror: down.mirror.dry(), to: down.to.clone() };
+        once(client.clone(), job.clone(), look).await?;
+    }
+    once(client, job, down).await
+}
+
+async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
+    if down.mirror.delete.is_dry() {
+        down.mirror.plan.begin()?;
+    }
     if !down.mirror.delete.is_dry() {
         std::fs::create_dir_all(&down.to)
             .map_err(|e| Error::local(format_args!("make {}", down.to.display()), &e))?;
@@ -192,6 +227,9 @@ pub async fn mirror_down(client: Client, job: Job, down: MirrorDown) -> Result<(
     result.and(finished)?;
     if let Some(seen) = seen {
         delete_local(&root, &seen, &mirror, &job).await?;
+    }
+    if mirror.delete.is_dry() {
+        return mirror.plan.finish();
     }
     folders.set_facts().await;
     Ok(())
@@ -440,6 +478,20 @@ impl Down {
         if self.mirror.delete.is_dry() {
             return self.plan(&path, &metadata).await;
         }
+        let may_touch = match self.mirror.plan.allows(name, &self.facts(&metadata)) {
+            Ok(may_touch) => may_touch,
+            Err(error) => {
+                self.job.record.failed(&self.job.reporter, name, error);
+                return Ok(());
+            }
+        };
+        if !may_touch {
+            if metadata.kind == FileKind::Directory && metadata.modified.is_some() {
+                self.tree.hold(&path)?;
+                self.folders.remember(&path, metadata.modified, None);
+            }
+            return Ok(());
+        }
         match metadata.kind {
             FileKind::Directory => {
                 if metadata.modified.is_some() {
@@ -573,18 +625,50 @@ impl Down {
         self.job.record.failed(&self.job.reporter, line, bad_line(line, why));
     }
 
+    /// What the server has of a path, for a plan.
+    fn facts(&self, metadata: &store::Metadata) -> Facts {
+        match metadata.kind {
+            FileKind::File => Facts {
+                size: Some(metadata.size),
+                time: metadata.modified,
+                mode: self.kept_mode(metadata).map(|mode| mode & 0o7777),
+                target: None,
+            },
+            FileKind::Symlink => {
+                Facts { target: metadata.target.as_ref().map(|target| target.to_vec()), ..Facts::default() }
+            }
+            FileKind::Directory | FileKind::Other => Facts::default(),
+        }
+    }
+
     async fn plan(&mut self, path: &SafePath, metadata: &store::Metadata) -> Result<()> {
         let (local, root) = (PathBuf::from(as_path(path)), self.root.clone());
         let there = root.blocking(move |root| root.link_metadata(&local)).await.ok();
-        let (action, bytes) = match (metadata.kind, there) {
-            (_, None) if path.is_root() => return Ok(()),
-            (FileKind::Directory, Some(there)) if there.kind == Kind::Folder => return Ok(()),
-            (FileKind::Directory, _) => (Action::MadeFolder, 0),
+        if path.is_root() && there.is_none() {
+            return Ok(());
+        }
+        let (facts, was) = (self.facts(metadata), was(there.as_ref()));
+        match self.what_to_do(path, metadata, there) {
+            Some(action) => self.mirror.planned(&self.job, path.as_bytes(), action, &facts, &was),
+            None => self.mirror.plan.found(path.as_bytes(), None, &facts, &was),
+        }
+    }
+
+    /// What is to be done with a path, if anything.
+    fn what_to_do(
+        &self,
+        path: &SafePath,
+        metadata: &store::Metadata,
+        there: Option<fs::Metadata>,
+    ) -> Option<Action> {
+        match (metadata.kind, there) {
+            (FileKind::Directory, Some(there)) if there.kind == Kind::Folder => None,
+            (FileKind::Directory, _) => Some(Action::MadeFolder),
             (FileKind::File, Some(_)) if self.digests.is_some() => {
                 match self.have.get(&path_hash(path.as_bytes())) {
-                    Some(Have::Whole) => return Ok(()),
-                    Some(Have::ButFacts | Have::ButMode) => (Action::SetTime, 0),
-                    Some(Have::Nothing | Have::Part(_)) | None => (Action::Received, metadata.size),
+                    Some(Have::Whole) => None,
+                    Some(Have::ButFacts | Have::ButMode) => Some(Action::SetTime),
+                    Some(Have::Nothing | Have::Part(_)) | None => Some(Action::Received),
                 }
             }
             (FileKind::File, Some(there))
@@ -594,32 +678,45 @@ impl Down {
                 }) =>
             {
                 match self.kept_mode(metadata) {
-                    Some(mode) if mode & 0o777 != there.mode & 0o777 => (Action::SetMode, 0),
-                    _ => return Ok(()),
+                    Some(mode) if mode & 0o777 != there.mode & 0o777 => Some(Action::SetMode),
+                    _ => None,
                 }
             }
-            (FileKind::File, _) => (Action::Received, metadata.size),
-            (FileKind::Symlink, _) if !self.mirror.keep.links => return Ok(()),
+            (FileKind::File, _) => Some(Action::Received),
+            (FileKind::Symlink, _) if !self.mirror.keep.links => None,
             (FileKind::Symlink, there) => {
                 let target = metadata.target.as_ref().map(|target| PathBuf::from(OsStr::from_bytes(target)));
                 match target {
-                    None => return Ok(()),
-                    Some(target) if !fs::link_stays_inside(as_path(path), &target) => return Ok(()),
+                    None => None,
+                    Some(target) if !fs::link_stays_inside(as_path(path), &target) => None,
                     Some(target) => match there.map(|there| there.kind) {
-                        Some(Kind::Link(there)) if there == target => return Ok(()),
-                        _ => (Action::Linked, 0),
+                        Some(Kind::Link(there)) if there == target => None,
+                        _ => Some(Action::Linked),
                     },
                 }
             }
-            (FileKind::Other, _) => return Ok(()),
-        };
-        self.job.reporter.plan(path.as_bytes(), action, bytes);
-        Ok(())
+            (FileKind::Other, _) => None,
+        }
+    }
+}
+
+/// What a destination on this side has, for a plan.
+fn was(there: Option<&fs::Metadata>) -> String {
+    match there.map(|there| (&there.kind, there)) {
+        None => "missing".into(),
+        Some((Kind::File, there)) => format!("file {} {}", there.size, timestamp(there.modified)),
+        Some((Kind::Folder, _)) => "folder".into(),
+        Some((Kind::Link(_), _)) => "link".into(),
+        Some((Kind::Other, _)) => "other".into(),
     }
 }
 
 async fn delete_local(root: &Root, seen: &Seen, mirror: &Mirror, job: &Job) -> Result<()> {
-    let doomed = delete::doomed(root, seen, &mirror.filter).await.map_err(|error| Error::store(&error))?;
+    let mut doomed =
+        delete::doomed(root, seen, &mirror.filter).await.map_err(|error| Error::store(&error))?;
+    if !mirror.delete.is_dry() {
+        doomed.retain(|(path, _)| mirror.plan.allows_to_delete(path.as_os_str().as_bytes()));
+    }
     if let Err(error) = mirror.check_deletions(doomed.len()) {
         job.record.failed(&job.reporter, b"", error);
         return Ok(());
@@ -627,7 +724,8 @@ async fn delete_local(root: &Root, seen: &Seen, mirror: &Mirror, job: &Job) -> R
     for (path, kind) in doomed {
         let name = path.as_os_str().as_bytes().to_vec();
         if mirror.delete.is_dry() {
-            job.reporter.plan(&name, Action::Deleted, 0);
+            let was = if kind == Kind::Folder { "folder" } else { "there" };
+            mirror.planned(job, &name, Action::Deleted, &Facts::default(), was)?;
             continue;
         }
         match root.blocking(move |root| delete::remove(root, &path, &kind)).await {

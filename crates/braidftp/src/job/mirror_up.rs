@@ -21,6 +21,7 @@ use super::delete::Seen;
 use super::digests::{Digests, Pair};
 use super::listing::{Line, Listing, folder_form, unsayable};
 use super::mirror::Mirror;
+use super::plan::Facts;
 use super::upload::{Send, Uploads};
 use super::{Job, Ready, named_path, path_hash, remote_path};
 use crate::client::{Client, same_time, timestamp};
@@ -71,6 +72,17 @@ impl Remote {
 /// # Errors
 /// The session has ended, or one of the trees cannot be read. Files that fail are in the job's record.
 pub async fn mirror_up(client: Client, job: Job, up: MirrorUp) -> Result<()> {
+    if up.mirror.plan.is_looking() {
+        let look = MirrorUp { mirror: up.mirror.dry(), from: up.from.clone() };
+        once(client.clone(), job.clone(), look).await?;
+    }
+    once(client, job, up).await
+}
+
+async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
+    if up.mirror.delete.is_dry() {
+        up.mirror.plan.begin()?;
+    }
     let root = Root::open(&up.from).map_err(|error| Error::store(&error))?;
     let mut remote = Remote { features: client.features().await?, ..Remote::default() };
     let base = job.url.path.clone();
@@ -110,7 +122,7 @@ pub async fn mirror_up(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     if let Some(seen) = seen {
         delete_remote(&client, &job, &up.mirror, &base, &seen, &remote.features).await?;
     }
-    Ok(())
+    if dry { up.mirror.plan.finish() } else { Ok(()) }
 }
 
 /// How the remote tree was read.
@@ -276,6 +288,18 @@ impl Sending<'_> {
         }
         let there = self.remote.of(name);
         let dry = self.mirror.delete.is_dry();
+        let facts = self.facts(&metadata);
+        if !dry {
+            match self.mirror.plan.allows(name, &facts) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    self.job.record.failed(&self.job.reporter, name, error);
+                    return Ok(());
+                }
+            }
+        }
+        let was = was(there);
         match &metadata.kind {
             Kind::Folder => {
                 if let Some(There::Folder { mode: there }) = there {
@@ -285,8 +309,7 @@ impl Sending<'_> {
                     return Ok(());
                 }
                 if dry {
-                    self.job.reporter.plan(name, Action::MadeFolder, 0);
-                    return Ok(());
+                    return self.mirror.planned(self.job, name, Action::MadeFolder, &facts, &was);
                 }
                 self.uploads.make_folder(named_path(self.base, name)?, name).await?;
                 if self.mirror.keep.permissions && metadata.mode & 0o777 != USUAL_MODES.1 {
@@ -311,10 +334,12 @@ impl Sending<'_> {
                 };
                 if same && !same_mode {
                     if dry {
-                        self.job.reporter.plan(name, Action::SetMode, 0);
-                        return Ok(());
+                        return self.mirror.planned(self.job, name, Action::SetMode, &facts, &was);
                     }
                     return self.uploads.set_mode(named_path(self.base, name)?, name, mode).await;
+                }
+                if same && dry {
+                    return self.mirror.plan.found(name, None, &facts, &was);
                 }
                 if same {
                     self.job.record.done(name);
@@ -322,8 +347,7 @@ impl Sending<'_> {
                     return Ok(());
                 }
                 if dry {
-                    self.job.reporter.plan(name, Action::Sent, metadata.size);
-                    return Ok(());
+                    return self.mirror.planned(self.job, name, Action::Sent, &facts, &was);
                 }
                 if self.mirror.filter.is_selective()
                     && let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
@@ -345,7 +369,7 @@ impl Sending<'_> {
             Kind::Link(target) => {
                 let target = target.as_os_str().as_bytes();
                 if matches!(there, Some(There::Link { target: old }) if old == path_hash(target)) {
-                    return Ok(());
+                    return if dry { self.mirror.plan.found(name, None, &facts, &was) } else { Ok(()) };
                 }
                 if !fs::link_stays_inside(&path, Path::new(OsStr::from_bytes(target))) {
                     self.job.reporter.warn(format_args!(
@@ -356,8 +380,7 @@ impl Sending<'_> {
                     return Ok(());
                 }
                 if dry {
-                    self.job.reporter.plan(name, Action::Linked, 0);
-                    return Ok(());
+                    return self.mirror.planned(self.job, name, Action::Linked, &facts, &was);
                 }
                 if !self.remote.features.tree && self.is_tcp {
                     // SITE SYMLINK comes with XTREE (specs/ftp-over-sctp.md §8.4); others do not know it.
@@ -382,6 +405,22 @@ impl Sending<'_> {
         }
     }
 
+    /// What this side has of a path, for a plan.
+    fn facts(&self, metadata: &fs::Metadata) -> Facts {
+        let mode = self.mirror.keep.permissions.then_some(metadata.mode & 0o777);
+        match &metadata.kind {
+            Kind::File => {
+                let (size, time) = (Some(metadata.size), Some(timestamp(metadata.modified)));
+                Facts { size, time, mode, target: None }
+            }
+            Kind::Folder => Facts { mode, ..Facts::default() },
+            Kind::Link(target) => {
+                Facts { target: Some(target.as_os_str().as_bytes().to_vec()), ..Facts::default() }
+            }
+            Kind::Other => Facts::default(),
+        }
+    }
+
     /// Whether a file of the server stays as it is.
     fn is_same(&self, here: &fs::Metadata, size: u64, modified: Option<Timestamp>) -> bool {
         let (Compare { times, newer, contents }, ours) = (self.mirror.compare, timestamp(here.modified));
@@ -398,8 +437,8 @@ impl Sending<'_> {
     async fn found_contents(&mut self, path: &Path, metadata: &fs::Metadata) -> Result<()> {
         let name = path.as_os_str().as_bytes();
         if self.mirror.delete.is_dry() {
-            self.job.reporter.plan(name, Action::SetTime, 0);
-            return Ok(());
+            let was = was(self.remote.of(name));
+            return self.mirror.planned(self.job, name, Action::SetTime, &self.facts(metadata), &was);
         }
         let remote = named_path(self.base, name)?;
         if self.mirror.keep.permissions {
@@ -415,16 +454,16 @@ impl Sending<'_> {
 
     /// A folder that the server has: its mode becomes the same at the end, and until then its owner may write to it.
     async fn found_folder(&mut self, path: &Path, mode: u32, there: Option<u32>) -> Result<()> {
-        let Some(there) = there.map(|there| there & 0o777).filter(|_| self.mirror.keep.permissions) else {
-            return Ok(());
-        };
         let name = path.as_os_str().as_bytes();
+        let there = there.map(|there| there & 0o777).filter(|_| self.mirror.keep.permissions);
         if self.mirror.delete.is_dry() {
-            if there != mode {
-                self.job.reporter.plan(name, Action::SetMode, 0);
-            }
-            return Ok(());
+            let facts = Facts { mode: self.mirror.keep.permissions.then_some(mode), ..Facts::default() };
+            return match there.is_some_and(|there| there != mode) {
+                true => self.mirror.planned(self.job, name, Action::SetMode, &facts, "folder"),
+                false => self.mirror.plan.found(name, None, &facts, "folder"),
+            };
         }
+        let Some(there) = there else { return Ok(()) };
         let is_closed = there & OWNER != OWNER;
         if is_closed {
             self.uploads.set_mode(named_path(self.base, name)?, b"", there | OWNER).await?;
@@ -459,6 +498,18 @@ impl Sending<'_> {
     }
 }
 
+/// What a destination on the server has, for a plan.
+fn was(there: Option<There>) -> String {
+    match there {
+        None => "missing".into(),
+        Some(There::File { size, modified: Some(modified), .. }) => format!("file {size} {modified}"),
+        Some(There::File { size, modified: None, .. }) => format!("file {size}"),
+        Some(There::Folder { .. }) => "folder".into(),
+        Some(There::Link { .. }) => "link".into(),
+        Some(There::Other) => "other".into(),
+    }
+}
+
 async fn delete_remote(
     client: &Client,
     job: &Job,
@@ -483,6 +534,9 @@ async fn delete_remote(
         }
     })
     .await?;
+    if !mirror.delete.is_dry() {
+        doomed.retain(|(path, _)| mirror.plan.allows_to_delete(path.as_bytes()));
+    }
     if let Err(error) = mirror.check_deletions(doomed.len()) {
         job.record.failed(&job.reporter, b"", error);
         return Ok(());
@@ -494,7 +548,8 @@ async fn delete_remote(
         let next = if asked.len() < COMMANDS { doomed.next() } else { None };
         if let Some((path, is_folder)) = next {
             if mirror.delete.is_dry() {
-                job.reporter.plan(path.as_bytes(), Action::Deleted, 0);
+                let was = if is_folder { "folder" } else { "there" };
+                mirror.planned(job, path.as_bytes(), Action::Deleted, &Facts::default(), was)?;
                 continue;
             }
             let remote = named_path(base, path.as_bytes())?;

@@ -18,6 +18,7 @@ mod listing;
 mod local;
 mod mirror;
 mod mirror_up;
+mod plan;
 mod tasks;
 mod trees;
 mod upload;
@@ -37,6 +38,7 @@ pub use filter::Filter;
 pub use get::{get, put};
 pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
 pub use mirror_up::{MirrorUp, mirror_up};
+pub use plan::{Applying, Header, Plan, Writing};
 pub use trees::{Find, Reading, read_trees};
 pub use verify::{Verify, verify};
 

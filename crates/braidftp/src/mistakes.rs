@@ -1,0 +1,104 @@
+//! What is wrong in a TOML file that a person wrote or edited: a sentence for each mistake, with its line and column, and the
+//! nearest word where one was mistyped.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::exit::Error;
+
+/// Mistakes that are told one by one; further ones are counted.
+const TOLD_MAX: usize = 20;
+
+/// The mistakes of a file.
+#[derive(Debug)]
+pub(crate) struct Mistakes<'a> {
+    path: &'a Path,
+    /// Where its lines begin.
+    lines: Vec<usize>,
+    found: Vec<(usize, String)>,
+}
+
+impl<'a> Mistakes<'a> {
+    /// Parses a file, as far as it is TOML.
+    pub(crate) fn parse(path: &'a Path, text: &'a str) -> (Spanned<DeTable<'a>>, Self) {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        let lines = [0].into_iter().chain(ends).collect();
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut mistakes = Self { path, lines, found: Vec::new() };
+        for error in errors {
+            let at = error.span().map_or(0, |span| span.start);
+            mistakes.add(at, error.message().replace('\n', "; "));
+        }
+        (table, mistakes)
+    }
+
+    /// One more, at this byte of the file.
+    pub(crate) fn add(&mut self, at: usize, what: impl ToString) {
+        self.found.push((at, what.to_string()));
+    }
+
+    /// A key that there is not.
+    pub(crate) fn unknown(&mut self, at: usize, key: &str, keys: &[&str]) {
+        let meant = match nearest(key, keys) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("there are {}", keys.join(", ")),
+        };
+        self.add(at, format_args!("there is no key `{}` here; {meant}", key.escape_debug()));
+    }
+
+    /// A value of a kind that a key does not have.
+    pub(crate) fn mismatch(&mut self, value: &Spanned<DeValue<'_>>, key: &str, wanted: &str) {
+        let is = match value.get_ref() {
+            DeValue::String(_) => "a text",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a number with a fraction",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        self.add(value.span().start, format_args!("{key} is {wanted}, not {is}"));
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// The line of a byte, from 1.
+    pub(crate) fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|start| *start <= at)
+    }
+
+    /// All of them, as one error.
+    ///
+    /// # Errors
+    /// There are some.
+    pub(crate) fn check(mut self, hint: &str) -> Result<(), Error> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        // What a broken line leaves behind is no mistake of its own.
+        self.found.sort_by_key(|(at, _)| *at);
+        let mut sentences: Vec<String> = Vec::new();
+        for (at, what) in self.found.iter().take(TOLD_MAX) {
+            let line = self.line(*at);
+            let column = at - self.lines[line - 1] + 1;
+            sentences.push(format!("{}:{line}:{column}: {what}", self.path.display()));
+        }
+        if self.found.len() > TOLD_MAX {
+            sentences.push(format!("and {} more", self.found.len() - TOLD_MAX));
+        }
+        let what = format_args!("use {}", self.path.display());
+        Err(Error::usage(what, format_args!("\n  {}\n", sentences.join("\n  "))).hint(hint))
+    }
+}
+
+/// The word that is most like `text`, if one is like it at all.
+pub(crate) fn nearest<'a>(text: &str, words: &[&'a str]) -> Option<&'a str> {
+    let far = |word: &str| strsim::damerau_levenshtein(text, word);
+    let near = words.iter().min_by_key(|word| far(word))?;
+    (far(near) <= 1 + text.chars().count().max(near.len()) / 3).then_some(*near)
+}
