@@ -111,6 +111,16 @@ impl Error {
         self
     }
 
+    /// Adds a list to why, an item a line.
+    #[must_use]
+    pub fn list<T: AsRef<str>>(mut self, items: impl IntoIterator<Item = T>) -> Self {
+        for item in items {
+            self.why.push_str("\n  ");
+            self.why.push_str(&escape(item.as_ref().as_bytes()));
+        }
+        self
+    }
+
     /// A mistake on the command line.
     pub fn usage(what: impl fmt::Display, why: impl fmt::Display) -> Self {
         Self::new(Exit::Usage, what, why)

@@ -92,7 +92,7 @@ impl<'a> Mistakes<'a> {
             sentences.push(format!("and {} more", self.found.len() - TOLD_MAX));
         }
         let what = format_args!("use {}", self.path.display());
-        Err(Error::usage(what, format_args!("\n  {}\n", sentences.join("\n  "))).hint(hint))
+        Err(Error::usage(what, "these lines are wrong").list(sentences).hint(hint))
     }
 }
 

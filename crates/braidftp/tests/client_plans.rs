@@ -87,6 +87,7 @@ fn a_plan_is_refused_when_a_tree_has_changed_and_every_change_is_named() {
         ] {
             assert!(err.contains(change), "{mode}: {change} is not in {err}");
         }
+        assert!(!err.contains("x0a"), "{mode}: {err}");
         assert_eq!(names(&copy), ["a"], "{mode}: nothing was touched");
         fs::rename(room.path("away"), tree.join("100% 'x'")).unwrap();
         fs::remove_file(tree.join("new")).unwrap();
@@ -105,13 +106,13 @@ fn bad_plans_and_options_beside_one_are_refused() {
     fs::write(
         &plan,
         format!(
-            "{head}options = []\nsteps = [\n  {{ do = \"recieve\", path = \"a\", was = \"missing\" }},\n]\n"
+            "{head}options = []\nsteps = [\n  {{ do = \"recv\", path = \"a\", was = \"missing\" }},\n]\n"
         ),
     )
     .unwrap();
     let (code, _, err) = cli(&room.home(), &["mirror", "--apply", plan.to_str().unwrap()]);
     assert!(
-        code == 1 && err.contains("p.toml:7:10: `recieve` is nothing to do; did you mean `receive`?"),
+        code == 1 && err.contains("p.toml:7:10: `recv` is nothing to do; did you mean `receive`?"),
         "{err}"
     );
     let (code, _, err) = cli(&room.home(), &["mirror", "--apply", plan.to_str().unwrap(), "--delete"]);

@@ -10,7 +10,7 @@ use braidftp_net::sctp::{PathScheduler, Remedy, RetransmitBy};
 use clap::{Args, Parser, Subcommand};
 
 use super::protection::Protection;
-use crate::client::{Bounds, Mode, MultipathChoice, PathRule, Size};
+use crate::client::{Bounds, Mode, MultipathChoice, PARALLEL_MAX, PathRule, Size};
 use crate::url::Url;
 
 /// FTP carried by SCTP: moves many files, fast, over links that lose packets, take long, or come several at a time.
@@ -111,6 +111,9 @@ pub struct Common {
     /// Say more: each file; twice: the lines of the protocol too
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Over TCP: move so many files at the same time, each over a session of its own; fewer if the server takes no more sessions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=PARALLEL_MAX as i64))]
+    pub parallel: Option<u8>,
     /// Give up on a server that says nothing for so long
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     pub timeout: Seconds,

@@ -19,8 +19,8 @@ pub use args::{Cli, Command, Common};
 pub use protection::Protection;
 
 use crate::client::{
-    Client, Limiter, Login, Options, PathControl, PathRule, Refusal, Trace, check_mode, default_mode,
-    parse_name, say, timestamp,
+    Client, Limiter, Login, Options, PARALLEL, Parallel, PathControl, PathRule, Refusal, Trace, check_mode,
+    default_mode, parse_name, say, timestamp,
 };
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
@@ -142,6 +142,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         control: PathControl::default(),
         trace: if common.verbose > 1 { Trace::Lines } else { Trace::No },
         protection: common.protection.of_client()?,
+        parallel: Parallel::new(common.parallel.map_or(PARALLEL, usize::from)),
         reporter: None,
     };
     if !mode.is_sctp() {
@@ -158,6 +159,10 @@ fn job(url: Url, common: &Common) -> Result<Job> {
                     .hint("the system's TCP has its own; write ftp+sctp://HOST/"));
             }
         }
+    }
+    if mode.is_sctp() && common.parallel.is_some() {
+        return Err(Error::usage("use --parallel with SCTP", "one association moves many files at once")
+            .hint("--mode braid does so by itself"));
     }
     no_path_twice(&common.paths)?;
     if let Some(socket) = &common.control {

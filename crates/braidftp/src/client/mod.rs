@@ -13,6 +13,7 @@ mod engine;
 mod errors;
 pub mod login;
 mod path_rule;
+mod pool;
 mod protection;
 
 use std::fmt;
@@ -44,6 +45,7 @@ pub use control::{PathControl, say};
 pub(crate) use errors::{of_reply, of_write_reply};
 pub use login::Login;
 pub use path_rule::PathRule;
+pub use pool::{Lane, PARALLEL, PARALLEL_MAX, Parallel};
 pub use protection::Protection;
 
 use crate::exit::{Error, Exit, Result};
@@ -84,6 +86,8 @@ pub struct Options {
     pub trace: Trace,
     /// Whether what travels is protected, and which servers are trusted.
     pub protection: Protection,
+    /// TCP: how many sessions transfers may have.
+    pub parallel: Parallel,
     /// Where the session tells what is no error and should be known.
     pub reporter: Option<Reporter>,
 }
@@ -124,6 +128,7 @@ impl Options {
             control: PathControl::default(),
             trace: Trace::No,
             protection: Protection::Plain,
+            parallel: Parallel::new(1),
             reporter: None,
         }
     }
@@ -230,6 +235,8 @@ where
 pub struct Client {
     requests: mpsc::Sender<Request>,
     shared: Arc<Shared>,
+    /// Further sessions for transfers, where there may be some.
+    pool: Option<Arc<pool::Pool>>,
 }
 
 /// What the engine and the handles share.
@@ -323,6 +330,8 @@ impl Client {
             }
         };
         let (requests, requests_in) = mpsc::channel(16);
+        let is_pooled = options.mode == Mode::Tcp && options.parallel.get() > 1;
+        let pool = is_pooled.then(|| pool::Pool::new(url, &login, &options));
         let shared = Arc::new(Shared {
             options,
             activity,
@@ -334,7 +343,24 @@ impl Client {
         });
         let engine = engine::Engine::new(carrier, requests_in, notes_in, shared.clone());
         *shared.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(tokio::spawn(engine.run(login)));
-        Ok(Self { requests, shared })
+        Ok(Self { requests, shared, pool })
+    }
+
+    /// A session for one transfer, when one has room for it: this one, or one of several where files move one after another
+    /// ([`Options::parallel`]).
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is begun.
+    pub async fn lane(&self) -> Lane {
+        match &self.pool {
+            Some(pool) => pool.lane(self, &self.shared.options.parallel).await,
+            None => Lane::of(self),
+        }
+    }
+
+    /// How many sessions transfers may have at the same time.
+    pub fn parallel(&self) -> usize {
+        self.pool.as_ref().map_or(1, |_| self.shared.options.parallel.get())
     }
 
     /// Waits until the server has let us in.
@@ -471,6 +497,13 @@ impl Client {
 
     /// Says goodbye and waits for the end, a few seconds at most.
     pub async fn close(self) {
+        if let Some(pool) = &self.pool {
+            pool.end().await;
+        }
+        self.close_session().await;
+    }
+
+    async fn close_session(self) {
         let engine = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(self.requests);
         if let Some(mut engine) = engine {
@@ -483,6 +516,13 @@ impl Client {
 
     /// Ends the session at once. Transfers under way end with `why`, and what they wrote is handed back to be kept.
     pub async fn stop(&self, why: Error) {
+        if let Some(pool) = &self.pool {
+            pool.stop(&why).await;
+        }
+        self.stop_session(why).await;
+    }
+
+    async fn stop_session(&self, why: Error) {
         self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
         let _ = self.shared.stop.send(true);
         let engine = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take();

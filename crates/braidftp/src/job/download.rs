@@ -253,7 +253,8 @@ impl Downloads {
         if let Some(told) = &told {
             sink.told_size = told.size.clone();
         }
-        let under_way = self.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?;
+        let lane = self.client.lane().await;
+        let under_way = lane.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?;
         let finish = Finish {
             root: self.root.clone(),
             reporter: self.reporter.clone(),
@@ -265,7 +266,11 @@ impl Downloads {
             offset,
             _permit: permit,
         };
-        self.tasks.spawn(async move { finish.run(under_way.done().await).await });
+        self.tasks.spawn(async move {
+            let done = under_way.done().await;
+            drop(lane);
+            finish.run(done).await
+        });
         Ok(())
     }
 

@@ -80,8 +80,11 @@ pub enum Plan {
 pub struct Writing {
     path: PathBuf,
     header: Header,
-    out: Arc<Mutex<Option<(PathBuf, BufWriter<File>)>>>,
+    out: Arc<Mutex<Option<Part>>>,
 }
+
+/// The unfinished file, and what writes to it.
+type Part = (PathBuf, BufWriter<File>);
 
 /// A plan that is being carried out.
 #[derive(Debug, Clone)]
@@ -204,7 +207,7 @@ impl Writing {
         move |error| Error::local(&what, &error)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(PathBuf, BufWriter<File>)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Part>> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -383,10 +386,10 @@ impl Applying {
             return Ok(());
         }
         let more = looked.count - looked.changed.len() as u64;
-        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-        let why =
-            format!("the trees have changed since it was made:\n  {}{more}\n", looked.changed.join("\n  "));
-        Err(Error::new(Exit::Refused, format_args!("apply the plan {}", self.0.path.display()), why)
+        let more = (more > 0).then(|| format!("and {more} more"));
+        let what = format_args!("apply the plan {}", self.0.path.display());
+        Err(Error::new(Exit::Refused, what, "the trees have changed since it was made")
+            .list(looked.changed.iter().chain(&more))
             .hint("nothing was touched; make a new plan with --plan FILE"))
     }
 }
@@ -556,15 +559,15 @@ mod tests {
     #[test]
     fn every_bad_line_is_named_with_its_place_and_what_would_be_right() {
         let text = HEAD.replace("direction", "directoin")
-            + "  { do = \"recieve\", path = \"a\", was = \"missing\" },\n  { do = \"send\", was = 1 },\n\
+            + "  { do = \"recv\", path = \"a\", was = \"missing\" },\n  { do = \"send\", was = 1 },\n\
                { do = \"send\", path = \"%zz\", was = \"missing\", seize = 4 },\n  { do = \"send\", path = \"b\", was = \"missing\" },\n\
                { do = \"send\", path = \"b\", was = \"missing\" },\n 5,\n]\n";
         let error = read(Path::new("p.toml"), &text).unwrap_err().to_string();
         for part in [
             "p.toml:1:1: `direction` is missing",
             "p.toml:2:1: there is no key `directoin` here; did you mean `direction`?",
-            "p.toml:7:10: `recieve` is nothing to do; did you mean `receive`?",
-            "p.toml:8:25: was is a text, not a whole number",
+            "p.toml:7:10: `recv` is nothing to do; did you mean `receive`?",
+            "p.toml:8:24: was is a text, not a whole number",
             "p.toml:8:3: the step lacks `path`",
             "p.toml:9:23: path is a path",
             "there is no key `seize` here; did you mean `size`?",

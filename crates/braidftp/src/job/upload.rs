@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::tasks::Tasks;
 use super::{Record, path_hash};
-use crate::client::{Body, Client, Source, of_write_reply, timestamp};
+use crate::client::{Body, Client, Lane, Source, of_write_reply, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::progress::Reporter;
 use crate::report::Action;
@@ -88,7 +88,8 @@ impl Modes {
 
 impl Uploads {
     pub(crate) fn new(client: Client, url: Url, reporter: Reporter, record: Record) -> Self {
-        let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
+        let most = most_under_way(client.mode()) * client.parallel();
+        let under_way = Arc::new(Semaphore::new(most));
         let commands = Arc::new(Semaphore::new(COMMANDS));
         let tasks = Tasks::new(record.clone());
         Self { client, url, reporter, record, under_way, commands, tasks, modes: Modes::default() }
@@ -202,9 +203,14 @@ impl Uploads {
             offset,
             self.reporter.clone(),
         );
-        let under_way = self.client.store(file.remote.clone(), file.size, source).await?;
+        if self.client.parallel() > 1 {
+            // The folder that the file goes to is made by another session.
+            let _all = self.commands.acquire_many(COMMANDS as u32).await;
+        }
+        let lane = self.client.lane().await;
+        let under_way = lane.client.store(file.remote.clone(), file.size, source).await?;
         let finish = Finish {
-            client: self.client.clone(),
+            lane,
             reporter: self.reporter.clone(),
             record: self.record.clone(),
             file,
@@ -237,7 +243,8 @@ impl Uploads {
 }
 
 struct Finish {
-    client: Client,
+    /// The session of the transfer, which does what follows, too.
+    lane: Lane,
     reporter: Reporter,
     record: Record,
     file: Send,
@@ -274,14 +281,14 @@ impl Finish {
         }
         if self.set_time {
             let command = Command::SetModifiedTime(timestamp(self.file.modified), self.file.remote.clone());
-            let reply = self.client.command(command).await?;
+            let reply = self.lane.client.command(command).await?;
             if reply.code.is_error() {
                 self.reporter.warn(format_args!("the time of {} could not be set: {reply}", escape(name)));
             }
         }
         if let Some(mode) = self.file.mode.filter(|_| !self.modes.are_refused()) {
             let command = Command::Site(Site::Chmod(mode, self.file.remote.clone()));
-            let reply = self.client.command(command).await?;
+            let reply = self.lane.client.command(command).await?;
             if reply.code.is_error() {
                 self.modes.refuse(&self.reporter, &reply);
             }
