@@ -516,13 +516,17 @@ fn stop_finishes_what_runs_and_lets_nobody_in() {
     served.handle.stop();
     idle.expect("421");
     assert!(idle.is_closed());
+    let mut late = String::new();
+    let _ = connect_from(served.address, None).read_to_string(&mut late);
+    assert!(late.starts_with("421 "), "{late}");
     let mut rest = Vec::new();
     data.read_to_end(&mut rest).unwrap();
     assert!(rest == bytes[1000..]);
     control.expect("226");
     control.expect("421");
-    let refused = std::net::TcpStream::connect_timeout(&served.address, Duration::from_secs(1));
-    assert!(refused.is_err());
+    eventually("nobody listens", || {
+        std::net::TcpStream::connect_timeout(&served.address, Duration::from_secs(1)).is_err()
+    });
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub struct Bind {
     /// the system choose, the same port for all if it can; RFC 6951's port is 9899. Several are told to every peer. An
     /// unspecified IP stands for all that the host has now, which are told to peers that have several themselves.
     pub addrs: Vec<SocketAddr>,
+    /// UDP sockets that are bound already, such as those that systemd passes: each is used in the place of a new one where its
+    /// address is among `addrs`.
+    pub sockets: Vec<Arc<std::net::UdpSocket>>,
     /// What carries the packets. UDP; with [`Carrier::Ip`] the ports of `addrs` mean nothing.
     pub carrier: Carrier,
     /// What the core's randomness grows from. `None`: from the operating system, as it must be but in tests.
@@ -49,6 +52,7 @@ impl Bind {
     pub fn to(addrs: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self {
             addrs: addrs.into_iter().collect(),
+            sockets: Vec::new(),
             carrier: Carrier::Udp,
             seed: None,
             linger: Duration::from_secs(10),
@@ -242,6 +246,13 @@ impl Endpoint {
         for &addr in &bind.addrs {
             // Peers hear of the other addresses without their ports, so that one port for all is what they expect.
             let carrier = bind.carrier;
+            let is_there =
+                |socket: &&Arc<std::net::UdpSocket>| socket.local_addr().is_ok_and(|at| at == addr);
+            if let Some(there) = bind.sockets.iter().find(is_there).filter(|_| carrier == Carrier::Udp) {
+                let socket = there.try_clone().and_then(BoundSocket::adopt);
+                sockets.push(socket.map_err(|error| BindError::Address { carrier, addr, error })?);
+                continue;
+            }
             let port = sockets.first().map_or(0, |first| first.local().port());
             let alike = Some(port).filter(|_| addr.port() == 0 && port != 0);
             let socket =

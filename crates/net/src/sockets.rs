@@ -75,8 +75,18 @@ impl BoundSocket {
             Carrier::Udp => udp::open(addr)?,
             Carrier::Ip => raw::open(addr)?,
         };
-        socket.set_nonblocking(true)?;
         socket.bind(&carrier.address(addr).into())?;
+        Self::set_up(carrier, socket, addr)
+    }
+
+    /// Takes a UDP socket that is bound already.
+    pub(crate) fn adopt(socket: std::net::UdpSocket) -> io::Result<Self> {
+        let addr = socket.local_addr()?;
+        Self::set_up(Carrier::Udp, socket.into(), addr)
+    }
+
+    fn set_up(carrier: Carrier, socket: socket2::Socket, addr: SocketAddr) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
         // Best effort: the kernel grants what it may.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
         let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);

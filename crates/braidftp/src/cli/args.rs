@@ -27,6 +27,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve a folder over FTP, on TCP and on SCTP
     Serve(crate::server::command::Args),
+    /// Ask a running server who is there, end a session, or have it drain
+    Ctl(crate::server::ctl::command::Args),
     /// Fetch files; globs in the last part of a URL's path choose several
     #[command(after_help = URL_HELP)]
     Get(Get),

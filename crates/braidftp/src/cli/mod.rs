@@ -64,6 +64,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
         return Ok(serve(args));
     }
     match &cli.command {
+        Command::Ctl(args) => return crate::server::ctl::command::run(args).map(|()| ExitCode::SUCCESS),
         Command::Help(args) => return pages::help(args.topic.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Completions(args) => return pages::completions(args.shell).map(|()| ExitCode::SUCCESS),
         Command::Man(args) => return pages::man(&args.folder).map(|()| ExitCode::SUCCESS),
@@ -83,6 +84,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
     let work = runtime.spawn(async {
         match cli.command {
             Command::Serve(_)
+            | Command::Ctl(_)
             | Command::Demo(_)
             | Command::Help(_)
             | Command::Completions(_)

@@ -1,5 +1,6 @@
 //! The command line of `braidftp serve`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use braidftp_net::cc;
@@ -63,6 +64,15 @@ pub struct Args {
     /// these lines are among those of --verbose
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
+    /// Append a line to FILE for each file that was sent or received, in the format of wu-ftpd's xferlog
+    #[arg(long, value_name = "FILE")]
+    pub xferlog: Option<PathBuf>,
+    /// Answer scrapers of Prometheus at this address: GET /metrics
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// A Unix socket, of mode 600, at which `braidftp ctl` asks who is there, ends sessions, and has the server drain
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
     /// How sessions are protected.
     #[command(flatten)]
     pub protection: ProtectionArgs,

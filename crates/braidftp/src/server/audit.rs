@@ -8,18 +8,16 @@
 //! `--audit`, or with `--verbose` to the ordinary log. A change that was made is always written. Logins, and what was refused,
 //! cost a peer nothing: their lines have the limits of the ordinary log ([`super::log`]), and those left out are counted.
 //!
-//! The file is opened anew when it was moved away, looked at once a second, and on SIGHUP. A line that cannot be written there
+//! The file is opened anew when it was moved away ([`LogFile`]), and on SIGHUP. A line that cannot be written there
 //! goes to the ordinary log, as an error.
 
 use std::fmt::{self, Write as _};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use braidftp_ftp::SafePath;
 use braidftp_ftp::server::{Change, Failure, Outcome};
@@ -27,31 +25,18 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use super::log::{AUDIT, Counts};
+use super::log_file::LogFile;
 use crate::users::{Ban, subnet};
-
-/// How often it is looked whether the file was moved away, at most.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Bits of the mode of a file that is made: its group may read it.
-const MODE: u32 = 0o640;
 
 /// Where audit lines go.
 #[derive(Debug, Default)]
 pub struct Audit {
     /// `None`: to the ordinary log.
-    file: Option<Mutex<Target>>,
+    file: Option<LogFile>,
     sessions: AtomicU64,
     /// Of lines that cost a peer nothing.
     counts: Mutex<Counts<Kind>>,
     left_out: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Target {
-    path: PathBuf,
-    /// `None` until it is opened, and while it cannot be.
-    open: Option<File>,
-    /// When it was looked at where it is.
-    looked: Option<Instant>,
 }
 
 /// Lines of one kind about one address are counted together.
@@ -65,8 +50,7 @@ enum Kind {
 impl Audit {
     /// To this file. It is opened by [`Audit::reopen`], or by the first line.
     pub fn to_file(path: impl Into<PathBuf>) -> Self {
-        let target = Target { path: path.into(), open: None, looked: None };
-        Self { file: Some(Mutex::new(target)), ..Self::default() }
+        Self { file: Some(LogFile::new(path)), ..Self::default() }
     }
 
     /// Opens the file, or opens it anew where it now is.
@@ -74,15 +58,12 @@ impl Audit {
     /// # Errors
     /// It cannot be opened or made.
     pub fn reopen(&self) -> io::Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let mut target = lock(file);
-        target.open = None;
-        target.open().map(|_| ())
+        self.file.as_ref().map_or(Ok(()), LogFile::reopen)
     }
 
     /// The file, if there is one.
     pub fn path(&self) -> Option<PathBuf> {
-        self.file.as_ref().map(|file| lock(file).path.clone())
+        self.file.as_ref().map(LogFile::path)
     }
 
     /// A session from this address.
@@ -114,40 +95,10 @@ impl Audit {
             let at = stamped.split(' ').next().unwrap_or_default().to_owned();
             stamped.insert_str(0, &format!("{at} event=left-out lines={left_out}\n"));
         }
-        let mut target = lock(file);
-        let written = target.open().and_then(|mut open| open.write_all(stamped.as_bytes()));
-        if let Err(error) = written {
-            target.open = None;
-            tracing::error!(target: AUDIT, path = %target.path.display(), %error, "cannot write the audit log: {line}");
+        if let Err(error) = file.append(&stamped) {
+            tracing::error!(target: AUDIT, path = %file.path().display(), %error, "cannot write the audit log: {line}");
         }
     }
-}
-
-impl Target {
-    /// The file, open, where it is now.
-    fn open(&mut self) -> io::Result<&File> {
-        let now = Instant::now();
-        let look = self.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK_EVERY);
-        if look && self.open.as_ref().is_some_and(|file| !is_there(file, &self.path)) {
-            self.open = None;
-        }
-        if look || self.open.is_none() {
-            self.looked = Some(now);
-        }
-        match self.open.take() {
-            Some(file) => Ok(self.open.insert(file)),
-            None => {
-                let file = OpenOptions::new().append(true).create(true).mode(MODE).open(&self.path)?;
-                Ok(self.open.insert(file))
-            }
-        }
-    }
-}
-
-/// Whether this is the file that has that name now.
-fn is_there(file: &File, path: &Path) -> bool {
-    let identity = |found: io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
-    identity(file.metadata()) == identity(std::fs::metadata(path))
 }
 
 /// A panic while a line was written spoils that line alone.
@@ -251,7 +202,7 @@ impl fmt::Display for Path_<'_> {
 }
 
 /// Bytes that a peer chose, in quotes: what is not plain text is `\u{…}`, or `\xNN` where it is not UTF-8.
-struct Quoted<'a>(&'a [u8]);
+pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -272,6 +223,8 @@ impl fmt::Display for Quoted<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::log::{ADDRESS_LINES_A_SECOND, BURST};
+    use std::path::Path;
+
     use super::*;
 
     const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
@@ -367,8 +320,8 @@ mod tests {
         made(b"/3");
         assert_eq!((lines(&old).len(), lines(&file).len()), (2, 1));
         std::fs::rename(&file, &old).unwrap();
-        if let Some(target) = &audit.file {
-            lock(target).looked = None;
+        if let Some(file) = &audit.file {
+            file.look_now();
         }
         made(b"/4");
         assert_eq!((lines(&old).len(), lines(&file).len()), (1, 1));

@@ -15,6 +15,7 @@ use braidftp_ftp::store::StoreError;
 use braidftp_ftp::{SafeName, SafePath};
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::activity::Transfer;
 use super::store::{Store, failure, metadata, native, stamp};
 use crate::store::fs::{self, BLOCK_BYTES, Blocks, Digest, Kind, Lister, Pieces, Reader, Walk, WalkItem};
 use crate::user_limits::{Right, Share};
@@ -48,6 +49,8 @@ pub(super) struct Body {
     pub blocks: Blocks,
     /// Limits of the user.
     share: Arc<Share>,
+    /// What counts its bytes.
+    transfer: Option<Arc<Transfer>>,
     kind: BodyKind,
 }
 
@@ -62,7 +65,7 @@ enum BodyKind {
 impl Body {
     /// Opens what shall be sent.
     pub(super) async fn open(store: &Store, source: Source, pieces: Gives) -> Result<Self, Failure> {
-        let (blocks, share) = (store.blocks.clone(), store.share.clone());
+        let (blocks, share, transfer) = (store.blocks.clone(), store.share.clone(), store.transfer.clone());
         match source {
             Source::File { path, offset, representation, extent } => {
                 store.may(Right::Read)?;
@@ -83,13 +86,31 @@ impl Body {
                     (Extent::ToEnd, Type::Ascii) => (BodyKind::Text(reader, Crlf::default()), None),
                     (Extent::ToEnd, _) => (BodyKind::File(reader), Some(size - offset)),
                 };
-                Ok(Self { offset, size: Some(size), length, modified: Some(modified), blocks, share, kind })
+                Ok(Self {
+                    offset,
+                    size: Some(size),
+                    length,
+                    modified: Some(modified),
+                    blocks,
+                    share,
+                    transfer,
+                    kind,
+                })
             }
             Source::Listing { path, form, pattern } => {
                 store.may(Right::List)?;
                 let listing = Listing::open(store, path, form, pattern).await?;
                 let kind = BodyKind::Listing(listing);
-                Ok(Self { offset: 0, size: None, length: None, modified: None, blocks, share, kind })
+                Ok(Self {
+                    offset: 0,
+                    size: None,
+                    length: None,
+                    modified: None,
+                    blocks,
+                    share,
+                    transfer,
+                    kind,
+                })
             }
         }
     }
@@ -106,9 +127,15 @@ impl Body {
                 block.map(|block| crlf.encode(&block))
             }
             BodyKind::Exactly(exactly) => exactly.next().await?,
-            BodyKind::Listing(listing) => return listing.next().await,
+            BodyKind::Listing(listing) => listing.next().await?,
         };
-        self.share.pass(block.as_ref().map_or(0, Bytes::len)).await;
+        let bytes = block.as_ref().map_or(0, Bytes::len);
+        if let Some(transfer) = self.transfer.as_ref().filter(|_| bytes > 0) {
+            transfer.passed(bytes);
+        }
+        if self.size.is_some() {
+            self.share.pass(bytes).await;
+        }
         Ok(block)
     }
 }

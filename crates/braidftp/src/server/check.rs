@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use super::error::ServeError;
 use super::parts;
 use super::plan::{Plan, cannot_open, folder_of, processors, runtime, usual};
+use super::systemd::Passed;
 use super::tcp::ENDING_MAX;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
@@ -88,8 +89,8 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         .collect();
     let weak: Vec<String> = plan.users.weaknesses().collect();
     let processors = processors();
-    match plan.open() {
-        Ok((opened, report)) => {
+    match plan.open(Passed::default()) {
+        Ok((opened, report, _)) => {
             let _ = write!(said, "{report}");
             for place in opened.local_addrs() {
                 let _ = writeln!(said, "can listen: {place}");

@@ -2,21 +2,30 @@
 
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_net::{Ended, Endpoint};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 pub use super::args::Args;
 use super::check::check;
 use super::config;
 use super::confine::Report;
+use super::ctl::Limit;
 pub use super::error::ServeError;
 use super::log::{Format, LineLimit};
-use super::plan::{LogWanted, Plan, cannot_open, plan, processors, runtime};
-use super::{Audit, Opened, Reloader};
+use super::plan::{Asides, LogWanted, Plan, cannot_open, plan, processors, runtime};
+use super::systemd::{Notify, Passed};
+use super::{Audit, LogFile, Monitor, Opened, Reloader, Settings, metrics_http};
+use crate::budget::{Effective, Entry, Row, Side};
 use crate::users::Users;
 
+/// How often systemd is told how many sessions there are.
+const STATUS_EVERY: Duration = Duration::from_secs(10);
+/// What the end of the server takes besides the time for transfers.
+const MARGIN: Duration = Duration::from_secs(15);
 /// Bytes of a password that `--hash-password` reads.
 const HASHED_BYTES_MAX: usize = 4096;
 
@@ -47,13 +56,20 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     let weak: Vec<String> = plan.users.weaknesses().collect();
     plan.settings.protection = protection;
     let audit = plan.settings.audit.clone();
-    let again = Again { args, fixed: plan.fixed(), has_files: plan.has_files(), audit: audit.clone() };
-    let (opened, report) = plan.open()?;
+    let xferlog = plan.settings.xferlog.clone();
+    let (fixed, has_files) = (plan.fixed(), plan.has_files());
+    let again = Again { args, fixed, has_files, audit: audit.clone(), xferlog: xferlog.clone() };
+    let passed = Passed::take().map_err(ServeError::Usage)?;
+    let notify = Notify::from_env().map_err(ServeError::Usage)?;
+    let (opened, report, asides) = plan.open(passed)?;
     // By the user and within the bounds that hold when it has to be opened anew.
     audit
         .reopen()
         .map_err(|error| ServeError::Usage(cannot_open(&audit.path().unwrap_or_default(), &error)))?;
-    runtime(processors)?.block_on(serve(Ready { opened, key, weak, again, report }, limit))
+    if let Some(log) = xferlog {
+        log.reopen().map_err(|error| ServeError::Usage(cannot_open(&log.path(), &error)))?;
+    }
+    runtime(processors)?.block_on(serve(Ready { opened, key, weak, again, report, asides, notify }, limit))
 }
 
 /// A server that is about to serve.
@@ -66,6 +82,8 @@ struct Ready {
     weak: Vec<String>,
     again: Again,
     report: Report,
+    asides: Asides,
+    notify: Notify,
 }
 
 /// What SIGHUP needs.
@@ -77,6 +95,7 @@ struct Again {
     /// Whether there is a file that can be read again.
     has_files: bool,
     audit: Arc<Audit>,
+    xferlog: Option<Arc<LogFile>>,
 }
 
 impl Again {
@@ -84,6 +103,11 @@ impl Again {
     fn reload(&self, server: &Reloader) {
         if let Err(error) = self.audit.reopen() {
             tracing::error!("{}", cannot_open(&self.audit.path().unwrap_or_default(), &error));
+        }
+        if let Some(log) = &self.xferlog
+            && let Err(error) = log.reopen()
+        {
+            tracing::error!("{}", cannot_open(&log.path(), &error));
         }
         if !self.has_files {
             return;
@@ -117,10 +141,10 @@ impl Again {
 }
 
 async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
-    let Ready { opened, key, weak, again, report } = ready;
+    let Ready { opened, key, weak, again, report, asides, notify } = ready;
     let server = opened.start().map_err(ServeError::Start)?;
     // Before the first line, so that who waits for it may send a signal at once.
-    let signals = Signals::new(again.has_files || again.audit.path().is_some())
+    let signals = Signals::new(again.has_files || again.audit.path().is_some() || again.xferlog.is_some())
         .map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
     {
         let mut stderr = std::io::stderr().lock();
@@ -133,24 +157,74 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
     report.holds.iter().for_each(|line| tracing::info!("confined: {line}"));
     report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
     report.lost.iter().for_each(|line| tracing::info!("out of reach: {line}"));
-    let (handle, reloader) = (server.handle(), server.reloader());
+    let (handle, reloader, monitor) = (server.handle(), server.reloader(), server.monitor());
     let endpoints = server.endpoints();
     let mut told = std::pin::pin!(limit.tell());
     let mut failed = std::pin::pin!(failed(endpoints));
     let mut running = std::pin::pin!(server.run());
     let mut signals = signals;
+    let mut aside = std::pin::pin!(attend(asides, monitor.clone()));
+    let (mut next_alive, mut next_status) = (Instant::now(), Instant::now());
+    notify.ready();
     loop {
         tokio::select! {
             () = &mut running => return Ok(()),
             () = &mut failed => return Err(ServeError::Sctp),
             () = &mut told => {}
+            () = &mut aside => {}
+            () = tokio::time::sleep_until(next_alive), if notify.watchdog().is_some() => {
+                notify.alive();
+                next_alive = Instant::now() + notify.watchdog().unwrap_or(STATUS_EVERY);
+            }
+            () = tokio::time::sleep_until(next_status) => {
+                notify.status(&monitor.status());
+                next_status = Instant::now() + STATUS_EVERY;
+            }
             signal = signals.next() => match signal {
-                Told::Stop => handle.stop(),
+                Told::Stop => {
+                    notify.stopping(reloader.drain() + MARGIN);
+                    handle.stop();
+                }
                 Told::StopNow => handle.abort(),
-                Told::Reload => again.reload(&reloader),
+                Told::Reload => {
+                    notify.reloading();
+                    again.reload(&reloader);
+                    notify.ready();
+                }
             },
         }
     }
+}
+
+/// Answers scrapers and operators, for ever.
+async fn attend(asides: Asides, monitor: Monitor) {
+    let Asides { metrics, control } = asides;
+    let scraped = monitor.clone();
+    let metrics = async {
+        match metrics.map(tokio::net::TcpListener::from_std) {
+            Some(Ok(listener)) => metrics_http::serve(listener, move || scraped.metrics()).await,
+            Some(Err(error)) => tracing::error!(%error, "cannot answer scrapers"),
+            None => {}
+        }
+    };
+    let control = async {
+        if let Some(control) = control {
+            control.serve(monitor, limits).await;
+        }
+    };
+    tokio::join!(metrics, control);
+    std::future::pending().await
+}
+
+/// What clients may have, for operators.
+fn limits(settings: &Settings) -> Vec<Limit> {
+    let effective = Effective::of(settings);
+    let rows = Row::ALL.iter().filter(|row| row.entry().side == Side::Server);
+    let limit = |row: &Row| {
+        let Entry { what, setting, refused, .. } = row.entry();
+        Limit { what, limit: row.limit(&effective).to_string(), setting, beyond: refused }
+    };
+    rows.map(limit).collect()
 }
 
 /// The process may open as many files as the system lets it: the usual limit is for programs that call `select`.

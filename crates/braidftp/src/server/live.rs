@@ -25,11 +25,20 @@ impl Live {
         session.unprotected = now.session.unprotected;
         session.active = now.session.active;
         session.tls = now.session.tls;
-        let Settings { passive_ports, sctp, protection, audit, tls_handshakes, pcap, packet_log, .. } =
-            &**now;
+        let Settings {
+            passive_ports,
+            sctp,
+            protection,
+            audit,
+            xferlog,
+            tls_handshakes,
+            pcap,
+            packet_log,
+            ..
+        } = &**now;
         (new.passive_ports, new.sctp, new.protection) =
             (passive_ports.clone(), sctp.clone(), protection.clone());
-        (new.audit, new.tls_handshakes) = (audit.clone(), *tls_handshakes);
+        (new.audit, new.xferlog, new.tls_handshakes) = (audit.clone(), xferlog.clone(), *tls_handshakes);
         (new.pcap, new.packet_log) = (pcap.clone(), packet_log.clone());
         *now = Arc::new(new);
     }

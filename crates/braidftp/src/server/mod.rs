@@ -18,6 +18,7 @@
 //! Sockets are made by [`Builder::bind`], in the thread that calls it, and belong to its network namespace. A session
 //! that misbehaves costs itself; one that ends early leaves no half file under a final name.
 
+mod activity;
 mod args;
 pub mod audit;
 mod body;
@@ -27,6 +28,7 @@ pub mod command;
 mod config;
 pub mod confine;
 mod control;
+pub mod ctl;
 mod error;
 mod events;
 mod handshakes;
@@ -34,8 +36,11 @@ mod limits;
 mod listen;
 mod live;
 pub mod log;
+mod log_file;
 mod logins;
 mod memory;
+mod metrics;
+pub(crate) mod metrics_http;
 mod parts;
 mod plan;
 mod protection;
@@ -44,9 +49,11 @@ mod sctp;
 mod session;
 mod sink;
 mod store;
+mod systemd;
 mod tcp;
 mod transfers;
 mod umask;
+mod xferlog;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -74,6 +81,7 @@ use crate::client::default_multipath;
 use crate::identity::Fingerprint;
 use crate::store::fs::{Durability, Pool, Root};
 use crate::users::{Access, Users};
+use activity::Activity;
 pub use audit::Audit;
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
 use events::post;
@@ -82,11 +90,13 @@ pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
 pub use listen::Listen;
 use live::Live;
+pub use log_file::LogFile;
 pub(crate) use parts::PARTS_MAX;
 pub use protection::{Plain, Protection};
 pub use roster::Roster;
 pub(crate) use session::OUT_BYTES;
 use session::{Accepted, Data, Driver};
+use systemd::Passed;
 pub(crate) use tcp::ENDING_MAX;
 pub(crate) use transfers::TRANSFERS_MAX;
 use transfers::Transfers;
@@ -154,6 +164,8 @@ pub struct Settings {
     pub protection: Protection,
     /// Where logins, refusals and changes are written to.
     pub audit: Arc<Audit>,
+    /// Where a line for each file that was sent or received is written to, in wu-ftpd's format.
+    pub xferlog: Option<Arc<LogFile>>,
     /// TCP: whether a protected data connection must resume a TLS session of its control connection.
     pub tls_resumption: Resumption,
     /// TCP: TLS handshakes of control connections that begin in a second, half of them from any one network (an IPv4 /24, an
@@ -189,6 +201,7 @@ impl Default for Settings {
             },
             protection: Protection::default(),
             audit: Arc::default(),
+            xferlog: None,
             tls_resumption: Resumption::Required,
             tls_handshakes: HANDSHAKES_A_SECOND,
             pcap: None,
@@ -204,6 +217,7 @@ struct Shared {
     users: Arc<Roster>,
     settings: Arc<Live>,
     limits: Arc<Limits>,
+    activity: Arc<Activity>,
     all_held: Arc<control::AllHeld>,
     /// Which sessions of a user are older than others.
     logins: logins::Logins,
@@ -245,6 +259,7 @@ pub struct Builder {
     users: Option<Users>,
     access: Access,
     settings: Settings,
+    passed: Passed,
 }
 
 impl Builder {
@@ -276,6 +291,12 @@ impl Builder {
         self
     }
 
+    /// Sockets that are open already, to be used where their addresses are among the places to listen.
+    fn passed(mut self, passed: Passed) -> Self {
+        self.passed = passed;
+        self
+    }
+
     /// Opens the sockets and starts what drives them. From now on clients can connect; they are served by [`Server::run`].
     /// Must be called within a tokio runtime.
     ///
@@ -291,7 +312,7 @@ impl Builder {
     /// # Errors
     /// [`StartError`]; nothing stays open.
     pub fn open(self) -> Result<Opened, StartError> {
-        let Self { root, listen, users, access, mut settings } = self;
+        let Self { root, listen, users, access, mut settings, mut passed } = self;
         if listen.is_empty() {
             return Err(StartError::Nowhere);
         }
@@ -305,7 +326,7 @@ impl Builder {
         for place in listen {
             places.push(match place {
                 Listen::Tcp(address) => {
-                    let listener = tcp::open(address, 1024);
+                    let listener = tcp::take_or_open(passed.tcp(address), address);
                     let listener = listener.map_err(|error| StartError::Tcp { address, error })?;
                     OpenedAt::Tcp(listener, Begins::Clear)
                 }
@@ -313,17 +334,24 @@ impl Builder {
                     if settings.protection.identity.is_none() {
                         return Err(StartError::NoKey(address));
                     }
-                    let listener = tcp::open(address, 1024);
+                    let listener = tcp::take_or_open(passed.tcp(address), address);
                     let listener = listener.map_err(|error| StartError::Tcp { address, error })?;
                     OpenedAt::Tcp(listener, Begins::WithTls)
                 }
-                Listen::SctpUdp(addresses) => open_sctp(Bind::to(addresses), CONTROL_PORT, &settings)?,
+                Listen::SctpUdp(addresses) => {
+                    let mut bind = Bind::to(addresses);
+                    bind.sockets = passed.udp(&bind.addrs);
+                    open_sctp(bind, CONTROL_PORT, &settings)?
+                }
                 Listen::SctpIp(addresses, port) => {
                     let mut bind = Bind::to(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0)));
                     bind.carrier = Carrier::Ip;
                     open_sctp(bind, port, &settings)?
                 }
             });
+        }
+        if let Some(unused) = passed.unused() {
+            return Err(StartError::Unused(unused));
         }
         Ok(Opened { root, users, settings, places })
     }
@@ -386,7 +414,7 @@ impl Opened {
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
         let settings = Arc::new(Live::new(settings));
-        let (all_held, logins, blocks, transfers) = Default::default();
+        let (activity, all_held, logins, blocks, transfers) = Default::default();
         let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
         let digests = Arc::new(Semaphore::new(DIGESTS_MAX));
         let shared = Arc::new(Shared {
@@ -394,6 +422,7 @@ impl Opened {
             users,
             settings,
             limits,
+            activity,
             all_held,
             logins,
             blocks,
@@ -485,6 +514,8 @@ pub enum StartError {
     NoKey(SocketAddr),
     /// There is no TLS to be had.
     Tls(crate::exit::Error),
+    /// A socket was passed that nobody has asked for: a sentence.
+    Unused(String),
 }
 
 impl fmt::Display for StartError {
@@ -516,6 +547,7 @@ impl fmt::Display for StartError {
                 )
             }
             Self::Tls(error) => error.fmt(f),
+            Self::Unused(why) => f.write_str(why),
             Self::SctpPort(why) => write!(f, "cannot listen on the SCTP port: {why}"),
         }
     }
@@ -575,6 +607,27 @@ impl Handle {
     }
 }
 
+/// What an operator sees of a running server, and does to it.
+#[derive(Debug, Clone)]
+pub struct Monitor {
+    shared: Arc<Shared>,
+    handle: Handle,
+}
+
+impl Monitor {
+    /// Sessions and transfers now, in a sentence.
+    pub fn status(&self) -> String {
+        let totals = self.shared.activity.totals();
+        let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        format!("{}, {}", many(totals.sessions, "session"), many(totals.transfers, "transfer"))
+    }
+
+    /// Metrics now, in OpenMetrics' text format.
+    pub fn metrics(&self) -> String {
+        self.shared.activity.metrics_text()
+    }
+}
+
 /// Gives a running server other settings and users.
 #[derive(Debug, Clone)]
 pub struct Reloader {
@@ -582,6 +635,11 @@ pub struct Reloader {
 }
 
 impl Reloader {
+    /// How long transfers may go on after [`Handle::stop`].
+    pub(crate) fn drain(&self) -> Duration {
+        self.shared.settings.now().drain
+    }
+
     /// Puts these in the place of those before. Sessions that are there keep what they began with. What is fixed when sockets
     /// are opened and the process is confined stays: transports, protection, passive ports, active mode and log files.
     ///
@@ -606,6 +664,7 @@ impl Server {
             users: None,
             access: Access::ReadOnly,
             settings: Settings::default(),
+            passed: Passed::default(),
         }
     }
 
@@ -634,6 +693,11 @@ impl Server {
             Bound::Sctp(endpoint, _) => Some(endpoint.clone()),
         };
         self.bound.iter().filter_map(sctp).collect()
+    }
+
+    /// What shows what it does.
+    pub fn monitor(&self) -> Monitor {
+        Monitor { shared: self.shared.clone(), handle: self.handle() }
     }
 
     /// What gives it other settings and users while it runs.
@@ -767,6 +831,7 @@ async fn tcp_session(
 ) {
     let Some(place) = shared.limits.enter(peer.ip()) else {
         tracing::info!(%peer, "too many sessions; refused");
+        shared.activity.metrics.session_refused();
         let _ = stream.try_write(b"421 Too many sessions now; try again later\r\n");
         return;
     };
@@ -800,6 +865,7 @@ async fn tcp_session(
     let accepted = Accepted {
         peer: peer.ip(),
         place,
+        mode: Mode::Tcp,
         session,
         rx: control::Rx::tcp(wire.clone(), shared.all_held.clone()),
         tx: control::Tx::Tcp(wire),
@@ -852,6 +918,7 @@ async fn sctp_session(
     let Some(peer) = association.peer_addr() else { return };
     let Some(place) = shared.limits.enter(peer.ip()) else {
         tracing::info!(%peer, "too many sessions; refused");
+        shared.activity.metrics.session_refused();
         return association.abort("421 Too many sessions now; try again later");
     };
     let settings = shared.settings.now();
@@ -904,7 +971,7 @@ async fn sctp_session(
         }
         false => machine::Session::new(config, carrier, Time::ZERO),
     };
-    let accepted = Accepted { peer: peer.ip(), place, session, rx, tx, data, events, post };
+    let accepted = Accepted { peer: peer.ip(), place, mode, session, rx, tx, data, events, post };
     Driver::new(shared, accepted).run(&format!("session over SCTP, mode {mode}"), phase).await;
 }
 

@@ -1,7 +1,7 @@
 //! What `braidftp serve` is to do: the command line, the file of settings and the users, put together and opened.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,14 @@ use super::args::Args;
 use super::config::File;
 use super::config::value::{Ports, Seconds};
 use super::confine::{Confinement, Network, Place, Report, Rights, RunAs, confine};
+use super::ctl;
 use super::error::ServeError;
 use super::listen::{TCP_PORT_UNPRIVILEGED, UDP_PORT};
 use super::log::Format;
 use super::protection::Wanted;
+use super::systemd::Passed;
 use super::umask::Umask;
-use super::{Audit, Listen, Opened, Plain, Server, Settings};
+use super::{Audit, Listen, LogFile, Opened, Plain, Server, Settings};
 use crate::client::{Mode, default_multipath};
 use crate::size::Size;
 use crate::store::fs::Root;
@@ -38,6 +40,10 @@ pub(super) struct Plan {
     pub(super) protection: Wanted,
     pub(super) confinement: Confinement,
     pub(super) umask: Option<Umask>,
+    /// Where scrapers are answered.
+    pub(super) metrics: Option<SocketAddr>,
+    /// Where operators are answered.
+    pub(super) control: Option<PathBuf>,
     pub(super) log: LogWanted,
 }
 
@@ -73,17 +79,40 @@ impl Plan {
             ("pcap", told(pcap)),
             ("packet-log", told(packet_log)),
             ("audit", told(&audit.path())),
+            ("xferlog", told(&self.settings.xferlog.as_ref().map(|log| log.path()))),
+            ("metrics", told(&self.metrics)),
+            ("control", told(&self.control)),
             ("verbose or log-format", told(&self.log)),
         ]
     }
 
     /// Opens the folder and the sockets, and confines the process. What the confinement lacks is in its report.
-    pub(super) fn open(self) -> Result<(Opened, Report), ServeError> {
-        let Self { dir, listen, users, users_file, config, settings, mut confinement, umask, .. } = self;
+    pub(super) fn open(self, passed: Passed) -> Result<(Opened, Report, Asides), ServeError> {
+        let Self {
+            dir,
+            listen,
+            users,
+            users_file,
+            config,
+            settings,
+            mut confinement,
+            umask,
+            metrics,
+            control,
+            ..
+        } = self;
         if let Some(umask) = umask {
             umask.apply();
         }
-        let listen = if listen.is_empty() { usual() } else { listen };
+        let listen = match (listen.is_empty(), passed.places()) {
+            (false, _) => listen,
+            (true, places) if places.is_empty() => usual(),
+            (true, places) => places,
+        };
+        let asides = Asides {
+            metrics: metrics.map(open_metrics).transpose()?,
+            control: control.as_deref().map(ctl::open).transpose().map_err(ServeError::Usage)?,
+        };
         let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
         confinement.network = network(&listen, &settings);
         confinement.places = places(
@@ -92,7 +121,7 @@ impl Plan {
             users_file.as_ref().map(|(file, _)| file).into_iter().chain(&config),
             &settings,
         );
-        let mut builder = Server::builder(root).users(users).settings(settings);
+        let mut builder = Server::builder(root).users(users).settings(settings).passed(passed);
         for place in listen {
             builder = builder.listen(place);
         }
@@ -109,8 +138,27 @@ impl Plan {
                 )
             }));
         }
-        Ok((opened, report))
+        Ok((opened, report, asides))
     }
+}
+
+/// What is open besides the places where sessions begin.
+#[derive(Debug, Default)]
+pub(super) struct Asides {
+    /// For scrapers.
+    pub(super) metrics: Option<TcpListener>,
+    /// For operators.
+    pub(super) control: Option<ctl::Opened>,
+}
+
+fn open_metrics(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let opened = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    let why =
+        |error| format!("cannot answer scrapers at {address}: {error}; choose another address by --metrics");
+    opened.map_err(|error| ServeError::Usage(why(error)))
 }
 
 /// Where to listen if nobody says.
@@ -149,7 +197,7 @@ fn places<'a>(
     for file in files.flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten() {
         places.push(Place { path: folder_of(&file), rights: Rights::ReadFiles });
     }
-    if let Some(log) = settings.audit.path() {
+    for log in settings.audit.path().into_iter().chain(settings.xferlog.as_ref().map(|log| log.path())) {
         places.push(Place { path: folder_of(&log), rights: Rights::Append });
     }
     places.sort();
@@ -166,7 +214,7 @@ pub(super) fn folder_of(file: &Path) -> PathBuf {
 /// Why there is no audit log.
 pub(super) fn cannot_open(audit: &Path, error: &std::io::Error) -> String {
     format!(
-        "cannot open the audit log {}: {error}; its folder must be there, and belong to the user that serves",
+        "cannot open the log {}: {error}; its folder must be there, and belong to the user that serves",
         audit.display()
     )
 }
@@ -224,6 +272,7 @@ pub(super) fn plan(args: Args) -> Result<Plan, ServeError> {
     multipath.apply(&mut settings.sctp);
     settings.pcap = args.pcap.or(file.pcap);
     settings.packet_log = args.packet_log.or(file.packet_log);
+    settings.xferlog = args.xferlog.or(file.xferlog).map(|path| Arc::new(LogFile::new(path)));
     if let Some(path) = args.audit.or(file.audit) {
         settings.audit = Arc::new(Audit::to_file(path));
     }
@@ -258,7 +307,21 @@ pub(super) fn plan(args: Args) -> Result<Plan, ServeError> {
     // The rest follows from what is opened.
     let confinement = Confinement { level, run_as, ..Confinement::default() };
     let (umask, config) = (args.umask.or(file.umask), args.config);
-    Ok(Plan { dir, listen, users, users_file, config, settings, protection, confinement, umask, log })
+    let (metrics, control) = (args.metrics.or(file.metrics), args.control.or(file.control));
+    Ok(Plan {
+        dir,
+        listen,
+        users,
+        users_file,
+        config,
+        settings,
+        protection,
+        confinement,
+        umask,
+        log,
+        metrics,
+        control,
+    })
 }
 
 fn set<T>(value: &mut T, given: Option<T>) {

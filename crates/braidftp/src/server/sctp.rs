@@ -296,6 +296,8 @@ mod tests {
                 share: Arc::default(),
                 _place: None,
                 subject: Arc::new(Audit::default()).session(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                user: "anonymous".into(),
+                transfer: None,
             };
             let source = Source::Listing { path: SafePath::ROOT, form: Form::Names, pattern: None };
             let mut body = Body::open(&store, source, Gives::Blocks).await.unwrap();

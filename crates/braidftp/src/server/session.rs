@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braidftp_base::{Output, Time};
-use braidftp_ftp::command::Secret;
+use braidftp_ftp::Mode;
+use braidftp_ftp::command::{Secret, Type};
 use braidftp_ftp::mapping::DataPath;
 use braidftp_ftp::server::{Do, Failure, Input, JobId, LoginError, Outcome, Query, Session, Sink, Source};
 use braidftp_ftp::{HashName, SafePath};
@@ -23,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span};
 
+use super::activity::{Direction, Finished, Seat};
 use super::audit::Subject;
 use super::body::{Body, Gives};
 use super::braid::Lanes;
@@ -33,7 +35,7 @@ use super::logins::Withheld;
 use super::sink::{Ending, Intake};
 use super::store::Store;
 use super::transfers::UnderWay;
-use super::{DIGESTS_OF_SESSION, Phase, Settings, Shared, sctp, tcp};
+use super::{DIGESTS_OF_SESSION, Phase, Settings, Shared, sctp, tcp, xferlog};
 use crate::store::fs::Blocks;
 use crate::users::{Grant, LoginError as Refusal};
 
@@ -57,6 +59,8 @@ pub(super) struct Driver {
     span: Span,
     subject: Subject,
     place: Place,
+    /// What operators see of it.
+    seat: Seat,
     session: Session,
     origin: Instant,
     rx: Rx,
@@ -124,6 +128,8 @@ pub(super) enum Data {
 pub(super) struct Accepted {
     pub peer: IpAddr,
     pub place: Place,
+    /// How FTP travels.
+    pub mode: Mode,
     pub session: Session,
     pub rx: Rx,
     pub tx: Tx,
@@ -134,10 +140,16 @@ pub(super) struct Accepted {
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, accepted: Accepted) -> Self {
-        let Accepted { peer, place, session, rx, tx, data, events, post } = accepted;
+        let Accepted { peer, place, mode, session, rx, tx, data, events, post } = accepted;
         let blocks = Blocks::of_session(&shared.blocks);
         let settings = shared.settings.now();
         let subject = settings.audit.session(peer);
+        let association = match &data {
+            Data::Tcp(_) => None,
+            Data::Sctp(data) => Some(data.control.clone()),
+            Data::Braid(lanes) => Some(lanes.association().clone()),
+        };
+        let seat = shared.activity.enter(subject.session(), peer, mode.to_string(), association);
         Self {
             shared,
             settings,
@@ -146,6 +158,7 @@ impl Driver {
             span: tracing::error_span!("session", id = subject.session()),
             subject,
             place,
+            seat,
             session,
             origin: Instant::now(),
             rx,
@@ -196,6 +209,13 @@ impl Driver {
             self.jobs.abort_all();
         }
         let _ = timeout(FAREWELL, async { while self.jobs.join_next().await.is_some() {} }).await;
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::Input(Input::Done { job, outcome }) = event
+                && let Some(finished) = self.seat.end(job, &outcome)
+            {
+                self.record(&finished);
+            }
+        }
     }
 
     async fn serve(&mut self, mut phase: watch::Receiver<Phase>) {
@@ -303,6 +323,10 @@ impl Driver {
                         return self.lost(&Lost("it did not take the last replies".into()));
                     }
                 }
+                () = self.seat.kicked() => {
+                    tracing::info!(peer = %self.peer, "session ended by an operator");
+                    return self.tx.refuse("421 an operator has ended this session");
+                }
                 () = self.place.taken() => {
                     tracing::info!(peer = %self.peer, "session ended to make room for another");
                     return self.tx.refuse("421 room is wanted for other sessions; connect again and log in sooner");
@@ -401,7 +425,10 @@ impl Driver {
     fn on_event(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Input(input) => {
-                if let Input::Done { job, .. } = &input {
+                if let Input::Done { job, outcome } = &input {
+                    if let Some(finished) = self.seat.end(*job, outcome) {
+                        self.record(&finished);
+                    }
                     self.cancels.remove(job);
                     self.uploads.remove(job);
                     self.under_way.remove(job);
@@ -414,6 +441,7 @@ impl Driver {
             }
             Event::LoggedIn(Ok((grant, store))) => {
                 tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
+                self.seat.logged_in(&grant.name);
                 self.store = Some(store);
                 self.tx.admit();
                 self.tell(Input::Authenticated(Ok(())));
@@ -485,7 +513,10 @@ impl Driver {
             }
             Do::Authenticate { user, password } => self.authenticate(user, password),
             Do::Admit { user } => self.admit(user),
-            Do::LogOut => self.store = None,
+            Do::LogOut => {
+                self.seat.logged_out();
+                self.store = None;
+            }
             Do::NoteUnprotected { user } => self.subject.login(&user, Err("the session is not protected")),
             Do::StartTls => {
                 self.tls = StartTls::WhenSent;
@@ -567,6 +598,8 @@ impl Driver {
                                 share: grant.share.clone(),
                                 _place: grant.place.clone(),
                                 subject: subject.of_user(&grant.name),
+                                user: grant.name.clone(),
+                                transfer: None,
                             };
                             Ok((grant, store))
                         }
@@ -587,6 +620,7 @@ impl Driver {
                 LoginError::Unavailable => "too many wrong passwords from there or for that name; not checked",
             });
             subject.login(&user, told);
+            shared.activity.metrics.login(if told.is_ok() { "ok" } else { "refused" });
             if let Err(why) = told {
                 // By the check that was made; later ones are not made.
                 let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
@@ -635,8 +669,24 @@ impl Driver {
         self.post.done(job, Err(Failure::Store(braidftp_ftp::store::StoreError::Denied)));
     }
 
+    /// Writes of a transfer that is over what the operator wants to have written.
+    fn record(&self, finished: &Finished) {
+        let user = self.store.as_ref().map_or("", |store| &store.user);
+        if let Some(log) = &self.settings.xferlog
+            && let Some(line) = xferlog::line(finished, self.peer, user)
+            && let Err(error) = log.append(&line)
+        {
+            tracing::error!(path = %log.path().display(), %error, "cannot write the transfer log: {}", line.trim_end());
+        }
+    }
+
     fn send(&mut self, job: JobId, data: DataPath, source: Source) {
-        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
+        let Some(mut store) = self.store.clone() else { return self.not_logged_in(job) };
+        let (path, direction, representation) = match &source {
+            Source::File { path, representation, .. } => (path, Direction::Download, *representation),
+            Source::Listing { path, .. } => (path, Direction::Listing, Type::Ascii),
+        };
+        store.transfer = Some(self.seat.begin(job, path.clone(), direction, representation));
         self.under_way.insert(job, self.shared.transfers.begin());
         let post = self.post.clone();
         let stop = self.stop(job);
@@ -680,7 +730,9 @@ impl Driver {
     }
 
     fn receive(&mut self, job: JobId, data: DataPath, sink: Sink) {
-        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
+        let Some(mut store) = self.store.clone() else { return self.not_logged_in(job) };
+        let transfer = self.seat.begin(job, sink.path.clone(), Direction::Upload, sink.representation);
+        store.transfer = Some(transfer);
         let post = self.post.clone();
         let stop = self.stop(job);
         self.uploads.insert(job);

@@ -9,6 +9,7 @@ use braidftp_ftp::store::StoreError;
 use braidftp_ftp::{SafeName, SafePath};
 use bytes::Bytes;
 
+use super::activity::Transfer;
 use super::audit::Subject;
 use super::body::Lf;
 use super::store::{Store, failure, native, system_time};
@@ -37,6 +38,8 @@ pub(super) struct Intake {
     /// Limits of the user, and where their files are.
     share: Arc<Share>,
     home: Root,
+    /// What counts its bytes.
+    transfer: Option<Arc<Transfer>>,
 }
 
 /// What is known of an upload when its last byte has come.
@@ -93,6 +96,7 @@ impl Intake {
             told_size: sink.told_size,
             share,
             home,
+            transfer: store.transfer.clone(),
         })
     }
 
@@ -118,6 +122,9 @@ impl Intake {
         let length = bytes.len();
         over_quota(self.share.charge(&self.home, length as u64).await)?;
         self.bytes += length as u64;
+        if let Some(transfer) = &self.transfer {
+            transfer.passed(length);
+        }
         let bytes = match &mut self.text {
             Some(lf) => lf.decode(&bytes),
             None => bytes,

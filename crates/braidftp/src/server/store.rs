@@ -15,6 +15,7 @@ use braidftp_ftp::{HashName, SafePath};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::activity::Transfer;
 use super::audit::Subject;
 use super::logins::Login;
 use crate::store::fs::{self, Allowance, Blocks, Kind, Removal, Root, Why};
@@ -25,6 +26,8 @@ use crate::user_limits::{Right, Rights, Share};
 pub(super) struct Store {
     pub root: Root,
     pub rights: Rights,
+    /// The name of the user.
+    pub user: String,
     /// For whom files are written.
     pub login: Login,
     /// Where transfers get room for what they hold of files.
@@ -37,6 +40,8 @@ pub(super) struct Store {
     pub _place: Option<Arc<OwnedSemaphorePermit>>,
     /// Whom audit lines are about.
     pub subject: Subject,
+    /// The transfer that this clone is for.
+    pub transfer: Option<Arc<Transfer>>,
 }
 
 /// Unfinished uploads that one command lists or removes.

@@ -169,6 +169,16 @@ fn bind(address: SocketAddr, backlog: i32) -> std::io::Result<TcpListener> {
     TcpListener::from_std(open(address, backlog)?)
 }
 
+/// The socket that was passed for this address, if one was, or a new one.
+pub(super) fn take_or_open(
+    passed: Option<std::net::TcpListener>,
+    address: SocketAddr,
+) -> std::io::Result<std::net::TcpListener> {
+    let Some(passed) = passed else { return open(address, 1024) };
+    passed.set_nonblocking(true)?;
+    Ok(passed)
+}
+
 /// A listening socket; created here and now, in the network namespace of this thread.
 pub(super) fn open(address: SocketAddr, backlog: i32) -> std::io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;

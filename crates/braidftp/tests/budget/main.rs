@@ -16,6 +16,7 @@ mod logs;
 mod passwords;
 #[path = "../server_support/mod.rs"]
 mod server_support;
+mod service;
 mod sessions;
 mod tls;
 mod transfers;
@@ -87,6 +88,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::TlsSessions | Row::TlsSessionBytes => tls::many_sessions,
         Row::TlsUnsent | Row::TlsEnding => tls::unread,
         Row::LogLines | Row::LogLinesInAll | Row::LogAddresses => logs::log_flood,
+        Row::Scrapers | Row::ScraperTime => service::silent_scrapers,
         Row::ToldSize | Row::UntoldSize | Row::Discarded => clients::endless_files,
         Row::ListingBytes | Row::ListingMessage | Row::ListingQueue | Row::Entries => {
             clients::endless_listings

@@ -6,7 +6,7 @@
 pub(super) mod value;
 
 use std::fmt::{self, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use braidftp_net::cc;
@@ -156,6 +156,9 @@ keys! {
     packet_log "packet-log" PathBuf = r#""/var/lib/braidftp/sctp.txt""#, "Write every SCTP packet to a file, a line each.";
 
     audit "audit" PathBuf = r#""/var/log/braidftp/audit""#, "Append a line for each login, refusal and change to a file.";
+    xferlog "xferlog" PathBuf = r#""/var/log/braidftp/xferlog""#, "Append a line for each file that was sent or received to a file, in the format of wu-ftpd.";
+    metrics "metrics" SocketAddr = r#""127.0.0.1:9464""#, "Answer scrapers of Prometheus at this address: GET /metrics.";
+    control "control" PathBuf = r#""/run/braidftp/control""#, "A Unix socket, of mode 600, for `braidftp ctl`.";
     verbose "verbose" u8 = "1", "What the log has: 0 warnings, 1 who comes and goes, 2 why things are refused.";
     log_format "log-format" Format = r#""json""#, "The log as text, or as json with an object a line.";
 }

@@ -1,0 +1,377 @@
+//! Sessions and transfers as an operator sees them: who is there, what moves, how much. Counted here, for `braidftp ctl`, metrics,
+//! the transfer log and hooks; nothing here decides anything.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use braidftp_ftp::SafePath;
+use braidftp_ftp::command::Type;
+use braidftp_ftp::server::{Failure, JobId, Outcome};
+use braidftp_net::Association;
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use super::metrics::{Metrics, PathCounts};
+
+/// All sessions, and what they have done together.
+#[derive(Debug)]
+pub(super) struct Activity {
+    sessions: Mutex<BTreeMap<u64, Arc<Seen>>>,
+    pub(super) metrics: Metrics,
+    since: Instant,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self {
+            sessions: Mutex::default(),
+            metrics: Metrics::default(),
+            since: Instant::now(),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        }
+    }
+}
+
+/// One session.
+#[derive(Debug)]
+pub(super) struct Seen {
+    activity: Arc<Activity>,
+    id: u64,
+    peer: IpAddr,
+    mode: String,
+    since: Instant,
+    user: Mutex<Option<String>>,
+    transfers: Mutex<BTreeMap<JobId, Arc<Transfer>>>,
+    association: Option<Association>,
+    /// What its paths had counted when they were last asked.
+    counted: Mutex<BTreeMap<(String, String), PathCounts>>,
+    sent: AtomicU64,
+    received: AtomicU64,
+    kicked: Notify,
+}
+
+/// A session's place in [`Activity`], until this is dropped.
+#[derive(Debug)]
+pub(super) struct Seat(Arc<Seen>);
+
+/// Which way a file goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// To the client.
+    Download,
+    /// To the client, a listing.
+    Listing,
+    /// From the client.
+    Upload,
+}
+
+impl Direction {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Download => "download",
+            Self::Listing => "listing",
+            Self::Upload => "upload",
+        }
+    }
+}
+
+/// One transfer under way.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    session: Arc<Seen>,
+    pub(super) path: SafePath,
+    pub(super) direction: Direction,
+    pub(super) representation: Type,
+    began: Instant,
+    first_byte: OnceLock<Duration>,
+    bytes: AtomicU64,
+}
+
+/// A transfer that is over.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) path: SafePath,
+    pub(super) direction: Direction,
+    pub(super) representation: Type,
+    pub(super) took: Duration,
+    pub(super) bytes: u64,
+    pub(super) failure: Option<Failure>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Activity {
+    /// A session that begins.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        id: u64,
+        peer: IpAddr,
+        mode: String,
+        association: Option<Association>,
+    ) -> Seat {
+        self.metrics.session_began(&mode);
+        let seen = Arc::new(Seen {
+            activity: self.clone(),
+            id,
+            peer,
+            mode,
+            since: Instant::now(),
+            user: Mutex::default(),
+            transfers: Mutex::default(),
+            association,
+            counted: Mutex::default(),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            kicked: Notify::new(),
+        });
+        lock(&self.sessions).insert(id, seen.clone());
+        Seat(seen)
+    }
+
+    fn all(&self) -> Vec<Arc<Seen>> {
+        lock(&self.sessions).values().cloned().collect()
+    }
+
+    /// All sessions now.
+    pub(super) fn who(&self) -> Vec<SessionLine> {
+        self.all().iter().map(|seen| seen.line()).collect()
+    }
+
+    /// Ends a session; whether there is one of this number.
+    pub(super) fn kick(&self, id: u64) -> bool {
+        let seen = lock(&self.sessions).get(&id).cloned();
+        seen.inspect(|seen| seen.kicked.notify_one()).is_some()
+    }
+
+    /// Numbers of all sessions together.
+    pub(super) fn totals(&self) -> Totals {
+        let all = self.all();
+        Totals {
+            uptime_seconds: self.since.elapsed().as_secs(),
+            sessions: all.len(),
+            transfers: all.iter().map(|seen| lock(&seen.transfers).len()).sum(),
+            sent_bytes: self.sent.load(Ordering::Relaxed),
+            received_bytes: self.received.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Metrics as they are now.
+    pub(super) fn metrics_text(&self) -> String {
+        self.all().iter().for_each(|seen| seen.count_paths());
+        self.metrics.text()
+    }
+}
+
+impl Seat {
+    pub(super) fn logged_in(&self, user: &str) {
+        *lock(&self.0.user) = Some(user.to_owned());
+    }
+
+    pub(super) fn logged_out(&self) {
+        *lock(&self.0.user) = None;
+    }
+
+    /// Returns when an operator has ended the session.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn kicked(&self) {
+        self.0.kicked.notified().await;
+    }
+
+    /// A transfer that begins.
+    pub(super) fn begin(
+        &self,
+        job: JobId,
+        path: SafePath,
+        direction: Direction,
+        representation: Type,
+    ) -> Arc<Transfer> {
+        self.0.activity.metrics.transfer_began(direction.word());
+        let transfer = Arc::new(Transfer {
+            session: self.0.clone(),
+            path,
+            direction,
+            representation,
+            began: Instant::now(),
+            first_byte: OnceLock::new(),
+            bytes: AtomicU64::new(0),
+        });
+        lock(&self.0.transfers).insert(job, transfer.clone());
+        transfer
+    }
+
+    /// The transfer of this job is over, if it is one.
+    pub(super) fn end(&self, job: JobId, outcome: &Result<Outcome, Failure>) -> Option<Finished> {
+        let transfer = lock(&self.0.transfers).remove(&job)?;
+        let took = transfer.began.elapsed();
+        let result = if outcome.is_ok() { "ok" } else { "failed" };
+        self.0.activity.metrics.transfer_ended(transfer.direction.word(), result, took);
+        let path = match outcome {
+            // The name that was made up for STOU.
+            Ok(Outcome::Received { name: Some(name), .. }) => name.clone(),
+            _ => transfer.path.clone(),
+        };
+        Some(Finished {
+            path,
+            direction: transfer.direction,
+            representation: transfer.representation,
+            took,
+            bytes: transfer.bytes.load(Ordering::Relaxed),
+            failure: outcome.as_ref().err().copied(),
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Self(seen) = self;
+        seen.count_paths();
+        let cut_off: Vec<JobId> = lock(&seen.transfers).keys().copied().collect();
+        cut_off.into_iter().for_each(|job| {
+            self.end(job, &Err(Failure::DataLost));
+        });
+        let Self(seen) = self;
+        seen.activity.metrics.session_ended(&seen.mode);
+        lock(&seen.activity.sessions).remove(&seen.id);
+    }
+}
+
+impl Seen {
+    /// Adds to the metrics what its paths have counted since.
+    fn count_paths(&self) {
+        let Some(association) = &self.association else { return };
+        let mut counted = lock(&self.counted);
+        for path in association.stats().paths {
+            let now = PathCounts {
+                sent_bytes: path.bytes_sent,
+                received_bytes: path.bytes_received,
+                retransmitted_chunks: path.retransmitted_chunks,
+                timeouts: path.timeouts,
+            };
+            let local = path.local.ip().to_string();
+            let before = counted.insert((local.clone(), path.peer.to_string()), now).unwrap_or_default();
+            let since = PathCounts {
+                sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
+                received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
+                retransmitted_chunks: now.retransmitted_chunks.saturating_sub(before.retransmitted_chunks),
+                timeouts: now.timeouts.saturating_sub(before.timeouts),
+            };
+            self.activity.metrics.path(&local, since);
+        }
+    }
+
+    fn line(&self) -> SessionLine {
+        let transfers = lock(&self.transfers).values().map(|transfer| transfer.line()).collect();
+        let paths =
+            self.association.as_ref().map(|association| association.stats().paths).unwrap_or_default();
+        SessionLine {
+            id: self.id,
+            peer: self.peer.to_string(),
+            user: lock(&self.user).clone(),
+            mode: self.mode.clone(),
+            seconds: self.since.elapsed().as_secs(),
+            sent_bytes: self.sent.load(Ordering::Relaxed),
+            received_bytes: self.received.load(Ordering::Relaxed),
+            transfers,
+            paths: paths
+                .iter()
+                .map(|path| PathLine {
+                    local: path.local.to_string(),
+                    peer: path.peer.to_string(),
+                    state: format!("{:?}", path.state).to_lowercase(),
+                    srtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1000.0),
+                    cwnd: path.cwnd,
+                    sent_bytes: path.bytes_sent,
+                    received_bytes: path.bytes_received,
+                    retransmitted_chunks: path.retransmitted_chunks,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Transfer {
+    /// Bytes of it have passed.
+    pub(super) fn passed(&self, bytes: usize) {
+        let (Self { session, .. }, bytes, direction) = (self, bytes as u64, self.direction.word());
+        let metrics = &session.activity.metrics;
+        self.first_byte.get_or_init(|| {
+            let after = self.began.elapsed();
+            metrics.first_byte(direction, after);
+            after
+        });
+        metrics.passed(direction, bytes);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let (of_session, of_all) = match self.direction {
+            Direction::Upload => (&session.received, &session.activity.received),
+            Direction::Download | Direction::Listing => (&session.sent, &session.activity.sent),
+        };
+        of_session.fetch_add(bytes, Ordering::Relaxed);
+        of_all.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn line(&self) -> TransferLine {
+        TransferLine {
+            direction: self.direction.word(),
+            path: format!("/{}", String::from_utf8_lossy(self.path.as_bytes())),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            seconds: self.began.elapsed().as_secs(),
+        }
+    }
+}
+
+/// A session, for an operator.
+#[derive(Debug, Serialize)]
+pub(super) struct SessionLine {
+    id: u64,
+    peer: String,
+    /// `None` before the login.
+    user: Option<String>,
+    mode: String,
+    seconds: u64,
+    sent_bytes: u64,
+    received_bytes: u64,
+    transfers: Vec<TransferLine>,
+    paths: Vec<PathLine>,
+}
+
+/// A transfer under way, for an operator.
+#[derive(Debug, Serialize)]
+struct TransferLine {
+    direction: &'static str,
+    path: String,
+    bytes: u64,
+    seconds: u64,
+}
+
+/// A path of SCTP, for an operator.
+#[derive(Debug, Serialize)]
+struct PathLine {
+    local: String,
+    peer: String,
+    state: String,
+    srtt_ms: Option<f64>,
+    cwnd: usize,
+    sent_bytes: u64,
+    received_bytes: u64,
+    retransmitted_chunks: u64,
+}
+
+/// Numbers of all sessions together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Totals {
+    pub(super) uptime_seconds: u64,
+    pub(super) sessions: usize,
+    pub(super) transfers: usize,
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+}
