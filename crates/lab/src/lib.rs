@@ -12,6 +12,7 @@ pub mod golden;
 pub mod papers;
 pub mod plot;
 pub mod report;
+pub mod scenario;
 pub mod stats;
 pub mod store;
 pub mod sweep;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{check, compare, link, list, merge, net, profiles, replay, report, run};
+use commands::{check, compare, link, list, merge, net, new, profiles, replay, report, run, schema};
 
 /// A run allocates tens of thousands of packets. glibc caches no blocks of that size and coalesces each
 /// freed block with its neighbours, which takes more than a tenth of the run time.
@@ -29,6 +29,8 @@ enum Command {
     Run(run::Args),
     Check(check::Args),
     Compare(compare::Args),
+    New(new::Args),
+    Schema(schema::Args),
     Merge(merge::Args),
     Replay(replay::Args),
     Report(report::Args),
@@ -79,6 +81,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::New(args) => new::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Report(args) => report::run(&args),

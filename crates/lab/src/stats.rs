@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use braidftp_sim::Dice;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The confidence level of all intervals.
@@ -119,6 +120,74 @@ pub fn difference(of: &[f64], minus: &[f64]) -> Estimate {
     mean(&differences)
 }
 
+/// Returns a function of the means of several samples, with the interval by the jackknife: each run is left out once. Samples
+/// of equal length are paired.
+///
+/// # Panics
+/// If a sample is empty.
+pub fn jackknife(samples: &[Vec<f64>], of: impl Fn(&[Vec<f64>]) -> f64) -> Estimate {
+    let value = of(samples);
+    let Some(count) = samples.iter().map(Vec::len).min() else { return Estimate::exact(value, 0) };
+    assert!(count > 0, "a sample has a run");
+    if count == 1 {
+        return Estimate::exact(value, 1);
+    }
+    let paired = samples.iter().all(|sample| sample.len() == count);
+    let without = |which: &dyn Fn(usize) -> bool, run: usize| {
+        let mut left = samples.to_vec();
+        for (_, sample) in left.iter_mut().enumerate().filter(|(at, _)| which(*at)) {
+            sample.remove(run);
+        }
+        of(&left)
+    };
+    let spread = |which: &dyn Fn(usize) -> bool, runs: usize| {
+        let values: Vec<f64> = (0..runs).map(|run| without(which, run)).collect();
+        let mean = values.iter().sum::<f64>() / runs as f64;
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() * (runs - 1) as f64 / runs as f64
+    };
+    let variance: f64 = if paired {
+        spread(&|_| true, count)
+    } else {
+        samples.iter().enumerate().map(|(number, sample)| spread(&|at| at == number, sample.len())).sum()
+    };
+    Estimate::around(value, student(count - 1) * variance.sqrt(), count)
+}
+
+/// How often a bootstrap draws.
+const DRAWS: usize = 1_000;
+
+/// As [`jackknife`] of any function, by the bootstrap: runs are drawn with replacement, and the interval is that of the values.
+/// The draws are the same each time.
+pub fn bootstrap(samples: &[Vec<f64>], of: impl Fn(&[Vec<f64>]) -> f64) -> Estimate {
+    let value = of(samples);
+    let count = samples.iter().map(Vec::len).min().unwrap_or(0);
+    let paired = samples.iter().all(|sample| sample.len() == count);
+    let mut dice = Dice::new(0, 0);
+    let mut values: Vec<f64> = (0..DRAWS)
+        .map(|_| {
+            let shared: Vec<usize> = (0..count).map(|_| dice.below(count as u64) as usize).collect();
+            let drawn: Vec<Vec<f64>> = samples
+                .iter()
+                .map(|sample| match paired {
+                    true => shared.iter().map(|run| sample[*run]).collect(),
+                    false => {
+                        sample.iter().map(|_| sample[dice.below(sample.len() as u64) as usize]).collect()
+                    }
+                })
+                .collect();
+            of(&drawn)
+        })
+        .collect();
+    values.sort_by(f64::total_cmp);
+    let tail = (1.0 - CONFIDENCE) / 2.0;
+    Estimate {
+        mean: value,
+        low: reached_by(&values, tail),
+        high: reached_by(&values, 1.0 - tail),
+        runs: count,
+    }
+}
+
 /// Returns a quantile, interpolated between the two nearest values.
 ///
 /// # Panics
@@ -225,6 +294,33 @@ mod tests {
         close(estimate.high, 5.0 + 2.131_846_8 * 0.5_f64.sqrt());
         assert_eq!(mean(&[2.0; 7]).relative(), 0.0);
         assert_eq!(mean(&[2.0]), Estimate::exact(2.0, 1));
+    }
+
+    #[test]
+    fn the_jackknife_of_means_is_their_interval_and_of_pairs_that_of_the_ratio() {
+        let (below, above) = (vec![10.0, 30.0, 20.0, 25.0], vec![41.0, 119.0, 82.0, 99.0]);
+        let first = |samples: &[Vec<f64>]| samples[0].iter().sum::<f64>() / samples[0].len() as f64;
+        let alone = jackknife(std::slice::from_ref(&below), first);
+        close(alone.low, mean(&below).low);
+        close(alone.high, mean(&below).high);
+        let quotient = |samples: &[Vec<f64>]| first(&samples[..1]) / first(&samples[1..]);
+        let pairs = jackknife(&[above.clone(), below.clone()], quotient);
+        close(pairs.mean, ratio(&above, &below).mean);
+        assert!((pairs.relative() / ratio(&above, &below).relative() - 1.0).abs() < 0.2, "{pairs}");
+        // Unpaired, the spread of both adds up.
+        let more = [above, vec![10.0, 30.0, 20.0, 25.0, 21.0]];
+        assert!(jackknife(&more, quotient).relative() > 5.0 * pairs.relative());
+        assert_eq!(jackknife(&[vec![2.0; 5]], first).relative(), 0.0);
+    }
+
+    #[test]
+    fn the_bootstrap_of_a_median_has_its_interval_and_is_the_same_each_time() {
+        let sample: Vec<f64> = (1..=101).map(f64::from).collect();
+        let median = |samples: &[Vec<f64>]| quantile(&samples[0], 0.5);
+        let estimate = bootstrap(std::slice::from_ref(&sample), median);
+        close(estimate.mean, 51.0);
+        assert!((38.0..47.0).contains(&estimate.low) && (55.0..64.0).contains(&estimate.high), "{estimate}");
+        assert_eq!(estimate, bootstrap(&[sample], median));
     }
 
     #[test]

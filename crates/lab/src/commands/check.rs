@@ -3,12 +3,13 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use braidftp_lab::bench::Made;
 use braidftp_lab::claim::{Claim, Finding, Verdict};
 use braidftp_lab::{golden, papers, plot};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
-use super::{Progress, Running, print};
+use super::{Progress, Running, is_scenario, load, print};
 use crate::Failure;
 
 /// Check the claims of the papers: prints each claim with its verdict, our number with its 90 % interval,
@@ -19,12 +20,15 @@ use crate::Failure;
 /// `golden` checks the scenarios of ns-2's SCTP validation suite and some of our own against ns-2's packet
 /// traces.
 ///
+/// If a claim of a scenario file does not hold, the exit code is 1.
+///
 /// Example: braidlab check P1 P2; braidlab check P2-C38; braidlab check multistream/fig6; braidlab check
 /// golden
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Claims (P2-C38), papers (P1), or figures, for the claims that they decide; default: all
+    /// Claims (P2-C38), papers (P1), figures, for the claims that they decide, or scenario files (my.toml), for those
+    /// that they state; default: all claims of papers
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// With `golden`: a file with other scenarios of the same form
@@ -69,6 +73,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.ids.iter().any(|id| id == "golden") {
         return run_golden(args);
     }
+    if args.ids.iter().any(|id| is_scenario(id)) {
+        return run_scenarios(args);
+    }
     let claims = papers::find_claims(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     let bench = args.running.bench();
     let data = {
@@ -85,6 +92,43 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         text.push_str(&totals(&findings));
     }
     print(&text)
+}
+
+/// Decides the claims of scenario files.
+fn run_scenarios(args: &Args) -> Result<(), Failure> {
+    if let Some(id) = args.ids.iter().find(|id| !is_scenario(id)) {
+        return Err(Failure::Usage(format!(
+            "`{}` cannot be combined with scenario files",
+            id.escape_debug()
+        )));
+    }
+    let bench = args.running.bench();
+    let (mut text, mut fail, mut all) = (String::new(), 0, 0);
+    for id in &args.ids {
+        let scenario = load(id)?;
+        if scenario.expects.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{id} states no claims: add some, as in expect = [\"braid < 0.5 * tcp at loss >= 0.03\"]"
+            )));
+        }
+        let made = bench.take(scenario.figure, &mut Progress::new())?;
+        let Made::Sweep(table) = made else { continue };
+        for (number, expectation) in scenario.expects.iter().enumerate() {
+            let finding = expectation.decide(&table);
+            all += 1;
+            fail += usize::from(finding.verdict != Verdict::Holds);
+            let name = format!("{}-{}", scenario.figure.id, number + 1);
+            text.push_str(&match args.json {
+                true => json_line(&name, &expectation.text, &[scenario.figure.id], &finding),
+                false => as_text(&name, &expectation.text, &finding),
+            });
+        }
+    }
+    print(&text)?;
+    match fail {
+        0 => Ok(()),
+        _ => Err(Failure::Usage(format!("{fail} of {all} claims do not hold"))),
+    }
 }
 
 fn run_golden(args: &Args) -> Result<(), Failure> {
@@ -107,6 +151,10 @@ fn run_golden(args: &Args) -> Result<(), Failure> {
 }
 
 fn json(claim: &Claim, finding: &Finding) -> String {
+    json_line(claim.id, claim.says, claim.needs, finding)
+}
+
+fn json_line(id: &str, says: &str, from: &[&str], finding: &Finding) -> String {
     let figure = finding.figure.as_ref().map(|measured| Number {
         what: &measured.what,
         unit: measured.unit,
@@ -115,20 +163,17 @@ fn json(claim: &Claim, finding: &Finding) -> String {
         high: measured.value.high,
         runs: measured.value.runs,
     });
-    let line = Line {
-        id: claim.id,
-        says: claim.says,
-        verdict: finding.verdict.to_string(),
-        figure,
-        why: &finding.why,
-        from: claim.needs,
-    };
+    let line = Line { id, says, verdict: finding.verdict.to_string(), figure, why: &finding.why, from };
     serde_json::to_string(&line).expect("a claim is texts and numbers") + "\n"
 }
 
 /// A claim as text.
 pub(super) fn block(claim: &Claim, finding: &Finding) -> String {
-    let mut text = format!("{:<8} {:<20}", claim.id, finding.verdict.to_string());
+    as_text(claim.id, claim.says, finding)
+}
+
+fn as_text(id: &str, says: &str, finding: &Finding) -> String {
+    let mut text = format!("{id:<8} {:<20}", finding.verdict.to_string());
     if let Some(measured) = &finding.figure {
         let runs =
             if measured.value.runs > 0 { format!(", {} runs", measured.value.runs) } else { String::new() };
@@ -136,7 +181,7 @@ pub(super) fn block(claim: &Claim, finding: &Finding) -> String {
         let _ = write!(text, " {}{unit}{runs} ({})", measured.value, measured.what);
     }
     text.push('\n');
-    for (name, says) in [("says", claim.says), ("here", finding.why.as_str())] {
+    for (name, says) in [("says", says), ("here", finding.why.as_str())] {
         for (index, line) in plot::wrapped(says, 98.0, 1.0 / 0.53).iter().enumerate() {
             let name = if index == 0 { name } else { "" };
             let _ = writeln!(text, "         {name:<5}{line}");

@@ -6,17 +6,20 @@ pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod net;
+pub(crate) mod new;
 pub(crate) mod profiles;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod schema;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use braidftp_lab::bench::{Bench, BenchError, Fresh, Options, Quick, Reporter};
 use braidftp_lab::figure::Figure;
+use braidftp_lab::scenario::{self, LoadError, Scenario};
 use braidftp_lab::store::Store;
 use clap::Args as ClapArgs;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -75,6 +78,19 @@ impl From<BenchError> for Failure {
             BenchError::Run { .. } | BenchError::Picture(_) => Self::Usage(error.to_string()),
         }
     }
+}
+
+/// Whether an id is a scenario file.
+pub(crate) fn is_scenario(id: &str) -> bool {
+    Path::new(id).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
+}
+
+/// Reads a scenario file.
+pub(crate) fn load(id: &str) -> Result<Scenario, Failure> {
+    scenario::load(Path::new(id)).map_err(|error| match error {
+        LoadError::Read(_) => Failure::File(error.to_string()),
+        LoadError::Wrong(_) => Failure::Usage(error.to_string()),
+    })
 }
 
 /// Prints to standard output.

@@ -5,13 +5,13 @@ use std::time::Instant;
 use braidftp_lab::bench::{Bench, Made, Options};
 use braidftp_lab::claim::{Claim, Paper};
 use braidftp_lab::data::Data;
-use braidftp_lab::figure::Kind;
+use braidftp_lab::figure::{Figure, Kind};
 use braidftp_lab::store::Variety;
 use braidftp_lab::sweep::Shard;
 use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 
-use super::{Progress, Running, check, print};
+use super::{Progress, Running, check, is_scenario, load, print};
 use crate::Failure;
 
 /// Run figures and store their data (CSV, Parquet) and pictures (SVG, PNG) in a folder.
@@ -23,11 +23,14 @@ use crate::Failure;
 /// The drawn data is also printed as a table; for `utilisation`, `fairness`, `multipath` and `early` with
 /// the verdicts of their claims.
 ///
-/// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream; braidlab run utilisation
+/// A scenario file describes an experiment of your own: `braidlab new` writes one, docs/scenarios.md explains them.
+///
+/// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream; braidlab run my.toml
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Figures, as in multistream/fig6, or papers for all their figures; see `braidlab list`
+    /// Figures, as in multistream/fig6, papers for all their figures (see `braidlab list`), or scenario files, as in
+    /// my.toml
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Run only shard I of N, to distribute a sweep over machines; `braidlab merge` combines the parts
@@ -38,7 +41,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let figures = papers::find_figures(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    let mut figures = Vec::new();
+    for id in &args.ids {
+        let found = match is_scenario(id) {
+            true => vec![load(id)?.figure],
+            false => papers::find_figures(std::slice::from_ref(id))
+                .map_err(|unknown| Failure::Usage(unknown.to_string()))?,
+        };
+        for figure in found {
+            if !figures.iter().any(|its: &&Figure| its.id == figure.id) {
+                figures.push(figure);
+            }
+        }
+    }
     let bench = args.running.bench();
     let bench = Bench { options: Options { shard: args.shard, ..bench.options.clone() }, ..bench };
     let mut progress = Progress::new();

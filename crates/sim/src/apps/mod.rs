@@ -4,3 +4,4 @@ pub mod bulk;
 pub mod ftp;
 pub mod messages;
 pub(crate) mod numbered;
+pub mod transfers;

@@ -37,7 +37,7 @@ use braidftp_tcp as tcp;
 
 use self::bundle::Bundle;
 use self::client::{Carrier, Client};
-use self::node::{Node, Party, Side};
+use self::node::{Party, Side};
 use self::server::Server;
 use self::silence::Silence;
 use self::store::Store;
@@ -46,10 +46,11 @@ use crate::host::{Endpoints, Host};
 use crate::link::LinkConfig;
 use crate::protection::Identity;
 use crate::topology;
-use crate::world::{Seen, World};
+use crate::world::{Actor, Seen, World};
 
 use self::tap::Shared;
 
+pub use self::node::Node;
 pub use self::tap::{Count, Purpose, Traffic};
 pub use self::transcript::{End, Over, Pdu};
 
@@ -385,20 +386,35 @@ impl Session {
     /// # Panics
     /// If there is no path.
     pub fn run(&self) -> Outcome {
-        let (mut world, [client, server]) = self.world();
+        let mut world: World<Node> = World::new(self.seed);
+        let ends = self.join(&mut world, |world, clients, servers| {
+            topology::paths(world, clients, servers, &self.paths);
+        });
+        self.run_in(world, ends, &mut Nothing).0
+    }
+
+    /// Lets it happen between two hosts of a world that [`Session::join`] added, beside whatever else is there: `meanwhile`
+    /// is called at the times that it names. Returns the world as it was two seconds or more after the last file.
+    pub fn run_in<H: Holds>(
+        &self,
+        mut world: World<H>,
+        [client, server]: [crate::HostId; 2],
+        meanwhile: &mut impl Meanwhile<H>,
+    ) -> (Outcome, World<H>) {
         let until = Time::ZERO + self.at_most;
         if self.asks == Asks::WhenReady {
-            let waits = |world: &World<Node>| {
-                let it = world.host(client).host.app().client();
+            let waits = |world: &World<H>| {
+                let it = world.host(client).ftp().host.app().client();
                 !it.is_ready() && !it.is_over()
             };
             // The last of the login is left to be quiet.
-            world.run_while(self.at_most, waits);
-            world.run_until((world.now() + QUIET).min(until));
+            advance(&mut world, until, meanwhile, waits);
+            let quiet = (world.now() + QUIET).min(until);
+            advance(&mut world, quiet, meanwhile, |_| true);
         }
         let now = world.now();
         for host in [client, server] {
-            let node = world.host_mut(host);
+            let node = world.host_mut(host).ftp_mut();
             node.tap.start();
             let (_, party) = node.host.parts_mut();
             party.blocks.start(now);
@@ -414,16 +430,23 @@ impl Session {
         let packets_before = [links.next().unwrap_or(0), links.next().unwrap_or(0)];
         drop(links);
         let mut silence = self.watch.silence.then(|| Silence::new(2 * self.paths.len()));
-        while !world.host(client).host.app().client().is_over() && world.step(until) {
+        while !world.host(client).ftp().host.app().client().is_over() {
+            if !world.step(meanwhile.next().unwrap_or(until).min(until)) {
+                if world.now() >= until {
+                    break;
+                }
+                meanwhile.happen(&mut world);
+            }
             if let Some(silence) = &mut silence {
-                let waits = [client, server].map(|host| world.host(host).host.app().waits);
+                let waits = [client, server].map(|host| world.host(host).ftp().host.app().waits);
                 silence.look(world.now(), waits, world.links().map(|link| link.counters()));
             }
         }
 
         let end = world.now();
+        meanwhile.ended(&mut world);
         let silent = silence.map_or([Duration::ZERO; 2], |silence| silence.longest(end));
-        let party = world.host(server).host.app();
+        let party = world.host(server).ftp().host.app();
         let loads = Loads {
             blocks: party.blocks.most_and_mean(end),
             memory: party.memory.as_ref().map_or((0, 0.0), |memory| memory.most_and_mean(end)),
@@ -434,21 +457,22 @@ impl Session {
             Carrier::Bundle(connections, _) => connections,
             Carrier::Tcp | Carrier::Sctp => 1,
         };
-        let open = |world: &World<Node>| {
+        let open = |world: &World<H>| {
             let open = |host| {
-                let host: &Host<Party> = &world.host(host).host;
+                let host: &Host<Party> = &world.host(host).ftp().host;
                 host.app().ledger.open(host.tcp())
             };
             open(client) > control || open(server) > control
         };
         world.run_until(world.now() + QUIET);
         world.run_while(EPILOGUE, open);
-        self.outcome(world, [client, server], end, loads)
+        let outcome = self.outcome(&mut world, [client, server], end, loads);
+        (outcome, world)
     }
 
-    fn outcome(
+    fn outcome<H: Holds>(
         &self,
-        mut world: World<Node>,
+        world: &mut World<H>,
         [client, server]: [crate::HostId; 2],
         end: Time,
         loads: Loads,
@@ -463,12 +487,13 @@ impl Session {
             "packets do not vanish without a word"
         );
         let ledgers = [client, server].map(|host| {
-            let node = world.host(host);
+            let node = world.host(host).ftp();
             node.host.app().ledger.with_living(node.host.endpoints())
         });
         let sum = |of: fn(&net::Ledger) -> u64| ledgers.iter().map(of).sum();
-        let windows = world.host_mut(server).host.parts_mut().1.windows.take().map(|windows| windows.points);
-        let node = world.host(client);
+        let windows =
+            world.host_mut(server).ftp_mut().host.parts_mut().1.windows.take().map(|windows| windows.points);
+        let node = world.host(client).ftp();
         let it = node.host.app().client();
         let report = it.report();
         let failed = report.failed.clone().or_else(|| {
@@ -487,7 +512,7 @@ impl Session {
             since_opened: since(report.opened),
             files: report.files.clone(),
             to_server: node.tap.traffic(),
-            to_client: world.host(server).tap.traffic(),
+            to_client: world.host(server).ftp().tap.traffic(),
             connections: sum(|ledger| ledger.opened),
             reconnections: it.reconnections(),
             control_blocks_max,
@@ -507,8 +532,16 @@ impl Session {
         }
     }
 
-    /// Both hosts and what lies between them; the client has begun.
-    fn world(&self) -> (World<Node>, [crate::HostId; 2]) {
+    /// Adds both hosts to a world, client first; `network` adds the links and routes between their addresses, one of each
+    /// for each path. The client has begun.
+    ///
+    /// # Panics
+    /// If there is no path.
+    pub fn join<H: Holds>(
+        &self,
+        world: &mut World<H>,
+        network: impl FnOnce(&mut World<H>, &[IpAddr], &[IpAddr]),
+    ) -> [crate::HostId; 2] {
         assert!(!self.paths.is_empty(), "there is a path");
         let [outside, there] = [CLIENT, SERVER]
             .map(|host| (0..self.paths.len()).map(|path| address(path, host)).collect::<Vec<_>>());
@@ -633,13 +666,76 @@ impl Session {
         let (endpoints, party) = client.parts_mut();
         party.start(endpoints);
 
-        let mut world = World::new(self.seed);
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
         let loses = self.lost_acks.map(|part| (Dice::new(self.seed, ACK_DICE), part));
-        let client = world.add_host(Node::new(client, overhead, shared, nat, loses), ips(&outside));
-        let server = world.add_host(Node::new(server, overhead, shared, None, None), ips(&there));
-        topology::paths(&mut world, &ips(&outside), &ips(&there), &self.paths);
-        (world, [client, server])
+        let client = Node::new(client, overhead, shared, nat, loses);
+        let client = world.add_host(client.into(), ips(&outside));
+        let server = world.add_host(Node::new(server, overhead, shared, None, None).into(), ips(&there));
+        network(world, &ips(&outside), &ips(&there));
+        [client, server]
+    }
+}
+
+/// A host of a world in which a [`Session`] runs, perhaps beside hosts of other kinds.
+pub trait Holds: Actor + From<Node> {
+    /// The host of the session.
+    ///
+    /// # Panics
+    /// If it is one of another kind.
+    fn ftp(&self) -> &Node;
+
+    /// As [`Holds::ftp`], for input.
+    fn ftp_mut(&mut self) -> &mut Node;
+}
+
+impl Holds for Node {
+    fn ftp(&self) -> &Node {
+        self
+    }
+
+    fn ftp_mut(&mut self) -> &mut Node {
+        self
+    }
+}
+
+/// What happens in a world while a session runs, by others than its hosts: links change, numbers are read.
+pub trait Meanwhile<H> {
+    /// When something happens next.
+    fn next(&self) -> Option<Time>;
+
+    /// It is time. Afterwards, [`Meanwhile::next`] is later than now.
+    fn happen(&mut self, world: &mut World<H>);
+
+    /// The last file is there, or the session failed.
+    fn ended(&mut self, _world: &mut World<H>) {}
+}
+
+/// Nothing happens.
+#[derive(Debug, Clone, Copy)]
+pub struct Nothing;
+
+impl<H> Meanwhile<H> for Nothing {
+    fn next(&self) -> Option<Time> {
+        None
+    }
+
+    fn happen(&mut self, _: &mut World<H>) {}
+}
+
+/// Runs while `busy`, until a time at most.
+fn advance<H: Actor>(
+    world: &mut World<H>,
+    until: Time,
+    meanwhile: &mut impl Meanwhile<H>,
+    mut busy: impl FnMut(&World<H>) -> bool,
+) {
+    loop {
+        let stop = meanwhile.next().unwrap_or(until).min(until);
+        let at_most = stop.since(world.now());
+        if world.run_while(at_most, &mut busy) || stop >= until {
+            return;
+        }
+        meanwhile.happen(world);
     }
 }
 

@@ -20,9 +20,9 @@ use crate::dice::{Dice, Probability};
 use crate::host::{App, Endpoints, Host};
 use crate::world::Actor;
 
-/// A host with a tap.
+/// A host of a session, client or server, with a tap.
 #[derive(Debug)]
-pub(super) struct Node {
+pub struct Node {
     pub(super) host: Host<Party>,
     pub(super) tap: Tap,
     overhead: usize,

@@ -1,0 +1,119 @@
+//! Scenarios: experiments that a TOML file describes. A scenario is read into a [`Figure`], and then runs, is stored and
+//! drawn like any other.
+//!
+//! ```text
+//! text -> tree (places) -> check (by shape, the reference) -> axes, names
+//!      -> for each point: view -> plan (network, workloads) -> run -> numbers
+//! ```
+//! What is wrong in a file is found before the first run: every point is read when the file is.
+
+mod axes;
+mod check;
+mod decide;
+mod distribution;
+pub mod expression;
+mod figure;
+mod files;
+mod measure;
+mod names;
+mod network;
+mod plan;
+pub mod quantity;
+mod run;
+pub mod schema;
+mod shape;
+pub mod templates;
+mod transports;
+pub mod tree;
+mod view;
+mod words;
+mod workloads;
+
+use std::path::Path;
+
+pub use tree::ScenarioError;
+
+use crate::claim::Finding;
+use crate::figure::Figure;
+use crate::table::Table;
+
+/// The longest scenario file, in bytes.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// A scenario that was read and checked.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its figure.
+    pub figure: &'static Figure,
+    /// Its claims.
+    pub expects: Vec<Expectation>,
+}
+
+/// A claim of a scenario.
+#[derive(Debug)]
+pub struct Expectation {
+    /// As written.
+    pub text: String,
+    claim: expression::Claim,
+    axes: &'static [axes::Axis],
+}
+
+impl Expectation {
+    /// Decides the claim from the runs of the scenario.
+    pub fn decide(&self, table: &Table) -> Finding {
+        decide::decide(&self.claim, self.axes, table)
+    }
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug)]
+pub enum LoadError {
+    /// It cannot be read.
+    Read(String),
+    /// It is wrong.
+    Wrong(ScenarioError),
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Read(what) => f.write_str(what),
+            Self::Wrong(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Reads a scenario file. Results of `DIR/NAME.toml` are called `NAME`; files that it names are beside it.
+///
+/// # Errors
+///
+/// The file cannot be read, or something in it is wrong.
+pub fn load(path: &Path) -> Result<Scenario, LoadError> {
+    let shown = path.display().to_string();
+    let failed = |what: String| LoadError::Read(format!("cannot read the scenario {shown}: {what}"));
+    let length = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
+    if length > BYTES_MAX {
+        return Err(failed(format!("it is longer than {} MiB", BYTES_MAX >> 20)));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or("scenario");
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    read(name, &text, &shown, files::Files::new(Some(folder))).map_err(LoadError::Wrong)
+}
+
+/// Reads a scenario from text; it can name no files. Results are called `id`.
+///
+/// # Errors
+///
+/// Something in it is wrong.
+pub fn parse(id: &str, text: &str) -> Result<Scenario, ScenarioError> {
+    read(id, text, &format!("{id}.toml"), files::Files::new(None))
+}
+
+fn read(id: &str, text: &str, shown: &str, files: files::Files) -> Result<Scenario, ScenarioError> {
+    let root = tree::parse(text);
+    root.and_then(|root| figure::read(id, root, files))
+        .map_err(|wrong| ScenarioError::new(shown, text, wrong))
+}

@@ -1,0 +1,171 @@
+//! What a run does at a point, and whether it can end.
+
+use std::time::Duration;
+
+use braidftp_sim::Probability;
+use braidftp_sim::apps::bulk::Protocol;
+use braidftp_sim::link::{LinkConfig, Loss, Management};
+
+use super::files::Files;
+use super::network::Network;
+use super::tree::Wrong;
+use super::view::View;
+use super::workloads::{self, Does, Workload};
+
+/// The longest run, in virtual time.
+pub(super) const LASTS_MAX: Duration = Duration::from_secs(30 * 86_400);
+
+/// A run.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    /// The network.
+    pub network: Network,
+    /// What happens in it.
+    pub workloads: Vec<Workload>,
+    /// When it ends; `None`: with its ftp session or its last answer.
+    pub lasts: Option<Duration>,
+    /// From when goodput, queues, windows and round trips count.
+    pub from: Duration,
+    /// How often they are read.
+    pub every: Duration,
+}
+
+impl Plan {
+    /// Reads the file at a point.
+    ///
+    /// # Errors
+    ///
+    /// Values that do not go together, a file that cannot be read, or a run that cannot end.
+    pub(super) fn read(root: View<'_>, files: &Files) -> Result<Self, Wrong> {
+        let network = Network::read(root, files)?;
+        let workloads = workloads::read(root, &network, files)?;
+        let lasts = root.time("lasts");
+        if lasts.is_some_and(|lasts| lasts.is_zero() || lasts > LASTS_MAX) {
+            return Err(root.wrong("lasts", "a run lasts more than 0 s and 30 days at most"));
+        }
+        let from = root.time("measure-from").unwrap_or_default();
+        let every = root.time("sample-every").unwrap_or(Duration::from_millis(20));
+        if every < Duration::from_micros(10) {
+            return Err(root.wrong("sample-every", "`sample-every` is 10 us at least"));
+        }
+        let mut plan = Self { network, workloads, lasts, from, every };
+        plan.check_end(root)?;
+        Ok(plan)
+    }
+
+    /// Whether runs differ by seed.
+    pub(super) fn is_random(&self) -> bool {
+        let used = self.workloads.iter().flat_map(|workload| &workload.paths);
+        let mut links = used.flat_map(|path| &self.network.paths[*path].via);
+        self.workloads.iter().any(Workload::is_random)
+            || links.any(|link| self.network.links[*link].ways.iter().any(is_random))
+            || self.network.events.iter().flat_map(|event| event.ways.iter().flatten()).any(is_random)
+    }
+
+    fn check_end(&mut self, root: View<'_>) -> Result<(), Wrong> {
+        if self.lasts.is_none() {
+            let bulk_ends = |workload: &Workload| match workload.does {
+                Does::Bulk { ends, .. } => ends,
+                _ => None,
+            };
+            if self.workloads.iter().all(|workload| matches!(workload.does, Does::Bulk { .. })) {
+                let ends: Option<Vec<Duration>> = self.workloads.iter().map(bulk_ends).collect();
+                let Some(last) = ends.and_then(|ends| ends.into_iter().max()) else {
+                    return Err(root.wrong("lasts", "a run of this scenario cannot end: give `lasts`, as in \"60 s\", or `ends` to each bulk workload"));
+                };
+                self.lasts = Some(last.max(Duration::from_nanos(1)));
+            }
+        }
+        if self.lasts.is_some_and(|lasts| self.from >= lasts) {
+            return Err(root.wrong("measure-from", "nothing is measured: the run ends before"));
+        }
+        for (workload, node) in self.workloads.iter().zip(root.list("workload")) {
+            let Some(bytes) = workload.about_bytes() else { continue };
+            let paths = if workload.is_tcp() { &workload.paths[..1] } else { &workload.paths[..] };
+            let reasons: Vec<Option<String>> =
+                paths.iter().map(|path| self.blocked(*path, workload)).collect();
+            if self.lasts.is_none()
+                && let Some(reason) =
+                    reasons.iter().cloned().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next())
+            {
+                return Err(Wrong::at(node, format!("a run of this scenario cannot end: {reason}")));
+            }
+            let rate: f64 = paths.iter().map(|path| self.slowest(*path)).sum();
+            let seconds = bytes * 8.0 / rate;
+            if seconds > LASTS_MAX.as_secs_f64() {
+                let what = format!(
+                    "this would take {:.0} days at the rate of its links, and a run lasts 30 at most",
+                    seconds / 86_400.0
+                );
+                return Err(Wrong::at(node, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why nothing gets over a path, if nothing does.
+    fn blocked(&self, path: usize, workload: &Workload) -> Option<String> {
+        let longest = match &workload.does {
+            Does::Ftp { session, .. } if workload.is_tcp() => usize::from(session.tcp.mss) + 20,
+            Does::Ftp { session, .. } => session.sctp.path_mtu.packet_bytes,
+            Does::Bulk { protocol, .. } | Does::Transfers { protocol, .. } => match protocol {
+                Protocol::Sctp(config) => config.path_mtu.packet_bytes,
+                Protocol::Tcp(config) => usize::from(config.mss) + 20,
+            },
+        };
+        let discovers = match &workload.does {
+            Does::Ftp { session, .. } => !workload.is_tcp() && session.sctp.path_mtu.discovery.is_some(),
+            Does::Bulk { protocol, .. } | Does::Transfers { protocol, .. } => {
+                matches!(protocol, Protocol::Sctp(config) if config.path_mtu.discovery.is_some())
+            }
+        };
+        let changes = |link: usize| self.network.events.iter().any(|event| event.link == link);
+        for link in &self.network.paths[path].via {
+            let it = &self.network.links[*link];
+            for way in it.ways.iter().filter(|_| !changes(*link)) {
+                if loses_all(&way.loss) {
+                    return Some(format!("link `{}` loses every packet", it.name));
+                }
+                if way.corrupt == Probability::ALWAYS {
+                    return Some(format!("link `{}` corrupts every packet", it.name));
+                }
+                if way.mtu.is_some_and(|mtu| mtu < longest + way.overhead_bytes) && !discovers {
+                    let longest = longest + way.overhead_bytes;
+                    return Some(format!(
+                        "link `{}` drops packets that are longer than its `mtu`, and those of this transport are up to {longest} bytes",
+                        it.name
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    /// The lowest rate of a path, in bits per second.
+    fn slowest(&self, path: usize) -> f64 {
+        let links = self.network.paths[path].via.iter().flat_map(|link| &self.network.links[*link].ways);
+        links
+            .filter_map(|way| way.rate.slowest())
+            .map(|rate| rate.bits_per_second() as f64)
+            .fold(f64::INFINITY, f64::min)
+    }
+}
+
+fn loses_all(loss: &Loss) -> bool {
+    match loss {
+        Loss::Bernoulli(probability) => *probability == Probability::ALWAYS,
+        Loss::GilbertElliott(model) => {
+            model.pass_good == Probability::NEVER && model.pass_bad == Probability::NEVER
+        }
+        Loss::None | Loss::Script(_) => false,
+    }
+}
+
+fn is_random(link: &LinkConfig) -> bool {
+    !matches!(link.loss, Loss::None | Loss::Script(_))
+        || !link.jitter.is_zero()
+        || link.reorder.is_some()
+        || link.duplicate > Probability::NEVER
+        || link.corrupt > Probability::NEVER
+        || matches!(link.management, Management::Red(_))
+}

@@ -1,0 +1,223 @@
+//! Quantities with units, as in `10 Mbit/s`, `35 ms`, `500 kB` and `3 %`.
+//!
+//! Prefixes are decimal, as in the papers: `kB` is 1000 bytes. `KiB`, `MiB` and `GiB` are binary.
+
+use std::fmt;
+
+/// What a quantity measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// Bits per second.
+    Rate,
+    /// Seconds.
+    Time,
+    /// Bytes.
+    Bytes,
+    /// Packets.
+    Packets,
+    /// A fraction from 0 to 1: a number, or per cent.
+    Fraction,
+}
+
+/// A number in the base unit of its dimension.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantity {
+    /// The number.
+    pub number: f64,
+    /// What it measures.
+    pub dimension: Dimension,
+}
+
+/// The units: what they measure, and their size in the base unit.
+const UNITS: &[(&str, Dimension, f64)] = &[
+    ("bit/s", Dimension::Rate, 1.0),
+    ("kbit/s", Dimension::Rate, 1e3),
+    ("Mbit/s", Dimension::Rate, 1e6),
+    ("Gbit/s", Dimension::Rate, 1e9),
+    ("B/s", Dimension::Rate, 8.0),
+    ("kB/s", Dimension::Rate, 8e3),
+    ("MB/s", Dimension::Rate, 8e6),
+    ("GB/s", Dimension::Rate, 8e9),
+    ("ns", Dimension::Time, 1e-9),
+    ("us", Dimension::Time, 1e-6),
+    ("µs", Dimension::Time, 1e-6),
+    ("ms", Dimension::Time, 1e-3),
+    ("s", Dimension::Time, 1.0),
+    ("min", Dimension::Time, 60.0),
+    ("h", Dimension::Time, 3_600.0),
+    ("B", Dimension::Bytes, 1.0),
+    ("kB", Dimension::Bytes, 1e3),
+    ("MB", Dimension::Bytes, 1e6),
+    ("GB", Dimension::Bytes, 1e9),
+    ("KiB", Dimension::Bytes, 1_024.0),
+    ("MiB", Dimension::Bytes, 1_048_576.0),
+    ("GiB", Dimension::Bytes, 1_073_741_824.0),
+    ("packets", Dimension::Packets, 1.0),
+    ("packet", Dimension::Packets, 1.0),
+    ("%", Dimension::Fraction, 0.01),
+];
+
+impl Dimension {
+    /// The units of the dimension.
+    pub fn units(self) -> impl Iterator<Item = &'static str> {
+        UNITS.iter().filter(move |(_, its, _)| *its == self).map(|(unit, ..)| *unit)
+    }
+
+    /// An example.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Rate => "10 Mbit/s",
+            Self::Time => "35 ms",
+            Self::Bytes => "500 kB",
+            Self::Packets => "50 packets",
+            Self::Fraction => "3 %",
+        }
+    }
+
+    /// The unit in which tables have it.
+    pub const fn base(self) -> &'static str {
+        match self {
+            Self::Rate => "bit/s",
+            Self::Time => "s",
+            Self::Bytes => "B",
+            Self::Packets => "packets",
+            Self::Fraction => "",
+        }
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rate => "a rate",
+            Self::Time => "a time",
+            Self::Bytes => "a number of bytes",
+            Self::Packets => "a number of packets",
+            Self::Fraction => "a fraction from 0 to 1",
+        })
+    }
+}
+
+/// Returns the dimension and the size of a unit.
+pub fn unit(name: &str) -> Option<(Dimension, f64)> {
+    UNITS.iter().find(|(unit, ..)| *unit == name).map(|(_, dimension, scale)| (*dimension, *scale))
+}
+
+/// Splits a text into number and unit. `None` if it does not begin with a number.
+pub fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | '+' | '-');
+    let mut end = text.find(|c: char| !is_number(c)).unwrap_or(text.len());
+    // An exponent, as in 1e6.
+    if let Some(rest) = text[end..].strip_prefix(['e', 'E'])
+        && rest.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+    {
+        let digits = rest.find(|c: char| !is_number(c)).unwrap_or(rest.len());
+        end += 1 + digits;
+    }
+    let number: f64 = text[..end].replace('_', "").parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+/// Parses a text with a unit, whatever it measures. `None` if it is no quantity.
+pub fn parse(text: &str) -> Option<Quantity> {
+    let (number, name) = split(text)?;
+    let (dimension, scale) = unit(name)?;
+    // The nearest number to the decimal fraction: 0.3 * 1e-3 would not be 0.0003.
+    let number = if scale < 1.0 { number / (1.0 / scale).round() } else { number * scale };
+    (number.is_finite() && number >= 0.0).then_some(Quantity { number, dimension })
+}
+
+/// Parses a quantity of a dimension.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong and shows the right notation.
+pub fn of(dimension: Dimension, text: &str) -> Result<f64, String> {
+    let units =
+        || dimension.units().filter(|unit| !matches!(*unit, "µs" | "packet")).collect::<Vec<_>>().join(", ");
+    let shown = text.escape_debug();
+    match (parse(text), split(text)) {
+        (Some(quantity), _) if quantity.dimension == dimension => match dimension {
+            Dimension::Fraction if quantity.number > 1.0 => Err(format!("`{shown}` is more than 100 %")),
+            _ => Ok(quantity.number),
+        },
+        (Some(quantity), _) => Err(format!(
+            "`{shown}` is {}, not {dimension}, as in \"{}\"",
+            quantity.dimension,
+            dimension.example()
+        )),
+        (None, Some((number, ""))) if dimension == Dimension::Fraction && (0.0..=1.0).contains(&number) => {
+            Ok(number)
+        }
+        (None, Some((_, ""))) if dimension != Dimension::Fraction => {
+            Err(format!("`{shown}` has no unit: write one of {}, as in \"{}\"", units(), dimension.example()))
+        }
+        (None, Some((number, _))) if number < 0.0 => Err(format!("`{shown}` is negative")),
+        (None, Some((_, wrong))) if !wrong.is_empty() => {
+            Err(format!("`{}` is no unit of {dimension}: there are {}", wrong.escape_debug(), units()))
+        }
+        _ => Err(format!("`{shown}` is not {dimension}, as in \"{}\"", dimension.example())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn quantities_are_numbers_in_base_units() {
+        for (text, number, dimension) in [
+            ("3 Mbit/s", 3e6, Dimension::Rate),
+            ("1.5MB/s", 12e6, Dimension::Rate),
+            ("35 ms", 0.035, Dimension::Time),
+            ("0.3 ms", 0.0003, Dimension::Time),
+            ("500 kB", 500_000.0, Dimension::Bytes),
+            ("57_344 B", 57_344.0, Dimension::Bytes),
+            ("64 KiB", 65_536.0, Dimension::Bytes),
+            ("50 packets", 50.0, Dimension::Packets),
+            ("3 %", 0.03, Dimension::Fraction),
+            ("1e3 B", 1_000.0, Dimension::Bytes),
+        ] {
+            assert_eq!(parse(text), Some(Quantity { number, dimension }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_quantity_is_answered_with_the_right_notation() {
+        for (dimension, text, said) in [
+            (Dimension::Rate, "3", "has no unit: write one of bit/s, kbit/s, Mbit/s"),
+            (Dimension::Rate, "3 furlongs", "`furlongs` is no unit of a rate: there are bit/s"),
+            (Dimension::Rate, "3 ms", "`3 ms` is a time, not a rate, as in \"10 Mbit/s\""),
+            (Dimension::Time, "-3 ms", "negative"),
+            (Dimension::Time, "soon", "is not a time, as in \"35 ms\""),
+            (Dimension::Fraction, "101 %", "more than 100 %"),
+            (Dimension::Fraction, "2", "is not a fraction from 0 to 1"),
+            (Dimension::Bytes, "1e999 B", "`B`"),
+        ] {
+            let error = of(dimension, text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text in ".{0,20}") {
+            for dimension in [Dimension::Rate, Dimension::Time, Dimension::Bytes, Dimension::Packets, Dimension::Fraction] {
+                if let Ok(number) = of(dimension, &text) {
+                    prop_assert!(number.is_finite() && number >= 0.0);
+                }
+            }
+        }
+
+        #[test]
+        fn every_unit_is_parsed_back(number in 0.0..1e6_f64, at in 0..UNITS.len()) {
+            let (unit, dimension, scale) = UNITS[at];
+            let parsed = parse(&format!("{number} {unit}")).unwrap();
+            prop_assert_eq!(parsed.dimension, dimension);
+            prop_assert!((parsed.number - number * scale).abs() <= 1e-9 * parsed.number.abs());
+        }
+    }
+}

@@ -1,0 +1,548 @@
+//! One run of a scenario: the world of a plan, what happens in it, and its numbers.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use braidftp_base::{Datagram, Output, Time};
+use braidftp_sim::apps::bulk::{self, Bulk, Span};
+use braidftp_sim::apps::ftp::{Holds, Meanwhile, Node, Outcome, Session};
+use braidftp_sim::apps::transfers::{self, Transfers};
+use braidftp_sim::link::Counters;
+use braidftp_sim::{Actor, Host, HostId, LinkId, World};
+
+use super::measure::{Measure, Of, OfLink, What};
+use super::plan::{LASTS_MAX, Plan};
+use super::workloads::{Clock, Does, Workload, between, dice};
+use crate::figure::Row;
+use crate::papers::ftp;
+use crate::stats;
+
+/// A host of a scenario's world.
+#[derive(Debug)]
+enum Resident {
+    Ftp(Box<Node>),
+    Bulk(Box<Host<Bulk>>),
+    Transfers(Box<Host<Transfers>>),
+}
+
+impl Actor for Resident {
+    fn handle(&mut self, now: Time, datagram: Datagram) {
+        match self {
+            Self::Ftp(host) => host.handle(now, datagram),
+            Self::Bulk(host) => host.handle(now, datagram),
+            Self::Transfers(host) => host.handle(now, datagram),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
+        match self {
+            Self::Ftp(host) => host.poll(now),
+            Self::Bulk(host) => host.poll(now),
+            Self::Transfers(host) => host.poll(now),
+        }
+    }
+}
+
+impl From<Node> for Resident {
+    fn from(node: Node) -> Self {
+        Self::Ftp(Box::new(node))
+    }
+}
+
+impl Holds for Resident {
+    fn ftp(&self) -> &Node {
+        match self {
+            Self::Ftp(node) => node,
+            _ => panic!("this host is not one of the ftp session"),
+        }
+    }
+
+    fn ftp_mut(&mut self) -> &mut Node {
+        match self {
+            Self::Ftp(node) => node,
+            _ => panic!("this host is not one of the ftp session"),
+        }
+    }
+}
+
+impl Resident {
+    fn bulk(&self) -> &Host<Bulk> {
+        match self {
+            Self::Bulk(host) => host,
+            _ => panic!("this host is not one of a bulk flow"),
+        }
+    }
+
+    fn transfers(&self) -> &Transfers {
+        match self {
+            Self::Transfers(host) => host.app(),
+            _ => panic!("this host asks for nothing"),
+        }
+    }
+}
+
+/// A flow beside the ftp session: its workload and its hosts.
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    workload: usize,
+    ends: [HostId; 2],
+}
+
+/// The links of a world, by their numbers in the plan; unused ones are not there.
+struct Links(Vec<Option<[LinkId; 2]>>);
+
+impl Links {
+    /// The links that packets pass on a path from the workload's first host, and back. Missing ones are added: there, back.
+    fn of(
+        &mut self,
+        world: &mut World<Resident>,
+        plan: &Plan,
+        path: usize,
+        workload: &Workload,
+    ) -> [Vec<LinkId>; 2] {
+        let path = &plan.network.paths[path];
+        let pairs: Vec<[LinkId; 2]> = path
+            .via
+            .iter()
+            .map(|link| {
+                *self.0[*link].get_or_insert_with(|| {
+                    plan.network.links[*link].ways.clone().map(|way| world.add_link(way))
+                })
+            })
+            .collect();
+        let forward = pairs.iter().map(|[there, _]| *there).collect();
+        let backward = pairs.iter().rev().map(|[_, back]| *back).collect();
+        if path.is_reversed == workload.is_reversed { [forward, backward] } else { [backward, forward] }
+    }
+
+    /// Adds the routes of a workload between these addresses, one of each for each path.
+    fn route(&mut self, world: &mut World<Resident>, plan: &Plan, workload: &Workload, ends: [&[IpAddr]; 2]) {
+        for (at, path) in workload.paths.iter().enumerate() {
+            let [there, back] = self.of(world, plan, *path, workload);
+            world.route_via(ends[0][at], ends[1][at], &there);
+            world.route_via(ends[1][at], ends[0][at], &back);
+        }
+    }
+}
+
+/// Runs a plan.
+///
+/// # Panics
+/// If its ftp session fails, or its requests are not answered in 30 days.
+pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64) -> Row {
+    let mut world: World<Resident> = World::new(seed);
+    let mut links = Links(vec![None; plan.network.links.len()]);
+    let until = plan.lasts.unwrap_or(LASTS_MAX);
+    let ftp = plan.workloads.iter().enumerate().find_map(|(at, workload)| match &workload.does {
+        Does::Ftp { session, files, clock } => {
+            let mut session = (**session).clone();
+            session.files = files.draw(&mut dice(seed, at));
+            session.seed = seed;
+            session.at_most = until;
+            // Only their number and the overhead of the first are used.
+            session.paths = workload
+                .paths
+                .iter()
+                .map(|path| plan.network.links[plan.network.paths[*path].via[0]].ways.clone())
+                .collect();
+            let ends = session.join(&mut world, |world, clients, servers| {
+                links.route(world, plan, workload, [clients, servers]);
+            });
+            Some((at, session, *clock, ends))
+        }
+        _ => None,
+    });
+    let mut flows = Vec::new();
+    for (at, workload) in plan.workloads.iter().enumerate() {
+        add(&mut world, &mut links, &mut flows, plan, (at, workload), seed);
+    }
+    let mut seen = Seen::new(plan, &links, &flows, measures);
+    let outcome = match ftp {
+        Some((at, session, clock, ends)) => {
+            let (outcome, after) = session.run_in(world, ends, &mut seen);
+            world = after;
+            Some(Done { workload: at, outcome, session, clock })
+        }
+        None => {
+            alone(&mut world, plan, &flows, &mut seen);
+            None
+        }
+    };
+    world.check();
+    Row(measures.iter().map(|measure| seen.number(measure.what, outcome.as_ref(), plan, &world)).collect())
+}
+
+/// Adds the hosts of a workload that is not FTP.
+fn add(
+    world: &mut World<Resident>,
+    links: &mut Links,
+    flows: &mut Vec<Flow>,
+    plan: &Plan,
+    (at, workload): (usize, &Workload),
+    seed: u64,
+) {
+    let mut dice = dice(seed, at);
+    for _ in 0..workload.flows() {
+        let number = flows.len();
+        let addresses = [1, 2].map(|host| {
+            let path = |path| IpAddr::V4(Ipv4Addr::new(10, number as u8 + 1, path as u8, host));
+            (0..workload.paths.len()).map(path).collect::<Vec<_>>()
+        });
+        let [from, to] = &addresses;
+        let hosts = match &workload.does {
+            Does::Ftp { .. } => return,
+            Does::Bulk { protocol, starts, ends, write_bytes, .. } => {
+                let begins = Time::ZERO + between(*starts, &mut dice);
+                let span = Span { begins, ends: ends.map(|ends| Time::ZERO + ends) };
+                let [mut sender, reader] = bulk::flow_between(span, protocol, from, to, seed ^ number as u64);
+                sender.parts_mut().1.write_at_a_time(*write_bytes);
+                [sender, reader].map(|host| Resident::Bulk(Box::new(host)))
+            }
+            Does::Transfers { protocol, source, starts, connections } => {
+                let starts = between(*starts, &mut dice);
+                let asked = source.plan(starts, &mut dice);
+                transfers::hosts(protocol, asked, *connections, from, to, seed ^ number as u64)
+                    .map(|host| Resident::Transfers(Box::new(host)))
+            }
+        };
+        let [first, second] = hosts;
+        let ends = [world.add_host(first, from.clone()), world.add_host(second, to.clone())];
+        links.route(world, plan, workload, [from, to]);
+        flows.push(Flow { workload: at, ends });
+    }
+}
+
+/// Runs a world without an ftp session: until its time, or its last answer.
+fn alone(world: &mut World<Resident>, plan: &Plan, flows: &[Flow], seen: &mut Seen<'_>) {
+    let asks: Vec<HostId> = flows
+        .iter()
+        .filter(|flow| matches!(plan.workloads[flow.workload].does, Does::Transfers { .. }))
+        .map(|flow| flow.ends[0])
+        .collect();
+    let until = Time::ZERO + plan.lasts.unwrap_or(LASTS_MAX);
+    let is_timed = plan.lasts.is_some();
+    loop {
+        let stop = seen.next().unwrap_or(until).min(until);
+        let at_most = stop.since(world.now());
+        let waits = |world: &World<Resident>| {
+            is_timed || asks.iter().any(|host| !world.host(*host).transfers().is_over())
+        };
+        if world.run_while(at_most, waits) {
+            break;
+        }
+        if stop >= until {
+            assert!(
+                is_timed,
+                "requests are not answered after {} s of virtual time",
+                until.as_nanos() / 1_000_000_000
+            );
+            break;
+        }
+        seen.happen(world);
+    }
+    seen.ended(world);
+}
+
+/// A finished FTP session.
+struct Done {
+    workload: usize,
+    outcome: Outcome,
+    session: Session,
+    clock: Clock,
+}
+
+impl Done {
+    fn seconds(&self) -> f64 {
+        let time = match self.clock {
+            Clock::Started => self.outcome.since_started,
+            Clock::Asked => self.outcome.since_asked,
+            Clock::Opened => self.outcome.since_opened,
+        };
+        time.as_secs_f64()
+    }
+
+    fn column(&self, at: usize) -> f64 {
+        if at == 0 { self.seconds() } else { ftp::row(&self.outcome, ftp::Clock::Asked).0[at] }
+    }
+
+    fn number(&self, of: Of) -> f64 {
+        let times = || {
+            let whole = self.outcome.files.iter().filter(|file| file.whole);
+            whole.filter_map(|file| Some(file.done?.since(file.asked?).as_secs_f64())).collect::<Vec<_>>()
+        };
+        match of {
+            Of::Goodput => self.session.files.iter().sum::<u64>() as f64 * 8.0 / self.seconds(),
+            Of::Completed => self.outcome.files.iter().filter(|file| file.whole).count() as f64,
+            _ => of_times(of, times()),
+        }
+    }
+}
+
+/// A mean or a quantile of completion times; failures are infinite.
+fn of_times(of: Of, mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    match of {
+        _ if times.is_empty() => f64::INFINITY,
+        Of::Quantile(part) => stats::reached_by(&times, f64::from(part) / 100.0),
+        _ => times.iter().sum::<f64>() / times.len() as f64,
+    }
+}
+
+/// Numbers that are read while a world runs, and the changes of its links.
+struct Seen<'a> {
+    plan: &'a Plan,
+    links: &'a Links,
+    flows: &'a [Flow],
+    /// Whether queues, windows or round trips are read.
+    samples: bool,
+    next_sample: Option<Time>,
+    /// The next event.
+    event: usize,
+    /// The queues of each link and way, in bytes.
+    queues: Vec<[Vec<f64>; 2]>,
+    /// Of each flow: the sums and numbers of windows and of round trips read.
+    windows: Vec<(f64, f64)>,
+    trips: Vec<(f64, f64)>,
+    /// The state when counting began, and at the end.
+    marks: [Option<Mark>; 2],
+}
+
+/// Counters at a time.
+#[derive(Debug, Clone)]
+struct Mark {
+    at: Time,
+    read: Vec<u64>,
+    links: Vec<[Counters; 2]>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(plan: &'a Plan, links: &'a Links, flows: &'a [Flow], measures: &[Measure]) -> Self {
+        let samples = measures.iter().any(|measure| {
+            matches!(
+                measure.what,
+                What::Link(_, _, OfLink::Queue | OfLink::QueueTail) | What::Of(_, Of::Cwnd | Of::Rtt)
+            )
+        });
+        let counts = measures.iter().any(|measure| !matches!(measure.what, What::Ftp(_)));
+        Self {
+            plan,
+            links,
+            flows,
+            samples,
+            next_sample: counts.then_some(Time::ZERO + plan.from),
+            event: 0,
+            queues: vec![[Vec::new(), Vec::new()]; plan.network.links.len()],
+            windows: vec![(0.0, 0.0); flows.len()],
+            trips: vec![(0.0, 0.0); flows.len()],
+            marks: [None, None],
+        }
+    }
+
+    fn mark(&self, world: &mut World<Resident>) -> Mark {
+        world.settle();
+        let read = |flow: &Flow| match world.host(flow.ends[1]) {
+            Resident::Bulk(host) => host.app().bytes_read(),
+            _ => world.host(flow.ends[0]).transfers().bytes_read(),
+        };
+        let counters = |ids: &Option<[LinkId; 2]>| match ids {
+            Some(ids) => ids.map(|id| world.link(id).counters()),
+            None => [Counters::default(); 2],
+        };
+        Mark {
+            at: world.now(),
+            read: self.flows.iter().map(read).collect(),
+            links: self.links.0.iter().map(counters).collect(),
+        }
+    }
+
+    fn sample(&mut self, world: &mut World<Resident>) {
+        world.settle();
+        for (queues, ids) in self.queues.iter_mut().zip(&self.links.0) {
+            let Some(ids) = ids else { continue };
+            for (queue, id) in queues.iter_mut().zip(ids) {
+                queue.push(world.link(*id).waiting_bytes() as f64);
+            }
+        }
+        for (at, flow) in self.flows.iter().enumerate() {
+            if !matches!(self.plan.workloads[flow.workload].does, Does::Bulk { .. }) {
+                continue;
+            }
+            let (window, trip) = window_and_trip(world.host(flow.ends[0]).bulk());
+            for (sum, number) in [(&mut self.windows[at], window), (&mut self.trips[at], trip)] {
+                if let Some(number) = number {
+                    *sum = (sum.0 + number, sum.1 + 1.0);
+                }
+            }
+        }
+    }
+
+    /// Marks at which counting began and ended.
+    fn counted(&self) -> (&Mark, &Mark) {
+        let [from, to] =
+            self.marks.each_ref().map(|mark| mark.as_ref().expect("both are marked when a run has ended"));
+        (from, to)
+    }
+
+    fn number(&self, what: What, ftp: Option<&Done>, plan: &Plan, world: &World<Resident>) -> f64 {
+        match what {
+            What::Ftp(column) => ftp.map_or(f64::NAN, |done| done.column(column)),
+            What::Of(workload, of) => match ftp.filter(|done| done.workload == workload) {
+                Some(done) => {
+                    assert!(
+                        done.outcome.failed.is_none(),
+                        "{}",
+                        done.outcome.failed.as_deref().unwrap_or_default()
+                    );
+                    done.number(of)
+                }
+                None => self.of_flows(workload, of, world),
+            },
+            What::Fairness => {
+                let is_bulk = |flow: &Flow| matches!(plan.workloads[flow.workload].does, Does::Bulk { .. });
+                let bulk = (0..self.flows.len()).filter(|at| is_bulk(&self.flows[*at]));
+                stats::jain(&bulk.map(|at| self.goodput(at)).collect::<Vec<_>>())
+            }
+            What::Link(link, way, of) => self.of_link(link, way, of),
+        }
+    }
+
+    /// Bits of user data a second of a flow.
+    fn goodput(&self, flow: usize) -> f64 {
+        let (from, to) = self.counted();
+        let seconds = to.at.since(from.at).as_secs_f64();
+        (to.read[flow] - from.read[flow]) as f64 * 8.0 / seconds
+    }
+
+    fn of_flows(&self, workload: usize, of: Of, world: &World<Resident>) -> f64 {
+        let its: Vec<usize> =
+            (0..self.flows.len()).filter(|at| self.flows[*at].workload == workload).collect();
+        let mean = |sums: &[(f64, f64)]| {
+            let (sum, number) =
+                its.iter().fold((0.0, 0.0), |all, at| (all.0 + sums[*at].0, all.1 + sums[*at].1));
+            sum / number
+        };
+        let resent = |of: fn(&Resent) -> u64| -> f64 {
+            its.iter().map(|at| of(&resent(world.host(self.flows[*at].ends[0]).bulk())) as f64).sum()
+        };
+        match of {
+            Of::Goodput => its.iter().map(|at| self.goodput(*at)).sum(),
+            Of::Cwnd => mean(&self.windows),
+            Of::Rtt => mean(&self.trips),
+            Of::Retransmissions => resent(|it| it.pieces),
+            Of::Timeouts => resent(|it| it.timeouts),
+            Of::Completed | Of::Failed | Of::Mean | Of::Quantile(_) => {
+                let fates = its.iter().flat_map(|at| world.host(self.flows[*at].ends[0]).transfers().fates());
+                let fates: Vec<_> = fates.filter(|fate| fate.due.is_some()).collect();
+                let took = |fate: &&&transfers::Fate| {
+                    fate.done.zip(fate.due).map(|(done, due)| done.since(due).as_secs_f64())
+                };
+                match of {
+                    Of::Completed => fates.iter().filter_map(|fate| took(&fate)).count() as f64,
+                    Of::Failed => fates.iter().filter(|fate| fate.failed).count() as f64,
+                    // One that is on its way when the run ends is no failure, and has no time.
+                    _ => of_times(
+                        of,
+                        fates
+                            .iter()
+                            .filter(|fate| fate.failed || fate.done.is_some())
+                            .map(|fate| took(&fate).unwrap_or(f64::INFINITY))
+                            .collect(),
+                    ),
+                }
+            }
+        }
+    }
+
+    fn of_link(&self, link: usize, way: usize, of: OfLink) -> f64 {
+        let (from, to) = self.counted();
+        let since = |of: fn(&Counters) -> u64| (of(&to.links[link][way]) - of(&from.links[link][way])) as f64;
+        let queue = &self.queues[link][way];
+        match of {
+            OfLink::Queue => queue.iter().sum::<f64>() / queue.len() as f64,
+            OfLink::QueueTail if queue.is_empty() => f64::NAN,
+            OfLink::QueueTail => stats::quantile(queue, 0.99),
+            OfLink::QueuePeak => to.links[link][way].queue_peak_bytes as f64,
+            OfLink::Dropped => since(|it| it.dropped_queue + it.dropped_early + it.dropped_mtu),
+            OfLink::Lost => since(|it| it.dropped_loss + it.dropped_down),
+            OfLink::Marked => since(|it| it.marked),
+            OfLink::Throughput => since(|it| it.bytes_out) * 8.0 / to.at.since(from.at).as_secs_f64(),
+        }
+    }
+}
+
+impl Meanwhile<Resident> for Seen<'_> {
+    fn next(&self) -> Option<Time> {
+        let event = self.plan.network.events.get(self.event).map(|event| Time::ZERO + event.at);
+        event.into_iter().chain(self.next_sample).min()
+    }
+
+    fn happen(&mut self, world: &mut World<Resident>) {
+        let now = world.now();
+        while let Some(event) = self.plan.network.events.get(self.event)
+            && Time::ZERO + event.at <= now
+        {
+            for (way, config) in event.ways.iter().enumerate() {
+                if let (Some(config), Some(ids)) = (config, self.links.0[event.link]) {
+                    world.set_link(ids[way], config.clone());
+                }
+            }
+            self.event += 1;
+        }
+        if self.next_sample.is_some_and(|at| at <= now) {
+            if self.marks[0].is_none() {
+                self.marks[0] = Some(self.mark(world));
+            }
+            if self.samples {
+                self.sample(world);
+            }
+            self.next_sample = self.samples.then(|| now + self.plan.every);
+        }
+    }
+
+    fn ended(&mut self, world: &mut World<Resident>) {
+        let mark = self.mark(world);
+        // A run that ends before counting begins counts from its beginning.
+        let empty = Mark {
+            at: Time::ZERO,
+            read: vec![0; self.flows.len()],
+            links: vec![[Counters::default(); 2]; self.links.0.len()],
+        };
+        self.marks[0].get_or_insert(empty);
+        self.marks[1] = Some(mark);
+    }
+}
+
+/// The window of a flow's sender, of all its paths, and the round trip of its first, in seconds.
+fn window_and_trip(host: &Host<Bulk>) -> (Option<f64>, Option<f64>) {
+    if let Some(association) = host.app().association().and_then(|id| host.endpoint().association(id)) {
+        let paths = association.stats().paths;
+        let trip = paths.first().and_then(|path| path.srtt).map(|srtt: Duration| srtt.as_secs_f64());
+        return (Some(paths.iter().map(|path| path.cwnd as f64).sum()), trip);
+    }
+    let connection = host.app().connection().and_then(|id| host.tcp().connection(id));
+    let stats = connection.map(|connection| connection.stats());
+    let trip = stats.as_ref().and_then(|stats| stats.srtt).map(|srtt| srtt.as_secs_f64());
+    (stats.map(|stats| stats.cwnd as f64), trip)
+}
+
+/// What a sender sent again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Resent {
+    pieces: u64,
+    timeouts: u64,
+}
+
+fn resent(host: &Host<Bulk>) -> Resent {
+    if let Some(association) = host.app().association().and_then(|id| host.endpoint().association(id)) {
+        return association.stats().paths.iter().fold(Resent::default(), |all, path| Resent {
+            pieces: all.pieces + path.retransmitted_chunks,
+            timeouts: all.timeouts + path.timeouts,
+        });
+    }
+    let connection = host.app().connection().and_then(|id| host.tcp().connection(id));
+    connection.map_or_else(Resent::default, |connection| {
+        let counters = connection.stats().counters;
+        Resent { pieces: counters.retransmissions, timeouts: counters.timeouts }
+    })
+}

@@ -1,0 +1,26 @@
+//! Scenarios to begin with.
+
+/// Names, and texts.
+const ALL: &[(&str, &str)] = &[
+    ("one-path", include_str!("templates/one-path.toml")),
+    ("two-paths", include_str!("templates/two-paths.toml")),
+    ("cross-traffic", include_str!("templates/cross-traffic.toml")),
+    ("controllers", include_str!("templates/controllers.toml")),
+    ("requests", include_str!("templates/requests.toml")),
+    ("outage", include_str!("templates/outage.toml")),
+];
+
+/// The names of all.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+/// The text of one.
+pub fn text(name: &str) -> Option<&'static str> {
+    ALL.iter().find(|(its, _)| *its == name).map(|(_, text)| *text)
+}
+
+/// What one is about: its first line.
+pub fn says(name: &str) -> Option<&'static str> {
+    text(name).and_then(|text| text.lines().next()).map(|line| line.trim_start_matches("# "))
+}

@@ -1,0 +1,115 @@
+//! The transports of a scenario: a profile, and what differs from it.
+
+use std::sync::Arc;
+
+use braidftp_cc as cc;
+use braidftp_sctp as sctp;
+use braidftp_sim::apps::bulk::Protocol;
+use braidftp_tcp as tcp;
+
+use super::tree::Wrong;
+use super::view::View;
+
+/// Reads a transport.
+///
+/// # Errors
+///
+/// Values that do not go together.
+pub(super) fn read(view: View<'_>) -> Result<Protocol, Wrong> {
+    match view.text("protocol") {
+        Some("tcp") => over_tcp(view).map(|config| Protocol::Tcp(Arc::new(config))),
+        _ => over_sctp(view).map(|config| Protocol::Sctp(Arc::new(config))),
+    }
+}
+
+fn over_sctp(view: View<'_>) -> Result<sctp::Config, Wrong> {
+    let profile: sctp::Profile =
+        view.text("profile").and_then(|name| name.parse().ok()).unwrap_or(sctp::Profile::Modern);
+    let mut config = profile.config();
+    if let Some(choice) = controller(view) {
+        choice.apply(&mut config.congestion.control, &mut config.congestion.options);
+    }
+    match view.text("multipath") {
+        None => {}
+        Some("off") => config.paths.multipath = None,
+        Some(text) => config.paths.multipath = text.parse().ok(),
+    }
+    if view.flag("protected") == Some(true) {
+        config.security.dtls = Some(sctp::DtlsConfig::default());
+    }
+    if let Some(bytes) = bytes(view, "receive-buffer", 1_500..=4 << 30)? {
+        config.memory.receive_buffer_bytes = bytes;
+    }
+    if let Some(bytes) = bytes(view, "send-buffer", 1_500..=4 << 30)? {
+        config.memory.send_buffer_bytes = bytes;
+    }
+    if let Some(bytes) = bytes(view, "packet", 512..=65_515)? {
+        config.path_mtu.packet_bytes = bytes;
+        config.path_mtu.discovery = None;
+    }
+    config.congestion.ecn = view.flag("ecn").unwrap_or(config.congestion.ecn);
+    let rto = &mut config.timers.rto;
+    rto.initial = view.time("rto-initial").unwrap_or(rto.initial);
+    rto.min = view.time("rto-min").unwrap_or(rto.min);
+    rto.max = view.time("rto-max").unwrap_or(rto.max);
+    if rto.min > rto.max || rto.initial > rto.max {
+        return Err(view.wrong("rto-max", "the RTO's maximum is below its minimum or its initial value"));
+    }
+    config.sack.delay = view.time("sack-delay").unwrap_or(config.sack.delay);
+    if let Some(interval) = view.time("heartbeat") {
+        config.timers.heartbeat_interval = Some(interval);
+    }
+    if let Some(count) = view.count("association-retransmissions") {
+        config.failover.association_max_retrans = count as u32;
+    }
+    if let Some(count) = view.count("path-retransmissions") {
+        config.failover.path_max_retrans = count as u32;
+    }
+    Ok(config)
+}
+
+fn over_tcp(view: View<'_>) -> Result<tcp::Config, Wrong> {
+    let profile: tcp::Profile =
+        view.text("profile").and_then(|name| name.parse().ok()).unwrap_or(tcp::Profile::Modern);
+    let mut config = profile.config();
+    if let Some(choice) = controller(view) {
+        choice.apply(&mut config.congestion_control, &mut config.congestion_options);
+    }
+    if let Some(bytes) = bytes(view, "receive-buffer", 1_500..=1 << 30)? {
+        config.receive_buffer_bytes = bytes;
+    }
+    if let Some(bytes) = bytes(view, "send-buffer", 1_500..=1 << 30)? {
+        config.send_buffer_bytes = bytes;
+    }
+    if let Some(bytes) = bytes(view, "mss", 88..=65_495)? {
+        config.mss = bytes as u16;
+    }
+    config.sack = view.flag("sack").unwrap_or(config.sack);
+    config.nagle = view.flag("nagle").unwrap_or(config.nagle);
+    let rto = &mut config.rto;
+    rto.initial = view.time("rto-initial").unwrap_or(rto.initial);
+    rto.min = view.time("rto-min").unwrap_or(rto.min);
+    rto.max = view.time("rto-max").unwrap_or(rto.max);
+    if rto.min > rto.max || rto.initial > rto.max {
+        return Err(view.wrong("rto-max", "the RTO's maximum is below its minimum or its initial value"));
+    }
+    config.ack_delay = view.time("ack-delay").unwrap_or(config.ack_delay);
+    if let Some(count) = view.count("data-retransmissions") {
+        config.data_retries = count as u8;
+    }
+    Ok(config)
+}
+
+fn controller(view: View<'_>) -> Option<cc::Choice> {
+    view.text("controller").and_then(|text| text.parse().ok())
+}
+
+fn bytes(view: View<'_>, key: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<usize>, Wrong> {
+    match view.bytes(key) {
+        Some(bytes) if !range.contains(&bytes) => {
+            Err(view
+                .wrong(key, format!("`{key}` is {} to {} bytes, not {bytes}", range.start(), range.end())))
+        }
+        bytes => Ok(bytes.map(|bytes| bytes as usize)),
+    }
+}

@@ -1,0 +1,54 @@
+//! The words that keys take, from the types that know them.
+
+use braidftp_cc as cc;
+use braidftp_sctp as sctp;
+use braidftp_sim::apps::ftp::Variant;
+use braidftp_tcp as tcp;
+
+/// The profiles of SCTP.
+pub(super) fn sctp_profiles() -> Vec<&'static str> {
+    sctp::Profile::ALL.iter().map(|profile| profile.name()).collect()
+}
+
+/// The profiles of TCP.
+pub(super) fn tcp_profiles() -> Vec<&'static str> {
+    tcp::Profile::ALL.iter().map(|profile| profile.name()).collect()
+}
+
+/// The modes of FTP.
+pub(super) fn modes() -> Vec<&'static str> {
+    Variant::ALL.iter().map(|variant| variant.name()).collect()
+}
+
+/// From when an FTP session is timed.
+pub(super) fn clocks() -> Vec<&'static str> {
+    vec!["started", "asked", "opened"]
+}
+
+/// The distributions.
+pub(super) fn distributions() -> Vec<&'static str> {
+    vec!["exponential", "uniform", "pareto", "lognormal"]
+}
+
+/// The directions of a link.
+pub(super) fn directions() -> Vec<&'static str> {
+    vec!["both", "there", "back"]
+}
+
+/// How means are drawn.
+pub(super) fn marks() -> Vec<&'static str> {
+    vec!["lines", "bars", "tail"]
+}
+
+/// Checks a controller.
+pub(super) fn check_controller(text: &str) -> Result<(), String> {
+    text.parse::<cc::Choice>().map(drop).map_err(|error| error.to_string())
+}
+
+/// Checks multipath transfer.
+pub(super) fn check_multipath(text: &str) -> Result<(), String> {
+    match text {
+        "off" => Ok(()),
+        _ => text.parse::<sctp::Multipath>().map(drop).map_err(|error| error.to_string()),
+    }
+}

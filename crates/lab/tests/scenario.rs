@@ -1,0 +1,249 @@
+//! Scenarios: the papers' own give the bytes of their figures, templates run, and what is wrong in a file is told with its
+//! place before anything runs.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use braidftp_lab::figure::Figure;
+use braidftp_lab::papers;
+use braidftp_lab::scenario::{self, templates};
+
+fn lab(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_braidlab")).args(words).current_dir(folder).output().unwrap()
+}
+
+/// Whether both have the same head, the same points, and the same runs at some of them.
+fn assert_same(figure: &Figure, text: &str, every: usize) {
+    let written = scenario::parse(figure.id, text).unwrap_or_else(|error| panic!("{error}")).figure;
+    assert_eq!((written.shows, written.caption), (figure.shows, figure.caption));
+    assert_eq!((written.settings)(), (figure.settings)());
+    let (one, other) = (written.sweep().unwrap(), figure.sweep().unwrap());
+    let titles = |sweep| braidftp_lab::store::csv::titles(sweep);
+    assert_eq!(titles(one), titles(other));
+    assert_eq!((one.paired, one.runs.max), (other.paired, other.runs.max));
+    let points = one.points();
+    assert_eq!(points, other.points());
+    for (at, point) in points.iter().enumerate() {
+        for (name, a, b) in [
+            ("only", one.only, other.only),
+            ("quick", one.quick, other.quick),
+            ("fixed", one.fixed, other.fixed),
+        ] {
+            assert_eq!(a(point), b(point), "{name} at {point}");
+        }
+        for axis in one.axes {
+            let value = point.value(axis.name);
+            assert_eq!((axis.show)(&value), (other.axis(axis.name).unwrap().show)(&value));
+        }
+        let seed = one.seed(point, 0, 1);
+        assert_eq!(seed, other.seed(point, 0, 1));
+        if (one.quick)(point) && at % every == 0 {
+            assert_eq!((one.run)(point, seed), (other.run)(point, seed), "{point}");
+        }
+    }
+}
+
+#[test]
+fn figure_6_as_a_scenario_gives_its_bytes() {
+    let text = include_str!("../src/papers/multistream/fig6.toml");
+    assert!(text.lines().count() < 60);
+    assert_same(papers::figure("multistream/fig6").unwrap(), text, 7);
+}
+
+#[test]
+fn every_template_is_read_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in templates::names() {
+        let text = templates::text(name).unwrap();
+        let scenario = scenario::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!scenario.expects.is_empty(), "{name}");
+        assert!(text.lines().all(|line| line.len() <= 125), "{name}");
+        let printed = lab(folder.path(), &["new", name]);
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), text);
+    }
+}
+
+/// A scenario that is right, with some of it replaced.
+fn with(replaced: &str, by: &str) -> String {
+    let text = r#"
+title = "t"
+lasts = "10 s"
+expect = ["sctp < tcp at loss >= 1 %"]
+
+[links.core]
+rate = "10 Mbit/s"
+loss = "$loss"
+
+[transports]
+sctp = { protocol = "sctp", controller = "cubic" }
+tcp = { protocol = "tcp" }
+
+[[workload]]
+kind = "bulk"
+transport = "$transport"
+
+[[axis]]
+name = "loss"
+values = ["0 %", "1 %"]
+
+[[axis]]
+name = "transport"
+paired = true
+values = ["tcp", "sctp"]
+"#;
+    assert!(text.contains(replaced), "{replaced}");
+    text.replacen(replaced, by, 1)
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_and_the_nearest_right_word() {
+    assert!(scenario::parse("my", &with("", "")).is_ok());
+    for (replaced, by, said) in [
+        ("rate =", "ratee =", "my.toml:7:1: links.NAME has no key `ratee`; did you mean `rate`?"),
+        ("\"10 Mbit/s\"", "10", "my.toml:7:8: `rate`: `10` has no unit: write one of bit/s, kbit/s"),
+        ("\"10 Mbit/s\"", "\"10 Mbits\"", "my.toml:7:8: `rate`: `Mbits` is no unit of a rate"),
+        ("\"10 Mbit/s\"", "\"10 ms\"", "`10 ms` is a time, not a rate"),
+        ("\"10 Mbit/s\"", "\"0 Mbit/s\"", "7:8: a rate is 1 bit/s to"),
+        ("\"$loss\"", "\"$los\"", "my.toml:8:8: no axis `los`; did you mean `loss`?"),
+        ("\"$loss\"", "\"$transport\"", "`loss`: `tcp` is not a fraction"),
+        ("\"1 %\"]", "\"101 %\"]", "my.toml:20:18: `loss`: `101 %` is more than 100 %"),
+        ("\"1 %\"]", "\"0 %\"]", "axis `loss` has the value \"0 %\" twice"),
+        ("\"1 %\"]", "\"x\"]", "the other values of this axis are each a fraction"),
+        ("\"bulk\"", "\"bulkk\"", "`kind` cannot be \"bulkk\"; did you mean `bulk`?"),
+        (
+            "kind = \"bulk\"\n",
+            "",
+            "each of `workload` needs `kind`: one of ftp, bulk, requests, web, arrivals",
+        ),
+        ("transport = \"$transport\"", "", "workload, kind = \"bulk\" needs `transport`"),
+        ("transport = \"$transport\"", "transport = \"tpc\"", "no transport `tpc`; did you mean `tcp`?"),
+        ("\"cubic\"", "\"cubik\"", "no congestion control is called `cubik`"),
+        ("lasts = \"10 s\"\n", "", "a run of this scenario cannot end: give `lasts`"),
+        (
+            "lasts = \"10 s\"",
+            "lasts = \"10 s\"\nmeasure-from = \"10 s\"",
+            "nothing is measured: the run ends before",
+        ),
+        ("lasts = \"10 s\"", "lasts = \"10 s\"\nmeasure = [\"goodputt\"]", "did you mean `goodput`?"),
+        (
+            "lasts = \"10 s\"",
+            "lasts = \"10 s\"\nmeasure = [\"link.cor.queue\"]",
+            "no link `cor`; did you mean `core`?",
+        ),
+        (
+            "lasts = \"10 s\"",
+            "lasts = \"10 s\"\nonly = \"los > 0\"",
+            "my.toml:4:9: no axis `los`; did you mean `loss`?",
+        ),
+        ("lasts = \"10 s\"", "lasts = \"10 s\"\nonly = \"loss > 2 %\"", "no point fulfils `only`"),
+        ("lasts = \"10 s\"", "lasts = \"10 s\"\nonly = \"loss > 5 ms\"", "axis `loss` is a fraction"),
+        ("sctp < tcp at", "sctpp < tcp at", "my.toml:4:12: nothing is called `sctpp`; did you mean `sctp`?"),
+        ("sctp < tcp at", "sctp tcp at", "my.toml:4:17: this is no claim: expected a comparison"),
+        ("loss >= 1 %", "lost >= 1 %", "no axis `lost`; did you mean `loss`?"),
+        ("loss >= 1 %", "transport = tcp", "the claim itself names values of `transport`"),
+        ("paired = true", "paird = true", "axis has no key `paird`; did you mean `paired`?"),
+        ("name = \"transport\"", "name = \"run\"", "there is another axis or column `run`"),
+        ("loss = \"$loss\"", "", "axis `loss` changes nothing: write \"$loss\""),
+        ("[links.core]", "[links.core", "this is not TOML"),
+        (
+            "rate = \"10 Mbit/s\"",
+            "rate = \"10 Mbit/s\"\nred = { min = \"5 packets\", max = \"9 kB\" }",
+            "`min` and `max` are both bytes or both packets",
+        ),
+        (
+            "rate = \"10 Mbit/s\"",
+            "rate = \"10 Mbit/s\"\ntrace = \"x.trace\"",
+            "`rate` and `trace` exclude each other",
+        ),
+        ("rate = \"10 Mbit/s\"", "trace = \"x.trace\"", "has no files"),
+        (
+            "[transports]",
+            "[links.other]\n[transports]",
+            "of 2 links, [[path]] says which are between the hosts",
+        ),
+    ] {
+        let error = scenario::parse("my", &with(replaced, by)).expect_err(by).to_string();
+        assert!(error.contains(said), "{by}: {error}");
+    }
+}
+
+#[test]
+fn a_scenario_that_cannot_end_says_so_before_it_runs() {
+    let base = |link: &str, files: &str| {
+        format!(
+            "title = \"t\"\n[links.l]\n{link}\n[transports.s]\nprotocol = \"sctp\"\npacket = \"1480 B\"\n\
+             [[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\nfiles = [\"{files}\"]\n"
+        )
+    };
+    assert!(scenario::parse("my", &base("rate = \"1 Mbit/s\"", "1 MB")).is_ok());
+    for (link, files, said) in [
+        ("loss = 1", "1 MB", "cannot end: link `l` loses every packet"),
+        ("back = { loss = 1 }", "1 MB", "cannot end: link `l` loses every packet"),
+        ("corrupt = 1", "1 MB", "cannot end: link `l` corrupts every packet"),
+        ("mtu = \"1000 B\"", "1 MB", "those of this transport are up to 1500 bytes"),
+        ("rate = \"1 kbit/s\"", "1 GB", "this would take 93 days at the rate of its links"),
+        ("flap = { period = \"1 s\", down = \"1 s\" }", "1 MB", "a cut is shorter than its period"),
+    ] {
+        let error = scenario::parse("my", &base(link, files)).expect_err(link).to_string();
+        assert!(error.contains(said), "{link}: {error}");
+    }
+}
+
+#[test]
+fn a_scenario_runs_and_is_checked_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.toml"), with("lasts = \"10 s\"", "lasts = \"2 s\"\nruns = 3\nmeasure = [\"goodput\", \"rtt\", \"cwnd\", \"link.core.queue\", \"link.core.lost\"]")).unwrap();
+    let output = lab(folder.path(), &["run", "my.toml"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for ending in ["csv", "parquet", "svg", "png"] {
+        assert!(folder.path().join(format!("results/my.{ending}")).exists(), "{ending}");
+    }
+    let csv = std::fs::read_to_string(folder.path().join("results/my.csv")).unwrap();
+    let rows: Vec<Vec<&str>> =
+        csv.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        rows[0],
+        ["loss", "transport", "run", "seed", "goodput", "rtt", "cwnd", "link.core.queue", "link.core.lost"]
+    );
+    assert_eq!(rows.len(), 1 + 4 * 3);
+    for row in &rows[1..] {
+        let numbers: Vec<f64> = row[4..].iter().map(|text| text.parse().unwrap()).collect();
+        assert!((1e5..10e6).contains(&numbers[0]), "{row:?}");
+        assert!(numbers.iter().all(|number| number.is_finite()), "{row:?}");
+        assert_eq!(row[0] == "0", numbers[4] == 0.0, "{row:?}");
+    }
+    assert!(csv.contains("# setting: link core: rate = 10 Mbit/s, loss = $loss\n"), "{csv}");
+    // The claim says that SCTP has less, which is as wrong as can be without losses that it could mistake.
+    let output = lab(folder.path(), &["check", "my.toml", "--json"]);
+    let line: serde_json::Value =
+        serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    assert_eq!(line["says"], "sctp < tcp at loss >= 1 %");
+    assert_eq!(output.status.success(), line["verdict"] == "holds");
+    for (words, said) in [
+        (&["run", "no.toml"][..], "cannot read the scenario no.toml"),
+        (&["check", "my.toml", "P1"], "`P1` cannot be combined with scenario files"),
+        (&["new", "three-paths"], "invalid value 'three-paths'"),
+    ] {
+        let output = lab(folder.path(), words);
+        assert!(!output.status.success());
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(said),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn the_documentation_and_the_published_schema_are_those_of_the_program() {
+    let docs = include_str!("../../../docs/scenarios.md");
+    let tables = docs.split_once("prints these tables.\n\n").unwrap().1;
+    assert!(
+        tables == scenario::schema::reference(),
+        "run: braidlab schema --markdown, and put it at the end of docs/scenarios.md"
+    );
+    let published = include_str!("../../../docs/scenario.schema.json");
+    assert!(published == scenario::schema::json(), "run: braidlab schema > docs/scenario.schema.json");
+    let example = docs.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    scenario::parse("example", example).unwrap_or_else(|error| panic!("{error}"));
+}
