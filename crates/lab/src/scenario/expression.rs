@@ -525,7 +525,7 @@ mod tests {
     }
 
     fn sums() -> impl Strategy<Value = String> {
-        let leaf = prop_oneof!["[a-z][a-z0-9_]{0,6}", "[0-9]{1,4}", "[a-z]{2,4}\\([a-z]{2,5}\\)"]
+        let leaf = prop_oneof!["[a-z][a-z0-9_]{0,6}", "[1-9][0-9]{0,3}", "[b-z]{3,4}\\([b-z]{4,5}\\)"]
             .prop_filter("keywords", |text| !KEYWORDS.contains(&text.as_str()));
         leaf.prop_recursive(4, 30, 2, |inner| {
             (inner.clone(), "[-+*/]", inner)

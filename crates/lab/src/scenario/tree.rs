@@ -237,11 +237,11 @@ mod tests {
         assert!(error("a = 1\nb = \n").starts_with("my.toml:2:"), "{}", error("a = 1\nb = \n"));
         assert!(error("day = 2026-01-01").contains("a scenario has no dates"));
         assert!(error("n = 99999999999999999999").contains("is too large"));
-        let text = "über = \"x\"\n";
+        let text = "\"ü\" = \"x\"\n";
         let node = parse(text).unwrap();
         let wrong = Wrong::at(&node.entries()[0].node, "no");
         let shown = ScenarioError::new("my.toml", text, wrong).to_string();
-        assert_eq!(shown, "my.toml:1:8: no\n  1 | über = \"x\"\n    |        ^^^");
+        assert_eq!(shown, "my.toml:1:7: no\n  1 | \"ü\" = \"x\"\n    |       ^^^");
     }
 
     #[test]
