@@ -336,7 +336,7 @@ rows! { now;
         Amount::Bytes(now.bounds.max_size.unwrap_or(UNTOLD_SIZE_MAX)), "the file: failed, and nothing of it kept", "an error";
     Discarded Client "bytes thrown away behind the end of a file that was too long, where the next lies behind them" NONE,
         Amount::Bytes(DISCARDED_BYTES_MAX), "the session: exit code 14", "an error";
-    ListingBytes Client "bytes of a listing" Some("--max-entries"), Amount::Bytes(now.bounds.listing_bytes()), "the listing: failed", "an error";
+    ListingBytes Client "bytes of a listing, unpacked" Some("--max-entries"), Amount::Bytes(now.bounds.listing_bytes()), "the listing: failed", "an error";
     ListingMessage Client "bytes of a listing in ms and ms-cp" NONE, bytes(LISTING_MESSAGE_MAX), "the listing: failed", "an error";
     ListingQueue Client "bytes of a listing that wait to be used" NONE, bytes(LISTING_QUEUE_BYTES),
         "nobody; the data path is not read", "nothing";

@@ -11,6 +11,7 @@ pub mod identity;
 pub mod job;
 pub mod limiter;
 mod mistakes;
+pub mod packed;
 pub mod progress;
 pub mod report;
 pub mod server;

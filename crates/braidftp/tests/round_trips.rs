@@ -12,8 +12,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use braidftp::identity::{Files, ServerIdentity};
-use braidftp_ftp::mapping::frame::Header;
-use braidftp_ftp::mapping::sender::Sender;
+use braidftp::packed::{Follows, Packer};
+use braidftp_ftp::mapping::frame::{Header, truncated};
+use braidftp_ftp::mapping::sender::{Sender, Then};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, TransferNumber, ppid};
 use braidftp_net::{Association, Bind, Endpoint, Message, Ppid, Profile, Reason, StreamId, keys};
 use bytes::Bytes;
@@ -330,7 +331,7 @@ impl Braid {
         self.put(CONTROL_STREAM, ppid::LINES, text).await;
     }
 
-    async fn send_transfer(&self, content: &'static [u8]) {
+    async fn send_transfer(&self, content: &[u8]) {
         let mut sender = Sender::new(1);
         let header = Header {
             transfer: TransferNumber(1),
@@ -338,10 +339,10 @@ impl Braid {
             size: Some(content.len() as u64),
             modified: None,
         };
-        self.put(1, ppid::HEADER, sender.begin(&header)).await;
-        sender.on_sent(content.len() as u64);
-        self.put(1, ppid::BYTES, content).await;
-        self.put(1, ppid::TRAILER, sender.finish(226, *blake3::hash(content).as_bytes())).await;
+        sender.begin(header);
+        let digest = truncated(blake3::hash(content).as_bytes());
+        let frame = sender.frame(Bytes::copy_from_slice(content), Then::Complete(digest)).unwrap();
+        self.put(1, frame.ppid, frame.payload).await;
     }
 }
 
@@ -368,7 +369,8 @@ fn a_listing_over_braid_takes_one_flight() {
         server
             .say("220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n250-facts\r\n type=dir; f\r\n250 End\r\n226 done\r\n")
             .await;
-        server.send_transfer(b"type=file;size=7; seven\r\n").await;
+        let listing = Packer::default().pack(b"type=file;size=7; seven\r\n", Follows::Nothing);
+        server.send_transfer(&listing).await;
     });
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("seven"), "{said}");
@@ -380,10 +382,9 @@ fn an_upload_over_braid_asks_in_one_flight_and_sends_with_its_command() {
         server.flight(&[LOGIN, &["TYPE I", "MLST f"]].concat()).await;
         server.say("220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n550 no\r\n").await;
         server.flight(&["STOR f"]).await;
-        for _ in 0..3 {
-            // HEADER, BYTES and TRAILER come without a reply to STOR, on whichever stream.
-            server.association.recv_any().await.unwrap().unwrap();
-        }
+        // The file comes without a reply to STOR, on whichever stream.
+        let (_, piece) = server.association.recv_any().await.unwrap().unwrap();
+        assert_eq!((piece.ppid, piece.end), (Ppid(ppid::WHOLE), true));
         server.say("226 done\r\n").await;
     });
     assert_eq!(code, 0, "{said}");

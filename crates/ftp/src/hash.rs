@@ -1,7 +1,7 @@
 //! The names of hash functions in HASH (draft-bryan-ftpext-hash) and in the older commands that have one each (XCRC, XMD5,
 //! XSHA1, XSHA256, XSHA512).
 //!
-//! The functions themselves are the caller's. BLAKE3 is not in the draft: it is the digest of braid's trailers.
+//! The functions themselves are the caller's. BLAKE3 is not in the draft: it is the digest of braid's transfers.
 
 use std::fmt;
 use std::str::FromStr;

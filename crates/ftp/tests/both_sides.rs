@@ -12,12 +12,13 @@ use braidftp_ftp::client::{
 use braidftp_ftp::command::{Command, Secret, Type};
 use braidftp_ftp::mapping::frame::{Credit, Header};
 use braidftp_ftp::mapping::pool::CreditPool;
-use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece, Receiver};
-use braidftp_ftp::mapping::sender::Sender;
+use braidftp_ftp::mapping::receiver::{End, Incoming, Piece, Receiver};
+use braidftp_ftp::mapping::sender::{Sender, Then};
 use braidftp_ftp::mapping::{DataPath, Mode, TransferNumber, ppid};
 use braidftp_ftp::path::SafePath;
 use braidftp_ftp::server::{self, Carrier, Do, Failure, Input, JobId, Outcome, Sink, Upload, Write};
 use braidftp_ftp::{Code, Output, PathArg, Time};
+use bytes::Bytes;
 use common::{Connection, MemoryStore, Messages, digest, path};
 
 const STREAMS: u16 = 3;
@@ -312,7 +313,7 @@ impl Server {
             let receiver = self.receivers.get_mut(stream).unwrap();
             while let Some((kind, payload)) = messages.front() {
                 let transfer = match *kind {
-                    ppid::HEADER => Header::decode(payload).unwrap().transfer,
+                    ppid::WHOLE | ppid::FIRST => Header::decode(payload).unwrap().unwrap().0.transfer,
                     _ => receiver.transfer().unwrap(),
                 };
                 let upload = self.session.upload(transfer);
@@ -320,25 +321,27 @@ impl Server {
                     break;
                 }
                 let (kind, payload) = messages.pop_front().unwrap();
-                let piece = Piece { ppid: kind, payload: &payload, end: End::Last };
-                match receiver.on_piece(piece).unwrap() {
-                    Incoming::Header(header) if matches!(upload, Upload::Open(_)) => {
-                        self.uploads.insert(header.transfer, Vec::new());
-                    }
-                    Incoming::Bytes => {
-                        if let Some(bytes) = self.uploads.get_mut(&transfer) {
-                            bytes.extend_from_slice(&payload);
+                receiver.handle(Piece { ppid: kind, payload: payload.into(), end: End::Last }).unwrap();
+                while let Some(incoming) = receiver.poll().unwrap() {
+                    match incoming {
+                        Incoming::Header(header) if matches!(upload, Upload::Open(_)) => {
+                            self.uploads.insert(header.transfer, Vec::new());
                         }
-                        receiver.consume(payload.len() as u64);
-                        network.credit_up.extend(self.pool.grant(receiver));
-                    }
-                    Incoming::Trailer(trailer, lengths) => {
-                        assert_eq!(lengths, Lengths::Agree);
-                        if let Some(bytes) = self.uploads.get(&transfer) {
-                            assert_eq!(trailer.digest, digest(bytes));
+                        Incoming::Header(_) => {}
+                        Incoming::Bytes(part) => {
+                            if let Some(bytes) = self.uploads.get_mut(&transfer) {
+                                bytes.extend_from_slice(&part);
+                            }
+                            receiver.consume(part.len() as u64);
+                            network.credit_up.extend(self.pool.grant(receiver));
                         }
+                        Incoming::Complete(found) => {
+                            if let Some(bytes) = self.uploads.get(&transfer) {
+                                assert_eq!(found, digest(bytes));
+                            }
+                        }
+                        Incoming::Broken(status) => panic!("{status}"),
                     }
-                    Incoming::Header(_) | Incoming::Nothing => {}
                 }
             }
         }
@@ -362,26 +365,23 @@ impl Server {
             if download.stream.is_none() {
                 download.stream = Some(stream);
                 let header = Header { transfer: download.transfer, offset: 0, size: None, modified: None };
-                messages.push_back((ppid::HEADER, sender.begin(&header).to_vec()));
-                moved = true;
+                sender.begin(header);
             }
             let room = usize::try_from(sender.room()).unwrap().min(5000);
             let end = (download.sent + room).min(download.bytes.len());
-            let part = &download.bytes[download.sent..end];
-            if !part.is_empty() {
-                messages.push_back((ppid::BYTES, part.to_vec()));
-                sender.on_sent(part.len() as u64);
-                download.sent = end;
-                moved = true;
-            }
-            if download.sent == download.bytes.len() {
-                let digest = digest(&download.bytes);
-                messages.push_back((ppid::TRAILER, sender.finish(226, digest).to_vec()));
+            let part = Bytes::copy_from_slice(&download.bytes[download.sent..end]);
+            let ends = end == download.bytes.len();
+            let then = if ends { Then::Complete(digest(&download.bytes)) } else { Then::More };
+            let Some(frame) = sender.frame(part, then) else { continue };
+            messages.push_back((frame.ppid, frame.payload.to_vec()));
+            sender.on_sent(&frame);
+            download.sent = end;
+            moved = true;
+            if ends {
                 let outcome = Outcome::Sent { bytes: download.sent as u64 };
                 let job = download.job;
                 self.downloads.remove(at);
                 self.session.handle(Time::ZERO, Input::Done { job, outcome: Ok(outcome) });
-                moved = true;
             }
         }
         moved
@@ -488,21 +488,25 @@ impl Client {
             let receiver = self.receivers.get_mut(stream).unwrap();
             let Some((kind, payload)) = messages.pop_front() else { continue };
             moved = true;
-            let open = receiver.transfer();
-            match receiver.on_piece(Piece { ppid: kind, payload: &payload, end: End::Last }).unwrap() {
-                Incoming::Bytes => {
-                    self.framed.get_mut(&open.unwrap()).unwrap().1.extend_from_slice(&payload);
-                    receiver.consume(payload.len() as u64);
-                    network.credit_down.extend(self.pool.grant(receiver));
+            receiver.handle(Piece { ppid: kind, payload: payload.into(), end: End::Last }).unwrap();
+            let mut open = receiver.transfer();
+            while let Some(incoming) = receiver.poll().unwrap() {
+                match incoming {
+                    Incoming::Header(header) => open = Some(header.transfer),
+                    Incoming::Bytes(part) => {
+                        self.framed.get_mut(&open.unwrap()).unwrap().1.extend_from_slice(&part);
+                        receiver.consume(part.len() as u64);
+                        network.credit_down.extend(self.pool.grant(receiver));
+                    }
+                    Incoming::Complete(found) => {
+                        let (tag, content) = self.framed.remove(&open.unwrap()).unwrap();
+                        assert_eq!(found, digest(&content));
+                        let result = DataResult::Complete(content.len() as u64);
+                        self.contents.insert(tag, content);
+                        self.session.handle(client::Input::DataDone(tag, result));
+                    }
+                    Incoming::Broken(status) => panic!("{status}"),
                 }
-                Incoming::Trailer(trailer, lengths) => {
-                    let (tag, content) = self.framed.remove(&trailer.transfer).unwrap();
-                    assert_eq!((lengths, trailer.digest), (Lengths::Agree, digest(&content)));
-                    let result = DataResult::Complete(content.len() as u64);
-                    self.contents.insert(tag, content);
-                    self.session.handle(client::Input::DataDone(tag, result));
-                }
-                Incoming::Header(_) | Incoming::Nothing => {}
             }
         }
         moved
@@ -517,19 +521,17 @@ impl Client {
         let bytes = &self.contents[tag];
         if self.sender.transfer().is_none() {
             let header = Header { transfer: *transfer, offset: 0, size: None, modified: None };
-            stream.push_back((ppid::HEADER, self.sender.begin(&header).to_vec()));
+            self.sender.begin(header);
         }
         let room = usize::try_from(self.sender.room()).unwrap().min(60_000);
-        let part = &bytes[*sent..(*sent + room).min(bytes.len())];
-        if !part.is_empty() {
-            stream.push_back((ppid::BYTES, part.to_vec()));
-            self.sender.on_sent(part.len() as u64);
-            *sent += part.len();
-        } else if *sent < bytes.len() {
-            return false;
-        }
-        if *sent == bytes.len() {
-            stream.push_back((ppid::TRAILER, self.sender.finish(226, digest(bytes)).to_vec()));
+        let part = Bytes::copy_from_slice(&bytes[*sent..(*sent + room).min(bytes.len())]);
+        let ends = *sent + part.len() == bytes.len();
+        let then = if ends { Then::Complete(digest(bytes)) } else { Then::More };
+        *sent += part.len();
+        let Some(frame) = self.sender.frame(part, then) else { return false };
+        stream.push_back((frame.ppid, frame.payload.to_vec()));
+        self.sender.on_sent(&frame);
+        if ends {
             let (tag, result) = (*tag, DataResult::Complete(bytes.len() as u64));
             self.sending.pop_front();
             self.session.handle(client::Input::DataDone(tag, result));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use braidftp_ftp::mapping::frame::{Header, Trailer};
+use braidftp_ftp::mapping::frame::{Digest, Header, truncated};
 use braidftp_ftp::stamp::Timestamp;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -119,8 +119,8 @@ pub struct DataEnd {
     pub bytes: u64,
     /// braid: the header that came.
     pub header: Option<Header>,
-    /// braid: the trailer that came.
-    pub trailer: Option<Trailer>,
+    /// braid: the digest of all that the server sent.
+    pub digest: Option<Digest>,
     /// What went wrong here.
     pub error: Option<Error>,
 }
@@ -332,13 +332,15 @@ impl Sink {
     }
 
     /// braid: compares the digest of what a queue was given; files compare theirs when they are finished.
-    pub(crate) fn check(&self, trailer: &Trailer) -> Result<()> {
+    pub(crate) fn check(&self, digest: &Digest) -> Result<()> {
         match self {
-            Self::Queue(queue) if *queue.hasher.finalize().as_bytes() != trailer.digest => Err(Error::new(
-                Exit::Verify,
-                "read the listing",
-                "what arrived has another digest than what was sent",
-            )),
+            Self::Queue(queue) if truncated(queue.hasher.finalize().as_bytes()) != *digest => {
+                Err(Error::new(
+                    Exit::Verify,
+                    "read the listing",
+                    "what arrived has another digest than what was sent",
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -426,6 +428,11 @@ impl Source {
             limiter.pass(block.len()).await;
         }
         Ok(block)
+    }
+
+    /// Whether the last bytes have been given out.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.reader.as_ref().is_none_or(fs::Reader::is_at_end)
     }
 
     /// `bytes` were handed to the transport.

@@ -300,6 +300,12 @@ impl Shared {
     }
 }
 
+/// The error of a listing of more than `most` bytes; `what` is what cannot be done then.
+pub(crate) fn listing_beyond(most: u64, what: &str) -> Error {
+    Error::new(Exit::Protocol, what, format_args!("it is longer than {most} bytes"))
+        .hint("--max-entries takes more")
+}
+
 impl Client {
     /// Opens the transport to the server of `url` and begins to log in. In braid the login and whatever is asked next
     /// travel with the handshake, so that a refusal shows only with the first answer; [`Client::ready`] waits for it.
@@ -441,10 +447,7 @@ impl Client {
     /// The session has ended, with why.
     pub async fn list(&self, form: ListForm, path: Option<PathArg>) -> Result<(Queue, UnderWay)> {
         let most = self.bounds().listing_bytes();
-        let beyond =
-            Error::new(Exit::Protocol, "read the listing", format_args!("it is longer than {most} bytes"))
-                .hint("--max-entries takes more");
-        let (sink, queue) = Sink::queue(most, beyond);
+        let (sink, queue) = Sink::queue(most, listing_beyond(most, "read the listing"));
         let under_way = self.transfer(Transfer::List { form, path }, Body::Sink(sink)).await?;
         Ok((queue, under_way))
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braidftp_ftp::client::Finished;
-use braidftp_ftp::mapping::Mode;
+use braidftp_ftp::mapping::{Mode, frame};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{PathArg, SafePath};
@@ -422,8 +422,7 @@ impl Finish {
                 self.record.failed(&self.reporter, name, error);
                 return Ok(());
             };
-            let digest = done.data.trailer.map(|trailer| trailer.digest);
-            return self.keep(sink, &what, done.data.bytes, digest).await;
+            return self.keep(sink, &what, done.data.bytes, done.data.digest).await;
         };
         let error = Error { what, ..error };
         let lost = error.is_transient() || error.exit == Exit::Sigint;
@@ -459,14 +458,14 @@ impl Finish {
                 (self.file.size, self.file.modified) = of_file(&metadata);
                 result
             }
-            // Over TCP nothing else tells the size and the time. In braid the HEADER does.
+            // Over TCP nothing else tells the size and the time. In braid the header does.
             (Err(error), Ok(_)) if self.mode == Mode::Tcp => Err(error),
             (_, result) => result,
         }
     }
 
     /// The server says that all was sent: checks it, and gives the file its name.
-    async fn keep(self, sink: FileSink, what: &str, bytes: u64, digest: Option<[u8; 32]>) -> Result<()> {
+    async fn keep(self, sink: FileSink, what: &str, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
         let name = self.file.local.as_bytes();
         let length = self.offset + bytes;
         // In braid the frames have said where the end is; elsewhere the listing's size is all there is to go by.

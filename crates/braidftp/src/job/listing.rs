@@ -6,11 +6,13 @@ use std::time::SystemTime;
 use braidftp_ftp::client::{Features, ListForm};
 use braidftp_ftp::line::LINE_MAX;
 use braidftp_ftp::listing::{Entry, Gap, Parsed, parse_line, parse_list};
+use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::{Code, PathArg, SafePath};
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::client::{Client, Queue, UnderWay, timestamp};
+use crate::client::{Client, Queue, UnderWay, listing_beyond, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
+use crate::packed::{UnpackError, Unpacker};
 use crate::store::fs::fits_a_line;
 
 /// What comes of one line.
@@ -29,11 +31,15 @@ pub(crate) struct Listing {
     queue: Queue,
     under_way: Option<UnderWay>,
     form: ListForm,
+    /// braid: what unpacks the lines.
+    unpacker: Option<Unpacker>,
     waiting: BytesMut,
     lines: VecDeque<Line>,
     /// Lines that may still come.
     left: u64,
     max_entries: u64,
+    /// The most bytes of lines.
+    listing_bytes: u64,
     what: String,
 }
 
@@ -47,15 +53,20 @@ impl Listing {
             Some(path) => format!("list {path}"),
             None => "list the folder".into(),
         };
+        let is_packed = client.mode() == Mode::Braid && matches!(form, ListForm::Facts | ListForm::Tree);
         let (queue, under_way) = client.list(form, path).await?;
         Ok(Self {
             queue,
             under_way: Some(under_way),
             form,
+            //= specs/ftp-over-sctp.md#section-7.4
+            //# A client MUST bound what it unpacks
+            unpacker: is_packed.then(|| Unpacker::new(client.bounds().listing_bytes())),
             waiting: BytesMut::new(),
             lines: VecDeque::new(),
             left: client.bounds().max_entries,
             max_entries: client.bounds().max_entries,
+            listing_bytes: client.bounds().listing_bytes(),
             what,
         })
     }
@@ -73,12 +84,18 @@ impl Listing {
                 })?;
                 return Ok(Some(line));
             }
-            match self.queue.next().await {
-                Some(bytes) => {
+            if let Some(lines) = self.unpack()? {
+                self.waiting.extend_from_slice(&lines);
+                self.cut()?;
+                continue;
+            }
+            match (self.queue.next().await, &mut self.unpacker) {
+                (Some(packed), Some(unpacker)) => unpacker.push(packed),
+                (Some(bytes), None) => {
                     self.waiting.extend_from_slice(&bytes);
                     self.cut()?;
                 }
-                None => {
+                (None, _) => {
                     if let Some(under_way) = self.under_way.take() {
                         let done = under_way.done().await;
                         if let Err(error) = done.result {
@@ -87,6 +104,9 @@ impl Listing {
                         if let Some(error) = done.data.error {
                             return Err(Error { what: self.what.clone(), ..error });
                         }
+                    }
+                    if self.unpacker.as_ref().is_some_and(|unpacker| !unpacker.is_over()) {
+                        return Err(Error::new(Exit::Protocol, &self.what, "what is packed has no end"));
                     }
                     if self.waiting.is_empty() {
                         return Ok(None);
@@ -109,6 +129,15 @@ impl Listing {
             lines.extend(self.next().await?);
         }
         Ok(lines)
+    }
+
+    /// The next lines of what came packed.
+    fn unpack(&mut self) -> Result<Option<Bytes>> {
+        let Some(unpacker) = &mut self.unpacker else { return Ok(None) };
+        unpacker.unpack().map_err(|error| match error {
+            UnpackError::TooLong => listing_beyond(self.listing_bytes, &self.what),
+            other => Error::new(Exit::Protocol, &self.what, other),
+        })
     }
 
     fn cut(&mut self) -> Result<()> {

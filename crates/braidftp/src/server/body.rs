@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use braidftp_ftp::command::Type;
-use braidftp_ftp::listing::{FactSet, Gap, What, encode_incomplete, encode_line, encode_name, encode_unix};
+use braidftp_ftp::listing::{
+    Gap, What, encode_incomplete, encode_line, encode_name, encode_tree_line, encode_unix,
+};
 use braidftp_ftp::server::{Extent, Failure, Form, Source};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::StoreError;
@@ -17,6 +19,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::activity::Transfer;
 use super::store::{Store, failure, metadata, native, stamp};
+use crate::packed::{Follows, Packer};
 use crate::store::fs::{self, BLOCK_BYTES, Blocks, Digest, Kind, Lister, Pieces, Reader, Walk, WalkItem};
 use crate::user_limits::{Right, Share};
 
@@ -30,6 +33,8 @@ pub(super) const MESSAGE_BYTES: usize = 16 << 10;
 pub(super) enum Gives {
     /// In pieces of [`MESSAGE_BYTES`], each with memory of its own.
     Messages,
+    /// The same, and listings of facts packed, as braid has them.
+    Frames,
     /// In blocks as large as they are read.
     Blocks,
 }
@@ -70,7 +75,7 @@ impl Body {
             Source::File { path, offset, representation, extent } => {
                 store.may(Right::Read)?;
                 let bytes = match (pieces, representation) {
-                    (Gives::Messages, _) | (_, Type::Ascii) => MESSAGE_BYTES,
+                    (Gives::Messages | Gives::Frames, _) | (_, Type::Ascii) => MESSAGE_BYTES,
                     (Gives::Blocks, _) => BLOCK_BYTES,
                 };
                 let pieces = Pieces { bytes, blocks: blocks.clone() };
@@ -99,7 +104,9 @@ impl Body {
             }
             Source::Listing { path, form, pattern } => {
                 store.may(Right::List)?;
-                let listing = Listing::open(store, path, form, pattern).await?;
+                let is_packed = pieces == Gives::Frames && matches!(form, Form::Facts(_) | Form::Tree);
+                let mut listing = Listing::open(store, path, form, pattern).await?;
+                listing.packer = is_packed.then(Packer::default);
                 let kind = BodyKind::Listing(listing);
                 Ok(Self {
                     offset: 0,
@@ -112,6 +119,15 @@ impl Body {
                     kind,
                 })
             }
+        }
+    }
+
+    /// Whether what was given out last was the end. In a listing it may be without being known.
+    pub(super) fn is_at_end(&self) -> bool {
+        match &self.kind {
+            BodyKind::File(reader) | BodyKind::Text(reader, _) => reader.is_at_end(),
+            BodyKind::Exactly(exactly) => exactly.left == 0 && exactly.fault.is_none(),
+            BodyKind::Listing(listing) => listing.is_over,
         }
     }
 
@@ -239,6 +255,10 @@ struct Listing {
     /// What stands before the first entry, or is all there is.
     head: VecDeque<Bytes>,
     entries: Entries,
+    /// Packs the lines, if they are packed.
+    packer: Option<Packer>,
+    /// Whether all was given out.
+    is_over: bool,
 }
 
 #[derive(Debug)]
@@ -266,7 +286,7 @@ impl Listing {
         let entries = match (form, &found.kind) {
             (Form::Tree, Kind::Folder) => {
                 // The folder itself comes first: its facts, and a place to say that not all of it can be read.
-                head.push_back(encode_line(&metadata(&found), &SafePath::ROOT, FactSet::ALL).into());
+                head.push_back(encode_tree_line(&metadata(&found), &SafePath::ROOT).into());
                 let walk = store.root.walk(&place).await.map_err(|e| failure(&e))?;
                 Entries::Tree(walk.counted_by(store.blocks.clone()))
             }
@@ -276,7 +296,7 @@ impl Listing {
             }
             // XTREE of a file is its own line and nothing else.
             (Form::Tree, _) => {
-                head.push_back(encode_line(&metadata(&found), &SafePath::ROOT, FactSet::ALL).into());
+                head.push_back(encode_tree_line(&metadata(&found), &SafePath::ROOT).into());
                 Entries::None
             }
             (Form::Facts(_), _) => return Err(Failure::Store(StoreError::NotADirectory)),
@@ -287,22 +307,36 @@ impl Listing {
                 Entries::None
             }
         };
-        Ok(Self { form, pattern, now, head, entries })
+        Ok(Self { form, pattern, now, head, entries, packer: None, is_over: false })
     }
 
+    /// The next bytes, packed if they are to be.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let lines = self.next_lines().await?;
+        self.is_over = self.entries.are_done();
+        let Some(packer) = &mut self.packer else {
+            return Ok(Some(lines.freeze()).filter(|lines| !lines.is_empty()));
+        };
+        let follows = if self.is_over { Follows::Nothing } else { Follows::More };
+        Ok(Some(packer.pack(&lines, follows)))
+    }
+
+    /// The next lines; none at the end.
+    async fn next_lines(&mut self) -> Result<BytesMut, Failure> {
         let mut out = BytesMut::new();
         while let Some(line) = self.head.pop_front() {
             out.put_slice(&line);
         }
         // A chunk may come to nothing, if no name in it matches.
-        while out.is_empty() {
+        let had = out.len();
+        while out.len() == had {
             match &mut self.entries {
-                Entries::None => return Ok(None),
+                Entries::None => break,
                 Entries::Folder(lister) => {
-                    let Some(chunk) = lister.next_chunk().await.map_err(|e| failure(&e))? else {
-                        return Ok(None);
-                    };
+                    let Some(chunk) = lister.next_chunk().await.map_err(|e| failure(&e))? else { break };
                     for entry in chunk {
                         if self
                             .pattern
@@ -328,12 +362,22 @@ impl Listing {
                     }
                 }
                 Entries::Tree(walk) => {
-                    let Some(chunk) = walk.next_chunk().await else { return Ok(None) };
+                    let Some(chunk) = walk.next_chunk().await else { break };
                     chunk.iter().for_each(|item| out.put_slice(&tree_line(item)));
                 }
             }
         }
-        Ok(Some(out.freeze()))
+        Ok(out)
+    }
+}
+
+impl Entries {
+    fn are_done(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Folder(lister) => lister.is_done(),
+            Self::Tree(walk) => walk.is_done(),
+        }
     }
 }
 
@@ -342,7 +386,7 @@ fn line(form: Form, found: &fs::Metadata, name: &SafePath, now: Timestamp) -> By
         Form::List => encode_unix(&metadata(found), name, now).into(),
         Form::Names => encode_name(name).into(),
         Form::Facts(set) => encode_line(&metadata(found), name, set).into(),
-        Form::Tree => encode_line(&metadata(found), name, FactSet::ALL).into(),
+        Form::Tree => encode_tree_line(&metadata(found), name).into(),
     }
 }
 
@@ -355,7 +399,7 @@ fn tree_line(item: &WalkItem) -> Vec<u8> {
     };
     match item {
         WalkItem::Found { path, metadata: found } => match safe(path) {
-            Ok(path) => encode_line(&metadata(found), &path, FactSet::ALL),
+            Ok(path) => encode_tree_line(&metadata(found), &path),
             // A path that no command can carry: its folder is incomplete for the other side.
             Err(_) => match safe(path.parent().unwrap_or(Path::new(""))) {
                 Ok(folder) => {

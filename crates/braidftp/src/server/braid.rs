@@ -7,10 +7,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use braidftp_ftp::mapping::frame::{Credit, FrameError, Header, Trailer};
+use braidftp_ftp::mapping::frame::{Credit, Digest, FrameError, Header, truncated};
 use braidftp_ftp::mapping::pool::CreditPool;
-use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece, Receiver};
-use braidftp_ftp::mapping::sender::{Sender, freest};
+use braidftp_ftp::mapping::receiver::{End, Incoming, Piece, Receiver};
+use braidftp_ftp::mapping::sender::{Frame, Sender, Then, freest};
 use braidftp_ftp::mapping::{CONTROL_STREAM, TransferNumber, ppid};
 use braidftp_ftp::server::{Failure, Outcome};
 use braidftp_net::{Association, Message, Order, Ppid, StreamId};
@@ -57,7 +57,7 @@ struct Turns {
     early: std::collections::BTreeSet<u64>,
 }
 
-/// A download's turn to send its HEADER: they go out in the order in which the downloads were begun.
+/// A download's turn to send its first frame: they go out in the order in which the downloads were begun.
 pub(super) struct Turn {
     number: u64,
     lanes: Arc<Lanes>,
@@ -72,8 +72,11 @@ struct Hold<'a> {
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        self.lanes.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream);
-        self.lanes.freed.notify_one();
+        // One in the middle of a transfer is that of an association that is over.
+        if self.lane.lock().transfer().is_none() {
+            self.lanes.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream);
+            self.lanes.freed.notify_one();
+        }
     }
 }
 
@@ -127,7 +130,7 @@ impl Lanes {
         Turn { number, lanes: self.clone() }
     }
 
-    /// Sends one download: HEADER, BYTES, TRAILER on one stream. If it is refused nothing is sent.
+    /// Sends one download on one stream. If it is refused nothing is sent.
     ///
     /// # Cancel safety
     /// Not safe: the stream would be left in the middle of a transfer. Use `stop`.
@@ -139,76 +142,53 @@ impl Lanes {
         mut stop: oneshot::Receiver<()>,
     ) -> Result<Outcome, Failure> {
         let prepare = async {
-            let body = open.await?;
+            let mut body = open.await?;
+            // Read before the turn comes: a disk that is slow for one download holds up no other.
+            let first = body.next().await?;
             //= specs/ftp-over-sctp.md#section-6.3
-            //# A sender MUST send the HEADERs of its transfers in ascending order of their numbers
+            //# A sender MUST send the headers of its transfers in ascending order of their numbers
             turn.comes().await;
-            Ok((body, self.free_lane().await))
+            let hold = self.free_lane(body.length).await;
+            Ok((body, first, hold))
         };
-        let (mut body, hold) = tokio::select! {
+        let (mut body, first, hold) = tokio::select! {
             prepared = prepare => prepared?,
             Ok(()) = &mut stop => return Err(Failure::Cancelled),
         };
         let header = Header { transfer, offset: body.offset, size: body.size, modified: body.modified };
-        let header = hold.lane.lock().begin(&header);
-        self.push(hold.stream, ppid::HEADER, header).await?;
-        drop(turn);
-
-        let mut hasher = blake3::Hasher::new();
+        hold.lane.lock().begin(header);
+        let mut out =
+            Out { lanes: self, hold: &hold, turn: Some(turn), hasher: blake3::Hasher::new(), bytes: 0 };
         let sent = tokio::select! {
-            sent = self.pump(&hold, &mut body, &mut hasher) => sent,
+            sent = out.pump(&mut body, first) => sent,
             Ok(()) = &mut stop => Err(Failure::Cancelled),
         };
-        let status = sent.err().map_or(226, |failure| failure.code().number());
-        let trailer = hold.lane.lock().finish(status, *hasher.finalize().as_bytes());
-        self.push(hold.stream, ppid::TRAILER, trailer).await?;
-        sent.map(|bytes| Outcome::Sent { bytes })
+        let Err(failure) = sent else { return Ok(Outcome::Sent { bytes: out.bytes }) };
+        let end = hold.lane.lock().break_off(failure.code().number());
+        if let Some(end) = end {
+            out.push(end).await?;
+        }
+        Err(failure)
     }
 
     /// Waits for a free stream. One download waits at a time: that whose turn it is.
-    async fn free_lane(&self) -> Hold<'_> {
+    async fn free_lane(&self, bytes: Option<u64>) -> Hold<'_> {
         loop {
-            if let Some(stream) = self.take_free() {
+            if let Some(stream) = self.take_free(bytes) {
                 return Hold { lanes: self, lane: &self.lanes[usize::from(stream) - 1], stream };
             }
             self.freed.notified().await;
         }
     }
 
-    fn take_free(&self) -> Option<u16> {
-        let room = |stream: u16| self.lanes[usize::from(stream) - 1].lock().room();
+    fn take_free(&self, bytes: Option<u64>) -> Option<u16> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let stream = freest(free.iter().map(|stream| (*stream, room(*stream))))?;
+        let stream = freest(
+            free.iter().filter_map(|stream| self.lanes[usize::from(*stream) - 1].lock().free()),
+            bytes,
+        )?;
         free.retain(|other| *other != stream);
         Some(stream)
-    }
-
-    /// # Cancel safety
-    /// Safe as far as the stream goes: what was sent was counted and hashed.
-    async fn pump(
-        &self,
-        hold: &Hold<'_>,
-        body: &mut Body,
-        hasher: &mut blake3::Hasher,
-    ) -> Result<u64, Failure> {
-        let mut bytes = 0;
-        while let Some(mut block) = body.next().await? {
-            while !block.is_empty() {
-                let room = timeout(self.stall, hold.lane.room()).await.map_err(|_| Failure::DataLost)?;
-                let size = usize::try_from(room).unwrap_or(usize::MAX).min(MESSAGE_BYTES).min(block.len());
-                let part = block.split_to(size);
-                self.push(hold.stream, ppid::BYTES, part.clone()).await?;
-                hasher.update(&part);
-                hold.lane.lock().on_sent(part.len() as u64);
-                bytes += part.len() as u64;
-            }
-        }
-        Ok(bytes)
-    }
-
-    async fn push(&self, stream: u16, kind: u32, payload: Bytes) -> Result<(), Failure> {
-        let message = Message::new(Ppid(kind), payload);
-        self.association.send(StreamId(stream), message).await.map_err(|_| Failure::DataLost)
     }
 
     /// The tasks that read the data streams; each runs until the association is over.
@@ -244,6 +224,67 @@ impl Lane {
     }
 }
 
+/// A download on its way out.
+struct Out<'a> {
+    lanes: &'a Lanes,
+    hold: &'a Hold<'a>,
+    /// Until the first frame has left.
+    turn: Option<Turn>,
+    hasher: blake3::Hasher,
+    /// Content bytes that the transport has taken.
+    bytes: u64,
+}
+
+impl Out<'_> {
+    /// Sends all of `body`, whose first block is read.
+    ///
+    /// # Cancel safety
+    /// Safe as far as the stream goes: what the transport took was counted.
+    async fn pump(&mut self, body: &mut Body, first: Option<Bytes>) -> Result<(), Failure> {
+        let mut next = first;
+        while let Some(mut block) = next {
+            let ends = body.is_at_end();
+            while !block.is_empty() {
+                let room = timeout(self.lanes.stall, self.hold.lane.room()).await;
+                let room = room.map_err(|_| Failure::DataLost)?;
+                let size = usize::try_from(room).unwrap_or(usize::MAX).min(MESSAGE_BYTES).min(block.len());
+                let part = block.split_to(size);
+                self.hasher.update(&part);
+                let ending = if ends && block.is_empty() { self.complete() } else { Then::More };
+                self.frame(part, ending).await?;
+            }
+            if ends {
+                return Ok(());
+            }
+            next = body.next().await?;
+        }
+        let ending = self.complete();
+        self.frame(Bytes::new(), ending).await
+    }
+
+    fn complete(&self) -> Then {
+        Then::Complete(truncated(self.hasher.finalize().as_bytes()))
+    }
+
+    async fn frame(&mut self, content: Bytes, ending: Then) -> Result<(), Failure> {
+        let frame = self.hold.lane.lock().frame(content, ending);
+        match frame {
+            Some(frame) => self.push(frame).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn push(&mut self, frame: Frame) -> Result<(), Failure> {
+        let message = Message::new(Ppid(frame.ppid), frame.payload.clone());
+        let sent = self.lanes.association.send(StreamId(self.hold.stream), message).await;
+        sent.map_err(|_| Failure::DataLost)?;
+        self.hold.lane.lock().on_sent(&frame);
+        self.bytes += frame.content_bytes;
+        self.turn = None;
+        Ok(())
+    }
+}
+
 impl Turn {
     async fn comes(&self) {
         let mut passed = self.lanes.passed.subscribe();
@@ -276,7 +317,7 @@ struct Reader {
 enum Target {
     /// There is no transfer open.
     None,
-    /// Nowhere, to the trailer.
+    /// Nowhere, to the end of the transfer.
     Nowhere,
     Upload(Box<Open>),
 }
@@ -319,38 +360,49 @@ impl Reader {
     async fn take(&mut self, receiver: &mut Receiver, piece: braidftp_net::Piece) -> bool {
         *self.lanes.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let count = piece.payload.len();
-        for (at, bytes) in piece.payload.into_iter().enumerate() {
+        for (at, payload) in piece.payload.into_iter().enumerate() {
             let end = if piece.end && at + 1 == count { End::Last } else { End::More };
-            let part = Piece { ppid: piece.ppid.0, payload: &bytes, end };
-            match receiver.on_piece(part) {
-                //= specs/ftp-over-sctp.md#section-6.7
-                //# An endpoint MUST abort the association on: a HEADER, TRAILER or CREDIT of another length than its own
-                Err(error) => {
-                    self.post.send(Event::Broken(error.to_string()));
-                    return false;
+            let mut handled = receiver.handle(Piece { ppid: piece.ppid.0, payload, end });
+            loop {
+                match handled.and_then(|()| receiver.poll()) {
+                    //= specs/ftp-over-sctp.md#section-6.7
+                    //# An endpoint MUST abort the association on: a frame or CREDIT that is shorter or longer than its fields
+                    Err(error) => {
+                        self.post.send(Event::Broken(error.to_string()));
+                        return false;
+                    }
+                    Ok(None) => break,
+                    Ok(Some(incoming)) => {
+                        if !self.take_incoming(receiver, incoming).await {
+                            return false;
+                        }
+                    }
                 }
-                Ok(Incoming::Header(header)) => {
-                    self.begin(header).await;
-                    continue;
-                }
-                Ok(Incoming::Bytes) => {
-                    let length = bytes.len() as u64;
-                    self.write(bytes).await;
-                    receiver.consume(length);
-                }
-                Ok(Incoming::Trailer(trailer, lengths)) => self.finish(trailer, lengths).await,
-                Ok(Incoming::Nothing) => continue,
-            }
-            let credit = self.lanes.uploads.lock().unwrap_or_else(PoisonError::into_inner).grant(receiver);
-            if let Some(credit) = credit {
-                let mut message = Message::new(Ppid(ppid::CREDIT), credit.encode());
-                message.order = Order::Unordered;
-                if self.lanes.association.send(StreamId(CONTROL_STREAM), message).await.is_err() {
-                    return false;
-                }
+                handled = Ok(());
             }
         }
         true
+    }
+
+    async fn take_incoming(&mut self, receiver: &mut Receiver, incoming: Incoming) -> bool {
+        match incoming {
+            Incoming::Header(header) => {
+                self.begin(header).await;
+                return true;
+            }
+            Incoming::Bytes(bytes) => {
+                let length = bytes.len() as u64;
+                self.write(bytes).await;
+                receiver.consume(length);
+            }
+            Incoming::Complete(digest) => self.finish(Some(digest)),
+            Incoming::Broken(_) => self.finish(None),
+        }
+        let credit = self.lanes.uploads.lock().unwrap_or_else(PoisonError::into_inner).grant(receiver);
+        let Some(credit) = credit else { return true };
+        let mut message = Message::new(Ppid(ppid::CREDIT), credit.encode());
+        message.order = Order::Unordered;
+        self.lanes.association.send(StreamId(CONTROL_STREAM), message).await.is_ok()
     }
 
     async fn begin(&mut self, header: Header) {
@@ -378,21 +430,22 @@ impl Reader {
         }
     }
 
-    async fn finish(&mut self, trailer: Trailer, lengths: Lengths) {
+    /// Ends the open upload: complete with this digest, or broken off.
+    fn finish(&mut self, digest: Option<Digest>) {
         let Target::Upload(open) = std::mem::replace(&mut self.target, Target::None) else { return };
         let Open { upload: Upload { job, intake, post, .. }, header, hasher } = *open;
-        let right = lengths == Lengths::Agree && *hasher.finalize().as_bytes() == trailer.digest;
+        let is_right = digest.map(|digest| digest == truncated(hasher.finalize().as_bytes()));
         let ending = Ending { modified: header.modified, durability: self.lanes.durability };
         // A task of its own: the next upload on this stream does not wait for the disk, and the end of the session
         // does not stop a file in the middle of getting its name.
         tokio::spawn(async move {
-            let outcome = match (trailer.is_complete(), right) {
-                (true, true) => intake.finish(ending).await,
-                (true, false) => {
+            let outcome = match is_right {
+                Some(true) => intake.finish(ending).await,
+                Some(false) => {
                     intake.give_up(Failure::Damaged).await;
                     Err(Failure::Damaged)
                 }
-                (false, _) => {
+                None => {
                     intake.give_up(Failure::SenderGaveUp).await;
                     Err(Failure::SenderGaveUp)
                 }

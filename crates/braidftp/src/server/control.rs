@@ -17,6 +17,8 @@ use crate::tls::{self, Got, Wire};
 
 /// Bytes of replies that share a message in braid.
 const COALESCE_BYTES: usize = 16 << 10;
+/// How long replies wait before the transport is looked at again that holds those before them.
+const LOOKS_AGAIN: Duration = Duration::from_millis(2);
 /// Bytes of lines that are read ahead of the session's window in braid. CREDIT comes on the stream of the lines, and
 /// a sender that waits for credit must not wait behind commands that wait for the sender.
 pub(crate) const HELD_BYTES: usize = 1 << 20;
@@ -209,6 +211,13 @@ fn joined(mut payload: Vec<Bytes>) -> Bytes {
     payload.concat().into()
 }
 
+/// Whether further replies will come without further commands: transfers are under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum More {
+    Comes,
+    None,
+}
+
 /// The writing end.
 pub(super) enum Tx {
     Tcp(Arc<Wire>),
@@ -236,11 +245,12 @@ impl Tx {
         }
     }
 
-    /// Sends some of `out`, taking it off; how many bytes.
+    /// Sends some of `out`, taking it off; how many bytes. In braid, where `more` replies come, first waits until those before have
+    /// left the transport's queue, so that those that come meanwhile share a message.
     ///
     /// # Cancel safety
     /// Safe: what was sent was taken off.
-    pub(super) async fn send(&self, out: &mut VecDeque<Bytes>) -> Result<usize, Lost> {
+    pub(super) async fn send(&self, out: &mut VecDeque<Bytes>, more: More) -> Result<usize, Lost> {
         let Some(first) = out.front_mut() else {
             if let Self::Tcp(wire) = self {
                 wire.flush().await.map_err(|e| Lost(e.to_string()))?;
@@ -258,6 +268,14 @@ impl Tx {
             }
             Self::Sctp(association) | Self::Braid(association) => {
                 let kind = if matches!(self, Self::Braid(_)) { ppid::LINES } else { ppid::PLAIN };
+                while kind == ppid::LINES
+                    && more == More::Comes
+                    && first.len() < COALESCE_BYTES / 2
+                    && association.queued_bytes(StreamId(CONTROL_STREAM)) > 0
+                    && association.reason().is_none()
+                {
+                    tokio::time::sleep(LOOKS_AGAIN).await;
+                }
                 let message = Message::new(Ppid(kind), first.clone());
                 association.send(StreamId(CONTROL_STREAM), message).await.map_err(|e| Lost(e.to_string()))?;
                 Ok(out.pop_front().map_or(0, |sent| sent.len()))

@@ -61,7 +61,7 @@ impl Post {
     }
 }
 
-/// A stream that has a HEADER and asks whose it is.
+/// A stream on which a transfer begins, and that asks whose it is.
 pub(super) struct Ask {
     pub transfer: TransferNumber,
     pub reply: oneshot::Sender<Option<Upload>>,

@@ -28,7 +28,7 @@ use super::activity::{Direction, Finished, Seat};
 use super::audit::Subject;
 use super::body::{Body, Gives};
 use super::braid::Lanes;
-use super::control::{Arrived, Lost, Rx, Tx};
+use super::control::{Arrived, Lost, More, Rx, Tx};
 use super::events::{Ask, Event, Post, Upload};
 use super::limits::{Place, Standing};
 use super::logins::Withheld;
@@ -86,7 +86,7 @@ pub(super) struct Driver {
     uploads: BTreeSet<JobId>,
     /// Changes that a client may have asked for before it died: a newer session of its user is there.
     withheld: Withheld,
-    /// Streams of braid that have a HEADER and do not know what to do with it.
+    /// Streams of braid on which a transfer begins that is not known yet.
     asks: Vec<Ask>,
     /// Who waits until the replies so far are with the transport.
     gates: Vec<oneshot::Sender<()>>,
@@ -259,8 +259,9 @@ impl Driver {
             let hungry = self.reading == Reading::Open
                 && self.closing.is_none()
                 && (wanted || self.may_hold() || self.tx.is_handshaking());
+            let more = if self.under_way.is_empty() { More::None } else { More::Comes };
             tokio::select! {
-                sent = self.tx.send(&mut self.out), if !self.out.is_empty() || self.tx.holds_some() => match sent {
+                sent = self.tx.send(&mut self.out, more), if !self.out.is_empty() || self.tx.holds_some() => match sent {
                     Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
                     Err(lost) => return self.lost(&lost),
                 },
@@ -697,7 +698,7 @@ impl Driver {
                 let lanes = lanes.clone();
                 self.spawn(async move {
                     let outcome =
-                        lanes.send(turn, transfer, Body::open(&store, source, Gives::Messages), stop).await;
+                        lanes.send(turn, transfer, Body::open(&store, source, Gives::Frames), stop).await;
                     post.done(job, outcome);
                 });
             }

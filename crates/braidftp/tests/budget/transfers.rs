@@ -14,15 +14,15 @@ pub(super) fn transfers(_: Row) {
         hear(&association, "230").await;
         let at_once = limit(Row::Transfers, &quick());
         say(&association, "RETR big\r\n".repeat(2 * at_once)).await;
-        // No credit is given: each stream brings a HEADER and then nothing but what the first credit lets through.
+        // No credit is given: each stream brings a header and nothing but what the first credit lets through.
         let mut headers = 0;
         while headers < at_once {
             let (_, piece) = association.recv_any().await.unwrap().expect("a frame");
-            headers += usize::from(piece.ppid.0 == ppid::HEADER);
+            headers += usize::from(piece.ppid.0 == ppid::FIRST && piece.end);
         }
         let more = async {
             while let Ok(Some((_, piece))) = association.recv_any().await {
-                assert_ne!(piece.ppid.0, ppid::HEADER, "more than {at_once} at once");
+                assert_ne!(piece.ppid.0, ppid::FIRST, "more than {at_once} at once");
             }
         };
         let _ = tokio::time::timeout(Duration::from_secs(1), more).await;
@@ -193,7 +193,7 @@ pub(super) fn vanished_uploader(_: Row) {
         say(&association, [LOG_IN, "STOR half\r\n"].concat()).await;
         hear(&association, "200").await;
         let header = Frame { transfer: TransferNumber(1), offset: 0, size: None, modified: None };
-        for (kind, payload) in [(ppid::HEADER, header.encode()), (ppid::BYTES, Bytes::from_static(b"half"))] {
+        for (kind, payload) in [(ppid::FIRST, header.encode()), (ppid::BYTES, Bytes::from_static(b"half"))] {
             association.send(StreamId(1), Message::new(Ppid(kind), payload)).await.unwrap();
         }
         // When all of it is acknowledged the wire is cut.

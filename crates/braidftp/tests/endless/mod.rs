@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use braidftp::packed::{Follows, Packer};
 use braidftp_ftp::Mode;
-use braidftp_ftp::mapping::frame::{Credit, Header, INITIAL_CREDIT, Trailer};
+use braidftp_ftp::mapping::frame::{Credit, Header, INITIAL_CREDIT, truncated};
 use braidftp_ftp::mapping::{CONTROL_PORT, DATA_PORT, TransferNumber, ppid};
 use braidftp_net::sctp::Profile;
 use braidftp_net::{Association, Bind, Connect, Endpoint, Message, Ppid, StreamId};
@@ -44,7 +45,7 @@ pub enum File {
     Honest,
     /// It never ends, and is told to have so many bytes. In ms, whose files are counted, SIZE tells the lie.
     Endless { told: Option<u64> },
-    /// It never ends; the listing tells one size, and the HEADER of braid another.
+    /// It never ends; the listing tells one size, and the header of braid another.
     Grown { told: u64, header: u64 },
 }
 
@@ -450,11 +451,14 @@ impl Session {
             (Kind::File, _) => self.says.told(),
         };
         let header = Header { transfer, offset: 0, size, modified: None };
-        if !self.send(1, ppid::HEADER, header.encode().to_vec()).await {
+        if !self.send(1, ppid::FIRST, header.encode().to_vec()).await {
             return;
         }
-        let (mut hasher, mut length) = (blake3::Hasher::new(), 0);
-        for part in source {
+        let (mut hasher, mut packer) = (blake3::Hasher::new(), Packer::default());
+        // An empty part is the end.
+        for part in source.chain([Vec::new()]) {
+            let follows = if part.is_empty() { Follows::Nothing } else { Follows::More };
+            let part = if kind == Kind::Listing { packer.pack(&part, follows).to_vec() } else { part };
             for part in part.chunks(16 << 10) {
                 self.used += part.len() as u64;
                 let used = self.used;
@@ -463,15 +467,13 @@ impl Session {
                     return;
                 }
                 hasher.update(part);
-                length += part.len() as u64;
                 self.count(kind, part.len());
                 if !self.send(1, ppid::BYTES, part.to_vec()).await {
                     return;
                 }
             }
         }
-        let trailer = Trailer { transfer, status: 226, length, digest: *hasher.finalize().as_bytes() };
-        self.send(1, ppid::TRAILER, trailer.encode().to_vec()).await;
+        self.send(1, ppid::LAST, truncated(hasher.finalize().as_bytes()).to_vec()).await;
         self.say("226 done\r\n").await;
     }
 

@@ -10,7 +10,7 @@ async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
     let served = serve(folder.root());
     let mut client = Client::braid(&served, 2).await;
     client.say("STOR f").await;
-    client.send(1, ppid::HEADER, header(1).encode()).await;
+    client.begin(1, header(1)).await;
     // The first CREDIT comes with the first bytes; by the next, as many more as it gives have been taken.
     let bytes = pattern(1_000_000);
     let mut parts = bytes.chunks(50_000);
@@ -38,31 +38,23 @@ async fn a_newer_session_takes_an_upload_over_and_goes_on_from_what_came() {
     let served = serve(folder.root());
     let mut first = Client::braid(&served, 2).await;
     first.say("STOR f").await;
-    first.send(1, ppid::HEADER, header(1).encode()).await;
-    first.send(1, ppid::BYTES, bytes[..50_000].to_vec()).await;
+    first.upload_some(1, header(1), &bytes[..50_000]).await;
     let mut second = Client::braid(&served, 2).await;
     while std::fs::metadata(folder.path(".f.braidftp-part")).is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // The first session lives on, and says no more; what it has in memory is lost, what is on the disk is not.
     second.say("STOR f").await;
-    second.upload(1, header(1), &bytes, 226).await;
+    second.upload(1, header(1), &bytes).await;
     second.expect("226").await;
     assert!(folder.read("f") == bytes);
     // It has nothing any more, and brings nothing under the name.
-    let trailer = Trailer {
-        transfer: TransferNumber(1),
-        status: 226,
-        length: 50_000,
-        digest: *blake3::hash(&bytes[..50_000]).as_bytes(),
-    };
-    first.send(1, ppid::TRAILER, trailer.encode()).await;
+    first.complete(1, digest(&bytes[..50_000])).await;
     assert!(first.expect("450").await.contains("newer session"));
     assert!(folder.read("f") == bytes);
     // Nor does an older session take back what a newer one writes.
     second.say("STOR g").await;
-    second.send(2, ppid::HEADER, header(2).encode()).await;
-    second.send(2, ppid::BYTES, bytes[..1000].to_vec()).await;
+    second.upload_some(2, header(2), &bytes[..1000]).await;
     while std::fs::metadata(folder.path(".g.braidftp-part")).is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -79,7 +71,7 @@ async fn an_upload_whose_frames_never_come_is_given_up() {
     assert_eq!(folder.names(), [""; 0]);
     // The session goes on, and so does another upload.
     client.say("STOR g").await;
-    client.upload(1, header(2), b"g", 226).await;
+    client.upload(1, header(2), b"g").await;
     client.expect("226").await;
 }
 
@@ -102,8 +94,7 @@ async fn after_a_late(commands: &str, streams: u16) -> Option<String> {
     // Nothing comes of the first upload; frames of the second are here when it begins.
     first.say(&format!("ALLO 1\r\nSTOR f\r\n{commands}")).await;
     if streams > 2 {
-        first.send(2, ppid::HEADER, header(2).encode()).await;
-        first.send(2, ppid::BYTES, pattern(50_000)).await;
+        first.upload_some(2, header(2), &pattern(50_000)).await;
     }
     while first.association.stats().buffered_bytes > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -111,7 +102,7 @@ async fn after_a_late(commands: &str, streams: u16) -> Option<String> {
     wire.fall_silent();
     let mut second = Client::braid(&served, 2).await;
     second.say("STOR f").await;
-    second.upload(1, header(1), &bytes, 226).await;
+    second.upload(1, header(1), &bytes).await;
     second.expect("226").await;
     let changed = || std::fs::metadata(folder.path("f")).and_then(|found| found.modified()).ok();
     let before = changed();
@@ -152,7 +143,7 @@ async fn an_older_session_whose_client_is_there_goes_on_beside_a_newer_one() {
     let mut first = Client::braid(&served, 2).await;
     // Nothing is said between the login of the second session and the time that these begin.
     first.say("STOR f\r\nDELE f\r\nSTOR f").await;
-    first.upload(1, header(2), b"mine", 226).await;
+    first.upload(1, header(2), b"mine").await;
     let mut second = Client::braid(&served, 2).await;
     for code in ["426", "550", "226"] {
         first.expect(code).await;
@@ -209,8 +200,7 @@ async fn ends_when_the_wire_is_cut(settings: Settings) {
     let (wire, by_the_wire) = Wire::to(&served).await;
     let mut client = Client::braid(&by_the_wire, 2).await;
     client.say("STOR f").await;
-    client.send(1, ppid::HEADER, header(1).encode()).await;
-    client.send(1, ppid::BYTES, pattern(50_000)).await;
+    client.upload_some(1, header(1), &pattern(50_000)).await;
     // The first CREDIT comes with the first bytes.
     client.credited(1, 1_000_000).await;
     let part = folder.path(".f.braidftp-part");

@@ -26,7 +26,7 @@ pub struct Features {
     pub pipeline: Option<u32>,
     /// XSTREAMS: the number of data streams.
     pub streams: Option<u16>,
-    /// XFRAME 1.
+    /// XFRAME 2.
     pub frames: bool,
     /// XTREE.
     pub tree: bool,
@@ -85,7 +85,7 @@ impl Features {
                 b"TVFS" => found.tvfs = true,
                 b"PIPELINE" => found.pipeline = number.and_then(|n| u32::try_from(n).ok()),
                 b"XSTREAMS" => found.streams = number.and_then(|n| u16::try_from(n).ok()),
-                b"XFRAME" => found.frames = value.split(|byte| *byte == b' ').any(|version| version == b"1"),
+                b"XFRAME" => found.frames = value.split(|byte| *byte == b' ').any(|version| version == b"2"),
                 b"XTREE" => found.tree = true,
                 b"XPART" => found.partial = true,
                 // `AUTH TLS`, or several in one line: `AUTH TLS;SSL` (RFC 4217 §6).
@@ -129,7 +129,7 @@ mod tests {
                 "rest STREAM",
                 "PIPELINE 256",
                 "XSTREAMS 4",
-                "XFRAME 1",
+                "XFRAME 2",
                 "HASH MD5;SHA-256*;WHIRLPOOL",
                 "XCRC",
                 "xmd5 filename;start;end",

@@ -238,7 +238,7 @@ pub enum Event {
     Send(Tag, Data),
     /// A transfer ended: its final reply arrived and its data is complete, or it failed. If
     /// [`Event::Receive`] or [`Event::Send`] is in progress, stop it; no `DataDone` is needed. In braid an
-    /// upload in progress is ended by a TRAILER with status 426, and further frames of a download are
+    /// upload in progress is broken off by a BREAK with status 426, and further frames of a download are
     /// discarded.
     Finished(Tag, Result<Finished, TransferError>),
     /// The session ended; pending commands and transfers get no result.

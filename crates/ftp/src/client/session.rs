@@ -851,7 +851,7 @@ fn transfer_steps(transfer: &Transfer, gate: Gate, rest: Rest) -> VecDeque<Step>
     if offset > 0 {
         steps.push_back(Step { command: Command::Restart(offset), role: Role::Prepare, gate });
     }
-    // A refused REST must not be followed by a transfer of the whole file. In braid the HEADER contains the
+    // A refused REST must not be followed by a transfer of the whole file. In braid the header contains the
     // offset.
     let gate = if offset > 0 && rest == Rest::Checked { Gate::Answered } else { gate };
     steps.push_back(Step { command, role: Role::Transfer, gate });

@@ -96,8 +96,16 @@ pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     facts
 }
 
-/// Encodes a line of MLSD or XTREE with its end. In MLSD the path is one name; the root is written `.`.
-/// XTREE always sends all facts.
+/// Encodes a line of XTREE with its end; the root is written `.`. Of `unique` only that of folders is used, to find circles.
+pub fn encode_tree_line(metadata: &Metadata, path: &SafePath) -> Vec<u8> {
+    let set = match metadata.kind {
+        FileKind::Directory => FactSet::ALL,
+        _ => FactSet(FactSet::ALL.0 & !FactSet::UNIQUE.0),
+    };
+    encode_line(metadata, path, set)
+}
+
+/// Encodes a line of MLSD with its end. The path is one name.
 pub fn encode_line(metadata: &Metadata, path: &SafePath, set: FactSet) -> Vec<u8> {
     finish_line(encode_facts(metadata, set), path)
 }

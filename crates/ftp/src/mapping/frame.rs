@@ -1,7 +1,8 @@
-//! The frames of braid (specs/ftp-over-sctp.md §6.2). All numbers are big-endian.
+//! The frames of braid, version 2 (specs/ftp-over-sctp.md §6.2).
 //!
-//! A frame is one SCTP message whose payload protocol identifier is its type ([`ppid`](super::ppid)). BYTES
-//! has no header.
+//! A frame is one SCTP message whose payload protocol identifier is its type ([`ppid`](super::ppid)). What is known of a
+//! transfer stands before its first content bytes and their digest behind its last, in the same messages: a file of one
+//! message is one frame.
 
 use std::fmt;
 
@@ -10,23 +11,35 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::TransferNumber;
 use crate::stamp::Timestamp;
 
-/// The length of a HEADER in bytes.
-pub const HEADER_LENGTH: usize = 32;
-/// The length of a TRAILER in bytes.
-pub const TRAILER_LENGTH: usize = 48;
+/// The maximum length of a header in bytes.
+pub const HEADER_LENGTH_MAX: usize = 1 + 8 + 8 + 8 + 12;
+/// The length of a digest in bytes: the first ones of BLAKE3's output.
+pub const DIGEST_LENGTH: usize = 16;
+/// The length of a BREAK in bytes.
+pub const BREAK_LENGTH: usize = 2;
 /// The length of a CREDIT in bytes.
 pub const CREDIT_LENGTH: usize = 12;
-/// The maximum length of a BYTES message.
+/// The maximum number of content bytes in a message.
 pub const BYTES_MAX: usize = 65_536;
-/// The number of bytes that may be sent on a data stream before the first CREDIT.
+/// The number of content bytes that may be sent on a data stream before the first CREDIT.
 pub const INITIAL_CREDIT: u64 = 256 << 10;
+/// The largest number that a variable-length integer holds (RFC 9000 §16).
+pub const NUMBER_MAX: u64 = (1 << 62) - 1;
+
+/// The digest of a transfer's content.
+pub type Digest = [u8; DIGEST_LENGTH];
+
+/// Truncates a BLAKE3 digest to that of a frame.
+pub fn truncated(blake3: &[u8; 32]) -> Digest {
+    *blake3.first_chunk().expect("32 bytes have 16 first ones")
+}
 
 /// Begins a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The number of the transfer.
     pub transfer: TransferNumber,
-    /// The offset of its first byte in the file.
+    /// The offset of its first byte in the file, at most [`NUMBER_MAX`].
     pub offset: u64,
     /// The current size of the file, if it is one. The sender need not send that much.
     pub size: Option<u64>,
@@ -34,41 +47,26 @@ pub struct Header {
     pub modified: Option<Timestamp>,
 }
 
-/// Ends a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trailer {
-    /// The number of the transfer.
-    pub transfer: TransferNumber,
-    /// The sender's result as a reply code: 226, or the reason for ending early.
-    pub status: u16,
-    /// The number of bytes since the header.
-    pub length: u64,
-    /// Their BLAKE3 digest.
-    pub digest: [u8; 32],
-}
-
 /// The limit up to which the peer may send on a data stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credit {
     /// The stream, at least 1.
     pub stream: u16,
-    /// The total number of bytes since the start of the association. Never decreases.
+    /// The total number of content bytes since the start of the association. Never decreases.
     pub limit: u64,
 }
 
 /// An invalid frame. Each error ends the association (specs/ftp-over-sctp.md §6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameError {
-    /// A HEADER, TRAILER or CREDIT of wrong length.
+    /// A frame that is shorter or longer than its fields.
     Length,
     /// An invalid field.
     Field,
     /// A payload protocol identifier that is invalid on this stream.
     Kind,
-    /// BYTES or TRAILER without an open transfer, or HEADER with one.
+    /// A transfer begins while one is open, or goes on or ends while none is.
     Order,
-    /// A TRAILER of a transfer that is not the open one.
-    WrongTransfer,
     /// More bytes than the credit allows.
     Credit,
 }
@@ -80,7 +78,6 @@ impl fmt::Display for FrameError {
             Self::Field => "frame with an invalid field",
             Self::Kind => "message type not permitted on this stream",
             Self::Order => "frame out of order",
-            Self::WrongTransfer => "trailer of another transfer than the one that is open",
             Self::Credit => "more bytes than the credit allows",
         })
     }
@@ -88,67 +85,101 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// The encoding of an unknown size.
-const UNKNOWN: u64 = u64::MAX;
-/// The encoding of an unknown modification time.
-const NO_TIME: i64 = i64::MIN;
+/// The flags of a header: which of its fields are there.
+mod flag {
+    pub(super) const OFFSET: u8 = 1;
+    pub(super) const SIZE: u8 = 2;
+    pub(super) const MODIFIED: u8 = 4;
+    pub(super) const MODIFIED_FAR: u8 = 8;
+    pub(super) const ALL: u8 = OFFSET | SIZE | MODIFIED | MODIFIED_FAR;
+}
+
+/// The number of nanoseconds in a second.
+const SECOND: u32 = 1_000_000_000;
+/// Bits of the short form of a time that hold its nanoseconds.
+const NANOS_BITS: u32 = 30;
+/// Seconds from the first time of the short form, 1901-12-13 20:45:52 UTC, to 1970.
+const SHORT_BIAS: i64 = 1 << 31;
 
 impl Header {
-    /// Encodes the payload of the message.
+    /// Encodes the header as it stands before the first content bytes.
     pub fn encode(&self) -> Bytes {
-        let mut wire = BytesMut::with_capacity(HEADER_LENGTH);
-        wire.put_u32(self.transfer.0);
-        wire.put_u32(self.modified.map_or(0, |stamp| stamp.nanos));
-        wire.put_u64(self.offset);
-        wire.put_u64(self.size.unwrap_or(UNKNOWN));
-        wire.put_i64(self.modified.map_or(NO_TIME, |stamp| stamp.seconds));
+        let mut wire = BytesMut::with_capacity(HEADER_LENGTH_MAX);
+        let size = self.size.filter(|size| *size <= NUMBER_MAX);
+        let short = self.modified.and_then(short_time);
+        let flags = [
+            (self.offset > 0, flag::OFFSET),
+            (size.is_some(), flag::SIZE),
+            (short.is_some(), flag::MODIFIED),
+            (self.modified.is_some() && short.is_none(), flag::MODIFIED_FAR),
+        ];
+        wire.put_u8(flags.iter().filter(|(there, _)| *there).fold(0, |flags, (_, flag)| flags | flag));
+        put_number(&mut wire, self.transfer.0.into());
+        if self.offset > 0 {
+            put_number(&mut wire, self.offset);
+        }
+        if let Some(size) = size {
+            put_number(&mut wire, size);
+        }
+        match (short, self.modified) {
+            (Some(short), _) => wire.put_u64(short),
+            (None, Some(Timestamp { seconds, nanos })) => {
+                wire.put_i64(seconds);
+                wire.put_u32(nanos);
+            }
+            (None, None) => {}
+        }
         wire.freeze()
     }
 
-    /// Decodes the payload of a HEADER message.
-    pub fn decode(wire: &[u8]) -> Result<Self, FrameError> {
-        let wire: &[u8; HEADER_LENGTH] = wire.try_into().map_err(|_| FrameError::Length)?;
-        let nanos = u32::from_be_bytes(field(wire, 4));
-        let size = u64::from_be_bytes(field(wire, 16));
-        let seconds = i64::from_be_bytes(field(wire, 24));
-        let header = Self {
-            transfer: TransferNumber(u32::from_be_bytes(field(wire, 0))),
-            offset: u64::from_be_bytes(field(wire, 8)),
-            size: (size != UNKNOWN).then_some(size),
-            modified: (seconds != NO_TIME).then_some(Timestamp { seconds, nanos }),
-        };
-        if header.transfer.0 == 0 || nanos >= 1_000_000_000 { Err(FrameError::Field) } else { Ok(header) }
+    /// Decodes the header at the beginning of `wire`, and returns its length; `None` if `wire` ends before the header does.
+    pub fn decode(wire: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
+        let mut rest = wire;
+        let header = Self::read(&mut rest)?;
+        Ok(header.map(|header| (header, wire.len() - rest.len())))
+    }
+
+    fn read(rest: &mut &[u8]) -> Result<Option<Self>, FrameError> {
+        let Some([flags]) = take(rest) else { return Ok(None) };
+        let both = flag::MODIFIED | flag::MODIFIED_FAR;
+        if flags & !flag::ALL != 0 || flags & both == both {
+            return Err(FrameError::Field);
+        }
+        let has = |flag| flags & flag != 0;
+        let Some(transfer) = take_number(rest) else { return Ok(None) };
+        let transfer = u32::try_from(transfer).ok().filter(|transfer| *transfer > 0);
+        let transfer = TransferNumber(transfer.ok_or(FrameError::Field)?);
+        let mut header = Self { transfer, offset: 0, size: None, modified: None };
+        if has(flag::OFFSET) {
+            let Some(offset) = take_number(rest) else { return Ok(None) };
+            header.offset = offset;
+        }
+        if has(flag::SIZE) {
+            let Some(size) = take_number(rest) else { return Ok(None) };
+            header.size = Some(size);
+        }
+        if has(flag::MODIFIED) {
+            let Some(short) = take(rest).map(u64::from_be_bytes) else { return Ok(None) };
+            let seconds = (short >> NANOS_BITS) as i64 - SHORT_BIAS;
+            let nanos = (short & ((1 << NANOS_BITS) - 1)) as u32;
+            header.modified = Some(Timestamp { seconds, nanos });
+        }
+        if has(flag::MODIFIED_FAR) {
+            let Some(seconds) = take(rest).map(i64::from_be_bytes) else { return Ok(None) };
+            let Some(nanos) = take(rest).map(u32::from_be_bytes) else { return Ok(None) };
+            header.modified = Some(Timestamp { seconds, nanos });
+        }
+        match header.modified.is_some_and(|modified| modified.nanos >= SECOND) {
+            true => Err(FrameError::Field),
+            false => Ok(Some(header)),
+        }
     }
 }
 
-impl Trailer {
-    /// Encodes the payload of the message.
-    pub fn encode(&self) -> Bytes {
-        let mut wire = BytesMut::with_capacity(TRAILER_LENGTH);
-        wire.put_u32(self.transfer.0);
-        wire.put_u16(self.status);
-        wire.put_u16(0);
-        wire.put_u64(self.length);
-        wire.put_slice(&self.digest);
-        wire.freeze()
-    }
-
-    /// Decodes the payload of a TRAILER message.
-    pub fn decode(wire: &[u8]) -> Result<Self, FrameError> {
-        let wire: &[u8; TRAILER_LENGTH] = wire.try_into().map_err(|_| FrameError::Length)?;
-        let trailer = Self {
-            transfer: TransferNumber(u32::from_be_bytes(field(wire, 0))),
-            status: u16::from_be_bytes(field(wire, 4)),
-            length: u64::from_be_bytes(field(wire, 8)),
-            digest: field(wire, 16),
-        };
-        if (200..600).contains(&trailer.status) { Ok(trailer) } else { Err(FrameError::Field) }
-    }
-
-    /// Whether the sender sent all bytes.
-    pub const fn is_complete(&self) -> bool {
-        self.status < 300
-    }
+/// The short form of a time, if it has one.
+fn short_time(time: Timestamp) -> Option<u64> {
+    let seconds = u64::try_from(time.seconds.checked_add(SHORT_BIAS)?).ok()?;
+    (seconds >> (u64::BITS - NANOS_BITS) == 0).then_some((seconds << NANOS_BITS) | u64::from(time.nanos))
 }
 
 impl Credit {
@@ -164,12 +195,35 @@ impl Credit {
     /// Decodes the payload of a CREDIT message.
     pub fn decode(wire: &[u8]) -> Result<Self, FrameError> {
         let wire: &[u8; CREDIT_LENGTH] = wire.try_into().map_err(|_| FrameError::Length)?;
-        let credit =
-            Self { stream: u16::from_be_bytes(field(wire, 0)), limit: u64::from_be_bytes(field(wire, 4)) };
-        if credit.stream == 0 { Err(FrameError::Field) } else { Ok(credit) }
+        let mut rest = &wire[..];
+        let stream = u16::from_be_bytes(take(&mut rest).unwrap_or_default());
+        let limit = u64::from_be_bytes(*wire.last_chunk().expect("it is longer than its last field"));
+        if stream == 0 { Err(FrameError::Field) } else { Ok(Self { stream, limit }) }
     }
 }
 
-fn field<const N: usize>(wire: &[u8], at: usize) -> [u8; N] {
-    wire[at..at + N].try_into().expect("the caller's array is longer than its fields' ends")
+/// Appends a variable-length integer in its shortest form (RFC 9000 §16); beyond [`NUMBER_MAX`], that.
+fn put_number(wire: &mut BytesMut, number: u64) {
+    match number {
+        0..0x40 => wire.put_u8(number as u8),
+        0x40..0x4000 => wire.put_u16(0x4000 | number as u16),
+        0x4000..0x4000_0000 => wire.put_u32(0x8000_0000 | number as u32),
+        _ => wire.put_u64(0xc000_0000_0000_0000 | number.min(NUMBER_MAX)),
+    }
+}
+
+/// Takes a variable-length integer off; `None`, and nothing is taken, if there is less than one.
+fn take_number(wire: &mut &[u8]) -> Option<u64> {
+    let length = 1 << (wire.first()? >> 6);
+    let (number, rest) = wire.split_at_checked(length)?;
+    *wire = rest;
+    let mask = u64::MAX >> (u64::BITS + 2 - 8 * length as u32);
+    Some(number.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)) & mask)
+}
+
+/// Takes so many bytes off; `None`, and nothing is taken, if there are fewer.
+fn take<const N: usize>(wire: &mut &[u8]) -> Option<[u8; N]> {
+    let (field, rest) = wire.split_first_chunk()?;
+    *wire = rest;
+    Some(*field)
 }

@@ -1,7 +1,7 @@
 //! The data paths of each mode, and the frames on braid's data streams (specs/ftp-over-sctp.md).
 //!
-//! File bytes do not pass through this module: [`frame`] encodes and decodes HEADER, TRAILER and CREDIT,
-//! [`sender`] and [`receiver`] count bytes, [`pool`] divides the receive buffer among streams as credit. The caller computes digests.
+//! [`frame`] encodes and decodes what stands beside content, [`sender`] and [`receiver`] put messages together and take them apart
+//! and count bytes, [`pool`] divides the receive buffer among streams as credit. The caller computes digests.
 
 pub mod frame;
 pub mod pool;
@@ -41,14 +41,18 @@ pub mod ppid {
     pub const PLAIN: u32 = 0;
     /// braid: FTP lines, on stream 0.
     pub const LINES: u32 = 0x6272_6400;
-    /// braid: begins a transfer.
-    pub const HEADER: u32 = 0x6272_6401;
-    /// braid: bytes of a transfer.
+    /// braid: content of a transfer.
     pub const BYTES: u32 = 0x6272_6402;
-    /// braid: ends a transfer.
-    pub const TRAILER: u32 = 0x6272_6403;
     /// braid: the limit up to which the peer may send on a stream.
     pub const CREDIT: u32 = 0x6272_6404;
+    /// braid: a whole transfer: header, content, digest.
+    pub const WHOLE: u32 = 0x6272_6405;
+    /// braid: begins a transfer: header, content.
+    pub const FIRST: u32 = 0x6272_6406;
+    /// braid: ends a transfer: content, digest.
+    pub const LAST: u32 = 0x6272_6407;
+    /// braid: breaks a transfer off.
+    pub const BREAK: u32 = 0x6272_6408;
 }
 
 /// The five mappings of FTP to transports.

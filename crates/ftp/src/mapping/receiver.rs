@@ -1,23 +1,35 @@
-//! The receiving side of a data stream of braid. Credit is granted by the streams' [`pool`](super::pool).
+//! The receiving side of a data stream of braid: what its messages hold, and credit.
+//!
+//! ```text
+//! piece of a message --> handle --> poll --> Incoming: a header, content bytes, the end
+//! ```
+//! Content is passed on as it comes. Of a message that ends with a digest its last bytes so far are held back, because only
+//! the end of the message says whether they are content.
 
-use bytes::BytesMut;
+use bytes::{Buf, Bytes, BytesMut};
 
-use super::frame::{Credit, FrameError, Header, INITIAL_CREDIT, TRAILER_LENGTH, Trailer};
+use super::frame::{
+    BREAK_LENGTH, Credit, DIGEST_LENGTH, Digest, FrameError, HEADER_LENGTH_MAX, Header, INITIAL_CREDIT,
+};
 use super::{TransferNumber, ppid};
 
-/// Validates the frames of one data stream, and counts received and consumed bytes.
+/// Takes the messages of one data stream apart, and counts received and consumed bytes.
 #[derive(Debug)]
 pub struct Receiver {
     stream: u16,
     /// The credit granted, in total bytes.
     limit: u64,
-    /// Total bytes received.
+    /// Total content bytes received.
     received: u64,
-    /// Total bytes consumed.
+    /// Total content bytes consumed.
     consumed: u64,
     open: Option<Open>,
-    /// An incomplete HEADER or TRAILER.
-    partial: BytesMut,
+    /// The message that is being received.
+    message: Option<Message>,
+    /// What came of it and was not looked at.
+    payload: Bytes,
+    /// What came of its header, or of what ends it.
+    held: BytesMut,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +38,36 @@ struct Open {
     length: u64,
 }
 
-/// A piece of an SCTP message: all of it, or a part of a partial delivery (RFC 9260 §6.9).
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
+struct Message {
+    ppid: u32,
+    part: Part,
+    end: End,
+}
+
+/// The part of a message that comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Header,
+    Content(Tail),
+    /// The status of a BREAK.
+    Status,
+}
+
+/// What stands behind the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    Nothing,
+    Digest,
+}
+
+/// A piece of an SCTP message: all of it, or a part of a partial delivery (RFC 9260 §6.9).
+#[derive(Debug, Clone)]
+pub struct Piece {
     /// The payload protocol identifier.
     pub ppid: u32,
     /// The bytes.
-    pub payload: &'a [u8],
+    pub payload: Bytes,
     /// Whether it is the last piece of the message.
     pub end: End,
 }
@@ -46,34 +81,33 @@ pub enum End {
     Last,
 }
 
-/// The contents of a piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a stream brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
     /// Begins a transfer.
     Header(Header),
-    /// Bytes of the open transfer. Hash and write them, then call [`Receiver::consume`] and
+    /// Content of the open transfer. Hash and write it, then call [`Receiver::consume`] and
     /// [`CreditPool::grant`](super::pool::CreditPool::grant).
-    Bytes,
-    /// Ends the transfer. `length` has been compared with the received bytes; the caller compares the
-    /// digest.
-    Trailer(Trailer, Lengths),
-    /// Part of an incomplete frame.
-    Nothing,
-}
-
-/// Whether the trailer's length equals the number of received bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lengths {
-    /// Equal.
-    Agree,
-    /// Different: the transfer is damaged.
-    Differ,
+    Bytes(Bytes),
+    /// Ends the transfer: its content was complete, and has this digest, which the caller compares.
+    Complete(Digest),
+    /// Ends the transfer: the sender broke it off, with a reply code of 400 to 599.
+    Broken(u16),
 }
 
 impl Receiver {
     /// The receiver of a new stream, which has [`INITIAL_CREDIT`].
     pub fn new(stream: u16) -> Self {
-        Self { stream, limit: INITIAL_CREDIT, received: 0, consumed: 0, open: None, partial: BytesMut::new() }
+        Self {
+            stream,
+            limit: INITIAL_CREDIT,
+            received: 0,
+            consumed: 0,
+            open: None,
+            message: None,
+            payload: Bytes::new(),
+            held: BytesMut::new(),
+        }
     }
 
     /// The stream.
@@ -86,35 +120,118 @@ impl Receiver {
         self.open.map(|open| open.transfer)
     }
 
-    /// Processes the next piece of the stream. An error ends the association.
-    pub fn on_piece(&mut self, piece: Piece<'_>) -> Result<Incoming, FrameError> {
-        match piece.ppid {
-            ppid::BYTES => {
-                let open = self.open.as_mut().ok_or(FrameError::Order)?;
-                let bytes = piece.payload.len() as u64;
-                if bytes > self.limit - self.received {
-                    return Err(FrameError::Credit);
-                }
-                self.received += bytes;
-                open.length += bytes;
-                Ok(Incoming::Bytes)
-            }
-            ppid::HEADER | ppid::TRAILER => {
-                if self.partial.len() + piece.payload.len() > TRAILER_LENGTH {
-                    return Err(FrameError::Length);
-                }
-                self.partial.extend_from_slice(piece.payload);
-                if piece.end == End::More {
-                    return Ok(Incoming::Nothing);
-                }
-                let frame = self.partial.split();
-                if piece.ppid == ppid::HEADER { self.on_header(&frame) } else { self.on_trailer(&frame) }
-            }
-            _ => Err(FrameError::Kind),
-        }
+    /// Takes the next piece of the stream; then [`Self::poll`] until it returns `None`. An error ends the association.
+    ///
+    /// # Panics
+    /// If the piece before was not polled to its end.
+    pub fn handle(&mut self, piece: Piece) -> Result<(), FrameError> {
+        assert!(self.payload.is_empty(), "a piece is looked at before the next one");
+        let part = match self.message {
+            Some(message) if message.ppid != piece.ppid => return Err(FrameError::Kind),
+            Some(message) => message.part,
+            None => self.first_part(piece.ppid)?,
+        };
+        self.message = Some(Message { ppid: piece.ppid, part, end: piece.end });
+        self.payload = piece.payload;
+        Ok(())
     }
 
-    /// Bytes of the open transfer that were received; 0 without one.
+    fn first_part(&self, kind: u32) -> Result<Part, FrameError> {
+        let (part, begins) = match kind {
+            ppid::WHOLE | ppid::FIRST => (Part::Header, true),
+            ppid::BYTES => (Part::Content(Tail::Nothing), false),
+            ppid::LAST => (Part::Content(Tail::Digest), false),
+            ppid::BREAK => (Part::Status, false),
+            _ => return Err(FrameError::Kind),
+        };
+        if begins == self.open.is_some() { Err(FrameError::Order) } else { Ok(part) }
+    }
+
+    /// Returns what comes next of the piece; `None` at its end. An error ends the association.
+    pub fn poll(&mut self) -> Result<Option<Incoming>, FrameError> {
+        let Some(message) = self.message else { return Ok(None) };
+        let incoming = match message.part {
+            Part::Header => self.poll_header(message)?,
+            Part::Content(Tail::Nothing) => {
+                let content = std::mem::take(&mut self.payload);
+                self.pass_on(content)?
+            }
+            Part::Content(Tail::Digest) => self.poll_before_digest(message)?,
+            Part::Status => self.poll_status(message)?,
+        };
+        if incoming.is_none() && message.end == End::Last {
+            self.message = None;
+        }
+        Ok(incoming)
+    }
+
+    fn poll_header(&mut self, message: Message) -> Result<Option<Incoming>, FrameError> {
+        let before = self.held.len();
+        let more = self.payload.len().min(HEADER_LENGTH_MAX - before);
+        self.held.extend_from_slice(&self.payload[..more]);
+        let Some((header, length)) = Header::decode(&self.held)? else {
+            self.payload.clear();
+            return if message.end == End::Last { Err(FrameError::Length) } else { Ok(None) };
+        };
+        // What was held before is less than the header.
+        self.payload.advance(length - before);
+        self.held.clear();
+        let tail = if message.ppid == ppid::WHOLE { Tail::Digest } else { Tail::Nothing };
+        self.message = Some(Message { part: Part::Content(tail), ..message });
+        self.open = Some(Open { transfer: header.transfer, length: 0 });
+        Ok(Some(Incoming::Header(header)))
+    }
+
+    /// Passes on what is not among the last [`DIGEST_LENGTH`] bytes so far.
+    fn poll_before_digest(&mut self, message: Message) -> Result<Option<Incoming>, FrameError> {
+        let beyond = (self.held.len() + self.payload.len()).saturating_sub(DIGEST_LENGTH);
+        if beyond > 0 && !self.held.is_empty() {
+            let content = self.held.split_to(beyond.min(self.held.len())).freeze();
+            return self.pass_on(content);
+        }
+        let content = self.payload.split_to(beyond);
+        self.held.extend_from_slice(&std::mem::take(&mut self.payload));
+        if !content.is_empty() {
+            return self.pass_on(content);
+        }
+        if message.end == End::More {
+            return Ok(None);
+        }
+        let digest = self.held.split();
+        let digest = digest[..].try_into().map_err(|_| FrameError::Length)?;
+        (self.open, self.message) = (None, None);
+        Ok(Some(Incoming::Complete(digest)))
+    }
+
+    fn poll_status(&mut self, message: Message) -> Result<Option<Incoming>, FrameError> {
+        if self.held.len() + self.payload.len() > BREAK_LENGTH {
+            return Err(FrameError::Length);
+        }
+        self.held.extend_from_slice(&std::mem::take(&mut self.payload));
+        if message.end == End::More {
+            return Ok(None);
+        }
+        let status = self.held.split();
+        let status = u16::from_be_bytes(status[..].try_into().map_err(|_| FrameError::Length)?);
+        (self.open, self.message) = (None, None);
+        if (400..600).contains(&status) { Ok(Some(Incoming::Broken(status))) } else { Err(FrameError::Field) }
+    }
+
+    /// Counts content of the open transfer.
+    fn pass_on(&mut self, content: Bytes) -> Result<Option<Incoming>, FrameError> {
+        let bytes = content.len() as u64;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        if bytes > self.limit - self.received {
+            return Err(FrameError::Credit);
+        }
+        self.received += bytes;
+        self.open.as_mut().ok_or(FrameError::Order)?.length += bytes;
+        Ok(Some(Incoming::Bytes(content)))
+    }
+
+    /// Content bytes of the open transfer that were received; 0 without one.
     pub fn transferred(&self) -> u64 {
         self.open.map_or(0, |open| open.length)
     }
@@ -140,24 +257,5 @@ impl Receiver {
         }
         self.limit = limit;
         Some(Credit { stream: self.stream, limit })
-    }
-
-    fn on_header(&mut self, frame: &[u8]) -> Result<Incoming, FrameError> {
-        let header = Header::decode(frame)?;
-        if self.open.is_some() {
-            return Err(FrameError::Order);
-        }
-        self.open = Some(Open { transfer: header.transfer, length: 0 });
-        Ok(Incoming::Header(header))
-    }
-
-    fn on_trailer(&mut self, frame: &[u8]) -> Result<Incoming, FrameError> {
-        let trailer = Trailer::decode(frame)?;
-        let open = self.open.take().ok_or(FrameError::Order)?;
-        if open.transfer != trailer.transfer {
-            return Err(FrameError::WrongTransfer);
-        }
-        let lengths = if open.length == trailer.length { Lengths::Agree } else { Lengths::Differ };
-        Ok(Incoming::Trailer(trailer, lengths))
     }
 }

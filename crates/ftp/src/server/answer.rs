@@ -148,6 +148,10 @@ impl State {
                 Outcome::Received { name: Some(name), .. } => {
                     Reply::new(Code::TRANSFER_COMPLETE, [&b"FILE: "[..], &name.to_absolute()].concat())
                 }
+                // In braid the frames say how much there was, and a reply goes with each small file.
+                Outcome::Received { .. } | Outcome::Sent { .. } if self.is_framed => {
+                    Reply::new(Code::TRANSFER_COMPLETE, "ok")
+                }
                 Outcome::Received { bytes, .. } | Outcome::Sent { bytes } => {
                     Reply::new(Code::TRANSFER_COMPLETE, format!("transfer complete, {bytes} bytes"))
                 }

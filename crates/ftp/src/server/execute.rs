@@ -687,7 +687,7 @@ impl Session {
         add(&format!("PIPELINE {}", self.config.window_commands));
         if let Carrier::Braid { data_streams } = self.carrier {
             add(&format!("XSTREAMS {data_streams}"));
-            add("XFRAME 1");
+            add("XFRAME 2");
             add("XHASH BLAKE3");
         }
         if !matches!(self.carrier, Carrier::Ms) {

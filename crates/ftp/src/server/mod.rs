@@ -452,9 +452,9 @@ pub enum Failure {
     DataUnprotected,
     /// The data connection was lost, or stalled for too long: 426.
     DataLost,
-    /// The client ended the upload: its trailer has an error status. 426.
+    /// The client ended the upload: it broke off. 426.
     SenderGaveUp,
-    /// The received bytes differ from the trailer in length or digest, or the header's offset from REST:
+    /// The received bytes have another digest than those sent, or the header's offset from REST:
     /// 451.
     Damaged,
     /// The file was truncated, or became unreadable, while it was sent: 451.

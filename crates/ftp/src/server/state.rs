@@ -29,6 +29,8 @@ pub(super) struct State {
     pub(super) failed_logins: u32,
     pub(super) cwd: SafePath,
     pub(super) representation: Type,
+    /// Whether transfers are framed: braid.
+    pub(super) is_framed: bool,
     /// From REST, for the next transfer.
     pub(super) restart: u64,
     /// From RNFR, for an immediately following RNTO.
@@ -123,6 +125,7 @@ impl State {
             failed_logins: 0,
             cwd: SafePath::ROOT,
             representation,
+            is_framed: matches!(carrier, Carrier::Braid { .. }),
             restart: 0,
             rename_from: None,
             allocated: None,

@@ -294,7 +294,7 @@ impl Peer {
             modified: None,
         };
         let (kind, payload) = match turn {
-            0 => (ppid::HEADER, header.encode()),
+            0 => (ppid::FIRST, header.encode()),
             _ => (ppid::BYTES, Bytes::from_static(&[0x5a; UPLOAD_PACKET_BYTES])),
         };
         let ssn = Ssn(turn as u16);

@@ -8,25 +8,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use braidftp_ftp::client::Tag;
-use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, FrameError, Header, Trailer};
+use braidftp_ftp::mapping::TransferNumber;
+use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, FrameError, Header, truncated};
 use braidftp_ftp::mapping::pool::CreditPool;
-use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece, Receiver};
-use braidftp_ftp::mapping::sender::{Sender, freest};
-use braidftp_ftp::mapping::{TransferNumber, ppid};
+use braidftp_ftp::mapping::receiver::{End, Incoming, Piece, Receiver};
+use braidftp_ftp::mapping::sender::{Frame, Sender, Then, freest};
 use braidftp_net::{Association, Message, Ppid, StreamId};
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
 use super::Note;
-use super::messages::{Out, endless, joined, violation};
+use super::messages::{Out, endless, violation};
 use crate::client::DISCARDED_BYTES_MAX;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source, timestamp};
 use crate::client::errors::lost;
 use crate::exit::{Error, Exit, Result};
 use crate::store::fs::Change;
 
-/// The status of a trailer that ends a transfer in order.
-const COMPLETE: u16 = 226;
 /// This side was told to stop.
 const STOPPED: u16 = 426;
 /// This side's file cannot be read on.
@@ -269,27 +267,24 @@ impl Inbound {
             // After the goodbye nothing comes any more; before it, the control stream tells.
             let Some(piece) = piece else { return Ok(()) };
             self.pump.activity.heard();
-            let bytes = piece.ppid.0 == ppid::BYTES;
-            let whole = if bytes { Bytes::new() } else { joined(&piece) };
-            let end = if piece.end { End::Last } else { End::More };
-            if bytes {
-                for part in piece.payload {
-                    self.take(Piece { ppid: ppid::BYTES, payload: &part, end }, current).await?;
-                    self.bytes(part, current).await?;
+            let count = piece.payload.len();
+            for (at, payload) in piece.payload.into_iter().enumerate() {
+                let end = if piece.end && at + 1 == count { End::Last } else { End::More };
+                let mut handled = self.receiver.handle(Piece { ppid: piece.ppid.0, payload, end });
+                while let Some(incoming) = handled
+                    .and_then(|()| self.receiver.poll())
+                    .map_err(|error| violation(&self.association, &error))?
+                {
+                    self.take(incoming, current).await?;
+                    handled = Ok(());
                 }
-            } else {
-                self.take(Piece { ppid: piece.ppid.0, payload: &whole, end }, current).await?;
             }
         }
     }
 
-    async fn take(&mut self, piece: Piece<'_>, current: &mut Option<Current>) -> Result<()> {
-        let incoming = self.receiver.on_piece(piece).map_err(|error| violation(&self.association, &error))?;
-        if matches!(incoming, Incoming::Trailer(..)) {
-            self.grant();
-        }
-        match incoming {
-            Incoming::Nothing | Incoming::Bytes => {}
+    async fn take(&mut self, incoming: Incoming, current: &mut Option<Current>) -> Result<()> {
+        let result = match incoming {
+            Incoming::Bytes(part) => return self.bytes(part, current).await,
             Incoming::Header(header) => {
                 let mut begun = self.begin(&header).await?;
                 begun.end.header = Some(header);
@@ -299,18 +294,18 @@ impl Inbound {
                     begun.end.error = Some(error);
                 }
                 *current = Some(begun);
+                return Ok(());
             }
-            Incoming::Trailer(trailer, lengths) => {
-                let Some(Current { to: Some((tag, sink)), mut end, .. }) = current.take() else {
-                    return Ok(());
-                };
-                end.trailer = Some(trailer);
-                if end.error.is_none() {
-                    end.error = judge(&trailer, lengths, &sink).err();
-                }
-                let _ = self.notes.send(Note::DataDone(tag, Body::Sink(sink), end)).await;
-            }
+            Incoming::Complete(digest) => Ok(digest),
+            Incoming::Broken(status) => Err(broken(status)),
+        };
+        self.grant();
+        let Some(Current { to: Some((tag, sink)), mut end, .. }) = current.take() else { return Ok(()) };
+        end.digest = result.as_ref().ok().copied();
+        if end.error.is_none() {
+            end.error = result.and_then(|digest| sink.check(&digest)).err();
         }
+        let _ = self.notes.send(Note::DataDone(tag, Body::Sink(sink), end)).await;
         Ok(())
     }
 
@@ -318,7 +313,7 @@ impl Inbound {
         let length = part.len() as u64;
         if let Some(Current { to, end, discarded }) = current {
             end.bytes += length;
-            // What cannot be kept is thrown away to the trailer: the next file lies behind it.
+            // What cannot be kept is thrown away to its end: the next file lies behind it.
             match (to, &end.error) {
                 (Some((_, sink)), None) => end.error = sink.write(&self.pump, part).await.err(),
                 (to, first) => {
@@ -375,24 +370,14 @@ impl Inbound {
     }
 }
 
-/// Whether a download is all there, as far as its trailer says (specs/ftp-over-sctp.md §6.3).
-fn judge(trailer: &Trailer, lengths: Lengths, sink: &Sink) -> Result<()> {
-    if !trailer.is_complete() {
-        let why = match trailer.status {
-            UNREADABLE => "the file was cut, or could not be read on, while it was sent".to_owned(),
-            STOPPED => "the server gave the transfer up".to_owned(),
-            other => format!("the server broke the transfer off with {other}"),
-        };
-        return Err(Error::new(Exit::Refused, "fetch the file", why).hint("the same command again"));
-    }
-    if lengths == Lengths::Differ {
-        return Err(Error::new(
-            Exit::Verify,
-            "fetch the file",
-            "the number of bytes that came is not the one that the server says it sent",
-        ));
-    }
-    sink.check(trailer)
+/// The error of a download that the server broke off.
+fn broken(status: u16) -> Error {
+    let why = match status {
+        UNREADABLE => "the file was cut, or could not be read on, while it was sent".to_owned(),
+        STOPPED => "the server gave the transfer up".to_owned(),
+        other => format!("the server broke the transfer off with {other}"),
+    };
+    Error::new(Exit::Refused, "fetch the file", why).hint("the same command again")
 }
 
 /// Sends uploads, each on a data stream that is free.
@@ -408,6 +393,16 @@ struct Outbound {
     senders: Senders,
 }
 
+/// An upload on its way.
+struct Moving {
+    /// Until its first frame has left, no other upload may begin.
+    turn: Option<tokio::sync::OwnedMutexGuard<mpsc::UnboundedReceiver<Upload>>>,
+    /// The stream that it has.
+    stream: Option<u16>,
+    /// Content bytes that the transport has taken.
+    bytes: u64,
+}
+
 impl Outbound {
     async fn run(mut self) {
         //= specs/ftp-over-sctp.md#section-7.5
@@ -419,28 +414,21 @@ impl Outbound {
         }
         let mut stop = self.pump.stop.clone();
         loop {
-            // The queue is held until the HEADER is out: headers go in ascending order over all streams (§6.3).
-            let mut queue = self.queue.lock().await;
+            // The queue is held until the first frame is out: headers go in ascending order over all streams (§6.3).
+            let mut queue = self.queue.clone().lock_owned().await;
             let upload = tokio::select! {
                 upload = queue.recv() => upload,
                 _ = stop.wait_for(|stop| *stop) => None,
             };
             let Some(mut upload) = upload else { break };
-            self.stream = self.take_free();
-            let mut end = DataEnd::default();
-            let begun = tokio::select! {
-                begun = self.begin(&mut upload) => begun,
+            let mut moving = Moving { turn: Some(queue), stream: None, bytes: 0 };
+            let result = tokio::select! {
+                result = self.send(&mut upload, &mut moving) => result,
                 _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
             };
-            drop(queue);
-            let result = match begun {
-                Err(error) => Err(error),
-                Ok(opened) => tokio::select! {
-                    result = self.send(&mut upload, opened, &mut end.bytes) => result,
-                    _ = stop.wait_for(|stop| *stop) => Err(lost("stopped")),
-                },
-            };
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream);
+            let mut end = DataEnd { bytes: moving.bytes, ..DataEnd::default() };
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).extend(moving.stream);
+            drop(moving);
             upload.source.close();
             end.error = result.err();
             let done = Note::DataDone(upload.tag, Body::Source(upload.source), end);
@@ -451,12 +439,12 @@ impl Outbound {
         self.hand_back_all().await;
     }
 
-    /// Takes the free stream with the most credit. There is one, because there are as many streams as tasks.
-    fn take_free(&self) -> u16 {
-        let room = |stream: u16| self.senders.of(stream).map_or(0, |(sender, _)| sender.room());
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let stream = freest(free.iter().map(|stream| (*stream, room(*stream)))).unwrap_or(self.stream);
-        free.retain(|other| *other != stream);
+    /// Takes a free stream for a transfer of so many bytes. There is one, because there are as many streams as tasks.
+    fn take_free(&self, bytes: Option<u64>) -> u16 {
+        let mut streams = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = streams.iter().filter_map(|stream| self.senders.of(*stream)?.0.free());
+        let stream = freest(free, bytes).unwrap_or(self.stream);
+        streams.retain(|other| *other != stream);
         stream
     }
 
@@ -468,81 +456,86 @@ impl Outbound {
         }
     }
 
-    /// Opens the file and sends the HEADER. The inner result is of the file: a transfer that cannot be read still
-    /// needs its frames, because its number is counted.
-    async fn begin(&self, upload: &mut Upload) -> Result<Result<()>> {
-        let mut header =
-            Header { transfer: upload.number, offset: upload.source.offset(), size: None, modified: None };
-        let opened = match upload.source.open().await {
-            Ok(metadata) => {
-                header.size = Some(metadata.size);
-                header.modified = Some(timestamp(metadata.modified));
-                Ok(())
-            }
-            Err(error) => Err(error),
+    /// Opens the file and sends it. One that cannot be read still needs its frames, because its number is counted.
+    async fn send(&mut self, upload: &mut Upload, moving: &mut Moving) -> Result<()> {
+        let opened = upload.source.open().await;
+        let found = opened.as_ref().ok();
+        let offset = upload.source.offset();
+        let header = Header {
+            transfer: upload.number,
+            offset,
+            size: found.map(|found| found.size),
+            modified: found.map(|found| timestamp(found.modified)),
         };
-        let payload = match self.senders.of(self.stream) {
-            Some((mut sender, _)) => sender.begin(&header),
-            None => return Err(lost("no such stream")),
+        self.stream = self.take_free(found.map(|found| found.size.saturating_sub(offset)));
+        moving.stream = Some(self.stream);
+        match self.senders.of(self.stream) {
+            Some((mut sender, _)) if sender.transfer().is_none() => sender.begin(header),
+            // One in the middle of a transfer is that of an association that is over.
+            _ => return Err(lost("the association ended")),
+        }
+        let stopped = match opened {
+            Err(error) => Err((UNREADABLE, error)),
+            Ok(_) => self.send_bytes(upload, moving).await?,
         };
-        self.put(ppid::HEADER, payload).await?;
-        Ok(opened)
+        let Err((status, error)) = stopped else { return Ok(()) };
+        // What the server has refused need not begin.
+        if moving.turn.is_some() && status != STOPPED {
+            self.put_content(Bytes::new(), Then::More, moving).await?;
+        }
+        let end = self.senders.of(self.stream).and_then(|(mut sender, _)| sender.break_off(status));
+        if let Some(end) = end {
+            self.put(end, moving).await?;
+        }
+        Err(error)
     }
 
-    async fn send(&self, upload: &mut Upload, opened: Result<()>, moved: &mut u64) -> Result<()> {
-        let (status, digest, result) = match opened {
-            Err(error) => (UNREADABLE, *blake3::hash(b"").as_bytes(), Err(error)),
-            Ok(()) => self.send_bytes(upload, moved).await?,
-        };
-        let payload = match self.senders.of(self.stream) {
-            Some((mut sender, _)) => sender.finish(status, digest),
-            None => return Err(lost("no such stream")),
-        };
-        self.put(ppid::TRAILER, payload).await?;
-        result
-    }
-
-    /// Sends the bytes; says how the trailer must end it.
-    async fn send_bytes(&self, upload: &mut Upload, moved: &mut u64) -> Result<(u16, [u8; 32], Result<()>)> {
-        let mut sent = blake3::Hasher::new();
+    /// Sends the content. The inner error is of the file: the status with which to break off, and why.
+    async fn send_bytes(
+        &self,
+        upload: &mut Upload,
+        moving: &mut Moving,
+    ) -> Result<std::result::Result<(), (u16, Error)>> {
+        let mut hasher = blake3::Hasher::new();
         loop {
-            let mut block = match upload.source.next(&self.pump).await {
-                Ok(Some(block)) => block,
-                Ok(None) => break,
-                Err(error) => return Ok((UNREADABLE, *sent.finalize().as_bytes(), Err(error))),
+            let block = match upload.source.next(&self.pump).await {
+                Ok(block) => block,
+                Err(error) => return Ok(Err((UNREADABLE, error))),
             };
-            while !block.is_empty() {
+            let ends = block.is_none() || upload.source.is_at_end();
+            if ends && upload.source.summary().is_some_and(|summary| summary.change == Change::Written) {
+                let error = Error::new(Exit::Local, "send the file", "it was written to while it was sent")
+                    .hint("the same command again, when nobody writes to it");
+                return Ok(Err((UNREADABLE, error)));
+            }
+            let mut block = block.unwrap_or_default();
+            loop {
                 let room = tokio::select! {
-                    room = self.room() => room,
-                    () = self.is_cancelled(upload) => 0,
+                    room = self.room(), if !block.is_empty() => room,
+                    () = self.is_cancelled(upload), if !block.is_empty() => 0,
+                    else => 0,
                 };
-                if room == 0 || upload.cancelled.load(Ordering::Relaxed) {
-                    return Ok((
-                        STOPPED,
-                        *sent.finalize().as_bytes(),
-                        Err(lost("the server refused the file")),
-                    ));
+                if upload.cancelled.load(Ordering::Relaxed) || room == 0 && !block.is_empty() {
+                    return Ok(Err((STOPPED, lost("the server refused the file"))));
                 }
                 let room = usize::try_from(room).unwrap_or(usize::MAX);
                 let part = block.split_to(block.len().min(BYTES_MAX).min(room));
+                hasher.update(&part);
                 let bytes = part.len() as u64;
-                sent.update(&part);
-                if let Some((mut sender, _)) = self.senders.of(self.stream) {
-                    sender.on_sent(bytes);
-                }
-                self.put(ppid::BYTES, part).await?;
-                *moved += bytes;
+                let is_last = ends && block.is_empty();
+                let ending = match is_last {
+                    true => Then::Complete(truncated(hasher.finalize().as_bytes())),
+                    false => Then::More,
+                };
+                self.put_content(part, ending, moving).await?;
                 upload.source.sent(&self.pump, bytes);
+                if is_last {
+                    return Ok(Ok(()));
+                }
+                if block.is_empty() {
+                    break;
+                }
             }
-        }
-        let digest = *sent.finalize().as_bytes();
-        match upload.source.summary() {
-            Some(summary) if summary.change == Change::Written => {
-                let error = Error::new(Exit::Local, "send the file", "it was written to while it was sent")
-                    .hint("the same command again, when nobody writes to it");
-                Ok((UNREADABLE, digest, Err(error)))
-            }
-            _ => Ok((COMPLETE, digest, Ok(()))),
         }
     }
 
@@ -567,9 +560,23 @@ impl Outbound {
         }
     }
 
-    async fn put(&self, kind: u32, payload: Bytes) -> Result<()> {
-        let sent = self.association.send(StreamId(self.stream), Message::new(Ppid(kind), payload)).await;
+    async fn put_content(&self, content: Bytes, ending: Then, moving: &mut Moving) -> Result<()> {
+        let frame = self.senders.of(self.stream).and_then(|(sender, _)| sender.frame(content, ending));
+        match frame {
+            Some(frame) => self.put(frame, moving).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn put(&self, frame: Frame, moving: &mut Moving) -> Result<()> {
+        let message = Message::new(Ppid(frame.ppid), frame.payload.clone());
+        let sent = self.association.send(StreamId(self.stream), message).await;
         sent.map_err(|error| lost(format_args!("the association: {error}")))?;
+        if let Some((mut sender, _)) = self.senders.of(self.stream) {
+            sender.on_sent(&frame);
+        }
+        moving.bytes += frame.content_bytes;
+        moving.turn = None;
         self.pump.activity.heard();
         Ok(())
     }

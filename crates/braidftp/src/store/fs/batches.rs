@@ -189,6 +189,7 @@ impl Finish {
 mod tests {
     use std::path::Path;
 
+    use braidftp_ftp::mapping::frame;
     use bytes::Bytes;
 
     use super::super::{Commit, Digest, Durability, Root, Start, Why};
@@ -218,7 +219,8 @@ mod tests {
             tasks.spawn(async move {
                 let bytes = Bytes::from(at.to_string());
                 writer.write(bytes.clone()).await.unwrap();
-                let digest = Some(*blake3::hash(if at == 9 { b"other" } else { &bytes }).as_bytes());
+                let digest = blake3::hash(if at == 9 { b"other" } else { &bytes });
+                let digest = Some(frame::truncated(digest.as_bytes()));
                 let commit = Commit { digest, durability, mode: Some(0o640), ..Commit::default() };
                 (at, writer.commit(commit).await.map(|_| ()).map_err(|error| error.why))
             });

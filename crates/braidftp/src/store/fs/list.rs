@@ -159,6 +159,11 @@ impl Lister {
         let chunk = chunk?;
         Ok(if chunk.is_empty() { None } else { Some(chunk) })
     }
+
+    /// Whether it is known that nothing follows.
+    pub fn is_done(&self) -> bool {
+        self.open.is_none()
+    }
 }
 
 /// Reads a whole tree, depth first, a chunk at a time. Holds a few folders open.
@@ -209,7 +214,7 @@ impl Walk {
             let mut chunk = Vec::with_capacity(32);
             let mut path_bytes = 0;
             while chunk.len() < most && path_bytes < CHUNK_BYTES {
-                let Some(item) = next_item(&mut levels) else { break };
+                let Some(item) = next_item(&mut levels) else { return (None, chunk) };
                 let (WalkItem::Found { path, .. } | WalkItem::Unreadable { path, .. }) = &item;
                 path_bytes += path.as_os_str().len();
                 let entered = match &item {
@@ -222,11 +227,16 @@ impl Walk {
                 chunk.push(item);
                 chunk.extend(entered.map(|(path, error)| WalkItem::Unreadable { path, error }));
             }
-            (levels, chunk)
+            (Some(levels), chunk)
         })
         .await;
-        self.levels = Some(levels);
+        self.levels = levels;
         if chunk.is_empty() { None } else { Some(chunk) }
+    }
+
+    /// Whether it is known that nothing follows.
+    pub fn is_done(&self) -> bool {
+        self.levels.is_none()
     }
 }
 

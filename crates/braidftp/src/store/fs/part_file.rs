@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
+use braidftp_ftp::mapping::frame;
 use bytes::Bytes;
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timestamps};
@@ -35,8 +36,8 @@ pub enum Start {
 pub struct Commit {
     /// Bytes there must be in all.
     pub length: Option<u64>,
-    /// BLAKE3 that must come out; the writer must have been asked to make one.
-    pub digest: Option<[u8; 32]>,
+    /// The first bytes of the BLAKE3 that must come out; the writer must have been asked to make one.
+    pub digest: Option<frame::Digest>,
     /// When the contents last changed, if that shall be kept.
     pub modified: Option<SystemTime>,
     /// Permission bits, if they shall be kept.
@@ -337,7 +338,7 @@ impl PartFile {
             return Err(Error::new("finish", &self.path, Why::WrongLength { expected, found: length }));
         }
         let digest = self.hasher.as_ref().map(|hasher| *hasher.finalize().as_bytes());
-        if commit.digest.is_some() && commit.digest != digest {
+        if commit.digest.is_some() && commit.digest != digest.as_ref().map(frame::truncated) {
             remove(open)?;
             **held = None;
             return Err(Error::new("finish", &self.path, Why::WrongDigest));

@@ -286,6 +286,11 @@ impl Reader {
         }
     }
 
+    /// Whether the last bytes have been given out: [`Self::next_block`] would say `None`.
+    pub fn is_at_end(&self) -> bool {
+        self.block.pieces.is_empty() && matches!(self.ahead, Ahead::Done(_))
+    }
+
     /// Only for the moment: nothing may await before `ahead` is set again.
     fn take_ahead(&mut self) -> Ahead {
         std::mem::replace(&mut self.ahead, Ahead::Failed(Error::new("read", Path::new(""), Why::Busy)))

@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use braidftp_ftp::mapping::frame;
 use bytes::Bytes;
 
 use super::*;
@@ -214,7 +215,7 @@ async fn a_file_appears_when_it_is_whole_with_its_time_and_mode() {
     let digest = *blake3::hash(&bytes).as_bytes();
     let commit = Commit {
         length: Some(bytes.len() as u64),
-        digest: Some(digest),
+        digest: Some(frame::truncated(&digest)),
         modified: Some(modified),
         mode: Some(0o4640),
         durability: Durability::Full,
@@ -266,7 +267,7 @@ async fn where_there_is_little_room_files_are_read_and_written_in_small_blocks()
     assert!(in_memory <= SESSION_BYTES, "{in_memory} bytes");
     for (nth, mut writer) in writers.into_iter().enumerate() {
         writer.write(Bytes::copy_from_slice(&bytes[BLOCK_BYTES - 1..])).await.unwrap();
-        let digest = Some(*blake3::hash(&bytes).as_bytes());
+        let digest = Some(frame::truncated(blake3::hash(&bytes).as_bytes()));
         writer.commit(Commit { digest, ..QUICK }).await.unwrap();
         assert!(std::fs::read(bench.path(format!("up-{nth}"))).unwrap() == bytes);
     }
@@ -291,7 +292,7 @@ async fn an_interrupted_file_is_continued_from_its_own_bytes() {
     let at = BLOCK_BYTES + 1;
     let mut writer = bench.root.writer(f, Start::At(at as u64), None, Digest::Whole);
     writer.write(Bytes::copy_from_slice(&bytes[at..])).await.unwrap();
-    let digest = Some(*blake3::hash(&bytes).as_bytes());
+    let digest = Some(frame::truncated(blake3::hash(&bytes).as_bytes()));
     writer.commit(Commit { digest, ..QUICK }).await.unwrap();
     assert!(bench.read("f") == bytes);
     assert_eq!(bench.root.unfinished_bytes(f).unwrap(), None);
@@ -330,7 +331,7 @@ async fn what_is_wrong_does_not_appear() {
     assert_eq!(bench.root.unfinished_bytes(f).unwrap(), None, "what is long cannot");
     let mut wrong = writer(Start::New);
     wrong.write(Bytes::from_static(b"abcd")).await.unwrap();
-    let error = wrong.commit(Commit { digest: Some([7; 32]), ..QUICK }).await.unwrap_err();
+    let error = wrong.commit(Commit { digest: Some([7; 16]), ..QUICK }).await.unwrap_err();
     assert_eq!(error.why, Why::WrongDigest);
     assert_eq!(bench.names(), [""; 0]);
 }

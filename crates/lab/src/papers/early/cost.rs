@@ -63,7 +63,7 @@ impl Kind {
         match self {
             Self::Init => "INIT, INIT ACK",
             Self::Cookie => "COOKIE ECHO, COOKIE ACK",
-            Self::Control => "commands, replies, headers",
+            Self::Control => "commands, replies",
             Self::Data => "file data",
             Self::Sack => "SACK alone",
             Self::Other => "others",
@@ -89,10 +89,8 @@ impl Lost {
             "INIT" | "INIT ACK" => Kind::Init,
             _ if says.contains("COOKIE") => Kind::Cookie,
             "SACK" => Kind::Sack,
-            // Lines are of stream 0; frames say what they are.
-            _ if says.contains("DATA 0") || says.contains("HEADER") || says.contains("TRAILER") => {
-                Kind::Control
-            }
+            // Lines are of stream 0.
+            _ if says.contains("DATA 0") => Kind::Control,
             _ if says.contains("DATA") => Kind::Data,
             _ => Kind::Other,
         }

@@ -132,11 +132,6 @@ impl Bundle {
         }
     }
 
-    /// Whether a message would be taken.
-    pub(super) fn has_room(&mut self, endpoint: &mut tcp::Endpoint, stream: u16) -> bool {
-        self.line(stream).flush(endpoint) == Sent::All
-    }
-
     /// The next of what a stream brought. The connections of other streams are left alone, so that they fill up.
     pub(super) fn recv(&mut self, endpoint: &mut tcp::Endpoint, stream: u16) -> Option<Piece> {
         let at = usize::from(stream);
@@ -170,7 +165,7 @@ impl Bundle {
                     let (end, kind) = (*left == 0, *kind);
                     let arrived = self.arrived.get_mut(usize::from(*stream));
                     let piece = match kind {
-                        ppid::PLAIN | ppid::BYTES => Some(part),
+                        ppid::PLAIN | ppid::BYTES | ppid::WHOLE | ppid::FIRST | ppid::LAST => Some(part),
                         _ => {
                             line.incoming.extend_from_slice(&part);
                             end.then(|| line.incoming.split().freeze())

@@ -19,7 +19,7 @@ use braidftp_ftp::client::{
 use braidftp_ftp::command::{Command, Secret, Type};
 use braidftp_ftp::listing::parse_name;
 use braidftp_ftp::mapping::pool::CreditPool;
-use braidftp_ftp::mapping::receiver::{End, Incoming, Lengths, Piece as Frame, Receiver};
+use braidftp_ftp::mapping::receiver::{End, Incoming, Piece as Frame, Receiver};
 use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAM, Mode, TransferNumber, ppid};
 use braidftp_sctp as sctp;
 use braidftp_tcp as tcp;
@@ -738,45 +738,47 @@ impl Client {
 
     /// Takes what a data stream of braid brought; nothing if it is against the protocol.
     fn take_piece(&mut self, now: Time, at: usize, piece: Piece) -> Option<bool> {
-        let kind = piece.ppid;
-        let end = if piece.end { End::Last } else { End::More };
-        if kind != ppid::BYTES {
-            let payload = piece.joined();
-            let frame = Frame { ppid: kind, payload: &payload, end };
-            let incoming = self.streams[at].receiver.on_piece(frame).ok()?;
-            if matches!(incoming, Incoming::Trailer(..)) {
+        let (last, mut over) = (piece.payload.len(), false);
+        for (nth, payload) in piece.payload.into_iter().enumerate() {
+            let end = if piece.end && nth + 1 == last { End::Last } else { End::More };
+            self.streams[at].receiver.handle(Frame { ppid: piece.ppid, payload, end }).ok()?;
+            while let Some(incoming) = self.streams[at].receiver.poll().ok()? {
+                over |= self.take_incoming(now, at, incoming);
+            }
+        }
+        Some(over)
+    }
+
+    /// Takes what a piece holds. Says whether a transfer came to its end.
+    fn take_incoming(&mut self, now: Time, at: usize, incoming: Incoming) -> bool {
+        let result = match incoming {
+            Incoming::Header(header) => {
+                let meant = |fetch: &Fetch| fetch.flow == Flow::Framed(header.transfer);
+                let tag = self.fetches.iter().find(|(_, fetch)| meant(fetch)).map(|(tag, _)| *tag);
+                self.streams[at].tag = tag;
+                tag.into_iter().for_each(|tag| self.opened(now, tag));
+                return false;
+            }
+            Incoming::Bytes(part) => {
+                if let Some(fetch) = self.streams[at].tag.and_then(|tag| self.fetches.get_mut(&tag)) {
+                    fetch.take(&self.store, &mut self.report, now, &part);
+                }
+                self.streams[at].receiver.consume(part.len() as u64);
                 self.grant(at);
+                return false;
             }
-            return match incoming {
-                Incoming::Header(header) => {
-                    let meant = |fetch: &Fetch| fetch.flow == Flow::Framed(header.transfer);
-                    let tag = self.fetches.iter().find(|(_, fetch)| meant(fetch)).map(|(tag, _)| *tag);
-                    self.streams[at].tag = tag;
-                    tag.into_iter().for_each(|tag| self.opened(now, tag));
-                    Some(false)
-                }
-                Incoming::Trailer(trailer, lengths) => {
-                    let Some(tag) = self.streams[at].tag.take() else { return Some(false) };
-                    let Some(fetch) = self.fetches.get(&tag) else { return Some(false) };
-                    let right = trailer.is_complete()
-                        && lengths == Lengths::Agree
-                        && trailer.digest == digest(trailer.transfer, fetch.bytes);
-                    let result = if right { DataResult::Complete(fetch.bytes) } else { DataResult::Failed };
-                    self.session.handle(Input::DataDone(tag, result));
-                    Some(true)
-                }
-                Incoming::Bytes | Incoming::Nothing => Some(false),
-            };
-        }
-        for part in piece.payload {
-            self.streams[at].receiver.on_piece(Frame { ppid: kind, payload: &part, end }).ok()?;
-            if let Some(fetch) = self.streams[at].tag.and_then(|tag| self.fetches.get_mut(&tag)) {
-                fetch.take(&self.store, &mut self.report, now, &part);
-            }
-            self.streams[at].receiver.consume(part.len() as u64);
-            self.grant(at);
-        }
-        Some(false)
+            Incoming::Complete(digest) => Some(digest),
+            Incoming::Broken(_) => None,
+        };
+        self.grant(at);
+        let Some(tag) = self.streams[at].tag.take() else { return false };
+        let Some(Fetch { bytes, flow: Flow::Framed(number), .. }) = self.fetches.get(&tag) else {
+            return false;
+        };
+        let is_right = result.is_some_and(|came| came == digest(*number, *bytes));
+        let result = if is_right { DataResult::Complete(*bytes) } else { DataResult::Failed };
+        self.session.handle(Input::DataDone(tag, result));
+        true
     }
 
     /// Sends the credit of a data stream that is due.

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::{Time, named};
+use braidftp_ftp::mapping::frame::{DIGEST_LENGTH, Digest};
 use braidftp_ftp::mapping::{CONTROL_PORT, Mode, TransferNumber};
 use braidftp_sctp::{self as sctp, AllowedPath, Endpoint};
 use braidftp_tcp as tcp;
@@ -744,8 +745,8 @@ fn address(path: usize, host: u8) -> SocketAddr {
 }
 
 /// What stands for the digest of a transfer. The bytes themselves are compared one by one, which costs less than BLAKE3.
-fn digest(transfer: TransferNumber, bytes: u64) -> [u8; 32] {
-    let mut digest = [0; 32];
+fn digest(transfer: TransferNumber, bytes: u64) -> Digest {
+    let mut digest = [0; DIGEST_LENGTH];
     digest[..4].copy_from_slice(&transfer.0.to_be_bytes());
     digest[4..12].copy_from_slice(&bytes.to_be_bytes());
     digest

@@ -19,9 +19,6 @@ use super::bundle::{self, Bundle};
 use super::piece::{Piece, Sent};
 use crate::host::Endpoints;
 
-/// Bytes of a message that is short: the frames of braid are.
-const SHORT_BYTES: usize = 64;
-
 /// A connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Conn {
@@ -210,20 +207,6 @@ impl Net<'_> {
             Conn::Sctp(id) => self.endpoints.sctp.association(id).map(|it| it.ports().0),
             Conn::Tcp(id) => self.endpoints.tcp.connection(id).map(|it| it.local().port()),
             Conn::Bundle(_) => Some(bundle::PORT),
-        }
-    }
-
-    /// Whether a short message would be taken now.
-    pub(super) fn has_room(&mut self, conn: Conn, stream: u16) -> bool {
-        match conn {
-            Conn::Sctp(id) => {
-                let association = self.endpoints.sctp.association(id);
-                association.is_some_and(|association| association.send_room() >= SHORT_BYTES)
-            }
-            Conn::Tcp(id) => {
-                self.endpoints.tcp.connection(id).is_some_and(|it| it.send_room() >= SHORT_BYTES)
-            }
-            Conn::Bundle(at) => self.bundles[at].has_room(&mut self.endpoints.tcp, stream),
         }
     }
 

@@ -13,7 +13,7 @@ use braidftp_base::{Output, Time};
 use braidftp_ftp::SafePath;
 use braidftp_ftp::listing::encode_name;
 use braidftp_ftp::mapping::frame::{Credit, Header};
-use braidftp_ftp::mapping::sender::{Sender, freest};
+use braidftp_ftp::mapping::sender::{Sender, Then, freest};
 use braidftp_ftp::mapping::{
     CONTROL_PORT, CONTROL_STREAM, DATA_PORT, DATA_STREAM, DataPath, Mode, TransferNumber, ppid,
 };
@@ -33,8 +33,9 @@ use super::{Handshake, digest};
 
 /// Credit and messages aside, how long a session may be silent.
 const IDLE: Duration = Duration::from_secs(1 << 30);
-/// The status of a trailer that ends a transfer in order.
-const COMPLETE: u16 = 226;
+
+/// Bytes of replies that share a message in braid.
+const JOINED_BYTES: usize = 16 << 10;
 
 /// What a server is like.
 #[derive(Debug, Clone)]
@@ -197,10 +198,11 @@ impl Server {
         }
     }
 
-    /// Whether a transfer waits until replies have left.
+    /// Whether a transfer waits until replies have left, or replies do until those before them have.
     pub(super) fn waits_for_replies(&self) -> bool {
         let waits = |job: &Job| matches!(job.way, Way::Stream1 { said: Said::NotYet });
-        self.sessions.iter().any(|served| served.jobs.iter().any(waits))
+        let replies = |served: &Served| served.lines == ppid::LINES && !served.out.is_empty();
+        self.sessions.iter().any(|served| replies(served) || served.jobs.iter().any(waits))
     }
 
     fn session(&mut self, control: Conn) -> Option<&mut Served> {
@@ -287,7 +289,12 @@ impl Served {
     fn drain(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings) {
         loop {
             match self.session.poll(net.now) {
-                Output::Send(bytes) => self.out.push_back(bytes),
+                Output::Send(bytes) => match self.out.back_mut() {
+                    Some(last) if self.lines == ppid::LINES && last.len() + bytes.len() <= JOINED_BYTES => {
+                        *last = [&last[..], &bytes[..]].concat().into();
+                    }
+                    _ => self.out.push_back(bytes),
+                },
                 Output::Event(todo) => self.execute(net, store, settings, todo),
                 Output::Wait(_) => return,
             }
@@ -296,6 +303,11 @@ impl Served {
 
     fn reply(&mut self, net: &mut Net<'_>) {
         while let Some(first) = self.out.front_mut() {
+            // What cannot leave yet is joined by the replies that come meanwhile, as in `braidftp serve`.
+            let more_come = self.lines == ppid::LINES && !self.jobs.is_empty();
+            if more_come && net.waits(self.control, CONTROL_STREAM) {
+                return;
+            }
             match net.send(self.control, CONTROL_STREAM, self.lines, first) {
                 Sent::All => drop(self.out.pop_front()),
                 Sent::Full => return,
@@ -443,55 +455,49 @@ impl Served {
         transfer: TransferNumber,
         lane: Option<usize>,
     ) -> Progress {
-        // Jobs stand in the order of their numbers, and so do the headers that go out: a job behind one that waits for
-        // a free stream finds none either.
+        // Jobs stand in the order of their numbers, and so do the headers that go out: a job behind one that has not begun
+        // waits too.
+        let is_behind = at > 0 && matches!(self.jobs[at - 1].way, Way::Framed { lane: None, .. });
+        let bytes = self.jobs[at].content.left();
         let free = || {
-            let free = self.lanes.iter().filter(|lane| lane.transfer().is_none());
-            let stream = freest(free.map(|lane| (lane.stream(), lane.room())))?;
+            let stream = freest(self.lanes.iter().filter_map(Sender::free), Some(bytes))?;
             Some(usize::from(stream) - 1)
         };
-        let Some(lane) = lane.or_else(free) else {
+        let begins = lane.is_none();
+        let Some(lane) = lane.or_else(|| free().filter(|_| !is_behind)) else {
             return Progress::Waits;
         };
-        let stream = self.lanes[lane].stream();
-        let job = &mut self.jobs[at];
-        if self.lanes[lane].transfer().is_none() {
+        let (job, lane_sender) = (&mut self.jobs[at], &mut self.lanes[lane]);
+        if begins {
             let (offset, size) = match &job.content {
                 Content::File { file, at, .. } => (*at, Some(store.size(*file))),
                 Content::Listing(_) => (0, None),
             };
-            // What does not fit begins later: a header must not be counted as sent when it is not.
-            if !net.has_room(self.control, stream) {
+            lane_sender.begin(Header { transfer, offset, size, modified: None });
+        }
+        let room = usize::try_from(lane_sender.room()).unwrap_or(usize::MAX);
+        let part = job.content.next(store, settings.message_bytes.min(room));
+        let sent = job.sent + part.len() as u64;
+        let is_last = part.len() as u64 == job.content.left();
+        let ending = if is_last { Then::Complete(digest(transfer, sent)) } else { Then::More };
+        let Some(mut frame) = lane_sender.frame(part.clone(), ending) else {
+            return Progress::Waits; // for credit
+        };
+        let mut payload = std::mem::take(&mut frame.payload);
+        match net.send(self.control, lane_sender.stream(), frame.ppid, &mut payload) {
+            Sent::All => {}
+            Sent::Full => {
+                if begins {
+                    lane_sender.break_off(Failure::Cancelled.code().number());
+                }
                 return Progress::Waits;
             }
-            let mut header = self.lanes[lane].begin(&Header { transfer, offset, size, modified: None });
-            net.send(self.control, stream, ppid::HEADER, &mut header);
-            job.way = Way::Framed { transfer, lane: Some(lane) };
+            Sent::Gone => return Progress::Over(Err(Failure::DataLost)),
         }
-        let room = usize::try_from(self.lanes[lane].room()).unwrap_or(usize::MAX);
-        let part = job.content.next(store, settings.message_bytes);
-        if !part.is_empty() {
-            let mut part = part.slice(..part.len().min(room));
-            if part.is_empty() {
-                return Progress::Waits; // for credit
-            }
-            let length = part.len();
-            return match net.send(self.control, stream, ppid::BYTES, &mut part) {
-                Sent::All => {
-                    self.lanes[lane].on_sent(length as u64);
-                    job.advance(length);
-                    Progress::Moves
-                }
-                Sent::Full => Progress::Waits,
-                Sent::Gone => Progress::Over(Err(Failure::DataLost)),
-            };
-        }
-        if !net.has_room(self.control, stream) {
-            return Progress::Waits;
-        }
-        let mut trailer = self.lanes[lane].finish(COMPLETE, digest(transfer, job.sent));
-        net.send(self.control, stream, ppid::TRAILER, &mut trailer);
-        Progress::Over(Ok(Outcome::Sent { bytes: job.sent }))
+        lane_sender.on_sent(&frame);
+        job.way = Way::Framed { transfer, lane: Some(lane) };
+        job.advance(part.len());
+        if is_last { Progress::Over(Ok(Outcome::Sent { bytes: sent })) } else { Progress::Moves }
     }
 }
 

@@ -234,6 +234,16 @@ pub(super) mod sctp {
             matches!(self.kind, 0 | 64) && self.bytes.len() > self.head()
         }
 
+        /// Whether a message begins with this chunk of data.
+        pub(crate) fn begins(&self) -> bool {
+            self.bytes[1] & 2 != 0
+        }
+
+        /// Whether a message ends with this chunk of data.
+        pub(crate) fn ends(&self) -> bool {
+            self.bytes[1] & 1 != 0
+        }
+
         fn head(&self) -> usize {
             if self.kind == 64 { 20 } else { 16 }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use braidftp_base::{Datagram, Time};
-use braidftp_ftp::mapping::frame::{CREDIT_LENGTH, HEADER_LENGTH, TRAILER_LENGTH};
+use braidftp_ftp::mapping::frame::CREDIT_LENGTH;
 use braidftp_ftp::mapping::{DATA_PORT, ppid};
 
 use super::bundle;
@@ -129,9 +129,9 @@ fn read_sctp(pdu: &mut Pdu, packet: &[u8], ports: (u16, u16)) {
                 pdu.data = Some((first, so_far + bytes));
                 let kind = word32(chunk.bytes, PPID_AT);
                 let what = match (kind, bytes) {
-                    (ppid::HEADER, HEADER_LENGTH) => "HEADER".to_owned(),
-                    (ppid::TRAILER, TRAILER_LENGTH) => "TRAILER".to_owned(),
                     (ppid::CREDIT, CREDIT_LENGTH) => "CREDIT".to_owned(),
+                    (ppid::WHOLE | ppid::FIRST, _) if chunk.begins() => format!("header, {bytes} bytes"),
+                    (ppid::WHOLE | ppid::LAST, _) if chunk.ends() => format!("{bytes} bytes, digest"),
                     _ => match sctp::purpose(ports, &chunk) {
                         Purpose::Control => lines(chunk.user_data()),
                         _ => format!("{bytes} bytes"),
