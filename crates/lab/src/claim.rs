@@ -16,7 +16,7 @@ pub struct Paper {
     /// The citation.
     pub citation: &'static str,
     /// Its figures, in order, followed by additional ones.
-    pub figures: &'static [Figure],
+    pub figures: fn() -> &'static [Figure],
     /// Its claims, in order.
     pub claims: &'static [&'static [Claim]],
 }

@@ -51,7 +51,7 @@ fn figures_have_distinct_names_and_claims_need_existing_figures() {
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len());
     for paper in papers::ALL {
-        for figure in paper.figures {
+        for figure in (paper.figures)() {
             assert_eq!(figure.paper(), paper.name, "{}", figure.id);
         }
     }

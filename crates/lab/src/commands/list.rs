@@ -16,7 +16,7 @@ pub(crate) fn run(_: &Args) -> Result<(), Failure> {
     let mut text = String::new();
     for paper in papers::ALL {
         let _ = writeln!(text, "{} ({}) {}\n", paper.key, paper.name, paper.citation);
-        for figure in paper.figures {
+        for figure in (paper.figures)() {
             let points = figure.sweep().map(|sweep| format!("{} points", sweep.points().len()));
             let points = points.unwrap_or_else(|| "one run".into());
             let _ = writeln!(text, "  {:<28} {:>10}  {}", figure.id, points, figure.shows);

@@ -52,7 +52,7 @@ impl std::error::Error for Unknown {}
 
 /// All figures, by paper.
 pub fn figures() -> impl Iterator<Item = &'static Figure> {
-    ALL.iter().flat_map(|paper| paper.figures)
+    ALL.iter().flat_map(|paper| (paper.figures)())
 }
 
 /// All claims, by paper.
@@ -87,7 +87,7 @@ pub fn find_figures(names: &[String]) -> Result<Vec<&'static Figure>, Unknown> {
         let its: Vec<_> = ALL
             .iter()
             .flat_map(|paper| {
-                paper.figures.iter().filter(|figure| is_called(paper, name) || figure.id == name.as_str())
+                (paper.figures)().iter().filter(|figure| is_called(paper, name) || figure.id == name.as_str())
             })
             .collect();
         if its.is_empty() {

@@ -101,7 +101,8 @@ impl Report {
         let mut data = Data::default();
         let mut parts = Vec::new();
         for paper in papers {
-            let figures: Vec<Kept> = paper.figures.iter().map(|figure| Kept::take(figure, store)).collect();
+            let figures: Vec<Kept> =
+                (paper.figures)().iter().map(|figure| Kept::take(figure, store)).collect();
             for Kept { figure, found } in &figures {
                 match found {
                     Ok(found) if !found.is_whole() => {}

@@ -26,10 +26,12 @@ struct Document {
     measures: Vec<Measure>,
     only: Option<Condition>,
     quick: Option<Condition>,
+    /// Identifies the text of a file, so that results of another text are not taken for its own.
+    digest: Option<String>,
 }
 
 /// Reads a scenario. What it returns is never dropped: a program reads a few.
-pub(super) fn read(id: &str, root: Node, files: Files) -> Result<Scenario, Wrong> {
+pub(super) fn read(id: &str, root: Node, files: Files, digest: Option<String>) -> Result<Scenario, Wrong> {
     let scope = Scope { axes: axes::read(&root)? };
     check::check(&root, &scope)?;
     let total: usize = scope
@@ -49,7 +51,7 @@ pub(super) fn read(id: &str, root: Node, files: Files) -> Result<Scenario, Wrong
         Ok(Some(condition))
     };
     let (only, quick) = (condition("only")?, condition("quick")?);
-    let mut document = Document { root, scope, files, measures: Vec::new(), only, quick };
+    let mut document = Document { root, scope, files, measures: Vec::new(), only, quick, digest };
     document.measures = measures(&document)?;
     let document: &'static Document = Box::leak(Box::new(document));
     let axes = axes_of(document);
@@ -134,9 +136,18 @@ impl Document {
 
     /// What does not vary, as written, or as the file describes it.
     fn settings(&self) -> Vec<String> {
-        if let Some(given) = self.root.get("settings") {
-            return given.list().iter().filter_map(Node::text).map(str::to_owned).collect();
-        }
+        let digests = self.digest.iter().map(|digest| format!("scenario: BLAKE3 {digest}"));
+        let digests = digests.chain(self.files.digests());
+        let mut lines: Vec<String> = match self.root.get("settings") {
+            Some(given) => given.list().iter().filter_map(Node::text).map(str::to_owned).collect(),
+            None => self.described(),
+        };
+        lines.extend(digests);
+        lines
+    }
+
+    /// What does not vary, as the file describes it.
+    fn described(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let tables = |key: &str| self.root.get(key).map_or(&[][..], Node::entries).iter();
         for (kind, key) in [("link", "links"), ("transport", "transports")] {

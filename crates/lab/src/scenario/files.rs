@@ -20,6 +20,7 @@ pub(super) struct Files {
     folder: Option<PathBuf>,
     links: Mutex<BTreeMap<String, Bandwidth>>,
     arrivals: Mutex<BTreeMap<String, Arc<[Arrival]>>>,
+    digests: Mutex<BTreeMap<String, String>>,
 }
 
 /// A recorded download.
@@ -49,7 +50,15 @@ impl Files {
         if text.len() as u64 > BYTES_MAX {
             return Err(format!("{} is longer than {} MiB", path.display(), BYTES_MAX >> 20));
         }
+        let digest = blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), digest);
         Ok(text)
+    }
+
+    /// A line for each file that was read, with the beginning of its digest.
+    pub(super) fn digests(&self) -> Vec<String> {
+        let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        digests.iter().map(|(name, digest)| format!("file {name}: BLAKE3 {digest}")).collect()
     }
 
     /// A recorded link.

@@ -100,7 +100,8 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or("scenario");
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    read(name, &text, &shown, files::Files::new(Some(folder))).map_err(LoadError::Wrong)
+    let digest = blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
+    read(name, &text, &shown, files::Files::new(Some(folder)), Some(digest)).map_err(LoadError::Wrong)
 }
 
 /// Reads a scenario from text; it can name no files. Results are called `id`.
@@ -109,11 +110,25 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
 ///
 /// Something in it is wrong.
 pub fn parse(id: &str, text: &str) -> Result<Scenario, ScenarioError> {
-    read(id, text, &format!("{id}.toml"), files::Files::new(None))
+    read(id, text, &format!("{id}.toml"), files::Files::new(None), None)
 }
 
-fn read(id: &str, text: &str, shown: &str, files: files::Files) -> Result<Scenario, ScenarioError> {
+/// Reads a scenario that is part of the program.
+///
+/// # Panics
+/// If something in it is wrong.
+pub fn built_in(id: &str, text: &str) -> Figure {
+    *parse(id, text).unwrap_or_else(|error| panic!("{error}")).figure
+}
+
+fn read(
+    id: &str,
+    text: &str,
+    shown: &str,
+    files: files::Files,
+    digest: Option<String>,
+) -> Result<Scenario, ScenarioError> {
     let root = tree::parse(text);
-    root.and_then(|root| figure::read(id, root, files))
-        .map_err(|wrong| ScenarioError::new(shown, text, wrong))
+    let read = root.and_then(|root| figure::read(id, root, files, digest));
+    read.map_err(|wrong| ScenarioError::new(shown, text, wrong))
 }

@@ -49,7 +49,7 @@ pub static PAPER: Paper = Paper {
     name: "adalr",
     key: "P3",
     citation: "M. Omueti, Lj. Trajković: Effect of Transfer File Size on TCP-ADaLR Performance: A Simulation Study",
-    figures: FIGURES,
+    figures: || FIGURES,
     claims: claims::ALL,
 };
 

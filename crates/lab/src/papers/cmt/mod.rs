@@ -44,7 +44,7 @@ pub static PAPER: Paper = Paper {
     name: "cmt",
     key: "P4",
     citation: "M. J. Arshad, M. S. Mian: Building Multihoming Awareness into FAST TCP: A Simulation Analysis (§3, multipath)",
-    figures: FIGURES,
+    figures: || FIGURES,
     claims: &[claims::CLAIMS],
 };
 

@@ -34,7 +34,7 @@ pub static PAPER: Paper = Paper {
     name: "early",
     key: "E",
     citation: "Beyond the papers: early losses, short jobs and small windows",
-    figures: FIGURES,
+    figures: || FIGURES,
     claims: &[claims::CLAIMS],
 };
 

@@ -40,7 +40,7 @@ pub static PAPER: Paper = Paper {
     name: "fairness",
     key: "F",
     citation: "Beyond the papers: who gets how much of a bottleneck that is shared",
-    figures: FIGURES,
+    figures: || FIGURES,
     claims: &[claims::CLAIMS],
 };
 

@@ -46,7 +46,7 @@ pub static PAPER: Paper = Paper {
     name: "fast",
     key: "P4",
     citation: "M. J. Arshad, M. S. Mian: Building Multihoming Awareness into FAST TCP: A Simulation Analysis",
-    figures: FIGURES,
+    figures: || FIGURES,
     claims: claims::ALL,
 };
 

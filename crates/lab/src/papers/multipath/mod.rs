@@ -44,7 +44,7 @@ pub static PAPER: Paper = Paper {
     name: "multipath",
     key: "M",
     citation: "Beyond the papers: all paths at once, without receive-buffer blocking",
-    figures: FIGURES,
+    figures: || FIGURES,
     claims: &[claims::CLAIMS],
 };
 

@@ -14,17 +14,10 @@
 //! off, and 50 KB are slower by naive than by TCP, whose handshake is cheaper. braid stands at what the
 //! wire takes, at every loss: its losses are found by order of sending and probes, not by time-outs.
 
-use super::{run, settings, sweep};
-use crate::figure::{Figure, Kind};
-use crate::papers::ftp::LAN;
+use crate::figure::Figure;
+use crate::scenario;
 
-/// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "multistream/fig6",
-    shows: "100 files by FTP, LAN: 3 Mbit/s, 1 ms",
-    caption: "P2, Figure 6: transfer time of 100 files of one size against the loss ratio of each direction; drop-tail \
-              queue of 500 kB. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; braid, on today's SCTP, is not in the \
-              paper.",
-    settings: &|| settings(LAN),
-    kind: Kind::Sweep(sweep(&|point, seed| run(LAN, point, seed))),
-};
+/// The figure: `fig6.toml` describes it.
+pub(super) fn figure() -> Figure {
+    scenario::built_in("multistream/fig6", include_str!("fig6.toml"))
+}

@@ -15,17 +15,10 @@
 //! SHUTDOWN, which tells the client that the file is whole, may leave only when all data is acknowledged,
 //! while TCP's FIN is in the last segment.
 
-use super::{run, settings, sweep};
-use crate::figure::{Figure, Kind};
-use crate::papers::ftp::WAN;
+use crate::figure::Figure;
+use crate::scenario;
 
-/// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "multistream/fig7",
-    shows: "100 files by FTP, US coast to coast: 1 Mbit/s, 35 ms",
-    caption: "P2, Figure 7: transfer time of 100 files of one size against the loss ratio of each direction; drop-tail \
-              queue of 500 kB. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; braid, on today's SCTP, is not in the \
-              paper.",
-    settings: &|| settings(WAN),
-    kind: Kind::Sweep(sweep(&|point, seed| run(WAN, point, seed))),
-};
+/// The figure: `fig7.toml` describes it.
+pub(super) fn figure() -> Figure {
+    scenario::built_in("multistream/fig7", include_str!("fig7.toml"))
+}

@@ -13,17 +13,10 @@
 //! 4076 6255 11408; braid 3233 3237 3235 3258 3307. Why they differ: as in Figure 7; and MS is nowhere
 //! slower than naive.
 
-use super::{run, settings, sweep};
-use crate::figure::{Figure, Kind};
-use crate::papers::ftp::SATELLITE;
+use crate::figure::Figure;
+use crate::scenario;
 
-/// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "multistream/fig8",
-    shows: "100 files by FTP, satellite: 256 kbit/s, 125 ms",
-    caption: "P2, Figure 8: transfer time of 100 files of one size against the loss ratio of each direction; drop-tail \
-              queue of 500 kB. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; braid, on today's SCTP, is not in the \
-              paper.",
-    settings: &|| settings(SATELLITE),
-    kind: Kind::Sweep(sweep(&|point, seed| run(SATELLITE, point, seed))),
-};
+/// The figure: `fig8.toml` describes it.
+pub(super) fn figure() -> Figure {
+    scenario::built_in("multistream/fig8", include_str!("fig8.toml"))
+}

@@ -36,7 +36,7 @@ pub static PAPER: Paper = Paper {
     name: "utilisation",
     key: "U",
     citation: "Beyond the papers: what one association makes of a path that loses packets",
-    figures: FIGURES,
+    figures: || FIGURES,
     claims: &[claims::CLAIMS],
 };
 
