@@ -57,6 +57,10 @@ pub enum Command {
     Mkdir(Mkdir),
     /// Rename a file or a folder
     Mv(Mv),
+    /// Tell what works from here to a server, what does not, and what to do
+    Doctor(Doctor),
+    /// Show the settings that hold, and where each comes from
+    Config(ConfigCommand),
     /// List the network paths of a job that runs, take one out of use, or put it back
     Path(PathCommand),
     /// Show the key of this user, by which a server may know them, or make one
@@ -186,6 +190,35 @@ pub struct KeyCommand {
     /// The key of a server in FILE, as `braidftp serve` makes it [default: where this user's server has it]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub server: Option<Option<PathBuf>>,
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// The server; without it this machine alone is looked at
+    pub url: Option<Url>,
+    #[command(flatten)]
+    /// Options of every command.
+    pub common: Common,
+}
+
+/// `config`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Settings are options of client commands, as in `timeout = 30` or `parallel = 8`, in \
+                        ~/.config/braidftp/config.toml. [bookmark.site] with a url makes @site and @site/PATH stand for that \
+                        URL. BRAIDFTP_TIMEOUT and its like go before the file, the command line before all."
+)]
+pub struct ConfigCommand {
+    /// `show` prints each setting, `path` where the file is
+    #[arg(default_value = "show", value_parser = ["show", "path"])]
+    pub what: String,
+    /// Where each comes from, too
+    #[arg(long)]
+    pub origin: bool,
+    /// With the settings of this bookmark: @NAME
+    #[arg(value_name = "URL")]
+    pub url: Option<Url>,
 }
 
 /// `path`.

@@ -3,9 +3,11 @@
 //! Commands that are not built are not listed: what `--help` shows works.
 
 mod args;
+mod doctor;
 mod pages;
 mod plan;
 mod protection;
+mod settings;
 mod topics;
 
 use std::future::Future;
@@ -38,16 +40,55 @@ const WORKERS_MAX: usize = 4;
 
 /// Runs the program and gives its exit code.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // clap's own code for a usage error is 2, which means something else here.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
-            let _ = error.print();
-            return exit.into();
-        }
+    match parse() {
+        Ok(Parsed::Command(cli)) => end(execute(*cli)),
+        Ok(Parsed::Settings(lines)) => end(pages::lines(&lines).map(|()| ExitCode::SUCCESS)),
+        Ok(Parsed::Told(exit)) => exit.into(),
+        Err(error) => end(Err(error)),
+    }
+}
+
+/// What the command line comes to.
+enum Parsed {
+    Command(Box<Cli>),
+    /// `config`.
+    Settings(Vec<String>),
+    /// Help was asked for and printed, or the command line is wrong, and that was said.
+    Told(Exit),
+}
+
+fn parse() -> Result<Parsed> {
+    let told = |error: clap::Error| {
+        // clap's own code for a usage error is 2, which means something else here.
+        let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+        let _ = error.print();
+        Parsed::Told(exit)
     };
-    match execute(cli) {
+    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    // A server has settings of its own, and what is wrong with those of clients is nothing to it.
+    if words
+        .get(1)
+        .is_some_and(|word| matches!(word.to_str(), Some("serve" | "help" | "completions" | "man" | "demo")))
+    {
+        return Ok(Cli::try_parse_from(words).map_or_else(told, |cli| Parsed::Command(Box::new(cli))));
+    }
+    let mut settings = settings::Settings::load()?;
+    let words = settings.resolve(words)?;
+    Ok(match settings.parse(words) {
+        Err(error) => told(error),
+        Ok(cli) => match &cli.command {
+            Command::Config(config) if config.what == "path" => {
+                let file = settings::Settings::file().unwrap_or_default();
+                Parsed::Settings(vec![file.display().to_string()])
+            }
+            Command::Config(config) => Parsed::Settings(settings.show(config.origin)),
+            _ => Parsed::Command(Box::new(cli)),
+        },
+    })
+}
+
+fn end(result: Result<ExitCode>) -> ExitCode {
+    match result {
         Ok(exit) => exit,
         Err(error) => {
             if error.told == Told::No {
@@ -85,6 +126,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
         match cli.command {
             Command::Serve(_)
             | Command::Ctl(_)
+            | Command::Config(_)
             | Command::Demo(_)
             | Command::Help(_)
             | Command::Completions(_)
@@ -101,6 +143,10 @@ fn execute(cli: Cli) -> Result<ExitCode> {
             Command::Rm(args) => rm(args).await,
             Command::Mkdir(args) => mkdir(args).await,
             Command::Mv(args) => mv(args).await,
+            Command::Doctor(args) => {
+                let common = quieter(args.common);
+                doctor::run(args.url, |url| job(url, &common)).await
+            }
             Command::Path(args) => path(args).await,
             Command::Key(args) => key(&args),
         }

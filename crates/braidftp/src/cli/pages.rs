@@ -36,6 +36,11 @@ pub(super) fn man(folder: &Path) -> Result<()> {
     clap_mangen::generate_to(Cli::command(), folder).map_err(failed)
 }
 
+/// Prints lines.
+pub(super) fn lines(lines: &[String]) -> Result<()> {
+    print(lines.iter().map(|line| format!("{line}\n")).collect::<String>().as_bytes())
+}
+
 fn print(text: &[u8]) -> Result<()> {
     match io::stdout().lock().write_all(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
