@@ -42,7 +42,8 @@ fn settings_and_bookmarks_hold_and_say_where_they_come_from() {
     fs::write(&file, "timeouts = 5\n").unwrap();
     let (code, _, err) = cli(&room.home(), &["ls", &url]);
     assert!(
-        code == 1 && err.contains("config.toml:1:1: there is no key `timeouts` here; did you mean `timeout`?"),
+        code == 1
+            && err.contains("config.toml:1:1: there is no key `timeouts` here; did you mean `timeout`?"),
         "{err}"
     );
     assert_eq!(cli(&room.home(), &["help", "urls"]).0, 0);

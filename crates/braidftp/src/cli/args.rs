@@ -57,6 +57,8 @@ pub enum Command {
     Mkdir(Mkdir),
     /// Rename a file or a folder
     Mv(Mv),
+    /// Run commands interactively, or lines from a script
+    Shell(ShellCommand),
     /// Tell what works from here to a server, what does not, and what to do
     Doctor(Doctor),
     /// Show the settings that hold, and where each comes from
@@ -190,6 +192,20 @@ pub struct KeyCommand {
     /// The key of a server in FILE, as `braidftp serve` makes it [default: where this user's server has it]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub server: Option<Option<PathBuf>>,
+}
+
+/// `shell`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "`help` in the shell lists what it does. Without a terminal lines come from standard input; the first that \
+                        fails ends the shell with its exit code."
+)]
+pub struct ShellCommand {
+    /// The server, and the folder, to begin with: a URL or @BOOKMARK
+    pub url: Option<String>,
+    /// Run the lines of FILE, and end
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
 }
 
 /// `doctor`.

@@ -8,6 +8,7 @@ mod pages;
 mod plan;
 mod protection;
 mod settings;
+mod shell;
 mod topics;
 
 use std::future::Future;
@@ -40,7 +41,7 @@ const WORKERS_MAX: usize = 4;
 
 /// Runs the program and gives its exit code.
 pub fn run() -> ExitCode {
-    match parse() {
+    match parse(std::env::args_os().collect()) {
         Ok(Parsed::Command(cli)) => end(execute(*cli)),
         Ok(Parsed::Settings(lines)) => end(pages::lines(&lines).map(|()| ExitCode::SUCCESS)),
         Ok(Parsed::Told(exit)) => exit.into(),
@@ -57,19 +58,17 @@ enum Parsed {
     Told(Exit),
 }
 
-fn parse() -> Result<Parsed> {
+fn parse(words: Vec<std::ffi::OsString>) -> Result<Parsed> {
     let told = |error: clap::Error| {
         // clap's own code for a usage error is 2, which means something else here.
         let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
         let _ = error.print();
         Parsed::Told(exit)
     };
-    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
     // A server has settings of its own, and what is wrong with those of clients is nothing to it.
-    if words
-        .get(1)
-        .is_some_and(|word| matches!(word.to_str(), Some("serve" | "help" | "completions" | "man" | "demo")))
-    {
+    if words.get(1).is_some_and(|word| {
+        matches!(word.to_str(), Some("serve" | "ctl" | "help" | "completions" | "man" | "demo" | "shell"))
+    }) {
         return Ok(Cli::try_parse_from(words).map_or_else(told, |cli| Parsed::Command(Box::new(cli))));
     }
     let mut settings = settings::Settings::load()?;
@@ -124,31 +123,8 @@ fn execute(cli: Cli) -> Result<ExitCode> {
     // On a worker, and not on this thread, which would have to be woken for each of its steps.
     let work = runtime.spawn(async {
         match cli.command {
-            Command::Serve(_)
-            | Command::Ctl(_)
-            | Command::Config(_)
-            | Command::Demo(_)
-            | Command::Help(_)
-            | Command::Completions(_)
-            | Command::Man(_) => unreachable!("returned above"),
-            Command::Du(args) => du(args).await,
-            Command::Find(args) => find(args).await,
-            Command::Tree(args) => read(args.urls, args.common, "tree", Reading::Draw).await,
-            Command::Get(args) => get(args).await,
-            Command::Put(args) => put(args).await,
-            Command::Mirror(args) => mirror(args).await,
-            Command::Verify(args) => verify(args).await,
-            Command::Ls(args) => ls(args).await,
-            Command::Cat(args) => cat(args).await,
-            Command::Rm(args) => rm(args).await,
-            Command::Mkdir(args) => mkdir(args).await,
-            Command::Mv(args) => mv(args).await,
-            Command::Doctor(args) => {
-                let common = quieter(args.common);
-                doctor::run(args.url, |url| job(url, &common)).await
-            }
-            Command::Path(args) => path(args).await,
-            Command::Key(args) => key(&args),
+            Command::Shell(args) => shell(args).await,
+            command => dispatch(command).await,
         }
     });
     let result = match runtime.block_on(work) {
@@ -158,6 +134,85 @@ fn execute(cli: Cli) -> Result<ExitCode> {
     // A thread that waits for a disk must not keep the program from ending.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Runs a command of a client.
+async fn dispatch(command: Command) -> Result<()> {
+    match command {
+        Command::Serve(_)
+        | Command::Ctl(_)
+        | Command::Shell(_)
+        | Command::Config(_)
+        | Command::Demo(_)
+        | Command::Help(_)
+        | Command::Completions(_)
+        | Command::Man(_) => unreachable!("returned above"),
+        Command::Du(args) => du(args).await,
+        Command::Find(args) => find(args).await,
+        Command::Tree(args) => read(args.urls, args.common, "tree", Reading::Draw).await,
+        Command::Get(args) => get(args).await,
+        Command::Put(args) => put(args).await,
+        Command::Mirror(args) => mirror(args).await,
+        Command::Verify(args) => verify(args).await,
+        Command::Ls(args) => ls(args).await,
+        Command::Cat(args) => cat(args).await,
+        Command::Rm(args) => rm(args).await,
+        Command::Mkdir(args) => mkdir(args).await,
+        Command::Mv(args) => mv(args).await,
+        Command::Doctor(args) => {
+            let common = quieter(args.common);
+            doctor::run(args.url, |url| job(url, &common)).await
+        }
+        Command::Path(args) => path(args).await,
+        Command::Key(args) => key(&args),
+    }
+}
+
+async fn shell(args: args::ShellCommand) -> Result<()> {
+    let run: shell::Run = Arc::new(|words| {
+        Box::pin(async move {
+            let words = ["braidftp".to_owned()].into_iter().chain(words).map(Into::into).collect();
+            match parse(words)? {
+                Parsed::Told(Exit::Ok) => Ok(()),
+                Parsed::Told(exit) => Err(Error {
+                    told: Told::Yes,
+                    ..Error::new(exit, "run the command", "it is not understood")
+                }),
+                Parsed::Settings(lines) => pages::lines(&lines),
+                Parsed::Command(cli) => match cli.command {
+                    Command::Shell(_)
+                    | Command::Serve(_)
+                    | Command::Ctl(_)
+                    | Command::Demo(_)
+                    | Command::Help(_)
+                    | Command::Completions(_)
+                    | Command::Man(_) => Err(Error::usage("run the command", "it is not for the shell")),
+                    command => Box::pin(dispatch(command)).await,
+                },
+            }
+        })
+    });
+    let names: shell::Remote = Arc::new(|url| {
+        Box::pin(async move {
+            let url: Url = url.parse()?;
+            let words = ["braidftp", "ls", "-q", "ftp://h/"].map(std::ffi::OsString::from);
+            let common = match Cli::try_parse_from(words).map(|cli| cli.command) {
+                Ok(Command::Ls(ls)) => ls.common,
+                _ => return Ok(Vec::new()),
+            };
+            let job = job(url, &common)?;
+            let client = Client::connect(&job.url, job.login.clone(), job.options.clone()).await?;
+            let names = job::names(&client, &job.url.path).await;
+            client.close().await;
+            names
+        })
+    });
+    let resolve = Box::new(|url: &str| {
+        let words = vec!["braidftp".into(), "ls".into(), url.into()];
+        let words = settings::Settings::load()?.resolve(words)?;
+        Ok(words.into_iter().nth(2).and_then(|url| url.into_string().ok()).unwrap_or_default())
+    });
+    shell::run(shell::Program { run, names, resolve }, args.url, args.script).await
 }
 
 /// Serves until it is told to stop. Its errors are told as they are: each already says what to try.

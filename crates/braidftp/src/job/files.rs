@@ -98,6 +98,29 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Resul
     Ok(())
 }
 
+/// The names in a folder, for completion: those of folders end in a slash. What is no UTF-8 is left out.
+///
+/// # Errors
+/// The session has ended, or there is no such folder.
+pub async fn names(client: &Client, folder: &[u8]) -> Result<Vec<String>> {
+    let form = folder_form(&client.features().await?);
+    let mut listing = Listing::ask(client, form, remote_path(folder, b"")?).await?;
+    let mut bounds = TreeBounds::new(client.bounds());
+    let mut names = Vec::new();
+    while let Some(line) = listing.next().await? {
+        bounds.entry()?;
+        let Line::Entry(entry) = line else { continue };
+        if entry.path.is_root() {
+            continue;
+        }
+        bounds.hold(&entry.path)?;
+        let Ok(name) = std::str::from_utf8(entry.path.as_bytes()) else { continue };
+        let is_folder = entry.metadata.kind == FileKind::Directory;
+        names.push(if is_folder { format!("{name}/") } else { name.to_owned() });
+    }
+    Ok(names)
+}
+
 /// Asks what a path is, without waiting; nothing where there is no path.
 async fn begin_facts(client: &Client, url: &Url) -> Result<Option<oneshot::Receiver<Result<Reply>>>> {
     Ok(match remote_path(&url.path, b"")? {

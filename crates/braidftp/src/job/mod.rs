@@ -33,7 +33,9 @@ use std::time::Duration;
 use braidftp_ftp::PathArg;
 
 pub use compare::Compare;
-pub use files::{Form, Parents, Parts, Recursion, Shown, cat, ls, make_folders, parts, remove, rename};
+pub use files::{
+    Form, Parents, Parts, Recursion, Shown, cat, ls, make_folders, names, parts, remove, rename,
+};
 pub use filter::Filter;
 pub use get::{get, put};
 pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
