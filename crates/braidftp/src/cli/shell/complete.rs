@@ -55,7 +55,7 @@ impl Completion {
             return names.clone();
         }
         let asked = tokio::time::timeout(PATIENCE, (self.names)(url.clone()));
-        let names = match self.runtime.block_on(async move { asked.await }) {
+        let names = match self.runtime.block_on(asked) {
             Ok(Ok(names)) => names,
             Ok(Err(_)) | Err(_) => Vec::new(),
         };

@@ -29,6 +29,9 @@ const DEPTH: usize = 16;
 pub(super) type Run =
     Arc<dyn Fn(Vec<String>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
+/// Gives the URL of a word that may be a bookmark.
+type Resolve = Box<dyn Fn(&str) -> Result<String> + Send>;
+
 /// What the shell needs of the program.
 pub(super) struct Program {
     /// Runs a command.
@@ -36,7 +39,7 @@ pub(super) struct Program {
     /// Names in a folder of the server, for completion.
     pub(super) names: Remote,
     /// The URL of `@NAME`.
-    pub(super) resolve: Box<dyn Fn(&str) -> Result<String> + Send>,
+    pub(super) resolve: Resolve,
 }
 
 struct Shell {
