@@ -167,10 +167,6 @@ pub(super) fn command(words: &[String], place: Option<&Place>) -> Result<Vec<Str
                 return Err(missing("a file"));
             }
             paths.push(place.url("./"));
-            if !place.folder.is_empty() && !paths.last().is_some_and(|url| url.ends_with('/')) {
-                let last = paths.pop().unwrap_or_default();
-                paths.push(format!("{}/{}", last.trim_end_matches(&place.query[..]), place.query));
-            }
         }
         "mv" if paths.len() == 2 => paths = paths.iter().map(remote).collect(),
         "mv" => return Err(missing("a name")),
