@@ -5,6 +5,7 @@
 
 mod circles;
 mod crates;
+mod functions;
 mod rules;
 
 use std::collections::BTreeSet;
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     pure_crates(&mut problems)?;
     circles::check(&mut problems)?;
     let files = tracked_files()?;
+    let mut long = Vec::new();
     for path in &files {
         let Ok(bytes) = std::fs::read(path) else { continue };
         let name = path.display().to_string();
@@ -37,6 +39,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
                 problems
                     .push(format!("{name}: a source file opens with `//!`: what it is, and what it is not"));
             }
+            functions::find(&name, &text, &mut long);
             let lines = text.lines().count();
             if lines > LONG_FILE_LINES {
                 println!("tidy: note: {name} has {lines} lines: consider splitting it");
@@ -48,6 +51,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             problems.extend(lost_files(path, &text, &files));
         }
     }
+    problems.extend(functions::compare(&long));
     if !diagram::is_fresh()? {
         problems.push(format!("{}: not the picture of the rules; run cargo xtask diagram", diagram::PICTURE));
     }

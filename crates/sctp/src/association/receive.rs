@@ -62,13 +62,35 @@ pub(super) enum Then {
     Stop,
 }
 
+/// A packet whose chunks are being processed.
+struct Reading {
+    route: Route,
+    /// The path on which it arrived.
+    path: PathId,
+    /// Whether its source is no address of the peer.
+    is_stranger: bool,
+    is_protected: bool,
+    /// The length in bytes.
+    len: usize,
+    /// Whether what follows is authenticated; `None` before an AUTH chunk.
+    authentic: Option<bool>,
+    /// Whether the endpoint verified its AUTH chunk already.
+    vouched: bool,
+    /// Whether small payloads may keep the datagram allocated; `None` before the first one.
+    shares: Option<bool>,
+    /// Whether it had DATA or FORWARD TSN.
+    brought_data: bool,
+    /// The lowest TSN in it.
+    lowest: Option<Tsn>,
+}
+
 impl Association {
     /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
     pub(crate) fn handle(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
         if self.refuses(&packet) {
             return;
         }
-        let mut path = self.path_of(route);
+        let path = self.path_of(route);
         // As if its wire were cut, which any peer knows how to go on from.
         if self.paths[usize::from(path.0)].state == PathState::SetAside {
             return;
@@ -83,15 +105,21 @@ impl Association {
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.paths[usize::from(path.0)].refused = Refused::default();
         self.stirred = true;
-        let mut brought_data = false;
-        // Whether payloads that are small beside this datagram may keep it; unknown before there is one.
-        let mut shares = None;
-        let mut lowest: Option<Tsn> = None;
         let held_before = self.inbound.charged_bytes();
         //= specs/rfc9260.txt#section-6.10
         //# An endpoint MUST process received chunks in their order in the packet.
-        let mut authentic = packet.is_protected().then_some(true);
-        let vouched = self.auth.take_vouched();
+        let mut reading = Reading {
+            route,
+            path,
+            is_stranger,
+            is_protected: packet.is_protected(),
+            len: packet.len(),
+            authentic: packet.is_protected().then_some(true),
+            vouched: self.auth.take_vouched(),
+            shares: None,
+            brought_data: false,
+            lowest: None,
+        };
         let mut chunks = packet.chunks();
         loop {
             let rest = chunks.rest();
@@ -99,112 +127,16 @@ impl Association {
             if matches!(self.state, State::CookieEchoed { .. })
                 && let Ok(chunk) = &chunk
                 && !is_stranger
-                && (authentic == Some(true) || !self.auth.requires(chunk.kind()))
+                && (reading.authentic == Some(true) || !self.auth.requires(chunk.kind()))
             {
                 self.on_implicit_cookie_ack(now, chunk);
             }
-            let then = match chunk {
-                Ok(chunk) if !packet.is_protected() && self.refuses_in_clear(&chunk) => Then::Next,
-                //= specs/rfc4895.txt#section-5.1
-                //# The control chunk AUTH MUST NOT appear more than once in an SCTP
-                //# packet.
-                Ok(Chunk::Auth(auth)) if self.config.security.auth.is_some() => {
-                    let good = authentic.is_none() && (vouched || self.on_auth(&auth, rest));
-                    authentic = Some(good);
-                    if good { Then::Next } else { Then::Stop }
-                }
-                //= specs/rfc4895.txt#section-6.3
-                //# The receiver has a list of chunk types that it expects to be received
-                //# only after an AUTH-chunk.  This list has been sent to the peer during
-                //# the association setup.  It MUST silently discard these chunks if they
-                //# are not placed after an AUTH chunk in the packet.
-                Ok(chunk) if authentic != Some(true) && self.auth.requires(chunk.kind()) => match chunk {
-                    //= specs/rfc5061.txt#section-5.2
-                    //# If either authentication fails, or the AUTH chunk is missing,
-                    //# the receiver MUST silently discard this chunk and the rest of
-                    //# the packet.
-                    //= specs/rfc5061.txt#section-5.2
-                    //# Prior to finding the ASCONF chunk, the receiver MUST encounter an
-                    //# AUTH chunk as described in [RFC4895].
-                    Chunk::Asconf(_) => Then::Stop,
-                    _ => Then::Next,
-                },
-                Ok(_) if authentic != Some(true) && is_stranger => Then::Next,
-                Ok(Chunk::Asconf(asconf)) if self.config.paths.asconf => {
-                    if authentic == Some(true) && self.takes_asconf() {
-                        self.on_asconf(now, route, &asconf);
-                        path = self.path_of(route);
-                    }
-                    Then::Next
-                }
-                Ok(Chunk::AsconfAck(ack)) if self.config.paths.asconf => {
-                    if authentic == Some(true) && self.takes_asconf() {
-                        self.on_asconf_ack(now, &ack);
-                        path = self.path_of(route);
-                    }
-                    Then::Next
-                }
-                // Unknown, if it is not configured: its type's high bits say what to do.
-                //= specs/rfc5061.txt#section-4.1.1
-                //# As defined in [RFC4960], Section 3.2, when setting these upper bits
-                //# in this manner the receiver that does not understand this chunk MUST
-                //# skip the chunk and continue processing, and report in an Operation
-                //# Error Chunk using the 'Unrecognized Chunk Type' cause of error.
-                Ok(chunk @ (Chunk::Asconf(_) | Chunk::AsconfAck(_))) => {
-                    self.on_unknown(chunk.kind(), &chunk.quoted())
-                }
-                //= specs/rfc5061.txt#section-5.3.1
-                //# For this case, during the deletion of an IP address, an Abort MUST be
-                //# ignored if the destination address of the Abort message is that of a
-                //# destination being deleted.
-                //= specs/rfc5061.txt#section-5.3
-                //# One special consideration is that ABORT Chunks arriving destined to
-                //# the IP address being deleted MUST be ignored (see Section 5.3.1 for
-                //# further details).
-                Ok(Chunk::Abort { .. }) if self.is_leaving(route.local) || self.has_left(route.local) => {
-                    Then::Stop
-                }
-                Ok(Chunk::Data(mut data)) => {
-                    // A payload that is held keeps its whole datagram, and is charged for little more than itself. Copies of
-                    // small ones are costly, so that some datagrams may be kept.
-                    if data.payload.len() + SHARED_DATAGRAM_WASTE_MAX < packet.len()
-                        && !*shares.get_or_insert_with(|| {
-                            let wanted = KEPT_DATAGRAMS_ROOM_BYTES;
-                            let has_room = self.admitted && self.memory_room(wanted) == wanted;
-                            let keeps = self.inbound.may_keep_datagram(packet.len(), has_room);
-                            self.use_memory(if keeps { packet.len() } else { 0 });
-                            keeps
-                        })
-                    {
-                        data.payload = Bytes::copy_from_slice(&data.payload);
-                    }
-                    brought_data = true;
-                    lowest = Some(
-                        lowest.map_or(data.tsn, |tsn| if data.tsn.before(tsn) { data.tsn } else { tsn }),
-                    );
-                    self.on_data(path, data);
-                    Then::Next
-                }
-                Ok(chunk @ (Chunk::ForwardTsn(_) | Chunk::IForwardTsn(_))) => {
-                    brought_data = true;
-                    self.on_forward(path, chunk)
-                }
-                Ok(chunk) => self.on_control(now, path, route, chunk),
-                Err(WireError::NoUserData(tsn))
-                    if self.is_up() && (authentic == Some(true) || !self.auth.requires(rest[0])) =>
-                {
-                    self.on_violation(Violation::NoUserData(tsn));
-                    Then::Stop
-                }
-                //= specs/rfc9260.txt#section-6.10
-                //# If the receiver
-                //# detects a partial chunk, it MUST drop the chunk.
-                Err(_) => Then::Stop,
-            };
+            let then = self.on_chunk(now, &mut reading, chunk, rest);
             if matches!(then, Then::Stop) || matches!(self.state, State::Closed(_)) {
                 break;
             }
         }
+        let Reading { path, brought_data, lowest, .. } = reading;
         if let (Ecn::Ce, Some(lowest)) = (ecn, lowest) {
             self.on_ce(path, lowest);
         }
@@ -216,6 +148,125 @@ impl Association {
         self.on_packet_end(now);
         if brought_data && self.is_up() {
             self.on_data_while_shutting_down(now);
+        }
+    }
+
+    /// Processes the next chunk of a packet; `rest` begins with it.
+    fn on_chunk(
+        &mut self,
+        now: Time,
+        packet: &mut Reading,
+        chunk: Result<Chunk, WireError>,
+        rest: &[u8],
+    ) -> Then {
+        match chunk {
+            Ok(chunk) if !packet.is_protected && self.refuses_in_clear(&chunk) => Then::Next,
+            //= specs/rfc4895.txt#section-5.1
+            //# The control chunk AUTH MUST NOT appear more than once in an SCTP
+            //# packet.
+            Ok(Chunk::Auth(auth)) if self.config.security.auth.is_some() => {
+                let good = packet.authentic.is_none() && (packet.vouched || self.on_auth(&auth, rest));
+                packet.authentic = Some(good);
+                if good { Then::Next } else { Then::Stop }
+            }
+            //= specs/rfc4895.txt#section-6.3
+            //# The receiver has a list of chunk types that it expects to be received
+            //# only after an AUTH-chunk.  This list has been sent to the peer during
+            //# the association setup.  It MUST silently discard these chunks if they
+            //# are not placed after an AUTH chunk in the packet.
+            Ok(chunk) if packet.authentic != Some(true) && self.auth.requires(chunk.kind()) => match chunk {
+                //= specs/rfc5061.txt#section-5.2
+                //# If either authentication fails, or the AUTH chunk is missing,
+                //# the receiver MUST silently discard this chunk and the rest of
+                //# the packet.
+                //= specs/rfc5061.txt#section-5.2
+                //# Prior to finding the ASCONF chunk, the receiver MUST encounter an
+                //# AUTH chunk as described in [RFC4895].
+                Chunk::Asconf(_) => Then::Stop,
+                _ => Then::Next,
+            },
+            Ok(_) if packet.authentic != Some(true) && packet.is_stranger => Then::Next,
+            Ok(Chunk::Asconf(asconf)) if self.config.paths.asconf => {
+                if packet.authentic == Some(true) && self.takes_asconf() {
+                    self.on_asconf(now, packet.route, &asconf);
+                    packet.path = self.path_of(packet.route);
+                }
+                Then::Next
+            }
+            Ok(Chunk::AsconfAck(ack)) if self.config.paths.asconf => {
+                if packet.authentic == Some(true) && self.takes_asconf() {
+                    self.on_asconf_ack(now, &ack);
+                    packet.path = self.path_of(packet.route);
+                }
+                Then::Next
+            }
+            // Unknown, if it is not configured: its type's high bits say what to do.
+            //= specs/rfc5061.txt#section-4.1.1
+            //# As defined in [RFC4960], Section 3.2, when setting these upper bits
+            //# in this manner the receiver that does not understand this chunk MUST
+            //# skip the chunk and continue processing, and report in an Operation
+            //# Error Chunk using the 'Unrecognized Chunk Type' cause of error.
+            Ok(chunk @ (Chunk::Asconf(_) | Chunk::AsconfAck(_))) => {
+                self.on_unknown(chunk.kind(), &chunk.quoted())
+            }
+            //= specs/rfc5061.txt#section-5.3.1
+            //# For this case, during the deletion of an IP address, an Abort MUST be
+            //# ignored if the destination address of the Abort message is that of a
+            //# destination being deleted.
+            //= specs/rfc5061.txt#section-5.3
+            //# One special consideration is that ABORT Chunks arriving destined to
+            //# the IP address being deleted MUST be ignored (see Section 5.3.1 for
+            //# further details).
+            Ok(Chunk::Abort { .. })
+                if self.is_leaving(packet.route.local) || self.has_left(packet.route.local) =>
+            {
+                Then::Stop
+            }
+            Ok(Chunk::Data(mut data)) => {
+                self.admit_payload(packet, &mut data);
+                packet.brought_data = true;
+                let earlier = packet.lowest.filter(|lowest| lowest.before(data.tsn));
+                packet.lowest = Some(earlier.unwrap_or(data.tsn));
+                self.on_data(packet.path, data);
+                Then::Next
+            }
+            Ok(chunk @ (Chunk::ForwardTsn(_) | Chunk::IForwardTsn(_))) => {
+                packet.brought_data = true;
+                self.on_forward(packet.path, chunk)
+            }
+            Ok(chunk) => self.on_control(now, packet.path, packet.route, chunk),
+            Err(WireError::NoUserData(tsn))
+                if self.is_up() && (packet.authentic == Some(true) || !self.auth.requires(rest[0])) =>
+            {
+                self.on_violation(Violation::NoUserData(tsn));
+                Then::Stop
+            }
+            //= specs/rfc9260.txt#section-6.10
+            //# If the receiver
+            //# detects a partial chunk, it MUST drop the chunk.
+            Err(_) => Then::Stop,
+        }
+    }
+
+    /// Copies a payload that is small beside its datagram, unless the datagram may be kept. A payload that is held keeps its
+    /// whole datagram, and is charged for little more than itself. Copies of small ones are costly, so some datagrams may be
+    /// kept.
+    fn admit_payload(&mut self, packet: &mut Reading, data: &mut Data) {
+        if data.payload.len() + SHARED_DATAGRAM_WASTE_MAX >= packet.len {
+            return;
+        }
+        let shares = match packet.shares {
+            Some(shares) => shares,
+            None => {
+                let wanted = KEPT_DATAGRAMS_ROOM_BYTES;
+                let has_room = self.admitted && self.memory_room(wanted) == wanted;
+                let keeps = self.inbound.may_keep_datagram(packet.len, has_room);
+                self.use_memory(if keeps { packet.len } else { 0 });
+                *packet.shares.insert(keeps)
+            }
+        };
+        if !shares {
+            data.payload = Bytes::copy_from_slice(&data.payload);
         }
     }
 
@@ -250,39 +301,9 @@ impl Association {
 
     /// `route` is between the addresses in the packet: a path's own, where the peer keeps to paths.
     fn on_control(&mut self, now: Time, path: PathId, route: Route, chunk: Chunk) -> Then {
-        let several = self.has_several_paths();
         match (chunk, &mut self.state) {
-            //= specs/rfc9260.txt#section-6
-            //# A SACK chunk received in any other state SHOULD be discarded.
-            (Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_), State::Up(_))
-                if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
-            (Chunk::Sack(sack), State::Up(up)) => {
-                let names = if up.extensions.compacts() { Names::All } else { Names::WhatItCan };
-                self.on_sack(now, path, &sack, Said { names, kept: &[] });
-            }
-            //= specs/compact-sack.md#section-4
-            //# what a sender makes of a SACK (RFC 9260 §6.2.1), it MUST make
-            //# of this.
-            (Chunk::CompactSack(sack), State::Up(up)) if up.extensions.compacts() => {
-                let CompactSack { is_cut, cum_tsn_ack, a_rwnd, gaps, dups } = sack;
-                let names = if is_cut { Names::TheFirst } else { Names::All };
-                let sack = Sack { flags: 0, cum_tsn_ack, a_rwnd, gaps, dups };
-                self.on_sack(now, path, &sack, Said { names, kept: &[] });
-            }
-            (Chunk::CompactSack(sack), _) => {
-                return self.on_unknown(CompactSack::KIND, &Chunk::CompactSack(sack).to_bytes());
-            }
-            // Where both began at once, either may have heard of another offer than the other.
-            (Chunk::NrSack(sack), State::Up(up))
-                if up.extensions.nr_sack || may_have_offered_nr_sack(&self.config) =>
-            {
-                let gaps = [&sack.gaps[..], &sack.nr_gaps].concat();
-                let NrSack { flags, cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
-                let sack = Sack { flags, cum_tsn_ack, a_rwnd, gaps, dups };
-                self.on_sack(now, path, &sack, Said { names: Names::WhatItCan, kept: &nr_gaps });
-            }
-            (Chunk::NrSack(sack), _) => {
-                return self.on_unknown(NrSack::KIND, &Chunk::NrSack(sack).to_bytes());
+            (chunk @ (Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_)), _) => {
+                return self.on_any_sack(now, path, chunk);
             }
             //= specs/rfc9260.txt#section-8.3
             //# The receiver of the HEARTBEAT chunk SHOULD immediately respond with a
@@ -301,14 +322,7 @@ impl Association {
                 //# a HEARTBEAT chunk (see Section 8.3).
                 up.control
                     .add_heartbeat_ack(answer_by(&self.paths, path, route.local), Chunk::HeartbeatAck(info));
-                // The way here is mended. To know whether the way back is, HB.interval need not be waited for.
-                let way = &mut self.paths[usize::from(path.0)];
-                // A HEARTBEAT that was sent before the way was mended may wait for its answer for up to RTO.Max.
-                let patience =
-                    if self.config.recovery.early_repair { BEAT_PATIENCE_MAX } else { Duration::MAX };
-                let asks = way.beat.as_ref().is_some_and(|beat| now.since(beat.sent_at) < patience);
-                let may_ask = several && way.params.heartbeat_interval.is_some() && !asks;
-                way.heartbeat_due |= may_ask && way.state == PathState::Inactive;
+                self.ask_after_heartbeat(now, path);
             }
             (
                 Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },
@@ -376,6 +390,57 @@ impl Association {
             _ => {}
         }
         Then::Next
+    }
+
+    /// A SACK in one of its three forms.
+    fn on_any_sack(&mut self, now: Time, path: PathId, chunk: Chunk) -> Then {
+        match (chunk, &mut self.state) {
+            //= specs/rfc9260.txt#section-6
+            //# A SACK chunk received in any other state SHOULD be discarded.
+            (Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_), State::Up(_))
+                if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
+            (Chunk::Sack(sack), State::Up(up)) => {
+                let names = if up.extensions.compacts() { Names::All } else { Names::WhatItCan };
+                self.on_sack(now, path, &sack, Said { names, kept: &[] });
+            }
+            //= specs/compact-sack.md#section-4
+            //# what a sender makes of a SACK (RFC 9260 §6.2.1), it MUST make
+            //# of this.
+            (Chunk::CompactSack(sack), State::Up(up)) if up.extensions.compacts() => {
+                let CompactSack { is_cut, cum_tsn_ack, a_rwnd, gaps, dups } = sack;
+                let names = if is_cut { Names::TheFirst } else { Names::All };
+                let sack = Sack { flags: 0, cum_tsn_ack, a_rwnd, gaps, dups };
+                self.on_sack(now, path, &sack, Said { names, kept: &[] });
+            }
+            (Chunk::CompactSack(sack), _) => {
+                return self.on_unknown(CompactSack::KIND, &Chunk::CompactSack(sack).to_bytes());
+            }
+            // Where both began at once, either may have heard of another offer than the other.
+            (Chunk::NrSack(sack), State::Up(up))
+                if up.extensions.nr_sack || may_have_offered_nr_sack(&self.config) =>
+            {
+                let gaps = [&sack.gaps[..], &sack.nr_gaps].concat();
+                let NrSack { flags, cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
+                let sack = Sack { flags, cum_tsn_ack, a_rwnd, gaps, dups };
+                self.on_sack(now, path, &sack, Said { names: Names::WhatItCan, kept: &nr_gaps });
+            }
+            (Chunk::NrSack(sack), _) => {
+                return self.on_unknown(NrSack::KIND, &Chunk::NrSack(sack).to_bytes());
+            }
+            _ => {}
+        }
+        Then::Next
+    }
+
+    /// A HEARTBEAT arrived on an inactive path: one is sent in return at once, instead of after HB.interval.
+    fn ask_after_heartbeat(&mut self, now: Time, path: PathId) {
+        let several = self.has_several_paths();
+        let way = &mut self.paths[usize::from(path.0)];
+        // A HEARTBEAT that was sent before the path recovered may wait for its answer for up to RTO.Max.
+        let patience = if self.config.recovery.early_repair { BEAT_PATIENCE_MAX } else { Duration::MAX };
+        let asks = way.beat.as_ref().is_some_and(|beat| now.since(beat.sent_at) < patience);
+        let may_ask = several && way.params.heartbeat_interval.is_some() && !asks;
+        way.heartbeat_due |= may_ask && way.state == PathState::Inactive;
     }
 
     /// RFC 9260 §3.2: the two high bits of an unknown chunk type say what to do.

@@ -396,12 +396,7 @@ impl Connection {
             0 => start == next || next <= start && start < edge,
             _ => start < edge.max(next + 1) && start + length > next,
         };
-        let stale = self.timestamps
-            && !flags.has(Flags::RST)
-            && segment
-                .options
-                .timestamps
-                .is_some_and(|stamps| (stamps.value.wrapping_sub(self.ts_recent) as i32) < 0);
+        let stale = self.is_stale(segment);
         if self.state == State::SynReceived
             && flags == Flags::SYN | Flags::ACK
             && segment.seq == self.irs
@@ -475,6 +470,13 @@ impl Connection {
             self.on_data(now, segment, start);
         }
         self.update_state(now);
+    }
+
+    /// Whether the timestamp of a segment is older than the last one (PAWS, RFC 7323 §5.3).
+    fn is_stale(&self, segment: &Segment) -> bool {
+        let is_older = |value: u32| (value.wrapping_sub(self.ts_recent) as i32) < 0;
+        let stamps = segment.options.timestamps.filter(|_| self.timestamps && !segment.flags.has(Flags::RST));
+        stamps.is_some_and(|stamps| is_older(stamps.value))
     }
 
     /// The offset of a sequence number in the peer's stream; negative before its first byte.

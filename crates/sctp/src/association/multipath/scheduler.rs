@@ -89,19 +89,8 @@ impl Association {
             {
                 continue;
             }
-            // Lost chunks that have not been retransmitted are outstanding on their path (RFC 9260 §1.3):
-            // they leave no room for new data, neither there nor in the peer's window.
-            if literature {
-                let open = up.peer_a_rwnd.saturating_sub(up.sent.outstanding_bytes());
-                if up.window != Window::ProbeDue && open < payload {
-                    continue;
-                }
-                let of_path = up.sent.lost().filter(|(_, left_by)| *left_by == id);
-                let waiting: usize =
-                    of_path.map(|(tsn, _)| up.sent.get(tsn).map_or(0, |slot| slot.bytes)).sum();
-                if waiting > 0 && path.flight_bytes + waiting >= path.controller.window() {
-                    continue;
-                }
+            if literature && !lost_leave_room(up, path, id, payload) {
+                continue;
             }
             pending.bytes = header_len + payload;
             // Scheduler and remedy may differ on the best path: send data that would not be sent otherwise.
@@ -132,6 +121,18 @@ impl Association {
         }
         None
     }
+}
+
+/// Whether lost chunks leave room for a new one of so many bytes. Those that have not been retransmitted are outstanding on
+/// their path (RFC 9260 §1.3), and occupy its window and the peer's.
+fn lost_leave_room(up: &Up, path: &Path, id: PathId, payload: usize) -> bool {
+    let open = up.peer_a_rwnd.saturating_sub(up.sent.outstanding_bytes());
+    if up.window != Window::ProbeDue && open < payload {
+        return false;
+    }
+    let of_path = up.sent.lost().filter(|(_, sent_on)| *sent_on == id);
+    let waiting: usize = of_path.map(|(tsn, _)| up.sent.get(tsn).map_or(0, |slot| slot.bytes)).sum();
+    waiting == 0 || path.flight_bytes + waiting < path.controller.window()
 }
 
 /// Whether windows and losses follow CMT's rules (SFR, CUC, DAC), which loss detection by send order does

@@ -7,6 +7,7 @@ use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 use rand_core::Rng;
 
+use crate::association::multipath::coupled::Coupled;
 use crate::association::multipath::cuc::{PseudoCumAck, advance};
 use crate::association::multipath::uses_cmt_rules;
 use crate::association::partial::forward::Cum;
@@ -41,6 +42,18 @@ pub(super) enum Names {
     All,
     /// Those up to the last one, and not those beyond it.
     TheFirst,
+}
+
+/// What the update of each path needs to know of a report.
+#[derive(Clone, Copy)]
+struct ReportContext {
+    now: Time,
+    /// The path on which the SACK or SHUTDOWN arrived.
+    came_by: PathId,
+    /// Whether the peer sends SACKs on several paths.
+    told_by_several: bool,
+    coupling: Coupling,
+    cum_tsn_ack_point: Tsn,
 }
 
 impl Association {
@@ -191,7 +204,6 @@ impl Association {
             up.window = Window::Open;
         }
         up.retransmissions_left = None;
-        let rfc4960 = self.config.legacy.loss_recovery == LossRecovery::Rfc4960;
         let several = self.config.paths.multipath.is_some();
         let by_literature = uses_cmt_rules(&self.config);
         if several {
@@ -204,89 +216,9 @@ impl Association {
         }
         let coupling = self.config.paths.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
         let mut coupled = std::mem::take(&mut up.coupled);
+        let context = ReportContext { now, came_by, told_by_several, coupling, cum_tsn_ack_point };
         for index in 0..self.paths.len() {
-            let id = PathId(index as u8);
-            let said = &report.paths[index];
-            coupled.find_siblings(&self.paths, id, coupling);
-            let path = &mut self.paths[index];
-            path.delivery_rate.age(now);
-            path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
-            let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
-            path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
-            let way = match told_by_several {
-                true if came_by == id => Way::Own,
-                true => Way::Another,
-                false => Way::Any,
-            };
-            let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
-            let told = path.on_told(now, said, way, was_silent_beyond);
-            let cum_advanced = match several {
-                true if by_literature => said.point_advanced,
-                // Of several paths, each has an order of its own.
-                true => said.earliest_acked,
-                false => report.cum_advanced,
-            };
-            if said.acked_bytes > 0 {
-                self.on_sign_of_life(came_by, id, said);
-                let path = &mut self.paths[index];
-                //= specs/rfc9260.txt#section-7.2.4
-                //# Note: Before the above adjustments, if the received SACK chunk also
-                //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
-                //# Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2
-                //# MUST be applied first.
-                //= specs/rfc9260.txt#section-7.2.1
-                //# In instances where its peer endpoint is multi-homed, if an endpoint
-                //# receives a SACK chunk that results in updating the cwnd, then it
-                //# SHOULD update its cwnd (or cwnds) apportioned to the destination
-                //# addresses to which it transmitted the acknowledged data.
-                let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
-                path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
-                let load = path.load();
-                path.delivery_rate.on_arrived(now, said.carried_bytes, round_trip, load);
-                path.controller.on_ack(cc::Ack {
-                    now,
-                    bytes: said.acked_bytes,
-                    gap_bytes: said.gap_bytes,
-                    regained_bytes: said.regained_bytes,
-                    flight_before,
-                    mtu: path.pmdcs(),
-                    rtt: told.round_trip,
-                    cross_path_age: told.cross_path_age,
-                    srtt: path.rtt.srtt(),
-                    cum_advanced,
-                    in_recovery: match path.recovery {
-                        Recovery::Fast(_) if by_literature => false,
-                        Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
-                        recovery => matches!(recovery, Recovery::Fast(_)),
-                    },
-                    siblings: &coupled.siblings,
-                });
-            }
-            self.leave_recovery(id);
-            let path = &mut self.paths[index];
-            let pmdcs = path.pmdcs();
-            if said.lost {
-                path.on_lost(now, said.lost_bytes, said.lost_sent_at);
-                self.on_loss(now, id, flight_before, said.highest_lost);
-            }
-            self.detect_losses(now, id, flight_before);
-            if let (Coupling::Detected, Way::Any, Some(round_trip)) = (coupling, way, told.round_trip) {
-                coupled.on_round_trip(now, id, round_trip, &mut self.paths);
-            }
-            let path = &mut self.paths[index];
-            if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {
-                reduction.on_progress(Progress {
-                    delivered: said.acked_bytes,
-                    flight_bytes: path.flight_bytes,
-                    target: path.controller.window(),
-                    mtu: pmdcs,
-                    is_safe: cum_advanced && path.lost_bytes == lost_before,
-                });
-            }
-            self.settle_t3(now, id, said);
-            if said.acked_bytes > 0 {
-                self.arm_tail_probe(now, id);
-            }
+            self.on_path_report(context, PathId(index as u8), &report, &mut coupled);
         }
         let brought_data = report.paths.iter().any(|said| said.acked_bytes > 0);
         let cum = if !report.cum_advanced {
@@ -314,6 +246,96 @@ impl Association {
         //# The data sender MUST then perform the following additional steps:
         self.forward_on_sack(now, cum);
         self.report_writable();
+    }
+
+    /// Updates one path: flight, round trip, controller, losses and timers.
+    fn on_path_report(&mut self, context: ReportContext, id: PathId, report: &Report, coupled: &mut Coupled) {
+        let ReportContext { now, came_by, told_by_several, coupling, cum_tsn_ack_point } = context;
+        let rfc4960 = self.config.legacy.loss_recovery == LossRecovery::Rfc4960;
+        let several = self.config.paths.multipath.is_some();
+        let by_literature = uses_cmt_rules(&self.config);
+        let index = usize::from(id.0);
+        let said = &report.paths[index];
+        coupled.find_siblings(&self.paths, id, coupling);
+        let path = &mut self.paths[index];
+        path.delivery_rate.age(now);
+        path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
+        let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
+        path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
+        let way = match told_by_several {
+            true if came_by == id => Way::Own,
+            true => Way::Another,
+            false => Way::Any,
+        };
+        let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
+        let told = path.on_told(now, said, way, was_silent_beyond);
+        let cum_advanced = match several {
+            true if by_literature => said.point_advanced,
+            // Of several paths, each has an order of its own.
+            true => said.earliest_acked,
+            false => report.cum_advanced,
+        };
+        if said.acked_bytes > 0 {
+            self.on_sign_of_life(came_by, id, said);
+            let path = &mut self.paths[index];
+            //= specs/rfc9260.txt#section-7.2.4
+            //# Note: Before the above adjustments, if the received SACK chunk also
+            //# acknowledges new DATA chunks and advances the Cumulative TSN Ack
+            //# Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2
+            //# MUST be applied first.
+            //= specs/rfc9260.txt#section-7.2.1
+            //# In instances where its peer endpoint is multi-homed, if an endpoint
+            //# receives a SACK chunk that results in updating the cwnd, then it
+            //# SHOULD update its cwnd (or cwnds) apportioned to the destination
+            //# addresses to which it transmitted the acknowledged data.
+            let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
+            path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
+            let load = path.load();
+            path.delivery_rate.on_arrived(now, said.carried_bytes, round_trip, load);
+            path.controller.on_ack(cc::Ack {
+                now,
+                bytes: said.acked_bytes,
+                gap_bytes: said.gap_bytes,
+                regained_bytes: said.regained_bytes,
+                flight_before,
+                mtu: path.pmdcs(),
+                rtt: told.round_trip,
+                cross_path_age: told.cross_path_age,
+                srtt: path.rtt.srtt(),
+                cum_advanced,
+                in_recovery: match path.recovery {
+                    Recovery::Fast(_) if by_literature => false,
+                    Recovery::Fast(exit) if rfc4960 => exit.after(cum_tsn_ack_point),
+                    recovery => matches!(recovery, Recovery::Fast(_)),
+                },
+                siblings: &coupled.siblings,
+            });
+        }
+        self.leave_recovery(id);
+        let path = &mut self.paths[index];
+        let pmdcs = path.pmdcs();
+        if said.lost {
+            path.on_lost(now, said.lost_bytes, said.lost_sent_at);
+            self.on_loss(now, id, flight_before, said.highest_lost);
+        }
+        self.detect_losses(now, id, flight_before);
+        if let (Coupling::Detected, Way::Any, Some(round_trip)) = (coupling, way, told.round_trip) {
+            coupled.on_round_trip(now, id, round_trip, &mut self.paths);
+        }
+        let path = &mut self.paths[index];
+        if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {
+            reduction.on_progress(Progress {
+                delivered: said.acked_bytes,
+                flight_bytes: path.flight_bytes,
+                target: path.controller.window(),
+                mtu: pmdcs,
+                is_safe: cum_advanced && path.lost_bytes == lost_before,
+            });
+        }
+        self.settle_t3(now, id, said);
+        if said.acked_bytes > 0 {
+            self.arm_tail_probe(now, id);
+        }
     }
 
     /// Chunks of this path have arrived: it is alive, or the way that the answer took is.
