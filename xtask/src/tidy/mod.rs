@@ -30,10 +30,17 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     circles::check(&mut problems)?;
     let files = tracked_files()?;
     let mut long = Vec::new();
+    let (mut words, mut pages) = (BTreeSet::new(), Vec::new());
     for path in &files {
         let Ok(bytes) = std::fs::read(path) else { continue };
         let name = path.display().to_string();
         let text = String::from_utf8_lossy(&bytes);
+        if name.ends_with(".rs") || name.ends_with("Cargo.toml") {
+            words.extend(words_of(&text));
+        }
+        if PAGES_WITH_NAMES.contains(&name.as_str()) {
+            pages.push((name.clone(), text.to_string()));
+        }
         if name.ends_with(".rs") {
             if !text.starts_with("//!") && !text.starts_with("#!") {
                 problems
@@ -52,6 +59,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     }
     problems.extend(functions::compare(&long));
+    problems.extend(pages.iter().flat_map(|(page, text)| lost_names(page, text, &words)));
     if !diagram::is_fresh()? {
         problems.push(format!("{}: not the picture of the rules; run cargo xtask diagram", diagram::PICTURE));
     }
@@ -274,6 +282,42 @@ fn lost_files(page: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
     problems
 }
 
+/// Pages whose names in code font are checked, for they say where to look.
+const PAGES_WITH_NAMES: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md"];
+
+/// Names of functions, types and fields that a page has in code font, as `apply_blocks` or `cc::Options`, and that no
+/// source has.
+fn lost_names(page: &str, text: &str, words: &BTreeSet<String>) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut in_block = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        }
+        for name in line.split('`').skip(1).step_by(2).filter(|_| !in_block) {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.');
+            let is_file =
+                [".rs", ".md", ".toml", ".svg", ".txt", ".snap"].iter().any(|end| name.ends_with(end));
+            let is_prose = name.contains("..") || !name.contains(|c: char| c.is_ascii_alphabetic());
+            if is_file || is_prose || !name.chars().all(is_name) {
+                continue;
+            }
+            let parts = name.split([':', '.']).filter(|part| !part.is_empty());
+            if let Some(part) = parts.into_iter().find(|part| !words.contains(*part)) {
+                problems.push(format!("{page}:{}: no source names {part} (of `{name}`)", number + 1));
+            }
+        }
+    }
+    problems
+}
+
+/// The words of a source, comments left out.
+fn words_of(text: &str) -> impl Iterator<Item = String> + '_ {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|word| !word.is_empty()).map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +345,16 @@ mod tests {
         assert_eq!(
             lost_files(Path::new("a.md"), text, &files),
             ["a.md:5: no file is called ack.rs", "a.md:5: no file is called b/sack.rs"]
+        );
+    }
+
+    #[test]
+    fn a_function_that_was_renamed_is_found_in_pages_that_name_it() {
+        let words = words_of("fn apply_blocks() { cc::Options } // gone").collect();
+        let text = "`apply_blocks`, `cc::Options`, `a b`, `x.rs`, `gone`\n```\n`none`\n```\n`cc::Absent`\n";
+        assert_eq!(
+            lost_names("A.md", text, &words),
+            ["A.md:1: no source names gone (of `gone`)", "A.md:5: no source names Absent (of `cc::Absent`)"]
         );
     }
 

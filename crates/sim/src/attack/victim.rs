@@ -19,7 +19,7 @@ use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
 use crate::link::LinkConfig;
 use crate::protection::Identity;
-use crate::world::{Actor, World};
+use crate::world::{Actor, HostId, World};
 
 /// The server's SCTP port.
 const PORT: u16 = 21;
@@ -104,6 +104,23 @@ impl Trial {
         self.attack.is_some_and(|attack| attack.says == Says::Hellos)
     }
 
+    /// Adds the attacker's host, with a link of its own.
+    fn add_attacker(&self, world: &mut World<Node>, attack: Attack, server: SocketAddr) -> HostId {
+        let from: Vec<_> = (0..attack.addresses())
+            .map(|nth| SocketAddr::new(ip(2 + (nth / 250) as u8, 1 + (nth % 250) as u8), server.port()))
+            .collect();
+        let ips: Vec<_> = from.iter().map(SocketAddr::ip).collect();
+        let target = Target { server, port: PORT, from };
+        let attacker = Attacker::new(attack, target, &words(), self.seed);
+        let id = world.add_host(Node::Attacker(Box::new(attacker)), ips.iter().copied());
+        let [up, down] = [(), ()].map(|()| world.add_link(link("rate=10gbit,delay=1ms,queue=4MB")));
+        for attacker_ip in ips {
+            world.route(attacker_ip, server.ip(), up);
+            world.route(server.ip(), attacker_ip, down);
+        }
+        id
+    }
+
     /// Lets it happen.
     pub fn run(&self) -> Outcome {
         let server_ip = ip(0, 1);
@@ -120,7 +137,6 @@ impl Trial {
             host = host.protected(identity.server());
         }
         let server = world.add_host(Node::Server(host), [server_ip]);
-        let link = |text: &str| text.parse::<LinkConfig>().expect("a link's words");
         let begins = Time::ZERO + self.lasts / 2;
         let client_ip = ip(1, 1);
         let dtls = identity.as_ref().map(|identity| identity.client().dtls());
@@ -140,21 +156,7 @@ impl Trial {
         let [up, down] = [(), ()].map(|()| world.add_link(link("rate=50mbit,delay=10ms,queue=200kB")));
         world.route(client_ip, server_ip, up);
         world.route(server_ip, client_ip, down);
-        let attacker = self.attack.map(|attack| {
-            let from: Vec<_> = (0..attack.addresses())
-                .map(|nth| at(ip(2 + (nth / 250) as u8, 1 + (nth % 250) as u8)))
-                .collect();
-            let ips: Vec<_> = from.iter().map(SocketAddr::ip).collect();
-            let target = Target { server: at(server_ip), port: PORT, from };
-            let attacker = Attacker::new(attack, target, &words(), self.seed);
-            let id = world.add_host(Node::Attacker(Box::new(attacker)), ips.iter().copied());
-            let [up, down] = [(), ()].map(|()| world.add_link(link("rate=10gbit,delay=1ms,queue=4MB")));
-            for attacker_ip in ips {
-                world.route(attacker_ip, server_ip, up);
-                world.route(server_ip, attacker_ip, down);
-            }
-            id
-        });
+        let attacker = self.attack.map(|attack| self.add_attacker(&mut world, attack, at(server_ip)));
         let mut outcome = Outcome {
             memory_most: 0,
             memory_after: 0,
@@ -192,6 +194,10 @@ impl Trial {
         outcome.counters = endpoint.counters();
         outcome
     }
+}
+
+fn link(text: &str) -> LinkConfig {
+    text.parse().expect("a link's words")
 }
 
 fn ip(net: u8, host: u8) -> IpAddr {

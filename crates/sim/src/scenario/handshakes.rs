@@ -48,6 +48,23 @@ struct Handshake {
     server_tsns: BTreeSet<u32>,
 }
 
+impl Handshake {
+    /// The client sent an INIT to this address.
+    fn on_init(&mut self, init: &Init, to: std::net::IpAddr, mut reach: impl FnMut(usize)) {
+        let is_handshaking = self.has_echoed && !self.is_acknowledged;
+        if is_handshaking && init.initiate_tag != self.tag {
+            reach(7);
+        }
+        if *self.asked.get_or_insert(to) != to {
+            reach(2);
+        }
+        if init.initiate_tag != self.tag {
+            *self = Self { tag: init.initiate_tag, asked: self.asked, ..Self::default() };
+        }
+        self.has_echoed = false;
+    }
+}
+
 struct Observer<'a> {
     scenario: &'a Scenario,
     by_port: BTreeMap<u16, Handshake>,
@@ -78,18 +95,7 @@ impl Observer<'_> {
         for chunk in &chunks {
             match (seen.what, of_client, chunk) {
                 (Sight::Sent, true, Chunk::Init(init)) => {
-                    let is_handshaking = handshake.has_echoed && !handshake.is_acknowledged;
-                    if is_handshaking && init.initiate_tag != handshake.tag {
-                        reach(7);
-                    }
-                    if *handshake.asked.get_or_insert(seen.datagram.to.ip()) != seen.datagram.to.ip() {
-                        reach(2);
-                    }
-                    if init.initiate_tag != handshake.tag {
-                        let asked = handshake.asked;
-                        *handshake = Handshake { tag: init.initiate_tag, asked, ..Handshake::default() };
-                    }
-                    handshake.has_echoed = false;
+                    handshake.on_init(init, seen.datagram.to.ip(), &mut reach);
                 }
                 (Sight::Arrived, false, Chunk::InitAck(init_ack)) if header.tag == handshake.tag => {
                     if reports_number(init_ack) {

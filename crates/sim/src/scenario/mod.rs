@@ -119,6 +119,18 @@ struct Stage {
     opened: Vec<usize>,
 }
 
+impl Stage {
+    /// Applies a change to each association of a side's user.
+    fn for_each_association(&mut self, side: Side, mut change: impl FnMut(&mut Association)) {
+        let (endpoints, app) = self.world.host_mut(self.hosts[side as usize]).parts_mut();
+        for id in app.tallies().values().map(|tally| tally.id) {
+            if let Some(association) = endpoints.sctp.association_mut(id) {
+                change(association);
+            }
+        }
+    }
+}
+
 impl Scenario {
     /// The scenario that this seed stands for.
     pub fn from_seed(seed: u64) -> Self {
@@ -196,34 +208,28 @@ impl Scenario {
         match *act {
             Act::Reconfigure { side, ref what } => {
                 let now = stage.world.now();
-                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
-                for id in app.tallies().values().map(|tally| tally.id) {
-                    if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // The extension may not be negotiated, or another request may be in progress.
-                        let _ = match what {
-                            Reconfiguration::Reset(streams) => association.reset_streams(streams.clone()),
-                            Reconfiguration::ResetAssociation => association.reset_association(now),
-                            Reconfiguration::Add { outgoing, incoming } => {
-                                association.add_streams(*outgoing, *incoming)
-                            }
-                        };
-                    }
-                }
+                // The extension may not be negotiated, or another request may be in progress.
+                stage.for_each_association(side, |association| {
+                    let _ = match what {
+                        Reconfiguration::Reset(streams) => association.reset_streams(streams.clone()),
+                        Reconfiguration::ResetAssociation => association.reset_association(now),
+                        Reconfiguration::Add { outgoing, incoming } => {
+                            association.add_streams(*outgoing, *incoming)
+                        }
+                    };
+                });
             }
             Act::Address { side, nth, what } => {
                 let addresses = &self.network.addresses[side as usize];
                 let local = addresses[nth % addresses.len()];
-                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
-                for id in app.tallies().values().map(|tally| tally.id) {
-                    if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // The address may already be in use, or removed.
-                        let _ = match what {
-                            AddressWish::Add => association.add_address(local),
-                            AddressWish::Remove => association.remove_address(local),
-                            AddressWish::Prefer => association.set_peer_primary(local),
-                        };
-                    }
-                }
+                // The address may already be in use, or removed.
+                stage.for_each_association(side, |association| {
+                    let _ = match what {
+                        AddressWish::Add => association.add_address(local),
+                        AddressWish::Remove => association.remove_address(local),
+                        AddressWish::Prefer => association.set_peer_primary(local),
+                    };
+                });
             }
             Act::Open(index) => {
                 stage.opened.push(index);
@@ -264,22 +270,16 @@ impl Scenario {
             }
             Act::Use { side, path, path_use } => {
                 let now = stage.world.now();
-                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
-                for id in app.tallies().values().map(|tally| tally.id) {
-                    if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // The path may not exist, or be the only one.
-                        let _ = association.set_path_use(now, PathId(path), path_use);
-                    }
-                }
+                // The path may not exist, or be the only one.
+                stage.for_each_association(side, |association| {
+                    let _ = association.set_path_use(now, PathId(path), path_use);
+                });
             }
             Act::Primary { side, path } => {
-                let (endpoints, app) = stage.world.host_mut(stage.hosts[side as usize]).parts_mut();
-                for id in app.tallies().values().map(|tally| tally.id) {
-                    if let Some(association) = endpoints.sctp.association_mut(id) {
-                        // The path may not exist, or not yet.
-                        let _ = association.set_primary(PathId(path));
-                    }
-                }
+                // The path may not exist, or not yet.
+                stage.for_each_association(side, |association| {
+                    let _ = association.set_primary(PathId(path));
+                });
             }
         }
     }
