@@ -214,11 +214,7 @@ fn a_scenario_runs_and_is_checked_from_the_command_line() {
     let said = |output: Output| String::from_utf8(output.stderr).unwrap();
     assert!(said(lab(folder.path(), &["run", "my.toml"])).contains("my: up to date"));
     let text = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
-    std::fs::write(
-        folder.path().join("my.toml"),
-        text.replace("\"1 %\"]", "\"2 %\"]").replace("cubic", "reno"),
-    )
-    .unwrap();
+    std::fs::write(folder.path().join("my.toml"), format!("{text}# no longer the same\n")).unwrap();
     assert!(!said(lab(folder.path(), &["run", "my.toml"])).contains("up to date"));
     // The claim says that SCTP has less, which is as wrong as can be without losses that it could mistake.
     let output = lab(folder.path(), &["check", "my.toml", "--json"]);
