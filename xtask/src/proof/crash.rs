@@ -39,6 +39,8 @@ const ROUND_SECS: u64 = 4;
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// The number of attempts until a crash comes before the end of the job.
 const TRIES: u64 = 3;
+/// How often a server is started again at a port that is in use.
+const PORT_TRIES: u32 = 30;
 /// The suffix of unfinished files.
 pub(super) const PART: &str = ".braidftp-part";
 /// The modification time of the older files at the receiver.
@@ -178,7 +180,17 @@ impl Ground {
     /// Starts the server, on the ports of the previous one.
     fn serve(&self, bench: &Bench, before: Option<&Server>) -> Result<Server> {
         let ports = before.map(|server| (server.tcp, server.udp));
-        Server::start_at(&bench.programs, &self.served, &self.dir, &["--writable"], ports)
+        let start = || Server::start_at(&bench.programs, &self.served, &self.dir, &["--writable"], ports);
+        let mut started = start();
+        // Another program's connection may have taken a port for a moment.
+        for _ in 0..PORT_TRIES {
+            match started {
+                Err(error) if format!("{error:#}").contains("in use") => sleep(Duration::from_secs(1)),
+                started => return started,
+            }
+            started = start();
+        }
+        started
     }
 
     /// Creates a receiver's tree with older versions of some files.

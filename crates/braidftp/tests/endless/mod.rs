@@ -1,4 +1,5 @@
-//! A hostile server: files, listings and trees without end, over TCP and in every mode over SCTP.
+//! A hostile server: files, listings and trees without end, over TCP and in every mode over SCTP. Listings and trees do have
+//! one, far beyond the limits of clients: a client that has lost its limits fails its test instead of going on for ever.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses part of it")]
 
 use std::collections::BTreeMap;
@@ -15,6 +16,13 @@ use braidftp_net::{Association, Bind, Connect, Endpoint, Message, Ppid, StreamId
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
+
+/// Levels of folders, with [`Tree::Deep`].
+const LEVELS: usize = 1_000;
+/// Bytes of a listing, with [`Tree::Blank`].
+const BLANK_BYTES: usize = 64 << 20;
+/// Lines of a listing, with [`Tree::Endless`].
+const LINES_MAX: u64 = 20_000_000;
 
 /// What the server says.
 #[derive(Debug, Clone, Copy)]
@@ -106,15 +114,20 @@ impl Says {
         match (self.tree, form) {
             (Tree::One, _) => Box::new(std::iter::once(line(format!("{facts} a")))),
             // In pieces of some size.
-            (Tree::Endless, _) => Box::new((0_u64..).map(move |nth| {
+            (Tree::Endless, _) => Box::new((0..LINES_MAX / 100).map(move |nth| {
                 let lines = (0..100).map(|more| format!("{facts} {nth}-{more}\r\n"));
                 lines.collect::<String>().into_bytes()
             })),
+            (Tree::Deep, Form::Folder) if folder.matches('/').count() >= LEVELS => lines(&[]),
             (Tree::Deep, Form::Folder) => lines(&["type=dir; d"]),
             (Tree::Deep, Form::Tree) => {
                 Box::new((0..1_500).map(move |depth| line(format!("type=dir; {}d", "d/".repeat(depth)))))
             }
-            (Tree::Blank, _) => Box::new(std::iter::repeat_with(|| b"\r\n".repeat(2_000))),
+            (Tree::Blank, _) => {
+                let blank = b"\r\n".repeat(2_000);
+                let count = BLANK_BYTES / blank.len();
+                Box::new(std::iter::repeat_n(blank, count))
+            }
             // Fourteen levels of one folder each, then many.
             (Tree::LongNames, _) => {
                 let count = if folder.matches('/').count() < 14 { 1 } else { 500_000 };

@@ -140,14 +140,20 @@ impl Association {
         path.probes_unanswered = 0;
         // Retransmitted chunks measure no round trip (§6.3.1 C5); a HEARTBEAT in the same packet does.
         let is_measured = path.rtt.measured_srtt().is_some();
+        let mut is_refused = false;
         if self.config.recovery.early_repair
             && path.params.heartbeat_interval.is_some()
             && (!is_measured || up.errors < HEARTBEATS_BESIDE_DATA)
         {
             if path.beat.is_some_and(|beat| beat.beside_data) {
                 path.give_up_beat();
+                // T3-rtx expires no later than the HEARTBEAT's own timer, which never counts the refusal then.
+                is_refused = path.refused.on_unanswered_heartbeat() == Refusal::Final;
             }
             path.heartbeat_due |= path.beat.is_none();
+        }
+        if is_refused {
+            path.errors = path.errors.max(path.params.path_max_retrans);
         }
         self.timers.stop(Timer::TailProbe(id));
         self.timers.stop(Timer::Overdue(id));
@@ -157,8 +163,11 @@ impl Association {
         //# while doing zero window probing, the unacknowledged window probes
         //# SHOULD NOT increment the error counter for the association or any
         //# destination transport address.
-        if probing != Some(true) {
+        if probing != Some(true) || is_refused {
             self.count_error(id, Unanswered::Data);
+        }
+        if is_refused && self.is_up() && self.has_no_path_left() {
+            return self.give_up_peer();
         }
         self.settle_pmtu(now, id);
     }

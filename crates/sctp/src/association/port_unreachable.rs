@@ -4,7 +4,8 @@
 //! A kernel reports a closed port as soon as the process that owned it has ended. Without this report, an
 //! association ends after Association.Max.Retrans HEARTBEATs, which takes minutes. The report alone ends
 //! nothing: it triggers a HEARTBEAT, and a path becomes inactive after three consecutive HEARTBEATs that
-//! were each refused by such a message and not acknowledged. The association ends when no path is left. Any
+//! were each refused by such a message and not acknowledged, while data is outstanding too. The association
+//! ends when no path is left. Any
 //! packet from the peer on the path resets the count. Before the association is up, it ends after as many
 //! refused INITs as [`Handshake::refused_inits`](crate::config::Handshake::refused_inits) says.
 //!

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::icmp::Says;
 use super::*;
-use crate::{MtuDiscovery, Reason};
+use crate::{Message, MtuDiscovery, Reason};
 
 const HERE: &str = "192.0.2.1:0";
 const THERE: &str = "192.0.2.2:0";
@@ -359,6 +359,41 @@ fn a_closed_port_ends_an_association_after_three_heartbeats_that_were_refused_an
         // Without the tag nothing happens.
         client.icmp(says, 0, &quote(PEER_TAG.0 ^ 1, &[]));
         assert_eq!(client.drain().0, 0);
+    }
+}
+
+/// The same while data is outstanding: T3-rtx expires as often as HEARTBEATs do.
+#[test]
+fn a_closed_port_ends_an_association_as_soon_in_the_middle_of_data() {
+    for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
+        for is_heard in [false, true] {
+            let mut client = Client::in_udp(family);
+            let begun = client.now;
+            let association = client.endpoint.association_mut(client.id).unwrap();
+            for _ in 0..20 {
+                association.send(StreamId(0), Message::new(Ppid(0), vec![0; 1_000])).unwrap();
+            }
+            client.drain();
+            let quoted = quote(PEER_TAG.0, &[]);
+            // By then T3-rtx has expired, and sends a HEARTBEAT with each retransmission.
+            while client.endpoint.association(client.id).unwrap().stats().paths[0].timeouts == 0 {
+                client.wait();
+            }
+            while client.phase() == Phase::Established && client.now.since(begun) < Duration::from_secs(20) {
+                // Every packet is refused.
+                client.icmp(says, 0, &quoted);
+                client.drain();
+                client.icmp(says, 0, &quoted);
+                if is_heard {
+                    client.hear(client.tag, &Chunk::Heartbeat(Bytes::from_static(b"here")));
+                }
+                client.wait();
+            }
+            let took = client.now.since(begun);
+            let is_open = client.phase() == Phase::Established;
+            assert_eq!(is_open, is_heard, "{took:?}, heard: {is_heard}");
+            assert!(is_heard || took < Duration::from_secs(10), "{took:?}");
+        }
     }
 }
 
