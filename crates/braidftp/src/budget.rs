@@ -19,7 +19,7 @@ use braidftp_net::{HANDSHAKES_A_SECOND, Limits};
 use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
 use crate::identity::CLIENT_CHAIN_BYTES_MAX;
 use crate::progress::LINES_MAX;
-use crate::server::{self, Settings, log, metrics_http};
+use crate::server::{self, Settings, hooks, log, metrics_http};
 use crate::store::fs::{BLOCK_BYTES, FOLDERS_MAX, MAX_DEPTH, POOL_BYTES, SESSION_BYTES};
 use crate::tls::{self, server as tls_server};
 use crate::users;
@@ -323,6 +323,8 @@ rows! { now;
         "the line is left out", "warn: how many were left out, every 10 s";
     LogAddresses Server "kinds and addresses of log lines that are counted" NONE, count(log::COUNTED_MAX),
         "nobody; they share one count", "nothing";
+    HookEvents Server "events that wait for hooks" NONE, count(hooks::QUEUE_MAX), "nobody; the event is dropped, and counted",
+        "error: an event for a hook was dropped";
     Scrapers Server "connections of scrapers of metrics at once" NONE, count(metrics_http::SCRAPERS_MAX),
         "nobody; the next one waits", "nothing";
     ScraperTime Server "time of a scraper's connection" NONE, Amount::Time(metrics_http::WITHIN),

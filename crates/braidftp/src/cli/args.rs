@@ -27,6 +27,9 @@ pub struct Cli {
 pub enum Command {
     /// Serve a folder over FTP, on TCP and on SCTP
     Serve(crate::server::command::Args),
+    /// Carry out the hooks of a server, which starts this
+    #[command(hide = true)]
+    RunHooks,
     /// Ask a running server who is there, end a session, or have it drain
     Ctl(crate::server::ctl::command::Args),
     /// Fetch files; globs in the last part of a URL's path choose several

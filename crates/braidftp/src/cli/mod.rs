@@ -104,6 +104,11 @@ fn execute(cli: Cli) -> Result<ExitCode> {
         return Ok(serve(args));
     }
     match &cli.command {
+        Command::RunHooks => {
+            return crate::server::hooks::runner::run()
+                .map(|()| ExitCode::SUCCESS)
+                .map_err(|why| Error::usage("run hooks", why));
+        }
         Command::Ctl(args) => return crate::server::ctl::command::run(args).map(|()| ExitCode::SUCCESS),
         Command::Help(args) => return pages::help(args.topic.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Completions(args) => return pages::completions(args.shell).map(|()| ExitCode::SUCCESS),
@@ -141,6 +146,7 @@ async fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Serve(_)
         | Command::Ctl(_)
+        | Command::RunHooks
         | Command::Shell(_)
         | Command::Config(_)
         | Command::Demo(_)
@@ -183,6 +189,7 @@ async fn shell(args: args::ShellCommand) -> Result<()> {
                     Command::Shell(_)
                     | Command::Serve(_)
                     | Command::Ctl(_)
+                    | Command::RunHooks
                     | Command::Demo(_)
                     | Command::Help(_)
                     | Command::Completions(_)

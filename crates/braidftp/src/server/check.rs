@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::error::ServeError;
 use super::parts;
-use super::plan::{Plan, cannot_open, folder_of, processors, runtime, usual};
+use super::plan::{Plan, RunsHooks, cannot_open, folder_of, processors, runtime, usual};
 use super::systemd::Passed;
 use super::tcp::ENDING_MAX;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
@@ -89,7 +89,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         .collect();
     let weak: Vec<String> = plan.users.weaknesses().collect();
     let processors = processors();
-    match plan.open(Passed::default()) {
+    match plan.open(Passed::default(), RunsHooks::No) {
         Ok((opened, report, _)) => {
             let _ = write!(said, "{report}");
             for place in opened.local_addrs() {

@@ -16,7 +16,7 @@ use super::confine::Report;
 use super::ctl::Limit;
 pub use super::error::ServeError;
 use super::log::{Format, LineLimit};
-use super::plan::{Asides, LogWanted, Plan, cannot_open, plan, processors, runtime};
+use super::plan::{Asides, LogWanted, Plan, RunsHooks, cannot_open, plan, processors, runtime};
 use super::systemd::{Notify, Passed};
 use super::{Audit, LogFile, Monitor, Opened, Reloader, Settings, metrics_http};
 use crate::budget::{Effective, Entry, Row, Side};
@@ -61,7 +61,7 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     let again = Again { args, fixed, has_files, audit: audit.clone(), xferlog: xferlog.clone() };
     let passed = Passed::take().map_err(ServeError::Usage)?;
     let notify = Notify::from_env().map_err(ServeError::Usage)?;
-    let (opened, report, asides) = plan.open(passed)?;
+    let (opened, report, asides) = plan.open(passed, RunsHooks::Yes)?;
     // By the user and within the bounds that hold when it has to be opened anew.
     audit
         .reopen()

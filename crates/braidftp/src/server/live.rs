@@ -31,6 +31,7 @@ impl Live {
             protection,
             audit,
             xferlog,
+            hooks,
             tls_handshakes,
             pcap,
             packet_log,
@@ -38,6 +39,7 @@ impl Live {
         } = &**now;
         (new.passive_ports, new.sctp, new.protection) =
             (passive_ports.clone(), sctp.clone(), protection.clone());
+        new.hooks.clone_from(hooks);
         (new.audit, new.xferlog, new.tls_handshakes) = (audit.clone(), xferlog.clone(), *tls_handshakes);
         (new.pcap, new.packet_log) = (pcap.clone(), packet_log.clone());
         *now = Arc::new(new);

@@ -187,7 +187,6 @@ impl Metrics {
         self.path_timeouts.get_or_create(&local).inc_by(counts.timeouts);
     }
 
-    #[expect(dead_code, reason = "hooks come next")]
     pub(super) fn hook_event(&self, result: &'static str) {
         self.hook_events.get_or_create(&ByResult { result }).inc();
     }

@@ -32,6 +32,7 @@ pub mod ctl;
 mod error;
 mod events;
 mod handshakes;
+pub mod hooks;
 mod limits;
 mod listen;
 mod live;
@@ -166,6 +167,8 @@ pub struct Settings {
     pub audit: Arc<Audit>,
     /// Where a line for each file that was sent or received is written to, in wu-ftpd's format.
     pub xferlog: Option<Arc<LogFile>>,
+    /// Events that hooks are told.
+    pub hooks: Option<Arc<hooks::Queue>>,
     /// TCP: whether a protected data connection must resume a TLS session of its control connection.
     pub tls_resumption: Resumption,
     /// TCP: TLS handshakes of control connections that begin in a second, half of them from any one network (an IPv4 /24, an
@@ -202,6 +205,7 @@ impl Default for Settings {
             protection: Protection::default(),
             audit: Arc::default(),
             xferlog: None,
+            hooks: None,
             tls_resumption: Resumption::Required,
             tls_handshakes: HANDSHAKES_A_SECOND,
             pcap: None,

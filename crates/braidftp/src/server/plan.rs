@@ -10,11 +10,12 @@ use braidftp_ftp::server as machine;
 use braidftp_net::sctp::Profile;
 
 use super::args::Args;
-use super::config::File;
 use super::config::value::{Ports, Seconds};
+use super::config::{File, HookEntry};
 use super::confine::{Confinement, Network, Place, Report, Rights, RunAs, confine};
 use super::ctl;
 use super::error::ServeError;
+use super::hooks::{Hook, Queue, QueueSettings};
 use super::listen::{TCP_PORT_UNPRIVILEGED, UDP_PORT};
 use super::log::Format;
 use super::protection::Wanted;
@@ -40,6 +41,9 @@ pub(super) struct Plan {
     pub(super) protection: Wanted,
     pub(super) confinement: Confinement,
     pub(super) umask: Option<Umask>,
+    pub(super) hooks: Vec<Hook>,
+    /// Where events wait for them.
+    pub(super) hook_queue: Option<PathBuf>,
     /// Where scrapers are answered.
     pub(super) metrics: Option<SocketAddr>,
     /// Where operators are answered.
@@ -80,6 +84,7 @@ impl Plan {
             ("packet-log", told(packet_log)),
             ("audit", told(&audit.path())),
             ("xferlog", told(&self.settings.xferlog.as_ref().map(|log| log.path()))),
+            ("hook or hook-queue", told(&(&self.hooks, &self.hook_queue))),
             ("metrics", told(&self.metrics)),
             ("control", told(&self.control)),
             ("verbose or log-format", told(&self.log)),
@@ -87,18 +92,25 @@ impl Plan {
     }
 
     /// Opens the folder and the sockets, and confines the process. What the confinement lacks is in its report.
-    pub(super) fn open(self, passed: Passed) -> Result<(Opened, Report, Asides), ServeError> {
+    pub(super) fn open(
+        self,
+        passed: Passed,
+        runs_hooks: RunsHooks,
+    ) -> Result<(Opened, Report, Asides), ServeError> {
         let Self {
             dir,
             listen,
             users,
             users_file,
             config,
-            settings,
+            mut settings,
             mut confinement,
             umask,
             metrics,
             control,
+            hooks,
+            hook_queue,
+            log,
             ..
         } = self;
         if let Some(umask) = umask {
@@ -109,18 +121,31 @@ impl Plan {
             (true, places) if places.is_empty() => usual(),
             (true, places) => places,
         };
+        if let Some(queue) = hook_queue.filter(|_| !hooks.is_empty() && runs_hooks == RunsHooks::Yes) {
+            let started = Queue::start(QueueSettings {
+                folder: &queue,
+                root: &dir.canonicalize().unwrap_or_else(|_| dir.clone()),
+                hooks: &hooks,
+                run_as: confinement.run_as.as_ref().map(RunAs::numbers),
+                json: log.format == Format::Json,
+            });
+            settings.hooks = Some(Arc::new(started.map_err(ServeError::Usage)?));
+            confinement.places.push(Place { path: queue, rights: Rights::ReadWrite });
+        }
         let asides = Asides {
             metrics: metrics.map(open_metrics).transpose()?,
             control: control.as_deref().map(ctl::open).transpose().map_err(ServeError::Usage)?,
         };
         let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
         confinement.network = network(&listen, &settings);
+        let more = std::mem::take(&mut confinement.places);
         confinement.places = places(
             &dir,
             &users,
             users_file.as_ref().map(|(file, _)| file).into_iter().chain(&config),
             &settings,
         );
+        confinement.places.extend(more);
         let mut builder = Server::builder(root).users(users).settings(settings).passed(passed);
         for place in listen {
             builder = builder.listen(place);
@@ -140,6 +165,13 @@ impl Plan {
         }
         Ok((opened, report, asides))
     }
+}
+
+/// Whether the process that runs hooks is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunsHooks {
+    Yes,
+    No,
 }
 
 /// What is open besides the places where sessions begin.
@@ -307,8 +339,16 @@ pub(super) fn plan(args: Args) -> Result<Plan, ServeError> {
     // The rest follows from what is opened.
     let confinement = Confinement { level, run_as, ..Confinement::default() };
     let (umask, config) = (args.umask.or(file.umask), args.config);
+    let hooks: Result<Vec<Hook>, String> =
+        file.hook.unwrap_or_default().into_iter().map(HookEntry::hook).collect();
+    let (hooks, hook_queue) = (hooks.map_err(usage)?, file.hook_queue);
+    if !hooks.is_empty() && hook_queue.is_none() {
+        return Err(usage("hook-queue is not set: where shall events wait for hooks?".into()));
+    }
     let (metrics, control) = (args.metrics.or(file.metrics), args.control.or(file.control));
     Ok(Plan {
+        hooks,
+        hook_queue,
         dir,
         listen,
         users,

@@ -5,8 +5,11 @@
 //! [`sctp`] and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
 use std::fmt;
 use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,6 +33,7 @@ use super::body::{Body, Gives};
 use super::braid::Lanes;
 use super::control::{Arrived, Lost, More, Rx, Tx};
 use super::events::{Ask, Event, Post, Upload};
+use super::hooks::{self, On};
 use super::limits::{Place, Standing};
 use super::logins::Withheld;
 use super::sink::{Ending, Intake};
@@ -69,6 +73,8 @@ pub(super) struct Driver {
     tx: Tx,
     data: Data,
     store: Option<Store>,
+    /// The folder of the user, relative to the one that is served.
+    home: PathBuf,
     /// Where its transfers get room for what they hold of files.
     blocks: Blocks,
     /// Transfers that are not over.
@@ -166,6 +172,7 @@ impl Driver {
             tx,
             data,
             store: None,
+            home: PathBuf::new(),
             blocks,
             under_way: BTreeMap::new(),
             events,
@@ -443,6 +450,8 @@ impl Driver {
             Event::LoggedIn(Ok((grant, store))) => {
                 tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
                 self.seat.logged_in(&grant.name);
+                self.home.clone_from(&grant.home);
+                self.tell_hooks(On::Login, &grant.name, None);
                 self.store = Some(store);
                 self.tx.admit();
                 self.tell(Input::Authenticated(Ok(())));
@@ -673,12 +682,39 @@ impl Driver {
     /// Writes of a transfer that is over what the operator wants to have written.
     fn record(&self, finished: &Finished) {
         let user = self.store.as_ref().map_or("", |store| &store.user);
+        let on = match finished.direction {
+            Direction::Upload => Some(On::Upload),
+            Direction::Download => Some(On::Download),
+            Direction::Listing => None,
+        };
+        if let Some(on) = on.filter(|_| finished.failure.is_none()) {
+            self.tell_hooks(on, user, Some(finished));
+        }
         if let Some(log) = &self.settings.xferlog
             && let Some(line) = xferlog::line(finished, self.peer, user)
             && let Err(error) = log.append(&line)
         {
             tracing::error!(path = %log.path().display(), %error, "cannot write the transfer log: {}", line.trim_end());
         }
+    }
+
+    /// Puts an event into the queue of hooks.
+    fn tell_hooks(&self, event: On, user: &str, finished: Option<&Finished>) {
+        let Some(hooks) = &self.settings.hooks else { return };
+        let path = finished.map(|finished| OsStr::from_bytes(finished.path.as_bytes()));
+        let event = hooks::Event {
+            event,
+            time_us: hooks::now_us(),
+            session: self.subject.session(),
+            peer: self.peer.to_string(),
+            user: user.to_owned(),
+            path: path.map(|path| format!("/{}", path.to_string_lossy())),
+            file: path.map(|path| hooks.root.join(&self.home).join(path).to_string_lossy().into_owned()),
+            bytes: finished.map(|finished| finished.bytes),
+            seconds: finished.map(|finished| finished.took.as_secs_f64()),
+        };
+        let activity = self.shared.activity.clone();
+        hooks.push(event, move |became| activity.metrics.hook_event(became));
     }
 
     fn send(&mut self, job: JobId, data: DataPath, source: Source) {

@@ -88,6 +88,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::TlsSessions | Row::TlsSessionBytes => tls::many_sessions,
         Row::TlsUnsent | Row::TlsEnding => tls::unread,
         Row::LogLines | Row::LogLinesInAll | Row::LogAddresses => logs::log_flood,
+        Row::HookEvents => service::full_hook_queue,
         Row::Scrapers | Row::ScraperTime => service::silent_scrapers,
         Row::ToldSize | Row::UntoldSize | Row::Discarded => clients::endless_files,
         Row::ListingBytes | Row::ListingMessage | Row::ListingQueue | Row::Entries => {

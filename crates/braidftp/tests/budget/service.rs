@@ -35,3 +35,41 @@ pub(super) fn silent_scrapers(_: Row) {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+/// A queue that is full: the next event is dropped, and said so, and the session goes on.
+pub(super) fn full_hook_queue(row: Row) {
+    let most = limit(row, &Settings::default());
+    let folder = Folder::new();
+    let queue = folder.outer.path().join("queue");
+    std::fs::create_dir(&queue).unwrap();
+    for number in 0..most {
+        std::fs::write(queue.join(format!("{:020}-{number:010}-other.json", 1)), "{}").unwrap();
+    }
+    let settings = folder.outer.path().join("braidftp.toml");
+    let text =
+        format!("hook-queue = {queue:?}\n[[hook]]\nname = 'late'\non = ['login']\nrun = ['/bin/false']\n");
+    std::fs::write(&settings, text).unwrap();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_braidftp"))
+        .args(["serve", "--plain", "--listen", "ftp://127.0.0.1:0", "--config", settings.to_str().unwrap()])
+        .arg(folder.path(""))
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(server.stderr.take().unwrap()));
+    let mut told = |words: &str| loop {
+        let line = lines.next().unwrap().unwrap();
+        if line.contains(words) {
+            return line;
+        }
+    };
+    let place = told("listening ");
+    let address = place.strip_prefix("listening ftp://").unwrap().parse().unwrap();
+    let mut session = Control::at(address, None).log_in();
+    told("events wait already");
+    session.command("NOOP", "200");
+    let events = std::fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(events.filter(|name| !name.as_encoded_bytes().starts_with(b".")).count(), most);
+    server.kill().unwrap();
+    server.wait().unwrap();
+}

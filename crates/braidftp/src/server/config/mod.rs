@@ -16,6 +16,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Resumption;
 use super::confine::Level;
+use super::hooks::{Action, Hook, On};
 use super::listen::Listen;
 use super::log::Format;
 use super::protection::ProtectionArgs;
@@ -160,7 +161,45 @@ keys! {
     metrics "metrics" SocketAddr = r#""127.0.0.1:9464""#, "Answer scrapers of Prometheus at this address: GET /metrics.";
     control "control" PathBuf = r#""/run/braidftp/control""#, "A Unix socket, of mode 600, for `braidftp ctl`.";
     verbose "verbose" u8 = "1", "What the log has: 0 warnings, 1 who comes and goes, 2 why things are refused.";
+    hook_queue "hook-queue" PathBuf = r#""/var/lib/braidftp/hooks""#, "The folder where events wait for hooks; it survives a restart.";
+    hook "hook" Vec<HookEntry> = "", "Hooks.";
     log_format "log-format" Format = r#""json""#, "The log as text, or as json with an object a line.";
+}
+
+keys! {
+    /// A hook.
+    HookEntry:
+    name "name" String = r#""scan""#, "By what the log and the queue know it: letters, digits, - and _.";
+    on "on" Vec<On> = r#"["upload"]"#, "After what it is run: upload, download, login, or several. Transfers that failed do not count.";
+    run "run" Vec<String> = r#"["/bin/true"]"#, "The program and its arguments. The event is on its standard input as JSON, and in BRAIDFTP_EVENT, BRAIDFTP_USER, BRAIDFTP_PATH and BRAIDFTP_FILE.";
+    url "url" String = r#""https://example.org/uploads""#, "In place of `run`: where the event is sent by POST, as JSON.";
+    timeout_seconds "timeout-seconds" u64 = "60", "How long it may take until it is killed.";
+    attempts "attempts" u32 = "8", "How often it is tried, with pauses from 1 s to 5 min.";
+}
+
+impl HookEntry {
+    /// The hook that it describes.
+    ///
+    /// # Errors
+    /// What is wrong with it: a sentence.
+    pub(super) fn hook(self) -> Result<Hook, String> {
+        let name = self.name.unwrap_or_default();
+        let action = match (self.run, self.url) {
+            (Some(_), Some(_)) => {
+                return Err(format!("hook {name}: `run` and `url` are both set: leave out one"));
+            }
+            (None, Some(url)) => Action::Post(url),
+            (run, None) => Action::Run(run.unwrap_or_default()),
+        };
+        let hook = Hook {
+            name,
+            on: self.on.unwrap_or_default(),
+            action,
+            timeout_seconds: self.timeout_seconds.unwrap_or(60).max(1),
+            attempts: self.attempts.unwrap_or(8).max(1),
+        };
+        hook.complaint().map_or(Ok(hook), Err)
+    }
 }
 
 impl File {
@@ -220,10 +259,14 @@ pub(super) fn example() -> String {
          # away to set it. What is given on the command line goes before what stands here. `braidftp serve --config FILE\n\
          # --check` tells what is wrong. SIGHUP reads the file again.\n",
     );
-    for key in File::KEYS {
-        comment(&mut out, key.help);
+    let show = |out: &mut String, key: &Key| {
+        comment(out, key.help);
         let _ = writeln!(out, "#{} = {}", key.name, key.example);
-    }
+    };
+    File::KEYS.iter().filter(|key| !key.example.is_empty()).for_each(|key| show(&mut out, key));
+    comment(&mut out, "A hook; there may be several.");
+    out.push_str("#[[hook]]\n");
+    HookEntry::KEYS.iter().for_each(|key| show(&mut out, key));
     out
 }
 
@@ -269,7 +312,7 @@ mod tests {
         ] {
             assert!(is_set, "{key}");
         }
-        for key in File::KEYS {
+        for key in File::KEYS.iter().chain(HookEntry::KEYS).filter(|key| !key.example.is_empty()) {
             assert!(all.iter().any(|line| line.starts_with(key.name)), "{}", key.name);
         }
     }

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::super::confine::Level;
+use super::super::hooks::On;
 use super::super::listen::Listen;
 use super::super::log::Format;
 use super::super::{Resumption, umask::Umask};
@@ -247,5 +248,6 @@ words! {
     Resumption: "required" Self::Required, "optional" Self::Optional;
     Level: "required" Self::Required, "best-effort" Self::BestEffort, "off" Self::Off;
     Profile: "modern" Self::Modern, "rfc9260" Self::Rfc9260;
+    On: "upload" Self::Upload, "download" Self::Download, "login" Self::Login;
     Format: "text" Self::Text, "json" Self::Json;
 }

@@ -69,8 +69,13 @@ impl FromStr for RunAs {
 }
 
 impl RunAs {
+    /// The user and the group as numbers, `UID:GID`.
+    pub(crate) fn numbers(&self) -> String {
+        format!("{}:{}", self.uid, self.gid)
+    }
+
     /// Becomes that user, with its groups. Says who that is.
-    pub(super) fn become_user(&self) -> Result<String, ConfineError> {
+    pub(in super::super) fn become_user(&self) -> Result<String, ConfineError> {
         let (uid, gid) = (self.uid, self.gid);
         if unistd::geteuid() == uid && !unistd::geteuid().is_root() {
             return Ok(format!("user {self}, as before"));
