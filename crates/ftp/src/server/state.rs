@@ -17,7 +17,7 @@ pub(super) enum Channel {
     Clear,
     /// The association is protected. There is no TLS on top.
     Below,
-    /// The reply 234 was sent: no further reply before [`Input::Secured`].
+    /// The reply 234 was sent: no further reply before [`Input::Secured`](super::Input::Secured).
     Handshake,
     Tls,
 }

@@ -73,7 +73,7 @@ macro_rules! keys {
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub(super) struct $table {
-            $(#[doc = $help] pub(super) $name: Option<$kind>,)*
+            $(#[doc = concat!("The key `", $key, "`: see [`Key::help`].")] pub(super) $name: Option<$kind>,)*
         }
 
         impl $table {

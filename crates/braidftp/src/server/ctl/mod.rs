@@ -2,7 +2,7 @@
 //!
 //! A line of JSON in (`{"command":"kick","session":3}`), a line of JSON out, whose `error` says why nothing was done. The socket is
 //! its owner's alone (mode 600), and the kernel tells who has connected: root, the user who started the server, and the user
-//! that it became are answered, others are not. At most [`CALLERS_MAX`] are answered at once, each within [`WITHIN`].
+//! that it became are answered, others are not. At most `CALLERS_MAX` are answered at once, each within `WITHIN`.
 
 pub mod command;
 

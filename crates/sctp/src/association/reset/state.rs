@@ -67,7 +67,7 @@ impl Streams {
     }
 }
 
-/// Which streams are to begin anew, for [`Association::reset_streams`].
+/// Which streams are to begin anew, for [`Association::reset_streams`](crate::Association::reset_streams).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamReset {
     /// Those on which this side sends.
