@@ -1,8 +1,9 @@
 //! Two paths in the clear and protected by the DTLS chunk: the same goodput, less 28 of 1,480 bytes a packet.
 //!
-//! Published: nothing. To be reached: 98 % of the goodput in the clear. Ours, Mbit/s of the last 20 s in the clear and
-//! protected: equal 19.4 18.9, lossy 19.3 18.9, near-far 24.1 23.7, sat 67.6 66.2, fibre-adsl 56.1 55.0, leo-geo 77.0
-//! 75.8. Equal, lossy and sat are at 97.8 to 97.9 %.
+//! Published: nothing. To be reached: 98 % of the goodput in the clear. The bytes allow 98.01 %: 28 bytes a packet (3 of them are
+//! padding that the chunk needs always), and 1.17 chunk headers a packet instead of 1.11. Ours, protected through clear in the last
+//! 20 s, mean of ten pairs of runs (seeds 11 to 15) and its 90 % interval: equal .9797 ± .0021, lossy .9817 ± .0009, near-far .9813
+//! ± .0006, sat .9792 ± .0015, fibre-adsl .9803 ± .0001, leo-geo .9816 ± .0017.
 
 use std::time::Duration;
 
