@@ -106,6 +106,18 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// The shape of a reply that has a digest: the server reads the file, where the transcripts have sevens for each digest.
+fn digest_shape(line: &str) -> Option<String> {
+    let hexadecimal = |word: &str| word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match *line.split(' ').collect::<Vec<_>>() {
+        ["213", function, range, digest, path] if range.starts_with("0-") && hexadecimal(digest) => {
+            Some(format!("213 {function}, {} digits, {path}", digest.len()))
+        }
+        ["250", digest] if hexadecimal(digest) => Some(format!("250 {} digits", digest.len())),
+        _ => None,
+    }
+}
+
 /// A line without what differs from one server to the next.
 fn even(line: &str) -> String {
     let line = match line.split_once(" (") {
@@ -114,6 +126,9 @@ fn even(line: &str) -> String {
     };
     if line.starts_with("229 ") || line.starts_with("227 ") {
         return line[..4].to_owned();
+    }
+    if let Some(shape) = digest_shape(line) {
+        return shape;
     }
     if line.contains(" FILE: ") {
         return format!("{} FILE:", &line[..3]);
