@@ -164,8 +164,9 @@ fn sockets_of_systemd_are_served_and_one_that_is_not_named_is_told() {
 
 /// What `braidftp ctl` says.
 fn ctl(socket: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let mut all = vec!["ctl", "--control", socket.to_str().unwrap()];
+    let mut all = vec!["ctl"];
     all.extend(arguments);
+    all.extend(["--control", socket.to_str().unwrap()]);
     let output = braidftp(&all).output().unwrap();
     let both = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&both).into_owned())

@@ -259,7 +259,7 @@ async fn look(findings: &Findings, job: &Job, client: &Client, begun: Instant) -
         match path.retransmitted {
             Some(0) | None => findings.good(line),
             Some(count) => {
-                findings.note(format_args!("{line}; {count} packets were lost in this short time"))
+                findings.note(format_args!("{line}; packets sent again in this short time: {count}"))
             }
         }
     }

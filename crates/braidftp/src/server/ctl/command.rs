@@ -18,10 +18,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// The socket of the server, which its option --control names
-    #[arg(long, value_name = "SOCKET", env = "BRAIDFTP_CONTROL", default_value = "/run/braidftp/control")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "SOCKET",
+        env = "BRAIDFTP_CONTROL",
+        default_value = "/run/braidftp/control"
+    )]
     pub control: PathBuf,
     /// Print the server's answer as it is, a line of JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub json: bool,
     /// What to ask, or to do.
     #[command(subcommand)]
