@@ -13,13 +13,18 @@ const UNPACKED_BYTES: usize = 32 << 10;
 /// Bytes by which room for packed bytes grows.
 const ROOM_BYTES: usize = 4 << 10;
 
+/// Memory that the state of a packer takes: its window, hash chains and output.
+pub const PACKER_BYTES: usize = 320 << 10;
+/// Bytes of the longest stored block (RFC 1951 §3.2.4).
+const STORED_BYTES: usize = 0xffff;
+
 /// Packs a listing.
 #[derive(Debug)]
-pub struct Packer(Compress);
+pub struct Packer(Option<Compress>);
 
 impl Default for Packer {
     fn default() -> Self {
-        Self(Compress::new(Compression::default(), false))
+        Self(Some(Compress::new(Compression::default(), false)))
     }
 }
 
@@ -33,18 +38,24 @@ pub enum Follows {
 }
 
 impl Packer {
+    /// A packer without state, for when there is no memory for one: its blocks are stored, and no shorter than the lines.
+    pub fn storing() -> Self {
+        Self(None)
+    }
+
     /// Packs lines; all of them can be unpacked from what was packed so far.
     pub fn pack(&mut self, mut lines: &[u8], follows: Follows) -> Bytes {
+        let Some(compress) = &mut self.0 else { return store(lines, follows) };
         let flush = match follows {
             Follows::More => FlushCompress::Sync,
             Follows::Nothing => FlushCompress::Finish,
         };
         let mut packed = Vec::with_capacity(ROOM_BYTES + lines.len() / 4);
         loop {
-            let before = self.0.total_in();
-            let status = self.0.compress_vec(lines, &mut packed, flush);
+            let before = compress.total_in();
+            let status = compress.compress_vec(lines, &mut packed, flush);
             let status = status.expect("DEFLATE packs any bytes");
-            lines = &lines[(self.0.total_in() - before) as usize..];
+            lines = &lines[(compress.total_in() - before) as usize..];
             let is_done = match follows {
                 Follows::More => lines.is_empty() && packed.len() < packed.capacity(),
                 Follows::Nothing => status == Status::StreamEnd,
@@ -53,6 +64,24 @@ impl Packer {
                 return packed.into();
             }
             packed.reserve(ROOM_BYTES);
+        }
+    }
+}
+
+/// Lines as stored blocks.
+fn store(mut lines: &[u8], follows: Follows) -> Bytes {
+    let mut stored = Vec::with_capacity(lines.len() + 5 * (1 + lines.len() / STORED_BYTES));
+    loop {
+        let (block, rest) = lines.split_at(lines.len().min(STORED_BYTES));
+        lines = rest;
+        let is_final = follows == Follows::Nothing && lines.is_empty();
+        let length = block.len() as u16;
+        stored.push(u8::from(is_final));
+        stored.extend(length.to_le_bytes());
+        stored.extend((!length).to_le_bytes());
+        stored.extend(block);
+        if lines.is_empty() {
+            return stored.into();
         }
     }
 }
@@ -208,8 +237,10 @@ mod tests {
         fn lines_survive_whatever_the_cuts(
             chunks in proptest::collection::vec(proptest::collection::vec(b'a'..b'd', 0..70_000), 0..4),
             cut in 1_usize..5_000,
+            has_room: bool,
         ) {
-            let (mut packer, mut unpacker) = (Packer::default(), Unpacker::new(u64::MAX));
+            let mut packer = if has_room { Packer::default() } else { Packer::storing() };
+            let mut unpacker = Unpacker::new(u64::MAX);
             let mut packed = Vec::new();
             for chunk in &chunks {
                 packed.extend_from_slice(&packer.pack(chunk, Follows::More));

@@ -19,8 +19,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::activity::Transfer;
 use super::store::{Store, failure, metadata, native, stamp};
-use crate::packed::{Follows, Packer};
-use crate::store::fs::{self, BLOCK_BYTES, Blocks, Digest, Kind, Lister, Pieces, Reader, Walk, WalkItem};
+use crate::packed::{Follows, PACKER_BYTES, Packer};
+use crate::store::fs::{
+    self, BLOCK_BYTES, Blocks, Digest, Growing, Kind, Lister, Pieces, Reader, Walk, WalkItem,
+};
 use crate::user_limits::{Right, Share};
 
 /// Bytes of a file that share a message over SCTP. A reply on stream 0 waits for one of each data stream at most, so that short
@@ -106,7 +108,11 @@ impl Body {
                 store.may(Right::List)?;
                 let is_packed = pieces == Gives::Frames && matches!(form, Form::Facts(_) | Form::Tree);
                 let mut listing = Listing::open(store, path, form, pattern).await?;
-                listing.packer = is_packed.then(Packer::default);
+                if is_packed {
+                    // Else a client could have the server hold a packer for each of its streams.
+                    let has_room = listing.packer_room.grow_to(PACKER_BYTES);
+                    listing.packer = Some(if has_room { Packer::default() } else { Packer::storing() });
+                }
                 let kind = BodyKind::Listing(listing);
                 Ok(Self {
                     offset: 0,
@@ -257,6 +263,8 @@ struct Listing {
     entries: Entries,
     /// Packs the lines, if they are packed.
     packer: Option<Packer>,
+    /// The memory of the packer.
+    packer_room: Growing,
     /// Whether all was given out.
     is_over: bool,
 }
@@ -307,7 +315,8 @@ impl Listing {
                 Entries::None
             }
         };
-        Ok(Self { form, pattern, now, head, entries, packer: None, is_over: false })
+        let packer_room = Growing::new(store.blocks.clone());
+        Ok(Self { form, pattern, now, head, entries, packer: None, packer_room, is_over: false })
     }
 
     /// The next bytes, packed if they are to be.

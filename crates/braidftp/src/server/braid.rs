@@ -224,6 +224,10 @@ impl Lane {
     }
 }
 
+/// Content bytes in the first message of a download that has further ones: that message is a copy, and what a client that takes
+/// nothing makes the server hold is not to be doubled by it.
+const FIRST_BYTES: usize = 1 << 10;
+
 /// A download on its way out.
 struct Out<'a> {
     lanes: &'a Lanes,
@@ -248,6 +252,8 @@ impl Out<'_> {
                 let room = timeout(self.lanes.stall, self.hold.lane.room()).await;
                 let room = room.map_err(|_| Failure::DataLost)?;
                 let size = usize::try_from(room).unwrap_or(usize::MAX).min(MESSAGE_BYTES).min(block.len());
+                let is_whole = ends && size == block.len();
+                let size = if self.bytes == 0 && !is_whole { size.min(FIRST_BYTES) } else { size };
                 let part = block.split_to(size);
                 self.hasher.update(&part);
                 let ending = if ends && block.is_empty() { self.complete() } else { Then::More };
@@ -267,8 +273,9 @@ impl Out<'_> {
     }
 
     async fn frame(&mut self, content: Bytes, ending: Then) -> Result<(), Failure> {
-        let frame = self.hold.lane.lock().frame(content, ending);
+        let frame = self.hold.lane.lock().frame(content.clone(), ending);
         match frame {
+            // The content counts as held until the transport has it, in the frame's copy or as it lies: `content` lives as long.
             Some(frame) => self.push(frame).await,
             None => Ok(()),
         }

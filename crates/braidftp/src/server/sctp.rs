@@ -268,6 +268,7 @@ async fn whole(body: &mut Body, room: &mut Growing) -> Result<Bytes, Failure> {
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
+    use std::path::Path;
 
     use braidftp_ftp::SafePath;
     use braidftp_ftp::server::{Form, Source};
@@ -277,8 +278,47 @@ mod tests {
     use super::super::logins::Logins;
     use super::super::store::Store;
     use super::*;
+    use crate::packed::PACKER_BYTES;
     use crate::store::fs::{Allowance, Blocks, Pool, Root};
     use crate::users::Access;
+
+    fn store(folder: &Path, pool: &Arc<Pool>) -> Store {
+        Store {
+            root: Root::open(folder).unwrap(),
+            rights: Access::ReadOnly.into(),
+            login: Logins::default().enter("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            blocks: Blocks::of_session(pool),
+            allowance: Allowance::default(),
+            share: Arc::default(),
+            _place: None,
+            subject: Arc::new(Audit::default()).session(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            user: "anonymous".into(),
+            transfer: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn listings_are_packed_while_there_is_memory_for_packers() {
+        let folder = tempfile::tempdir().unwrap();
+        (0..300).for_each(|nth| std::fs::write(folder.path().join(format!("file-{nth}")), "").unwrap());
+        let pool = Arc::new(Pool::new(2 << 20));
+        let store = store(folder.path(), &pool);
+        let (mut bodies, mut lengths) = (Vec::new(), Vec::new());
+        for _ in 0..20 {
+            let source = Source::Listing { path: SafePath::ROOT, form: Form::Tree, pattern: None };
+            let mut body = Body::open(&store, source, Gives::Frames).await.unwrap();
+            let mut length = 0;
+            while let Some(block) = body.next().await.unwrap() {
+                length += block.len();
+            }
+            lengths.push(length);
+            bodies.push(body);
+        }
+        assert!(lengths[0] * 2 < lengths[19], "{lengths:?}");
+        assert!(pool.held() >= PACKER_BYTES && pool.held() <= 2 << 20, "{} bytes held", pool.held());
+        drop(bodies);
+        assert_eq!(pool.held(), 0);
+    }
 
     #[tokio::test]
     async fn listings_that_are_one_message_take_no_more_memory_than_all_transfers_may() {
@@ -287,18 +327,7 @@ mod tests {
         (0..3_000).for_each(|nth| std::fs::write(folder.path().join(format!("{name}{nth}")), "").unwrap());
         let pool = Arc::new(Pool::new(2 << 20));
         let list = async |room: &mut Growing| {
-            let store = Store {
-                root: Root::open(folder.path()).unwrap(),
-                rights: Access::ReadOnly.into(),
-                login: Logins::default().enter("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
-                blocks: Blocks::of_session(&pool),
-                allowance: Allowance::default(),
-                share: Arc::default(),
-                _place: None,
-                subject: Arc::new(Audit::default()).session(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-                user: "anonymous".into(),
-                transfer: None,
-            };
+            let store = store(folder.path(), &pool);
             let source = Source::Listing { path: SafePath::ROOT, form: Form::Names, pattern: None };
             let mut body = Body::open(&store, source, Gives::Blocks).await.unwrap();
             *room = Growing::new(body.blocks.clone());
