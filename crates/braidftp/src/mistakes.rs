@@ -15,8 +15,10 @@ const TOLD_MAX: usize = 20;
 #[derive(Debug)]
 pub(crate) struct Mistakes<'a> {
     path: &'a Path,
+    text: &'a str,
     /// Where its lines begin.
     lines: Vec<usize>,
+    is_toml: bool,
     found: Vec<(usize, String)>,
 }
 
@@ -26,7 +28,7 @@ impl<'a> Mistakes<'a> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let lines = [0].into_iter().chain(ends).collect();
         let (table, errors) = DeTable::parse_recoverable(text);
-        let mut mistakes = Self { path, lines, found: Vec::new() };
+        let mut mistakes = Self { path, text, lines, is_toml: errors.is_empty(), found: Vec::new() };
         for error in errors {
             let at = error.span().map_or(0, |span| span.start);
             mistakes.add(at, error.message().replace('\n', "; "));
@@ -72,27 +74,36 @@ impl<'a> Mistakes<'a> {
         self.lines.partition_point(|start| *start <= at)
     }
 
+    /// A sentence each, in the order of the file: `FILE:LINE:COLUMN: what is wrong`. Beyond [`TOLD_MAX`] they are counted.
+    pub(crate) fn sentences(mut self) -> Vec<String> {
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_by_key(|(at, _)| *at);
+        if !self.is_toml {
+            // What a broken line leaves behind is no mistake of its own.
+            found.dedup_by_key(|(at, _)| self.line(*at));
+        }
+        let mut sentences: Vec<String> = Vec::new();
+        for (at, what) in found.iter().take(TOLD_MAX) {
+            let line = self.line(*at);
+            let column = self.text[self.lines[line - 1]..*at].chars().count() + 1;
+            sentences.push(format!("{}:{line}:{column}: {what}", self.path.display()));
+        }
+        if found.len() > TOLD_MAX {
+            sentences.push(format!("and {} more", found.len() - TOLD_MAX));
+        }
+        sentences
+    }
+
     /// All of them, as one error.
     ///
     /// # Errors
     /// There are some.
-    pub(crate) fn check(mut self, hint: &str) -> Result<(), Error> {
+    pub(crate) fn check(self, hint: &str) -> Result<(), Error> {
         if self.found.is_empty() {
             return Ok(());
         }
-        // What a broken line leaves behind is no mistake of its own.
-        self.found.sort_by_key(|(at, _)| *at);
-        let mut sentences: Vec<String> = Vec::new();
-        for (at, what) in self.found.iter().take(TOLD_MAX) {
-            let line = self.line(*at);
-            let column = at - self.lines[line - 1] + 1;
-            sentences.push(format!("{}:{line}:{column}: {what}", self.path.display()));
-        }
-        if self.found.len() > TOLD_MAX {
-            sentences.push(format!("and {} more", self.found.len() - TOLD_MAX));
-        }
-        let what = format_args!("use {}", self.path.display());
-        Err(Error::usage(what, "these lines are wrong").list(sentences).hint(hint))
+        let what = format!("use {}", self.path.display());
+        Err(Error::usage(what, "these lines are wrong").list(self.sentences()).hint(hint))
     }
 }
 
@@ -101,4 +112,21 @@ pub(crate) fn nearest<'a>(text: &str, words: &[&'a str]) -> Option<&'a str> {
     let far = |word: &str| strsim::damerau_levenshtein(text, word);
     let near = words.iter().min_by_key(|word| far(word))?;
     (far(near) <= 1 + text.chars().count().max(near.len()) / 3).then_some(*near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_in_characters_and_a_broken_line_is_told_once() {
+        let text = "s = ['ö', 1]\nt = 2\n";
+        let (_, mut mistakes) = Mistakes::parse(Path::new("f.toml"), text);
+        mistakes.add(text.find('2').unwrap(), "b");
+        mistakes.add(text.find('1').unwrap(), "a");
+        assert_eq!(mistakes.sentences(), ["f.toml:1:11: a", "f.toml:2:5: b"]);
+        let (_, mut mistakes) = Mistakes::parse(Path::new("f.toml"), "s = = 1\n");
+        mistakes.add(6, "what is left of it");
+        assert_eq!(mistakes.sentences().len(), 1);
+    }
 }

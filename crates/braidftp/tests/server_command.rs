@@ -5,73 +5,23 @@ mod server_support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
+use server_support::program::{Running, braidftp};
 use server_support::{Folder, assert_same_tree, connect_from, eventually, pattern, run_well};
 
-fn braidftp(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // The server's key goes there, and a client finds its user's own server there.
-    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/command-keys"));
-    command.env_remove("STATE_DIRECTORY");
-    command
-}
-
-/// A server that was started, and has said where it listens.
-struct Running {
-    child: Child,
-    places: Vec<String>,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Running {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", folder.to_str().unwrap()];
-        all.extend(arguments);
-        let listeners = arguments.iter().filter(|argument| **argument == "--listen").count();
-        let mut child = braidftp(&all).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut places = Vec::new();
-        let mut line = String::new();
-        if !arguments.contains(&"--plain") {
-            stderr.read_line(&mut line).unwrap();
-            assert!(line.starts_with("key SHA256:"), "{line}");
-        }
-        for _ in 0..listeners {
-            line.clear();
-            stderr.read_line(&mut line).unwrap();
-            let place = line.strip_prefix("listening ").unwrap_or_else(|| panic!("{line}"));
-            places.push(place.trim_end().to_owned());
-        }
-        Self { child, places, stderr }
-    }
-
-    fn tcp(&self) -> SocketAddr {
-        self.places[0].strip_prefix("ftp://").unwrap().parse().unwrap()
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    fn ended(&mut self) -> ExitStatus {
-        let mut status = None;
-        eventually("the server ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Starts `braidftp serve` of a folder, which says nothing but its key and where it listens.
+fn start(folder: &Path, arguments: &[&str]) -> Running {
+    let mut all = vec!["serve", folder.to_str().unwrap()];
+    all.extend(arguments);
+    let listeners = arguments.iter().filter(|argument| **argument == "--listen").count();
+    let running = Running::start(braidftp(&all), listeners);
+    let keys = usize::from(!arguments.contains(&"--plain"));
+    assert_eq!(running.before.len(), keys, "{:?}", running.before);
+    assert!(running.before.iter().all(|line| line.starts_with("key SHA256:")), "{:?}", running.before);
+    running
 }
 
 #[test]
@@ -80,7 +30,7 @@ fn it_says_where_it_listens_and_ends_in_order_when_told_to() {
     folder.put("f", "hello");
     let both = ["--listen", "ftp://127.0.0.1:0", "--listen", "ftp+sctp://127.0.0.1:0"];
     for signal in [Signal::INT, Signal::TERM] {
-        let mut server = Running::start(&folder.path(""), &both);
+        let mut server = start(&folder.path(""), &both);
         assert!(server.places[1].starts_with("ftp+sctp://127.0.0.1:"), "{:?}", server.places);
         let url = format!("{}/f", server.places[0]);
         if let Some(got) = run_well("curl", &["-sS", "--max-time", "120", &url], &folder.path(""), "") {
@@ -98,7 +48,7 @@ fn it_says_where_it_listens_and_ends_in_order_when_told_to() {
 fn a_signal_in_the_middle_of_an_upload_leaves_no_half_file() {
     let folder = Folder::new();
     let listen = ["--writable", "--drain-seconds", "1", "--listen", "ftp://127.0.0.1:0"];
-    let mut server = Running::start(&folder.path(""), &listen);
+    let mut server = start(&folder.path(""), &listen);
     let mut control = BufReader::new(connect_from(server.tcp(), None));
     let mut ask = |line: &str, code: &str| {
         if !line.is_empty() {
@@ -135,7 +85,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 fn end_by_two_signals(folder: &Folder) -> Duration {
-    let mut server = Running::start(&folder.path(""), &["--listen", "ftp://127.0.0.1:0"]);
+    let mut server = start(&folder.path(""), &["--listen", "ftp://127.0.0.1:0"]);
     let mut control = connect_from(server.tcp(), None);
     control.write_all(b"USER anonymous\r\nPASS x@\r\nTYPE I\r\nEPSV\r\nRETR f\r\n").unwrap();
     let mut reader = BufReader::new(control.try_clone().unwrap());
@@ -183,8 +133,7 @@ fn line_with(reader: &mut impl BufRead, beginning: &str) -> String {
 fn a_server_that_drains_tells_new_sessions_421_and_ends_when_the_last_transfer_is_over() {
     let folder = Folder::new();
     folder.put("f", pattern(30_000_000));
-    let mut server =
-        Running::start(&folder.path(""), &["--drain-seconds", "600", "--listen", "ftp://127.0.0.1:0"]);
+    let mut server = start(&folder.path(""), &["--drain-seconds", "600", "--listen", "ftp://127.0.0.1:0"]);
     let mut control = BufReader::new(connect_from(server.tcp(), None));
     let mut data = stuck_download(&server, &mut control);
     server.signal(Signal::TERM);
@@ -235,7 +184,7 @@ fn settings_are_read_again_on_a_signal_and_no_transfer_is_dropped() {
     let write = |text: &str| std::fs::write(&settings, format!("umask = '027'\n{text}")).unwrap();
     write("greeting = 'one'\n");
     let arguments = ["-v", "--listen", "ftp://127.0.0.1:0", "--config", settings.to_str().unwrap()];
-    let mut server = Running::start(&folder.path(""), &arguments);
+    let mut server = start(&folder.path(""), &arguments);
     let mut control = BufReader::new(connect_from(server.tcp(), None));
     let mut data = stuck_download(&server, &mut control);
     // What is wrong changes nothing.
@@ -277,7 +226,7 @@ fn settings_are_read_again_on_a_signal_and_no_transfer_is_dropped() {
 fn lines_of_the_log_are_json_with_the_number_of_their_session() {
     let folder = Folder::new();
     let arguments = ["-v", "--log-format", "json", "--listen", "ftp://127.0.0.1:0"];
-    let mut server = Running::start(&folder.path(""), &arguments);
+    let mut server = start(&folder.path(""), &arguments);
     let mut control = BufReader::new(connect_from(server.tcp(), None));
     control.get_mut().write_all(b"USER anonymous\r\nPASS x@\r\nQUIT\r\n").unwrap();
     line_with(&mut control, "221");
@@ -335,7 +284,7 @@ fn a_password_becomes_a_line_for_the_users_file() {
     std::fs::write(&users, text).unwrap();
     let listen =
         ["--listen", "ftp://127.0.0.1:0", "--users", users.to_str().unwrap(), "--allow-plain-passwords"];
-    let server = Running::start(&folder.path(""), &listen);
+    let server = start(&folder.path(""), &listen);
     let url = format!("ftp://anna:pass%20word@{}/f", server.tcp());
     if let Some(got) = run_well("curl", &["-sS", "--max-time", "120", &url], &folder.path(""), "") {
         assert_eq!(got, "hers");
@@ -351,7 +300,7 @@ fn ms_cp_moves_many_small_files_beside_a_large_one() {
         folder.put(format!("d{}/f{i}", i % 20), pattern(i * 37 % 9000));
     }
     folder.put("large", pattern(30_000_000));
-    let server = Running::start(&folder.path(""), &["--allow-plain", "--listen", "ftp+sctp://127.0.0.1:0"]);
+    let server = start(&folder.path(""), &["--allow-plain", "--listen", "ftp+sctp://127.0.0.1:0"]);
     let copy = folder.outer.path().join("copy");
     let arguments =
         ["mirror", "--mode", "ms-cp", "--timeout", "60", "-q", &server.places[0], copy.to_str().unwrap()];

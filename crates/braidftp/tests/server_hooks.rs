@@ -3,62 +3,21 @@
 mod server_support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 
+use server_support::program::{Running, braidftp};
 use server_support::{Control, Folder, PATIENCE, eventually};
 
-/// A server with hooks.
-struct Running {
-    child: Child,
-    address: SocketAddr,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Running {
-    fn start(folder: &Folder, hooks: &str) -> Self {
-        let settings = folder.outer.path().join("braidftp.toml");
-        std::fs::write(&settings, format!("writable = true\nhook-queue = {:?}\n{hooks}", queue(folder)))
-            .unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_braidftp"))
-            .args([
-                "serve",
-                "--plain",
-                "--listen",
-                "ftp://127.0.0.1:0",
-                "--config",
-                settings.to_str().unwrap(),
-            ])
-            .arg(folder.path(""))
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut running = Self { child, address: SocketAddr::from(([0; 4], 0)), stderr };
-        let place = running.told("listening ftp://");
-        running.address = place.trim_end().strip_prefix("listening ftp://").unwrap().parse().unwrap();
-        running
-    }
-
-    /// The next line that has these words.
-    fn told(&mut self, words: &str) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it does not say {words:?}");
-            if line.contains(words) {
-                return line;
-            }
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Starts a server with hooks.
+fn start(folder: &Folder, hooks: &str) -> Running {
+    let settings = folder.outer.path().join("braidftp.toml");
+    std::fs::write(&settings, format!("writable = true\nhook-queue = {:?}\n{hooks}", queue(folder))).unwrap();
+    let (settings, here) = (settings.to_str().unwrap(), folder.path(""));
+    let arguments =
+        ["serve", "--plain", "--listen", "ftp://127.0.0.1:0", "--config", settings, here.to_str().unwrap()];
+    Running::start(braidftp(&arguments), 1)
 }
 
 fn queue(folder: &Folder) -> PathBuf {
@@ -86,8 +45,8 @@ fn a_program_is_told_of_logins_uploads_and_downloads_and_not_of_what_failed() {
     let folder = Folder::new();
     let on = "on = ['login', 'upload', 'download']";
     let (hooks, out) = hook(&folder, on, "cat >> OUT; echo \" $BRAIDFTP_EVENT $BRAIDFTP_PATH\" >> OUT");
-    let server = Running::start(&folder, &hooks);
-    let mut session = Control::at(server.address, None).log_in();
+    let server = start(&folder, &hooks);
+    let mut session = Control::at(server.tcp(), None).log_in();
     assert!(session.store("STOR a b", b"12345").starts_with("226"));
     assert!(session.fetch("RETR missing").1.starts_with("550"));
     assert!(session.fetch("RETR a b").1.starts_with("226"));
@@ -111,8 +70,8 @@ fn what_fails_is_tried_again_and_what_hangs_is_killed_with_what_it_started() {
     let folder = Folder::new();
     let (hooks, out) =
         hook(&folder, "on = ['login']", "test -e OUT && echo again >> OUT || { touch OUT; exit 3; }");
-    let mut server = Running::start(&folder, &hooks);
-    Control::at(server.address, None).log_in();
+    let mut server = start(&folder, &hooks);
+    Control::at(server.tcp(), None).log_in();
     let said = server.told("hook test");
     assert!(said.contains("exit status: 3; again in 1 s"), "{said}");
     eventually("the second attempt", || read(&out) == "again\n");
@@ -120,8 +79,8 @@ fn what_fails_is_tried_again_and_what_hangs_is_killed_with_what_it_started() {
     drop(server);
     let more = "on = ['login']\ntimeout-seconds = 1\nattempts = 1";
     let (hooks, out) = hook(&folder, more, "sleep 1000 & echo $! > OUT; wait");
-    let mut server = Running::start(&folder, &hooks);
-    Control::at(server.address, None).log_in();
+    let mut server = start(&folder, &hooks);
+    Control::at(server.tcp(), None).log_in();
     let said = server.told("hook test");
     assert!(
         said.contains("took more than 1 s and was killed; dropped after 1 attempts: {\"event\":\"login\""),
@@ -140,13 +99,13 @@ fn what_fails_is_tried_again_and_what_hangs_is_killed_with_what_it_started() {
 fn events_that_wait_survive_a_server_that_is_killed() {
     let folder = Folder::new();
     let (fails, _) = hook(&folder, "on = ['login']", "exit 1");
-    let mut server = Running::start(&folder, &fails);
-    Control::at(server.address, None).log_in();
+    let mut server = start(&folder, &fails);
+    Control::at(server.tcp(), None).log_in();
     server.told("again in");
     drop(server);
     assert_eq!(waiting(&folder), 1);
     let (works, out) = hook(&folder, "on = ['login']", "cat >> OUT");
-    let _server = Running::start(&folder, &works);
+    let _server = start(&folder, &works);
     eventually("the event", || read(&out).starts_with("{\"event\":\"login\""));
     eventually("the queue is empty", || waiting(&folder) == 0);
 }
@@ -157,8 +116,8 @@ fn a_url_is_sent_the_event_until_it_is_taken() {
     let http = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = http.local_addr().unwrap();
     let hooks = format!("[[hook]]\nname = 'test'\non = ['upload']\nurl = 'http://{at}/x'\n");
-    let mut server = Running::start(&folder, &hooks);
-    let mut session = Control::at(server.address, None).log_in();
+    let mut server = start(&folder, &hooks);
+    let mut session = Control::at(server.tcp(), None).log_in();
     assert!(session.store("STOR f", b"12345").starts_with("226"));
     let serve = |status: &str| {
         let (mut stream, _) = http.accept().unwrap();

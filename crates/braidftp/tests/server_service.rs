@@ -3,81 +3,18 @@
 
 mod server_support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, Uid, kill_process};
+use rustix::process::{Signal, Uid};
+use server_support::program::{Running, braidftp};
 use server_support::{Control, Folder, PATIENCE, connect_from, eventually, pattern, run};
-
-fn braidftp(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/service-keys"));
-    command.env_remove("STATE_DIRECTORY");
-    command
-}
-
-/// A server that was started, and has said where it listens.
-struct Running {
-    child: Child,
-    places: Vec<String>,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Running {
-    /// Starts it; it will say `places` places.
-    fn start(mut command: Command, places: usize) -> Self {
-        let mut child = command.spawn().unwrap();
-        let mut running =
-            Self { stderr: BufReader::new(child.stderr.take().unwrap()), child, places: Vec::new() };
-        while running.places.len() < places {
-            let line = running.told("");
-            running.places.extend(line.strip_prefix("listening ").map(|place| place.trim_end().to_owned()));
-        }
-        running
-    }
-
-    /// The next line that has these words.
-    fn told(&mut self, words: &str) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it does not say {words:?}");
-            if line.contains(words) {
-                return line;
-            }
-        }
-    }
-
-    fn tcp(&self) -> SocketAddr {
-        self.places[0].strip_prefix("ftp://").unwrap().parse().unwrap()
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    fn ends_well(&mut self) {
-        let mut status = None;
-        eventually("the server ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        assert!(status.unwrap().success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn serve(folder: &Folder, more: &[&str]) -> Command {
     let here = folder.path("");
@@ -114,7 +51,7 @@ fn systemd_is_told_when_the_server_is_ready_alive_reloads_and_stops() {
     next("READY=1");
     server.signal(Signal::TERM);
     assert_eq!(next("STOPPING=1"), "STOPPING=1\nEXTEND_TIMEOUT_USEC=45000000");
-    server.ends_well();
+    assert!(server.ended().success());
 }
 
 /// A command that is given these sockets as systemd gives them, from descriptor 3.
@@ -208,7 +145,7 @@ fn an_operator_sees_sessions_ends_one_and_has_the_server_drain() {
         said.starts_with("421 ")
     });
     drop((one, data));
-    server.ends_well();
+    assert!(server.ended().success());
     let (code, why) = ctl(&socket, &["who"]);
     assert!(code == Some(2) && why.contains("--control SOCKET"), "{why}");
     // What a server has left behind does not keep the next one from its socket.

@@ -281,6 +281,23 @@ pub struct Put {
     pub common: Common,
 }
 
+/// Which paths of a tree a command is about.
+#[derive(Debug, Clone, Args)]
+pub struct Selection {
+    /// Only paths that match the glob; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    pub include: Vec<String>,
+    /// No path that matches the glob; may be given several times; wins over --include
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Leave out what FILE says in .gitignore's notation; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub exclude_from: Vec<PathBuf>,
+    /// Only the paths that FILE lists, one a line from the top of the tree, and with a folder all beneath it
+    #[arg(long, value_name = "FILE")]
+    pub files_from: Option<PathBuf>,
+}
+
 /// `mirror`.
 #[derive(Debug, Clone, Args)]
 pub struct Mirror {
@@ -296,18 +313,9 @@ pub struct Mirror {
     /// Delete what the source does not have, after its folder's listing was read whole
     #[arg(long)]
     pub delete: bool,
-    /// Only paths that match the glob; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    pub include: Vec<String>,
-    /// No path that matches the glob; may be given several times; wins over --include
-    #[arg(long, value_name = "GLOB")]
-    pub exclude: Vec<String>,
-    /// Leave out what FILE says in .gitignore's notation; may be given several times
-    #[arg(long, value_name = "FILE")]
-    pub exclude_from: Vec<PathBuf>,
-    /// Only the paths that FILE lists, one a line from the top of the tree, and with a folder all beneath it
-    #[arg(long, value_name = "FILE")]
-    pub files_from: Option<PathBuf>,
+    #[command(flatten)]
+    /// Which paths of the tree.
+    pub selection: Selection,
     /// Delete nothing if it would be more than N
     #[arg(long, value_name = "N", requires = "delete")]
     pub max_delete: Option<usize>,
@@ -353,18 +361,9 @@ pub struct Verify {
     /// The folder here
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Only paths that match the glob; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    pub include: Vec<String>,
-    /// No path that matches the glob; may be given several times; wins over --include
-    #[arg(long, value_name = "GLOB")]
-    pub exclude: Vec<String>,
-    /// Leave out what FILE says in .gitignore's notation; may be given several times
-    #[arg(long, value_name = "FILE")]
-    pub exclude_from: Vec<PathBuf>,
-    /// Only the paths that FILE lists, one a line from the top of the tree, and with a folder all beneath it
-    #[arg(long, value_name = "FILE")]
-    pub files_from: Option<PathBuf>,
+    #[command(flatten)]
+    /// Which paths of the tree.
+    pub selection: Selection,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,

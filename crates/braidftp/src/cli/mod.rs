@@ -420,9 +420,7 @@ async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
     }
     let url: Url = remote.parse()?;
     let mirror = Mirror {
-        filter: Filter::new(&args.include, &args.exclude)?
-            .without(&args.exclude_from)?
-            .only(args.files_from.as_deref())?,
+        filter: filter(&args.selection)?,
         compare: Compare { times: !args.size_only, newer: args.newer, contents: args.checksum },
         max_delete: args.max_delete.unwrap_or(usize::MAX),
         delete: match (args.dry_run || args.plan.is_some(), args.delete) {
@@ -448,11 +446,16 @@ async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
     }
 }
 
+/// The filter that options ask for.
+fn filter(selection: &args::Selection) -> Result<Filter> {
+    Filter::new(&selection.include, &selection.exclude)?
+        .without(&selection.exclude_from)?
+        .only(selection.files_from.as_deref())
+}
+
 async fn verify(args: args::Verify) -> Result<()> {
     let form = if args.common.json { Form::Json } else { Form::Text };
-    let filter = Filter::new(&args.include, &args.exclude)?
-        .without(&args.exclude_from)?
-        .only(args.files_from.as_deref())?;
+    let filter = filter(&args.selection)?;
     let job = job(args.url, &quieter(args.common))?;
     let verify = Verify { to: args.folder, filter, form, found: Arc::default() };
     run_job(job, "verify", |client, job| job::verify(client, job, verify.clone())).await

@@ -92,12 +92,12 @@ impl Mirror {
         ];
         let mut options: Vec<String> =
             flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned()).collect();
-        options.extend(self.include.iter().map(|glob| format!("--include={glob}")));
-        options.extend(self.exclude.iter().map(|glob| format!("--exclude={glob}")));
-        for file in &self.exclude_from {
+        options.extend(self.selection.include.iter().map(|glob| format!("--include={glob}")));
+        options.extend(self.selection.exclude.iter().map(|glob| format!("--exclude={glob}")));
+        for file in &self.selection.exclude_from {
             options.push(format!("--exclude-from={}", absolute(file)?.display()));
         }
-        if let Some(file) = &self.files_from {
+        if let Some(file) = &self.selection.files_from {
             options.push(format!("--files-from={}", absolute(file)?.display()));
         }
         options.extend(self.max_delete.map(|most| format!("--max-delete={most}")));

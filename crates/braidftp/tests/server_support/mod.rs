@@ -1,6 +1,7 @@
 //! What the tests of the server share: a server in a thread of its own, a plain control connection, a tree.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
+pub mod program;
 pub mod tls;
 
 use std::io::{BufRead, BufReader, Read, Write};

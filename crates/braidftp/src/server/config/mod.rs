@@ -22,42 +22,15 @@ use super::log::Format;
 use super::protection::ProtectionArgs;
 use super::umask::Umask;
 use crate::client::MultipathChoice;
+use crate::mistakes::{Mistakes, nearest};
 use crate::size::Size;
 use crate::store::fs::Durability;
-pub(super) use value::nearest;
 use value::{Ports, Seconds, Value, mismatch};
 
 /// Bytes of a file of settings that are read: no file comes near it.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Width of the explanations in [`example`].
 const WIDTH: usize = 100;
-
-/// What is wrong in a file.
-#[derive(Debug)]
-pub(super) struct Mistakes<'a> {
-    path: &'a Path,
-    text: &'a str,
-    found: Vec<(usize, String)>,
-}
-
-impl Mistakes<'_> {
-    /// One more, at this byte of the file.
-    fn add(&mut self, at: usize, what: String) {
-        self.found.push((at, what));
-    }
-
-    /// A sentence each, in the order of the file: `FILE:LINE:COLUMN: what is wrong`.
-    fn sentences(mut self) -> Vec<String> {
-        self.found.sort_by_key(|(at, _)| *at);
-        let told = |(at, what): &(usize, String)| {
-            let before = self.text.get(..*at).unwrap_or(self.text);
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-            format!("{}:{line}:{column}: {what}", self.path.display())
-        };
-        self.found.iter().map(told).collect()
-    }
-}
 
 /// A key of a file, for people.
 #[derive(Debug, Clone, Copy)]
@@ -104,8 +77,8 @@ macro_rules! keys {
 
 /// Tells of a key that there is not.
 fn unknown(at: usize, key: &str, keys: &[Key], mistakes: &mut Mistakes<'_>) {
-    let meant = nearest(key, keys.iter().map(|key| key.name));
-    let meant = match meant {
+    let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
+    let meant = match nearest(key, &names) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "`braidftp serve --print-config` prints those there are".into(),
     };
@@ -173,7 +146,7 @@ keys! {
     on "on" Vec<On> = r#"["upload"]"#, "After what it is run: upload, download, login, or several. Transfers that failed do not count.";
     run "run" Vec<String> = r#"["/bin/true"]"#, "The program and its arguments. The event is on its standard input as JSON, and in BRAIDFTP_EVENT, BRAIDFTP_USER, BRAIDFTP_PATH and BRAIDFTP_FILE.";
     url "url" String = r#""https://example.org/uploads""#, "In place of `run`: where the event is sent by POST, as JSON.";
-    timeout_seconds "timeout-seconds" u64 = "60", "How long it may take until it is killed.";
+    timeout_seconds "timeout-seconds" u32 = "60", "How long it may take until it is killed.";
     attempts "attempts" u32 = "8", "How often it is tried, with pauses from 1 s to 5 min.";
 }
 
@@ -195,7 +168,7 @@ impl HookEntry {
             name,
             on: self.on.unwrap_or_default(),
             action,
-            timeout_seconds: self.timeout_seconds.unwrap_or(60).max(1),
+            timeout_seconds: self.timeout_seconds.unwrap_or(60).max(1).into(),
             attempts: self.attempts.unwrap_or(8).max(1),
         };
         hook.complaint().map_or(Ok(hook), Err)
@@ -231,25 +204,10 @@ impl File {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Vec<String>> {
-        let mut mistakes = Mistakes { path, text, found: Vec::new() };
-        let (table, errors) = DeTable::parse_recoverable(text);
-        for error in errors {
-            let at = error.span().map_or(0, |span| span.start);
-            mistakes.add(at, error.message().replace('\n', "; "));
-        }
-        let is_toml = mistakes.found.is_empty();
+        let (table, mut mistakes) = Mistakes::parse(path, text);
         let file = Self::of(table.get_ref(), &mut mistakes);
-        if !is_toml {
-            // What a broken line leaves behind is no mistake of its own.
-            mistakes.found.sort_by_key(|(at, _)| *at);
-            mistakes.found.dedup_by_key(|(at, _)| line_of(text, *at));
-        }
-        if mistakes.found.is_empty() { Ok(file) } else { Err(mistakes.sentences()) }
+        if mistakes.count() == 0 { Ok(file) } else { Err(mistakes.sentences()) }
     }
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    text.get(..at).unwrap_or(text).matches('\n').count()
 }
 
 /// A file of settings that sets nothing: every key with its explanation, in a comment.
@@ -315,6 +273,12 @@ mod tests {
         for key in File::KEYS.iter().chain(HookEntry::KEYS).filter(|key| !key.example.is_empty()) {
             assert!(all.iter().any(|line| line.starts_with(key.name)), "{}", key.name);
         }
+    }
+
+    #[test]
+    fn a_time_that_no_clock_reaches_is_refused() {
+        let told = parse("[[hook]]\ntimeout-seconds = 18446744073709\n").unwrap_err();
+        assert_eq!(told, ["b.toml:2:19: timeout-seconds is 4294967295 at most, not 18446744073709"]);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use super::super::hooks::On;
 use super::super::listen::Listen;
 use super::super::log::Format;
 use super::super::{Resumption, umask::Umask};
-use super::Mistakes;
 use crate::client::MultipathChoice;
+use crate::mistakes::{Mistakes, nearest};
 use crate::size::Size;
 use crate::store::fs::Durability;
 use braidftp_net::cc;
@@ -27,19 +27,6 @@ pub(in super::super) trait Value: Sized {
     fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self>;
 }
 
-/// What kind of value this is, for a sentence.
-fn kind(value: &DeValue<'_>) -> &'static str {
-    match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number with a fraction",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
-        DeValue::Table(_) => "a table",
-    }
-}
-
 /// Tells that another kind of value is expected.
 pub(super) fn mismatch<T>(
     value: &Spanned<DeValue<'_>>,
@@ -47,7 +34,7 @@ pub(super) fn mismatch<T>(
     wanted: &str,
     mistakes: &mut Mistakes<'_>,
 ) -> Option<T> {
-    mistakes.add(value.span().start, format!("{key} is {wanted}, not {}", kind(value.get_ref())));
+    mistakes.mismatch(value, key, wanted);
     None
 }
 
@@ -91,19 +78,12 @@ pub(super) fn word<T: Copy>(
     let found = words.iter().find(|(word, _)| *word == text);
     if found.is_none() {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let meant = nearest(text, names.iter().copied());
+        let meant = nearest(text, &names);
         let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
         let told = format!("{key} is one of {}, not `{}`{meant}", names.join(", "), text.escape_debug());
         mistakes.add(value.span().start, told);
     }
     found.map(|(_, found)| *found)
-}
-
-/// The word that is most like `text`, if one is like it at all.
-pub(in super::super) fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let far = |word: &str| strsim::damerau_levenshtein(text, word);
-    let near = words.into_iter().min_by_key(|word| far(word))?;
-    (far(near) <= 1 + text.chars().count().max(near.len()) / 3).then_some(near)
 }
 
 impl Value for String {

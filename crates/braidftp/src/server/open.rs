@@ -1,0 +1,341 @@
+//! From what an operator chose to a server with open sockets: [`Builder`], [`Opened`], [`Server`], and why one did not start.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braidftp_ftp::mapping::{CONTROL_PORT, DATA_STREAMS_MAX};
+use braidftp_ftp::server as machine;
+use braidftp_net::sctp::Config;
+use braidftp_net::{Bind, BindError, Carrier, Endpoint};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use super::handshakes::Handshakes;
+use super::limits::Limits;
+use super::live::Live;
+use super::systemd::Passed;
+use super::{
+    BEFORE_LOGIN_BYTES, Begins, Bound, CLOSING, DIGESTS_MAX, Listen, Phase, Roster, Server, Settings, Shared,
+    tcp,
+};
+use crate::store::fs::Root;
+use crate::tls::server::Offer;
+use crate::users::{Access, Users};
+
+/// A server to be.
+#[derive(Debug)]
+pub struct Builder {
+    root: Root,
+    listen: Vec<Listen>,
+    users: Option<Users>,
+    access: Access,
+    settings: Settings,
+    passed: Passed,
+}
+
+impl Builder {
+    /// A server of the tree beneath `root`.
+    pub(super) fn new(root: Root) -> Self {
+        Self {
+            root,
+            listen: Vec::new(),
+            users: None,
+            access: Access::ReadOnly,
+            settings: Settings::default(),
+            passed: Passed::default(),
+        }
+    }
+
+    /// One more place to listen.
+    #[must_use]
+    pub fn listen(mut self, listen: Listen) -> Self {
+        self.listen.push(listen);
+        self
+    }
+
+    /// Who may log in. Without this, everybody, as `anonymous`.
+    #[must_use]
+    pub fn users(mut self, users: Users) -> Self {
+        self.users = Some(users);
+        self
+    }
+
+    /// Whether `anonymous` may change anything. Without this, no.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Everything else.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sockets that are open already, to be used where their addresses are among the places to listen.
+    pub(super) fn passed(mut self, passed: Passed) -> Self {
+        self.passed = passed;
+        self
+    }
+
+    /// Opens the sockets and starts what drives them. From now on clients can connect; they are served by [`Server::run`].
+    /// Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing stays open.
+    pub fn bind(self) -> Result<Server, StartError> {
+        self.open()?.start()
+    }
+
+    /// Opens the sockets, without a runtime: privileges and threads can be seen to before [`Opened::start`]. From now on
+    /// clients can connect, and wait.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing stays open.
+    pub fn open(self) -> Result<Opened, StartError> {
+        let Self { root, listen, users, access, mut settings, mut passed } = self;
+        if listen.is_empty() {
+            return Err(StartError::Nowhere);
+        }
+        Arc::make_mut(&mut settings.session).unprotected = settings.protection.unprotected();
+        // Whoever has a list of users may put keys into it while the server runs.
+        if let Some(identity) = settings.protection.identity.as_ref().filter(|_| users.is_some()) {
+            identity.ask_clients();
+        }
+        let users = users.unwrap_or_else(|| Users::anonymous(access));
+        let mut places = Vec::new();
+        for place in listen {
+            places.push(match place {
+                Listen::Tcp(address) => {
+                    let listener = tcp::take_or_open(passed.tcp(address), address);
+                    let listener = listener.map_err(|error| StartError::Tcp { address, error })?;
+                    OpenedAt::Tcp(listener, Begins::Clear)
+                }
+                Listen::Tls(address) => {
+                    if settings.protection.identity.is_none() {
+                        return Err(StartError::NoKey(address));
+                    }
+                    let listener = tcp::take_or_open(passed.tcp(address), address);
+                    let listener = listener.map_err(|error| StartError::Tcp { address, error })?;
+                    OpenedAt::Tcp(listener, Begins::WithTls)
+                }
+                Listen::SctpUdp(addresses) => {
+                    let mut bind = Bind::to(addresses);
+                    bind.sockets = passed.udp(&bind.addrs);
+                    open_sctp(bind, CONTROL_PORT, &settings)?
+                }
+                Listen::SctpIp(addresses, port) => {
+                    let mut bind = Bind::to(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0)));
+                    bind.carrier = Carrier::Ip;
+                    open_sctp(bind, port, &settings)?
+                }
+            });
+        }
+        if let Some(unused) = passed.unused() {
+            return Err(StartError::Unused(unused));
+        }
+        Ok(Opened { root, users, settings, places })
+    }
+}
+
+/// A server whose sockets are open and that does not run yet.
+#[derive(Debug)]
+pub struct Opened {
+    root: Root,
+    users: Users,
+    pub(super) settings: Settings,
+    places: Vec<OpenedAt>,
+}
+
+/// An open socket, or several of one endpoint.
+#[derive(Debug)]
+enum OpenedAt {
+    Tcp(std::net::TcpListener, Begins),
+    Sctp(Box<braidftp_net::Opened>, u16 /* SCTP port */),
+}
+
+impl Opened {
+    /// Where it will listen, with the ports that the system chose.
+    pub fn local_addrs(&self) -> Vec<Listen> {
+        let addr = |place: &OpenedAt| match place {
+            OpenedAt::Tcp(listener, begins) => begins.at(local_addr(listener)),
+            OpenedAt::Sctp(opened, port) => match opened.carrier() {
+                Carrier::Udp => Listen::SctpUdp(opened.local_addrs()),
+                Carrier::Ip => {
+                    let addresses = opened.local_addrs().iter().map(SocketAddr::ip).collect();
+                    Listen::SctpIp(addresses, *port)
+                }
+            },
+        };
+        self.places.iter().map(addr).collect()
+    }
+
+    /// Starts what drives the sockets. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing stays open.
+    pub fn start(self) -> Result<Server, StartError> {
+        let Self { root, users, mut settings, places } = self;
+        let tls =
+            settings.protection.identity.as_ref().map(Offer::new).transpose().map_err(StartError::Tls)?;
+        if tls.is_some() {
+            Arc::make_mut(&mut settings.session).tls = machine::Tls::Offered;
+        }
+        let mut bound = Vec::new();
+        for place in places {
+            bound.push(match place {
+                OpenedAt::Tcp(listener, begins) => {
+                    let address = local_addr(&listener);
+                    let listener = TcpListener::from_std(listener);
+                    Bound::Tcp(listener.map_err(|error| StartError::Tcp { address, error })?, begins)
+                }
+                OpenedAt::Sctp(opened, port) => start_sctp(*opened, port, &settings)?,
+            });
+        }
+        let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
+        let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
+        let settings = Arc::new(Live::new(settings));
+        let (activity, all_held, logins, blocks, transfers) = Default::default();
+        let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
+        let digests = Arc::new(Semaphore::new(DIGESTS_MAX));
+        let shared = Arc::new(Shared {
+            root,
+            users,
+            settings,
+            limits,
+            activity,
+            all_held,
+            logins,
+            blocks,
+            transfers,
+            tls,
+            handshakes,
+            digests,
+        });
+        Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })
+    }
+}
+
+fn local_addr(listener: &std::net::TcpListener) -> SocketAddr {
+    listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)))
+}
+
+fn open_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<OpenedAt, StartError> {
+    bind.pcap = settings.pcap.clone();
+    bind.packet_log = settings.packet_log.clone();
+    bind.limits = sctp_limits(settings);
+    Ok(OpenedAt::Sctp(Box::new(Endpoint::open(bind).map_err(StartError::Sctp)?), port))
+}
+
+fn start_sctp(opened: braidftp_net::Opened, port: u16, settings: &Settings) -> Result<Bound, StartError> {
+    let endpoint = opened.start().map_err(StartError::Sctp)?;
+    let config = Arc::new(listening(&settings.sctp));
+    let listener = match settings.protection.keys().map_err(StartError::Tls)? {
+        None => endpoint.listen(port, config),
+        Some(keys) => {
+            let keys = braidftp_net::keys::Settings { handshake_timeout: handshake_time(settings), ..keys };
+            endpoint.listen_protected(port, config, Arc::new(keys))
+        }
+    };
+    let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
+    Ok(Bound::Sctp(endpoint, listener))
+}
+
+/// The time limit of the TLS handshake over SCTP, which comes before the login.
+pub(crate) fn handshake_time(settings: &Settings) -> Duration {
+    braidftp_net::keys::Settings::default().handshake_timeout.min(settings.session.login_within)
+}
+
+/// What clients can make an SCTP endpoint of this server hold.
+pub(crate) fn sctp_limits(settings: &Settings) -> braidftp_net::Limits {
+    braidftp_net::Limits {
+        // Some more than sessions: an association that closes counts until it is over.
+        associations_per_address: settings.max_sessions_per_address.saturating_mul(5) / 4,
+        // Half of the sessions, so that those that say nothing never take all.
+        half_open: (settings.max_sessions / 2).max(1),
+        ..Bind::to([]).limits
+    }
+}
+
+/// The transport for associations that clients open: as many streams as any mode wants, and room for the credit of
+/// all of them.
+fn listening(config: &Config) -> Config {
+    //= specs/ftp-over-sctp.md#section-2.2
+    //# A server MUST accept at least 65 inbound streams and MUST open as many outbound ones as the client accepts.
+    let streams = 1 + DATA_STREAMS_MAX;
+    //= specs/ftp-over-sctp.md#section-6.6
+    //# A receiver MUST offer an a_rwnd of at least N times 262,144 bytes plus 131,072
+    let credit = usize::from(DATA_STREAMS_MAX) * (256 << 10) + (128 << 10);
+    config.clone().with(|c| {
+        c.streams.outbound = streams;
+        c.streams.inbound = streams;
+        c.memory.receive_buffer_bytes = config.memory.receive_buffer_bytes.max(credit);
+        c.memory.unadmitted_receive_buffer_bytes = Some(BEFORE_LOGIN_BYTES);
+        c.timers.shutdown_guard = CLOSING;
+    })
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// There is no place to listen.
+    Nowhere,
+    /// A TCP address cannot be had.
+    Tcp {
+        /// Which.
+        address: SocketAddr,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A UDP address cannot be had.
+    Sctp(BindError),
+    /// SCTP's own port cannot be had.
+    SctpPort(String),
+    /// A place begins with TLS, and there is no key for it.
+    NoKey(SocketAddr),
+    /// There is no TLS to be had.
+    Tls(crate::exit::Error),
+    /// A socket was passed that nobody has asked for: a sentence.
+    Unused(String),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nowhere => f.write_str("nowhere to listen: give --listen ftp://ADDRESS:PORT"),
+            Self::Tcp { address, error } => {
+                write!(f, "cannot listen at ftp://{address}: {error}")?;
+                match error.kind() {
+                    std::io::ErrorKind::AddrInUse => write!(
+                        f,
+                        "; another program has TCP port {}: stop it (`ss -ltnp` shows it) or choose another port",
+                        address.port()
+                    ),
+                    std::io::ErrorKind::AddrNotAvailable => {
+                        f.write_str("; this host has no such address: see `ip addr`, or use 0.0.0.0 or [::]")
+                    }
+                    std::io::ErrorKind::PermissionDenied => {
+                        f.write_str("; ports below 1024 need privileges: choose a higher one, such as 2121")
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Self::Sctp(error) => error.fmt(f),
+            Self::NoKey(address) => {
+                write!(
+                    f,
+                    "cannot listen at ftps://{address}: there is no key; give one by --tls-cert and --tls-key"
+                )
+            }
+            Self::Tls(error) => error.fmt(f),
+            Self::Unused(why) => f.write_str(why),
+            Self::SctpPort(why) => write!(f, "cannot listen on the SCTP port: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
