@@ -225,11 +225,11 @@ impl Association {
         self.seated.shared.lock().machine.silence(now, self.seated.id).unwrap_or_default()
     }
 
-    /// Sends a HEARTBEAT at once, unless one is under way: see [`ask_peer`](sctp::Association::ask_peer).
-    pub fn ask_peer(&self) {
+    /// Sends a HEARTBEAT at once, unless one is under way: see [`probe_peer`](sctp::Association::probe_peer).
+    pub fn probe_peer(&self) {
         self.told(|core, id| {
             if let Some(association) = core.machine.association_mut(id) {
-                association.ask_peer();
+                association.probe_peer();
             }
         });
     }

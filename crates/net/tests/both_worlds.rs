@@ -143,7 +143,7 @@ fn an_abort_says_why<B: Bench>() {
     let mut bench = B::new(modern());
     bench.abort(Server, "out of ink");
     assert_eq!(bench.closed(Server), Reason::Aborted("out of ink".into()));
-    assert_eq!(bench.closed(Client).peer_words().map(|words| &words[..]), Some(&b"out of ink"[..]));
+    assert_eq!(bench.closed(Client).peer_abort_reason().map(|words| &words[..]), Some(&b"out of ink"[..]));
 }
 
 fn the_callers_mistakes_are_told_and_change_nothing<B: Bench>() {

@@ -84,7 +84,7 @@ fn each_way_to_end() {
             session.peer.event("event up", SOON).await;
             session.peer.tell("abort it is late", SOON).await;
             let end = end_of(&session.association).await;
-            assert_eq!(end.peer_words().map(|words| &words[..]), Some(&b"it is late"[..]), "{end:?}");
+            assert_eq!(end.peer_abort_reason().map(|words| &words[..]), Some(&b"it is late"[..]), "{end:?}");
             machine.end(session).await;
 
             // SO_LINGER of 0 seconds aborts without words.

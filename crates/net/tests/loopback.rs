@@ -296,7 +296,7 @@ async fn an_abort_reaches_the_peer_with_its_words() {
     let pair = Pair::new(modern()).await;
     pair.client.abort("enough");
     let reason = soon(pair.server.closed()).await;
-    assert_eq!(reason.peer_words().map(|words| &words[..]), Some(&b"enough"[..]), "{reason:?}");
+    assert_eq!(reason.peer_abort_reason().map(|words| &words[..]), Some(&b"enough"[..]), "{reason:?}");
     assert!(soon(pair.server.recv(StreamId(0))).await.is_err());
 }
 

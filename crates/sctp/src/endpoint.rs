@@ -28,7 +28,7 @@ use rand_core::{Rng, SeedableRng};
 
 use self::admission::Admission;
 use self::answers::Answers;
-use self::dtls::{LastWords, Pool};
+use self::dtls::{FinalChunks, Pool};
 pub use self::icmp::Icmp;
 use self::memory::Memory;
 use self::ootb::Budget;
@@ -213,7 +213,7 @@ pub struct Endpoint {
     /// What packets that were protected are opened into.
     opened: Pool,
     /// What protected associations said last.
-    last_words: LastWords,
+    final_chunks: FinalChunks,
 }
 
 /// The dynamic ports (RFC 6335 §6).
@@ -247,7 +247,7 @@ impl Endpoint {
             rng,
             counters: Counters::default(),
             opened: Pool::default(),
-            last_words: LastWords::default(),
+            final_chunks: FinalChunks::default(),
         }
     }
 
@@ -423,10 +423,10 @@ impl Endpoint {
             //# be processed as described in Section 5.1.
             self.on_cookie_echo(now, route, ecn, packet);
         } else {
-            match self.whose(&packet, kinds, from) {
-                Whose::Association(id) => self.deliver(now, id, route, ecn, packet),
-                Whose::OutOfTheBlue => self.on_out_of_the_blue(now, route, &header, kinds, &packet),
-                Whose::Nobody => self.counters.discarded += 1,
+            match self.destination(&packet, kinds, from) {
+                Destination::Association(id) => self.deliver(now, id, route, ecn, packet),
+                Destination::OutOfTheBlue => self.on_out_of_the_blue(now, route, &header, kinds, &packet),
+                Destination::Discard => self.counters.discarded += 1,
             }
         }
     }
@@ -442,7 +442,7 @@ impl Endpoint {
         if kinds.contains(Init::KIND) || kinds.contains(Chunk::COOKIE_ECHO) {
             return None;
         }
-        let Whose::Association(id) = self.whose(&packet, kinds, from) else { return None };
+        let Destination::Association(id) = self.destination(&packet, kinds, from) else { return None };
         let slot = self.table.get(id)?;
         (slot.known.tag == packet.header.tag && slot.association.takes_zero_checksum()).then_some(packet)
     }
@@ -466,7 +466,7 @@ impl Endpoint {
                 // What it sends it keeps, and is counted once it has sent all it may.
                 Output::Send(transmit) => {
                     if slot.association.has_shut_down_protected() {
-                        self.last_words.keep(now, slot.known.tag, &transmit.payload);
+                        self.final_chunks.keep(now, slot.known.tag, &transmit.payload);
                     }
                     self.table.ready(id);
                     return Output::Send(transmit);
@@ -574,7 +574,7 @@ impl Endpoint {
     }
 
     /// Whose packet this is, by ports, tag and address; INIT and COOKIE ECHO are not asked about here.
-    fn whose(&self, packet: &Packet, kinds: Kinds, from: SocketAddr) -> Whose {
+    fn destination(&self, packet: &Packet, kinds: Kinds, from: SocketAddr) -> Destination {
         let header = &packet.header;
         let handshaking =
             |slot: &Slot| matches!(slot.association.phase(), Phase::CookieWait | Phase::CookieEchoed);
@@ -589,11 +589,11 @@ impl Endpoint {
             // A T bit says that the tag is not the receiver's; an address that the association does not have proves a
             // stolen tag, a NAT that changed its mind, or that the packet left before its address was deleted: an ABORT
             // would kill a live one.
-            if kinds.reflected() || !(slot.knows(from.ip()) || introduces_itself(packet, kinds, slot)) {
+            if kinds.reflected() || !(slot.knows(from.ip()) || may_add_address(packet, kinds, slot)) {
                 //= specs/rfc5061.txt#section-5.3
                 //# It MAY drop the data silently or it MAY consider it part of the
                 //# association, but it MUST NOT respond with an ABORT.
-                return Whose::Nobody;
+                return Destination::Discard;
             }
             //= specs/rfc9260.txt#section-8.5.1
             //# If the receiver is in COOKIE-ECHOED or COOKIE-WAIT state, the
@@ -605,7 +605,7 @@ impl Endpoint {
             //# chunk in an SCTP packet with the Verification Tag field of its common
             //# header set to the same tag that was received in the packet containing
             if kinds.contains(Chunk::SHUTDOWN_ACK) && handshaking(slot) {
-                return Whose::OutOfTheBlue;
+                return Destination::OutOfTheBlue;
             }
             //= specs/rfc5061.txt#section-5.3
             //# This means that any datagrams that arrive before the ASCONF-ACK
@@ -616,15 +616,15 @@ impl Endpoint {
             //# ASCONF-ACK arrives, but it may receive out-of- order data as
             //# illustrated and MUST NOT treat this data as an OOTB datagram (please
             //# see [RFC4960] section 8.4).
-            return Whose::Association(slot.id);
+            return Destination::Association(slot.id);
         }
         match self.table.by_address(header.destination_port, header.source_port, from) {
             //= specs/rfc5061.txt#section-5.2
             //# D3)  If neither D1, D2, nor D2-ext locates the association, treat the
             //# chunk as an Out Of The Blue packet as defined in [RFC4960].
             // If they do, its tag is wrong (D4).
-            None if self.is_of_known_address(packet, kinds, from) => Whose::Nobody,
-            None => Whose::OutOfTheBlue,
+            None if self.is_of_known_address(packet, kinds, from) => Destination::Discard,
+            None => Destination::OutOfTheBlue,
             //= specs/rfc9260.txt#section-8.5.1
             //# The receiver of an ABORT chunk MUST accept the packet if the
             //# Verification Tag field of the packet matches its own tag and
@@ -636,9 +636,11 @@ impl Endpoint {
                     && (kinds.is_only(Chunk::ABORT) || kinds.is_only(Chunk::SHUTDOWN_COMPLETE))
                     && slot.association.peer_tag() == Some(header.tag) =>
             {
-                Whose::Association(slot.id)
+                Destination::Association(slot.id)
             }
-            Some(slot) if kinds.contains(Chunk::SHUTDOWN_ACK) && handshaking(slot) => Whose::OutOfTheBlue,
+            Some(slot) if kinds.contains(Chunk::SHUTDOWN_ACK) && handshaking(slot) => {
+                Destination::OutOfTheBlue
+            }
             //= specs/rfc9260.txt#section-8.5
             //# If the received Verification Tag value does not
             //# match the receiver's own tag value, the receiver MUST silently
@@ -647,7 +649,7 @@ impl Endpoint {
             //= specs/rfc9260.txt#section-8.5.1
             //# Otherwise, the receiver MUST silently discard the packet and take no
             //# further action.
-            Some(_) => Whose::Nobody,
+            Some(_) => Destination::Discard,
         }
     }
 
@@ -695,7 +697,7 @@ impl Endpoint {
         }
         // Until its last word has left, packets still lead to it, which hears none: what is said to the peer out of the blue
         // would leave first, and the peer hear an ABORT without the cause.
-        if self.table.get(id).is_some_and(|slot| slot.association.has_said_its_last()) {
+        if self.table.get(id).is_some_and(|slot| slot.association.has_sent_final_packet()) {
             self.table.unmap(now, id);
         }
     }
@@ -753,7 +755,7 @@ impl Endpoint {
 //= specs/rfc5061.txt#section-5.2
 //# To properly find the association, the following procedures SHOULD be
 //# followed:
-fn introduces_itself(packet: &Packet, kinds: Kinds, slot: &Slot) -> bool {
+fn may_add_address(packet: &Packet, kinds: Kinds, slot: &Slot) -> bool {
     // If it does not say which address it had, the tag tells (§4.1.1).
     let known = |ip: IpAddr| ip.is_unspecified() || slot.knows(ip);
     let lists_known = || match packet.chunks().next() {
@@ -781,12 +783,12 @@ enum Turn {
 
 /// Whose a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum Destination {
     Association(AssociationId),
     /// Nobody's, and its sender may be told so (§8.4).
     OutOfTheBlue,
     /// Nobody's, and that is all (§8.5).
-    Nobody,
+    Discard,
 }
 
 fn next_seed(rng: &mut ChaCha12Rng) -> [u8; 32] {

@@ -176,8 +176,8 @@ const FIELDS: &[Field] = &[
         "ours: it is what it is",
     ),
     (
-        "security.pass_over_every",
-        |c| or_none(c.security.pass_over_every, |n| n.to_string()),
+        "security.skip_tsn_every",
+        |c| or_none(c.security.skip_tsn_every, |n| n.to_string()),
         "RFC 9260 knows none",
     ),
     (
@@ -283,7 +283,7 @@ impl Profile {
                 c.recovery.tail_loss_probe = true;
                 c.congestion.proportional_reduction = true;
                 c.recovery.undo_spurious = true;
-                c.security.pass_over_every = NonZeroU16::new(4_096);
+                c.security.skip_tsn_every = NonZeroU16::new(4_096);
                 // Tail loss probes make T3-rtx the last resort; on a path of a few milliseconds, waiting a
                 // second is what losses cost most.
                 c.timers.rto =
@@ -394,7 +394,7 @@ impl Profile {
             (Self::Modern, "recovery.tail_loss_probe") => "RFC 8985 §7",
             (Self::Modern, "congestion.proportional_reduction") => "RFC 9937",
             (Self::Modern, "recovery.undo_spurious") => "RFC 3708",
-            (Self::Modern, "security.pass_over_every") => "ours: 6 MB; against peers that lie",
+            (Self::Modern, "security.skip_tsn_every") => "ours: 6 MB; against peers that lie",
             (Self::Modern, "timers.rto.min") => "ours: probes come first",
             (Self::Modern, "handshake.init_interval") => "RFC 8305 §5: Connection Attempt Delay",
             (Self::Modern, "handshake.max_init_retransmits") => "ours: 66 s in all",

@@ -223,7 +223,7 @@ impl Engine {
             ));
         } else {
             // A client that only receives would not find out that the server was killed and started again.
-            self.carrier.ask_peer();
+            self.carrier.probe_peer();
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A session whose client has died lives on for a while, with commands that it has received and not begun. Meanwhile the same
 //! user may have come back, and those commands would undo what they do now: replace a newer file by an older one, remove
 //! it, leave a part beside it. So a session that is no longer the newest of its user changes nothing until its client has been
-//! heard of again. SCTP answers for a client that is there, within a round trip ([`Association::ask_peer`]); over TCP the
+//! heard of again. SCTP answers for a client that is there, within a round trip ([`Association::probe_peer`]); over TCP the
 //! connection of a client that was killed ends by itself, and one of a host that is gone by keepalive.
 
 use std::collections::BTreeMap;

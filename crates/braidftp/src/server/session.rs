@@ -507,7 +507,7 @@ impl Driver {
             return;
         }
         if self.may_be_dead() {
-            self.association().inspect(|association| association.ask_peer());
+            self.association().inspect(|association| association.probe_peer());
             return;
         }
         for task in self.withheld.take() {
@@ -853,7 +853,7 @@ impl Driver {
             return Err("silent for too long in the middle of an upload");
         }
         if silence >= ASK_AFTER {
-            association.ask_peer();
+            association.probe_peer();
         }
         let mut next = now + ASK_AFTER.min(settings.silent_upload - silence);
         next = self.withheld.next_look(now).unwrap_or(next).min(next);

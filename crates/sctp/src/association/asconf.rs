@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use self::addresses::Wish;
+use self::addresses::PendingChange;
 use crate::association::pairing::{PATHS_MAX, best_partner};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::State;
@@ -123,7 +123,7 @@ impl Association {
     /// Whether an ASCONF that deletes this local address is under way.
     pub(super) fn is_leaving(&self, local: SocketAddr) -> bool {
         let outstanding = self.state.up().and_then(|up| up.addresses.outstanding.as_ref());
-        outstanding.is_some_and(|it| it.wishes.contains(&Wish::Remove(local)))
+        outstanding.is_some_and(|it| it.pending_changes.contains(&PendingChange::Remove(local)))
     }
 
     /// Whether this address was one of the association's and is no more. What left from it and overtook the news comes to
@@ -196,11 +196,11 @@ impl Association {
             for index in 0..self.paths.len() {
                 self.put_back(PathId(index as u8));
             }
-            self.ask_after_all(now);
+            self.verify_all(now);
         }
         let State::Up(up) = &mut self.state else { return };
         let chosen = choose(&self.paths, up.primary, Purpose::New);
-        let home = if self.paths[usize::from(chosen.0)].is_usable() {
+        let new_path = if self.paths[usize::from(chosen.0)].is_usable() {
             chosen
         } else {
             let left = self.paths.iter().position(|path| path.state == PathState::Unconfirmed);
@@ -208,32 +208,32 @@ impl Association {
         };
         for &id in ids {
             let path = &mut self.paths[usize::from(id.0)];
-            path.flight_bytes -= up.sent.rehome(id, home);
+            path.flight_bytes -= up.sent.move_to_path(id, new_path);
             debug_assert_eq!(path.flight_bytes, 0, "nothing is in flight by a path that is gone");
             path.retire();
             self.timers.stop_path(id);
             up.control.heartbeat_acks.retain(|(by, _)| *by != id);
-            up.forward.rehome(id, home);
+            up.forward.move_to_path(id, new_path);
             if let Some(reconfiguration) = &mut up.reconfiguration {
-                reconfiguration.rehome(id, home);
+                reconfiguration.move_to_path(id, new_path);
             }
             up.sack_avoids = up.sack_avoids.filter(|by| *by != id);
             for by in [&mut up.primary, &mut up.sack_path].into_iter().chain(&mut up.control.cookie_ack) {
                 if *by == id {
-                    *by = home;
+                    *by = new_path;
                 }
             }
             self.events.push_back(Event::Path(id, state));
         }
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// Nothing can leave before a path is confirmed: where a shutdown had stopped asking, it begins again.
-    fn ask_after_all(&mut self, now: Time) {
+    fn verify_all(&mut self, now: Time) {
         for (index, path) in self.paths.iter().enumerate() {
             if path.state == PathState::Unconfirmed && !path.awaits_ack {
                 // One that was asked already has its time to answer.
-                let wait = if path.beat.is_some() { path.rtt.rto() } else { Duration::ZERO };
+                let wait = if path.heartbeat.is_some() { path.rtt.rto() } else { Duration::ZERO };
                 self.timers.arm_if_idle(Timer::Heartbeat(PathId(index as u8)), now + wait);
             }
         }

@@ -242,7 +242,7 @@ pub(crate) struct Authentication {
     /// The key that the peer used last.
     peer_key: Option<u16>,
     /// Whether the endpoint has checked the packet that comes next.
-    vouched: bool,
+    verified: bool,
 }
 
 #[derive(Clone)]
@@ -317,7 +317,7 @@ impl Authentication {
             required: required(config),
             agreed: None,
             peer_key: None,
-            vouched: false,
+            verified: false,
         }
     }
 
@@ -418,13 +418,13 @@ impl Authentication {
     }
 
     /// The endpoint has checked the AUTH chunk of the packet that comes next.
-    pub(crate) fn vouch(&mut self) {
-        self.vouched = true;
+    pub(crate) fn set_verified(&mut self) {
+        self.verified = true;
     }
 
     /// Whether it has.
-    pub(super) fn take_vouched(&mut self) -> bool {
-        std::mem::take(&mut self.vouched)
+    pub(super) fn take_verified(&mut self) -> bool {
+        std::mem::take(&mut self.verified)
     }
 
     /// The keys that its user gave it, for the association that takes its place.
@@ -477,7 +477,7 @@ impl Association {
                 // Each packet is signed when it is built: nothing waits for an older key.
                 if !std::mem::replace(&mut key.deactivated, true) {
                     self.events.push_back(Event::Authentication(AuthEvent::FreeKey(id)));
-                    self.stirred = true;
+                    self.has_input = true;
                 }
                 Ok(())
             }

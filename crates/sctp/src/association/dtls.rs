@@ -182,9 +182,9 @@ impl Association {
             Purpose::Restart => {}
         }
         self.builder.sending_mut().get_or_insert_default().set(id, keys);
-        self.stirred = true;
+        self.has_input = true;
         if !has_primary {
-            self.ask_unconfirmed_again();
+            self.probe_unconfirmed_again();
         }
         Ok(())
     }
@@ -363,7 +363,7 @@ impl Association {
 
     /// Whether a COOKIE ECHO may do anything here: if packets have to be protected, it has to be, and with restart keys if its
     /// cookie is not this association's own.
-    pub(crate) fn lets_in(&self, packet: &Packet, is_same: bool) -> bool {
+    pub(crate) fn admits_cookie_echo(&self, packet: &Packet, is_same: bool) -> bool {
         let Some(dtls) = self.dtls.as_ref().filter(|dtls| dtls.is_required) else { return true };
         let by_restart_keys = dtls.opened_with.is_some_and(|id| id.purpose == Purpose::Restart);
         packet.is_protected() && (is_same || by_restart_keys)
@@ -385,7 +385,7 @@ impl Association {
         //# If the Chunk Protection Operator experiences a non-critical error,
         //# it MUST NOT abort the association.
         let opened = open(&mut dtls.receive, chunk, out);
-        self.stirred |= opened.is_err();
+        self.has_input |= opened.is_err();
         match opened {
             Ok(id) => {
                 dtls.stats.opened += 1;
@@ -475,7 +475,7 @@ impl Association {
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.1
     //# Implementations MUST either abandon an association or rekey prior to
     //# allowing the sequence number to wrap.
-    pub(super) fn watch_keys(&mut self) {
+    pub(super) fn check_key_limits(&mut self) {
         let Some(dtls) = &mut self.dtls else { return };
         if matches!(self.state, State::Closed(_)) {
             return;
@@ -517,14 +517,14 @@ impl Association {
 
     /// Sets the number of records that the primary keys to send with have sealed.
     #[cfg(test)]
-    pub(super) fn wear_out_send_keys(&mut self, records: u64) {
+    pub(super) fn set_sealed_records(&mut self, records: u64) {
         let sending = self.builder.sending_mut().as_mut().expect("there are keys");
         sending.wear_out(records);
     }
 
     /// Sets the numbers of records that keys have opened and refused.
     #[cfg(test)]
-    pub(super) fn wear_out_receive_keys(&mut self, id: KeysId, records: u64, forged: u64) {
+    pub(super) fn set_opened_records(&mut self, id: KeysId, records: u64, forged: u64) {
         let dtls = self.dtls.as_mut().expect("packets are protected");
         let context = dtls.receive.iter_mut().find(|context| context.id == id);
         context.expect("there are such keys").wear_out(records, forged);

@@ -50,7 +50,7 @@ impl Association {
             return;
         }
         path.on_congestion(now, cc::Cause::Ecn, path.flight_bytes);
-        path.evidence.forget();
+        path.spurious_loss.forget();
         path.marked_up_to = Some(next_tsn.minus(1));
         path.counters.ecn_reductions += 1;
     }

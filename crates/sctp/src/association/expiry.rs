@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rand_core::Rng;
 
 use crate::association::multipath::uses_cmt_rules;
-use crate::association::path::{Beat, PROBES_MAX, Path, Purpose, Recovery, choose};
+use crate::association::path::{PROBES_MAX, Path, PendingHeartbeat, Purpose, Recovery, choose};
 use crate::association::refused::Refusal;
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
@@ -19,18 +19,18 @@ use crate::ids::PathId;
 use crate::stats::PathState;
 
 /// Bytes of the Heartbeat Info that this side sends: the path and a nonce.
-pub(super) const BEAT_LEN: usize = 9;
+pub(super) const HEARTBEAT_INFO_LEN: usize = 9;
 
 /// With concurrent multipath transfer: a HEARTBEAT is waited for no longer than this or the RTO without back-off, whichever is
 /// longer, however far RTO has backed off.
-pub(super) const BEAT_PATIENCE_MAX: Duration = Duration::from_secs(1);
+pub(super) const HEARTBEAT_WAIT_MAX: Duration = Duration::from_secs(1);
 /// A path that waits for its turn beside others is measured again after so long, and each time after twice as long.
 const MEASURED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// With how many time-outs in a row, no chunk being acknowledged in between, a HEARTBEAT is sent beside the retransmissions.
 /// Each HEARTBEAT ACK ends the back-off of RTO. If HEARTBEATs are answered and data never is, RTO has to back off all the
 /// same: Association.Max.Retrans time-outs without back-off would end the association within a second.
-const HEARTBEATS_BESIDE_DATA: u32 = 4;
+const HEARTBEATS_WITH_DATA: u32 = 4;
 
 /// What was not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ enum Unanswered {
     Data,
     Heartbeat,
     /// A HEARTBEAT, while packets of the peer arrived.
-    HeartbeatOfPeerHeard,
+    HeartbeatOfReachablePeer,
 }
 
 impl Association {
@@ -50,7 +50,7 @@ impl Association {
             Timer::T5Guard => self.on_t5(now),
             Timer::DelayedSack => {
                 if let State::Up(up) = &mut self.state
-                    && up.received.sack_may_ride()
+                    && up.received.may_bundle_sack()
                 {
                     up.received.sack_now();
                 }
@@ -81,7 +81,7 @@ impl Association {
         path.packets_unanswered += 1;
         path.timed_out_at = Some(now);
         // With failover as quick as a time-out, the path must answer for itself before it is used again.
-        path.in_doubt = several
+        path.t3_unanswered = several
             && self.config.failover.potentially_failed_max_retrans.is_some()
             && path.params.heartbeat_interval.is_some();
         let probing = match &mut up.window {
@@ -89,7 +89,7 @@ impl Association {
             Window::Open | Window::ProbeDue => None,
         };
         let flight_bytes = path.flight_bytes;
-        let sent_at = up.sent.last_departure(id);
+        let sent_at = up.sent.last_sent_at(id);
         path.flight_bytes -= up.sent.time_out(id);
         debug_assert_eq!(path.flight_bytes, 0, "all that was in flight is lost");
         //= specs/rfc9260.txt#section-6.1
@@ -105,7 +105,7 @@ impl Association {
             //# PMDCS.
             path.on_congestion(now, cc::Cause::Timeout, flight_bytes);
             if self.config.recovery.undo_spurious {
-                path.evidence.begin();
+                path.spurious_loss.begin();
             }
         }
         path.reduction = None;
@@ -124,10 +124,10 @@ impl Association {
             && probing.is_none()
         {
             let slot = up.sent.get(tsn).expect("what is outstanding is kept");
-            pmtu.suspect(slot.packet_bytes.into(), slot.sent_at);
+            pmtu.on_large_lost(slot.packet_bytes.into(), slot.sent_at);
         }
         if self.config.paths.multipath.is_some() {
-            up.chance = self.rng.next_u32();
+            up.tie_break = self.rng.next_u32();
         }
         if self.config.legacy.loss_recovery == LossRecovery::Rfc4960 && self.config.paths.multipath.is_none()
         {
@@ -143,14 +143,14 @@ impl Association {
         let mut is_refused = false;
         if self.config.recovery.early_repair
             && path.params.heartbeat_interval.is_some()
-            && (!is_measured || up.errors < HEARTBEATS_BESIDE_DATA)
+            && (!is_measured || up.errors < HEARTBEATS_WITH_DATA)
         {
-            if path.beat.is_some_and(|beat| beat.beside_data) {
-                path.give_up_beat();
+            if path.heartbeat.is_some_and(|heartbeat| heartbeat.with_data) {
+                path.expire_heartbeat();
                 // T3-rtx expires no later than the HEARTBEAT's own timer, which never counts the refusal then.
                 is_refused = path.refused.on_unanswered_heartbeat() == Refusal::Final;
             }
-            path.heartbeat_due |= path.beat.is_none();
+            path.heartbeat_due |= path.heartbeat.is_none();
         }
         if is_refused {
             path.errors = path.errors.max(path.params.path_max_retrans);
@@ -231,7 +231,7 @@ impl Association {
             unchanged => unchanged,
         };
         if std::mem::replace(&mut path.state, state) != state {
-            up.sack_in_doubt = true;
+            up.sack_may_be_lost = true;
             //= specs/rfc7829.txt#section-3.2
             //# As described in [RFC4960], the sender SHOULD (i) notify the Upper
             //# Layer Protocol (ULP) about this state transition,
@@ -243,7 +243,7 @@ impl Association {
             self.events.push_back(Event::Path(id, state));
         }
         if unanswered == Unanswered::Data {
-            self.beat_now(id);
+            self.send_heartbeat(id);
         }
         let State::Up(up) = &mut self.state else { return };
         //= specs/rfc7829.txt#section-5
@@ -280,7 +280,7 @@ impl Association {
     }
 
     pub(super) fn has_several_paths(&self) -> bool {
-        self.paths.iter().filter(|path| path.is_there()).count() > 1
+        self.paths.iter().filter(|path| path.is_present()).count() > 1
     }
 
     /// An ASCONF that left by a path was not answered in time.
@@ -317,7 +317,7 @@ impl Association {
             //# That is, if the Path Heartbeat function is disabled for the
             //# destination address in question, HEARTBEATs MUST NOT be sent.
             PathState::PotentiallyFailed => path.params.heartbeat_interval.is_some(),
-            PathState::Active => path.in_doubt || avoided,
+            PathState::Active => path.t3_unanswered || avoided,
             PathState::Inactive => {
                 let several = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
                 several && path.params.heartbeat_interval.is_some()
@@ -327,24 +327,24 @@ impl Association {
     }
 
     /// Asks after a path that is probed, unless it is being asked.
-    pub(super) fn beat_now(&mut self, id: PathId) {
+    pub(super) fn send_heartbeat(&mut self, id: PathId) {
         // After SHUTDOWN no path is asked after (§8.3), unless nothing could leave by any before one has answered.
         let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. })
             && self.has_usable_path();
         if self.is_probed(id) && !closing {
             let path = &mut self.paths[usize::from(id.0)];
-            path.heartbeat_due |= path.beat.is_none();
+            path.heartbeat_due |= path.heartbeat.is_none();
         }
     }
 
     /// Sends a HEARTBEAT at once by the path by which SACKs leave, unless one is under way there: RFC 9260 §8.3 allows it on
     /// demand. Whether the peer is there is then known sooner than after HB.interval.
-    pub fn ask_peer(&mut self) {
+    pub fn probe_peer(&mut self) {
         let State::Up(up) = &self.state else { return };
         let path = &mut self.paths[usize::from(up.sack_path.0)];
-        if self.shutdown == Shutdown::No && path.beat.is_none() {
+        if self.shutdown == Shutdown::No && path.heartbeat.is_none() {
             path.heartbeat_due = true;
-            self.stirred = true;
+            self.has_input = true;
         }
     }
 
@@ -357,7 +357,7 @@ impl Association {
             if self.paths[index].state != PathState::Unconfirmed {
                 self.arm_heartbeat(now, id);
                 self.begin_pmtu(now, id);
-            } else if self.paths[index].beat.is_none() {
+            } else if self.paths[index].heartbeat.is_none() {
                 //= specs/rfc9260.txt#section-5.4
                 //# The number of packets containing HEARTBEAT chunks sent at each RTO
                 //# SHOULD be limited by the 'HB.Max.Burst' parameter.
@@ -370,9 +370,9 @@ impl Association {
 
     /// Sends the HEARTBEATs of unconfirmed paths again that left before packets were protected: a peer that takes protected packets
     /// alone answered none of them, and would be asked again after an RTO only.
-    pub(super) fn ask_unconfirmed_again(&mut self) {
+    pub(super) fn probe_unconfirmed_again(&mut self) {
         for path in &mut self.paths {
-            path.heartbeat_due |= path.state == PathState::Unconfirmed && path.beat.is_some();
+            path.heartbeat_due |= path.state == PathState::Unconfirmed && path.heartbeat.is_some();
         }
     }
 
@@ -387,7 +387,7 @@ impl Association {
     }
 
     /// At the end of a drain: if the peer's closed window alone keeps data back, it is probed after an RTO.
-    pub(super) fn await_window(&mut self, now: Time) {
+    pub(super) fn arm_window_probe(&mut self, now: Time) {
         let State::Up(up) = &self.state else { return };
         let path = &self.paths[usize::from(choose(&self.paths, up.primary, Purpose::New).0)];
         let blocked = up.sent.is_empty()
@@ -448,7 +448,7 @@ impl Association {
             // A probe may carry retransmitted chunks alone, which measure no round trip.
             let is_measured = path.rtt.measured_srtt().is_some();
             if self.config.recovery.early_repair && !is_measured && path.params.heartbeat_interval.is_some() {
-                path.heartbeat_due |= path.beat.is_none();
+                path.heartbeat_due |= path.heartbeat.is_none();
             }
         }
     }
@@ -467,8 +467,8 @@ impl Association {
         };
         let rto = path.rtt.rto();
         // One round trip may have been long by chance, and a path that is not used for that has no other.
-        let interval = if self.is_left_out(path) {
-            interval.min(MEASURED_AGAIN_AFTER * (1 << path.beats_answered.min(15)))
+        let interval = if self.is_unused_for_rtt(path) {
+            interval.min(MEASURED_AGAIN_AFTER * (1 << path.heartbeats_answered.min(15)))
         } else {
             interval
         };
@@ -481,7 +481,7 @@ impl Association {
     }
 
     /// Whether a path has carried nothing yet while there is something to carry, because of how long its round trip seems.
-    fn is_left_out(&self, path: &Path) -> bool {
+    fn is_unused_for_rtt(&self, path: &Path) -> bool {
         self.config.paths.multipath.is_some()
             && !uses_cmt_rules(&self.config)
             && path.data_sent_at.is_none()
@@ -491,22 +491,22 @@ impl Association {
     fn on_heartbeat(&mut self, now: Time, id: PathId) {
         let heard = self.packets_received();
         let path = &mut self.paths[usize::from(id.0)];
-        if let Some(beat) = path.give_up_beat() {
+        if let Some(heartbeat) = path.expire_heartbeat() {
             //= specs/rfc9260.txt#section-8.3
             //# The endpoint SHOULD increment the respective error counter of the
             //# destination transport address each time a HEARTBEAT chunk is sent to
             //# that address and not acknowledged within one RTO.
-            if !beat.beside_data {
+            if !heartbeat.with_data {
                 path.rtt.back_off();
             }
             let refusal = path.refused.on_unanswered_heartbeat();
             if refusal == Refusal::Final {
                 path.errors = path.errors.max(path.params.path_max_retrans);
             }
-            if !beat.beside_data || refusal == Refusal::Final {
-                let is_heard = self.config.recovery.early_repair && heard > beat.heard_before;
+            if !heartbeat.with_data || refusal == Refusal::Final {
+                let is_heard = self.config.recovery.early_repair && heard > heartbeat.received_before;
                 let unanswered =
-                    if is_heard { Unanswered::HeartbeatOfPeerHeard } else { Unanswered::Heartbeat };
+                    if is_heard { Unanswered::HeartbeatOfReachablePeer } else { Unanswered::Heartbeat };
                 self.count_error(id, unanswered);
             }
             if refusal == Refusal::Final && self.is_up() && self.has_no_path_left() {
@@ -514,9 +514,9 @@ impl Association {
             }
             if self.is_up() {
                 self.paths[usize::from(id.0)].heartbeat_due |= refusal == Refusal::Again;
-                self.beat_now(id);
+                self.send_heartbeat(id);
                 if !self.paths[usize::from(id.0)].heartbeat_due {
-                    self.arm_heartbeat_since(beat.sent_at, now, id);
+                    self.arm_heartbeat_since(heartbeat.sent_at, now, id);
                 }
             }
             return;
@@ -549,39 +549,39 @@ impl Association {
     }
 
     /// The info of a HEARTBEAT that leaves now by a path.
-    pub(super) fn new_beat(&mut self, now: Time, id: PathId) -> Bytes {
+    pub(super) fn new_heartbeat(&mut self, now: Time, id: PathId) -> Bytes {
         //= specs/rfc9260.txt#section-3.3.5
         //# When a HEARTBEAT chunk is being used for path verification purposes,
         //# it MUST include a random nonce of length 64 bits or longer ([RFC4086]
         //# provides some information on randomness guidelines).
         let nonce = self.rng.next_u64();
         let has_data = self.state.up().is_some_and(|up| !up.sent.is_empty());
-        let rides = self.config.recovery.early_repair && has_data && !self.is_probed(id);
-        let heard_before = self.packets_received();
+        let is_bundled = self.config.recovery.early_repair && has_data && !self.is_probed(id);
+        let received_before = self.packets_received();
         let path = &mut self.paths[usize::from(id.0)];
         path.heartbeat_due = false;
-        let beside_data = rides && path.packets_unanswered > 0;
-        path.beat = Some(Beat { nonce, sent_at: now, beside_data, heard_before });
+        let with_data = is_bundled && path.packets_unanswered > 0;
+        path.heartbeat = Some(PendingHeartbeat { nonce, sent_at: now, with_data, received_before });
         // Where all paths are used at once, one that has failed is missed.
         let patience = path.rtt.rto();
         let missed = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
-        let most = BEAT_PATIENCE_MAX.max(path.rtt.without_back_off());
+        let most = HEARTBEAT_WAIT_MAX.max(path.rtt.without_back_off());
         let patience = if missed { patience.min(most) } else { patience };
         self.timers.arm(Timer::Heartbeat(id), now + patience);
-        let mut info = [id.0; BEAT_LEN];
+        let mut info = [id.0; HEARTBEAT_INFO_LEN];
         info[1..].copy_from_slice(&nonce.to_be_bytes());
         Bytes::copy_from_slice(&info)
     }
 
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: &Bytes) {
         let State::Up(up) = &mut self.state else { return };
-        let Ok(info) = <[u8; BEAT_LEN]>::try_from(&info[..]) else { return };
+        let Ok(info) = <[u8; HEARTBEAT_INFO_LEN]>::try_from(&info[..]) else { return };
         let id = PathId(info[0]);
         let Some(path) = self.paths.get_mut(usize::from(id.0)) else { return };
         // The nonce proves that the peer got this very HEARTBEAT. One that is answered after its RTO proves it as well: where a
         // queue is longer than the RTO, every answer is late, and none but these tells how long the round trip is.
         let nonce = u64::from_be_bytes(info[1..].try_into().expect("nine bytes less one"));
-        let Some(beat) = path.take_beat(nonce, self.config.recovery.early_repair) else {
+        let Some(heartbeat) = path.take_heartbeat(nonce, self.config.recovery.early_repair) else {
             return self.on_probe_answer(now, id, nonce);
         };
         //= specs/rfc9260.txt#section-8.3
@@ -591,12 +591,12 @@ impl Association {
         //# The receiver of the HEARTBEAT ACK chunk SHOULD also perform an RTT
         //# measurement for that destination transport address using the time
         //# value carried in the HEARTBEAT ACK chunk.
-        path.measure(now, now.since(beat.sent_at));
+        path.measure(now, now.since(heartbeat.sent_at));
         if self.config.recovery.early_repair {
             path.rtt.end_back_off();
         }
-        path.beats_answered = path.beats_answered.saturating_add(1);
-        path.in_doubt = false;
+        path.heartbeats_answered = path.heartbeats_answered.saturating_add(1);
+        path.t3_unanswered = false;
         let mut confirmed = false;
         if up.sack_avoids == Some(id) {
             up.sack_avoids = None;
@@ -621,7 +621,7 @@ impl Association {
         //# address back to active state.
         if path.state != PathState::Active {
             confirmed = path.state == PathState::Unconfirmed;
-            up.sack_in_doubt |= !confirmed;
+            up.sack_may_be_lost |= !confirmed;
             // A path that has carried no data and lost HEARTBEATs keeps its initial window (RFC 9260 §7.2.1).
             if let Some(multipath) = self.config.paths.multipath
                 && path.state == PathState::PotentiallyFailed
@@ -652,7 +652,7 @@ impl Association {
         }
         if !matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
             // A HEARTBEAT that is under way has the timer; what came was the answer to an earlier one.
-            if self.paths[usize::from(id.0)].beat.is_none() {
+            if self.paths[usize::from(id.0)].heartbeat.is_none() {
                 self.arm_heartbeat(now, id);
             }
             self.begin_pmtu(now, id);

@@ -24,7 +24,7 @@ use crate::association::partial::forward::Forward;
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
 use crate::association::receive_buffer::ReceiveBuffer;
-use crate::association::received::{Haste, Received};
+use crate::association::received::{Received, SackPolicy};
 use crate::association::reset::state::Reconfiguration;
 use crate::association::send_queue::SendQueue;
 use crate::association::sent::{Report, Sent};
@@ -50,7 +50,7 @@ pub(super) struct Renewal {
     /// By how much the next cookie is to live longer, once one was stale.
     extension: Option<Duration>,
     /// What rode with the stale cookie and was dropped with it.
-    rode: Option<Sent>,
+    bundled: Option<Sent>,
 }
 
 /// What the peer said of itself.
@@ -196,7 +196,7 @@ impl Association {
     pub(crate) fn confirm(&mut self, now: Time, opened: &Opened) {
         match &mut self.state {
             State::CookieWait { .. } => {
-                self.repath(routes(opened, &self.local, &self.config));
+                self.replace_paths(routes(opened, &self.local, &self.config));
                 self.up_from_cookie(now, opened);
             }
             //= specs/rfc9260.txt#section-5.2.4
@@ -224,7 +224,7 @@ impl Association {
             State::Up(_) => self.restart(now, opened),
             State::Closed(_) => {}
         }
-        self.stirred = true;
+        self.has_input = true;
     }
 
     fn new(id: AssociationId, own: Own, paths: Vec<Path>) -> Self {
@@ -247,7 +247,7 @@ impl Association {
             outbound_streams: config.streams.outbound,
             inbound_streams: config.streams.inbound,
             events: std::collections::VecDeque::new(),
-            farewell: None,
+            final_packet: None,
             leaving: false,
             renewal: Renewal::default(),
             builder: PacketBuilder::new(),
@@ -260,7 +260,7 @@ impl Association {
             memory_room: usize::MAX,
             burst: 0,
             new_data_alone: false,
-            stirred: true,
+            has_input: true,
             draining_bytes: 0,
             writable_at: None,
             messages_sent: 0,
@@ -320,7 +320,7 @@ impl Association {
 
     /// Before the peer is known: what its addresses were thought to be is replaced by what it says. The first of
     /// `routes` is that of the handshake, the initial primary path.
-    fn repath(&mut self, routes: Vec<Route>) {
+    fn replace_paths(&mut self, routes: Vec<Route>) {
         let mut before = std::mem::take(&mut self.paths);
         self.timers = Timers::new(routes.len());
         self.paths = paths_of(routes, &self.config);
@@ -373,7 +373,7 @@ impl Association {
         //# measured based on the previous COOKIE ECHO/ERROR chunk exchange
         //# and SHOULD add no more than 1 second beyond the measured RTT,
         self.renewal.extension = Some(now.since(sent_at) + RENEWAL_GRACE);
-        self.renewal.rode = Some(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1)));
+        self.renewal.bundled = Some(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1)));
         self.state = State::cookie_wait(true);
         for path in &mut self.paths {
             path.flight_bytes = 0;
@@ -452,8 +452,8 @@ impl Association {
         }
         self.keep_key_management_aside();
         let several = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
-        let sent = match self.renewal.rode.take() {
-            Some(rode) => rode.restarted(self.paths.len()).with_many_gaps(several.then_some(0)),
+        let sent = match self.renewal.bundled.take() {
+            Some(bundled) => bundled.restarted(self.paths.len()).with_many_gaps(several.then_some(0)),
             None => Sent::new(self.initial_tsn, self.paths.len())
                 .with_missing_reports(self.config.legacy.missing_reports)
                 .with_many_gaps(several.then_some(0)),
@@ -473,9 +473,9 @@ impl Association {
             //# minus one.
             sent,
             received: Received::new(peer.initial_tsn)
-                .with_haste(Haste {
-                    at_once_when_filled: self.config.legacy.sack_at_once_when_filled,
-                    delayed_gaps: self.config.paths.multipath.is_some(),
+                .with_sack_policy(SackPolicy {
+                    sack_when_filled: self.config.legacy.sack_at_once_when_filled,
+                    delay_with_gaps: self.config.paths.multipath.is_some(),
                 })
                 .with_paths_counted(several.then(Vec::new)),
             report: Report::default(),
@@ -483,15 +483,15 @@ impl Association {
             retransmissions_left: None,
             pseudo_cums: Vec::new(),
             coupled: Coupled::default(),
-            pass_over_in: None,
+            skip_tsn_in: None,
             ecf_waits: false,
             turn: 0,
             turn_taken: false,
-            chance: 0,
+            tie_break: 0,
             primary: PathId(0),
             sack_path: PathId(0),
             sack_avoids: None,
-            sack_in_doubt: false,
+            sack_may_be_lost: false,
             packed: Vec::new(),
             offered_bytes: self.buffer.bytes(),
             errors: 0,
@@ -531,7 +531,7 @@ impl Association {
             adaptation,
         });
         self.advance_shutdown(now);
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// Messages were queued for streams that the peer does not allow: they cannot be sent, and dropping them would break

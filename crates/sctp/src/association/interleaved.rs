@@ -122,7 +122,7 @@ impl Stream {
     }
 
     /// Delivers what follows of the message that is delivered in pieces.
-    fn go_on(&mut self, id: StreamId, inbox: &mut Inbox) {
+    fn deliver_next_pieces(&mut self, id: StreamId, inbox: &mut Inbox) {
         let Some((order, mid)) = self.in_pieces else { return };
         let Some(piece) = self.partial(order, mid).take_run(order, mid) else { return };
         let end = piece.end;
@@ -138,12 +138,12 @@ impl Stream {
 
     /// The message that was delivered in pieces is over: those that waited for that follow.
     fn end_pieces(&mut self, id: StreamId, inbox: &mut Inbox) {
-        self.give_way(id, inbox);
+        self.deliver_held(id, inbox);
         self.release(id, inbox);
     }
 
     /// Nothing is delivered in pieces any more: what has waited outside of the order is.
-    fn give_way(&mut self, id: StreamId, inbox: &mut Inbox) {
+    fn deliver_held(&mut self, id: StreamId, inbox: &mut Inbox) {
         self.in_pieces = None;
         for piece in std::mem::take(&mut self.behind) {
             inbox.add(id, piece);
@@ -182,7 +182,7 @@ impl Stream {
                 partial.fragments.values().for_each(|(_, payload)| inbox.forget(payload));
                 inbox.abort(id, Piece::aborted(partial.ppid, mid, order));
                 // Those that follow in order are behind the others that are gone.
-                self.give_way(id, inbox);
+                self.deliver_held(id, inbox);
             } else if partial.is_whole() {
                 let piece = partial.take_run(order, mid).expect("a message has a fragment");
                 if self.in_pieces.is_some() {
@@ -256,7 +256,7 @@ impl Messages {
         let partial = stream.partial(order, mid);
         partial.add(data, fsn)?;
         if in_pieces == Some((order, mid)) {
-            stream.go_on(id, inbox);
+            stream.deliver_next_pieces(id, inbox);
         } else if order == Order::Ordered {
             stream.release(id, inbox);
         } else if partial.is_whole() {
@@ -269,7 +269,7 @@ impl Messages {
             }
         }
         if inbox.charged_bytes() >= self.partial_at_bytes {
-            self.relieve(inbox);
+            self.deliver_partially(inbox);
         }
         //= specs/rfc8260.txt#section-2.2.2
         //# The sender MUST assign TSNs to I-DATA chunks in a way that the
@@ -362,7 +362,7 @@ impl Messages {
     }
 
     /// The buffer is filling: if there is nothing to read, messages are read in pieces.
-    pub(super) fn relieve(&mut self, inbox: &mut Inbox) {
+    pub(super) fn deliver_partially(&mut self, inbox: &mut Inbox) {
         if inbox.readable().is_some() {
             return;
         }
@@ -377,7 +377,7 @@ impl Messages {
                 Some(_) => Some((Order::Ordered, stream.next_mid)),
                 None => unordered().map(|(mid, _)| (Order::Unordered, *mid)),
             };
-            stream.go_on(StreamId(index as u16), inbox);
+            stream.deliver_next_pieces(StreamId(index as u16), inbox);
         }
     }
 }

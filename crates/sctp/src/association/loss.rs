@@ -47,7 +47,7 @@ impl Association {
         if path.marked_up_to.is_none() {
             path.on_congestion(now, cc::Cause::Loss, flight_before);
             if self.config.recovery.undo_spurious && !multipath {
-                path.evidence.begin();
+                path.spurious_loss.begin();
             }
         }
         let reduces =
@@ -68,22 +68,27 @@ impl Association {
             let id = PathId(index as u8);
             // Retransmissions because of another path's loss prove nothing here.
             let others = |tsn: &Tsn| {
-                let knows = |(at, path): (usize, &Path)| at != index && path.evidence.knows(*tsn);
-                self.paths.iter().enumerate().any(knows)
+                let is_retransmitted =
+                    |(at, path): (usize, &Path)| at != index && path.spurious_loss.is_retransmitted(*tsn);
+                self.paths.iter().enumerate().any(is_retransmitted)
             };
             let own: Vec<Tsn>;
             let tsns = if several {
-                let knows = &self.paths[index].evidence;
-                own = tsns.iter().copied().filter(|tsn| knows.knows(*tsn) || !others(tsn)).collect();
+                let is_retransmitted = &self.paths[index].spurious_loss;
+                own = tsns
+                    .iter()
+                    .copied()
+                    .filter(|tsn| is_retransmitted.is_retransmitted(*tsn) || !others(tsn))
+                    .collect();
                 &own
             } else {
                 tsns
             };
             let path = &mut self.paths[index];
-            if !path.evidence.on_duplicates(tsns) || up.sent.lost().any(|(_, left_by)| left_by == id) {
+            if !path.spurious_loss.on_duplicates(tsns) || up.sent.lost().any(|(_, sent_on)| sent_on == id) {
                 continue;
             }
-            path.evidence.forget();
+            path.spurious_loss.forget();
             path.recovery = Recovery::No;
             path.reduction = None;
             path.fast_retransmit_due = false;
@@ -99,9 +104,9 @@ impl Association {
         let path = &mut self.paths[usize::from(id.0)];
         let Some(send_order) = &mut path.send_order else { return };
         let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto()).max(path.latest_rtt);
-        let late = Late { now, round_trip, silent_beyond: path.silent_beyond };
+        let late = Late { now, round_trip, reported_up_to: path.reported_up_to };
         let found = send_order.detect(&mut up.sent, id, late);
-        path.flight_bytes -= found.landed_bytes;
+        path.flight_bytes -= found.left_flight_bytes;
         match found.overdue_at {
             Some(at) => self.timers.arm(Timer::Overdue(id), at),
             None => self.timers.stop(Timer::Overdue(id)),

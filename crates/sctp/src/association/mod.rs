@@ -91,7 +91,7 @@ pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
 pub use self::scheduler::{NoSuchStream, Scheduler};
 use self::send_queue::SendQueue;
 pub use self::settings::{PathParams, PathUse, PathUseError, SackTiming};
-use self::shutdown::Farewell;
+use self::shutdown::FinalPacket;
 pub use self::shutdown::GOODBYE;
 use self::state::{Shutdown, State};
 use self::timers::Timers;
@@ -260,7 +260,7 @@ impl Reason {
     //# If a "User-Initiated Abort" error cause is present in the ABORT chunk,
     //# the Upper Layer Abort Reason SHOULD be made available to the upper
     //# layer.
-    pub fn peer_words(&self) -> Option<&Bytes> {
+    pub fn peer_abort_reason(&self) -> Option<&Bytes> {
         match self {
             Self::PeerAborted(causes) => causes.iter().find_map(|cause| match cause {
                 Cause::UserInitiatedAbort(words) => Some(words),
@@ -276,7 +276,7 @@ impl std::fmt::Display for Reason {
         match self {
             Self::Shutdown => f.write_str("shut down; all data arrived"),
             Self::Aborted(words) => write!(f, "aborted here: {}", words.escape_ascii()),
-            Self::PeerAborted(causes) => match self.peer_words() {
+            Self::PeerAborted(causes) => match self.peer_abort_reason() {
                 Some(words) => write!(f, "aborted by the peer: {}", words.escape_ascii()),
                 None => write!(f, "aborted by the peer: {causes:?}"),
             },
@@ -427,7 +427,7 @@ pub struct Association {
     inbound_streams: u16,
     events: VecDeque<Event>,
     /// A last packet: when the association ends, or in response to an invalid INIT ACK.
-    farewell: Option<Farewell>,
+    final_packet: Option<FinalPacket>,
     /// Whether the next packet is the last one.
     leaving: bool,
     renewal: Renewal,
@@ -453,7 +453,7 @@ pub struct Association {
     /// Whether the packet being filled has new data only: no retransmissions and no window probe.
     new_data_alone: bool,
     /// Whether there was input since the end of the last drain.
-    stirred: bool,
+    has_input: bool,
     /// The bytes that were unacknowledged before SHUTDOWN when T5-shutdown-guard was last started.
     draining_bytes: usize,
     /// The amount of free send buffer at which the user is notified.
@@ -540,7 +540,7 @@ impl Association {
         self.queue.push(stream, message);
         self.use_memory(send_queue::memory_cost(len));
         self.messages_sent += 1;
-        self.stirred = true;
+        self.has_input = true;
         let half = self.config.memory.send_buffer_bytes / 2;
         if self.writable_at.is_none() && self.send_room() < half {
             self.writable_at = Some(half);
@@ -588,7 +588,7 @@ impl Association {
                 //# The data receiver SHOULD notify the data sender in a timely manner of
                 //# changes in its ability to receive data.
                 up.received.sack_now();
-                self.stirred = true;
+                self.has_input = true;
             }
         }
         Some(piece)
@@ -704,9 +704,9 @@ impl Association {
     /// association is established.
     pub fn set_primary(&mut self, path: PathId) -> Result<(), NoSuchPath> {
         match &mut self.state {
-            State::Up(up) if self.paths.get(usize::from(path.0)).is_some_and(Path::is_there) => {
+            State::Up(up) if self.paths.get(usize::from(path.0)).is_some_and(Path::is_present) => {
                 up.primary = path;
-                self.stirred = true;
+                self.has_input = true;
                 Ok(())
             }
             _ => Err(NoSuchPath),
@@ -734,12 +734,12 @@ impl Association {
         self.queue.begin_lifetimes(now);
         while let Some(timer) = self.timers.take_due(now) {
             self.on_timer(now, timer);
-            self.stirred = true;
+            self.has_input = true;
         }
-        if self.stirred {
+        if self.has_input {
             self.advance_reconfiguration();
         }
-        if std::mem::take(&mut self.stirred) {
+        if std::mem::take(&mut self.has_input) {
             // Pacing limits bursts by itself.
             let paced = self.paths.iter().any(Path::is_paced);
             let packets = self.config.congestion.max_burst.filter(|_| !paced).unwrap_or(u32::MAX);
@@ -755,7 +755,7 @@ impl Association {
             self.advance_shutdown(now);
         }
         if self.dtls.is_some() {
-            self.watch_keys();
+            self.check_key_limits();
         }
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
@@ -776,8 +776,8 @@ impl Association {
         match self.events.pop_front() {
             Some(event) => Output::Event(event),
             None => {
-                self.await_window(now);
-                self.tell_of_idleness(now);
+                self.arm_window_probe(now);
+                self.report_app_limited(now);
                 self.guard_forward(now);
                 if cfg!(debug_assertions) {
                     self.check();

@@ -6,8 +6,8 @@ use braidftp_base::Time;
 use bytes::Bytes;
 use rand_core::Rng;
 
-use crate::association::expiry::BEAT_LEN;
-use crate::association::pmtu::{Patience, Pmtu};
+use crate::association::expiry::HEARTBEAT_INFO_LEN;
+use crate::association::pmtu::{Pmtu, WaitFor};
 use crate::association::state::{Shutdown, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Transmit};
@@ -44,12 +44,12 @@ impl Association {
             path.controller.on_mtu(path.pmdcs());
         }
         let Some(pmtu) = &mut path.pmtu else { return };
-        let (timer, patience) = (Timer::Pmtu(id), pmtu.patience());
-        if std::mem::replace(&mut pmtu.armed, patience) != patience {
-            match patience {
-                Patience::None => self.timers.stop(timer),
-                Patience::Answer => self.timers.arm(timer, now + path.rtt.rto().max(PROBE_TIMER_MIN)),
-                Patience::Raise(after) => self.timers.arm(timer, now + after),
+        let (timer, wait_for) = (Timer::Pmtu(id), pmtu.wait_for());
+        if std::mem::replace(&mut pmtu.armed, wait_for) != wait_for {
+            match wait_for {
+                WaitFor::None => self.timers.stop(timer),
+                WaitFor::Answer => self.timers.arm(timer, now + path.rtt.rto().max(PROBE_TIMER_MIN)),
+                WaitFor::Raise(after) => self.timers.arm(timer, now + after),
             }
         }
     }
@@ -60,7 +60,7 @@ impl Association {
             //# Loss of a probe packet SHOULD NOT be treated as an
             //# indication of congestion and SHOULD NOT trigger a congestion
             //# control reaction [RFC4821]
-            pmtu.armed = Patience::None;
+            pmtu.armed = WaitFor::None;
             pmtu.on_timeout();
             self.settle_pmtu(now, id);
         }
@@ -99,7 +99,7 @@ impl Association {
         }
         let size = path.pmtu.as_ref()?.due()?;
         let nonce = self.rng.next_u64();
-        let mut info = [id.0; BEAT_LEN];
+        let mut info = [id.0; HEARTBEAT_INFO_LEN];
         info[1..].copy_from_slice(&nonce.to_be_bytes());
         //= specs/rfc8899.txt#section-6.2.1.2
         //# Probe packets consist of an SCTP common header followed by a
@@ -136,7 +136,7 @@ impl Association {
             && let Some(pmtu) = &mut self.paths[index].pmtu
         {
             pmtu.on_too_big(size);
-            self.stirred = true;
+            self.has_input = true;
             self.settle_pmtu(now, PathId(index as u8));
         }
     }

@@ -55,7 +55,7 @@ use crate::ids::PathId;
 impl Association {
     /// Whether data may leave by this path, and why: what is lost where the policy sends it, and new data where the scheduler
     /// does, whether or not something is lost.
-    pub(super) fn license_multipath(
+    pub(super) fn permit_multipath(
         &mut self,
         now: Time,
         id: PathId,

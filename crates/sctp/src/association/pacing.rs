@@ -16,7 +16,7 @@ impl Association {
     /// Whether data may leave by this path now, and why: what the window lets out, the pacing clock may hold back. It does
     /// not hold back a probe of the tail, nor what leaves after a time-out: timers let out less than any rate.
     pub(super) fn permit(&mut self, now: Time, id: PathId) -> Option<SendPermit> {
-        let permit = self.license_at_any_time(now, id)?;
+        let permit = self.permit_unpaced(now, id)?;
         let path = &mut self.paths[usize::from(id.0)];
         if permit != SendPermit::Probe
             && path.timeouts_unanswered == 0
@@ -30,7 +30,7 @@ impl Association {
 
     /// At the end of a drain: what is measured until those bytes are acknowledged that are in flight on paths with room
     /// for more says nothing of the paths, if nothing is left to be sent (draft-ietf-ccwg-bbr §4.1.2.4).
-    pub(super) fn tell_of_idleness(&mut self, now: Time) {
+    pub(super) fn report_app_limited(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
         // Of several paths, one with room has nothing to send where nothing may take it: the peer's window or the choice
         // of paths limits it.

@@ -15,7 +15,7 @@ pub(super) mod policy;
 
 use braidftp_base::Time;
 
-use self::forward::{Cum, Forward, Told};
+use self::forward::{Cum, Forward, SentForward};
 pub use self::policy::{Abandoned, Reliability};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::receive::{Then, sack_by};
@@ -267,7 +267,7 @@ impl Association {
         //# exceed 200ms and MUST NOT exceed 500ms.  In other words, an
         //# implementation MAY lower this value below 500ms but MUST NOT
         //# raise it above 500ms.
-        up.forward.due |= point.is_some() && point != up.forward.told.map(|told| told.point);
+        up.forward.due |= point.is_some() && point != up.forward.last_sent.map(|last_sent| last_sent.point);
         //= specs/rfc3758.txt#section-3.5
         //# IMPLEMENTATION NOTE: It is an implementation decision as to
         //# which destination address it is to be sent to, the only
@@ -290,10 +290,10 @@ impl Association {
     pub(super) fn take_forward(&mut self, now: Time, id: PathId) -> Option<Chunk> {
         let room = self.builder.room();
         let State::Up(up) = &mut self.state else { return None };
-        let (chunk, told) = up.sent.forward_chunk(room)?;
+        let (chunk, last_sent) = up.sent.forward_chunk(room)?;
         let point = up.sent.advanced_peer_ack_point()?;
-        let told = Told { point, lowered: told != point, path: id, at: now };
-        up.forward = Forward { due: false, told: Some(told), timed_out: None };
+        let last_sent = SentForward { point, lowered: last_sent != point, path: id, at: now };
+        up.forward = Forward { due: false, last_sent: Some(last_sent), timed_out: None };
         //= specs/rfc3758.txt#section-3.5
         //# C5) If a FORWARD TSN is sent, the sender MUST assure that at
         //# least one T3-rtx timer is running.
@@ -312,8 +312,8 @@ impl Association {
     //# the sending of a FORWARD TSN as defined in rule F2 below.
     pub(super) fn forward_on_sack(&mut self, now: Time, cum: Cum) {
         let State::Up(up) = &mut self.state else { return };
-        let Some(told) = up.forward.told else { return };
-        let path = &mut self.paths[usize::from(told.path.0)];
+        let Some(last_sent) = up.forward.last_sent else { return };
+        let path = &mut self.paths[usize::from(last_sent.path.0)];
         if cum == Cum::Forwarded {
             // It is FORWARD TSN that was answered.
             up.errors = 0;
@@ -322,7 +322,7 @@ impl Association {
         }
         // One that says the same again waits a round trip, unless there is more to say.
         let patience = path.rtt.srtt().unwrap_or(path.rtt.rto());
-        up.forward.due |= (cum != Cum::Same && told.lowered) || now.since(told.at) >= patience;
+        up.forward.due |= (cum != Cum::Same && last_sent.lowered) || now.since(last_sent.at) >= patience;
     }
 
     /// T3-rtx of a path ran out.
@@ -333,7 +333,7 @@ impl Association {
     pub(super) fn forward_on_timeout(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         up.forward.due = true;
-        up.forward.timed_out = up.forward.told.is_some().then_some(id);
+        up.forward.timed_out = up.forward.last_sent.is_some().then_some(id);
     }
 
     /// At the end of a drain: as long as the peer has not confirmed what was given up, a T3-rtx runs.
@@ -348,11 +348,11 @@ impl Association {
             return;
         }
         let runs = |index: usize| self.timers.is_armed(Timer::T3Rtx(PathId(index as u8)));
-        if let Some(told) = up.forward.told
+        if let Some(last_sent) = up.forward.last_sent
             && !(0..self.paths.len()).any(runs)
         {
-            let deadline = told.at + self.paths[usize::from(told.path.0)].rtt.rto();
-            self.timers.arm(Timer::T3Rtx(told.path), deadline.max(now));
+            let deadline = last_sent.at + self.paths[usize::from(last_sent.path.0)].rtt.rto();
+            self.timers.arm(Timer::T3Rtx(last_sent.path), deadline.max(now));
         }
     }
 }

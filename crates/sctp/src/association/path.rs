@@ -19,7 +19,7 @@ use crate::association::reduction::Reduction;
 use crate::association::refused::Refused;
 use crate::association::send_order::SendOrder;
 use crate::association::sent::Found;
-use crate::association::undo::Evidence;
+use crate::association::undo::SpuriousLoss;
 use crate::config::{Config, LossDetection, MeasureEach, RetransmitTo};
 use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
@@ -31,16 +31,16 @@ const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
 
 /// So many packets in a row that stay unanswered are taken for lost by chance: where each way loses 30 %, one path in a million
 /// that works leaves more of them unanswered. Until then no wait is much longer than a second, however far RTO has backed off.
-pub(super) const PACKETS_BY_CHANCE: u32 = 20;
+pub(super) const RANDOM_LOSSES_MAX: u32 = 20;
 /// The maximum number of tail loss probes before T3-rtx.
 pub(super) const PROBES_MAX: u32 = 2;
 
 /// The number of unanswered packets in a row from which on the time between two probes grows: where each way loses 30 %, one
 /// path in two thousand million that works leaves more of them unanswered.
-const PROBES_BY_CHANCE: u32 = 32;
+const PROBE_LOSSES_MAX: u32 = 32;
 
 /// The number of HEARTBEATs per path that were not answered in time and whose late answers are still recognised.
-const LATE_BEATS: usize = 8;
+const LATE_HEARTBEATS: usize = 8;
 
 /// A window of fewer packets has none to spare for a probe of the path MTU.
 const SMALL_WINDOW_MTUS: usize = 4;
@@ -93,7 +93,7 @@ pub(super) struct Path {
     /// In fast recovery: what it lets out, if not simply what the window does.
     pub(super) reduction: Option<Reduction>,
     /// Whether the last loss or time-out was one.
-    pub(super) evidence: Evidence,
+    pub(super) spurious_loss: SpuriousLoss,
     /// If a congestion mark has made the window small: the last TSN of the window that it stands for.
     pub(super) marked_up_to: Option<Tsn>,
     /// Whether one packet of retransmissions may go out whatever the window is (RFC 9260 §7.2.4 item 3).
@@ -115,11 +115,11 @@ pub(super) struct Path {
     /// What such answers are to.
     pub(super) send_times: SendTimes,
     /// The round trip that they told last, if its controller has not heard of it yet.
-    pub(super) unheard: Option<Duration>,
+    pub(super) pending_sample: Option<Duration>,
     /// Whether its measure is of answers that came by others, for want of its own.
-    pub(super) is_measured_by_others: bool,
+    pub(super) has_cross_path_rtt: bool,
     /// The shortest time in which an answer to it came by another.
-    pub(super) soonest_by_others: Option<Duration>,
+    pub(super) min_cross_path_age: Option<Duration>,
     /// Bytes that arrived since its last loss, and between that and the one before.
     pub(super) between_losses: [u64; 2],
     /// When its window was last made small because it held up others.
@@ -142,12 +142,12 @@ pub(super) struct Path {
     pub(super) timeouts_unanswered: u32,
     /// Whether T3-rtx ran out and nothing has come back by this path since: what is sent by it may arrive, and word of
     /// it need not.
-    pub(super) in_doubt: bool,
+    pub(super) t3_unanswered: bool,
     /// How many HEARTBEATs of it were answered.
-    pub(super) beats_answered: u8,
-    pub(super) beat: Option<Beat>,
+    pub(super) heartbeats_answered: u8,
+    pub(super) heartbeat: Option<PendingHeartbeat>,
     /// HEARTBEATs that were not answered in time, the newest first.
-    late_beats: [Option<Beat>; LATE_BEATS],
+    late_heartbeats: [Option<PendingHeartbeat>; LATE_HEARTBEATS],
     /// What ICMP said of it.
     pub(super) refused: Refused,
     pub(super) heartbeat_due: bool,
@@ -169,7 +169,7 @@ pub(super) struct Path {
     /// nobody looks, nothing would.
     pub(super) send_order: Option<SendOrder>,
     /// The last TSN that the last SACK spoke of, if it had no room for all.
-    pub(super) silent_beyond: Option<Tsn>,
+    pub(super) reported_up_to: Option<Tsn>,
     pub(super) counters: Counters,
 }
 
@@ -186,13 +186,13 @@ pub(super) enum Recovery {
 
 /// A HEARTBEAT under way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Beat {
+pub(super) struct PendingHeartbeat {
     pub(super) nonce: u64,
     pub(super) sent_at: Time,
     /// Whether it is sent beside retransmissions after a time-out. If neither is answered, T3-rtx counts the error.
-    pub(super) beside_data: bool,
+    pub(super) with_data: bool,
     /// Packets of the peer that had arrived on any path before.
-    pub(super) heard_before: u64,
+    pub(super) received_before: u64,
 }
 
 /// What a path did so far.
@@ -236,7 +236,7 @@ impl Path {
             flight_bytes: 0,
             recovery: Recovery::No,
             reduction: None,
-            evidence: Evidence::default(),
+            spurious_loss: SpuriousLoss::default(),
             marked_up_to: None,
             fast_retransmit_due: false,
             burst: 0,
@@ -247,9 +247,9 @@ impl Path {
             answered_at: None,
             heard_at: Time::ZERO,
             send_times: SendTimes::default(),
-            unheard: None,
-            is_measured_by_others: false,
-            soonest_by_others: None,
+            pending_sample: None,
+            has_cross_path_rtt: false,
+            min_cross_path_age: None,
             between_losses: [0; 2],
             penalised_at: None,
             reduced_at: None,
@@ -258,10 +258,10 @@ impl Path {
             packets_unanswered: 0,
             errors: 0,
             timeouts_unanswered: 0,
-            in_doubt: false,
-            beats_answered: 0,
-            beat: None,
-            late_beats: [None; LATE_BEATS],
+            t3_unanswered: false,
+            heartbeats_answered: 0,
+            heartbeat: None,
+            late_heartbeats: [None; LATE_HEARTBEATS],
             refused: Refused::default(),
             heartbeat_due: false,
             params: PathParams {
@@ -275,7 +275,7 @@ impl Path {
             timed_out_at: None,
             order: 0,
             send_order: (config.recovery.loss_detection == LossDetection::SendOrder).then(SendOrder::default),
-            silent_beyond: None,
+            reported_up_to: None,
             counters: Counters::default(),
         }
     }
@@ -288,18 +288,18 @@ impl Path {
     }
 
     /// Stops waiting for the answer to the HEARTBEAT under way. Its answer is still recognised if it comes late.
-    pub(super) fn give_up_beat(&mut self) -> Option<Beat> {
-        let beat = self.beat.take()?;
-        self.late_beats.rotate_right(1);
-        self.late_beats[0] = Some(beat);
-        Some(beat)
+    pub(super) fn expire_heartbeat(&mut self) -> Option<PendingHeartbeat> {
+        let heartbeat = self.heartbeat.take()?;
+        self.late_heartbeats.rotate_right(1);
+        self.late_heartbeats[0] = Some(heartbeat);
+        Some(heartbeat)
     }
 
     /// Takes the HEARTBEAT with this nonce: the one under way, or with `takes_late` one that was not answered in time.
-    pub(super) fn take_beat(&mut self, nonce: u64, takes_late: bool) -> Option<Beat> {
-        let is_it = |beat: &mut Beat| beat.nonce == nonce;
-        let mut late = || self.late_beats.iter_mut().find_map(|late| late.take_if(is_it));
-        self.beat.take_if(is_it).or_else(|| if takes_late { late() } else { None })
+    pub(super) fn take_heartbeat(&mut self, nonce: u64, takes_late: bool) -> Option<PendingHeartbeat> {
+        let is_it = |heartbeat: &mut PendingHeartbeat| heartbeat.nonce == nonce;
+        let mut late = || self.late_heartbeats.iter_mut().find_map(|late| late.take_if(is_it));
+        self.heartbeat.take_if(is_it).or_else(|| if takes_late { late() } else { None })
     }
 
     /// Begins with a window anew, as the configuration has it now.
@@ -308,13 +308,13 @@ impl Path {
     }
 
     /// Whether what is sent by it can be hoped to arrive.
-    fn is_trusted(&self) -> bool {
-        self.is_sound() && self.timeouts_unanswered == 0
+    fn may_deliver(&self) -> bool {
+        self.is_proven_active() && self.timeouts_unanswered == 0
     }
 
     /// Whether it is active, and not merely because what went by it was acknowledged by another.
-    fn is_sound(&self) -> bool {
-        self.state == PathState::Active && !self.in_doubt
+    fn is_proven_active(&self) -> bool {
+        self.state == PathState::Active && !self.t3_unanswered
     }
 
     /// Whether what is no question after the path itself may leave by it.
@@ -323,14 +323,14 @@ impl Path {
     }
 
     /// Whether it belongs to the association, for both sides.
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn is_present(&self) -> bool {
         self.state != PathState::Removed && !self.awaits_ack
     }
 
     /// It is gone: nothing more is to leave by it.
     pub(super) fn retire(&mut self) {
-        self.beat = None;
-        self.late_beats = [None; LATE_BEATS];
+        self.heartbeat = None;
+        self.late_heartbeats = [None; LATE_HEARTBEATS];
         self.heartbeat_due = false;
         self.probe_due = false;
         self.fast_retransmit_due = false;
@@ -343,10 +343,10 @@ impl Path {
     }
 
     /// TSNs begin anew, and nothing is in flight: what is remembered of the old ones is forgotten.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn reset_tsns(&mut self) {
         self.recovery = Recovery::No;
         self.reduction = None;
-        self.evidence.forget();
+        self.spurious_loss.forget();
         self.marked_up_to = None;
         self.fast_retransmit_due = false;
         self.probe_due = false;
@@ -458,14 +458,14 @@ impl Path {
     }
 
     /// The RTO; with [`recovery.early_repair`](crate::Config::recovery) at most RTO.Initial and three of the shortest round trips, or the RTO without
-    /// back-off, unless more than [`PACKETS_BY_CHANCE`] packets in a row were not answered. Two probes and more fit between two
+    /// back-off, unless more than [`RANDOM_LOSSES_MAX`] packets in a row were not answered. Two probes and more fit between two
     /// time-outs, so that Association.Max.Retrans time-outs are some thirty packets in a row.
     pub(super) fn bounded_wait(&self, config: &Config, unanswered_packets: u32) -> Duration {
         let rto = self.rtt.rto();
         // One of RTO.Initial or less is within the bound.
         if rto <= config.timers.rto.initial
             || !config.recovery.early_repair
-            || unanswered_packets > PACKETS_BY_CHANCE
+            || unanswered_packets > RANDOM_LOSSES_MAX
         {
             return rto;
         }
@@ -494,7 +494,7 @@ impl Path {
     /// Returns the longest time for which a path with data in flight sends nothing while nothing is acknowledged, with
     /// [`recovery.early_repair`](crate::Config::recovery): RTO.Initial, or five quarters of the shortest round trip if that is longer. SRTT and RTTVAR may be
     /// those of a queue of many seconds that has emptied since; the shortest round trip may span lost SACKs, so that no multiple
-    /// of it bounds the time. One probe too many costs one packet. Beyond [`PROBES_BY_CHANCE`] unanswered packets in a row the time
+    /// of it bounds the time. One probe too many costs one packet. Beyond [`PROBE_LOSSES_MAX`] unanswered packets in a row the time
     /// doubles with every second one.
     pub(super) fn silence_max(&self, config: &Config) -> Option<Duration> {
         // While only an upper bound is known, the probes precede T3-rtx, which runs for RTO.Initial.
@@ -505,7 +505,7 @@ impl Path {
         config
             .recovery
             .early_repair
-            .then(|| most * backed_off(self.packets_unanswered.saturating_sub(PROBES_BY_CHANCE)))
+            .then(|| most * backed_off(self.packets_unanswered.saturating_sub(PROBE_LOSSES_MAX)))
     }
 
     /// The wait of a probe by RFC 8985 §7.2: two round trips, once one is known.
@@ -624,7 +624,7 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# as the new destination transport address.
         let others = || in_state(PathState::Active).filter(|id| *id != from);
         others()
-            .filter(|id| !path(*id).in_doubt)
+            .filter(|id| !path(*id).t3_unanswered)
             .min_by_key(likeness)
             .or_else(|| others().min_by_key(likeness))
     };
@@ -653,8 +653,10 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# requests to send data to a destination address in PF state, the sender
         //# SHOULD send the data to an alternate destination address in active
         //# state if one exists.
-        let sound_elsewhere = || paths.iter().any(Path::is_sound);
-        if path(primary).is_sound() || (path(primary).state == PathState::Active && !sound_elsewhere()) {
+        let sound_elsewhere = || paths.iter().any(Path::is_proven_active);
+        if path(primary).is_proven_active()
+            || (path(primary).state == PathState::Active && !sound_elsewhere())
+        {
             return primary;
         }
         //= specs/rfc9260.txt#section-6.4.1
@@ -697,15 +699,15 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //# When its peer is multi-homed, an endpoint SHOULD send fast
         //# retransmissions to the same destination transport address to which
         //# the original data was sent.
-        Purpose::Retransmission(Found::Missing(left_by), RetransmitTo::ByCause)
-            if path(left_by).is_trusted() =>
+        Purpose::Retransmission(Found::Missing(sent_on), RetransmitTo::ByCause)
+            if path(sent_on).may_deliver() =>
         {
-            left_by
+            sent_on
         }
         Purpose::Retransmission(found, RetransmitTo::Same)
-            if path(found.left_by()).state == PathState::Active =>
+            if path(found.sent_on()).state == PathState::Active =>
         {
-            found.left_by()
+            found.sent_on()
         }
         //= specs/rfc9260.txt#section-6.4
         //# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
@@ -715,7 +717,7 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         //= specs/rfc7829.txt#section-3.2
         //# In this case, the sender SHOULD choose an alternate destination
         //# transport address in active state, if one exists.
-        Purpose::Retransmission(found, _) => farthest_from(found.left_by()).unwrap_or_else(current),
+        Purpose::Retransmission(found, _) => farthest_from(found.sent_on()).unwrap_or_else(current),
         Purpose::Closing(0) => current(),
         Purpose::Closing(repeated) => {
             let current = current();

@@ -14,7 +14,7 @@ use crate::config::MtuDiscovery;
 /// MAX_PROBES (RFC 8899 §5.1.2).
 const MAX_PROBES: u32 = 3;
 /// So many losses in a row of large packets, and none that arrived, are a black hole.
-const SUSPICIONS: u32 = 2;
+const BLACK_HOLE_LOSSES: u32 = 2;
 /// What RFC 8200 has every IPv6 link carry.
 const IPV6_MTU_MIN: usize = 1_280;
 
@@ -35,7 +35,7 @@ pub(super) enum Phase {
 
 /// What is waited for, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum WaitFor {
     /// For nothing.
     None,
     /// For the answer to a probe: PROBE_TIMER.
@@ -71,13 +71,13 @@ pub(super) struct Pmtu {
     /// When the last probe was sent.
     pub(super) probe_sent_at: Time,
     due: bool,
-    suspicions: u32,
+    large_losses: u32,
     /// When the packet of the last suspicion was sent.
-    suspected: Time,
+    lost_sent_at: Time,
     /// When the last of the packets left that are larger than what the path falls back to and have arrived.
-    vindicated: Time,
+    arrived_sent_at: Time,
     /// What the association's timer runs for.
-    pub(super) armed: Patience,
+    pub(super) armed: WaitFor,
 }
 
 impl Pmtu {
@@ -105,10 +105,10 @@ impl Pmtu {
             probe: None,
             probe_sent_at: Time::ZERO,
             due: false,
-            suspicions: 0,
-            suspected: Time::ZERO,
-            vindicated: Time::ZERO,
-            armed: Patience::None,
+            large_losses: 0,
+            lost_sent_at: Time::ZERO,
+            arrived_sent_at: Time::ZERO,
+            armed: WaitFor::None,
         }
     }
 
@@ -128,9 +128,9 @@ impl Pmtu {
     }
 
     /// What to wait for now.
-    pub(super) fn patience(&self) -> Patience {
+    pub(super) fn wait_for(&self) -> WaitFor {
         match self.phase {
-            _ if self.probe.is_some() => Patience::Answer,
+            _ if self.probe.is_some() => WaitFor::Answer,
             //= specs/rfc8899.txt#section-6.2.1.3
             //# Since SCTP provides an acknowledged PL, a sender MUST NOT implement
             //# the CONFIRMATION_TIMER while in the SEARCH_COMPLETE state.
@@ -139,8 +139,8 @@ impl Pmtu {
             //= specs/rfc8899.txt#section-5.2
             //# When used with an acknowledged PL (e.g., SCTP), DPLPMTUD SHOULD NOT
             //# continue to generate PLPMTU probes in this state.
-            Phase::SearchComplete if self.size < self.max => Patience::Raise(self.raise_after),
-            _ => Patience::None,
+            Phase::SearchComplete if self.size < self.max => WaitFor::Raise(self.raise_after),
+            _ => WaitFor::None,
         }
     }
 
@@ -190,8 +190,8 @@ impl Pmtu {
         }
         self.probe = None;
         self.count = 0;
-        self.suspicions = 0;
-        self.vindicated = Time::ZERO;
+        self.large_losses = 0;
+        self.arrived_sent_at = Time::ZERO;
         self.size = self.probed;
         self.search();
         true
@@ -226,22 +226,22 @@ impl Pmtu {
     /// A packet of this size was lost although it had been sent before, or ended in a time-out. That tells nothing of the
     /// size if another as large left after it and has arrived: then the path loses packets of any. Packets that were sent at
     /// the same time count once, since one burst of losses takes all of them.
-    pub(super) fn suspect(&mut self, size: usize, sent_at: Time) {
-        let same_burst = self.suspicions > 0 && sent_at <= self.suspected;
-        if size <= self.size && size > self.floor() && sent_at > self.vindicated && !same_burst {
-            self.suspected = sent_at;
-            self.suspicions += 1;
-            if self.suspicions >= SUSPICIONS {
+    pub(super) fn on_large_lost(&mut self, size: usize, sent_at: Time) {
+        let same_burst = self.large_losses > 0 && sent_at <= self.lost_sent_at;
+        if size <= self.size && size > self.floor() && sent_at > self.arrived_sent_at && !same_burst {
+            self.lost_sent_at = sent_at;
+            self.large_losses += 1;
+            if self.large_losses >= BLACK_HOLE_LOSSES {
                 self.fall();
             }
         }
     }
 
     /// A packet of this size has arrived, in one piece.
-    pub(super) fn vindicate(&mut self, size: usize, sent_at: Time) {
+    pub(super) fn on_large_arrived(&mut self, size: usize, sent_at: Time) {
         if size <= self.size && size > self.floor() {
-            self.suspicions = 0;
-            self.vindicated = self.vindicated.max(sent_at);
+            self.large_losses = 0;
+            self.arrived_sent_at = self.arrived_sent_at.max(sent_at);
         }
     }
 
@@ -335,7 +335,7 @@ impl Pmtu {
         self.probe = None;
         self.due = false;
         self.count = 0;
-        self.suspicions = 0;
+        self.large_losses = 0;
     }
 }
 

@@ -27,15 +27,15 @@ impl Association {
     pub(crate) fn on_port_unreachable(&mut self, route: Route) {
         let is_up = self.is_up();
         let Some(path) = self.paths.iter_mut().find(|path| path.route() == route) else { return };
-        let asks = path.params.heartbeat_interval.is_some() && path.is_there();
+        let asks = path.params.heartbeat_interval.is_some() && path.is_present();
         if !self.config.recovery.early_repair || !is_up || !asks || path.state == PathState::Inactive {
             return;
         }
-        match path.beat {
+        match path.heartbeat {
             Some(_) => path.refused.this = true,
             None => path.heartbeat_due = true,
         }
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// The peer's host says that nobody has the UDP port to which an INIT of this association went.
@@ -56,6 +56,6 @@ impl Association {
     /// Whether no path is left by which the peer may be reached.
     pub(super) fn has_no_path_left(&self) -> bool {
         let over = |path: &Path| matches!(path.state, PathState::Inactive | PathState::SetAside);
-        self.paths.iter().filter(|path| path.is_there()).all(over)
+        self.paths.iter().filter(|path| path.is_present()).all(over)
     }
 }

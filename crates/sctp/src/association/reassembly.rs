@@ -58,7 +58,7 @@ pub(super) struct Reassembly {
     next_tsn: Tsn,
     front: Option<Front>,
     /// Whether the next in sequence may be the rest of a message that was given up: it goes the same way.
-    headless: bool,
+    may_continue_skipped: bool,
     /// Chunks beyond a gap.
     beyond: BTreeMap<u64, Beyond>,
     /// By number, up to the highest that was used.
@@ -116,7 +116,7 @@ impl Reassembly {
             next: 1 << 32,
             next_tsn: initial_tsn,
             front: None,
-            headless: false,
+            may_continue_skipped: false,
             beyond: BTreeMap::new(),
             streams: Vec::new(),
             inbox: Inbox {
@@ -341,7 +341,7 @@ impl Reassembly {
                 self.inbox.forget(&chunk.data.payload);
             }
         }
-        self.headless = true;
+        self.may_continue_skipped = true;
         for (stream, ssn) in streams {
             self.skip_to(stream, ssn);
         }
@@ -390,7 +390,7 @@ impl Reassembly {
             let (at, chunk) = entry.remove_entry();
             // TSNs that are not in the map were whole messages and left earlier: none can lie within this one.
             if at != self.next {
-                self.headless = false;
+                self.may_continue_skipped = false;
                 if self.front.is_some() {
                     return Err(Violation::MessageInterrupted);
                 }
@@ -408,15 +408,15 @@ impl Reassembly {
 
     fn push_in_sequence(&mut self, mut data: Data) -> Result<(), Violation> {
         let Some(front) = &mut self.front else {
-            if !data.begin && self.headless {
-                self.headless = !data.end;
+            if !data.begin && self.may_continue_skipped {
+                self.may_continue_skipped = !data.end;
                 self.inbox.forget(&data.payload);
                 return Ok(());
             }
             if !data.begin {
                 return Err(Violation::FragmentWithoutBegin);
             }
-            self.headless = false;
+            self.may_continue_skipped = false;
             // Whatever came before it in the stream came before it in the sequence of TSNs.
             //= specs/rfc9260.txt#section-3.3.1
             //# Therefore, the receiver MUST ignore the Stream Sequence Number field.
@@ -480,9 +480,9 @@ impl Reassembly {
     }
 
     /// The receive buffer is full: if there is nothing to read, the front message is read in pieces.
-    pub(super) fn relieve(&mut self) {
+    pub(super) fn deliver_partially(&mut self) {
         if let Some(messages) = &mut self.interleaved {
-            return messages.relieve(&mut self.inbox);
+            return messages.deliver_partially(&mut self.inbox);
         }
         if self.inbox.turns.is_empty() && self.front.as_ref().is_some_and(|front| !front.in_pieces) {
             self.deliver_front_in_pieces();

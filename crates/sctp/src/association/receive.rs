@@ -11,10 +11,10 @@ use std::time::Duration;
 use braidftp_base::{Ecn, Time};
 use bytes::Bytes;
 
-use self::sack::{Names, Said};
+use self::sack::{ReportedTsns, SackKind};
 use self::sack_path::another;
 pub(super) use self::sack_path::sack_by;
-use crate::association::expiry::BEAT_PATIENCE_MAX;
+use crate::association::expiry::HEARTBEAT_WAIT_MAX;
 use crate::association::path::Path;
 use crate::association::reassembly::KEPT_DATAGRAMS_ROOM_BYTES;
 use crate::association::received::Seen;
@@ -75,7 +75,7 @@ struct Reading {
     /// Whether what follows is authenticated; `None` before an AUTH chunk.
     authentic: Option<bool>,
     /// Whether the endpoint verified its AUTH chunk already.
-    vouched: bool,
+    verified: bool,
     /// Whether small payloads may keep the datagram allocated; `None` before the first one.
     shares: Option<bool>,
     /// Whether it had DATA or FORWARD TSN.
@@ -104,7 +104,7 @@ impl Association {
         }
         self.paths[usize::from(path.0)].counters.packets_received += 1;
         self.paths[usize::from(path.0)].refused = Refused::default();
-        self.stirred = true;
+        self.has_input = true;
         let held_before = self.inbound.charged_bytes();
         //= specs/rfc9260.txt#section-6.10
         //# An endpoint MUST process received chunks in their order in the packet.
@@ -115,7 +115,7 @@ impl Association {
             is_protected: packet.is_protected(),
             len: packet.len(),
             authentic: packet.is_protected().then_some(true),
-            vouched: self.auth.take_vouched(),
+            verified: self.auth.take_verified(),
             shares: None,
             brought_data: false,
             lowest: None,
@@ -165,7 +165,7 @@ impl Association {
             //# The control chunk AUTH MUST NOT appear more than once in an SCTP
             //# packet.
             Ok(Chunk::Auth(auth)) if self.config.security.auth.is_some() => {
-                let good = packet.authentic.is_none() && (packet.vouched || self.on_auth(&auth, rest));
+                let good = packet.authentic.is_none() && (packet.verified || self.on_auth(&auth, rest));
                 packet.authentic = Some(good);
                 if good { Then::Next } else { Then::Stop }
             }
@@ -295,7 +295,7 @@ impl Association {
         let path = &mut self.paths[index];
         path.peer = peer;
         // What was sent there before went to another port.
-        path.heartbeat_due |= path.state == PathState::Unconfirmed && path.beat.is_some();
+        path.heartbeat_due |= path.state == PathState::Unconfirmed && path.heartbeat.is_some();
         PathId(index as u8)
     }
 
@@ -322,7 +322,7 @@ impl Association {
                 //# a HEARTBEAT chunk (see Section 8.3).
                 up.control
                     .add_heartbeat_ack(answer_by(&self.paths, path, route.local), Chunk::HeartbeatAck(info));
-                self.ask_after_heartbeat(now, path);
+                self.probe_after_heartbeat(now, path);
             }
             (
                 Chunk::Unknown { kind: Chunk::HEARTBEAT, raw },
@@ -400,17 +400,17 @@ impl Association {
             (Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_), State::Up(_))
                 if matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) => {}
             (Chunk::Sack(sack), State::Up(up)) => {
-                let names = if up.extensions.compacts() { Names::All } else { Names::WhatItCan };
-                self.on_sack(now, path, &sack, Said { names, kept: &[] });
+                let names = if up.extensions.compacts() { ReportedTsns::All } else { ReportedTsns::Unknown };
+                self.on_sack(now, path, &sack, SackKind { names, kept: &[] });
             }
             //= specs/compact-sack.md#section-4
             //# what a sender makes of a SACK (RFC 9260 §6.2.1), it MUST make
             //# of this.
             (Chunk::CompactSack(sack), State::Up(up)) if up.extensions.compacts() => {
                 let CompactSack { is_cut, cum_tsn_ack, a_rwnd, gaps, dups } = sack;
-                let names = if is_cut { Names::TheFirst } else { Names::All };
+                let names = if is_cut { ReportedTsns::UpToLastBlock } else { ReportedTsns::All };
                 let sack = Sack { flags: 0, cum_tsn_ack, a_rwnd, gaps, dups };
-                self.on_sack(now, path, &sack, Said { names, kept: &[] });
+                self.on_sack(now, path, &sack, SackKind { names, kept: &[] });
             }
             (Chunk::CompactSack(sack), _) => {
                 return self.on_unknown(CompactSack::KIND, &Chunk::CompactSack(sack).to_bytes());
@@ -422,7 +422,7 @@ impl Association {
                 let gaps = [&sack.gaps[..], &sack.nr_gaps].concat();
                 let NrSack { flags, cum_tsn_ack, a_rwnd, nr_gaps, dups, .. } = sack;
                 let sack = Sack { flags, cum_tsn_ack, a_rwnd, gaps, dups };
-                self.on_sack(now, path, &sack, Said { names: Names::WhatItCan, kept: &nr_gaps });
+                self.on_sack(now, path, &sack, SackKind { names: ReportedTsns::Unknown, kept: &nr_gaps });
             }
             (Chunk::NrSack(sack), _) => {
                 return self.on_unknown(NrSack::KIND, &Chunk::NrSack(sack).to_bytes());
@@ -433,14 +433,15 @@ impl Association {
     }
 
     /// A HEARTBEAT arrived on an inactive path: one is sent in return at once, instead of after HB.interval.
-    fn ask_after_heartbeat(&mut self, now: Time, path: PathId) {
+    fn probe_after_heartbeat(&mut self, now: Time, path: PathId) {
         let several = self.has_several_paths();
-        let way = &mut self.paths[usize::from(path.0)];
+        let ack_path = &mut self.paths[usize::from(path.0)];
         // A HEARTBEAT that was sent before the path recovered may wait for its answer for up to RTO.Max.
-        let patience = if self.config.recovery.early_repair { BEAT_PATIENCE_MAX } else { Duration::MAX };
-        let asks = way.beat.as_ref().is_some_and(|beat| now.since(beat.sent_at) < patience);
-        let may_ask = several && way.params.heartbeat_interval.is_some() && !asks;
-        way.heartbeat_due |= may_ask && way.state == PathState::Inactive;
+        let patience = if self.config.recovery.early_repair { HEARTBEAT_WAIT_MAX } else { Duration::MAX };
+        let asks =
+            ack_path.heartbeat.as_ref().is_some_and(|heartbeat| now.since(heartbeat.sent_at) < patience);
+        let may_ask = several && ack_path.params.heartbeat_interval.is_some() && !asks;
+        ack_path.heartbeat_due |= may_ask && ack_path.state == PathState::Inactive;
     }
 
     /// RFC 9260 §3.2: the two high bits of an unknown chunk type say what to do.
@@ -473,7 +474,7 @@ impl Association {
         }
         self.paths[usize::from(path.0)].counters.bytes_received += data.payload.len() as u64;
         let answered_by = up.sack_path;
-        up.received.came_by(path);
+        up.received.received_on(path);
         sack_by(up, &self.paths, path);
         //= specs/rfc8260.txt#section-2.1
         //# I bit: 1 bit The (I)mmediate Bit, if set, indicates that the receiver
@@ -484,25 +485,25 @@ impl Association {
             //# set, the receiver SHOULD NOT delay the sending of the corresponding
             //# SACK chunk, i.e., the receiver SHOULD immediately respond with the
             //# corresponding SACK chunk.
-            up.received.hurry();
+            up.received.sack_immediately();
         }
-        match up.received.look(data.tsn) {
+        match up.received.classify(data.tsn) {
             Seen::Duplicate => {
                 self.duplicates += 1;
                 // Several may come where one did not get its SACK.
                 let first = !up.received.has_duplicates();
                 up.received.duplicate(data.tsn);
                 if up.sack_path != answered_by || up.received.counts_by_path() {
-                    self.suspect_way_back(answered_by);
+                    self.suspect_sack_path(answered_by);
                 } else if first && let Some(other) = another(up, &self.paths, answered_by) {
                     up.sack_path = other;
-                    self.suspect_way_back(answered_by);
+                    self.suspect_sack_path(answered_by);
                 }
                 return;
             }
             Seen::OutOfBounds => {
                 self.overruns += 1;
-                return up.received.hurry();
+                return up.received.sack_immediately();
             }
             Seen::New => {}
         }
@@ -511,7 +512,7 @@ impl Association {
             && !(data.tsn == up.received.cum_tsn().next() && self.inbound.expects(&data))
         {
             self.overruns += 1;
-            up.received.hurry();
+            up.received.sack_immediately();
             if let Some(reset) = &mut up.reconfiguration {
                 reset.hold_early(data);
             }
@@ -563,7 +564,7 @@ impl Association {
             //# the current receive window showing only DATA chunks received and
             //# accepted so far.
             self.overruns += 1;
-            return up.received.hurry();
+            return up.received.sack_immediately();
         }
         let tsn = data.tsn;
         up.offered_bytes = up.offered_bytes.saturating_sub(data.payload.len());
@@ -587,7 +588,7 @@ impl Association {
             self.on_violation(Violation::InvalidStream(stream));
         }
         if self.a_rwnd() == 0 {
-            self.inbound.relieve();
+            self.inbound.deliver_partially();
         }
         self.report_readable();
     }

@@ -145,7 +145,7 @@ impl Association {
             //# changes in its ability to receive data.
             up.received.sack_now();
         }
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// Whether the peer may use all of the receive buffer.
@@ -154,11 +154,11 @@ impl Association {
     }
 
     /// A packet with DATA came by a path, and costs so much of the buffer.
-    pub(super) fn tune_receive_buffer(&mut self, now: Time, came_by: PathId, bytes: usize) {
+    pub(super) fn tune_receive_buffer(&mut self, now: Time, received_on: PathId, bytes: usize) {
         if !self.buffer.is_tuned() || !matches!(self.state, State::Up(_)) {
             return;
         }
-        let rtt = self.paths[usize::from(came_by.0)].rtt.measured_srtt();
+        let rtt = self.paths[usize::from(received_on.0)].rtt.measured_srtt();
         if self.buffer.on_arrival(now, bytes, rtt) {
             self.inbound.set_receive_buffer(self.buffer.bytes());
         }

@@ -59,23 +59,23 @@ pub(super) struct Received {
     silent: bool,
     /// After a TSN reset: the last TSN before it.
     before_restart: Option<Tsn>,
-    haste: Haste,
+    sack_policy: SackPolicy,
 }
 
 /// Which packets are acknowledged immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Haste {
+pub(super) struct SackPolicy {
     /// Whether a packet that fills the last gap is acknowledged immediately.
-    pub(super) at_once_when_filled: bool,
+    pub(super) sack_when_filled: bool,
     /// Whether SACKs are delayed in spite of gaps, and carry the number of packets they acknowledge
     /// (delayed ACK for CMT).
-    pub(super) delayed_gaps: bool,
+    pub(super) delay_with_gaps: bool,
 }
 
-impl Default for Haste {
+impl Default for SackPolicy {
     /// RFC 9260 §6.7: immediately while there is a gap, and when it is filled.
     fn default() -> Self {
-        Self { at_once_when_filled: true, delayed_gaps: false }
+        Self { sack_when_filled: true, delay_with_gaps: false }
     }
 }
 
@@ -83,8 +83,8 @@ impl Default for Haste {
 #[derive(Debug, Default, Clone, Copy)]
 struct PacketSeen {
     data: bool,
-    came_by: PathId,
-    at_once: bool,
+    received_on: PathId,
+    immediately: bool,
 }
 
 impl Received {
@@ -101,13 +101,13 @@ impl Received {
             packet: PacketSeen::default(),
             silent: false,
             before_restart: None,
-            haste: Haste::default(),
+            sack_policy: SackPolicy::default(),
         }
     }
 
     /// Sets which packets are acknowledged immediately.
-    pub(super) fn with_haste(mut self, haste: Haste) -> Self {
-        self.haste = haste;
+    pub(super) fn with_sack_policy(mut self, sack_policy: SackPolicy) -> Self {
+        self.sack_policy = sack_policy;
         self
     }
 
@@ -126,7 +126,8 @@ impl Received {
     pub(super) fn restart(&mut self, next_tsn: Tsn) {
         let renumbered = next_tsn != self.cum_tsn.next();
         let before_restart = Some(self.cum_tsn);
-        let fresh = Self::new(next_tsn).with_haste(self.haste).with_paths_counted(self.by_path.take());
+        let fresh =
+            Self::new(next_tsn).with_sack_policy(self.sack_policy).with_paths_counted(self.by_path.take());
         *self = Self { data_came: self.data_came, silent: renumbered, before_restart, ..fresh };
     }
 
@@ -164,7 +165,7 @@ impl Received {
     }
 
     /// Classifies `tsn` without recording it; see `accept`.
-    pub(super) fn look(&self, tsn: Tsn) -> Seen {
+    pub(super) fn classify(&self, tsn: Tsn) -> Seen {
         let ahead = tsn.distance_from(self.cum_tsn);
         if !tsn.after(self.cum_tsn) {
             return Seen::Duplicate;
@@ -196,7 +197,7 @@ impl Received {
         self.runs.partition_point(|run| run.0.distance_from(self.cum_tsn) <= ahead)
     }
 
-    /// Records a TSN that `look` classified as new.
+    /// Records a TSN that `classify` classified as new.
     //= specs/rfc9260.txt#section-6.2
     //# The data receiver SHOULD take into account that the data sender will
     //# not retransmit DATA chunks that are acked via the Cumulative TSN Ack
@@ -238,8 +239,8 @@ impl Received {
         //# However, whenever an endpoint notices a hole in the arriving TSN
         //# sequence, it SHOULD start sending a SACK chunk back every time a
         //# packet arrives carrying data until the hole is filled.
-        let gap = (gap_before && self.haste.at_once_when_filled) || self.has_gap();
-        self.packet.at_once |= gap && !self.haste.delayed_gaps;
+        let gap = (gap_before && self.sack_policy.sack_when_filled) || self.has_gap();
+        self.packet.immediately |= gap && !self.sack_policy.delay_with_gaps;
     }
 
     /// Whether duplicates arrived since the last SACK.
@@ -247,7 +248,7 @@ impl Received {
         !self.duplicates.is_empty()
     }
 
-    /// Records a TSN that `look` classified as a duplicate.
+    /// Records a TSN that `classify` classified as a duplicate.
     pub(super) fn duplicate(&mut self, tsn: Tsn) {
         if self.duplicates.len() < DUPLICATES_MAX {
             self.duplicates.push(tsn);
@@ -257,7 +258,7 @@ impl Received {
         //# DATA chunk(s), the endpoint MUST immediately send a SACK chunk with
         //# no delay.
         self.packet.data = true;
-        self.packet.at_once = true;
+        self.packet.immediately = true;
     }
 
     /// The peer abandoned the missing TSNs up to this one (RFC 3758 §3.6). Returns whether that was new.
@@ -276,7 +277,7 @@ impl Received {
         //# send a SACK to its peer (the sender of the FORWARD TSN) since such a
         //# duplicate may indicate the previous SACK was lost in the network.
         if !new_cum_tsn.after(self.cum_tsn) {
-            self.packet.at_once = true;
+            self.packet.immediately = true;
             return false;
         }
         let gap_before = self.has_gap();
@@ -305,18 +306,18 @@ impl Received {
             }
             self.runs.pop_front();
         }
-        self.packet.at_once |= gap_before || self.has_gap();
+        self.packet.immediately |= gap_before || self.has_gap();
         true
     }
 
     /// The packet being processed arrived on this path.
-    pub(super) fn came_by(&mut self, path: PathId) {
-        self.packet.came_by = path;
+    pub(super) fn received_on(&mut self, path: PathId) {
+        self.packet.received_on = path;
     }
 
     /// A SACK must be sent after the packet being processed: a chunk was dropped, or has the I bit.
-    pub(super) fn hurry(&mut self) {
-        self.packet.at_once = true;
+    pub(super) fn sack_immediately(&mut self) {
+        self.packet.immediately = true;
     }
 
     /// Whether any DATA has arrived.
@@ -325,7 +326,7 @@ impl Received {
     }
 
     /// The packet being processed is acknowledged as if it contained DATA.
-    pub(super) fn repeat(&mut self) {
+    pub(super) fn acknowledge_again(&mut self) {
         self.packet.data = true;
     }
 
@@ -352,7 +353,7 @@ impl Received {
         //= specs/rfc9260.txt#section-5.1
         //# Subsequent acknowledgements SHOULD be done as described in Section
         //# 6.2.
-        let first = packet.data && !self.data_came && !self.haste.delayed_gaps;
+        let first = packet.data && !self.data_came && !self.sack_policy.delay_with_gaps;
         self.data_came |= packet.data;
         //= specs/rfc9260.txt#section-6.2
         //# Specifically, an
@@ -364,7 +365,7 @@ impl Received {
         //# follow the rules defined in Section 6.2).
         let unanswered = match &mut self.by_path {
             Some(counts) if packet.data => {
-                let at = usize::from(packet.came_by.0);
+                let at = usize::from(packet.received_on.0);
                 if counts.len() <= at {
                     counts.resize(at + 1, 0);
                 }
@@ -374,7 +375,7 @@ impl Received {
             Some(_) => 0,
             None => self.packets_unanswered,
         };
-        if first || packet.at_once || unanswered >= sack_frequency.max(1) {
+        if first || packet.immediately || unanswered >= sack_frequency.max(1) {
             self.due = Due::Now;
             return false;
         }
@@ -398,7 +399,7 @@ impl Received {
     }
 
     /// Whether a SACK should ride with DATA.
-    pub(super) fn sack_may_ride(&self) -> bool {
+    pub(super) fn may_bundle_sack(&self) -> bool {
         self.due != Due::No && !self.silent
     }
 
@@ -460,7 +461,8 @@ impl Received {
         let dups = std::mem::take(&mut self.duplicates);
         self.due = Due::No;
         let packets = std::mem::take(&mut self.packets_unanswered);
-        let flags = if self.haste.delayed_gaps { u8::try_from(packets).unwrap_or(u8::MAX) } else { 0 };
+        let flags =
+            if self.sack_policy.delay_with_gaps { u8::try_from(packets).unwrap_or(u8::MAX) } else { 0 };
         Sack { flags, cum_tsn_ack: self.cum_tsn, a_rwnd, gaps, dups }
     }
 }
@@ -478,7 +480,7 @@ mod tests {
     fn received(tsns: &[u32]) -> Received {
         let mut received = Received::new(Tsn(1));
         for &tsn in tsns {
-            assert_eq!(received.look(Tsn(tsn)), Seen::New, "{tsn}");
+            assert_eq!(received.classify(Tsn(tsn)), Seen::New, "{tsn}");
             received.accept(Tsn(tsn));
         }
         received
@@ -529,18 +531,18 @@ mod tests {
     fn what_came_before_is_a_duplicate_wherever_it_lies() {
         let received = received(&[1, 2, 5, 6, 9]);
         for tsn in [0, 1, 2, 5, 6, 9] {
-            assert_eq!(received.look(Tsn(tsn)), Seen::Duplicate, "{tsn}");
+            assert_eq!(received.classify(Tsn(tsn)), Seen::Duplicate, "{tsn}");
         }
         for tsn in [3, 4, 7, 8, 10] {
-            assert_eq!(received.look(Tsn(tsn)), Seen::New, "{tsn}");
+            assert_eq!(received.classify(Tsn(tsn)), Seen::New, "{tsn}");
         }
     }
 
     #[test]
     fn a_tsn_beyond_what_a_gap_block_can_say_is_out_of_bounds() {
         let received = received(&[]);
-        assert_eq!(received.look(Tsn(SPAN_MAX)), Seen::New);
-        assert_eq!(received.look(Tsn(SPAN_MAX + 1)), Seen::OutOfBounds);
+        assert_eq!(received.classify(Tsn(SPAN_MAX)), Seen::New);
+        assert_eq!(received.classify(Tsn(SPAN_MAX + 1)), Seen::OutOfBounds);
     }
 
     #[test]
@@ -548,8 +550,8 @@ mod tests {
         let tsns: Vec<_> = (0..RUNS_MAX as u32).map(|n| 3 + 2 * n).collect();
         let received = received(&tsns);
         let beyond = 3 + 2 * RUNS_MAX as u32;
-        assert_eq!(received.look(Tsn(beyond)), Seen::OutOfBounds);
-        assert_eq!(received.look(Tsn(beyond - 1)), Seen::New);
+        assert_eq!(received.classify(Tsn(beyond)), Seen::OutOfBounds);
+        assert_eq!(received.classify(Tsn(beyond - 1)), Seen::New);
     }
 
     #[test]
@@ -585,20 +587,21 @@ mod tests {
         received.take_sack(0, 100);
         received.accept(Tsn(2));
         assert!(received.on_packet_end(FREQUENCY), "the delay begins");
-        assert!(!received.sack_is_due() && received.sack_may_ride());
+        assert!(!received.sack_is_due() && received.may_bundle_sack());
         received.accept(Tsn(3));
         assert!(!received.on_packet_end(FREQUENCY));
         assert!(received.sack_is_due());
         received.take_sack(0, 100);
-        assert!(!received.sack_may_ride());
+        assert!(!received.may_bundle_sack());
     }
 
     #[test]
     fn of_several_paths_each_has_its_second_packet_answered_and_the_delay_answers_all() {
-        let haste = Haste { delayed_gaps: true, ..Haste::default() };
-        let mut received = Received::new(Tsn(1)).with_haste(haste).with_paths_counted(Some(Vec::new()));
+        let sack_policy = SackPolicy { delay_with_gaps: true, ..SackPolicy::default() };
+        let mut received =
+            Received::new(Tsn(1)).with_sack_policy(sack_policy).with_paths_counted(Some(Vec::new()));
         let is_answered = |received: &mut Received, tsn, path| {
-            received.came_by(PathId(path));
+            received.received_on(PathId(path));
             received.accept(Tsn(tsn));
             received.on_packet_end(FREQUENCY);
             let due = received.sack_is_due();
@@ -641,7 +644,7 @@ mod tests {
         assert!(received.sack_is_due(), "a duplicate");
         assert_eq!(received.take_sack(0, 100).dups, [Tsn(2)]);
         received.accept(Tsn(4));
-        received.hurry();
+        received.sack_immediately();
         received.on_packet_end(FREQUENCY);
         assert!(received.sack_is_due(), "the I bit");
     }
@@ -670,7 +673,7 @@ mod tests {
         assert_eq!(received.cum_tsn(), Tsn(5));
         assert_eq!(gaps(&mut received), [(2, 2)]);
         // What comes after all is a duplicate.
-        assert_eq!(received.look(Tsn(3)), Seen::Duplicate);
+        assert_eq!(received.classify(Tsn(3)), Seen::Duplicate);
         // Into a run, and far beyond all.
         assert!(received.forward(Tsn(7)));
         assert_eq!((received.cum_tsn(), received.has_gap()), (Tsn(7), false));
@@ -700,7 +703,7 @@ mod tests {
         received.take_sack(0, 100);
         assert!(received.forward(Tsn(2)));
         assert!(received.on_packet_end(FREQUENCY), "the delay begins");
-        assert!(!received.sack_is_due() && received.sack_may_ride());
+        assert!(!received.sack_is_due() && received.may_bundle_sack());
         received.take_sack(0, 100);
         for old in [2, 1, 0, u32::MAX] {
             assert!(!received.forward(Tsn(old)));
@@ -750,14 +753,14 @@ mod tests {
             for ahead in order {
                 let tsn = Tsn(start).plus(ahead);
                 let expected = if model.insert(ahead) { Seen::New } else { Seen::Duplicate };
-                prop_assert_eq!(received.look(tsn), expected);
+                prop_assert_eq!(received.classify(tsn), expected);
                 if expected == Seen::New {
                     received.accept(tsn);
                 }
             }
             let cum = (0..).find(|ahead| !model.contains(ahead)).unwrap();
             prop_assert_eq!(received.cum_tsn(), Tsn(start).plus(cum).minus(1));
-            let said: BTreeSet<u32> = received
+            let path_report: BTreeSet<u32> = received
                 .take_sack(0, 1_000)
                 .gaps
                 .iter()
@@ -765,7 +768,7 @@ mod tests {
                 .map(|offset| cum + offset - 1)
                 .collect();
             let beyond: BTreeSet<u32> = model.into_iter().filter(|ahead| *ahead > cum).collect();
-            prop_assert_eq!(said, beyond);
+            prop_assert_eq!(path_report, beyond);
         }
     }
 }

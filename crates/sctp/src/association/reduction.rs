@@ -49,8 +49,8 @@ impl Reduction {
     }
 
     /// Something arrived, or was lost (RFC 9937 §6.2).
-    pub(super) fn on_progress(&mut self, said: Progress) {
-        let Progress { delivered, flight_bytes, target, mtu, is_safe } = said;
+    pub(super) fn on_progress(&mut self, progress: Progress) {
+        let Progress { delivered, flight_bytes, target, mtu, is_safe } = progress;
         self.delivered += delivered as u64;
         let room = if flight_bytes > target {
             let due = u128::from(self.delivered) * target as u128;

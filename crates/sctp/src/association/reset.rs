@@ -112,7 +112,7 @@ impl Association {
         // After it no SACK can tell of what the peer sent before: usrsctp holds on to its last TSN then, and aborts for
         // the next that is acknowledged.
         if let State::Up(up) = &mut self.state
-            && up.received.sack_may_ride()
+            && up.received.may_bundle_sack()
         {
             up.received.sack_now();
         }
@@ -197,7 +197,7 @@ impl Association {
         {
             reset.stage = Stage::Draining(operation);
         }
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// Takes the next step of a re-configuration, if its turn has come: called before packets are filled, whenever
@@ -251,7 +251,7 @@ impl Association {
             up.window = Window::Open;
         }
         for path in &mut self.paths {
-            path.begin_anew();
+            path.reset_tsns();
         }
         //= specs/rfc6525.txt#section-5.2.4
         //# The next expected and outgoing SSNs MUST be reset to 0 for all

@@ -25,7 +25,7 @@ pub(super) struct SendOrder {
     /// Packet number and TSN of unacknowledged chunks; some were retransmitted since.
     log: VecDeque<(u64, Tsn)>,
     /// Overdue chunks that no SACK has reported on, by TSN.
-    unspoken: VecDeque<(u64, Tsn)>,
+    unreported: VecDeque<(u64, Tsn)>,
     /// The number of the most recently sent packet among those acknowledged.
     newest_arrived: Option<u64>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Late {
     pub(super) now: Time,
     pub(super) round_trip: Duration,
     /// See `Report`.
-    pub(super) silent_beyond: Option<Tsn>,
+    pub(super) reported_up_to: Option<Tsn>,
 }
 
 /// The result of `SendOrder::detect`.
@@ -46,7 +46,7 @@ pub(super) struct Detected {
     pub(super) lost_bytes: usize,
     pub(super) lost_sent_at: Time,
     /// Bytes no longer in flight, lost or not.
-    pub(super) landed_bytes: usize,
+    pub(super) left_flight_bytes: usize,
     /// When the next chunk becomes overdue.
     pub(super) overdue_at: Option<Time>,
 }
@@ -59,7 +59,7 @@ impl SendOrder {
 
     /// Heap memory in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
-        (self.log.len() + self.unspoken.len()) * size_of::<(u64, Tsn)>()
+        (self.log.len() + self.unreported.len()) * size_of::<(u64, Tsn)>()
     }
 
     /// The number of the most recently sent packet that was acknowledged.
@@ -79,17 +79,17 @@ impl SendOrder {
         &mut self,
         sent: &mut Sent,
         path: PathId,
-        Late { now, round_trip, silent_beyond }: Late,
+        Late { now, round_trip, reported_up_to }: Late,
     ) -> Detected {
         let mut found = Detected::default();
         let patience = round_trip + round_trip / 8;
-        let is_spoken_of = |tsn: Tsn| silent_beyond.is_none_or(|last| !tsn.after(last));
-        while let Some(&(order, tsn)) = self.unspoken.front().filter(|(_, tsn)| is_spoken_of(*tsn)) {
-            if let Some(slot) = is_still(SlotState::Unspoken, sent, path, order, tsn) {
+        let is_spoken_of = |tsn: Tsn| reported_up_to.is_none_or(|last| !tsn.after(last));
+        while let Some(&(order, tsn)) = self.unreported.front().filter(|(_, tsn)| is_spoken_of(*tsn)) {
+            if let Some(slot) = is_still(SlotState::Unreported, sent, path, order, tsn) {
                 found.lost_sent_at = found.lost_sent_at.max(slot.sent_at);
                 found.lost_bytes += sent.mark_lost(tsn).1;
             }
-            self.unspoken.pop_front();
+            self.unreported.pop_front();
         }
         while let Some(&(order, tsn)) = self.log.front() {
             if let Some(slot) = is_still(SlotState::InFlight, sent, path, order, tsn) {
@@ -103,11 +103,11 @@ impl SendOrder {
                     found.lost_sent_at = found.lost_sent_at.max(slot.sent_at);
                     let bytes = sent.mark_lost(tsn).1;
                     found.lost_bytes += bytes;
-                    found.landed_bytes += bytes;
+                    found.left_flight_bytes += bytes;
                 } else {
-                    found.landed_bytes += sent.mark_unspoken(tsn);
-                    let at = self.unspoken.partition_point(|(_, other)| other.before(tsn));
-                    self.unspoken.insert(at, (order, tsn));
+                    found.left_flight_bytes += sent.mark_unreported(tsn);
+                    let at = self.unreported.partition_point(|(_, other)| other.before(tsn));
+                    self.unreported.insert(at, (order, tsn));
                 }
             }
             self.log.pop_front();
@@ -125,7 +125,7 @@ fn is_still(state: SlotState, sent: &Sent, path: PathId, order: u64, tsn: Tsn) -
 mod tests {
     use super::*;
     use crate::association::partial::policy::Terms;
-    use crate::association::sent::{Counting, Departure, Report};
+    use crate::association::sent::{Counting, Report, Transmission};
     use crate::wire::{Data, Sack};
 
     const PATH: PathId = PathId(0);
@@ -148,25 +148,25 @@ mod tests {
             }
         }
 
-        fn departure(&mut self, tsn: Tsn) -> Departure {
+        fn transmission(&mut self, tsn: Tsn) -> Transmission {
             self.packets += 1;
             self.order.on_sent(self.packets, tsn);
-            Departure { path: PATH, now: self.now, order: self.packets }
+            Transmission { path: PATH, now: self.now, order: self.packets }
         }
 
         fn send(&mut self, count: usize) {
             for _ in 0..count {
                 let tsn = self.sent.next_tsn();
-                let departure = self.departure(tsn);
-                self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), departure);
+                let transmission = self.transmission(tsn);
+                self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), transmission);
             }
         }
 
         fn resend(&mut self) -> Vec<u32> {
             let mut resent = Vec::new();
             while let Some(tsn) = self.sent.next_lost() {
-                let departure = self.departure(tsn);
-                self.sent.retransmit(tsn, departure);
+                let transmission = self.transmission(tsn);
+                self.sent.retransmit(tsn, transmission);
                 resent.push(tsn.0);
             }
             resent
@@ -180,11 +180,11 @@ mod tests {
                 self.order.on_arrived(newest.order);
             }
             self.sent.check(1);
-            self.detect(report.silent_beyond)
+            self.detect(report.reported_up_to)
         }
 
-        fn detect(&mut self, silent_beyond: Option<Tsn>) -> Detected {
-            let late = Late { now: self.now, round_trip: ROUND_TRIP, silent_beyond };
+        fn detect(&mut self, reported_up_to: Option<Tsn>) -> Detected {
+            let late = Late { now: self.now, round_trip: ROUND_TRIP, reported_up_to };
             self.order.detect(&mut self.sent, PATH, late)
         }
     }

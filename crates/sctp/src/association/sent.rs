@@ -14,10 +14,10 @@ use std::num::NonZeroU8;
 
 use braidftp_base::Time;
 
-pub(super) use self::blocks::make_sense;
+pub(super) use self::blocks::are_valid_blocks;
 pub(super) use self::forward::Prioritized;
 pub(super) use self::missing::Counting;
-pub(super) use self::sack::{Arrival, Named, PathReport, Report, SackError};
+pub(super) use self::sack::{AckedBy, Arrival, PathReport, Report, SackError};
 use crate::association::Streams;
 use crate::association::partial::policy::{Policy, Terms};
 use crate::association::send_queue::MESSAGE_OVERHEAD_BYTES;
@@ -98,9 +98,9 @@ enum Before {
     /// None.
     Never,
     /// Another one, and then its own.
-    Elsewhere,
+    OtherPath,
     /// Only others, which were removed: its own is the one on which it would be retransmitted.
-    Homeless,
+    PathsRemoved,
 }
 
 /// The state of a chunk.
@@ -109,7 +109,7 @@ pub(super) enum SlotState {
     /// In flight.
     InFlight,
     /// No longer in flight, and not reported by any SACK, because those that could report it were full.
-    Unspoken,
+    Unreported,
     /// Lost: to be retransmitted.
     Lost,
     /// Acknowledged by a gap block.
@@ -129,7 +129,7 @@ pub(super) enum Found {
 
 impl Found {
     /// The path on which the chunk was sent.
-    pub(super) fn left_by(self) -> PathId {
+    pub(super) fn sent_on(self) -> PathId {
         match self {
             Self::TimedOut(path) | Self::Missing(path) => path,
         }
@@ -138,7 +138,7 @@ impl Found {
 
 /// A transmission, as `Sent` records it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Departure {
+pub(super) struct Transmission {
     pub(super) path: PathId,
     pub(super) now: Time,
     pub(super) order: u64,
@@ -166,7 +166,7 @@ pub(super) struct Sent {
     /// By path: no earlier TSN is outstanding.
     earliest_hint: Vec<Tsn>,
     /// By path: bytes acknowledged by gap blocks only.
-    named_bytes: Vec<usize>,
+    gap_acked_bytes: Vec<usize>,
     flight_bytes: usize,
     outstanding_bytes: usize,
     retained_bytes: usize,
@@ -178,7 +178,7 @@ pub(super) struct Sent {
     /// The number of chunks with a priority.
     prioritized: usize,
     /// A skipped TSN that has not been sent yet: a peer that acknowledges it is lying.
-    passed_over: Option<Tsn>,
+    skipped_tsn: Option<Tsn>,
     /// The number of miss indications that marks a TSN lost.
     missing_reports: NonZeroU8,
     /// Whether gaps are normal, as with several paths; and the maximum number of blocks in a SACK so far.
@@ -198,14 +198,14 @@ impl Sent {
             lost: VecDeque::new(),
             first_countable: initial_tsn,
             earliest_hint: vec![initial_tsn; paths],
-            named_bytes: vec![0; paths],
+            gap_acked_bytes: vec![0; paths],
             flight_bytes: 0,
             outstanding_bytes: 0,
             retained_bytes: 0,
             before_restart: None,
             forward: 0,
             prioritized: 0,
-            passed_over: None,
+            skipped_tsn: None,
             missing_reports: missing::REPORTS,
             many_gaps: None,
         }
@@ -271,20 +271,20 @@ impl Sent {
 
     /// Bytes acknowledged by gap blocks and not cumulatively: what the peer holds because of missing
     /// chunks.
-    pub(super) fn named_bytes(&self) -> usize {
-        self.named_bytes.iter().sum()
+    pub(super) fn gap_acked_bytes(&self) -> usize {
+        self.gap_acked_bytes.iter().sum()
     }
 
     /// The same for one path.
-    pub(super) fn named_bytes_of(&self, path: PathId) -> usize {
-        self.named_bytes[usize::from(path.0)]
+    pub(super) fn gap_acked_bytes_of(&self, path: PathId) -> usize {
+        self.gap_acked_bytes[usize::from(path.0)]
     }
 
     /// Among the first `count` chunks: the first one in flight that was never in flight on two paths at
     /// once and satisfies a condition.
-    pub(super) fn first_to_rescue(&self, look: usize, holds: impl Fn(&Slot) -> bool) -> Option<&Slot> {
+    pub(super) fn first_blocking(&self, search: usize, holds: impl Fn(&Slot) -> bool) -> Option<&Slot> {
         let may_leave = |slot: &&Slot| slot.state == SlotState::InFlight && !slot.doubled && holds(slot);
-        self.slots.iter().take(look).find(may_leave)
+        self.slots.iter().take(search).find(may_leave)
     }
 
     /// Bytes of user data held.
@@ -317,7 +317,7 @@ impl Sent {
     }
 
     /// Records a new chunk, whose TSN is `next_tsn`.
-    pub(super) fn insert(&mut self, data: Data, terms: Terms, departure: Departure) -> &Data {
+    pub(super) fn insert(&mut self, data: Data, terms: Terms, transmission: Transmission) -> &Data {
         debug_assert_eq!(data.tsn, self.next_tsn(), "TSNs are assigned in sequence");
         let bytes = data.encoded_len().next_multiple_of(4);
         self.retained_bytes += data.payload.len();
@@ -327,7 +327,7 @@ impl Sent {
         self.slots.push_back(Slot {
             data,
             bytes,
-            path: departure.path,
+            path: transmission.path,
             before: Before::Never,
             doubled: false,
             credited: false,
@@ -339,24 +339,24 @@ impl Sent {
             fast_retransmitted: false,
             transmissions: 1,
             retransmissions: 0,
-            sent_at: departure.now,
+            sent_at: transmission.now,
             packet_bytes: 0,
-            order: departure.order,
+            order: transmission.order,
         });
         &self.slots.back().expect("just pushed").data
     }
 
     /// The chunk inserted last is skipped: it is treated as lost once a SACK acknowledges a later one.
-    pub(super) fn pass_over(&mut self) {
+    pub(super) fn skip_tsn(&mut self) {
         let tsn = self.next_tsn().minus(1);
-        self.mark_unspoken(tsn);
+        self.mark_unreported(tsn);
         self.slot(tsn).transmissions = 0;
-        self.passed_over = Some(tsn);
+        self.skipped_tsn = Some(tsn);
     }
 
     /// Whether a TSN was skipped and has not been sent yet.
-    pub(super) fn has_passed_over(&self) -> bool {
-        self.passed_over.is_some()
+    pub(super) fn has_skipped_tsn(&self) -> bool {
+        self.skipped_tsn.is_some()
     }
 
     /// The lowest TSN to retransmit.
@@ -395,7 +395,7 @@ impl Sent {
     }
 
     /// When the last chunk in flight on `path` was sent.
-    pub(super) fn last_departure(&self, path: PathId) -> Time {
+    pub(super) fn last_sent_at(&self, path: PathId) -> Time {
         let in_flight = |slot: &&Slot| slot.path == path && slot.state == SlotState::InFlight;
         self.slots.iter().filter(in_flight).map(|slot| slot.sent_at).max().unwrap_or_default()
     }
@@ -417,8 +417,8 @@ impl Sent {
 
     /// Records a retransmission. Returns what it adds to the flight of its new path, and the path on which
     /// it counted before.
-    pub(super) fn retransmit(&mut self, tsn: Tsn, departure: Departure) -> (&mut Data, Option<PathId>) {
-        let hint = &mut self.earliest_hint[usize::from(departure.path.0)];
+    pub(super) fn retransmit(&mut self, tsn: Tsn, transmission: Transmission) -> (&mut Data, Option<PathId>) {
+        let hint = &mut self.earliest_hint[usize::from(transmission.path.0)];
         if tsn.before(*hint) {
             *hint = tsn;
         }
@@ -426,24 +426,24 @@ impl Sent {
         debug_assert!(slot.is_outstanding(), "acknowledged and abandoned chunks are not retransmitted");
         let was_in_flight = slot.state == SlotState::InFlight;
         let moved_from = was_in_flight.then_some(slot.path);
-        slot.doubled |= moved_from.is_some_and(|from| from != departure.path);
+        slot.doubled |= moved_from.is_some_and(|from| from != transmission.path);
         if !was_in_flight {
             self.flight_bytes += slot.bytes;
         }
         slot.state = SlotState::InFlight;
         slot.timed_out = false;
         if slot.transmissions == 0 {
-            self.passed_over = None;
+            self.skipped_tsn = None;
         } else {
             slot.retransmissions += 1;
-            if slot.path != departure.path || slot.before == Before::Homeless {
-                slot.before = Before::Elsewhere;
+            if slot.path != transmission.path || slot.before == Before::PathsRemoved {
+                slot.before = Before::OtherPath;
             }
         }
-        slot.path = departure.path;
+        slot.path = transmission.path;
         slot.transmissions += 1;
-        slot.sent_at = departure.now;
-        slot.order = departure.order;
+        slot.sent_at = transmission.now;
+        slot.order = transmission.order;
         (&mut slot.data, moved_from)
     }
 
@@ -468,10 +468,10 @@ impl Sent {
     }
 
     /// Marks a chunk as no longer in flight with unknown fate; returns its bytes.
-    pub(super) fn mark_unspoken(&mut self, tsn: Tsn) -> usize {
+    pub(super) fn mark_unreported(&mut self, tsn: Tsn) -> usize {
         let slot = self.slot(tsn);
         assert_eq!(slot.state, SlotState::InFlight, "of other chunks more is known");
-        slot.state = SlotState::Unspoken;
+        slot.state = SlotState::Unreported;
         let bytes = slot.bytes;
         self.flight_bytes -= bytes;
         bytes
@@ -481,7 +481,7 @@ impl Sent {
     pub(super) fn mark_lost(&mut self, tsn: Tsn) -> (PathId, usize) {
         let slot = self.slot(tsn);
         let was_in_flight = slot.state == SlotState::InFlight;
-        assert!(was_in_flight || slot.state == SlotState::Unspoken, "only what is under way can get lost");
+        assert!(was_in_flight || slot.state == SlotState::Unreported, "only what is under way can get lost");
         slot.state = SlotState::Lost;
         slot.timed_out = false;
         let (path, bytes) = (slot.path, slot.bytes);
@@ -506,7 +506,7 @@ impl Sent {
         let mut bytes = 0;
         self.lost.clear();
         for slot in &mut self.slots {
-            if slot.path == path && matches!(slot.state, SlotState::InFlight | SlotState::Unspoken) {
+            if slot.path == path && matches!(slot.state, SlotState::InFlight | SlotState::Unreported) {
                 if slot.state == SlotState::InFlight {
                     bytes += slot.bytes;
                 }
@@ -545,23 +545,23 @@ impl Sent {
         self.first_countable = self.base;
         self.earliest_hint = vec![self.base; paths];
         // Nothing is acknowledged before the association is established.
-        self.named_bytes = vec![0; paths];
+        self.gap_acked_bytes = vec![0; paths];
         self
     }
 
     /// Sets the number of paths.
     pub(super) fn grow(&mut self, paths: usize) {
         self.earliest_hint.resize(paths, self.base);
-        self.named_bytes.resize(paths, 0);
+        self.gap_acked_bytes.resize(paths, 0);
     }
 
-    /// A path was removed: its unacknowledged chunks are lost, as if sent on `home`. Returns the bytes that
+    /// A path was removed: its unacknowledged chunks are lost, as if sent on `new_path`. Returns the bytes that
     /// were in flight.
-    pub(super) fn rehome(&mut self, from: PathId, home: PathId) -> usize {
+    pub(super) fn move_to_path(&mut self, from: PathId, new_path: PathId) -> usize {
         let bytes = self.mark_path_lost(from);
         for slot in self.slots.iter_mut().filter(|slot| slot.path == from) {
-            slot.path = home;
-            slot.before = Before::Homeless;
+            slot.path = new_path;
+            slot.before = Before::PathsRemoved;
             if slot.transmissions == 0 {
                 continue;
             }
@@ -569,9 +569,9 @@ impl Sent {
             slot.transmissions += 1;
             slot.order = 0;
         }
-        self.earliest_hint[usize::from(home.0)] = self.base;
-        let named = std::mem::take(&mut self.named_bytes[usize::from(from.0)]);
-        self.named_bytes[usize::from(home.0)] += named;
+        self.earliest_hint[usize::from(new_path.0)] = self.base;
+        let named = std::mem::take(&mut self.gap_acked_bytes[usize::from(from.0)]);
+        self.gap_acked_bytes[usize::from(new_path.0)] += named;
         bytes
     }
 
@@ -584,16 +584,16 @@ impl Sent {
             match slot.state {
                 SlotState::InFlight => by_path[usize::from(slot.path.0)] += slot.bytes,
                 SlotState::Lost => lost += 1,
-                SlotState::Acked | SlotState::Unspoken | SlotState::Abandoned => {}
+                SlotState::Acked | SlotState::Unreported | SlotState::Abandoned => {}
             }
             outstanding += if slot.is_outstanding() { slot.bytes } else { 0 };
             retained += slot.data.payload.len();
         }
-        let mut named = vec![0; self.named_bytes.len()];
+        let mut named = vec![0; self.gap_acked_bytes.len()];
         for slot in self.slots.iter().filter(|slot| slot.state == SlotState::Acked) {
             named[usize::from(slot.path.0)] += slot.bytes;
         }
-        assert_eq!(named, self.named_bytes);
+        assert_eq!(named, self.gap_acked_bytes);
         let abandoned = |slot: &&Slot| slot.state == SlotState::Abandoned;
         assert_eq!(
             self.slots.iter().take_while(abandoned).count(),

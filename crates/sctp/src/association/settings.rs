@@ -126,7 +126,7 @@ impl Association {
         let path = self.paths.get_mut(usize::from(path.0)).ok_or(NoSuchPath)?;
         path.heartbeat_moved |= path.params.heartbeat_interval != params.heartbeat_interval;
         path.params = params;
-        self.stirred = true;
+        self.has_input = true;
         Ok(())
     }
 
@@ -137,14 +137,14 @@ impl Association {
     /// as it does when a path fails. One that is put back carries data once a HEARTBEAT has found that it works.
     pub fn set_path_use(&mut self, now: Time, id: PathId, path_use: PathUse) -> Result<(), PathUseError> {
         let is_up = self.is_up();
-        let path = self.paths.get(usize::from(id.0)).filter(|path| is_up && path.is_there());
+        let path = self.paths.get(usize::from(id.0)).filter(|path| is_up && path.is_present());
         let state = path.ok_or(PathUseError::NoSuchPath)?.state;
         match path_use {
             PathUse::SetAside if state == PathState::SetAside => {}
             PathUse::SetAside => {
                 let mut others =
                     self.paths.iter().enumerate().filter(|(index, _)| *index != usize::from(id.0));
-                if !others.any(|(_, path)| path.is_usable() && path.is_there()) {
+                if !others.any(|(_, path)| path.is_usable() && path.is_present()) {
                     return Err(PathUseError::TheLast);
                 }
                 self.leave_paths(now, &[id], PathState::SetAside);
@@ -162,7 +162,7 @@ impl Association {
             (path.errors, path.timeouts_unanswered) = (0, 0);
             path.heartbeat_due = true;
             self.events.push_back(Event::Path(id, PathState::PotentiallyFailed));
-            self.stirred = true;
+            self.has_input = true;
         }
     }
 
@@ -170,8 +170,8 @@ impl Association {
     pub fn demand_heartbeat(&mut self, path: PathId) -> Result<(), NoSuchPath> {
         let up = self.is_up();
         let path = self.paths.get_mut(usize::from(path.0)).filter(|_| up).ok_or(NoSuchPath)?;
-        path.heartbeat_due |= path.beat.is_none();
-        self.stirred = true;
+        path.heartbeat_due |= path.heartbeat.is_none();
+        self.has_input = true;
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Association {
             let path = &mut self.paths[index];
             let moved = std::mem::take(&mut path.heartbeat_moved);
             // One that is under way is waited for, and so is the first of a path that is not confirmed.
-            if !moved || path.beat.is_some() || path.state == PathState::Unconfirmed || !self.is_up() {
+            if !moved || path.heartbeat.is_some() || path.state == PathState::Unconfirmed || !self.is_up() {
                 continue;
             }
             self.timers.stop(Timer::Heartbeat(id));

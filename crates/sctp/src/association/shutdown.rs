@@ -13,14 +13,14 @@ use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::wire::{Cause, Chunk};
 
 /// How much of the words that go with an abort reaches the peer, in bytes: they must fit a packet.
-const WORDS_MAX: usize = 1_024;
+const ABORT_REASON_MAX: usize = 1_024;
 
 /// The words of the ABORT of [`Association::leave`].
 pub const GOODBYE: &[u8] = b"goodbye";
 
 /// The last packet of an association.
 #[derive(Debug)]
-pub(super) struct Farewell {
+pub(super) struct FinalPacket {
     pub(super) path: PathId,
     pub(super) tag: VerificationTag,
     /// ABORT or SHUTDOWN COMPLETE, once it is clear which.
@@ -36,14 +36,14 @@ impl Association {
         //# chunks from its peer.
         if self.shutdown == Shutdown::No && !matches!(self.state, State::Closed(_)) {
             self.shutdown = Shutdown::Pending;
-            self.stirred = true;
+            self.has_input = true;
         }
     }
 
     /// Ends the association at once, with words to the peer (RFC 9260 §9.1), of which it gets 1,024 bytes at most.
     pub fn abort(&mut self, words: Bytes) {
         if !matches!(self.state, State::Closed(_)) {
-            let said = words.slice(..words.len().min(WORDS_MAX));
+            let said = words.slice(..words.len().min(ABORT_REASON_MAX));
             //= specs/rfc9260.txt#section-9.1
             //# If the association is aborted on request of the upper layer, a
             //# "User-Initiated Abort" error cause (see Section 3.3.10.12) SHOULD be
@@ -60,7 +60,7 @@ impl Association {
             (State::Closed(_), _) => {}
             (State::Up(_), Shutdown::No | Shutdown::Pending | Shutdown::Sent { .. }) => {
                 self.leaving = true;
-                self.stirred = true;
+                self.has_input = true;
             }
             _ => self.abort(Bytes::from_static(GOODBYE)),
         }
@@ -106,29 +106,29 @@ impl Association {
         //# Rules for packets carrying an ABORT chunk: * The endpoint MUST always
         //# fill in the Verification Tag field of the outbound packet with the
         //# destination endpoint's tag value if it is known.
-        self.say_farewell(Chunk::Abort { reflected: false, causes: vec![cause] });
+        self.send_final_packet(Chunk::Abort { reflected: false, causes: vec![cause] });
         self.close(reason);
     }
 
     /// The peer has not answered for too long. It is told all the same: it may hear what it cannot answer.
     pub(super) fn give_up_peer(&mut self) {
-        self.say_farewell(Chunk::Abort { reflected: false, causes: Vec::new() });
+        self.send_final_packet(Chunk::Abort { reflected: false, causes: Vec::new() });
         self.close(Reason::PeerUnreachable);
     }
 
-    fn say_farewell(&mut self, chunk: Chunk) {
+    fn send_final_packet(&mut self, chunk: Chunk) {
         let path = self.closing_path();
-        let known = self.state.up().map(|up| Farewell { path, tag: up.peer_tag, chunk: None });
+        let known = self.state.up().map(|up| FinalPacket { path, tag: up.peer_tag, chunk: None });
         // Without the peer's tag there is nobody to say it to: it will find out by itself.
-        if let Some(farewell) = self.farewell.take().or(known) {
-            self.farewell = Some(Farewell { chunk: Some(chunk), ..farewell });
+        if let Some(final_packet) = self.final_packet.take().or(known) {
+            self.final_packet = Some(FinalPacket { chunk: Some(chunk), ..final_packet });
         }
     }
 
     /// Whether it is over, and the ABORT or SHUTDOWN COMPLETE that goes with that, if any, has left.
-    pub(crate) fn has_said_its_last(&self) -> bool {
+    pub(crate) fn has_sent_final_packet(&self) -> bool {
         matches!(self.state, State::Closed(_))
-            && self.farewell.as_ref().is_none_or(|last| last.chunk.is_none())
+            && self.final_packet.as_ref().is_none_or(|last| last.chunk.is_none())
     }
 
     /// Over. What was received can still be read.
@@ -141,7 +141,7 @@ impl Association {
         }
         self.events.push_back(Event::Closed(reason.clone()));
         self.state = State::Closed(reason);
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// The peer did something wrong.
@@ -174,7 +174,7 @@ impl Association {
         //# Moreover, under any circumstances, an endpoint that receives an ABORT
         //# chunk MUST NOT respond to that ABORT chunk by sending an ABORT chunk
         //# of its own.
-        self.farewell = None;
+        self.final_packet = None;
         if matches!(self.state, State::Closed(_)) {
             return;
         }
@@ -367,8 +367,8 @@ impl Association {
         );
     }
 
-    pub(super) fn on_shutdown(&mut self, now: Time, came_by: PathId, cum_tsn_ack: Tsn) {
-        if !self.on_cum_tsn(now, came_by, cum_tsn_ack) {
+    pub(super) fn on_shutdown(&mut self, now: Time, received_on: PathId, cum_tsn_ack: Tsn) {
+        if !self.on_cum_tsn(now, received_on, cum_tsn_ack) {
             return;
         }
         match &mut self.shutdown {
@@ -450,7 +450,7 @@ impl Association {
             //# This chunk MUST be used to acknowledge the receipt of the SHUTDOWN ACK
             //# chunk at the completion of the shutdown process; see Section 9.2 for
             //# details.
-            self.say_farewell(Chunk::ShutdownComplete { reflected: false });
+            self.send_final_packet(Chunk::ShutdownComplete { reflected: false });
             self.close(Reason::Shutdown);
         }
     }

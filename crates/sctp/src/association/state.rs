@@ -113,14 +113,14 @@ pub(super) struct Up {
     pub(super) coupled: Coupled,
     /// With concurrent multipath transfer: the number of new chunks until the next skipped TSN, if drawn
     /// already.
-    pub(super) pass_over_in: Option<u64>,
+    pub(super) skip_tsn_in: Option<u64>,
     /// Whether ECF waits for the faster path.
     pub(super) ecf_waits: bool,
     /// The path whose turn it is to carry new data, and whether it carried some in this drain.
     pub(super) turn: usize,
     pub(super) turn_taken: bool,
     /// Decides between equal paths in policies; changes at each SACK and time-out.
-    pub(super) chance: u32,
+    pub(super) tie_break: u32,
     /// The path of new data.
     pub(super) primary: PathId,
     /// The path on which the last DATA arrived, and on which SACKs are sent.
@@ -128,7 +128,7 @@ pub(super) struct Up {
     /// A path on which SACKs seem to be lost.
     pub(super) sack_avoids: Option<PathId>,
     /// Whether a path failed or recovered since the last SACK, which may be lost.
-    pub(super) sack_in_doubt: bool,
+    pub(super) sack_may_be_lost: bool,
     /// Scratch: the chunks of the packet being filled.
     pub(super) packed: Vec<Tsn>,
     /// How much of the advertised window the peer has not used.

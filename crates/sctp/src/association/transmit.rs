@@ -20,13 +20,13 @@ use crate::wire::{Checksum, Chunk, Header, NrSack, Sack};
 const BATCH_SLACK: usize = 64;
 
 /// The maximum length of a HEARTBEAT in bytes.
-const BEAT_ROOM: usize = 64;
+const HEARTBEAT_LEN_MAX: usize = 64;
 
 impl Association {
     /// Returns packets to send, if there are any.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Transmit> {
-        if let Some(farewell) = self.farewell.take_if(|farewell| farewell.chunk.is_some()) {
-            self.begin(farewell.path, farewell.tag);
+        if let Some(final_packet) = self.final_packet.take_if(|final_packet| final_packet.chunk.is_some()) {
+            self.begin(final_packet.path, final_packet.tag);
             //= specs/rfc9260.txt#section-3.3.7
             //# DATA chunks MUST NOT be bundled with ABORT chunks.
             //= specs/rfc9260.txt#section-3.3.7
@@ -34,8 +34,8 @@ impl Association {
             //# be bundled with an ABORT chunk, but they MUST be placed before the
             //# ABORT chunk in the SCTP packet; otherwise, they will be ignored by the
             //# receiver.
-            self.builder.push(&farewell.chunk.expect("just checked"));
-            return Some(self.finish(farewell.path));
+            self.builder.push(&final_packet.chunk.expect("just checked"));
+            return Some(self.finish(final_packet.path));
         }
         match &mut self.state {
             State::CookieWait { init_due, .. } => {
@@ -160,11 +160,11 @@ impl Association {
         //# an SCTP packet larger than the PMTU, then the implementation MUST
         //# NOT send a COOKIE ECHO chunk to an UNCONFIRMED address.
         let mtu = self.paths[usize::from(path.0)].mtu;
-        if Header::LEN + Chunk::CookieEcho(cookie.clone()).padded_len() + BEAT_ROOM > mtu {
+        if Header::LEN + Chunk::CookieEcho(cookie.clone()).padded_len() + HEARTBEAT_LEN_MAX > mtu {
             path = up.primary;
         }
         if self.paths[usize::from(path.0)].state == PathState::Unconfirmed {
-            return self.transmit_cookie_and_beat(now, path, tag, cookie);
+            return self.transmit_cookie_and_heartbeat(now, path, tag, cookie);
         }
         let errors = std::mem::take(&mut up.control.errors);
         //= specs/rfc9260.txt#section-5.1
@@ -207,7 +207,7 @@ impl Association {
     }
 
     /// Retransmits COOKIE ECHO on a path without measurements.
-    fn transmit_cookie_and_beat(
+    fn transmit_cookie_and_heartbeat(
         &mut self,
         now: Time,
         path: PathId,
@@ -220,8 +220,8 @@ impl Association {
         //# A COOKIE ECHO chunk MAY be sent to an UNCONFIRMED address, but it
         //# MUST be bundled with a HEARTBEAT chunk including a nonce, and the
         //# size of the SCTP packet MUST NOT exceed the PMTU.
-        let beat = Chunk::Heartbeat(self.new_beat(now, path));
-        self.builder.push(&beat);
+        let heartbeat = Chunk::Heartbeat(self.new_heartbeat(now, path));
+        self.builder.push(&heartbeat);
         self.finish(path)
     }
 
@@ -277,7 +277,7 @@ impl Association {
             // retransmissions.
             let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
             let way = &self.paths[usize::from(path.0)];
-            let silent = way.errors > 0 || way.timeouts_unanswered > 0 || way.beat.is_some();
+            let silent = way.errors > 0 || way.timeouts_unanswered > 0 || way.heartbeat.is_some();
             let bare = agreed && !closing && !silent;
             let len = self.seal(path, if bare { Checksum::Zero } else { Checksum::Crc32c });
             // Other packets of a batch must not be longer than its first.
@@ -357,9 +357,9 @@ impl Association {
             self.fill_reconfig(now, id);
             self.fill_shutdown(id);
         }
-        if self.paths[usize::from(id.0)].heartbeat_due && self.builder.room() >= BEAT_ROOM {
-            let beat = Chunk::Heartbeat(self.new_beat(now, id));
-            self.builder.push(&beat);
+        if self.paths[usize::from(id.0)].heartbeat_due && self.builder.room() >= HEARTBEAT_LEN_MAX {
+            let heartbeat = Chunk::Heartbeat(self.new_heartbeat(now, id));
+            self.builder.push(&heartbeat);
         }
         //= specs/rfc9260.txt#section-6
         //# Control chunks MUST come before DATA chunks in the packet.
@@ -436,10 +436,10 @@ impl Association {
         //# exceed the current PMTU.
         // With several paths at once, only on the path that it acknowledges: another path may take longer
         // than that path's T3-rtx.
-        let rides = permit.is_some()
-            && up.received.sack_may_ride()
+        let is_bundled = permit.is_some()
+            && up.received.may_bundle_sack()
             && (up.sack_path == id || !up.received.counts_by_path());
-        let due = rides || (up.sack_path == id && up.received.sack_is_due());
+        let due = is_bundled || (up.sack_path == id && up.received.sack_is_due());
         if !due || self.builder.room() < NrSack::HEADER_LEN {
             return;
         }
@@ -465,7 +465,7 @@ impl Association {
         let window = u32::try_from(a_rwnd).unwrap_or(u32::MAX);
         up.offered_bytes = a_rwnd;
         self.timers.stop(Timer::DelayedSack);
-        up.sack_in_doubt = self.paths[usize::from(id.0)].state != PathState::Active;
+        up.sack_may_be_lost = self.paths[usize::from(id.0)].state != PathState::Active;
         //= specs/compact-sack.md#section-2
         //# A host MUST NOT send the chunk where it is not agreed on.
         //= specs/compact-sack.md#section-4

@@ -17,24 +17,24 @@ const RESENT_MAX: usize = 256;
 
 /// What speaks for a path's last congestion: what has left again since, and of which it is not known that it had arrived.
 #[derive(Debug, Default)]
-pub(super) struct Evidence {
+pub(super) struct SpuriousLoss {
     resent: Vec<Tsn>,
     /// What left again to probe the tail, the last of it.
     probed: VecDeque<Tsn>,
-    is_kept: bool,
+    is_recording: bool,
 }
 
-impl Evidence {
+impl SpuriousLoss {
     /// The window was made small for a loss or a time-out.
     pub(super) fn begin(&mut self) {
         self.resent.clear();
-        self.is_kept = true;
+        self.is_recording = true;
     }
 
     /// There is no congestion to take back.
     pub(super) fn forget(&mut self) {
         self.resent.clear();
-        self.is_kept = false;
+        self.is_recording = false;
     }
 
     /// A chunk leaves again to probe the tail.
@@ -47,7 +47,7 @@ impl Evidence {
 
     /// A chunk leaves again.
     pub(super) fn on_resent(&mut self, tsn: Tsn) {
-        if self.is_kept && self.resent.len() < RESENT_MAX {
+        if self.is_recording && self.resent.len() < RESENT_MAX {
             self.resent.push(tsn);
         } else {
             self.forget();
@@ -55,7 +55,7 @@ impl Evidence {
     }
 
     /// Whether this is one of those that left again.
-    pub(super) fn knows(&self, tsn: Tsn) -> bool {
+    pub(super) fn is_retransmitted(&self, tsn: Tsn) -> bool {
         self.resent.contains(&tsn) || self.probed.contains(&tsn)
     }
 
@@ -69,7 +69,7 @@ impl Evidence {
                 self.forget();
             }
         }
-        self.is_kept && self.resent.is_empty() && before > 0
+        self.is_recording && self.resent.is_empty() && before > 0
     }
 }
 
@@ -83,41 +83,41 @@ mod tests {
 
     #[test]
     fn all_that_left_again_must_be_reported_as_often() {
-        let mut evidence = Evidence::default();
-        evidence.begin();
-        tsns(&[3, 5, 5]).into_iter().for_each(|tsn| evidence.on_resent(tsn));
-        evidence.on_probed(Tsn(9));
-        assert!(!evidence.on_duplicates(&tsns(&[3])));
-        assert!(!evidence.on_duplicates(&tsns(&[5, 9])));
-        assert!(evidence.on_duplicates(&tsns(&[5])));
-        assert!(!evidence.on_duplicates(&tsns(&[5])), "once");
+        let mut spurious_loss = SpuriousLoss::default();
+        spurious_loss.begin();
+        tsns(&[3, 5, 5]).into_iter().for_each(|tsn| spurious_loss.on_resent(tsn));
+        spurious_loss.on_probed(Tsn(9));
+        assert!(!spurious_loss.on_duplicates(&tsns(&[3])));
+        assert!(!spurious_loss.on_duplicates(&tsns(&[5, 9])));
+        assert!(spurious_loss.on_duplicates(&tsns(&[5])));
+        assert!(!spurious_loss.on_duplicates(&tsns(&[5])), "once");
     }
 
     #[test]
     fn a_network_that_duplicates_proves_nothing() {
-        let mut evidence = Evidence::default();
-        evidence.begin();
-        tsns(&[3, 5]).into_iter().for_each(|tsn| evidence.on_resent(tsn));
-        assert!(!evidence.on_duplicates(&tsns(&[3, 4])), "4 left once");
-        assert!(!evidence.on_duplicates(&tsns(&[5])));
+        let mut spurious_loss = SpuriousLoss::default();
+        spurious_loss.begin();
+        tsns(&[3, 5]).into_iter().for_each(|tsn| spurious_loss.on_resent(tsn));
+        assert!(!spurious_loss.on_duplicates(&tsns(&[3, 4])), "4 left once");
+        assert!(!spurious_loss.on_duplicates(&tsns(&[5])));
     }
 
     #[test]
     fn what_did_not_leave_again_proves_nothing() {
-        let mut evidence = Evidence::default();
-        evidence.begin();
-        assert!(!evidence.on_duplicates(&tsns(&[1, 2, 3])));
-        evidence.forget();
-        evidence.on_resent(Tsn(1));
-        assert!(!evidence.on_duplicates(&tsns(&[1])), "the window was not made small");
+        let mut spurious_loss = SpuriousLoss::default();
+        spurious_loss.begin();
+        assert!(!spurious_loss.on_duplicates(&tsns(&[1, 2, 3])));
+        spurious_loss.forget();
+        spurious_loss.on_resent(Tsn(1));
+        assert!(!spurious_loss.on_duplicates(&tsns(&[1])), "the window was not made small");
     }
 
     #[test]
     fn too_much_to_remember_is_no_evidence() {
-        let mut evidence = Evidence::default();
-        evidence.begin();
-        (0..=RESENT_MAX as u32).for_each(|tsn| evidence.on_resent(Tsn(tsn)));
+        let mut spurious_loss = SpuriousLoss::default();
+        spurious_loss.begin();
+        (0..=RESENT_MAX as u32).for_each(|tsn| spurious_loss.on_resent(Tsn(tsn)));
         let all: Vec<Tsn> = (0..=RESENT_MAX as u32).map(Tsn).collect();
-        assert!(!evidence.on_duplicates(&all));
+        assert!(!spurious_loss.on_duplicates(&all));
     }
 }

@@ -12,7 +12,7 @@ use crate::wire::HmacId;
 ///
 /// | | `rfc2960-kame` | `rfc9260` | `modern` | `ns2` |
 /// |---|---|---|---|---|
-/// | `pass_over_every` | none | none | 4096 | none |
+/// | `skip_tsn_every` | none | none | 4096 | none |
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Security {
     /// Which chunks of the peer must be authenticated by an AUTH chunk, and the keys (RFC 4895). Lengthens
@@ -32,7 +32,7 @@ pub struct Security {
     /// association is aborted (skipped segments: Sherwood, Bhattacharjee, Braud: "Misbehaving TCP Receivers
     /// Can Cause Internet-Wide Congestion Collapse", CCS 2005). To an honest peer it looks like one lost
     /// packet, without effect on the window. `None`, the default: never; `modern` has 4,096.
-    pub pass_over_every: Option<NonZeroU16>,
+    pub skip_tsn_every: Option<NonZeroU16>,
 }
 
 /// A method by which the layer below SCTP detects errors (RFC 9653 §3).

@@ -50,17 +50,17 @@ impl Pool {
 }
 
 /// The most last words that are kept.
-const LAST_WORDS_MAX: usize = 256;
+const FINAL_CHUNKS_MAX: usize = 256;
 /// How long one is kept: until the peer, if it has not heard it, has asked several times.
-const LAST_WORD_KEPT: Duration = Duration::from_secs(60);
+const FINAL_CHUNK_LIFE: Duration = Duration::from_secs(60);
 
 /// The protected SHUTDOWN COMPLETE of associations that are over. A peer that missed it repeats SHUTDOWN ACK, and believes nobody
 /// who has no keys; these are gone, but the same record says it as well, and no peer takes it twice.
 #[derive(Debug, Default)]
-pub(super) struct LastWords(VecDeque<LastWord>);
+pub(super) struct FinalChunks(VecDeque<FinalChunk>);
 
 #[derive(Debug)]
-struct LastWord {
+struct FinalChunk {
     until: Time,
     /// What the peer puts in its packets.
     tag: VerificationTag,
@@ -68,17 +68,17 @@ struct LastWord {
     chunk: Dtls,
 }
 
-impl LastWords {
+impl FinalChunks {
     /// The last packet of an association whose own tag this is.
     pub(super) fn keep(&mut self, now: Time, tag: VerificationTag, packet: &Bytes) {
         let Ok(packet) = Packet::decode(packet.clone()) else { return };
         let Some(chunk) = packet.dtls() else { return };
         // A copy, so that it keeps no buffer of packets.
         let chunk = Dtls { record: Bytes::copy_from_slice(&chunk.record), ..chunk };
-        if self.0.len() >= LAST_WORDS_MAX {
+        if self.0.len() >= FINAL_CHUNKS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(LastWord { until: now + LAST_WORD_KEPT, tag, header: packet.header, chunk });
+        self.0.push_back(FinalChunk { until: now + FINAL_CHUNK_LIFE, tag, header: packet.header, chunk });
     }
 
     /// What was said last to who has this tag.
@@ -142,7 +142,7 @@ impl Endpoint {
         let Some(slot) = self.holder(route, contents) else { return true };
         let is_same = contents.local_tag == slot.known.tag
             && slot.association.peer_tag().is_none_or(|tag| tag == contents.peer_tag);
-        slot.association.lets_in(packet, is_same)
+        slot.association.admits_cookie_echo(packet, is_same)
     }
 }
 
@@ -160,8 +160,8 @@ mod tests {
         builder.push(&Chunk::Dtls(Dtls { is_restart: false, record: record.clone() }));
         builder.seal();
         let packet = builder.finish().unwrap().payload;
-        let mut words = LastWords::default();
-        let (start, end) = (Time::ZERO, Time::ZERO + LAST_WORD_KEPT);
+        let mut words = FinalChunks::default();
+        let (start, end) = (Time::ZERO, Time::ZERO + FINAL_CHUNK_LIFE);
         words.keep(start, VerificationTag(9), &packet);
         words.keep(start, VerificationTag(8), &Bytes::from_static(b"no packet"));
         let just_before = Time::from_nanos(end.as_nanos() - 1);
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((said_in, said.record), (header, record));
         assert!(words.of(start, VerificationTag(8)).is_none());
         assert!(words.of(end, VerificationTag(9)).is_none());
-        for tag in 0..=LAST_WORDS_MAX as u32 {
+        for tag in 0..=FINAL_CHUNKS_MAX as u32 {
             words.keep(start, VerificationTag(tag), &packet);
         }
         assert!(

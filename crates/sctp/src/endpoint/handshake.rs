@@ -661,7 +661,7 @@ impl Endpoint {
             if let Some(slot) = self.table.get_mut(id)
                 && auth.is_some()
             {
-                slot.association.auth_mut().vouch();
+                slot.association.auth_mut().set_verified();
             }
             self.deliver(now, id, route, ecn, packet);
         }

@@ -35,22 +35,22 @@ pub struct Icmp<'a> {
 }
 
 impl Icmp<'_> {
-    pub(super) fn says(&self) -> Says {
+    pub(super) fn meaning(&self) -> Meaning {
         match (self.peer.is_ipv4(), self.kind, self.code) {
             // In UDP the peer's kernel says so once the program that had the port is gone (RFC 6951 §5.5).
-            (true, 3, 3) | (false, 1, 4) if self.peer.port() != 0 => Says::NoSuchPort,
+            (true, 3, 3) | (false, 1, 4) if self.peer.port() != 0 => Meaning::NoSuchPort,
             //= specs/rfc9260.txt#section-10
             //# ICMP3)  An implementation SHOULD ignore any ICMP messages where the
             //# code indicates "Port Unreachable".
-            (true, 3, 3) | (false, 1, 4) => Says::Nothing,
-            (true, 3, 4) | (false, 2, _) => Says::TooBig,
-            (true, 3, 2) | (false, 4, 1) => Says::NoSuchProtocol,
+            (true, 3, 3) | (false, 1, 4) => Meaning::Nothing,
+            (true, 3, 4) | (false, 2, _) => Meaning::TooBig,
+            (true, 3, 2) | (false, 4, 1) => Meaning::NoSuchProtocol,
             //= specs/rfc9260.txt#section-10
             //# ICMP9)  If the ICMP type is "Destination Unreachable", the
             //# implementation MAY move the destination to the unreachable
             //# state or, alternatively, increment the path error counter.
             // It does neither.
-            (true, 3, _) | (false, 1, _) => Says::Nothing,
+            (true, 3, _) | (false, 1, _) => Meaning::Nothing,
             //= specs/rfc9260.txt#section-10
             //# ICMP1)  An implementation MAY ignore all ICMPv4 messages where the
             //# type field is not set to "Destination Unreachable".
@@ -62,14 +62,14 @@ impl Icmp<'_> {
             //# ICMP4)  An implementation MAY ignore all ICMPv6 messages of type
             //# "Parameter Problem" if the code is not "Unrecognized Next
             //# Header Type Encountered".
-            _ => Says::Nothing,
+            _ => Meaning::Nothing,
         }
     }
 }
 
 /// What a message says that matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum Meaning {
     TooBig,
     NoSuchProtocol,
     NoSuchPort,
@@ -94,8 +94,8 @@ impl Endpoint {
     //# against attacks as for SCTP-capable ones, all SCTP implementations
     //# MUST implement the ICMP handling described in Section 10.
     pub fn handle_icmp(&mut self, now: Time, message: Icmp<'_>) {
-        let says = message.says();
-        if says == Says::Nothing {
+        let meaning = message.meaning();
+        if meaning == Meaning::Nothing {
             return;
         }
         let Icmp { local, peer, size, .. } = message;
@@ -109,7 +109,7 @@ impl Endpoint {
         let Some(id) = self.table.by_address(local_port, peer_port, peer).map(|slot| slot.id) else { return };
         let Some(slot) = self.table.get_mut(id) else { return };
         let Some(quoted) = ours(message.quoted, slot) else { return };
-        match (says, quoted) {
+        match (meaning, quoted) {
             //= specs/rfc9260.txt#section-10
             //# ICMP7)  If the ICMP message is either an ICMPv6 message of type
             //# "Packet Too Big" or an ICMPv4 message of type "Destination
@@ -119,7 +119,7 @@ impl Endpoint {
             //= specs/rfc8899.txt#section-4.6.1
             //# A PL that supports PTB messages MUST validate these messages before they
             //# are further processed.
-            (Says::TooBig, _) => slot.association.on_packet_too_big(now, Route { local, peer }, size),
+            (Meaning::TooBig, _) => slot.association.on_packet_too_big(now, Route { local, peer }, size),
             //= specs/rfc9260.txt#section-10
             //# ICMP8)  If the ICMP code is "Unrecognized Next Header Type
             //# Encountered" or "Protocol Unreachable", an implementation
@@ -128,11 +128,15 @@ impl Endpoint {
             //# chunk and the association is in the COOKIE-WAIT state, handle
             //# the ICMP message like an ABORT chunk.
             // Not an end by itself, unlike Protocol Unreachable: HEARTBEATs ask first.
-            (Says::NoSuchPort, Quoted::Other) => slot.association.on_port_unreachable(Route { local, peer }),
-            (Says::NoSuchPort, Quoted::Init) => slot.association.on_init_refused(),
-            (Says::NoSuchProtocol, Quoted::Init) if slot.association.phase() != Phase::CookieWait => return,
-            (Says::NoSuchProtocol, _) => slot.association.on_protocol_unreachable(),
-            (Says::Nothing, _) => return,
+            (Meaning::NoSuchPort, Quoted::Other) => {
+                slot.association.on_port_unreachable(Route { local, peer })
+            }
+            (Meaning::NoSuchPort, Quoted::Init) => slot.association.on_init_refused(),
+            (Meaning::NoSuchProtocol, Quoted::Init) if slot.association.phase() != Phase::CookieWait => {
+                return;
+            }
+            (Meaning::NoSuchProtocol, _) => slot.association.on_protocol_unreachable(),
+            (Meaning::Nothing, _) => return,
         }
         self.settle(now, id);
         self.table.ready(id);

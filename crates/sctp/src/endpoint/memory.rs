@@ -162,7 +162,7 @@ impl Endpoint {
         for (id, silence) in found {
             let Some(slot) = self.table.get_mut(id) else { continue };
             if silence < SILENT_MAX {
-                slot.association.ask_peer();
+                slot.association.probe_peer();
             } else {
                 self.counters.out_of_memory += 1;
                 slot.association.give_up_memory();
@@ -185,7 +185,7 @@ impl Endpoint {
             return false;
         }
         if self.table.opened_from(from) >= self.limits.associations_per_address {
-            let Some(id) = self.table.first_to_go(self.memory.now, Some(from)) else {
+            let Some(id) = self.table.eviction_candidate(self.memory.now, Some(from)) else {
                 self.counters.refused_by_address += 1;
                 return false;
             };
@@ -194,7 +194,7 @@ impl Endpoint {
         let is_half_open = config.memory.unadmitted_receive_buffer_bytes.is_some();
         if is_half_open
             && self.table.has_half_open(self.limits.half_open)
-            && let Some(id) = self.table.first_to_go(self.memory.now, None)
+            && let Some(id) = self.table.eviction_candidate(self.memory.now, None)
         {
             self.make_room_of(id, make_room);
         }

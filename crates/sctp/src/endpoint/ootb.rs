@@ -52,7 +52,7 @@ impl Endpoint {
     ) {
         self.counters.out_of_the_blue += 1;
         if kinds.has_dtls()
-            && let Some((header, chunk)) = self.last_words.of(now, header.tag)
+            && let Some((header, chunk)) = self.final_chunks.of(now, header.tag)
         {
             return self
                 .answer_within_budget(now, Answer { route, header, chunks: vec![Chunk::Dtls(chunk)] });

@@ -222,7 +222,7 @@ impl Table {
     /// The half-open association, of this address or any, that makes room for another: the one for which the silence of its peer,
     /// times the number of half-open ones from its network, is the largest. So many from few networks never shut out a peer of
     /// another, whose handshake takes a round trip.
-    pub(super) fn first_to_go(&self, now: Time, of: Option<IpAddr>) -> Option<AssociationId> {
+    pub(super) fn eviction_candidate(&self, now: Time, of: Option<IpAddr>) -> Option<AssociationId> {
         let of = of.map(network_of);
         let mut crowd: BTreeMap<Option<IpAddr>, u32> = BTreeMap::new();
         self.half_open().for_each(|slot| *crowd.entry(slot.opened_from).or_default() += 1);

@@ -175,9 +175,9 @@ impl Carrier {
     }
 
     /// Asks a silent server whether it is there, where the transport can.
-    pub(crate) fn ask_peer(&self) {
+    pub(crate) fn probe_peer(&self) {
         if let Self::Sctp(sctp) = self {
-            sctp.ask_peer();
+            sctp.probe_peer();
         }
     }
 

@@ -185,9 +185,9 @@ impl Sctp {
     /// Whether the server has ever answered.
     /// Asks a silent server by a HEARTBEAT: one that was started anew answers with ABORT. Not in the modes of the papers,
     /// whose packets are compared.
-    pub(super) fn ask_peer(&self) {
+    pub(super) fn probe_peer(&self) {
         if matches!(self.paths, Paths::Framed(_)) && self.association.silence() >= ASK_AFTER {
-            self.association.ask_peer();
+            self.association.probe_peer();
         }
     }
 

@@ -15,13 +15,13 @@ pub(super) const CACHED_MAX: usize = 8;
 
 /// A change of this side's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum PendingChange {
     Add(SocketAddr),
     Remove(SocketAddr),
     Prefer(SocketAddr),
 }
 
-impl Wish {
+impl PendingChange {
     pub(super) fn address(self) -> SocketAddr {
         match self {
             Self::Add(address) | Self::Remove(address) | Self::Prefer(address) => address,
@@ -35,12 +35,12 @@ pub(in crate::association) struct Addresses {
     /// The serial number that the next ASCONF gets.
     pub(super) next_serial: Tsn,
     pub(super) next_correlation: u32,
-    pub(super) waiting: VecDeque<Wish>,
+    pub(super) waiting: VecDeque<PendingChange>,
     pub(super) outstanding: Option<Outstanding>,
     /// Whether the peer does not know how to add and delete (§5.3 F3a), or ASCONF at all.
-    pub(super) deaf_to_addresses: bool,
+    pub(super) lacks_add_and_delete: bool,
     /// Whether the peer does not know how to set a primary address (§5.3 F3b).
-    pub(super) deaf_to_primary: bool,
+    pub(super) lacks_set_primary: bool,
     /// The serial number of the peer's last ASCONF.
     pub(super) peer_serial: Tsn,
     pub(super) cached: VecDeque<AsconfAck>,
@@ -56,7 +56,7 @@ pub(in crate::association) struct Addresses {
 #[derive(Debug)]
 pub(super) struct Outstanding {
     pub(super) chunk: Asconf,
-    pub(super) wishes: Vec<Wish>,
+    pub(super) pending_changes: Vec<PendingChange>,
     /// Whether it is to leave.
     pub(super) due: bool,
     /// The path by which it left last.
@@ -75,8 +75,8 @@ impl Addresses {
             next_correlation: 0,
             waiting: VecDeque::new(),
             outstanding: None,
-            deaf_to_addresses: false,
-            deaf_to_primary: false,
+            lacks_add_and_delete: false,
+            lacks_set_primary: false,
             peer_serial: peer_initial_tsn.minus(1),
             cached: VecDeque::new(),
             acks: VecDeque::new(),
@@ -85,8 +85,8 @@ impl Addresses {
         }
     }
 
-    pub(super) fn wishes(&self) -> impl Iterator<Item = Wish> {
-        let under_way = self.outstanding.iter().flat_map(|it| it.wishes.iter().copied());
+    pub(super) fn pending_changes(&self) -> impl Iterator<Item = PendingChange> {
+        let under_way = self.outstanding.iter().flat_map(|it| it.pending_changes.iter().copied());
         under_way.chain(self.waiting.iter().copied())
     }
 

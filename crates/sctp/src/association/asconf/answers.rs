@@ -69,7 +69,7 @@ impl Association {
         //= specs/rfc5061.txt#section-5.2
         //# E5)  Otherwise, the ASCONF Chunk is discarded since it must be either
         //# a stale packet or from an attacker.
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// Does what the peer asks for, one after the other; what it is told of it.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use braidftp_base::Time;
 
-use super::addresses::{Outstanding, WAITING_MAX, Wish};
+use super::addresses::{Outstanding, PendingChange, WAITING_MAX};
 use super::{AddressChange, AddressError, REQUESTS_MAX};
 use crate::association::pairing::{PATHS_MAX, best_partner};
 use crate::association::path::{Path, Purpose, choose};
@@ -23,19 +23,20 @@ impl Association {
     /// and a HEARTBEAT came back over it; [`Event::LocalAddress`] and [`Event::Path`] tell.
     pub fn add_address(&mut self, local: SocketAddr) -> Result<(), AddressError> {
         let pending = self.can_change()?;
-        let going = pending.contains(&Wish::Remove(local));
-        let coming = pending.contains(&Wish::Add(local));
+        let going = pending.contains(&PendingChange::Remove(local));
+        let coming = pending.contains(&PendingChange::Add(local));
         if coming || (self.local.contains(&local) && !going) || !is_unicast(local.ip()) {
             return Err(AddressError::InUse);
         }
-        let adds = pending.iter().filter(|wish| matches!(wish, Wish::Add(_))).count();
+        let adds =
+            pending.iter().filter(|pending_change| matches!(pending_change, PendingChange::Add(_))).count();
         if self.local.len() + adds >= PATHS_MAX {
             return Err(AddressError::TooMany);
         }
         if best_partner(local, &self.peers(), |peer| self.config.allows(local.ip(), peer.ip())).is_none() {
             return Err(AddressError::NoPath);
         }
-        self.wish(Wish::Add(local))
+        self.pending_change(PendingChange::Add(local))
     }
 
     /// Asks the peer to forget `local`, by which nothing leaves from now on (RFC 5061 §4.2.2).
@@ -43,19 +44,19 @@ impl Association {
         let pending = self.can_change()?;
         //= specs/rfc5061.txt#section-4.2.2
         //# This parameter MUST NOT contain a broadcast or multicast address.
-        let there = self.local.contains(&local) || pending.contains(&Wish::Add(local));
-        if !there || pending.contains(&Wish::Remove(local)) {
+        let there = self.local.contains(&local) || pending.contains(&PendingChange::Add(local));
+        if !there || pending.contains(&PendingChange::Remove(local)) {
             return Err(AddressError::NoSuchAddress);
         }
         //= specs/rfc5061.txt#section-5.3
         //# F5)  An endpoint MUST NOT delete its last remaining IP address from
         //# an association.
         let mut left = self.local.clone();
-        for wish in &pending {
-            match wish {
-                Wish::Add(address) => left.push(*address),
-                Wish::Remove(address) => left.retain(|it| it != address),
-                Wish::Prefer(_) => {}
+        for pending_change in &pending {
+            match pending_change {
+                PendingChange::Add(address) => left.push(*address),
+                PendingChange::Remove(address) => left.retain(|it| it != address),
+                PendingChange::Prefer(_) => {}
             }
         }
         let peers = self.peers();
@@ -63,7 +64,7 @@ impl Association {
         if left.is_empty() {
             return Err(AddressError::Last);
         }
-        self.wish(Wish::Remove(local))
+        self.pending_change(PendingChange::Remove(local))
     }
 
     /// Asks the peer to send to `local` first (SCTP_SET_PEER_PRIMARY_ADDR, RFC 6458 §8.3.1).
@@ -73,38 +74,38 @@ impl Association {
         //# A sender MUST only send a set
         //# primary request to an address that is already considered part of the
         //# association.
-        if !self.local.contains(&local) && !pending.contains(&Wish::Add(local)) {
+        if !self.local.contains(&local) && !pending.contains(&PendingChange::Add(local)) {
             return Err(AddressError::NoSuchAddress);
         }
-        self.wish(Wish::Prefer(local))
+        self.pending_change(PendingChange::Prefer(local))
     }
 
     /// What was asked for already, if more may be.
-    fn can_change(&self) -> Result<Vec<Wish>, AddressError> {
+    fn can_change(&self) -> Result<Vec<PendingChange>, AddressError> {
         let State::Up(up) = &self.state else { return Err(AddressError::NotUp) };
         if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received) {
             return Err(AddressError::NotUp);
         }
-        if !self.has_asconf() || up.addresses.deaf_to_addresses && up.addresses.deaf_to_primary {
+        if !self.has_asconf() || up.addresses.lacks_add_and_delete && up.addresses.lacks_set_primary {
             return Err(AddressError::NotSupported);
         }
         if up.addresses.waiting.len() >= WAITING_MAX {
             return Err(AddressError::TooMany);
         }
-        Ok(up.addresses.wishes().collect())
+        Ok(up.addresses.pending_changes().collect())
     }
 
-    fn wish(&mut self, wish: Wish) -> Result<(), AddressError> {
+    fn pending_change(&mut self, pending_change: PendingChange) -> Result<(), AddressError> {
         let State::Up(up) = &mut self.state else { return Err(AddressError::NotUp) };
-        let deaf = match wish {
-            Wish::Prefer(_) => up.addresses.deaf_to_primary,
-            Wish::Add(_) | Wish::Remove(_) => up.addresses.deaf_to_addresses,
+        let deaf = match pending_change {
+            PendingChange::Prefer(_) => up.addresses.lacks_set_primary,
+            PendingChange::Add(_) | PendingChange::Remove(_) => up.addresses.lacks_add_and_delete,
         };
         if deaf {
             return Err(AddressError::NotSupported);
         }
-        up.addresses.waiting.push_back(wish);
-        self.stirred = true;
+        up.addresses.waiting.push_back(pending_change);
+        self.has_input = true;
         Ok(())
     }
 
@@ -142,7 +143,7 @@ impl Association {
         //# Or, if an endpoint sends multiple requests to delete IP addresses,
         //# it MUST NOT delete all of the IP addresses that the peer has listed
         //# for the requester.
-        self.drop_impossible_wishes();
+        self.drop_impossible_changes();
         let State::Up(up) = &mut self.state else { return };
         let addresses = &mut up.addresses;
         if addresses.waiting.is_empty() {
@@ -150,16 +151,16 @@ impl Association {
         }
         // None that undoes another: an address is either going or coming, and what stays is free to send from.
         let mut named = Vec::new();
-        let undoes_none = |wish: &&Wish| match wish {
-            Wish::Prefer(_) => true,
-            Wish::Add(address) | Wish::Remove(address) => {
+        let undoes_none = |pending_change: &&PendingChange| match pending_change {
+            PendingChange::Prefer(_) => true,
+            PendingChange::Add(address) | PendingChange::Remove(address) => {
                 let is_first = !named.contains(address);
                 named.push(*address);
                 is_first
             }
         };
         let count = addresses.waiting.iter().take(REQUESTS_MAX).take_while(undoes_none).count();
-        let wishes: Vec<_> = addresses.waiting.drain(..count).collect();
+        let pending_changes: Vec<_> = addresses.waiting.drain(..count).collect();
         //= specs/rfc5061.txt#section-5.1
         //# A1)  Create an ASCONF Chunk as defined in Section 4.1.1.  The chunk
         //# MUST contain all of the TLV(s) of information necessary to be
@@ -169,15 +170,15 @@ impl Association {
         //= specs/rfc5061.txt#section-5.3
         //# When building TLV parameters for the ASCONF Chunk that will add or
         //# delete IP addresses, the following rules MUST be applied:
-        for wish in &wishes {
+        for pending_change in &pending_changes {
             //= specs/rfc5061.txt#section-6
             //# Endpoints that believe they face a threat from on-path attackers
             //# SHOULD NOT use wildcard addresses in ASCONF Add IP, Delete IP, or
             //# Set Primary IP parameters.
-            let change = match wish {
-                Wish::Add(address) => Change::Add(address.ip().to_canonical()),
-                Wish::Remove(address) => Change::Delete(address.ip().to_canonical()),
-                Wish::Prefer(address) => Change::SetPrimary(address.ip().to_canonical()),
+            let change = match pending_change {
+                PendingChange::Add(address) => Change::Add(address.ip().to_canonical()),
+                PendingChange::Remove(address) => Change::Delete(address.ip().to_canonical()),
+                PendingChange::Prefer(address) => Change::SetPrimary(address.ip().to_canonical()),
             };
             requests.push(Request { correlation: addresses.next_correlation, change });
             addresses.next_correlation = addresses.next_correlation.wrapping_add(1);
@@ -194,17 +195,23 @@ impl Association {
         //# after transmitting an ASCONF Sequence Number = 2**32 - 1 is 0.
         addresses.next_serial = serial.next();
         let chunk = Asconf { serial, address: None, requests };
-        let removal = |wish: &&Wish| matches!(wish, Wish::Remove(_));
-        let going: Vec<_> = wishes.iter().filter(removal).map(|wish| wish.address()).collect();
-        addresses.outstanding =
-            Some(Outstanding { chunk, wishes: wishes.clone(), due: true, path: up.primary, retries: 0 });
+        let removal = |pending_change: &&PendingChange| matches!(pending_change, PendingChange::Remove(_));
+        let going: Vec<_> =
+            pending_changes.iter().filter(removal).map(|pending_change| pending_change.address()).collect();
+        addresses.outstanding = Some(Outstanding {
+            chunk,
+            pending_changes: pending_changes.clone(),
+            due: true,
+            path: up.primary,
+            retries: 0,
+        });
         //= specs/rfc5061.txt#section-5.3
         //# This means that until such time as the ASCONF
         //# containing the add is acknowledged, the sender MUST NOT use the
         //# new IP address as a source for ANY SCTP packet except on
         //# carrying an ASCONF Chunk.
-        for wish in &wishes {
-            if let Wish::Add(local) = *wish
+        for pending_change in &pending_changes {
+            if let PendingChange::Add(local) = *pending_change
                 && let Some(peer) =
                     best_partner(local, &self.peers(), |peer| self.config.allows(local.ip(), peer.ip()))
                 && let Some(id) = self.add_path(Route { local, peer })
@@ -323,7 +330,9 @@ impl Association {
             }
             return;
         }
-        let Some(Outstanding { chunk, wishes, path, .. }) = addresses.outstanding.take() else { return };
+        let Some(Outstanding { chunk, pending_changes, path, .. }) = addresses.outstanding.take() else {
+            return;
+        };
         //= specs/rfc5061.txt#section-5.1
         //# A5)  When the ASCONF-ACK that acknowledges the Sequence Number last
         //# sent arrives, the sender MUST stop the T-4 RTO timer, and clear
@@ -344,7 +353,7 @@ impl Association {
         //# A6) The endpoint MUST process all of the TLVs within the ASCONF-
         //# ACK(s) to find out particular status information returned to the
         //# various requests that were sent.
-        for (request, wish) in chunk.requests.iter().zip(wishes) {
+        for (request, pending_change) in chunk.requests.iter().zip(pending_changes) {
             //= specs/rfc5061.txt#section-4.2.3
             //# Note that the receiver MUST NOT change this 32-bit value.
             let said = ack.responses.iter().find(|response| response.correlation == request.correlation);
@@ -356,19 +365,19 @@ impl Association {
                 }
                 Some(Outcome::Other { .. }) | None => failed.then_some(None),
             };
-            outcomes.push((wish, refused));
+            outcomes.push((pending_change, refused));
         }
-        for (wish, refused) in outcomes {
-            self.settle_wish(now, wish, refused);
+        for (pending_change, refused) in outcomes {
+            self.finish_change(now, pending_change, refused);
         }
         self.pair_leftovers(now);
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// What this side asked for came about, or was refused.
-    fn settle_wish(&mut self, now: Time, wish: Wish, refused: Option<Option<Cause>>) {
-        let done = match (wish, &refused) {
-            (Wish::Add(local), None) => {
+    fn finish_change(&mut self, now: Time, pending_change: PendingChange, refused: Option<Option<Cause>>) {
+        let done = match (pending_change, &refused) {
+            (PendingChange::Add(local), None) => {
                 //= specs/rfc5061.txt#section-5.3
                 //# F2)  After the ASCONF-ACK of an IP address Add arrives, the endpoint
                 //# MAY begin using the added IP address as a source address for any
@@ -384,7 +393,7 @@ impl Association {
                 }
                 Some(AddressChange::Added)
             }
-            (Wish::Add(local), Some(_)) => {
+            (PendingChange::Add(local), Some(_)) => {
                 //= specs/rfc5061.txt#section-5.3
                 //# In other words,
                 //# if the endpoint does not ABORT
@@ -396,39 +405,39 @@ impl Association {
                 self.end_paths_of(now, &[local]);
                 None
             }
-            (Wish::Remove(local), None) => {
+            (PendingChange::Remove(local), None) => {
                 self.local.retain(|it| *it != local);
                 self.end_paths_of(now, &[local]);
                 Some(AddressChange::Removed)
             }
-            (Wish::Prefer(_), None) => Some(AddressChange::MadePrimary),
+            (PendingChange::Prefer(_), None) => Some(AddressChange::MadePrimary),
             // One that was to go stays, and gets a path again.
-            (Wish::Remove(_) | Wish::Prefer(_), Some(_)) => None,
+            (PendingChange::Remove(_) | PendingChange::Prefer(_), Some(_)) => None,
         };
         let change = match (done, &refused) {
             (Some(done), _) => done,
             (None, cause) => AddressChange::Refused(cause.clone().flatten()),
         };
-        self.events.push_back(Event::LocalAddress(wish.address(), change));
+        self.events.push_back(Event::LocalAddress(pending_change.address(), change));
         if let (Some(Some(Cause::UnrecognizedParameters(_))), State::Up(up)) = (&refused, &mut self.state) {
-            match wish {
+            match pending_change {
                 //= specs/rfc5061.txt#section-5.3
                 //# F3a) If an endpoint receives an Error Cause TLV indicating that the
                 //# IP address Add or IP address Deletion parameters was not
                 //# understood, the endpoint MUST consider the operation failed and
                 //# MUST NOT attempt to send any subsequent Add or Delete requests
                 //# to the peer.
-                Wish::Add(_) | Wish::Remove(_) => up.addresses.deaf_to_addresses = true,
+                PendingChange::Add(_) | PendingChange::Remove(_) => up.addresses.lacks_add_and_delete = true,
                 //= specs/rfc5061.txt#section-5.3
                 //# F3b) If an endpoint receives an Error Cause TLV indicating that the
                 //# IP address Set Primary IP Address parameter was not understood,
                 //# the endpoint MUST consider the operation failed and MUST NOT
                 //# attempt to send any subsequent Set Primary IP Address requests
                 //# to the peer.
-                Wish::Prefer(_) => up.addresses.deaf_to_primary = true,
+                PendingChange::Prefer(_) => up.addresses.lacks_set_primary = true,
             }
         }
-        self.drop_wishes();
+        self.drop_changes();
     }
 
     fn reaches_one_of(&self, local: SocketAddr, peers: &[SocketAddr]) -> bool {
@@ -436,30 +445,31 @@ impl Association {
     }
 
     /// Gives up what can no more be asked for, since something before it was refused.
-    fn drop_impossible_wishes(&mut self) {
+    fn drop_impossible_changes(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let waiting = std::mem::take(&mut up.addresses.waiting);
         let (peers, mut left) = (self.peers(), self.local.clone());
         let mut possible = VecDeque::new();
-        for wish in waiting {
-            let is_possible = match wish {
-                Wish::Add(_) => true,
-                Wish::Prefer(address) => left.contains(&address),
-                Wish::Remove(address) => {
+        for pending_change in waiting {
+            let is_possible = match pending_change {
+                PendingChange::Add(_) => true,
+                PendingChange::Prefer(address) => left.contains(&address),
+                PendingChange::Remove(address) => {
                     let stays = |it: &SocketAddr| *it != address && self.reaches_one_of(*it, &peers);
                     left.contains(&address) && left.iter().any(stays)
                 }
             };
             if !is_possible {
-                self.events.push_back(Event::LocalAddress(wish.address(), AddressChange::Refused(None)));
+                self.events
+                    .push_back(Event::LocalAddress(pending_change.address(), AddressChange::Refused(None)));
                 continue;
             }
-            match wish {
-                Wish::Add(address) => left.push(address),
-                Wish::Remove(address) => left.retain(|it| *it != address),
-                Wish::Prefer(_) => {}
+            match pending_change {
+                PendingChange::Add(address) => left.push(address),
+                PendingChange::Remove(address) => left.retain(|it| *it != address),
+                PendingChange::Prefer(_) => {}
             }
-            possible.push_back(wish);
+            possible.push_back(pending_change);
         }
         if let State::Up(up) = &mut self.state {
             up.addresses.waiting = possible;
@@ -467,18 +477,20 @@ impl Association {
     }
 
     /// Gives up what the peer turned out not to know.
-    fn drop_wishes(&mut self) {
+    fn drop_changes(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let addresses = &mut up.addresses;
-        let (deaf_to_addresses, deaf_to_primary) = (addresses.deaf_to_addresses, addresses.deaf_to_primary);
-        let hopeless = |wish: &Wish| match wish {
-            Wish::Prefer(_) => deaf_to_primary,
-            Wish::Add(_) | Wish::Remove(_) => deaf_to_addresses,
+        let (lacks_add_and_delete, lacks_set_primary) =
+            (addresses.lacks_add_and_delete, addresses.lacks_set_primary);
+        let hopeless = |pending_change: &PendingChange| match pending_change {
+            PendingChange::Prefer(_) => lacks_set_primary,
+            PendingChange::Add(_) | PendingChange::Remove(_) => lacks_add_and_delete,
         };
-        for wish in addresses.waiting.iter().filter(|wish| hopeless(wish)) {
-            self.events.push_back(Event::LocalAddress(wish.address(), AddressChange::Refused(None)));
+        for pending_change in addresses.waiting.iter().filter(|pending_change| hopeless(pending_change)) {
+            self.events
+                .push_back(Event::LocalAddress(pending_change.address(), AddressChange::Refused(None)));
         }
-        addresses.waiting.retain(|wish| !hopeless(wish));
+        addresses.waiting.retain(|pending_change| !hopeless(pending_change));
     }
 
     /// The peer said that it does not know ASCONF (RFC 5061 §5.1 A9).
@@ -497,13 +509,13 @@ impl Association {
         //# If the sender of an ASCONF Chunk receives an Operational Error
         //# indicating that the ASCONF Chunk Type is not understood, then the
         //# sender MUST NOT send subsequent ASCONF Chunks to the peer.
-        (addresses.deaf_to_addresses, addresses.deaf_to_primary) = (true, true);
+        (addresses.lacks_add_and_delete, addresses.lacks_set_primary) = (true, true);
         self.timers.stop(Timer::T4Asconf);
         let outstanding = addresses.outstanding.take();
-        for wish in outstanding.into_iter().flat_map(|it| it.wishes) {
-            self.settle_wish(now, wish, Some(None));
+        for pending_change in outstanding.into_iter().flat_map(|it| it.pending_changes) {
+            self.finish_change(now, pending_change, Some(None));
         }
-        self.drop_wishes();
+        self.drop_changes();
         self.pair_leftovers(now);
     }
 }

@@ -10,7 +10,7 @@ use super::Peer;
 use crate::association::auth::{self, KeyVectors};
 use crate::association::pairing::{in_scope, pair_up, reaches};
 use crate::association::path::Path;
-use crate::association::shutdown::Farewell;
+use crate::association::shutdown::FinalPacket;
 use crate::association::state::{State, quotable};
 use crate::association::{Association, Reason, Violation};
 use crate::config::A_RWND_MIN;
@@ -68,7 +68,7 @@ impl Association {
         };
         self.measure_init(now, path, init_ack);
         let offered = self.offered();
-        self.repath(self.routes_to(path, from, init_ack));
+        self.replace_paths(self.routes_to(path, from, init_ack));
         //= specs/rfc9260.txt#section-5.1.1
         //# After the association is initialized, the valid outbound stream
         //# identifier range for either endpoint MUST be 0 to min(local OS,
@@ -234,7 +234,7 @@ impl Association {
                 //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
                 //# send an ABORT chunk with the T bit set.
                 let chunk = Chunk::Abort { reflected: true, causes: vec![Cause::InvalidMandatoryParameter] };
-                self.farewell = Some(Farewell { path, tag: self.tag, chunk: Some(chunk) });
+                self.final_packet = Some(FinalPacket { path, tag: self.tag, chunk: Some(chunk) });
                 self.close(Reason::PeerViolation(Violation::InitAckInvalid));
             }
             Refusal::SmallWindow => {
@@ -245,7 +245,8 @@ impl Association {
                 //# Initiate Tag as the Verification Tag, and MUST NOT change the
                 //# state of any existing association.
                 let chunk = Chunk::Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
-                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
+                self.final_packet =
+                    Some(FinalPacket { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
             }
             Refusal::AsconfWithoutAuth => {
                 self.close(Reason::PeerViolation(Violation::AsconfWithoutAuth));
@@ -260,7 +261,7 @@ impl Association {
                 //= specs/rfc9260.txt#section-5.1.2
                 //# The ABORT chunk SHOULD be sent to the source IP address from which the
                 //# last peer packet was received.
-                self.farewell = Some(Farewell { path, tag: init_ack.initiate_tag, chunk: None });
+                self.final_packet = Some(FinalPacket { path, tag: init_ack.initiate_tag, chunk: None });
                 // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
                 let name = host_name(init_ack).filter(|_| violation == Violation::HostName);
                 let quoted = name.and_then(|name| {

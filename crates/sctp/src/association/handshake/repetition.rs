@@ -6,7 +6,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use bytes::Bytes;
 
-use crate::association::path::{PACKETS_BY_CHANCE, backed_off};
+use crate::association::path::{RANDOM_LOSSES_MAX, backed_off};
 use crate::association::state::State;
 use crate::association::timers::Timer;
 use crate::association::{Association, Reason};
@@ -52,7 +52,7 @@ impl Association {
             return self.paths[usize::from(self.handshake_path(retry).0)].rtt.rto();
         };
         let wait = interval.max(elapsed / 4);
-        if retry < PACKETS_BY_CHANCE { wait.min(self.config.timers.rto.initial) } else { wait }
+        if retry < RANDOM_LOSSES_MAX { wait.min(self.config.timers.rto.initial) } else { wait }
     }
 
     /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as

@@ -68,8 +68,8 @@ fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
             continue;
         }
         // A measured rate may grow by a quarter until then.
-        let brings = bytes_in(path(other).rate(), own);
-        match room.checked_sub(brings + brings / 4) {
+        let rate_bytes = bytes_in(path(other).rate(), own);
+        match room.checked_sub(rate_bytes + rate_bytes / 4) {
             Some(left) => room = left,
             None => return false,
         }

@@ -49,7 +49,7 @@ pub(in crate::association) struct Bottlenecks {
     reduced_at: Option<Time>,
     pause: Duration,
     /// The number of simultaneous reductions, which cannot be judged; at most [`IN_STEP`].
-    together: u32,
+    simultaneous: u32,
     /// When a trial was last started or attempted.
     tried_at: Time,
     trial: Option<Trial>,
@@ -66,11 +66,11 @@ struct Trial {
     /// The mean RTT of each path before.
     before: Vec<Option<Duration>>,
     /// Whether the span in which the effect shows has begun.
-    shows: Shows,
+    shows: TrialEffect,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shows {
+enum TrialEffect {
     NotYet,
     Now,
 }
@@ -145,8 +145,8 @@ impl Bottlenecks {
             self.reduced_at = reduced_at;
         }
         match &mut self.trial {
-            Some(trial) if trial.shows == Shows::NotYet && now.since(trial.began) >= trial.span => {
-                trial.shows = Shows::Now;
+            Some(trial) if trial.shows == TrialEffect::NotYet && now.since(trial.began) >= trial.span => {
+                trial.shows = TrialEffect::Now;
                 self.waits.fill(<[Mean; 2]>::default());
             }
             Some(trial) if now.since(trial.began) >= trial.span * 2 => {
@@ -159,9 +159,9 @@ impl Bottlenecks {
             None => {}
         }
         self.waits[usize::from(id.0)][0].add(round_trip);
-        let volunteer = self.volunteer(now, paths, span)?;
-        self.begin_trial(now, volunteer, span);
-        Some(volunteer)
+        let choose_trial_path = self.choose_trial_path(now, paths, span)?;
+        self.begin_trial(now, choose_trial_path, span);
+        Some(choose_trial_path)
     }
 
     fn begin_span(&mut self, now: Time) {
@@ -182,21 +182,21 @@ impl Bottlenecks {
         (self.trial, self.tried_at) = (None, now);
         match first.filter(|_| is_first && second.is_none()) {
             Some(index) => self.begin_trial(now, PathId(index as u8), span),
-            None => self.together = IN_STEP.min(self.together + 1),
+            None => self.simultaneous = IN_STEP.min(self.simultaneous + 1),
         }
     }
 
     fn begin_trial(&mut self, now: Time, path: PathId, span: Duration) {
         let before = self.waits.iter().map(|[last, before]| last.with(*before).get()).collect();
-        self.trial = Some(Trial { path, began: now, span, before, shows: Shows::NotYet });
+        self.trial = Some(Trial { path, began: now, span, before, shows: TrialEffect::NotYet });
         self.tried_at = now;
     }
 
     /// The path to test when windows are reduced simultaneously: the largest with a queue and an undecided
     /// pair.
-    fn volunteer(&self, now: Time, paths: &[Path], span: Duration) -> Option<PathId> {
+    fn choose_trial_path(&self, now: Time, paths: &[Path], span: Duration) -> Option<PathId> {
         let is_halfway = now.since(self.tried_at) > (self.pause / 2).max(span * 3);
-        if self.together < IN_STEP || self.trial.is_some() || !is_halfway {
+        if self.simultaneous < IN_STEP || self.trial.is_some() || !is_halfway {
             return None;
         }
         let is_active = |index: &usize| paths[*index].state == PathState::Active;
@@ -219,7 +219,7 @@ impl Bottlenecks {
         let own = usize::from(trial.path.0);
         let Some((_, by)) = shorter(own).filter(|(all, by)| *by >= SHOWS_MIN.max(*all / SHOWS)) else {
             // A deliberate reduction would show nothing either.
-            self.together = 0;
+            self.simultaneous = 0;
             return;
         };
         for other in (0..self.waits.len()).filter(|other| *other != own) {

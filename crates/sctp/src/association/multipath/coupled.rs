@@ -29,8 +29,8 @@ impl Coupled {
         round_trip: Duration,
         paths: &mut [Path],
     ) {
-        if let Some(volunteer) = self.bottlenecks.on_round_trip(now, id, round_trip, paths) {
-            let controller = &mut paths[usize::from(volunteer.0)].controller;
+        if let Some(choose_trial_path) = self.bottlenecks.on_round_trip(now, id, round_trip, paths) {
+            let controller = &mut paths[usize::from(choose_trial_path.0)].controller;
             controller.limit_window(controller.window() / 2);
         }
     }
@@ -44,10 +44,9 @@ impl Coupled {
             Coupling::Detected => self.bottlenecks.are_common(own, index),
             _ => index != own,
         };
-        let others = paths
-            .iter()
-            .enumerate()
-            .filter(|(index, path)| is_sibling(*index) && path.state == PathState::Active && !path.in_doubt);
+        let others = paths.iter().enumerate().filter(|(index, path)| {
+            is_sibling(*index) && path.state == PathState::Active && !path.t3_unanswered
+        });
         let view = |(_, path): (usize, &Path)| cc::PathView {
             window: path.controller.window(),
             ssthresh: path.controller.ssthresh(),

@@ -61,9 +61,9 @@ impl Association {
                     .filter(|index| carries(&self.paths, PathId(*index as u8), fallback))
                     .count()
                     .max(1);
-                let window = up.peer_a_rwnd + up.sent.named_bytes();
+                let window = up.peer_a_rwnd + up.sent.gap_acked_bytes();
                 let share = self.config.memory.send_buffer_bytes.min(window) / count;
-                let waits = up.sent.named_bytes_of(id);
+                let waits = up.sent.gap_acked_bytes_of(id);
                 waits > 0 && waits >= share / 2 && !matches!(path.recovery, Recovery::Fast(_))
             }
             Remedy::None | Remedy::SplitSender | Remedy::SplitReceiver | Remedy::SplitBoth => false,
@@ -72,13 +72,13 @@ impl Association {
             return None;
         }
         let by_another = |slot: &Slot| slot.path != id && slot.bytes <= path.pmdcs();
-        let first = up.sent.first_to_rescue(LOOK, by_another)?;
+        let first = up.sent.first_blocking(LOOK, by_another)?;
         let is_held_up = || {
-            let left_by = &self.paths[usize::from(first.path.0)];
+            let sent_on = &self.paths[usize::from(first.path.0)];
             let waits = Waits {
                 waited: now.since(first.sent_at),
-                silent: now.since(first.sent_at.max(left_by.heard_at)),
-                patience: left_by.takes(len),
+                silent: now.since(first.sent_at.max(sent_on.heard_at)),
+                patience: sent_on.takes(len),
             };
             is_held_up(waits, path.takes(len))
         };

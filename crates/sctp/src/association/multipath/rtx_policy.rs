@@ -9,23 +9,23 @@ use crate::stats::PathState;
 
 /// Whether a path may carry new data: it is active, or no path is and it is the `fallback`.
 pub(in crate::association) fn carries(paths: &[Path], id: PathId, fallback: PathId) -> bool {
-    let sound = |path: &Path| path.state == PathState::Active && !path.in_doubt && !path.awaits_ack;
+    let sound = |path: &Path| path.state == PathState::Active && !path.t3_unanswered && !path.awaits_ack;
     if paths.iter().any(sound) { sound(&paths[usize::from(id.0)]) } else { id == fallback }
 }
 
-/// Returns the path of the retransmission of a chunk sent on `left_by`; `chance` decides between equals.
+/// Returns the path of the retransmission of a chunk sent on `sent_on`; `tie_break` decides between equals.
 pub(in crate::association) fn rtx_path(
     paths: &[Path],
-    left_by: PathId,
+    sent_on: PathId,
     fallback: PathId,
     by: RetransmitBy,
-    chance: u32,
+    tie_break: u32,
 ) -> PathId {
     let ids = (0..paths.len()).map(|index| PathId(index as u8));
     let candidates = ids.filter(|id| carries(paths, *id, fallback));
     let path = |id: PathId| &paths[usize::from(id.0)];
-    if by == RetransmitBy::Same && carries(paths, left_by, fallback) {
-        return left_by;
+    if by == RetransmitBy::Same && carries(paths, sent_on, fallback) {
+        return sent_on;
     }
     let room = |id: &PathId| path(*id).flight_bytes < path(*id).controller.window();
     let better = |one: PathId, other: PathId| match by {
@@ -42,7 +42,7 @@ pub(in crate::association) fn rtx_path(
     };
     let mut chosen: Option<PathId> = None;
     for (index, id) in candidates.enumerate() {
-        let bit = chance >> (index % 32) & 1 == 1;
+        let bit = tie_break >> (index % 32) & 1 == 1;
         let takes =
             chosen.is_none_or(|chosen| better(id, chosen).is_gt() || (better(id, chosen).is_eq() && bit));
         if takes {
@@ -61,18 +61,18 @@ pub(in crate::association) fn next_lost(
 ) -> Option<Tsn> {
     let first = up.sent.next_lost()?;
     let fallback = choose(paths, up.primary, Purpose::New);
-    let chance = up.chance;
-    let leaves_here = |left_by: PathId| rtx_path(paths, left_by, fallback, retransmit_by, chance) == id;
+    let tie_break = up.tie_break;
+    let leaves_here = |sent_on: PathId| rtx_path(paths, sent_on, fallback, retransmit_by, tie_break) == id;
     if retransmit_by == RetransmitBy::Same {
-        return up.sent.lost().find(|(_, left_by)| leaves_here(*left_by)).map(|(tsn, _)| tsn);
+        return up.sent.lost().find(|(_, sent_on)| leaves_here(*sent_on)).map(|(tsn, _)| tsn);
     }
     if retransmit_by == RetransmitBy::Soonest {
         let chunks = sooner_elsewhere(paths, id, fallback)? / paths[usize::from(id.0)].pmdcs();
         return up.sent.nth_lost(chunks);
     }
     // All lost chunks take the same path.
-    let left_by = up.sent.get(first)?.path;
-    leaves_here(left_by).then_some(first)
+    let sent_on = up.sent.get(first)?.path;
+    leaves_here(sent_on).then_some(first)
 }
 
 /// The number of bytes that other paths would deliver one after another before this one delivers one chunk;

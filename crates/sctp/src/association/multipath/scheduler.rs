@@ -56,7 +56,7 @@ impl Association {
         let keeps_all = !up.extensions.nr_sack;
         let send_buffer =
             self.config.memory.send_buffer_bytes.max(self.config.memory.send_buffer_max_bytes.unwrap_or(0));
-        let window = up.peer_a_rwnd + up.sent.named_bytes();
+        let window = up.peer_a_rwnd + up.sent.gap_acked_bytes();
         let mut pending = PendingData {
             now,
             bytes: 0,

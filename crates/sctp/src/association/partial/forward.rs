@@ -20,18 +20,18 @@ pub(in crate::association) struct Forward {
     /// Whether FORWARD TSN is to leave.
     pub(super) due: bool,
     /// The point of which the peer was told last.
-    pub(super) told: Option<Told>,
+    pub(super) last_sent: Option<SentForward>,
     /// The path whose time-out asks for it to be said again.
     pub(super) timed_out: Option<PathId>,
 }
 
 impl Forward {
-    /// A path is gone: what left by it counts as sent by `home`, and is said again there.
-    pub(in crate::association) fn rehome(&mut self, from: PathId, home: PathId) {
-        if let Some(told) = &mut self.told
-            && told.path == from
+    /// A path is gone: what left by it counts as sent by `new_path`, and is said again there.
+    pub(in crate::association) fn move_to_path(&mut self, from: PathId, new_path: PathId) {
+        if let Some(last_sent) = &mut self.last_sent
+            && last_sent.path == from
         {
-            told.path = home;
+            last_sent.path = new_path;
             self.due = true;
         }
         self.timed_out = self.timed_out.filter(|by| *by != from);
@@ -39,7 +39,7 @@ impl Forward {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct SentForward {
     /// Advanced.Peer.Ack.Point then.
     pub(super) point: Tsn,
     /// Whether the streams did not all fit in the packet, so that the peer was told of a lower one.

@@ -129,7 +129,7 @@ impl Reassembly {
         if let Some(messages) = &mut self.interleaved {
             return messages.restart(&mut self.inbox);
         }
-        self.headless = false;
+        self.may_continue_skipped = false;
         if let Some(front) = self.front.take() {
             front.fragments.iter().for_each(|payload| self.inbox.forget(payload));
             if front.in_pieces {

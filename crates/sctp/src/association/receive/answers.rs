@@ -8,14 +8,14 @@ use braidftp_cc::coupled::Coupling;
 use crate::association::Association;
 use crate::association::multipath::uses_cmt_rules;
 use crate::association::path::Path;
-use crate::association::sent::{Arrival, Named, PathReport};
+use crate::association::sent::{AckedBy, Arrival, PathReport};
 use crate::association::state::State;
 use crate::ids::{PathId, Tsn};
 use crate::wire::Sack;
 
 /// Which way back the answer took that is being read, to a path whose chunks it tells of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum AckPath {
     /// Whichever: one path is used at a time, or the literature's rules are kept.
     Any,
     /// Of several paths that are used at once, its own.
@@ -26,7 +26,7 @@ pub(super) enum Way {
 
 /// What an answer tells a path's controller of time.
 #[derive(Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct RttReport {
     pub(super) round_trip: Option<Duration>,
     /// How long the answer took if it came by another path, and is no round trip of this one.
     pub(super) cross_path_age: Option<Duration>,
@@ -34,72 +34,73 @@ pub(super) struct Told {
 
 impl Association {
     /// Whether answers to a path's chunks come by several paths, and each is to be told from the others.
-    pub(in crate::association) fn is_told_by_several(&self) -> bool {
+    pub(in crate::association) fn has_several_ack_paths(&self) -> bool {
         self.paths.len() > 1 && self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config)
     }
 
     /// Measures the path by which this SACK came, whether or not it is news: what came by it last is what it answers.
-    pub(super) fn measure_by_own_answer(&mut self, now: Time, came_by: PathId, sack: &Sack) {
-        let path = &mut self.paths[usize::from(came_by.0)];
+    pub(super) fn measure_on_own_path(&mut self, now: Time, received_on: PathId, sack: &Sack) {
+        let path = &mut self.paths[usize::from(received_on.0)];
         path.heard_at = now;
         let Some((tsn, sent_at)) = path.send_times.on_answer(sack) else { return };
         path.answered_at = Some(now);
-        if std::mem::take(&mut path.is_measured_by_others) {
+        if std::mem::take(&mut path.has_cross_path_rtt) {
             // A shorter way than its own would be remembered for long.
             path.min_rtt = None;
             let window = path.controller.window();
             path.controller.restart_window(window);
         }
         // Of what the last SACK had no room for, nobody knows when it came; nor of what T3 was too short for.
-        let in_time = path.silent_beyond.is_none_or(|last| !tsn.after(last));
+        let in_time = path.reported_up_to.is_none_or(|last| !tsn.after(last));
         if !in_time || path.timed_out_at.is_some_and(|at| at >= sent_at) {
             return;
         }
         let round_trip = now.since(sent_at);
         path.measure(now, round_trip);
-        path.unheard = Some(round_trip);
+        path.pending_sample = Some(round_trip);
         let detected =
             self.config.paths.multipath.is_some_and(|multipath| multipath.coupling == Coupling::Detected);
         if detected && let State::Up(up) = &mut self.state {
-            up.coupled.on_round_trip(now, came_by, round_trip, &mut self.paths);
+            up.coupled.on_round_trip(now, received_on, round_trip, &mut self.paths);
         }
     }
 }
 
 impl Path {
-    /// Takes what a SACK says of this path's chunks; `silent_beyond` is the last TSN that the SACK before it spoke of, if it
+    /// Takes what a SACK says of this path's chunks; `reported_up_to` is the last TSN that the SACK before it spoke of, if it
     /// did not have room for all. Gives what a controller may go by.
-    pub(super) fn on_told(
+    pub(super) fn on_acked(
         &mut self,
         now: Time,
-        said: &PathReport,
-        way: Way,
-        silent_beyond: Option<Tsn>,
-    ) -> Told {
-        let tells = way != Way::Another || !self.is_answered(now);
+        path_report: &PathReport,
+        ack_path: AckPath,
+        reported_up_to: Option<Tsn>,
+    ) -> RttReport {
+        let tells = ack_path != AckPath::Another || !self.is_answered(now);
         // Of what the last SACK had no room for, nobody knows when it came.
-        let in_time = |arrival: &Arrival| silent_beyond.is_none_or(|last| !arrival.tsn.after(last));
-        let measured = if way == Way::Any || (way == Way::Another && tells) {
-            let measured = said
+        let in_time = |arrival: &Arrival| reported_up_to.is_none_or(|last| !arrival.tsn.after(last));
+        let measured = if ack_path == AckPath::Any || (ack_path == AckPath::Another && tells) {
+            let measured = path_report
                 .measurable
                 .filter(|arrival| in_time(arrival) && !self.is_ambiguous(arrival))
                 .map(|arrival| now.since(arrival.sent_at));
             if let Some(round_trip) = measured {
-                self.is_measured_by_others = way == Way::Another;
+                self.has_cross_path_rtt = ack_path == AckPath::Another;
                 self.measure(now, round_trip);
             }
             measured
         } else {
-            self.unheard.take_if(|_| said.newest.is_some())
+            self.pending_sample.take_if(|_| path_report.newest.is_some())
         };
-        let measured = Told { round_trip: measured, cross_path_age: None };
-        let Some(newest) = said.newest else { return measured };
+        let measured = RttReport { round_trip: measured, cross_path_age: None };
+        let Some(newest) = path_report.newest else { return measured };
         let since = now.since(newest.sent_at);
-        if way == Way::Another && newest.transmissions == 1 {
-            self.soonest_by_others = Some(self.soonest_by_others.map_or(since, |soonest| soonest.min(since)));
+        if ack_path == AckPath::Another && newest.transmissions == 1 {
+            self.min_cross_path_age =
+                Some(self.min_cross_path_age.map_or(since, |soonest| soonest.min(since)));
         }
         // An answer sooner than any ever came is one to an earlier transmission.
-        let soonest = self.min_rtt.into_iter().chain(self.soonest_by_others).min();
+        let soonest = self.min_rtt.into_iter().chain(self.min_cross_path_age).min();
         // Before any came, the handshake may have given an upper bound. An answer sooner than that may be to either transmission.
         let is_too_soon = soonest.or(self.rtt.srtt()).is_none_or(|soonest| since < soonest);
         if newest.transmissions > 1 && is_too_soon {
@@ -114,9 +115,9 @@ impl Path {
         let is_ambiguous = newest.transmissions > 1 && soonest.is_none();
         let since = (in_time(&newest) && !is_ambiguous).then_some(since);
         match measured.round_trip {
-            round_trip if !tells => Told { round_trip, cross_path_age: since },
+            round_trip if !tells => RttReport { round_trip, cross_path_age: since },
             Some(_) => measured,
-            None => Told { round_trip: since, cross_path_age: None },
+            None => RttReport { round_trip: since, cross_path_age: None },
         }
     }
 
@@ -141,9 +142,9 @@ impl Path {
         //# that were retransmitted (and thus for which it is ambiguous
         //# whether the reply was for the first instance of the chunk or for
         //# a later instance).
-        let event = match arrival.named {
-            Named::ByGap => self.timed_out_at,
-            Named::ByCumTsn => self.retransmitted_at,
+        let event = match arrival.acked_by {
+            AckedBy::GapBlock => self.timed_out_at,
+            AckedBy::CumTsn => self.retransmitted_at,
         };
         event.is_some_and(|at| at >= arrival.sent_at)
     }
@@ -172,10 +173,10 @@ mod tests {
                 sent_at,
                 transmissions: 2,
                 packet_bytes: 100,
-                named: Named::ByCumTsn,
+                acked_by: AckedBy::CumTsn,
             };
-            let said = PathReport { newest: Some(newest), ..PathReport::default() };
-            path.on_told(sent_at + after, &said, Way::Any, None);
+            let path_report = PathReport { newest: Some(newest), ..PathReport::default() };
+            path.on_acked(sent_at + after, &path_report, AckPath::Any, None);
             path.send_order.unwrap().newest_arrived() == Some(9)
         };
         assert!(!taken(None, None, ms(900)), "nothing is known of the round trip");

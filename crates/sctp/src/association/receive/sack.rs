@@ -14,7 +14,7 @@ use crate::association::partial::forward::Cum;
 use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Progress;
 use crate::association::reset::state::Reconfiguration;
-use crate::association::sent::{Counting, PathReport, Report, SackError, make_sense};
+use crate::association::sent::{Counting, PathReport, Report, SackError, are_valid_blocks};
 use crate::association::state::{State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
@@ -23,25 +23,25 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::Sack;
 
-use super::answers::Way;
+use super::answers::AckPath;
 
 /// What kind of chunk a SACK came as.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'a> {
-    pub(super) names: Names,
+pub(super) struct SackKind<'a> {
+    pub(super) names: ReportedTsns,
     /// Blocks of which the peer will never drop what they name.
     pub(super) kept: &'a [(u16, u16)],
 }
 
 /// Which of the runs of TSNs that have arrived a SACK names.
 #[derive(Clone, Copy)]
-pub(super) enum Names {
+pub(super) enum ReportedTsns {
     /// As many as it has room for, or as its sender cares to: how many that is, is guessed.
-    WhatItCan,
+    Unknown,
     /// All.
     All,
     /// Those up to the last one, and not those beyond it.
-    TheFirst,
+    UpToLastBlock,
 }
 
 /// What the update of each path needs to know of a report.
@@ -49,9 +49,9 @@ pub(super) enum Names {
 struct ReportContext {
     now: Time,
     /// The path on which the SACK or SHUTDOWN arrived.
-    came_by: PathId,
+    received_on: PathId,
     /// Whether the peer sends SACKs on several paths.
-    told_by_several: bool,
+    several_ack_paths: bool,
     coupling: Coupling,
     cum_tsn_ack_point: Tsn,
 }
@@ -61,13 +61,13 @@ impl Association {
     pub(in crate::association) fn on_cum_tsn(
         &mut self,
         now: Time,
-        came_by: PathId,
+        received_on: PathId,
         cum_tsn_ack: Tsn,
     ) -> bool {
         let State::Up(up) = &mut self.state else { return false };
         let mut report = std::mem::take(&mut up.report);
         match up.sent.on_cum_tsn(cum_tsn_ack, &mut report) {
-            Ok(()) => self.on_report(now, came_by, report),
+            Ok(()) => self.on_report(now, received_on, report),
             // An old SHUTDOWN is still one.
             Err(SackError::Outdated) => {}
             // As with a SACK; it comes again.
@@ -88,15 +88,15 @@ impl Association {
     pub(super) fn on_sack(
         &mut self,
         now: Time,
-        came_by: PathId,
+        received_on: PathId,
         sack: &Sack,
-        Said { names, kept }: Said<'_>,
+        SackKind { names, kept }: SackKind<'_>,
     ) {
         //= specs/rfc9260.txt#section-6
         //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
         //# SHUTDOWN-RECEIVED states.
-        if self.is_told_by_several() && make_sense(&sack.gaps) {
-            self.measure_by_own_answer(now, came_by, sack);
+        if self.has_several_ack_paths() && are_valid_blocks(&sack.gaps) {
+            self.measure_on_own_path(now, received_on, sack);
         }
         let State::Up(up) = &mut self.state else { return };
         let mut report = std::mem::take(&mut up.report);
@@ -110,7 +110,7 @@ impl Association {
             up.report = report;
             return;
         }
-        let sound = make_sense(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
+        let sound = are_valid_blocks(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
         let points =
             if multipath && sound { advance(&mut up.pseudo_cums, &up.sent, sack) } else { Vec::new() };
         let counting = match self.config.recovery.loss_detection {
@@ -122,7 +122,7 @@ impl Association {
             }
         };
         match up.sent.on_sack(sack, counting, &mut report) {
-            Ok(()) if make_sense(&sack.gaps) => up.sent.release(sack.cum_tsn_ack, kept),
+            Ok(()) if are_valid_blocks(&sack.gaps) => up.sent.release(sack.cum_tsn_ack, kept),
             // None of its blocks were believed.
             Ok(()) => {}
             Err(SackError::Outdated) => return,
@@ -136,15 +136,15 @@ impl Association {
             Err(SackError::NeverSent) => return self.on_violation(Violation::AckOfNothing),
         }
         match names {
-            Names::WhatItCan => {}
-            Names::All => report.silent_beyond = None,
-            Names::TheFirst => {
+            ReportedTsns::Unknown => {}
+            ReportedTsns::All => report.reported_up_to = None,
+            ReportedTsns::UpToLastBlock => {
                 let last = sack.gaps.last().map_or(0, |(_, last)| *last);
-                report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
+                report.reported_up_to = Some(sack.cum_tsn_ack.plus(u32::from(last)));
             }
         }
-        for (said, advanced) in report.paths.iter_mut().zip(points) {
-            said.point_advanced = advanced;
+        for (path_report, advanced) in report.paths.iter_mut().zip(points) {
+            path_report.point_advanced = advanced;
         }
         //= specs/rfc9260.txt#section-6.2.1
         //# ii)   Set rwnd equal to the newly received a_rwnd minus the
@@ -163,7 +163,7 @@ impl Association {
             up.window = Window::Open;
         }
         let advanced = report.cum_advanced;
-        self.on_report(now, came_by, report);
+        self.on_report(now, received_on, report);
         if !sack.dups.is_empty() {
             self.on_duplicates(now, &sack.dups);
         }
@@ -189,15 +189,15 @@ impl Association {
     }
 
     /// Draws the consequences of what a SACK or SHUTDOWN said.
-    fn on_report(&mut self, now: Time, came_by: PathId, report: Report) {
-        let told_by_several = self.is_told_by_several();
+    fn on_report(&mut self, now: Time, received_on: PathId, report: Report) {
+        let several_ack_paths = self.has_several_ack_paths();
         let State::Up(up) = &mut self.state else { return };
         let cum_tsn_ack_point = up.sent.cum_tsn_ack_point();
         //= specs/rfc9260.txt#section-8.1
         //# The counter used for endpoint failure detection MUST be reset each
         //# time a DATA chunk sent to that peer endpoint is acknowledged (by the
         //# reception of a SACK chunk).
-        if report.paths.iter().any(|said| said.acked_bytes > 0) {
+        if report.paths.iter().any(|path_report| path_report.acked_bytes > 0) {
             up.errors = 0;
         }
         if matches!(up.window, Window::Probing { tsn, .. } if !tsn.after(cum_tsn_ack_point)) {
@@ -207,20 +207,20 @@ impl Association {
         let several = self.config.paths.multipath.is_some();
         let by_literature = uses_cmt_rules(&self.config);
         if several {
-            up.chance = self.rng.next_u32();
+            up.tie_break = self.rng.next_u32();
         }
-        if by_literature && report.paths.iter().any(|said| said.lost) {
-            for (path, said) in self.paths.iter_mut().zip(&report.paths) {
-                path.fast_retransmit_due = said.lost;
+        if by_literature && report.paths.iter().any(|path_report| path_report.lost) {
+            for (path, path_report) in self.paths.iter_mut().zip(&report.paths) {
+                path.fast_retransmit_due = path_report.lost;
             }
         }
         let coupling = self.config.paths.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
         let mut coupled = std::mem::take(&mut up.coupled);
-        let context = ReportContext { now, came_by, told_by_several, coupling, cum_tsn_ack_point };
+        let context = ReportContext { now, received_on, several_ack_paths, coupling, cum_tsn_ack_point };
         for index in 0..self.paths.len() {
             self.on_path_report(context, PathId(index as u8), &report, &mut coupled);
         }
-        let brought_data = report.paths.iter().any(|said| said.acked_bytes > 0);
+        let brought_data = report.paths.iter().any(|path_report| path_report.acked_bytes > 0);
         let cum = if !report.cum_advanced {
             Cum::Same
         } else if brought_data {
@@ -250,33 +250,33 @@ impl Association {
 
     /// Updates one path: flight, round trip, controller, losses and timers.
     fn on_path_report(&mut self, context: ReportContext, id: PathId, report: &Report, coupled: &mut Coupled) {
-        let ReportContext { now, came_by, told_by_several, coupling, cum_tsn_ack_point } = context;
+        let ReportContext { now, received_on, several_ack_paths, coupling, cum_tsn_ack_point } = context;
         let rfc4960 = self.config.legacy.loss_recovery == LossRecovery::Rfc4960;
         let several = self.config.paths.multipath.is_some();
         let by_literature = uses_cmt_rules(&self.config);
         let index = usize::from(id.0);
-        let said = &report.paths[index];
+        let path_report = &report.paths[index];
         coupled.find_siblings(&self.paths, id, coupling);
         let path = &mut self.paths[index];
         path.delivery_rate.age(now);
         path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
         let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
-        path.flight_bytes = path.flight_bytes + said.reneged_bytes - said.landed_bytes;
-        let way = match told_by_several {
-            true if came_by == id => Way::Own,
-            true => Way::Another,
-            false => Way::Any,
+        path.flight_bytes = path.flight_bytes + path_report.reneged_bytes - path_report.left_flight_bytes;
+        let ack_path = match several_ack_paths {
+            true if received_on == id => AckPath::Own,
+            true => AckPath::Another,
+            false => AckPath::Any,
         };
-        let was_silent_beyond = std::mem::replace(&mut path.silent_beyond, report.silent_beyond);
-        let told = path.on_told(now, said, way, was_silent_beyond);
+        let was_reported_up_to = std::mem::replace(&mut path.reported_up_to, report.reported_up_to);
+        let rtt_report = path.on_acked(now, path_report, ack_path, was_reported_up_to);
         let cum_advanced = match several {
-            true if by_literature => said.point_advanced,
+            true if by_literature => path_report.point_advanced,
             // Of several paths, each has an order of its own.
-            true => said.earliest_acked,
+            true => path_report.earliest_acked,
             false => report.cum_advanced,
         };
-        if said.acked_bytes > 0 {
-            self.on_sign_of_life(came_by, id, said);
+        if path_report.acked_bytes > 0 {
+            self.on_path_acked(received_on, id, path_report);
             let path = &mut self.paths[index];
             //= specs/rfc9260.txt#section-7.2.4
             //# Note: Before the above adjustments, if the received SACK chunk also
@@ -289,18 +289,18 @@ impl Association {
             //# SHOULD update its cwnd (or cwnds) apportioned to the destination
             //# addresses to which it transmitted the acknowledged data.
             let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
-            path.between_losses[0] = path.between_losses[0].saturating_add(said.acked_bytes as u64);
+            path.between_losses[0] = path.between_losses[0].saturating_add(path_report.acked_bytes as u64);
             let load = path.load();
-            path.delivery_rate.on_arrived(now, said.carried_bytes, round_trip, load);
+            path.delivery_rate.on_arrived(now, path_report.carried_bytes, round_trip, load);
             path.controller.on_ack(cc::Ack {
                 now,
-                bytes: said.acked_bytes,
-                gap_bytes: said.gap_bytes,
-                regained_bytes: said.regained_bytes,
+                bytes: path_report.acked_bytes,
+                gap_bytes: path_report.gap_bytes,
+                regained_bytes: path_report.regained_bytes,
                 flight_before,
                 mtu: path.pmdcs(),
-                rtt: told.round_trip,
-                cross_path_age: told.cross_path_age,
+                rtt: rtt_report.round_trip,
+                cross_path_age: rtt_report.cross_path_age,
                 srtt: path.rtt.srtt(),
                 cum_advanced,
                 in_recovery: match path.recovery {
@@ -314,32 +314,34 @@ impl Association {
         self.leave_recovery(id);
         let path = &mut self.paths[index];
         let pmdcs = path.pmdcs();
-        if said.lost {
-            path.on_lost(now, said.lost_bytes, said.lost_sent_at);
-            self.on_loss(now, id, flight_before, said.highest_lost);
+        if path_report.lost {
+            path.on_lost(now, path_report.lost_bytes, path_report.lost_sent_at);
+            self.on_loss(now, id, flight_before, path_report.highest_lost);
         }
         self.detect_losses(now, id, flight_before);
-        if let (Coupling::Detected, Way::Any, Some(round_trip)) = (coupling, way, told.round_trip) {
+        if let (Coupling::Detected, AckPath::Any, Some(round_trip)) =
+            (coupling, ack_path, rtt_report.round_trip)
+        {
             coupled.on_round_trip(now, id, round_trip, &mut self.paths);
         }
         let path = &mut self.paths[index];
         if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {
             reduction.on_progress(Progress {
-                delivered: said.acked_bytes,
+                delivered: path_report.acked_bytes,
                 flight_bytes: path.flight_bytes,
                 target: path.controller.window(),
                 mtu: pmdcs,
                 is_safe: cum_advanced && path.lost_bytes == lost_before,
             });
         }
-        self.settle_t3(now, id, said);
-        if said.acked_bytes > 0 {
+        self.settle_t3(now, id, path_report);
+        if path_report.acked_bytes > 0 {
             self.arm_tail_probe(now, id);
         }
     }
 
     /// Chunks of this path have arrived: it is alive, or the way that the answer took is.
-    fn on_sign_of_life(&mut self, came_by: PathId, id: PathId, said: &PathReport) {
+    fn on_path_acked(&mut self, received_on: PathId, id: PathId, path_report: &PathReport) {
         let path = &mut self.paths[usize::from(id.0)];
         //= specs/rfc7829.txt#section-3.2
         //# Acknowledgments for chunks that have been transmitted to
@@ -355,17 +357,17 @@ impl Association {
         //# that address is acknowledged with a HEARTBEAT ACK chunk, the endpoint
         //# SHOULD clear the error counter of the destination transport address to
         //# which the DATA chunk was last sent (or HEARTBEAT chunk was sent) and
-        if said.proven || path.state == PathState::Active {
+        if path_report.proves_path || path.state == PathState::Active {
             path.errors = 0;
             path.timeouts_unanswered = 0;
         }
-        if said.proven && came_by == id {
-            path.in_doubt = false;
+        if path_report.proves_path && received_on == id {
+            path.t3_unanswered = false;
         }
         if let Some(pmtu) = &mut path.pmtu {
-            pmtu.vindicate(said.largest_packet.into(), Time::ZERO);
-            if let Some(newest) = said.newest {
-                pmtu.vindicate(newest.packet_bytes.into(), newest.sent_at);
+            pmtu.on_large_arrived(path_report.largest_packet.into(), Time::ZERO);
+            if let Some(newest) = path_report.newest {
+                pmtu.on_large_arrived(newest.packet_bytes.into(), newest.sent_at);
             }
         }
         (path.probes_unanswered, path.packets_unanswered) = (0, 0);
@@ -378,10 +380,11 @@ impl Association {
         //# one destination address only MUST clear the error counter for
         //# the destination address and MUST transition a destination
         //# address in PF state back to active state.
-        if said.proven && matches!(path.state, PathState::Inactive | PathState::PotentiallyFailed) {
+        if path_report.proves_path && matches!(path.state, PathState::Inactive | PathState::PotentiallyFailed)
+        {
             path.state = PathState::Active;
             if let State::Up(up) = &mut self.state {
-                up.sack_in_doubt = true;
+                up.sack_may_be_lost = true;
             }
             self.events.push_back(Event::Path(id, PathState::Active));
         }
@@ -411,12 +414,12 @@ impl Association {
     }
 
     /// RFC 9260 §6.3.2 R2 to R4.
-    fn settle_t3(&mut self, now: Time, id: PathId, said: &PathReport) {
+    fn settle_t3(&mut self, now: Time, id: PathId, path_report: &PathReport) {
         let State::Up(up) = &mut self.state else { return };
         let restarts = match self.config.recovery.loss_detection {
-            LossDetection::MissingReports => said.earliest_acked,
+            LossDetection::MissingReports => path_report.earliest_acked,
             // Where a lost retransmission is found like anything else, T3 waits for silence.
-            LossDetection::SendOrder => said.acked_bytes > 0,
+            LossDetection::SendOrder => path_report.acked_bytes > 0,
         };
         let t3 = Timer::T3Rtx(id);
         let path = &mut self.paths[usize::from(id.0)];
@@ -436,7 +439,7 @@ impl Association {
             //# restart the T3-rtx timer for that address with its current RTO
             //# (if there is still outstanding data on that address).
             self.timers.arm(t3, now + path.t3_wait(&self.config));
-        } else if said.reneged_bytes > 0 {
+        } else if path_report.reneged_bytes > 0 {
             //= specs/rfc9260.txt#section-6.3.2
             //# R4)  Whenever a SACK chunk is received missing a TSN that was
             //# previously acknowledged via a Gap Ack Block, start the T3-rtx

@@ -50,7 +50,7 @@ impl Association {
     //# When a receiver of a duplicate DATA chunk sends a SACK chunk to a
     //# multi-homed endpoint, it MAY be beneficial to vary the destination
     //# address and not use the source address of the DATA chunk.
-    pub(super) fn suspect_way_back(&mut self, answered_by: PathId) {
+    pub(super) fn suspect_sack_path(&mut self, answered_by: PathId) {
         let path = &mut self.paths[usize::from(answered_by.0)];
         if let State::Up(up) = &mut self.state
             && path.params.heartbeat_interval.is_some()
@@ -60,11 +60,11 @@ impl Association {
             // way back would be no measure of this one.
             if up.received.counts_by_path() {
                 let asks = matches!(self.shutdown, Shutdown::No | Shutdown::Pending);
-                path.heartbeat_due |= asks && path.beat.is_none() && path.state == PathState::Active;
+                path.heartbeat_due |= asks && path.heartbeat.is_none() && path.state == PathState::Active;
                 return;
             }
             up.sack_avoids = Some(answered_by);
-            self.beat_now(answered_by);
+            self.send_heartbeat(answered_by);
         }
     }
 
@@ -80,7 +80,7 @@ impl Association {
     pub(super) fn repeat_sack(&mut self, path: PathId) {
         let several = self.has_several_paths();
         let State::Up(up) = &mut self.state else { return };
-        if !up.sack_in_doubt || !up.received.has_data_come() || !several {
+        if !up.sack_may_be_lost || !up.received.has_data_come() || !several {
             return;
         }
         if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending) {
@@ -88,8 +88,8 @@ impl Association {
         }
         sack_by(up, &self.paths, path);
         if carries_sacks(up, &self.paths, up.sack_path) {
-            up.sack_in_doubt = false;
-            up.received.repeat();
+            up.sack_may_be_lost = false;
+            up.received.acknowledge_again();
         }
     }
 }

@@ -78,14 +78,14 @@ impl Association {
                     reset.answers.clear();
                 }
                 reset.expected = request.next();
-                reset.answers.push(Answer { request, said: None, meanwhile: None });
+                reset.answers.push(Answer { request, response: None, meanwhile: None });
                 self.on_request(path, parameter);
                 if self.closed().is_some() {
                     return;
                 }
                 let State::Up(up) = &mut self.state else { return };
                 let Some(reset) = &mut up.reconfiguration else { return };
-                to_return.extend(reset.answers.last().and_then(|answer| answer.said.clone()));
+                to_return.extend(reset.answers.last().and_then(|answer| answer.response.clone()));
             } else if let Some(answer) = reset.answers.iter().find(|answer| answer.request == request) {
                 //= specs/rfc6525.txt#section-5.2.1
                 //# If the received RE-CONFIG chunk contains at least
@@ -95,7 +95,7 @@ impl Association {
                 //# response, as it was earlier.
                 first = false;
                 let meanwhile = answer.meanwhile.map(|result| response(request, result));
-                to_return.extend(answer.said.clone().or(meanwhile));
+                to_return.extend(answer.response.clone().or(meanwhile));
             } else {
                 let result = ReconfigResult::BadSequenceNumber;
                 let renumbers = matches!(parameter, Reconfig::AssociationReset { .. });
@@ -272,8 +272,8 @@ impl Association {
         match refused {
             Some(result) => {
                 let next_tsns = Some(next_tsns(&up.sent, &up.received));
-                let said = Reconfig::Response { response: request, result, next_tsns };
-                reset.answer(request, said);
+                let response = Reconfig::Response { response: request, result, next_tsns };
+                reset.answer(request, response);
             }
             // What is under way to the peer is let out first: nothing is given up for its wish to renumber.
             None => {
@@ -400,9 +400,9 @@ impl Association {
         //# A Re-configuration Response Parameter MUST be put into a
         //# RE-CONFIG chunk indicating successful processing.
         let next_tsns = Some(NextTsns { sender, receiver });
-        let said = Reconfig::Response { response: request, result: Performed, next_tsns };
-        reset.answer(request, said.clone());
-        reset.reply(path, vec![said]);
+        let response = Reconfig::Response { response: request, result: Performed, next_tsns };
+        reset.answer(request, response.clone());
+        reset.reply(path, vec![response]);
         self.events.push_back(Event::AssociationReset {
             outcome: Outcome::Done,
             local_tsn: sender,

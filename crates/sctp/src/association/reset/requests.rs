@@ -99,7 +99,7 @@ impl Association {
                 chunk.push(Reconfig::AssociationReset { request: number(reset) });
                 // What is not acknowledged yet is before the request: after it the peer numbers anew, and usrsctp takes the
                 // new cumulative TSN for one that was never sent while it waits for the old.
-                if up.received.sack_may_ride() {
+                if up.received.may_bundle_sack() {
                     up.received.sack_now();
                 }
             }
@@ -149,14 +149,14 @@ impl Association {
             && request_path == id
         {
             // An answer rides with the Outgoing SSN Reset Request that follows on it.
-            let rider = match &flight.chunk[..] {
+            let bundled = match &flight.chunk[..] {
                 [Reconfig::OutgoingReset { .. }] => reset.replies.iter().position(|(path, parameters)| {
                     *path == id && matches!(&parameters[..], [Reconfig::Response { .. }])
                 }),
                 _ => None,
             };
             let mut chunk = flight.chunk.clone();
-            if let Some(index) = rider {
+            if let Some(index) = bundled {
                 chunk.insert(0, reset.replies[index].1[0].clone());
                 if !fits(&chunk) {
                     chunk.remove(0);
@@ -303,7 +303,7 @@ impl Association {
             self.timers.stop(Timer::Reconfig);
             self.finish_operation(next_tsns);
         }
-        self.stirred = true;
+        self.has_input = true;
     }
 
     /// All that was asked for is answered.

@@ -184,7 +184,7 @@ pub(super) struct InFlight {
 pub(super) struct Answer {
     pub(super) request: RequestNumber,
     /// `None`: not answered yet.
-    pub(super) said: Option<Reconfig>,
+    pub(super) response: Option<Reconfig>,
     /// What is said meanwhile to one that comes again.
     pub(super) meanwhile: Option<ReconfigResult>,
 }
@@ -290,9 +290,9 @@ impl Reconfiguration {
     }
 
     /// Says something to a request of the peer's last chunk.
-    pub(super) fn answer(&mut self, request: RequestNumber, said: Reconfig) {
+    pub(super) fn answer(&mut self, request: RequestNumber, response: Reconfig) {
         if let Some(answer) = self.answers.iter_mut().find(|answer| answer.request == request) {
-            answer.said = Some(said);
+            answer.response = Some(response);
         }
     }
 
@@ -301,11 +301,11 @@ impl Reconfiguration {
         self.replies.iter_mut().filter(|(by, _)| is_shut(*by)).for_each(|(by, _)| *by = id);
     }
 
-    /// A path is gone: what was to leave by it leaves by `home`.
-    pub(in crate::association) fn rehome(&mut self, from: PathId, home: PathId) {
+    /// A path is gone: what was to leave by it leaves by `new_path`.
+    pub(in crate::association) fn move_to_path(&mut self, from: PathId, new_path: PathId) {
         let replies = self.replies.iter_mut().map(|(by, _)| by);
         let waiting = self.deferred.iter_mut().chain(&mut self.yielding).map(|(_, by)| by);
-        replies.chain(waiting).filter(|by| **by == from).for_each(|by| *by = home);
+        replies.chain(waiting).filter(|by| **by == from).for_each(|by| *by = new_path);
     }
 
     pub(super) fn reply(&mut self, path: PathId, parameters: Vec<Reconfig>) {

@@ -3,7 +3,7 @@
 use crate::ids::Tsn;
 
 /// Whether each of a SACK's blocks begins behind the cumulative TSN, and ends no earlier than it begins.
-pub(in crate::association) fn make_sense(gaps: &[(u16, u16)]) -> bool {
+pub(in crate::association) fn are_valid_blocks(gaps: &[(u16, u16)]) -> bool {
     gaps.iter().all(|&(first, last)| first != 0 && first <= last)
 }
 

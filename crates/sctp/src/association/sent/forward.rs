@@ -38,7 +38,7 @@ impl Key {
 }
 
 impl Sent {
-    /// Gives up the message that this chunk is of, as far as it has left. `landed` is told what was in flight, by path. Whether
+    /// Gives up the message that this chunk is of, as far as it has left. `left_flight` is told what was in flight, by path. Whether
     /// all of it had left.
     //= specs/rfc3758.txt#section-3.5
     //# A3) When a TSN is "abandoned", if it is part of a fragmented message,
@@ -47,13 +47,13 @@ impl Sent {
     pub(in crate::association) fn abandon(
         &mut self,
         tsn: Tsn,
-        mut landed: impl FnMut(PathId, usize),
+        mut left_flight: impl FnMut(PathId, usize),
     ) -> bool {
         let at = tsn.distance_from(self.base) as usize;
         let key = Key::of(&self.slots[at].data);
         for index in (0..=at).rev() {
             if Key::of(&self.slots[index].data) == key {
-                self.abandon_slot(index, &mut landed);
+                self.abandon_slot(index, &mut left_flight);
                 if self.slots[index].data.begin {
                     break;
                 }
@@ -63,7 +63,7 @@ impl Sent {
         let mut index = at + 1;
         while !is_whole && index < self.slots.len() {
             if Key::of(&self.slots[index].data) == key {
-                self.abandon_slot(index, &mut landed);
+                self.abandon_slot(index, &mut left_flight);
                 is_whole = self.slots[index].data.end;
             }
             index += 1;
@@ -72,7 +72,7 @@ impl Sent {
         is_whole
     }
 
-    fn abandon_slot(&mut self, index: usize, landed: &mut impl FnMut(PathId, usize)) {
+    fn abandon_slot(&mut self, index: usize, left_flight: &mut impl FnMut(PathId, usize)) {
         let slot = &mut self.slots[index];
         //= specs/rfc3758.txt#section-3.5
         //# When a data chunk is "abandoned", the sender MUST treat the data
@@ -90,15 +90,15 @@ impl Sent {
         //# for retransmission later (e.g., either by T3-Timeout or by Fast
         //# Retransmit).
         // A chunk is given up for being late or repeated only once it is marked lost, which adjusted the window.
-        self.passed_over.take_if(|tsn| *tsn == slot.data.tsn);
+        self.skipped_tsn.take_if(|tsn| *tsn == slot.data.tsn);
         match std::mem::replace(&mut slot.state, SlotState::Abandoned) {
             SlotState::InFlight => {
                 self.flight_bytes -= slot.bytes;
                 self.outstanding_bytes -= slot.bytes;
-                landed(slot.path, slot.bytes);
+                left_flight(slot.path, slot.bytes);
             }
-            SlotState::Lost | SlotState::Unspoken => self.outstanding_bytes -= slot.bytes,
-            SlotState::Acked => self.named_bytes[usize::from(slot.path.0)] -= slot.bytes,
+            SlotState::Lost | SlotState::Unreported => self.outstanding_bytes -= slot.bytes,
+            SlotState::Acked => self.gap_acked_bytes[usize::from(slot.path.0)] -= slot.bytes,
             SlotState::Abandoned => {}
         }
         self.retained_bytes -= slot.data.payload.len();

@@ -96,7 +96,7 @@ impl Sent {
                     let sent_at = slot.sent_at;
                     let (path, bytes) = self.mark_lost(tsn);
                     let path = &mut report.paths[usize::from(path.0)];
-                    path.landed_bytes += bytes;
+                    path.left_flight_bytes += bytes;
                     path.lost = true;
                     path.highest_lost = Some(tsn);
                     path.lost_bytes += bytes;

@@ -6,7 +6,7 @@
 
 use braidftp_base::Time;
 
-use super::blocks::{make_sense, read_blocks};
+use super::blocks::{are_valid_blocks, read_blocks};
 use super::missing::{Counting, Overtaken};
 use super::{Before, RESTART_MEMORY, Sent, Slot, SlotState};
 use crate::ids::{PathId, Tsn};
@@ -31,7 +31,7 @@ pub(in crate::association) enum SackError {
 pub(in crate::association) struct Report {
     pub(in crate::association) cum_advanced: bool,
     /// The last TSN that the SACK reports on; `None`: all.
-    pub(in crate::association) silent_beyond: Option<Tsn>,
+    pub(in crate::association) reported_up_to: Option<Tsn>,
     /// By path.
     pub(in crate::association) paths: Vec<PathReport>,
     /// Before the SACK: the earliest outstanding TSN of each path.
@@ -51,9 +51,9 @@ pub(in crate::association) struct PathReport {
     /// Those that were in flight on this path only, and so arrived on it.
     pub(in crate::association) carried_bytes: usize,
     /// Whether a chunk sent only on this path was acknowledged, which proves that the path works.
-    pub(in crate::association) proven: bool,
+    pub(in crate::association) proves_path: bool,
     /// Bytes no longer in flight, acknowledged or lost.
-    pub(in crate::association) landed_bytes: usize,
+    pub(in crate::association) left_flight_bytes: usize,
     /// Bytes in flight again after reneging.
     pub(in crate::association) reneged_bytes: usize,
     /// Whether TSNs were marked lost.
@@ -87,17 +87,17 @@ pub(in crate::association) struct Arrival {
     pub(in crate::association) transmissions: u32,
     /// The size of its packet.
     pub(in crate::association) packet_bytes: u16,
-    pub(in crate::association) named: Named,
+    pub(in crate::association) acked_by: AckedBy,
 }
 
 /// How a chunk was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::association) enum Named {
+pub(in crate::association) enum AckedBy {
     /// By the cumulative TSN: it may have arrived long before, and became visible with the arrival of a
     /// lower one.
-    ByCumTsn,
+    CumTsn,
     /// By a gap block.
-    ByGap,
+    GapBlock,
 }
 
 impl Sent {
@@ -129,7 +129,7 @@ impl Sent {
         let sent_beyond = self.next_tsn().minus(1).distance_from(sack.cum_tsn_ack);
         // A source of bugs in other stacks: an invalid block invalidates all blocks, but not the fields
         // before them.
-        let sound = make_sense(&sack.gaps);
+        let sound = are_valid_blocks(&sack.gaps);
         for &(_, last) in sack.gaps.iter().filter(|_| sound) {
             //= specs/rfc9260.txt#section-12.4
             //# An SCTP implementation MUST abort the association if it receives a
@@ -138,7 +138,7 @@ impl Sent {
                 return Err(SackError::NeverSent);
             }
         }
-        if sound && self.is_a_lie(sack.cum_tsn_ack, &sack.gaps) {
+        if sound && self.acknowledges_skipped(sack.cum_tsn_ack, &sack.gaps) {
             return Err(SackError::NeverSent);
         }
         self.begin(report);
@@ -159,9 +159,9 @@ impl Sent {
                 self.count_missing(limit, by, counting, report);
             }
         }
-        if let (Some(tsn), Some(last)) = (self.passed_over, self.acked.last())
+        if let (Some(tsn), Some(last)) = (self.skipped_tsn, self.acked.last())
             && last.1.after(tsn)
-            && self.slot(tsn).state == SlotState::Unspoken
+            && self.slot(tsn).state == SlotState::Unreported
         {
             self.mark_lost(tsn);
         }
@@ -169,7 +169,7 @@ impl Sent {
         self.many_gaps = self.many_gaps.map(|most| most.max(sack.gaps.len()));
         if sound && full {
             let last = sack.gaps.iter().map(|gap| gap.1).max().expect("there are some");
-            report.silent_beyond = Some(sack.cum_tsn_ack.plus(u32::from(last)));
+            report.reported_up_to = Some(sack.cum_tsn_ack.plus(u32::from(last)));
         }
         self.finish(report);
         if self.slots.front().is_some_and(|slot| slot.released) {
@@ -183,16 +183,16 @@ impl Sent {
     /// on what waits for the next chunk in sequence.
     pub(in crate::association) fn is_behind(&mut self, sack: &Sack) -> bool {
         let moves = sack.cum_tsn_ack != self.cum_tsn_ack_point();
-        if moves || self.acked.is_empty() || !make_sense(&sack.gaps) {
+        if moves || self.acked.is_empty() || !are_valid_blocks(&sack.gaps) {
             return false;
         }
         read_blocks(sack.cum_tsn_ack, &sack.gaps, &mut self.blocks);
         let full = self.may_be_full(sack.gaps.len());
         let (acked, blocks) = (&self.acked, &self.blocks);
-        let silent_beyond = blocks.last().filter(|_| full).map(|block| block.1);
+        let reported_up_to = blocks.last().filter(|_| full).map(|block| block.1);
         let mut at = 0;
         acked.iter().any(|&(first, last)| {
-            let last = match silent_beyond {
+            let last = match reported_up_to {
                 Some(highest) if first.after(highest) => return false,
                 Some(highest) if last.after(highest) => highest,
                 _ => last,
@@ -229,15 +229,15 @@ impl Sent {
         {
             return Err(SackError::Outdated);
         }
-        if !cum_tsn_ack.before(self.next_tsn()) || self.is_a_lie(cum_tsn_ack, &[]) {
+        if !cum_tsn_ack.before(self.next_tsn()) || self.acknowledges_skipped(cum_tsn_ack, &[]) {
             return Err(SackError::NeverSent);
         }
         Ok(())
     }
 
     /// Whether this one is acknowledged as well.
-    fn is_a_lie(&self, cum_tsn_ack: Tsn, gaps: &[(u16, u16)]) -> bool {
-        let Some(tsn) = self.passed_over else { return false };
+    fn acknowledges_skipped(&self, cum_tsn_ack: Tsn, gaps: &[(u16, u16)]) -> bool {
+        let Some(tsn) = self.skipped_tsn else { return false };
         let offset = tsn.distance_from(cum_tsn_ack);
         let names = |gap: &(u16, u16)| (u32::from(gap.0)..=u32::from(gap.1)).contains(&offset);
         !tsn.after(cum_tsn_ack) || gaps.iter().any(names)
@@ -246,7 +246,7 @@ impl Sent {
     fn begin(&mut self, report: &mut Report) {
         let paths = self.earliest_hint.len();
         report.cum_advanced = false;
-        report.silent_beyond = None;
+        report.reported_up_to = None;
         report.paths.clear();
         report.paths.resize(paths, PathReport::default());
         report.earliest.clear();
@@ -279,17 +279,17 @@ impl Sent {
             self.prioritized -= usize::from(slot.terms.is_prioritized());
             match slot.state {
                 SlotState::Acked => {
-                    self.named_bytes[usize::from(slot.path.0)] -= slot.bytes;
+                    self.gap_acked_bytes[usize::from(slot.path.0)] -= slot.bytes;
                     continue;
                 }
                 SlotState::Abandoned => continue,
                 SlotState::InFlight => self.flight_bytes -= slot.bytes,
-                SlotState::Unspoken | SlotState::Lost => {}
+                SlotState::Unreported | SlotState::Lost => {}
             }
             self.outstanding_bytes -= slot.bytes;
             // With CMT's rules, chunks revoked by an overtaken SACK are newly acknowledged again.
             slot.credited &= !matches!(counting, Counting::Multipath { .. });
-            note_arrival(&slot, Named::ByCumTsn, report);
+            note_arrival(&slot, AckedBy::CumTsn, report);
         }
         self.base = cum_tsn_ack.next();
         //= specs/rfc3758.txt#section-3.5
@@ -401,7 +401,7 @@ impl Sent {
         if slot.state == SlotState::InFlight {
             self.flight_bytes -= slot.bytes;
         }
-        note_arrival(slot, Named::ByGap, report);
+        note_arrival(slot, AckedBy::GapBlock, report);
         if slot.credited && matches!(counting, Counting::Multipath { .. }) {
             let path = &mut report.paths[usize::from(slot.path.0)];
             path.acked_bytes += slot.bytes;
@@ -409,7 +409,7 @@ impl Sent {
         }
         slot.credited = true;
         slot.state = SlotState::Acked;
-        self.named_bytes[usize::from(slot.path.0)] += slot.bytes;
+        self.gap_acked_bytes[usize::from(slot.path.0)] += slot.bytes;
         let newest = &mut report.paths[usize::from(slot.path.0)].newest_tsn;
         if newest.is_none_or(|newest| tsn.after(newest)) {
             *newest = Some(tsn);
@@ -422,7 +422,7 @@ impl Sent {
         if slot.state == SlotState::Abandoned || slot.released {
             return;
         }
-        self.named_bytes[usize::from(slot.path.0)] -= slot.bytes;
+        self.gap_acked_bytes[usize::from(slot.path.0)] -= slot.bytes;
         // A later acknowledgement is ambiguous.
         slot.transmissions += 1;
         slot.missing = slot.missing.max(1);
@@ -443,8 +443,8 @@ impl Sent {
         //# then T3-rtx is started for that destination address.
         // If its path was removed, nothing can be in flight and no timer runs there: it must be
         // retransmitted.
-        if slot.before == Before::Homeless {
-            slot.state = SlotState::Unspoken;
+        if slot.before == Before::PathsRemoved {
+            slot.state = SlotState::Unreported;
             self.mark_lost(tsn);
             return;
         }
@@ -493,27 +493,27 @@ impl Sent {
     }
 }
 
-fn note_arrival(slot: &Slot, named: Named, report: &mut Report) {
+fn note_arrival(slot: &Slot, acked_by: AckedBy, report: &mut Report) {
     let path = &mut report.paths[usize::from(slot.path.0)];
     if !slot.credited {
         path.acked_bytes += slot.bytes;
-        path.gap_bytes += if named == Named::ByGap { slot.bytes } else { 0 };
+        path.gap_bytes += if acked_by == AckedBy::GapBlock { slot.bytes } else { 0 };
         path.carried_bytes += if slot.doubled { 0 } else { slot.bytes };
     }
     if path.lowest_tsn.is_none_or(|lowest| slot.data.tsn.before(lowest)) {
         path.lowest_tsn = Some(slot.data.tsn);
     }
-    path.proven |= slot.before == Before::Never;
+    path.proves_path |= slot.before == Before::Never;
     path.largest_packet = path.largest_packet.max(slot.packet_bytes);
     if slot.state == SlotState::InFlight {
-        path.landed_bytes += slot.bytes;
+        path.left_flight_bytes += slot.bytes;
     }
     if slot.doubled {
         return;
     }
     let Slot { order, sent_at, transmissions, packet_bytes, .. } = *slot;
     let tsn = slot.data.tsn;
-    let arrival = Arrival { tsn, order, sent_at, transmissions, packet_bytes, named };
+    let arrival = Arrival { tsn, order, sent_at, transmissions, packet_bytes, acked_by };
     if path.newest.is_none_or(|newest| newest.order <= slot.order) {
         path.newest = Some(arrival);
     }

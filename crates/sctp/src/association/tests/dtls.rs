@@ -392,10 +392,10 @@ fn what_is_to_be_secret_is_not_taken_before_there_are_keys() {
         pair.run(Duration::from_secs(1));
     }
     // It rides with COOKIE ECHO, as data does.
-    let rode = pair.packets(Client).iter().any(|packet| {
+    let bundled = pair.packets(Client).iter().any(|packet| {
         packet[0].kind() == Chunk::COOKIE_ECHO && packet.iter().any(|chunk| matches!(chunk, Chunk::Data(_)))
     });
-    assert!(rode);
+    assert!(bundled);
     // Nobody gets it who reads streams.
     assert_eq!(key_management(&mut pair, Server), [pattern(3_000), pattern(3_000)]);
     assert!(pair.read(Server, 0).is_empty());

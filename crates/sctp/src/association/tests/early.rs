@@ -306,11 +306,11 @@ fn a_heartbeat_goes_with_what_t3_retransmits_counts_no_error_and_its_answer_ends
     pair.clear_log();
     pair.cut.insert(client_address().ip());
     assert!(pair.run_until(|pair| pair.association(Client).stats().paths[0].timeouts == 4));
-    let beats = pair.packets(Client).into_iter().filter(|packet| {
+    let heartbeats = pair.packets(Client).into_iter().filter(|packet| {
         let has = |kind| packet.iter().any(|chunk| chunk.kind() == kind);
         has(Chunk::HEARTBEAT) && has(Data::KIND)
     });
-    assert!(beats.count() >= 2);
+    assert!(heartbeats.count() >= 2);
     assert_eq!(pair.association(Client).paths[0].errors, 4, "T3's alone");
     assert!(rto(&mut pair, Client) >= Duration::from_millis(800), "backed off");
     pair.cut.clear();
@@ -368,7 +368,7 @@ fn a_heartbeat_that_is_answered_after_its_rto_measures_the_round_trip_and_counts
     let mut pair = Pair::up(modern());
     // A queue of more than a second: no HEARTBEAT is answered within the RTO of 100 ms.
     pair.latency = Duration::from_millis(700);
-    pair.association(Client).ask_peer();
+    pair.association(Client).probe_peer();
     pair.run(Duration::from_secs(1));
     assert!(pair.association(Client).paths[0].errors > 0, "not answered in time");
     pair.run(Duration::from_millis(500));
@@ -426,7 +426,7 @@ fn a_sender_with_data_is_silent_for_no_more_than_a_second_whatever_it_measured_b
         up_at(&mut pair, Server);
         pair.latency = then;
         for _ in 0..12 {
-            pair.association(Client).ask_peer();
+            pair.association(Client).probe_peer();
             pair.run(Duration::from_secs(10));
         }
         assert!(srtt(&mut pair, Client).unwrap() > Duration::from_millis(700));
@@ -454,7 +454,7 @@ fn a_t3_that_has_backed_off_waits_little_more_than_a_second_though_srtt_is_that_
     // Round trips of half a second that hardly vary; the shortest one was measured before.
     pair.latency = Duration::from_millis(250);
     for _ in 0..60 {
-        pair.association(Client).ask_peer();
+        pair.association(Client).probe_peer();
         pair.run(Duration::from_secs(2));
     }
     let unbounded = rto(&mut pair, Client);

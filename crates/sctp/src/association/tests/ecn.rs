@@ -153,13 +153,13 @@ fn without_ecn_its_chunks_are_unknown_and_end_their_packet() {
     pair.send(Client, 0, pattern(1));
     pair.run(Duration::from_secs(1));
     pair.clear_log();
-    let beat = Chunk::Heartbeat(Bytes::from_static(b"beat"));
+    let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"beat"));
     for chunk in
         [Chunk::Ecne { lowest_tsn: crate::ids::Tsn(1) }, Chunk::Cwr { lowest_tsn: crate::ids::Tsn(1) }]
     {
-        pair.forge(&[chunk, beat.clone()]);
+        pair.forge(&[chunk, heartbeat.clone()]);
     }
     assert!(pair.log.is_empty());
-    pair.forge(&[beat]);
+    pair.forge(&[heartbeat]);
     assert_eq!(pair.log.len(), 1);
 }

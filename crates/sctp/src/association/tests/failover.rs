@@ -7,7 +7,7 @@ use crate::ids::PathId;
 use crate::stats::PathState;
 
 /// The first path is cut, in doubt, and what was lost there went by the second.
-fn in_doubt(config: Config) -> Pair {
+fn t3_unanswered(config: Config) -> Pair {
     let mut pair = confirmed(config);
     cut(&mut pair, 0);
     pair.send(Client, 0, "by the other");
@@ -24,7 +24,7 @@ fn in_doubt(config: Config) -> Pair {
 }
 
 /// When the client sent HEARTBEATs by the first path.
-fn beats(pair: &Pair) -> Vec<Time> {
+fn heartbeats(pair: &Pair) -> Vec<Time> {
     let first = addresses()[0][0];
     let sent = pair.log.iter().zip(&pair.routes).filter(|((_, side, packet), route)| {
         *side == Client && route.0 == first && has(packet, Chunk::HEARTBEAT)
@@ -38,9 +38,9 @@ fn a_path_in_doubt_is_asked_after_once_in_an_rto_if_paths_are_asked_after_at_all
     //= type=test
     //# The HB.Interval of the Path Heartbeat function of [RFC4960] MUST be
     //# ignored for destination addresses in PF state.
-    let mut pair = in_doubt(modern());
+    let mut pair = t3_unanswered(modern());
     pair.run(Duration::from_secs(2));
-    let beats_sent = beats(&pair);
+    let beats_sent = heartbeats(&pair);
     assert!(beats_sent.len() >= 2, "{beats_sent:?}");
     //= specs/rfc7829.txt#section-3.2
     //= type=test
@@ -51,9 +51,9 @@ fn a_path_in_doubt_is_asked_after_once_in_an_rto_if_paths_are_asked_after_at_all
     //# the sending of HEARTBEATs MUST honor whether or not the Path
     //# Heartbeat function (Section 8.3 of [RFC4960]) is enabled for the
     //# destination address.
-    let mut pair = in_doubt(modern().with(|c| c.timers.heartbeat_interval = None));
+    let mut pair = t3_unanswered(modern().with(|c| c.timers.heartbeat_interval = None));
     pair.run(Duration::from_secs(100));
-    assert_eq!(beats(&pair), []);
+    assert_eq!(heartbeats(&pair), []);
     assert_eq!(states(&mut pair, Client)[0], PathState::PotentiallyFailed);
 }
 
@@ -231,8 +231,9 @@ fn one_heartbeat_an_rto_confirms_many_paths() {
     let mut pair = Pair::between([many(1), many(2)], rfc(), rfc());
     pair.run(Duration::from_secs(5));
     assert_eq!(states(&mut pair, Client), [PathState::Active; 4]);
-    let beats = pair.log.iter().filter(|(_, side, packet)| *side == Client && has(packet, Chunk::HEARTBEAT));
-    let times: Vec<_> = beats.map(|(at, _, _)| *at).collect();
+    let heartbeats =
+        pair.log.iter().filter(|(_, side, packet)| *side == Client && has(packet, Chunk::HEARTBEAT));
+    let times: Vec<_> = heartbeats.map(|(at, _, _)| *at).collect();
     assert_eq!(times.len(), 3);
     assert!(times.windows(2).all(|two| two[1].since(two[0]) >= Duration::from_secs(1)), "{times:?}");
 }
@@ -251,7 +252,7 @@ fn an_answer_ends_the_doubt_and_the_path_begins_slowly() {
     //# after a transition of the destination address from PF to active
     //# state, it MUST do this following the prescriptions of Section 7.2 of
     //# [RFC4960].
-    let mut pair = in_doubt(modern());
+    let mut pair = t3_unanswered(modern());
     pair.cut.clear();
     assert!(pair.run_until(|pair| states(pair, Client)[0] == PathState::Active));
     assert_eq!(pair.association(Client).paths[0].errors, 0);
@@ -278,7 +279,7 @@ fn data_that_arrives_ends_the_doubt() {
     //# destination address only MUST clear the error counter for the
     //# destination address and MUST transition a destination address in PF
     //# state back to active state.
-    let mut pair = in_doubt(modern().with(|c| c.timers.heartbeat_interval = None));
+    let mut pair = t3_unanswered(modern().with(|c| c.timers.heartbeat_interval = None));
     cut(&mut pair, 1);
     pair.send(Client, 0, "by neither");
     assert!(pair.run_until(|pair| states(pair, Client) == [PathState::PotentiallyFailed; 2]));

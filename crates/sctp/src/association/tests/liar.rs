@@ -69,19 +69,19 @@ fn a_peer_that_hides_what_it_lacks_is_found_out() {
 
 #[test]
 fn an_honest_peer_has_all_in_order_and_nothing_is_counted_as_lost() {
-    let mut pair = confirmed(several().with(|c| c.security.pass_over_every = NonZeroU16::new(1)));
-    let (mut passed_over, mut highest) = (0, None);
+    let mut pair = confirmed(several().with(|c| c.security.skip_tsn_every = NonZeroU16::new(1)));
+    let (mut skipped_tsn, mut highest) = (0, None);
     let finished = upload(&mut pair, 20_000, |pair, _| {
         for data in pair.data(Client) {
             if highest.is_some_and(|highest| data.tsn.after(highest)) {
-                passed_over += u32::from(data.tsn != highest.expect("there is one").next());
+                skipped_tsn += u32::from(data.tsn != highest.expect("there is one").next());
             }
             highest = Some(highest.filter(|highest| !data.tsn.after(*highest)).unwrap_or(data.tsn));
         }
     });
     assert!(finished);
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 20_000));
-    assert!((3..40).contains(&passed_over), "{passed_over}: once in a hundred windows or so");
+    assert!((3..40).contains(&skipped_tsn), "{skipped_tsn}: once in a hundred windows or so");
     for path in paths(&mut pair, Client) {
         let counted = (path.retransmitted_chunks, path.fast_retransmits, path.timeouts);
         assert_eq!(counted, (0, 0, 0));
@@ -90,7 +90,7 @@ fn an_honest_peer_has_all_in_order_and_nothing_is_counted_as_lost() {
 
 #[test]
 fn nothing_is_passed_over_where_there_is_one_path() {
-    let mut pair = Pair::up(several().with(|c| c.security.pass_over_every = NonZeroU16::new(1)));
+    let mut pair = Pair::up(several().with(|c| c.security.skip_tsn_every = NonZeroU16::new(1)));
     pair.run(Duration::from_secs(1));
     let mut highest: Option<Tsn> = None;
     assert!(upload(&mut pair, 5_000, |pair, _| {

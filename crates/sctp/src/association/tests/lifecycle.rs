@@ -496,7 +496,7 @@ fn an_abort_carries_its_words_and_no_data() {
     pair.association(Client).abort(Bytes::from_static(b"no more"));
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.closed(Client), Some(&Reason::Aborted(Bytes::from_static(b"no more"))));
-    assert_eq!(pair.closed(Server).unwrap().peer_words(), Some(&Bytes::from_static(b"no more")));
+    assert_eq!(pair.closed(Server).unwrap().peer_abort_reason(), Some(&Bytes::from_static(b"no more")));
     assert_eq!(pair.packets(Client).len(), 1);
     assert_eq!(pair.packets(Server).len(), 0, "an ABORT is never answered");
 }
@@ -554,8 +554,9 @@ fn an_idle_path_is_heard_of_by_heartbeats() {
     //# defined in the present association.
     let mut pair = Pair::up(rfc());
     pair.run(Duration::from_secs(100));
-    let beats = pair.packets(Client).iter().flatten().filter(|c| matches!(c, Chunk::Heartbeat(_))).count();
-    assert!((2..=4).contains(&beats), "{beats}");
+    let heartbeats =
+        pair.packets(Client).iter().flatten().filter(|c| matches!(c, Chunk::Heartbeat(_))).count();
+    assert!((2..=4).contains(&heartbeats), "{heartbeats}");
     assert!(pair.association(Client).is_up());
     pair.loss = 1_000;
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));

@@ -257,15 +257,15 @@ fn a_path_is_asked_after_before_it_is_used_and_never_if_nobody_answers() {
     pair.send(Client, 0, numbered(40));
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
     let second: BTreeSet<_> = addresses().iter().map(|side| side[1].ip()).collect();
-    let mut beats = 0;
+    let mut heartbeats = 0;
     for ((_, side, packet), (from, to)) in pair.log.iter().zip(&pair.routes) {
         if second.contains(&from.ip()) || second.contains(&to.ip()) {
             assert!(second.contains(&from.ip()) && second.contains(&to.ip()), "addresses do not mix");
             assert!(chunks(packet).iter().all(|chunk| matches!(chunk, Chunk::Heartbeat(_))), "{packet:?}");
-            beats += usize::from(*side == Client);
+            heartbeats += usize::from(*side == Client);
         }
     }
-    assert!((6..40).contains(&beats), "{beats}");
+    assert!((6..40).contains(&heartbeats), "{heartbeats}");
 }
 
 #[test]
@@ -339,8 +339,8 @@ fn the_handshake_goes_by_the_path_that_works() {
     let packets = dying.packets(Server);
     let answers: Vec<_> = packets.iter().filter(|chunks| chunks[0] == Chunk::CookieAck).collect();
     assert!(answers.len() > 1);
-    let beats = |chunks: &&Vec<_>| chunks.iter().any(|chunk| matches!(chunk, Chunk::Heartbeat(_)));
-    assert!(answers.iter().all(beats), "{answers:?}");
+    let heartbeats = |chunks: &&Vec<_>| chunks.iter().any(|chunk| matches!(chunk, Chunk::Heartbeat(_)));
+    assert!(answers.iter().all(heartbeats), "{answers:?}");
 }
 
 //= specs/rfc9260.txt#section-5.1

@@ -15,7 +15,7 @@ use super::scheduler::{PendingData, blest_waits, ecf_waits, next_in_order};
 use super::*;
 use crate::association::partial::policy::Terms;
 use crate::association::path::Path;
-use crate::association::sent::{Counting, Departure, Report, Sent};
+use crate::association::sent::{Counting, Report, Sent, Transmission};
 use crate::ids::Tsn;
 use crate::stats::PathState;
 use crate::wire::{Data, Sack};
@@ -35,16 +35,16 @@ impl Bench {
         let mut bench =
             Self { sent: Sent::new(Tsn(1), 2), points: vec![PseudoCumAck::default(); 2], order: 0 };
         for path in paths {
-            let departure = bench.departure(*path);
+            let transmission = bench.transmission(*path);
             let tsn = bench.sent.next_tsn();
-            bench.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), departure);
+            bench.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), transmission);
         }
         bench
     }
 
-    fn departure(&mut self, path: PathId) -> Departure {
+    fn transmission(&mut self, path: PathId) -> Transmission {
         self.order += 1;
-        Departure { path, now: Time::ZERO, order: self.order }
+        Transmission { path, now: Time::ZERO, order: self.order }
     }
 
     /// Which points advance, and which TSNs are lost, by a SACK that answers so many packets.
@@ -130,8 +130,8 @@ fn what_left_again_by_another_path_holds_up_neither() {
     bench.sack(0, &[(2, 4)], 3);
     let lost = bench.sent.next_lost().unwrap();
     assert_eq!(lost, Tsn(1));
-    let departure = bench.departure(B);
-    bench.sent.retransmit(lost, departure);
+    let transmission = bench.transmission(B);
+    bench.sent.retransmit(lost, transmission);
     bench.points[0].on_moved();
     assert_eq!(bench.sack(0, &[(2, 5)], 1).0, [false, true], "5 is the first that left by B once");
 }
@@ -223,7 +223,7 @@ struct Reductions {
     /// By how many milliseconds the queue of each path becomes shorter when this one has half of its window.
     beside: [[u64; 3]; 3],
     /// Who was asked to.
-    volunteers: Vec<PathId>,
+    trial_paths: Vec<PathId>,
 }
 
 impl Reductions {
@@ -240,7 +240,7 @@ impl Reductions {
             paths,
             now: Time::ZERO,
             beside: [[0; 3]; 3],
-            volunteers: Vec::new(),
+            trial_paths: Vec::new(),
         }
     }
 
@@ -254,9 +254,11 @@ impl Reductions {
                 let id = PathId(index as u8);
                 let by = if self.now < until { shorter[index] } else { 0 };
                 let round_trip = Duration::from_millis(ms - by);
-                if let Some(volunteer) = self.found.on_round_trip(self.now, id, round_trip, &self.paths) {
-                    self.volunteers.push(volunteer);
-                    shorter = self.beside[usize::from(volunteer.0)];
+                if let Some(choose_trial_path) =
+                    self.found.on_round_trip(self.now, id, round_trip, &self.paths)
+                {
+                    self.trial_paths.push(choose_trial_path);
+                    shorter = self.beside[usize::from(choose_trial_path.0)];
                     until = self.now + Duration::from_millis(250);
                 }
             }
@@ -321,21 +323,21 @@ fn where_windows_are_in_step_one_gives_way_on_purpose_until_it_is_known_who_shar
     };
     // The first two share a bottleneck: of the first all is known then, and of the third with the second it is not.
     let two_share = [[12, 12, 0], [12, 12, 0], [0, 0, 12]];
-    assert_eq!(in_step(two_share, 2).volunteers, [], "it may have been chance");
+    assert_eq!(in_step(two_share, 2).trial_paths, [], "it may have been chance");
     let it = in_step(two_share, 12);
     assert_eq!(it.common(), [true, false, false]);
-    assert_eq!(it.volunteers, [A, A, PathId(2), PathId(2)], "the largest that something is to be known of");
+    assert_eq!(it.trial_paths, [A, A, PathId(2), PathId(2)], "the largest that something is to be known of");
     // Each has its own.
     let it = in_step([[12, 0, 0], [0, 12, 0], [0, 0, 12]], 12);
-    assert_eq!((it.common(), it.volunteers.len()), ([false; 3], 4));
+    assert_eq!((it.common(), it.trial_paths.len()), ([false; 3], 4));
     // Another's packets fill the queue at once.
     let it = in_step([[0; 3]; 3], 12);
-    assert_eq!((it.common(), it.volunteers.len()), ([false; 3], 5), "after each two overflows");
+    assert_eq!((it.common(), it.trial_paths.len()), ([false; 3], 5), "after each two overflows");
     // There is no queue.
     let mut it = Reductions::new();
     it.paths.iter_mut().for_each(|path| path.min_rtt = Some(path.latest_rtt));
     (0..12).for_each(|_| it.reduce(&[0, 1, 2], [30; 3]));
-    assert_eq!(it.volunteers, []);
+    assert_eq!(it.trial_paths, []);
 }
 
 #[test]
@@ -353,7 +355,7 @@ fn who_is_coupled_depends_on_the_coupling() {
     assert_eq!(windows(B, Coupling::Detected), [] as [usize; 0]);
     assert_eq!(windows(A, Coupling::Lia), [2, 3]);
     assert_eq!(windows(A, Coupling::None), [] as [usize; 0]);
-    it.paths[2].in_doubt = true;
+    it.paths[2].t3_unanswered = true;
     coupled.find_siblings(&it.paths, A, Coupling::Detected);
     assert!(coupled.siblings.is_empty(), "nobody knows how long its queue is");
 }
@@ -414,8 +416,8 @@ fn only_active_paths_carry_anything_while_there_is_one() {
 fn what_was_sent_again_is_not_found_missing_once_more() {
     let mut bench = Bench::new(&[A; 10]);
     assert_eq!(bench.sack(0, &[(2, 4)], 3).1, [1]);
-    let departure = bench.departure(A);
-    bench.sent.retransmit(Tsn(1), departure);
+    let transmission = bench.transmission(A);
+    bench.sent.retransmit(Tsn(1), transmission);
     assert!(bench.sack(0, &[(2, 10)], 9).1.is_empty());
 }
 
@@ -582,12 +584,12 @@ fn what_is_taken_back_and_named_again_is_acknowledged_once() {
 fn what_holds_up_all_moves_once_and_tells_nothing_of_either_path() {
     let mut bench = Bench::new(&[A, A, B, B]);
     bench.sack(0, &[(3, 4)], 1);
-    assert_eq!(bench.sent.named_bytes_of(B), 40);
+    assert_eq!(bench.sent.gap_acked_bytes_of(B), 40);
     let first =
-        |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == A).map(|slot| slot.data.tsn);
+        |bench: &Bench| bench.sent.first_blocking(64, |slot| slot.path == A).map(|slot| slot.data.tsn);
     assert_eq!(first(&bench), Some(Tsn(1)));
-    let departure = bench.departure(B);
-    let (_, from) = bench.sent.retransmit(Tsn(1), departure);
+    let transmission = bench.transmission(B);
+    let (_, from) = bench.sent.retransmit(Tsn(1), transmission);
     assert_eq!(from, Some(A), "it was in flight there");
     assert_eq!(first(&bench), Some(Tsn(2)), "each once");
     let sack = Sack { cum_tsn_ack: Tsn(1), gaps: vec![(2, 3)], ..Sack::default() };
@@ -595,23 +597,23 @@ fn what_holds_up_all_moves_once_and_tells_nothing_of_either_path() {
     bench.sent.on_sack(&sack, Counting::Off, &mut report).unwrap();
     bench.sent.check(2);
     let said = &report.paths[usize::from(B.0)];
-    assert!(said.acked_bytes > 0 && said.newest.is_none() && !said.proven);
+    assert!(said.acked_bytes > 0 && said.newest.is_none() && !said.proves_path);
     assert_eq!(said.carried_bytes, 0, "nobody knows which path brought it");
-    assert_eq!(bench.sent.named_bytes(), 40);
+    assert_eq!(bench.sent.gap_acked_bytes(), 40);
 }
 
 #[test]
 fn what_was_lost_and_left_again_by_a_slow_path_is_rescued_like_all_else() {
     let mut bench = Bench::new(&[A, A, A, A]);
     assert_eq!(bench.sack(0, &[(2, 4)], 3).1, [1]);
-    let departure = bench.departure(B);
-    bench.sent.retransmit(Tsn(1), departure);
+    let transmission = bench.transmission(B);
+    bench.sent.retransmit(Tsn(1), transmission);
     let first =
-        |bench: &Bench| bench.sent.first_to_rescue(64, |slot| slot.path == B).map(|slot| slot.data.tsn);
+        |bench: &Bench| bench.sent.first_blocking(64, |slot| slot.path == B).map(|slot| slot.data.tsn);
     assert_eq!(first(&bench), Some(Tsn(1)), "it is under way by B alone");
-    let departure = bench.departure(A);
-    bench.sent.retransmit(Tsn(1), departure);
-    assert!(bench.sent.first_to_rescue(64, |_| true).is_none());
+    let transmission = bench.transmission(A);
+    bench.sent.retransmit(Tsn(1), transmission);
+    assert!(bench.sent.first_blocking(64, |_| true).is_none());
 }
 
 #[test]

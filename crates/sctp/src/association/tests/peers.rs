@@ -188,8 +188,8 @@ fn a_shutdown_goes_with_a_sack_as_long_as_there_are_gaps() {
 #[test]
 fn heartbeats_without_end_wait_for_their_answers_up_to_a_limit() {
     let (mut pair, _) = bench();
-    let beats: Vec<_> = (0..100u8).map(|n| Chunk::Heartbeat(Bytes::from(vec![n; 4]))).collect();
-    pair.forge(&beats);
+    let heartbeats: Vec<_> = (0..100u8).map(|n| Chunk::Heartbeat(Bytes::from(vec![n; 4]))).collect();
+    pair.forge(&heartbeats);
     let acks = said(&pair).iter().filter(|chunk| matches!(chunk, Chunk::HeartbeatAck(_))).count();
     assert_eq!(acks, 16);
 }
@@ -361,12 +361,12 @@ fn a_heartbeat_is_answered_with_its_info_unchanged() {
     pair.forge(&[Chunk::Heartbeat(info.clone())]);
     assert_eq!(said(&pair), [Chunk::HeartbeatAck(info)]);
     pair.clear_log();
-    let beat = |kind: u8| {
+    let heartbeat = |kind: u8| {
         let raw = Bytes::from([&[kind], &b"\0\0\x14\0\x01\0\x05A\0\0\0\0\x07\0\x08more"[..]].concat());
         Chunk::Unknown { kind, raw }
     };
-    pair.forge(&[beat(Chunk::HEARTBEAT)]);
-    assert_eq!(said(&pair), [beat(Chunk::HEARTBEAT_ACK)]);
+    pair.forge(&[heartbeat(Chunk::HEARTBEAT)]);
+    assert_eq!(said(&pair), [heartbeat(Chunk::HEARTBEAT_ACK)]);
 }
 
 #[test]
@@ -384,9 +384,9 @@ fn a_heartbeat_ack_that_nobody_asked_for_measures_nothing() {
     assert_eq!(pair.association(Server).stats().paths[0].srtt, before.paths[0].srtt);
     // One is under way; its nonce is not known to whoever says this.
     pair.drop = Some(Box::new(|_, _, _| true));
-    assert!(pair.run_until(|pair| pair.association(Server).paths[0].beat.is_some()));
+    assert!(pair.run_until(|pair| pair.association(Server).paths[0].heartbeat.is_some()));
     pair.forge(&[Chunk::HeartbeatAck(Bytes::from_static(&[0, 1, 2, 3, 4, 5, 6, 7, 8]))]);
-    assert!(pair.association(Server).paths[0].beat.is_some());
+    assert!(pair.association(Server).paths[0].heartbeat.is_some());
     assert_eq!(pair.association(Server).stats().paths[0].srtt, before.paths[0].srtt);
 }
 

@@ -25,7 +25,7 @@ fn run(pmtu: &mut Pmtu, carries: usize) -> Vec<usize> {
         probed.push(size);
         assert!(probed.len() < 100, "it comes to an end: {probed:?}");
         pmtu.on_sent(probed.len() as u64);
-        assert_eq!((pmtu.due(), pmtu.patience()), (None, Patience::Answer), "one at a time");
+        assert_eq!((pmtu.due(), pmtu.wait_for()), (None, WaitFor::Answer), "one at a time");
         if size <= carries {
             assert!(pmtu.on_answer(probed.len() as u64));
         } else {
@@ -56,17 +56,17 @@ fn the_search_goes_up_until_three_probes_of_a_size_are_lost() {
     let probed = run(&mut pmtu, 1_464);
     assert_eq!(probed, [1_252, 1_352, 1_372, 1_392, 1_412, 1_432, 1_452, 1_464, 1_472, 1_472, 1_472]);
     assert_eq!((pmtu.size(), pmtu.phase()), (1_464, Phase::SearchComplete));
-    assert_eq!(pmtu.patience(), Patience::Raise(settings().raise_after));
+    assert_eq!(pmtu.wait_for(), WaitFor::Raise(settings().raise_after));
     pmtu.on_timeout();
     assert_eq!(run(&mut pmtu, 9_000), [1_472, 4_324, 8_952], "after a while it tries again");
-    assert_eq!((pmtu.size(), pmtu.phase(), pmtu.patience()), (8_952, Phase::SearchComplete, Patience::None));
+    assert_eq!((pmtu.size(), pmtu.phase(), pmtu.wait_for()), (8_952, Phase::SearchComplete, WaitFor::None));
 }
 
 #[test]
 fn a_path_that_starts_at_the_most_is_not_probed() {
     let mut pmtu = pmtu(8_952);
     pmtu.on_connected();
-    assert_eq!((pmtu.due(), pmtu.patience()), (None, Patience::None));
+    assert_eq!((pmtu.due(), pmtu.wait_for()), (None, WaitFor::None));
 }
 
 //= specs/rfc8899.txt#section-5.1.2
@@ -79,18 +79,18 @@ fn large_packets_that_vanish_bring_it_down_to_the_base_and_up_again() {
     pmtu.on_connected();
     run(&mut pmtu, 1_452);
     let sooner = Time::from_millis(999);
-    pmtu.suspect(1_100, LEFT);
-    pmtu.suspect(1_100, LEFT);
+    pmtu.on_large_lost(1_100, LEFT);
+    pmtu.on_large_lost(1_100, LEFT);
     assert_eq!(pmtu.size(), 1_452, "small ones prove nothing");
-    pmtu.suspect(1_452, LEFT);
-    pmtu.vindicate(1_452, sooner);
-    pmtu.suspect(1_452, LEFT);
+    pmtu.on_large_lost(1_452, LEFT);
+    pmtu.on_large_arrived(1_452, sooner);
+    pmtu.on_large_lost(1_452, LEFT);
     assert_eq!(pmtu.size(), 1_452, "one arrived in between");
-    (0..5).for_each(|_| pmtu.suspect(1_452, sooner));
+    (0..5).for_each(|_| pmtu.on_large_lost(1_452, sooner));
     assert_eq!(pmtu.size(), 1_452, "one that left later has arrived");
-    (0..5).for_each(|_| pmtu.suspect(1_452, LEFT));
+    (0..5).for_each(|_| pmtu.on_large_lost(1_452, LEFT));
     assert_eq!(pmtu.size(), 1_452, "packets of one burst count once");
-    pmtu.suspect(1_452, LATER);
+    pmtu.on_large_lost(1_452, LATER);
     assert_eq!((pmtu.size(), pmtu.phase()), (1_200, Phase::Base));
     assert_eq!(run(&mut pmtu, 1_372), [1_200, 1_252, 1_352, 1_372, 1_392, 1_392, 1_392]);
     assert_eq!(pmtu.size(), 1_372);
@@ -101,17 +101,17 @@ fn a_path_below_the_base_gets_the_least() {
     let mut pmtu = pmtu(1_200);
     pmtu.on_connected();
     run(&mut pmtu, 1_200);
-    pmtu.suspect(1_200, LEFT);
-    pmtu.suspect(1_200, LATER);
+    pmtu.on_large_lost(1_200, LEFT);
+    pmtu.on_large_lost(1_200, LATER);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::Error));
     run(&mut pmtu, 600);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::SearchComplete));
     // And one that carries nothing is not asked any more, until something comes back by it.
     let mut pmtu = self::pmtu(1_452);
     pmtu.on_connected();
-    [LEFT, LATER].iter().for_each(|at| pmtu.suspect(1_452, *at));
+    [LEFT, LATER].iter().for_each(|at| pmtu.on_large_lost(1_452, *at));
     run(&mut pmtu, 0);
-    assert_eq!((pmtu.size(), pmtu.phase(), pmtu.patience()), (512, Phase::Disabled, Patience::None));
+    assert_eq!((pmtu.size(), pmtu.phase(), pmtu.wait_for()), (512, Phase::Disabled, WaitFor::None));
     pmtu.on_connected();
     assert_eq!((pmtu.phase(), pmtu.due()), (Phase::Base, Some(1_200)));
 }
@@ -121,7 +121,7 @@ fn over_ipv6_nothing_is_below_1280() {
     let mut pmtu = Pmtu::new(&settings(), 1_452, Family::V6);
     pmtu.on_connected();
     run(&mut pmtu, 1_452);
-    [LEFT, LATER].iter().for_each(|at| pmtu.suspect(1_452, *at));
+    [LEFT, LATER].iter().for_each(|at| pmtu.on_large_lost(1_452, *at));
     assert_eq!(pmtu.size(), 1_232);
 }
 
@@ -238,14 +238,14 @@ proptest! {
                 Told::Leave if pmtu.due().is_some() => pmtu.on_sent(9),
                 Told::Answer => { pmtu.on_answer(9); },
                 Told::Timeout => pmtu.on_timeout(),
-                Told::Suspect(size) => pmtu.suspect(*size, at),
-                Told::Vindicate(size) => pmtu.vindicate(*size, at),
+                Told::Suspect(size) => pmtu.on_large_lost(*size, at),
+                Told::Vindicate(size) => pmtu.on_large_arrived(*size, at),
                 Told::TooBig(size) => pmtu.on_too_big(*size),
                 Told::Leave => {}
             }
             prop_assert!(pmtu.size() >= 512 && pmtu.size() <= 8_952 && pmtu.size().is_multiple_of(4));
             prop_assert!(pmtu.due().is_none_or(|size| (512..=8_952).contains(&size) && size.is_multiple_of(4)));
-            prop_assert!(pmtu.due().is_none() || pmtu.patience() != Patience::Answer, "one at a time");
+            prop_assert!(pmtu.due().is_none() || pmtu.wait_for() != WaitFor::Answer, "one at a time");
             prop_assert!(pmtu.size() <= before || matches!(told, Told::Answer), "only an answer raises it");
         }
     }

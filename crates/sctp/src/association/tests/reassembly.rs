@@ -22,7 +22,7 @@ impl Bench {
     }
 
     fn push(&mut self, data: &Data) -> Result<(), Violation> {
-        assert_eq!(self.received.look(data.tsn), Seen::New);
+        assert_eq!(self.received.classify(data.tsn), Seen::New);
         self.received.accept(data.tsn);
         self.reassembly.push(data.clone(), self.received.cum_tsn())
     }
@@ -154,7 +154,7 @@ fn a_large_message_is_delivered_in_pieces_and_nothing_comes_between_them() {
 fn an_ordered_message_behind_the_pieces_of_an_unordered_one_follows_it() {
     let mut bench = Bench::new(1);
     bench.push(&chunk(1, "BU", 0, 0, b"begun")).unwrap();
-    bench.reassembly.relieve();
+    bench.reassembly.deliver_partially();
     assert!(!bench.reassembly.recv(StreamId(0)).unwrap().end);
     bench.push(&chunk(3, "BE", 0, 0, b"ordered")).unwrap();
     bench.push(&chunk(2, "EU", 0, 0, b"end")).unwrap();
@@ -166,7 +166,7 @@ fn an_ordered_message_behind_the_pieces_of_an_unordered_one_follows_it() {
 fn a_full_buffer_with_nothing_to_read_makes_the_front_message_readable() {
     let mut bench = Bench::new(1);
     bench.push(&chunk(1, "B", 0, 0, b"begun")).unwrap();
-    bench.reassembly.relieve();
+    bench.reassembly.deliver_partially();
     let piece = bench.reassembly.recv(StreamId(0)).unwrap();
     assert_eq!((piece.begin, piece.end, piece.len()), (true, false, 5));
 }
@@ -445,7 +445,7 @@ proptest! {
         let mut bench = Bench::new(1);
         let mut read = Vec::new();
         for (index, ((chunk, gone), _)) in arrivals.into_iter().enumerate() {
-            if index < at || (!*gone && bench.received.look(chunk.tsn) == Seen::New) {
+            if index < at || (!*gone && bench.received.classify(chunk.tsn) == Seen::New) {
                 bench.push(chunk).unwrap();
             }
             read.extend(bench.read());

@@ -22,16 +22,16 @@ impl Bench {
         bench
     }
 
-    fn departure(&mut self, path: PathId) -> Departure {
+    fn transmission(&mut self, path: PathId) -> Transmission {
         self.order += 1;
-        Departure { path, now: Time::from_millis(self.order), order: self.order }
+        Transmission { path, now: Time::from_millis(self.order), order: self.order }
     }
 
     fn send(&mut self, count: usize, path: PathId) {
         for _ in 0..count {
-            let departure = self.departure(path);
+            let transmission = self.transmission(path);
             let tsn = self.sent.next_tsn();
-            self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), departure);
+            self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), transmission);
         }
     }
 
@@ -54,8 +54,8 @@ impl Bench {
     fn resend(&mut self) -> Vec<u32> {
         let mut resent = Vec::new();
         while let Some(tsn) = self.sent.next_lost() {
-            let departure = self.departure(PATH);
-            self.sent.retransmit(tsn, departure);
+            let transmission = self.transmission(PATH);
+            self.sent.retransmit(tsn, transmission);
             resent.push(tsn.0);
         }
         resent
@@ -64,19 +64,19 @@ impl Bench {
 
 #[test]
 fn a_tsn_that_was_passed_over_leaves_once_a_later_one_has_come_and_whoever_has_it_before_lies() {
-    let passed_over = || {
+    let skipped_tsn = || {
         let mut bench = Bench::sending(1, 2);
-        bench.sent.pass_over();
+        bench.sent.skip_tsn();
         bench.sent.check(2);
         bench.send(3, PATH);
         bench
     };
     for (cum, gaps) in [(2, &[][..]), (5, &[]), (1, &[(1, 1)]), (0, &[(1, 3)]), (0, &[(1, 1), (2, 2)])] {
-        assert_eq!(passed_over().sack(cum, gaps), Err(SackError::NeverSent), "{cum} {gaps:?}");
+        assert_eq!(skipped_tsn().sack(cum, gaps), Err(SackError::NeverSent), "{cum} {gaps:?}");
     }
     let mut report = Report::default();
-    assert_eq!(passed_over().sent.on_cum_tsn(Tsn(3), &mut report), Err(SackError::NeverSent));
-    let mut bench = passed_over();
+    assert_eq!(skipped_tsn().sent.on_cum_tsn(Tsn(3), &mut report), Err(SackError::NeverSent));
+    let mut bench = skipped_tsn();
     assert_eq!(bench.sent.flight_bytes(), 4 * BYTES);
     bench.sack(1, &[]).unwrap();
     assert_eq!(bench.resend(), [] as [u32; 0], "nothing says yet that it is missed");
@@ -91,12 +91,12 @@ fn a_tsn_that_was_passed_over_leaves_once_a_later_one_has_come_and_whoever_has_i
 #[test]
 fn what_was_passed_over_leaves_after_a_time_out_too_and_is_a_lie_until_it_has() {
     let mut bench = Bench::sending(1, 2);
-    bench.sent.pass_over();
+    bench.sent.skip_tsn();
     bench.sent.mark_path_lost(PATH);
     assert_eq!(bench.sack(2, &[]), Err(SackError::NeverSent));
     assert_eq!(bench.resend(), [1, 2]);
     bench.sack(2, &[]).unwrap();
-    assert!(!bench.sent.has_passed_over());
+    assert!(!bench.sent.has_skipped_tsn());
 }
 
 #[test]
@@ -325,10 +325,10 @@ fn what_a_peer_takes_back_that_left_by_a_path_which_is_gone_is_sent_again() {
     let other = PathId(1);
     let mut bench = Bench::sending(1, 4);
     bench.sack(0, &[(2, 3)]).unwrap();
-    assert_eq!(bench.sent.rehome(PATH, other), 2 * BYTES);
+    assert_eq!(bench.sent.move_to_path(PATH, other), 2 * BYTES);
     // One of them is sent again by the path that is left, and is its own from then on.
-    let departure = bench.departure(other);
-    bench.sent.retransmit(Tsn(4), departure);
+    let transmission = bench.transmission(other);
+    bench.sent.retransmit(Tsn(4), transmission);
     bench.sack(0, &[(2, 4)]).unwrap();
     bench.sack(0, &[(5, 5)]).unwrap_err();
     bench.send(1, other);
@@ -374,7 +374,7 @@ fn an_acknowledgement_of_what_was_lost_does_not_touch_the_flight() {
     let mut bench = Bench::sending(1, 3);
     bench.sent.mark_path_lost(PATH);
     bench.sack(2, &[]).unwrap();
-    assert_eq!((bench.acked(), bench.report.paths[0].landed_bytes), (2, 0));
+    assert_eq!((bench.acked(), bench.report.paths[0].left_flight_bytes), (2, 0));
     assert_eq!(bench.resend(), [3]);
 }
 

@@ -94,13 +94,13 @@ fn forged(pair: &Pair, chunks: &[Chunk], checksum: Option<u32>) -> Bytes {
 
 #[test]
 fn zero_is_taken_from_whom_it_was_announced_and_any_other_wrong_checksum_from_nobody() {
-    let beat = Chunk::Heartbeat(Bytes::from_static(b"beat"));
+    let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"beat"));
     for (client, server) in [(true, true), (false, true), (true, false), (false, false)] {
         let mut pair = Pair::with(with(client), with(server));
         pair.run(Duration::from_secs(1));
         let mut answers = |checksum| {
             pair.clear_log();
-            let packet = forged(&pair, std::slice::from_ref(&beat), checksum);
+            let packet = forged(&pair, std::slice::from_ref(&heartbeat), checksum);
             pair.forge_bytes(packet);
             pair.log.len()
         };

@@ -12,7 +12,7 @@ use crate::association::multipath::{Multipath, carries, next_lost};
 use crate::association::path::{PROBES_MAX, Path, Purpose, Recovery, choose};
 use crate::association::permit::{SendPermit, may_send, window_takes};
 use crate::association::send_queue::Stale;
-use crate::association::sent::Departure;
+use crate::association::sent::Transmission;
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
 use crate::config::BurstRule;
@@ -28,12 +28,12 @@ pub(super) const FRAGMENT_MIN_PROTECTED: usize = 64;
 /// Up to this many chunks of a window, its last asks for a SACK at once: the peer's SACK frequency would stall it.
 const SMALL_WINDOW: usize = 4;
 /// A TSN is passed over once in so many windows, in the mean, or more rarely.
-const PASS_OVER_WINDOWS: u64 = 128;
+const SKIP_TSN_WINDOWS: u64 = 128;
 
 /// A packet that is being filled with DATA, and what is in it so far.
 #[derive(Debug, Clone, Copy)]
 struct Filled {
-    departure: Departure,
+    transmission: Transmission,
     permit: SendPermit,
     /// Set if several paths are used at once.
     multipath: Option<Multipath>,
@@ -60,13 +60,9 @@ impl Association {
     //# All other properties of the existing SCTP DATA chunk also apply to the
     //# I-DATA chunk, i.e., congestion control as well as receiver window
     //# conditions MUST be observed, as defined in [RFC4960].
-    pub(in crate::association) fn license_at_any_time(
-        &mut self,
-        now: Time,
-        id: PathId,
-    ) -> Option<SendPermit> {
+    pub(in crate::association) fn permit_unpaced(&mut self, now: Time, id: PathId) -> Option<SendPermit> {
         if let Some(multipath) = self.config.paths.multipath {
-            return self.license_multipath(now, id, multipath);
+            return self.permit_multipath(now, id, multipath);
         }
         let State::Up(up) = &mut self.state else { return None };
         let path = &self.paths[usize::from(id.0)];
@@ -107,7 +103,7 @@ impl Association {
             if up.retransmissions_left == Some(0) && up.sent.flight_bytes() > 0 {
                 return None;
             }
-            return if self.paths[usize::from(found.left_by().0)].fast_retransmit_due {
+            return if self.paths[usize::from(found.sent_on().0)].fast_retransmit_due {
                 //= specs/rfc9260.txt#section-7.2.4
                 //# When a Fast Retransmit is being performed, the sender SHOULD ignore
                 //# the value of cwnd and SHOULD NOT delay retransmission for this single
@@ -159,7 +155,7 @@ impl Association {
         // COOKIE ECHO takes one path whatever comes later.
         let multipath = self.config.paths.multipath.filter(|_| permit != SendPermit::Window);
         // What the permit is for: the window that idleness makes smaller below must not send it elsewhere.
-        let licensed = match (&mut self.state, multipath) {
+        let permitted = match (&mut self.state, multipath) {
             (State::Up(up), Some(multipath)) => next_lost(up, &self.paths, multipath, id),
             _ => None,
         };
@@ -168,7 +164,7 @@ impl Association {
         up.packed.clear();
         let path = &self.paths[usize::from(id.0)];
         let mut filled = Filled {
-            departure: Departure { path: id, now, order: path.order + 1 },
+            transmission: Transmission { path: id, now, order: path.order + 1 },
             permit,
             multipath,
             fallback: choose(&self.paths, up.primary, Purpose::New),
@@ -181,13 +177,13 @@ impl Association {
         //= specs/rfc9260.txt#section-6.10
         //# The transmitter MUST transmit DATA chunks within an SCTP packet in
         //# increasing order of TSN.
-        self.fill_lost(&mut filled, licensed);
+        self.fill_lost(&mut filled, permitted);
         if self.takes_new(&filled) {
             self.fill_new(&mut filled);
         }
         match permit {
             SendPermit::Probe if filled.bytes == 0 => self.fill_probe(&mut filled),
-            SendPermit::HeadOfLine(tsn) => self.fill_rescue(&mut filled, tsn),
+            SendPermit::HeadOfLine(tsn) => self.fill_head_of_line(&mut filled, tsn),
             _ => {}
         }
         self.on_filled(filled);
@@ -210,10 +206,10 @@ impl Association {
         }
     }
 
-    /// What is lost, lowest TSN first; `licensed` is what the permit was for.
-    fn fill_lost(&mut self, filled: &mut Filled, mut licensed: Option<Tsn>) {
-        let Filled { departure, permit, multipath, .. } = *filled;
-        let Departure { path: id, now, .. } = departure;
+    /// What is lost, lowest TSN first; `permitted` is what the permit was for.
+    fn fill_lost(&mut self, filled: &mut Filled, mut permitted: Option<Tsn>) {
+        let Filled { transmission, permit, multipath, .. } = *filled;
+        let Transmission { path: id, now, .. } = transmission;
         let partial = self.extensions().is_some_and(Extensions::partial_reliability);
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         while let Some(tsn) = match multipath {
@@ -223,10 +219,10 @@ impl Association {
             {
                 None
             }
-            Some(multipath) => licensed.take().or_else(|| next_lost(up, &self.paths, multipath, id)),
+            Some(multipath) => permitted.take().or_else(|| next_lost(up, &self.paths, multipath, id)),
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
-            let (bytes, left_by, found) = (slot.bytes, slot.path, slot.found());
+            let (bytes, sent_on, found) = (slot.bytes, slot.path, slot.found());
             let has_left = slot.transmissions > 0;
             let lost_again =
                 (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
@@ -242,29 +238,29 @@ impl Association {
                 break;
             }
             if let (Some((size, sent_at)), Some(pmtu)) =
-                (lost_again, &mut self.paths[usize::from(left_by.0)].pmtu)
+                (lost_again, &mut self.paths[usize::from(sent_on.0)].pmtu)
             {
-                pmtu.suspect(size, sent_at);
+                pmtu.on_large_lost(size, sent_at);
             }
             up.packed.push(tsn);
             if multipath.is_none() {
-                self.paths[usize::from(left_by.0)].fast_retransmit_due = false;
-            } else if left_by != id
-                && let Some(point) = up.pseudo_cums.get_mut(usize::from(left_by.0))
+                self.paths[usize::from(sent_on.0)].fast_retransmit_due = false;
+            } else if sent_on != id
+                && let Some(point) = up.pseudo_cums.get_mut(usize::from(sent_on.0))
             {
                 point.on_moved();
             }
             if has_left {
-                self.paths[usize::from(left_by.0)].evidence.on_resent(tsn);
+                self.paths[usize::from(sent_on.0)].spurious_loss.on_resent(tsn);
             }
-            self.paths[usize::from(left_by.0)].send_times.on_retransmitted(tsn);
+            self.paths[usize::from(sent_on.0)].send_times.on_retransmitted(tsn);
             let path = &mut self.paths[usize::from(id.0)];
-            let (data, _) = up.sent.retransmit(tsn, departure);
+            let (data, _) = up.sent.retransmit(tsn, transmission);
             data.immediate = self.config.sack.immediate_at_end;
             self.builder.push_data(data);
             path.flight_bytes += bytes;
             path.counters.retransmitted_chunks += u64::from(has_left);
-            path.on_chunk_sent(departure.order, tsn);
+            path.on_chunk_sent(transmission.order, tsn);
             filled.bytes += bytes;
             filled.resent.get_or_insert(tsn);
         }
@@ -272,9 +268,9 @@ impl Association {
 
     /// Whether new data may follow what is lost.
     fn takes_new(&mut self, filled: &Filled) -> bool {
-        let Filled { departure, permit, multipath, fallback, .. } = *filled;
+        let Filled { transmission, permit, multipath, fallback, .. } = *filled;
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return false };
-        let id = departure.path;
+        let id = transmission.path;
         // Beyond the window there is room for what is lost, and for one probe.
         let takes_new = match multipath {
             None => permit != SendPermit::FastRetransmit && up.sent.next_lost().is_none() && fallback == id,
@@ -288,17 +284,17 @@ impl Association {
 
     /// What is new, as far as packet, windows and Max.Burst allow.
     fn fill_new(&mut self, filled: &mut Filled) {
-        let Filled { departure, permit, .. } = *filled;
-        let Departure { path: id, now, .. } = departure;
-        let told_by_several = self.is_told_by_several();
+        let Filled { transmission, permit, .. } = *filled;
+        let Transmission { path: id, now, .. } = transmission;
+        let several_ack_paths = self.has_several_ack_paths();
         //= specs/rfc9260.txt#section-7.3
         //# The sender SHOULD track an AMDCS that will be the smallest PMDCS
         //# discovered for all of the peer's destination addresses.
         let there = self.paths.iter().filter(|path| path.state != PathState::Removed);
         let amdcs = there.map(Path::pmdcs).min().expect("there is a path");
         let several = self.paths.len() > 1;
-        let pass_over_every =
-            self.config.security.pass_over_every.filter(|_| permit == SendPermit::NewData && several);
+        let skip_tsn_every =
+            self.config.security.skip_tsn_every.filter(|_| permit == SendPermit::NewData && several);
         while let Some(len) = self.len_of_next(filled, amdcs) {
             let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
             if up.window == Window::ProbeDue {
@@ -338,20 +334,20 @@ impl Association {
                 ppid: fragment.ppid,
                 payload: fragment.payload,
             };
-            let passes_over = pass_over_every.is_some_and(|every| self.passes_over(id, every));
+            let skips_tsn = skip_tsn_every.is_some_and(|every| self.skips_tsn(id, every));
             let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
-            if passes_over {
-                up.sent.insert(data, terms, departure);
-                up.sent.pass_over();
+            if skips_tsn {
+                up.sent.insert(data, terms, transmission);
+                up.sent.skip_tsn();
                 continue;
             }
             let path = &mut self.paths[usize::from(id.0)];
             path.tail_is_immediate = immediate;
-            self.builder.push_data(up.sent.insert(data, terms, departure));
+            self.builder.push_data(up.sent.insert(data, terms, transmission));
             up.packed.push(tsn);
             path.flight_bytes += bytes;
-            path.on_chunk_sent(departure.order, tsn);
-            if told_by_several {
+            path.on_chunk_sent(transmission.order, tsn);
+            if several_ack_paths {
                 path.send_times.on_sent(tsn, now);
             }
             filled.bytes += bytes;
@@ -370,7 +366,7 @@ impl Association {
         }
         let partial = self.extensions().is_some_and(Extensions::partial_reliability);
         let rest = self.queue.peek_len()?;
-        match self.queue.stale(filled.departure.now) {
+        match self.queue.stale(filled.transmission.now) {
             Some(Stale::Whole(_)) => return None,
             Some(Stale::Rest(_)) if partial => return None,
             _ => {}
@@ -436,19 +432,19 @@ impl Association {
     }
 
     /// Whether the chunk that leaves next by this path is passed over instead, one in `every` at the most.
-    fn passes_over(&mut self, id: PathId, every: NonZeroU16) -> bool {
+    fn skips_tsn(&mut self, id: PathId, every: NonZeroU16) -> bool {
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return false };
         let path = &self.paths[usize::from(id.0)];
-        let windows = PASS_OVER_WINDOWS * (path.controller.window() / path.pmdcs()) as u64;
+        let windows = SKIP_TSN_WINDOWS * (path.controller.window() / path.pmdcs()) as u64;
         let mean = windows.max(every.get().into());
-        let left = up.pass_over_in.get_or_insert_with(|| self.rng.next_u64() % (2 * mean));
+        let left = up.skip_tsn_in.get_or_insert_with(|| self.rng.next_u64() % (2 * mean));
         *left = left.saturating_sub(1);
         // Others before it and after it show whether it is missed.
         let shows = path.flight_bytes > 0 && self.queue.peek_len().is_some();
         let calm = path.recovery == Recovery::No && up.window == Window::Open;
-        let passes = *left == 0 && shows && calm && !up.sent.has_passed_over();
+        let passes = *left == 0 && shows && calm && !up.sent.has_skipped_tsn();
         if passes {
-            up.pass_over_in = None;
+            up.skip_tsn_in = None;
         }
         passes
     }
@@ -456,8 +452,8 @@ impl Association {
     /// The last chunks in flight, as many as fit, for a probe for which there is nothing new: if the packet that is missing
     /// held several small ones, one probe brings them all.
     fn fill_probe(&mut self, filled: &mut Filled) {
-        let departure = filled.departure;
-        let Departure { path: id, now, .. } = departure;
+        let transmission = filled.transmission;
+        let Transmission { path: id, now, .. } = transmission;
         let room = self.builder.room_for(self.queue.data_kind());
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
@@ -465,43 +461,43 @@ impl Association {
         up.sent.last_in_flight(id, now, room, &mut up.packed);
         for tsn in &up.packed[first..] {
             let tsn = *tsn;
-            path.evidence.on_probed(tsn);
+            path.spurious_loss.on_probed(tsn);
             path.send_times.on_retransmitted(tsn);
-            let (data, moved_from) = up.sent.retransmit(tsn, departure);
+            let (data, moved_from) = up.sent.retransmit(tsn, transmission);
             debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
             data.immediate = true;
             filled.bytes += (self.queue.header_len() + data.payload.len()).next_multiple_of(4);
             self.builder.push_data(data);
             path.tail_is_immediate = true;
             path.counters.retransmitted_chunks += 1;
-            path.on_chunk_sent(departure.order, tsn);
+            path.on_chunk_sent(transmission.order, tsn);
             filled.resent.get_or_insert(tsn);
         }
     }
 
     /// The chunk that all others wait for, again, by this path in another's place.
-    fn fill_rescue(&mut self, filled: &mut Filled, tsn: Tsn) {
-        let departure = filled.departure;
-        let Departure { path: id, now, .. } = departure;
+    fn fill_head_of_line(&mut self, filled: &mut Filled, tsn: Tsn) {
+        let transmission = filled.transmission;
+        let Transmission { path: id, now, .. } = transmission;
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
         let slot = up.sent.get(tsn).expect("it is in flight");
         let (bytes, waited) = (slot.bytes, now.since(slot.sent_at));
         if bytes <= self.builder.room_for(self.queue.data_kind()) {
             up.packed.push(tsn);
-            let (data, moved_from) = up.sent.retransmit(tsn, departure);
+            let (data, moved_from) = up.sent.retransmit(tsn, transmission);
             data.immediate = true;
             self.builder.push_data(data);
             path.flight_bytes += bytes;
             path.counters.retransmitted_chunks += 1;
-            path.evidence.on_probed(tsn);
-            path.on_chunk_sent(departure.order, tsn);
+            path.spurious_loss.on_probed(tsn);
+            path.on_chunk_sent(transmission.order, tsn);
             filled.bytes += bytes;
             filled.resent = Some(tsn);
             let from = moved_from.expect("it was in flight");
             let other = &mut self.paths[usize::from(from.0)];
             other.flight_bytes -= bytes;
-            other.evidence.on_probed(tsn);
+            other.spurious_loss.on_probed(tsn);
             other.send_times.on_retransmitted(tsn);
             other.on_retransmitted_elsewhere(bytes, waited);
             filled.held_up = Some(from);
@@ -510,8 +506,8 @@ impl Association {
 
     /// The packet has its data: what path, burst and timers make of it.
     fn on_filled(&mut self, filled: Filled) {
-        let Filled { departure, multipath, flight_before, .. } = filled;
-        let Departure { path: id, now, .. } = departure;
+        let Filled { transmission, multipath, flight_before, .. } = filled;
+        let Transmission { path: id, now, .. } = transmission;
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
         if filled.bytes == 0 {

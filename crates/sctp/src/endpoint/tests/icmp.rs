@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::icmp::Says;
+use super::super::icmp::Meaning;
 use super::*;
 use crate::{Message, MtuDiscovery, Reason};
 
@@ -271,7 +271,7 @@ fn what_else_is_said_changes_nothing() {
                 || (kind, code) == TOO_BIG[family]
                 || (family == 1 && kind == TOO_BIG[1].0);
             assert_eq!(
-                says(family, (kind, code)) != Says::Nothing,
+                says(family, (kind, code)) != Meaning::Nothing,
                 acts,
                 "IPv{} type {kind} code {code}",
                 [4, 6][family]
@@ -397,9 +397,9 @@ fn a_closed_port_ends_an_association_as_soon_in_the_middle_of_data() {
     }
 }
 
-fn says(family: usize, (kind, code): (u8, u8)) -> Says {
+fn says(family: usize, (kind, code): (u8, u8)) -> Meaning {
     let it: SocketAddr = [HERE, HERE_V6][family].parse().unwrap();
-    Icmp { local: it, peer: it, kind, code, size: 0, quoted: &[] }.says()
+    Icmp { local: it, peer: it, kind, code, size: 0, quoted: &[] }.meaning()
 }
 
 //= specs/rfc9260.txt#section-10

@@ -20,12 +20,12 @@ fn an_asconf_that_nobody_vouches_for_does_nothing() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     let add = asking(serial, "10.1.1.2", vec![Change::Add(ip("10.1.2.2"))]);
-    let beat = Chunk::Heartbeat(Bytes::from_static(b"1"));
+    let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"1"));
     let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() });
     for (from, before) in
         [(at("10.1.1.2"), vec![]), (at("10.1.1.2"), vec![auth.clone()]), (at("10.1.2.2"), vec![auth])]
     {
-        let packet = [&before[..], &[add.clone(), beat.clone()]].concat();
+        let packet = [&before[..], &[add.clone(), heartbeat.clone()]].concat();
         tell(&mut pair, from, PacketBuilder::new(), &packet);
         assert!(pair.log.is_empty() && pair.association(Server).paths().count() == 1, "{from}");
     }
@@ -464,8 +464,8 @@ fn from_an_address_that_was_removed_nothing_is_heard_and_nothing_said() {
     tell_signed(&mut pair, at("10.1.2.2"), &[asking(serial.plus(1), "10.1.2.2", delete)]);
     answers(&mut pair);
     // What was under way when it was removed comes late: an ABORT would find the peer by its other address, and end it.
-    let beat = Chunk::Heartbeat(Bytes::from_static(b"1"));
-    tell(&mut pair, at("10.1.1.2"), PacketBuilder::new(), &[beat]);
+    let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"1"));
+    tell(&mut pair, at("10.1.1.2"), PacketBuilder::new(), &[heartbeat]);
     let said: Vec<_> = pair.log.iter().map(|entry| entry.2.to_string()).collect();
     assert!(said.is_empty() && pair.association(Server).is_up(), "{said:?}");
     let abort = Chunk::Abort { reflected: false, causes: vec![] };

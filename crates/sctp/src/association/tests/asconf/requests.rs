@@ -151,7 +151,7 @@ fn a_peer_that_reports_asconf_unknown_hears_no_more_of_it() {
     if let State::Up(up) = &mut pair.association(Server).state {
         up.control.add_error(Cause::UnrecognizedChunkType(raw));
     }
-    pair.association(Server).stirred = true;
+    pair.association(Server).has_input = true;
     pair.run(Duration::from_millis(50));
     pair.clear_log();
     pair.run(Duration::from_secs(60));

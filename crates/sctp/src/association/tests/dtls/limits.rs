@@ -8,8 +8,8 @@ const SUITE: CipherSuite = CipherSuite::Aes128Gcm;
 
 /// Keys of an epoch that have sealed so many records at the client, which the server has opened.
 fn worn(pair: &mut Pair, epoch: u64, records: u64) {
-    pair.association(Client).wear_out_send_keys(records);
-    pair.association(Server).wear_out_receive_keys(primary(epoch), records, 0);
+    pair.association(Client).set_sealed_records(records);
+    pair.association(Server).set_opened_records(primary(epoch), records, 0);
 }
 
 fn wanted(pair: &Pair, side: Side) -> Vec<u64> {
@@ -96,21 +96,21 @@ fn an_association_whose_keys_are_used_up_ends_before_they_seal_more() {
 fn too_many_forgeries_end_an_association_and_those_of_old_keys_only_the_keys() {
     let mut pair = protected(strict());
     pair.run(Duration::from_secs(1));
-    pair.association(Server).wear_out_receive_keys(primary(3), 0, SUITE.forgeries_max() / 4 * 3 - 1);
+    pair.association(Server).set_opened_records(primary(3), 0, SUITE.forgeries_max() / 4 * 3 - 1);
     assert_eq!(wanted(&pair, Server), []);
     pair.forge(&[forged(3)]);
     assert_eq!(wanted(&pair, Server), [3]);
     // A record that does not open is tried with more than one number.
-    pair.association(Server).wear_out_receive_keys(primary(3), 0, SUITE.forgeries_max() - 10);
+    pair.association(Server).set_opened_records(primary(3), 0, SUITE.forgeries_max() - 10);
     pair.forge(&[forged(3)]);
     assert_eq!(pair.closed(Server), None);
     protect(&mut pair, 4);
-    pair.association(Server).wear_out_receive_keys(primary(3), 0, SUITE.forgeries_max());
+    pair.association(Server).set_opened_records(primary(3), 0, SUITE.forgeries_max());
     pair.forge(&[forged(3)]);
     assert_eq!(pair.closed(Server), None);
     let gone = pair.association(Server).delete_receive_keys(primary(3));
     assert_eq!(gone, Err(DtlsError::NoSuchKeys), "those of before are gone");
-    pair.association(Server).wear_out_receive_keys(primary(4), 0, SUITE.forgeries_max());
+    pair.association(Server).set_opened_records(primary(4), 0, SUITE.forgeries_max());
     pair.forge(&[forged(4)]);
     assert!(matches!(pair.closed(Server), Some(Reason::Aborted(_))), "{:?}", pair.closed(Server));
 }

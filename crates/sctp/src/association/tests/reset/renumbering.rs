@@ -191,7 +191,7 @@ fn what_came_is_acknowledged_before_all_tsns_begin_anew() {
         let next = pair.now + Duration::from_millis(1);
         pair.run(next.since(pair.now));
     }
-    assert!(pair.association(Client).state.up().unwrap().received.sack_may_ride(), "it waits");
+    assert!(pair.association(Client).state.up().unwrap().received.may_bundle_sack(), "it waits");
     pair.clear_log();
     let now = pair.now;
     pair.association(Client).reset_association(now).unwrap();
