@@ -228,7 +228,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn below_rtt_ref_the_window_is_renos() {
+    fn below_rtt_ref_the_window_equals_reno() {
         for rtt in [MS, 200 * MS, 300 * MS] {
             let mut adalr = framed::<Adalr>(Options::default(), 10, 2);
             assert!((MSS - 50..=MSS).contains(&round(&mut adalr, rtt)));

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_grows_as_renos() {
+    fn a_small_window_grows_like_reno() {
         // 10 segments at 100 ms: K = 1.96 s, and in 10 round trips Reno with β = 0.7 gains 10 · 9/17 = 5.3
         // segments.
         let mut cubic = reduced_at(10);

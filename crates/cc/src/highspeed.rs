@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_at_most_38_segments_is_renos() {
+    fn a_window_of_at_most_38_segments_equals_reno() {
         let mut highspeed = framed::<HighSpeed>(Options::default(), 38, 2);
         let grown = round(&mut highspeed, RTT);
         assert!((MSS - 30..=MSS).contains(&grown), "{grown}");

@@ -123,7 +123,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn below_rtt0_the_window_is_renos() {
+    fn below_rtt0_the_window_equals_reno() {
         for rtt in [MS, 25 * MS] {
             let mut hybla = framed::<Hybla>(Options::default(), 10, 2);
             assert!((MSS - 50..=MSS).contains(&round(&mut hybla, rtt)));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_timer_is_made_up_for_and_idle_time_is_not() {
+    fn a_late_timer_is_compensated_and_idle_time_is_not() {
         let mut pacer = Pacer::default();
         let mut packets = 0;
         // The timer fires each 1.7 ms, and a quantum takes 1 ms.

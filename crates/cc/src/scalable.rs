@@ -48,7 +48,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     #[test]
-    fn a_small_window_is_renos() {
+    fn a_small_window_equals_reno() {
         let mut scalable = framed::<Scalable>(Options::default(), 16, 2);
         assert!((MSS - 60..=MSS).contains(&round(&mut scalable, RTT)));
         let mut scalable = framed::<Scalable>(Options::default(), 16, 2);

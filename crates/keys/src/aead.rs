@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_and_nothing_else_does() {
+    fn only_sealed_records_open() {
         for suite in CipherSuite::ALL {
             let (key, nonce) = (keys(suite).key, [1; NONCE_LEN]);
             let mut bytes = *b"chunks of a packet";

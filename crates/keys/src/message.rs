@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_or_too_much_is_refused() {
+    fn empty_and_oversized_parameters_are_rejected() {
         for empty in [&b""[..], b"\x03", b"\x83"] {
             assert_eq!(Message::parse(empty), Err(MessageError::Truncated));
         }
@@ -118,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_what_is_read(epoch: u64, records in proptest::collection::vec(any::<u8>(), 1..300)) {
+        fn decode_is_the_inverse_of_encode(epoch: u64, records in proptest::collection::vec(any::<u8>(), 1..300)) {
             for body in [Body::Records(&records), Body::ProtectionEstablished, Body::KeysWanted] {
                 let bytes = Message::encode(epoch, body);
                 let read = Message::parse(&bytes).unwrap();

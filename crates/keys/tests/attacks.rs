@@ -56,7 +56,7 @@ fn assert_refused(pair: &Pair, what: &str) {
 }
 
 #[test]
-fn a_parameter_that_is_taken_away_leaves_no_association() {
+fn a_removed_parameter_prevents_the_association() {
     let identity = Identity::new();
     for from in [CLIENT, SERVER] {
         let pair = attacked(&identity, move |sender, _, mut packet| {
@@ -78,7 +78,7 @@ fn a_parameter_that_is_taken_away_leaves_no_association() {
 //# sequence of bytes sent on the wire, including the parameter header
 //# and excluding padding.
 #[test]
-fn a_parameter_that_is_changed_is_found_out() {
+fn a_modified_parameter_is_detected() {
     let identity = Identity::new();
     for from in [CLIENT, SERVER] {
         // Behind the length: the tie breaker, flags and two methods.
@@ -96,7 +96,7 @@ fn a_parameter_that_is_changed_is_found_out() {
 }
 
 #[test]
-fn a_client_hello_that_is_changed_is_found_out() {
+fn a_modified_client_hello_is_detected() {
     let identity = Identity::new();
     // Where the ClientHello is in the first packet behind INIT: random, session ID, cipher suites, extensions.
     for offset in [1, 7, 20, 50, 90, 100, 300, 700] {
@@ -122,7 +122,7 @@ fn a_client_hello_that_is_changed_is_found_out() {
 //# If a TLS handshake fails during initial establishment, the SCTP
 //# association MUST be aborted.
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_refused_with_a_sentence() {
+fn an_untrusted_certificate_is_rejected_with_a_reason() {
     let (identity, another) = (Identity::new(), Identity::new());
     let [client, _] = another.settings();
     let [_, server] = identity.settings();
@@ -187,7 +187,7 @@ fn a_client_that_shows_another_certificate_later_is_refused() {
 
 /// Messages about keys that somebody adds to the handshake end it, or change nothing.
 #[test]
-fn a_peer_that_says_nonsense_is_refused_with_a_sentence() {
+fn a_peer_that_sends_garbage_is_rejected_with_a_reason() {
     use braidftp_sctp::{Message, Ppid, StreamId};
     let identity = Identity::new();
     for (nonsense, sentence) in [

@@ -57,7 +57,7 @@ fn the_first_byte_is_one_round_trip_later_than_without_protection() {
 }
 
 #[test]
-fn what_is_lost_and_reordered_is_made_good() {
+fn losses_and_reordering_are_repaired() {
     let identity = Identity::new();
     for seed in 0..40 {
         let mut pair = Pair::new(identity.settings().map(Some), &config(), seed);
@@ -202,7 +202,7 @@ fn both_sides_may_begin_at_once() {
 }
 
 #[test]
-fn a_server_that_cannot_begin_asks() {
+fn a_server_that_cannot_start_the_key_exchange_asks_for_it() {
     let identity = Identity::new();
     let mut pair = Pair::protected(&identity);
     pair.run(SECOND);

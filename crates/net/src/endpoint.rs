@@ -574,7 +574,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_privilege_is_said_with_what_to_do() {
+    fn a_missing_privilege_is_reported_with_a_remedy() {
         let addr = "192.0.2.1:0".parse().unwrap();
         let error = io::ErrorKind::PermissionDenied.into();
         let text = BindError::Address { carrier: Carrier::Ip, addr, error }.to_string();

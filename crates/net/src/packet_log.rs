@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_a_comment() {
+    fn other_lines_are_comments() {
         let said = line(Carrier::Udp, Ecn::NotEct, Bytes::from_static(b"hello"));
         assert_eq!(
             said,

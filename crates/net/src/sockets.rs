@@ -578,7 +578,7 @@ mod tests {
     //# DPLPMTUD to control the size of packets that are sent by a flow.
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn packets_leave_whole_whatever_the_kernel_knows_of_the_path_unless_they_may_be_cut() {
+    async fn packets_are_sent_with_df_unless_they_may_be_fragmented() {
         use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
         for addr in ["127.0.0.1:0", "[::1]:0"] {
             let ((mut one, from), (mut other, to)) = (sockets(addr), sockets(addr));
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_for_a_full_socket_is_bounded() {
+    async fn the_queue_of_a_blocked_socket_is_bounded() {
         let (mut one, from) = sockets("127.0.0.1:0");
         for _ in 0..100 {
             one.send(transmit(from, from, 60_000, None));
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_packet_leaves_by_the_socket_of_its_source() {
+    async fn a_packet_is_sent_on_the_socket_of_its_source() {
         let all = ["127.0.0.1:0", "0.0.0.0:0", "127.0.0.2:0"]
             .map(|addr| Socket::bind(Carrier::Udp, addr.parse().unwrap()).unwrap());
         let wildcard = all[1].local().port();
@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_datagram_is_nothing() {
+    async fn an_empty_datagram_is_ignored() {
         let (mut other, to) = sockets("127.0.0.1:0");
         let plain = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         plain.send_to(&[], to).unwrap();

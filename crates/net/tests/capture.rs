@@ -96,7 +96,7 @@ fn tshark_reads_packets_of_raw_ip() {
 }
 
 #[tokio::test]
-async fn a_capture_file_that_cannot_be_written_is_said_so() {
+async fn a_capture_file_that_cannot_be_written_is_reported() {
     let mut bind = Bind::to(["127.0.0.1:0".parse().unwrap()]);
     bind.pcap = Some("/nowhere/at/all.pcapng".into());
     let error = Endpoint::bind(bind).unwrap_err();
@@ -139,7 +139,7 @@ async fn the_packet_log_has_every_packet_on_a_line() {
 }
 
 #[tokio::test]
-async fn a_packet_log_that_cannot_be_written_is_said_so() {
+async fn a_packet_log_that_cannot_be_written_is_reported() {
     let mut bind = Bind::to(["127.0.0.1:0".parse().unwrap()]);
     bind.packet_log = Some("/nowhere/at/all.pkt".into());
     let error = Endpoint::bind(bind).unwrap_err();

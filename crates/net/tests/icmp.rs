@@ -127,17 +127,17 @@ fn through_a_router(carrier: Carrier, family: usize) {
 }
 
 #[test]
-fn a_router_that_takes_less_is_heard_over_ip() {
+fn packet_too_big_reduces_the_packet_size_over_ip() {
     (0..2).for_each(|family| through_a_router(Carrier::Ip, family));
 }
 
 #[test]
-fn a_router_that_takes_less_is_heard_over_udp() {
+fn packet_too_big_reduces_the_packet_size_over_udp() {
     (0..2).for_each(|family| through_a_router(Carrier::Udp, family));
 }
 
 #[test]
-fn a_host_without_sctp_is_known_at_once() {
+fn protocol_unreachable_is_reported_at_once() {
     for wire in [Wire::v4(8), Wire::v6(8)] {
         let Some(wires) = wires(&[wire], None) else { return };
         inside(&wires.path(End::Client), async {

@@ -107,20 +107,20 @@ fn messages_may_be_given_up(interleaving: bool) {
 
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn messages_may_be_given_up_in_data_chunks() {
+fn messages_may_be_abandoned_in_data_chunks() {
     messages_may_be_given_up(false);
 }
 
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn messages_may_be_given_up_in_i_data_chunks() {
+fn messages_may_be_abandoned_in_i_data_chunks() {
     messages_may_be_given_up(true);
 }
 
 /// Where the send buffer is full, the less important gives way.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn messages_give_way_to_more_important_ones() {
+fn less_important_messages_are_abandoned_for_more_important_ones() {
     with_kernel(&[ONE], async |_, machine| {
         let config = modern().with(|c| {
             c.messages.partial_reliability = true;
@@ -157,7 +157,7 @@ async fn told(session: &Session) -> Event {
 
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn streams_begin_anew_and_are_added_at_either_sides_request() {
+fn streams_are_reset_and_added_at_either_sides_request() {
     with_kernel(&[ONE], async |_, machine| {
         for (role, carrier) in BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)]) {
             let config = modern().with(|c| {
@@ -272,7 +272,7 @@ fn data_is_authenticated() {
 /// The kernel's own queue marks what would be lost, both ways.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn marks_of_the_network_are_heard() {
+fn congestion_marks_are_received() {
     with_kernel(&[ONE], async |_, machine| {
         machine.sh("tc qdisc add dev vec0 root netem loss 3% ecn limit 10000").await;
         machine.sh("ip link set ifb0 up").await;

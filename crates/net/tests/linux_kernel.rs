@@ -68,7 +68,7 @@ async fn end_of(association: &Association) -> Reason {
 
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn each_way_to_end() {
+fn every_kind_of_end() {
     with_kernel(&[ONE], async |_, machine| {
         for (carrier, role) in BOTH.into_iter().flat_map(|role| [(Carrier::Ip, role), (Carrier::Udp, role)]) {
             // An ABORT of ours, and one of theirs with words.
@@ -422,7 +422,7 @@ fn either_side_restarts() {
 /// The cookie is too old when it comes back: the kernel says by how much, and we ask for that much more.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn a_cookie_that_the_way_makes_stale() {
+fn a_cookie_that_becomes_stale_in_transit() {
     with_kernel_behind("delay=150ms", async |ends, machine| {
         let options = [".valid_cookie_life=200"];
         let mut session = machine.open(ends, Role::WeConnect, modern(), &options).await;
@@ -440,7 +440,7 @@ fn a_cookie_that_the_way_makes_stale() {
 
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn heartbeats_of_both_keep_an_idle_path() {
+fn heartbeats_of_both_sides_keep_an_idle_path() {
     with_kernel(&[Wire::v6(1)], async |_, machine| {
         for carrier in [Carrier::Ip, Carrier::Udp] {
             let config = modern().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(200)));

@@ -124,7 +124,7 @@ async fn survives(net: &Taps, session: &mut Session, between: &[Wire; 2], each_w
 
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
-fn a_path_that_dies_and_returns_costs_no_byte() {
+fn a_path_failure_and_recovery_loses_no_byte() {
     for between in [pairs()[0], pairs()[2]] {
         for (role, carrier) in BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)]) {
             with_kernel(&between, async |net, machine| {

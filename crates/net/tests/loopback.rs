@@ -42,7 +42,7 @@ async fn an_echo_comes_back_and_both_sides_end_in_peace() {
 }
 
 #[tokio::test]
-async fn what_is_sent_before_the_handshake_is_done_arrives_first() {
+async fn messages_sent_during_the_handshake_arrive_first() {
     let (client_end, server_end) = (endpoint(), endpoint());
     let config = Arc::new(modern());
     let listener = server_end.listen(PORT, config.clone()).unwrap();
@@ -224,7 +224,7 @@ fn impatient() -> Config {
 }
 
 #[tokio::test]
-async fn a_peer_that_vanishes_ends_the_association_with_a_reason() {
+async fn a_vanished_peer_ends_the_association_with_a_reason() {
     let (client_end, server_end) = (endpoint(), endpoint());
     let config = Arc::new(impatient());
     let listener = server_end.listen(PORT, config.clone()).unwrap();
@@ -252,7 +252,7 @@ async fn a_peer_that_vanishes_ends_the_association_with_a_reason() {
 //# stored as the encapsulation port for the destination address the SCTP
 //# packet is received from (see Section 5.1).
 #[tokio::test]
-async fn a_peer_whose_port_changes_under_way_is_followed() {
+async fn a_changed_encapsulation_port_of_the_peer_is_followed() {
     const TOTAL: usize = 3_000_000;
     let (client_end, server_end) = (endpoint(), endpoint());
     let config = Arc::new(impatient().with(|c| c.failover.association_max_retrans = 20));
@@ -279,7 +279,7 @@ async fn a_peer_whose_port_changes_under_way_is_followed() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_within_the_bound() {
+async fn a_connect_without_a_listener_fails_within_the_bound() {
     let nobody = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let client_end = endpoint();
     let config = impatient().with(|c| c.handshake.max_init_retransmits = 3);
@@ -292,7 +292,7 @@ async fn nobody_there_is_told_within_the_bound() {
 }
 
 #[tokio::test]
-async fn an_abort_reaches_the_peer_with_its_words() {
+async fn an_abort_reaches_the_peer_with_its_reason() {
     let pair = Pair::new(modern()).await;
     pair.client.abort("enough");
     let reason = soon(pair.server.closed()).await;
@@ -301,7 +301,7 @@ async fn an_abort_reaches_the_peer_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_said_so() {
+async fn a_port_in_use_is_reported() {
     let one = endpoint();
     let taken = one.local_addrs()[0];
     let error = Endpoint::bind(Bind::to([taken])).unwrap_err();
@@ -389,7 +389,7 @@ async fn without_any_handle_a_silent_peer_holds_the_port_no_longer_than_linger()
 }
 
 #[tokio::test]
-async fn whoever_waits_when_the_runtime_goes_is_woken() {
+async fn waiting_calls_are_woken_when_the_runtime_is_dropped() {
     let (to_us, from_there) = std::sync::mpsc::channel();
     let there = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -405,7 +405,7 @@ async fn whoever_waits_when_the_runtime_goes_is_woken() {
 }
 
 #[tokio::test]
-async fn whoever_nobody_accepts_is_turned_away_when_the_listener_goes() {
+async fn unaccepted_associations_are_aborted_when_the_listener_is_dropped() {
     let (client_end, server_end) = (endpoint(), endpoint());
     let config = Arc::new(modern());
     let listener = server_end.listen(PORT, config.clone()).unwrap();
@@ -419,7 +419,7 @@ async fn whoever_nobody_accepts_is_turned_away_when_the_listener_goes() {
 }
 
 #[test]
-fn nobody_waits_for_a_runtime_that_is_gone() {
+fn no_call_waits_for_a_dropped_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let client = runtime.block_on(async { Pair::new(modern()).await.client });
     drop(runtime);

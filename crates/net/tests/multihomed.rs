@@ -74,7 +74,7 @@ async fn two_addresses_on_each_side_make_two_paths_and_data_takes_the_primary() 
 }
 
 #[tokio::test]
-async fn of_a_servers_addresses_one_is_enough_to_learn_the_others() {
+async fn one_server_address_is_enough_to_learn_the_others() {
     let (client_end, server_end) = (bind(&["127.0.0.1:0"]), bind(&["127.0.0.2:0", "127.0.0.3:0"]));
     let config = Arc::new(Profile::Modern.config());
     let listener = server_end.listen(PORT, config.clone()).unwrap();

@@ -74,7 +74,7 @@ async fn a_protected_echo_comes_back_and_both_sides_end_in_peace() {
 }
 
 #[tokio::test]
-async fn a_loose_listener_takes_both_and_protects_those_who_ask_for_it() {
+async fn a_loose_listener_accepts_both_and_protects_peers_that_support_it() {
     let [client, server] = settings();
     let server = Settings { mode: Mode::Loose, ..server };
     let endpoints = [endpoint(), endpoint()];
@@ -96,7 +96,7 @@ async fn a_loose_listener_takes_both_and_protects_those_who_ask_for_it() {
 }
 
 #[tokio::test]
-async fn what_is_sent_before_there_are_keys_waits_for_them() {
+async fn messages_wait_for_keys() {
     let [client, server] = settings();
     let endpoints = [endpoint(), endpoint()];
     let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
@@ -139,7 +139,7 @@ async fn megabytes_go_each_way_while_keys_are_replaced() {
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_vouches_for_is_refused_on_both_sides_with_a_sentence() {
+async fn an_untrusted_server_is_rejected_with_a_reason_on_both_sides() {
     let ([client, _], [_, server]) = (settings(), settings());
     let endpoints = [endpoint(), endpoint()];
     let _listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
@@ -153,7 +153,7 @@ async fn a_server_that_nobody_vouches_for_is_refused_on_both_sides_with_a_senten
 }
 
 #[tokio::test]
-async fn who_is_plain_and_who_is_protected_do_not_come_together() {
+async fn plain_and_protected_endpoints_do_not_connect() {
     let [client, server] = settings().map(Arc::new);
     let endpoints = [endpoint(), endpoint()];
     let _protected = endpoints[1].listen_protected(PORT, modern(), server).unwrap();
@@ -169,7 +169,7 @@ async fn who_is_plain_and_who_is_protected_do_not_come_together() {
 
 /// Nobody waits for one who begins and says nothing more.
 #[tokio::test]
-async fn who_does_not_finish_its_handshake_holds_nobody_up() {
+async fn an_unfinished_handshake_blocks_no_other_peer() {
     let [client, server] = settings();
     let endpoints = [endpoint(), endpoint()];
     let server = Settings { handshake_timeout: Duration::from_secs(2), ..server };
@@ -195,7 +195,7 @@ async fn silent(from: &Endpoint, server: &Endpoint, client: &Settings) -> Associ
 
 /// What is over before its peer was authentic takes no place among those that wait to be accepted.
 #[tokio::test]
-async fn those_who_begin_a_handshake_and_leave_are_forgotten() {
+async fn abandoned_handshakes_are_forgotten() {
     let [client, server] = settings();
     let endpoints = [endpoint(), endpoint()];
     let _listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();

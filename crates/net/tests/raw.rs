@@ -76,7 +76,7 @@ async fn over_ipv6_both_ways() {
 }
 
 #[tokio::test]
-async fn stacks_at_one_address_do_not_end_each_others_associations() {
+async fn stacks_sharing_an_address_do_not_end_each_others_associations() {
     let (one, other, both) = ([at(3)], [at(4)], [at(4), at(5)]);
     tokio::join!(
         both_ways(&one, &one, port(1), Profile::Modern),
@@ -92,7 +92,7 @@ async fn a_wildcard_sends_from_the_address_that_was_asked() {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_somebody_elses() {
+async fn with_other_stacks_a_port_without_a_listener_is_not_answered() {
     let (Some(client_end), Some(_server_end)) = (raw(&[at(10)]), raw(&[at(11)])) else { return };
     let client = client_end.connect(connect(&[at(11)], port(6), Profile::Modern)).unwrap();
     let up = tokio::time::timeout(Duration::from_millis(300), client.up()).await;
@@ -119,7 +119,7 @@ async fn ipv4_and_ipv6_addresses_mix() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_here_is_said_so() {
+async fn an_address_that_is_not_local_is_reported() {
     let Some(_) = raw(&[at(14)]) else { return };
     let bind = Bind { carrier: Carrier::Ip, ..Bind::to(["192.0.2.1:0".parse().unwrap()]) };
     let error = Endpoint::bind(bind).unwrap_err().to_string();

@@ -137,7 +137,7 @@ async fn they_connect(profile: Profile) {
 
 #[tokio::test]
 #[ignore = "it builds a program from crates of others; cargo xtask test interop runs it"]
-async fn we_begin() {
+async fn we_connect() {
     for profile in Profile::ALL {
         we_connect(*profile).await;
     }
@@ -145,7 +145,7 @@ async fn we_begin() {
 
 #[tokio::test]
 #[ignore = "it builds a program from crates of others; cargo xtask test interop runs it"]
-async fn they_begin() {
+async fn the_kernel_connects() {
     for profile in Profile::ALL {
         they_connect(*profile).await;
     }

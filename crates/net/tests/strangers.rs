@@ -40,7 +40,7 @@ fn init(number: u32) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_inits_and_of_noise_leaves_nothing_and_a_real_client_is_served() {
+async fn a_flood_of_inits_and_noise_leaves_no_state_and_a_real_client_is_served() {
     const EACH: u32 = 20_000;
     let (client_end, server_end) = (endpoint(), endpoint());
     let config = Arc::new(Profile::Modern.config());

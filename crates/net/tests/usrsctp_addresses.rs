@@ -32,7 +32,7 @@ fn auth(keys: Vec<SharedKey>, hmacs: Vec<HmacId>) -> Config {
 
 /// usrsctp has SHA-1, and SHA-256 where it was built so.
 #[test]
-fn what_either_side_wants_authenticated_is_and_both_come_to_the_same_keys() {
+fn chunks_listed_by_either_side_are_authenticated_with_the_same_keys() {
     let secret = || vec![SharedKey { id: 1, secret: "a secret of both".into() }];
     for role in BOTH {
         for (keys, options) in [

@@ -59,7 +59,7 @@ async fn ends_well(mut session: Session) {
 }
 
 #[test]
-fn either_side_shuts_down_or_aborts_whoever_began() {
+fn either_side_may_shut_down_or_abort() {
     block_on(async {
         for role in BOTH {
             let Some(mut session) = loopback(role, modern(), &[]).await else { return };
@@ -163,18 +163,18 @@ fn messages_may_be_given_up(interleaving: bool) {
 }
 
 #[test]
-fn messages_may_be_given_up_in_data_chunks() {
+fn messages_may_be_abandoned_in_data_chunks() {
     messages_may_be_given_up(false);
 }
 
 #[test]
-fn messages_may_be_given_up_in_i_data_chunks() {
+fn messages_may_be_abandoned_in_i_data_chunks() {
     messages_may_be_given_up(true);
 }
 
 /// With NR-SACKs in both directions nothing is missing in the end, though much was lost, and little is kept twice.
 #[test]
-fn what_arrived_beyond_a_gap_is_promised_to_be_kept() {
+fn chunks_beyond_a_gap_are_reported_as_non_renegable() {
     block_on(async {
         for role in BOTH {
             for interleaving in [false, true] {
@@ -200,7 +200,7 @@ async fn told(session: &Session) -> Event {
 }
 
 #[test]
-fn streams_begin_anew_and_are_added_at_either_sides_request() {
+fn streams_are_reset_and_added_at_either_sides_request() {
     block_on(async {
         for role in BOTH {
             let config = modern().with(|c| {

@@ -158,7 +158,7 @@ fn survives(between: [Wire; 2], role: Role, cut: Cut, each_way: usize) {
 }
 
 #[test]
-fn a_path_that_dies_and_returns_costs_no_byte() {
+fn a_path_failure_and_recovery_loses_no_byte() {
     for role in BOTH {
         survives([Wire::v4(1), Wire::v4(2)], role, Cut::Silent, 10_000_000);
     }
@@ -166,7 +166,7 @@ fn a_path_that_dies_and_returns_costs_no_byte() {
 
 #[test]
 #[ignore = "heavy: 100 MB; cargo xtask test interop runs it"]
-fn a_path_that_dies_and_returns_costs_no_byte_of_100_mb() {
+fn a_path_failure_and_recovery_loses_no_byte_of_100_mb() {
     for role in BOTH {
         survives([Wire::v4(1), Wire::v4(2)], role, Cut::Silent, 100_000_000);
         survives([Wire::v4(1), Wire::v6(2)], role, Cut::Down(End::Server), 100_000_000);
@@ -174,7 +174,7 @@ fn a_path_that_dies_and_returns_costs_no_byte_of_100_mb() {
 }
 
 #[test]
-fn unknown_to_each_other_stays_the_single_homed_init() {
+fn single_homed_inits_of_unrelated_hosts_list_no_address() {
     // A default configuration offers nothing: usrsctp sees no extension.
     let between = [Wire::v4(1)];
     let Some(net) = wires(&between, None) else { return };

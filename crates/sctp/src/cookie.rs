@@ -20,29 +20,31 @@ use crate::extensions::Extensions;
 use crate::ids::{Tsn, VerificationTag};
 use crate::wire::Header;
 
-/// How long a key seals. A cookie opens with the key of its own hour or the hour before, so this bounds its life.
+/// How long a key is used for new cookies. A cookie is accepted with the key of its own hour or the
+/// next, so this bounds its lifetime.
 //= specs/rfc9260.txt#section-5.1.3
 //# The secret key SHOULD be changed reasonably frequently (e.g., hourly),
 //# and the timestamp in the State Cookie MAY be used to determine which
 //# key is used to verify the MAC.
 pub(crate) const KEY_LIFE: Duration = Duration::from_secs(3_600);
 
-/// Addresses that one cookie can hold beside the one the INIT came from. A peer that lists more has the rest ignored.
+/// The maximum number of addresses in a cookie besides the source of the INIT. Further addresses of the
+/// peer are ignored.
 pub const MAX_ADDRESSES: usize = 15;
 
-/// What stands in a cookie before the bits of the extensions, where an address begins with 4 or 6.
+/// Marks the extensions in a cookie, where an address would begin with 4 or 6.
 const EXTENSIONS: u8 = 8;
 
-/// The same before the key vectors.
+/// Marks the key vectors in a cookie.
 const KEY_VECTORS: u8 = 15;
 
-/// The same before the adaptation code point.
+/// Marks the adaptation code point in a cookie.
 const ADAPTATION: u8 = 16;
 
-/// The same before the DTLS Key Management parameters.
+/// Marks the DTLS Key Management parameters in a cookie.
 const KEY_MANAGEMENT: u8 = 17;
 
-/// Bytes of the seal.
+/// The length of the MAC in bytes.
 //= specs/rfc9260.txt#section-3.3.11
 //# An implementation SHOULD make the cookie as small as possible to
 //# ensure interoperability.
@@ -51,60 +53,61 @@ const KEY_MANAGEMENT: u8 = 17;
 //# ensure interoperability.
 const SEAL_LEN: usize = 16;
 
-/// The tie tags of an association that a restarted peer may replace (RFC 9260 §5.2.2): random stand-ins for its tags.
+/// The tie tags of an association that a restarted peer may replace (RFC 9260 §5.2.2): random
+/// substitutes for its tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TieTags {
-    /// Stands for the local tag; never 0.
+    /// The substitute for the local tag; never 0.
     pub local: u32,
-    /// Stands for the peer's tag; never 0.
+    /// The substitute for the peer's tag; never 0.
     pub peer: u32,
 }
 
-/// What an endpoint and its peer agreed on in INIT and INIT ACK.
+/// The result of INIT and INIT ACK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// When the cookie was made.
+    /// When the cookie was created.
     pub created: Time,
-    /// How long from then it is good; whole milliseconds.
+    /// The lifetime of the cookie in whole milliseconds.
     pub lifespan: Duration,
     /// The local SCTP port.
     pub local_port: u16,
     /// The peer's SCTP port.
     pub peer_port: u16,
-    /// The local address that the INIT came to, with the UDP encapsulation port.
+    /// The destination of the INIT, with the UDP encapsulation port.
     pub local: SocketAddr,
-    /// The address that the INIT came from and the INIT ACK went to, with the peer's UDP encapsulation port.
+    /// The source of the INIT and destination of the INIT ACK, with the peer's UDP encapsulation port.
     pub peer: SocketAddr,
-    /// The peer's other addresses, as it listed them; [`MAX_ADDRESSES`] at most.
+    /// The other addresses that the peer listed; at most [`MAX_ADDRESSES`].
     pub peer_addresses: Vec<IpAddr>,
-    /// The tag that the peer puts in its packets; never 0.
+    /// The tag in the peer's packets; never 0.
     pub local_tag: VerificationTag,
-    /// The tag that this side puts in its packets; never 0.
+    /// The tag in this side's packets; never 0.
     pub peer_tag: VerificationTag,
-    /// The first TSN that this side sends.
+    /// This side's initial TSN.
     pub local_initial_tsn: Tsn,
-    /// The first TSN that the peer sends.
+    /// The peer's initial TSN.
     pub peer_initial_tsn: Tsn,
     /// The peer's receive window, in bytes.
     pub peer_a_rwnd: u32,
-    /// Streams to send on: the lesser of what this side wants and the peer can take.
+    /// Outbound streams: the minimum of what this side wants and the peer permits.
     pub outbound_streams: u16,
-    /// Streams to receive on: the lesser of what the peer wants and this side can take.
+    /// Inbound streams: the minimum of what the peer wants and this side permits.
     pub inbound_streams: u16,
-    /// What both sides support.
+    /// The extensions that both sides support.
     pub extensions: Extensions,
-    /// What both sides said of authentication, if they both did. No key that is a secret is in it (RFC 4895 §6.3).
+    /// The key vectors of both sides, if both authenticate. They contain no secret (RFC 4895 §6.3).
     pub auth: Option<KeyVectors>,
-    /// The DTLS Key Management parameters of this side and of the peer as they stood in INIT ACK and INIT, without padding, if
-    /// packets are to be protected.
+    /// The DTLS Key Management parameters of INIT ACK and INIT, without padding, if packets are
+    /// protected.
     pub key_management: Option<[Bytes; 2]>,
-    /// What the peer's user says of itself.
+    /// The adaptation code point of the peer's user.
     pub adaptation: Option<u32>,
-    /// Those of the association that existed when the INIT came, if one did.
+    /// The tie tags of the association that existed when the INIT arrived, if there was one.
     pub tie_tags: Option<TieTags>,
 }
 
-/// The contents of a cookie that this endpoint sealed itself and that is not stale. Made by [`Keys::open`] alone.
+/// The contents of a valid cookie of this endpoint; created by [`Keys::open`] only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened(Contents);
 
@@ -116,16 +119,17 @@ impl std::ops::Deref for Opened {
     }
 }
 
-/// Why a cookie did not open.
+/// Why a cookie was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CookieError {
-    /// It is not one of this endpoint's, or its key is gone, or it does not belong to the packet that brought it.
+    /// The cookie was not made by this endpoint, is too old for its keys, or does not belong to the
+    /// packet.
     Forged,
-    /// It is one of this endpoint's, and too old.
+    /// The cookie was made by this endpoint and has expired.
     Stale(Box<Stale>),
 }
 
-/// A cookie of this endpoint's own that is too old.
+/// An expired cookie of this endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stale {
     contents: Contents,
@@ -133,17 +137,17 @@ pub struct Stale {
 }
 
 impl Stale {
-    /// What it holds, to answer its bearer; not to make an association of.
+    /// The contents, to respond to the sender; not to create an association.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
 
-    /// How long ago it expired, for the Stale Cookie cause: in microseconds, rounded up.
+    /// The time since the expiry in microseconds, rounded up, for the Stale Cookie cause.
     pub fn staleness_us(&self) -> u32 {
         u32::try_from(self.by.as_nanos().div_ceil(1_000)).unwrap_or(u32::MAX)
     }
 
-    /// The contents after all, if they name the tags of an association that exists.
+    /// The contents, if they name the tags of an existing association.
     pub fn revived_by(
         self: Box<Self>,
         local_tag: VerificationTag,
@@ -162,10 +166,10 @@ impl Stale {
     }
 }
 
-/// The keys that seal an endpoint's cookies: one for each hour, all from one secret.
+/// The keys of an endpoint's cookies: one for each hour, derived from one secret.
 pub struct Keys {
     secret: [u8; 32],
-    /// That of the hour it was last, made ready to seal: making one costs more than sealing.
+    /// The key of the last hour, prepared for use, since preparing costs more than computing a MAC.
     latest: Option<(u32, Hmac<Sha256>)>,
 }
 
@@ -176,7 +180,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// The keys that come of `secret`, which must be random.
+    /// Creates the keys from `secret`, which must be random.
     //= specs/rfc9260.txt#section-5.1.3
     //# The secret key SHOULD be random ([RFC4086] provides some information
     //# on randomness guidelines).
@@ -187,7 +191,7 @@ impl Keys {
         Self { secret, latest: None }
     }
 
-    /// Makes the key of this hour ready. Without it all works, slower.
+    /// Prepares the key of this hour. Optional: without it, cookies take longer.
     pub(crate) fn prepare(&mut self, now: Time) {
         let hour = hour_of(now);
         if self.latest.as_ref().is_none_or(|(latest, _)| *latest != hour) {
@@ -195,7 +199,7 @@ impl Keys {
         }
     }
 
-    /// A cookie with `contents`.
+    /// Creates a cookie with these contents.
     //= specs/rfc9260.txt#section-3.3.3.1.1
     //# Cookie: variable length This parameter value MUST contain all the
     //# necessary state and parameter information required for the sender of
@@ -219,7 +223,7 @@ impl Keys {
         sealed.freeze()
     }
 
-    /// The contents of a cookie that came at `now` in a packet with `header`.
+    /// Returns the contents of a cookie that arrived at `now` in a packet with `header`.
     pub fn open(&self, now: Time, header: &Header, sealed: &[u8]) -> Result<Opened, CookieError> {
         let (body, seal) = sealed.split_last_chunk::<SEAL_LEN>().ok_or(CookieError::Forged)?;
         let (hour, mut rest) = body.split_first_chunk().ok_or(CookieError::Forged)?;
@@ -278,7 +282,7 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
 }
 
 fn hour_of(now: Time) -> u32 {
-    // 2^32 hours are 490,000 years; a `Time` ends before.
+    // 2^32 hours are 490,000 years; the range of `Time` is shorter.
     (now.as_nanos() / KEY_LIFE.as_nanos() as u64) as u32
 }
 
@@ -312,7 +316,7 @@ fn encode(contents: &Contents, out: &mut BytesMut) {
     if let Some(KeyVectors { local, peer }) = &contents.auth {
         out.put_u8(KEY_VECTORS);
         for vector in [local, peer] {
-            // Read from an INIT with limits, or written here: a few hundred bytes.
+            // Limited when read from an INIT, or written by this side: a few hundred bytes.
             out.put_u16(vector.len() as u16);
             out.put_slice(vector);
         }
@@ -320,7 +324,7 @@ fn encode(contents: &Contents, out: &mut BytesMut) {
     if let Some(parameters) = &contents.key_management {
         out.put_u8(KEY_MANAGEMENT);
         for parameter in parameters {
-            // 264 bytes at most.
+            // At most 264 bytes.
             out.put_u16(parameter.len() as u16);
             out.put_slice(parameter);
         }
@@ -348,12 +352,13 @@ fn encode_address(address: SocketAddr, out: &mut BytesMut) {
     encode_ip(address.ip(), out);
     out.put_u16(address.port());
     if let SocketAddr::V6(address) = address {
-        // A link-local address is none without its interface.
+        // A link-local address needs its interface.
         out.put_u32(address.scope_id());
     }
 }
 
-/// What `encode` wrote. `None` cannot be, for the seal is checked first; but no length in here is trusted.
+/// Decodes the output of `encode`. The MAC was verified before, so `None` should not occur; but no
+/// length in it is trusted.
 fn decode(from: &mut &[u8]) -> Option<Contents> {
     let mut contents = Contents {
         created: Time::from_nanos(from.try_get_u64().ok()?),
@@ -499,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_authentication_comes_back_as_it_was() {
+    fn key_vectors_round_trip_in_a_cookie() {
         let vectors = KeyVectors { local: vec![1; 60].into(), peer: vec![2; 332].into() };
         let contents = Contents { auth: Some(vectors), ..contents() };
         let opened = keys().open(contents.created, &HEADER, &keys().seal(&contents)).unwrap();
@@ -590,7 +595,7 @@ mod tests {
     //# Cookie valid (this is case E in Section 5.2), even if the
     //# lifespan is exceeded.
     #[test]
-    fn a_stale_cookie_opens_for_the_association_it_made_and_no_other() {
+    fn a_stale_cookie_is_valid_only_for_its_own_association() {
         let sealed = keys().seal(&contents());
         let stale = || match keys().open(Time::from_millis(65_001), &HEADER, &sealed) {
             Err(CookieError::Stale(stale)) => stale,

@@ -42,31 +42,37 @@ use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::stats::Phase;
 use crate::wire::{Chunk, Init, Kinds, Packet};
 
-/// What may grow by the doing of peers, and how far.
+/// Limits on what peers can make an endpoint hold or send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Associations, whatever their state. 65,536. Beyond, an INIT is refused with Out of Resource.
+    /// The maximum number of associations in any state. 65,536. Beyond it, an INIT is rejected with Out
+    /// of Resource.
     pub associations: usize,
-    /// Associations that were opened from one IPv4 address or one IPv6 /64, whatever their state: those that shut down, and
-    /// those over that [`Endpoint::remove`] was not called for, among them. Unlimited. Beyond, the one of them that is
-    /// half-open and was silent longest is aborted; if there is none, an INIT is refused with Out of Resource.
+    /// The maximum number of associations opened from one IPv4 address or one IPv6 /64, in any state,
+    /// including closed ones that were not removed with [`Endpoint::remove`]. Unlimited. Beyond it, the
+    /// half-open one that was silent longest is aborted; if there is none, an INIT is rejected with Out
+    /// of Resource.
     pub associations_per_address: usize,
-    /// Half-open associations: those that a peer opened and [`Association::admit`] was not called for, where
-    /// [`memory.unadmitted_receive_buffer_bytes`](crate::Config::memory) is set. Unlimited. Beyond, one is aborted: that for which its silence, times the
-    /// number of half-open ones of its network, is the largest.
+    /// The maximum number of half-open associations: opened by a peer without a call of
+    /// [`Association::admit`], if [`memory.unadmitted_receive_buffer_bytes`](crate::Config::memory) is
+    /// set. Unlimited. Beyond it, one is aborted: the one with the largest product of its silence and
+    /// the number of half-open ones of its network.
     pub half_open: usize,
-    /// Bytes of memory that all associations take together, by [`Association::memory_bytes`]. Unlimited: how much memory there
-    /// is, the driver knows. Each association may always take an equal share, and more while less than three quarters are
-    /// taken; beyond, its receive window closes, it drops what comes, and its send buffer is full. When shares bring the total
-    /// above the limit, the associations that hold more than theirs are aborted, first those that hold the most for the
-    /// longest time.
+    /// The maximum memory of all associations in bytes, by [`Association::memory_bytes`]. Unlimited: the
+    /// driver knows how much memory there is. Each association may always use an equal share, and more
+    /// while less than three quarters of the total are used; beyond that its receive window closes, it
+    /// drops received data, and its send buffer is full. If shares exceed the limit, associations above
+    /// their share are aborted, first those that have held the most for the longest time.
     pub memory_bytes: usize,
-    /// Answers waiting to be sent to those who have no association. 256. Beyond, they are dropped, as if lost.
+    /// The maximum number of queued responses to packets without an association. 256. Beyond it, they
+    /// are dropped.
     pub answers: usize,
-    /// INIT ACKs a second (§5.1). 10,000, and half of that to any one network; where others use up all, a 256th to each group of
-    /// networks. Beyond, INITs are dropped, as if lost.
+    /// The maximum number of INIT ACKs per second (§5.1). 10,000, and half of that to any single
+    /// network; if others use up all of them, a 256th to each group of networks. Beyond it, INITs are
+    /// dropped.
     pub init_acks: u32,
-    /// Answers a second to packets that belong to no association (§8.4). 200. Beyond, such packets are dropped.
+    /// The maximum number of responses per second to packets without an association (§8.4). 200. Beyond
+    /// it, such packets are dropped.
     pub out_of_the_blue: u32,
 }
 
@@ -84,51 +90,51 @@ impl Default for Limits {
     }
 }
 
-/// What an endpoint received and did not hand to an association.
+/// Counters of packets that were not passed to an association.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Datagrams that are no SCTP packet, or whose checksum is wrong.
+    /// Datagrams that are not SCTP packets, or have a wrong checksum.
     pub invalid: u64,
-    /// Packets whose tag, address or bundling is wrong for the association they name (§8.5).
+    /// Packets with a wrong tag, address or bundling for their association (§8.5).
     pub discarded: u64,
     /// Packets for SCTP ports of other stacks ([`Sharing::WithOthers`]).
     pub of_others: u64,
-    /// Packets that belong to no association (§8.4).
+    /// Packets without an association (§8.4).
     pub out_of_the_blue: u64,
     /// INIT chunks.
     pub inits: u64,
-    /// State cookies that did not open, or came after their association.
+    /// Invalid state cookies, or cookies of an association that has ended.
     pub forged_cookies: u64,
-    /// State cookies that came too late.
+    /// State cookies that had expired.
     pub stale_cookies: u64,
-    /// Answers dropped because [`Limits`] said so.
+    /// Responses dropped because of [`Limits`].
     pub answers_dropped: u64,
-    /// Associations refused because of [`Limits::associations_per_address`].
+    /// Associations rejected because of [`Limits::associations_per_address`].
     pub refused_by_address: u64,
-    /// Half-open associations aborted to make room for others.
+    /// Half-open associations aborted in favour of others.
     pub half_open_aborted: u64,
-    /// Associations refused or aborted because of [`Limits::memory_bytes`].
+    /// Associations rejected or aborted because of [`Limits::memory_bytes`].
     pub out_of_memory: u64,
 }
 
-/// Whom to connect to, and from where.
+/// Parameters of [`Endpoint::connect`].
 #[derive(Debug, Clone)]
 pub struct Connect {
-    /// Local addresses to use, with their UDP encapsulation ports; the first is tried first.
+    /// Local addresses with their UDP encapsulation ports; the first one is tried first.
     pub local: Vec<SocketAddr>,
-    /// The peer's addresses, with its UDP encapsulation ports; the first is tried first.
+    /// The peer's addresses with their UDP encapsulation ports; the first one is tried first.
     pub peer: Vec<SocketAddr>,
-    /// The local SCTP port; `None`: one that is free.
+    /// The local SCTP port; `None`: a free port.
     pub source_port: Option<u16>,
     /// The peer's SCTP port.
     pub destination_port: u16,
-    /// How to behave.
+    /// The configuration.
     pub config: Arc<Config>,
 }
 
 impl Connect {
-    /// To these addresses of a peer, the first first, with the defaults of everything else: by the local address that the
-    /// driver has, from a free port, with RFC 9260's values.
+    /// Connects to these addresses of a peer, the first one first, with defaults for everything else:
+    /// the driver's local addresses, a free port, and RFC 9260's values.
     pub fn to(peer: impl IntoIterator<Item = SocketAddr>, destination_port: u16) -> Self {
         Self {
             local: Vec::new(),
@@ -140,63 +146,64 @@ impl Connect {
     }
 }
 
-/// What a new association is made of when this side starts it.
+/// Parameters of a new association started by this side.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
-    /// How to behave.
+    /// The configuration.
     pub(crate) config: Arc<Config>,
     /// The local SCTP port.
     pub(crate) local_port: u16,
     /// The peer's SCTP port.
     pub(crate) peer_port: u16,
-    /// Local addresses, at least one.
+    /// Local addresses; at least one.
     pub(crate) local: Vec<SocketAddr>,
-    /// The peer's addresses, at least one, with a path between the two.
+    /// The peer's addresses; at least one, which forms a path with a local address.
     pub(crate) peer: Vec<SocketAddr>,
-    /// The tag that the peer is to put in its packets.
+    /// The tag for the peer's packets.
     pub(crate) tag: VerificationTag,
-    /// The first TSN to send.
+    /// The initial TSN.
     pub(crate) initial_tsn: Tsn,
-    /// For the nonces of HEARTBEAT and whatever else must not be guessed.
+    /// The seed for nonces and other unpredictable numbers.
     pub(crate) seed: [u8; 32],
 }
 
-/// The addresses a datagram went between, from the receiver's view.
+/// The addresses of a datagram from the receiver's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Where it arrived.
+    /// The destination of a received datagram.
     pub(crate) local: SocketAddr,
-    /// Where it came from.
+    /// The source of a received datagram.
     pub(crate) peer: SocketAddr,
 }
 
-/// To whom an endpoint lists its addresses.
+/// To which peers an endpoint lists its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Announce {
-    /// To every peer: they were chosen for it.
+    /// To every peer.
     Always,
-    /// To peers that list several of their own: they merely happen to be there, and some peers take none.
+    /// To peers that list several addresses of their own: for addresses that happen to exist, since some
+    /// peers reject any list.
     ToMultihomed,
 }
 
-/// Whose packets come to an endpoint's addresses.
+/// Whether other SCTP stacks receive packets on an endpoint's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Its own alone, whatever SCTP port they are for: what belongs to nobody is answered as RFC 9260 §8.4 says. So it
-    /// is over UDP, where a UDP port is one endpoint's.
+    /// No other stack does, so packets without an association are answered as RFC 9260 §8.4 requires.
+    /// Correct over UDP, where a UDP port belongs to one endpoint.
     Alone,
-    /// Those of other stacks too, as with raw sockets: what is for an SCTP port that this endpoint neither listens on,
-    /// nor has an association at, nor had one at lately, is theirs, and an answer would end what they do. An INIT to a
-    /// port where nobody listens stays unanswered then.
+    /// Other stacks do, as with raw sockets. Packets for SCTP ports on which this endpoint neither
+    /// listens nor has or recently had an association belong to them, and a response would end their
+    /// associations. An INIT to a port without a listener is not answered.
     WithOthers,
 }
 
-/// Many SCTP ports over one carrier, and the associations between them and their peers.
+/// Many SCTP ports over one lower layer, and their associations.
 #[derive(Debug)]
 pub struct Endpoint {
     limits: Limits,
     sharing: Sharing,
-    /// What INIT ACKs list, if there are several.
+    /// The addresses that INIT ACKs list, if there are several.
     addresses: Vec<SocketAddr>,
     announce: Announce,
     listeners: BTreeMap<u16, Arc<Config>>,
@@ -205,14 +212,14 @@ pub struct Endpoint {
     answers: Answers,
     budget: Budget,
     admission: Admission,
-    /// Whose turn it is to say something, if both have something to say.
+    /// Which of two sources of packets is polled next.
     turn: Turn,
     keys: Keys,
     rng: ChaCha12Rng,
     counters: Counters,
-    /// What packets that were protected are opened into.
+    /// Memory for opened protected packets.
     opened: Pool,
-    /// What protected associations said last.
+    /// The final chunks of protected associations.
     final_chunks: FinalChunks,
 }
 
@@ -220,13 +227,13 @@ pub struct Endpoint {
 const EPHEMERAL_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 impl Endpoint {
-    /// An endpoint without listeners or associations. From `seed` come tags, TSNs, nonces and the cookies' key, so it
-    /// must be random where peers are not to be trusted.
+    /// Creates an endpoint without listeners or associations. Tags, TSNs, nonces and the cookie key are
+    /// derived from `seed`, which must be random if peers are not trusted.
     pub fn new(seed: [u8; 32]) -> Self {
         Self::with_limits(seed, Limits::default())
     }
 
-    /// As [`Endpoint::new`], with other limits.
+    /// Like [`Endpoint::new`], with other limits.
     pub fn with_limits(seed: [u8; 32], limits: Limits) -> Self {
         let mut rng = ChaCha12Rng::from_seed(seed);
         let keys = Keys::new(next_seed(&mut rng));
@@ -251,19 +258,20 @@ impl Endpoint {
         }
     }
 
-    /// The local addresses, with their UDP encapsulation ports, by which the peers of accepted associations can reach
-    /// this endpoint beside the one that their INIT came to. With several, INIT ACKs list them (RFC 9260 §5.1.2).
+    /// Sets the local addresses, with their UDP encapsulation ports, at which peers of accepted
+    /// associations can reach this endpoint besides the destination of their INIT. If there are several,
+    /// INIT ACKs list them (RFC 9260 §5.1.2).
     pub fn set_addresses(&mut self, addresses: Vec<SocketAddr>, announce: Announce) {
         self.addresses = addresses;
         self.announce = announce;
     }
 
-    /// Whether other SCTP stacks see the packets that come to these addresses. Alone, if not said.
+    /// Sets whether other SCTP stacks receive packets on these addresses. Default: they do not.
     pub fn set_sharing(&mut self, sharing: Sharing) {
         self.sharing = sharing;
     }
 
-    /// Accepts associations on an SCTP port, each with this configuration.
+    /// Accepts associations on an SCTP port with this configuration.
     pub fn listen(&mut self, port: u16, config: Arc<Config>) -> Result<(), ListenError> {
         if port == 0 {
             return Err(ListenError::PortZero);
@@ -280,12 +288,12 @@ impl Endpoint {
         }
     }
 
-    /// Accepts no more on an SCTP port. The associations there live on.
+    /// Stops accepting associations on an SCTP port. Existing associations continue.
     pub fn unlisten(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
 
-    /// Begins an association. Its INIT comes out of [`Endpoint::poll`]; messages may be sent at once.
+    /// Starts an association. [`Endpoint::poll`] returns its INIT; messages may be sent at once.
     pub fn connect(&mut self, now: Time, connect: Connect) -> Result<AssociationId, ConnectError> {
         let Connect { local, peer, source_port, destination_port, config } = connect;
         let config = config.within_bounds();
@@ -357,7 +365,7 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Takes in a datagram that came at `now`. Drain [`Endpoint::poll`] afterwards.
+    /// Processes a datagram that arrived at `now`. Drain [`Endpoint::poll`] afterwards.
     pub fn handle(&mut self, now: Time, datagram: Datagram) {
         let Datagram { from, to, ecn, payload } = datagram;
         let route = Route { local: to, peer: from };
@@ -431,8 +439,9 @@ impl Endpoint {
         }
     }
 
-    /// The packet in a datagram that has no checksum, if it is of an association that takes such (RFC 9653 §5.3): one whose
-    /// tag it has, and which said so in INIT or INIT ACK. What may begin one, and what is nobody's, needs a checksum.
+    /// Decodes a packet without a checksum, if its tag is that of an association that accepts such
+    /// packets and announced it in INIT or INIT ACK (RFC 9653 §5.3). Packets that may start an
+    /// association, or have none, need a checksum.
     fn guarded(&self, from: SocketAddr, payload: &Bytes) -> Option<Packet> {
         if !Packet::has_zero_checksum(payload) {
             return None;
@@ -447,12 +456,13 @@ impl Endpoint {
         (slot.known.tag == packet.header.tag && slot.association.takes_zero_checksum()).then_some(packet)
     }
 
-    /// What comes next: a packet to send, an event, or when to poll again at the latest.
+    /// Returns a packet to send, an event, or the latest time of the next poll.
     pub fn poll(&mut self, now: Time) -> Output<Transmit, (AssociationId, Event)> {
         self.table.wake(now);
         self.settle_memory(now);
         self.sweep_memory(now);
-        // One answer, one transmission of an association: a flood of those who ask holds up nobody who is served.
+        // Responses and transmissions of associations alternate, so that a flood of requests does not
+        // delay associations.
         if self.turn == Turn::Answers
             && let Some(transmit) = self.answers.next()
         {
@@ -463,7 +473,7 @@ impl Endpoint {
         while let Some(slot) = self.table.next_ready() {
             let id = slot.id;
             match slot.association.poll(now) {
-                // What it sends it keeps, and is counted once it has sent all it may.
+                // Sent data stays in memory, and is counted once everything permitted is sent.
                 Output::Send(transmit) => {
                     if slot.association.has_shut_down_protected() {
                         self.final_chunks.keep(now, slot.known.tag, &transmit.payload);
@@ -495,25 +505,26 @@ impl Endpoint {
         }
     }
 
-    /// How long nothing has come from the peer of an association that belongs to it.
+    /// Returns how long the peer of an association has sent nothing that belongs to it.
     pub fn silence(&self, now: Time, id: AssociationId) -> Option<Duration> {
         self.table.get(id).map(|slot| now.since(slot.heard_at))
     }
 
-    /// An association, until it is removed.
+    /// Returns an association until it is removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
         self.table.get(id).filter(|slot| !slot.is_forgotten()).map(|slot| &slot.association)
     }
 
-    /// An association to send, receive, shut down or abort. Drain [`Endpoint::poll`] afterwards.
+    /// Returns an association to send, receive, shut down or abort. Drain [`Endpoint::poll`] afterwards.
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.table.ready(id);
-        // What its user does with it is counted when the next thing happens.
+        // The memory that the user's operations take is counted at the next input.
         self.memory.touch(id, &mut self.table);
         self.table.get_mut(id).filter(|slot| !slot.is_forgotten()).map(|slot| &mut slot.association)
     }
 
-    /// Forgets an association, aborting it if it is not over. A closed one stays readable until then.
+    /// Removes an association, aborting it if it has not ended. A closed association stays readable
+    /// until then.
     //= specs/rfc9260.txt#section-9
     //# An endpoint SHOULD terminate its association when it exits from
     //# service.
@@ -522,58 +533,58 @@ impl Endpoint {
         if slot.association.phase() != Phase::Closed {
             slot.association.abort(bytes::Bytes::new());
         }
-        // What it still has to say, an ABORT or a last SHUTDOWN COMPLETE, leaves first.
+        // Its pending ABORT or SHUTDOWN COMPLETE is sent first.
         slot.forget();
         self.table.ready(id);
     }
 
-    /// What was received and not handed to an association.
+    /// Returns the counters of packets that were not passed to an association.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Associations held, those over and not removed among them.
+    /// The number of associations, including closed ones that were not removed.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Bytes of memory that they take; see [`Association::memory_bytes`].
+    /// The memory of all associations in bytes; see [`Association::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         self.table.memory_bytes()
     }
 
-    /// What limits it.
+    /// Returns the limits.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Half-open associations, as [`Limits::half_open`] counts them.
+    /// The number of half-open associations, as in [`Limits::half_open`].
     pub fn half_open(&self) -> usize {
         self.table.half_open().count()
     }
 
-    /// Associations that were opened from an address, as [`Limits::associations_per_address`] counts them.
+    /// The number of associations opened from an address, as in [`Limits::associations_per_address`].
     pub fn associations_of(&self, address: IpAddr) -> usize {
         self.table.opened_from(address)
     }
 
-    /// Whether no association is held.
+    /// Whether there is no association.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many of everything it holds, for tests that it holds no more than it should.
+    /// The number of entries in each table, for tests of their limits.
     #[cfg(test)]
     fn footprint(&self) -> table::Footprint {
         table::Footprint { answers: self.answers.len(), ..self.table.footprint() }
     }
 
-    /// Whether packets for this SCTP port are for this endpoint, where others have ports too.
+    /// Whether packets for this SCTP port are for this endpoint, if other stacks share the addresses.
     fn owns(&self, now: Time, port: u16) -> bool {
         self.listeners.contains_key(&port) || self.table.has_port(now, port)
     }
 
-    /// Whose packet this is, by ports, tag and address; INIT and COOKIE ECHO are not asked about here.
+    /// Finds the destination of a packet by ports, tag and address; not for INIT and COOKIE ECHO.
     fn destination(&self, packet: &Packet, kinds: Kinds, from: SocketAddr) -> Destination {
         let header = &packet.header;
         let handshaking =
@@ -586,9 +597,9 @@ impl Endpoint {
         //# An endpoint receiving an ABORT chunk MUST apply the special
         //# Verification Tag check rules described in Section 8.5.1.
         if let Some(slot) = self.table.by_tag(header) {
-            // A T bit says that the tag is not the receiver's; an address that the association does not have proves a
-            // stolen tag, a NAT that changed its mind, or that the packet left before its address was deleted: an ABORT
-            // would kill a live one.
+            // With the T bit the tag is not the receiver's. A source that is not an address of the
+            // association means a stolen tag, a changed NAT mapping, or a packet sent before its address
+            // was deleted: an ABORT would end a live association.
             if kinds.reflected() || !(slot.knows(from.ip()) || may_add_address(packet, kinds, slot)) {
                 //= specs/rfc5061.txt#section-5.3
                 //# It MAY drop the data silently or it MAY consider it part of the
@@ -622,7 +633,7 @@ impl Endpoint {
             //= specs/rfc5061.txt#section-5.2
             //# D3)  If neither D1, D2, nor D2-ext locates the association, treat the
             //# chunk as an Out Of The Blue packet as defined in [RFC4960].
-            // If they do, its tag is wrong (D4).
+            // If the addresses match, the tag is wrong (D4).
             None if self.is_of_known_address(packet, kinds, from) => Destination::Discard,
             None => Destination::OutOfTheBlue,
             //= specs/rfc9260.txt#section-8.5.1
@@ -653,7 +664,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether an ASCONF from an address that nobody has names one that leads to an association.
+    /// Whether an ASCONF from an unknown address names an address of an association.
     fn is_of_known_address(&self, packet: &Packet, kinds: Kinds, from: SocketAddr) -> bool {
         let leads = |ip| {
             let peer = SocketAddr::new(ip, from.port());
@@ -668,7 +679,8 @@ impl Endpoint {
         self.memory.touch(id, &mut self.table);
         let Some(slot) = self.table.get_mut(id) else { return };
         slot.heard_at = now;
-        // An INIT ACK may list addresses, and any packet may come from another encapsulation port than before.
+        // An INIT ACK may list addresses, and any packet may come from another encapsulation port than
+        // before.
         let learns = slot.association.phase() == Phase::CookieWait || !slot.is_led_to_by(route.peer);
         slot.association.handle(now, route, ecn, packet);
         if learns {
@@ -678,7 +690,7 @@ impl Endpoint {
         self.table.ready(id);
     }
 
-    /// Makes the addresses of an association's paths, and no others, lead to it.
+    /// Maps exactly the addresses of an association's paths to it.
     fn map_paths(&mut self, id: AssociationId) {
         if let Some(slot) = self.table.get(id) {
             let peers: Vec<_> = slot.association.paths().map(|path| path.peer).collect();
@@ -686,24 +698,25 @@ impl Endpoint {
         }
     }
 
-    /// Stops leading packets to an association that is over.
+    /// Removes the addresses of a closed association from the table.
     //= specs/rfc9260.txt#section-14.2
     //# Note: No "CLOSED" state is illustrated, since, if an association is
     //# "CLOSED", its TCB SHOULD be removed.
     fn settle(&mut self, now: Time, id: AssociationId) {
-        // Its peer's addresses may have changed.
+        // The peer's addresses may have changed.
         if self.table.get_mut(id).is_some_and(|slot| slot.association.take_moved()) {
             self.map_paths(id);
         }
-        // Until its last word has left, packets still lead to it, which hears none: what is said to the peer out of the blue
-        // would leave first, and the peer hear an ABORT without the cause.
+        // Until the final packet is sent, packets are still mapped to the association, which ignores
+        // them: otherwise an out-of-the-blue response would be sent first, and the peer would receive an
+        // ABORT without the cause.
         if self.table.get(id).is_some_and(|slot| slot.association.has_sent_final_packet()) {
             self.table.unmap(now, id);
         }
     }
 
-    /// The local addresses of an association that began with an INIT which came by this route and listed these addresses
-    /// beside its source.
+    /// Returns the local addresses of an association whose INIT arrived on this route and listed these
+    /// addresses besides its source.
     fn addresses_for(&self, route: Route, listed: &[IpAddr]) -> Vec<SocketAddr> {
         let others = match self.announce {
             Announce::ToMultihomed if listed.is_empty() => &[],
@@ -739,7 +752,7 @@ impl Endpoint {
     }
 }
 
-/// Whether a packet with the right tag, from an address that its association does not know, may say that it is the peer's.
+/// Whether a packet with the right tag from an unknown address may add that address to the association.
 //= specs/rfc9260.txt#section-5.1.2
 //# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an
 //# already established association (or one in the process of being
@@ -756,7 +769,7 @@ impl Endpoint {
 //# To properly find the association, the following procedures SHOULD be
 //# followed:
 fn may_add_address(packet: &Packet, kinds: Kinds, slot: &Slot) -> bool {
-    // If it does not say which address it had, the tag tells (§4.1.1).
+    // If it does not name one of its addresses, the tag identifies the association (§4.1.1).
     let known = |ip: IpAddr| ip.is_unspecified() || slot.knows(ip);
     let lists_known = || match packet.chunks().next() {
         Some(Ok(Chunk::InitAck(init_ack))) => init_ack.addresses().any(|ip| slot.knows(ip)),
@@ -766,7 +779,7 @@ fn may_add_address(packet: &Packet, kinds: Kinds, slot: &Slot) -> bool {
         || slot.association.phase() == Phase::CookieWait && kinds.is_only(Init::ACK_KIND) && lists_known()
 }
 
-/// The addresses by which the ASCONF chunks of a packet name their sender.
+/// Iterates over the addresses by which the ASCONF chunks of a packet identify their sender.
 fn asconf_addresses(packet: &Packet) -> impl Iterator<Item = IpAddr> {
     packet.chunks().filter_map(|chunk| match chunk {
         Ok(Chunk::Asconf(asconf)) => asconf.address,
@@ -774,20 +787,20 @@ fn asconf_addresses(packet: &Packet) -> impl Iterator<Item = IpAddr> {
     })
 }
 
-/// Who says something next.
+/// Which source of packets is polled next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Answers,
     Associations,
 }
 
-/// Whose a packet is.
+/// The destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Destination {
     Association(AssociationId),
-    /// Nobody's, and its sender may be told so (§8.4).
+    /// No association; a response may be sent (§8.4).
     OutOfTheBlue,
-    /// Nobody's, and that is all (§8.5).
+    /// No association, and no response (§8.5).
     Discard,
 }
 

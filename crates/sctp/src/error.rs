@@ -1,24 +1,24 @@
-//! Errors of callers of [`Endpoint`](crate::Endpoint). Errors of the peer are
+//! Errors in calls of [`Endpoint`](crate::Endpoint). Violations by peers are
 //! [`Violation`](crate::Violation)s.
 
 use std::fmt;
 
-/// Why [`Endpoint::connect`](crate::Endpoint::connect) began nothing.
+/// Why [`Endpoint::connect`](crate::Endpoint::connect) failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectError {
-    /// No local address, or no peer address, was given.
+    /// No local address or no peer address was given.
     NoAddress,
-    /// An address of the peer is not that of one host.
+    /// A peer address is not a unicast address.
     NotUnicast,
-    /// No local address is of the family of one of the peer's, or `Config.paths.allowed` names none of the pairs.
+    /// No local address has the family of a peer address, or `Config.paths.allowed` permits no pair.
     NoPath,
-    /// The destination port is 0, or the source port given is.
+    /// The destination port or the given source port is 0.
     PortZero,
-    /// There is an association between these ports and addresses already.
+    /// An association between these ports and addresses already exists.
     InUse,
-    /// Every source port towards this peer is in use.
+    /// Every source port for this peer is in use.
     NoPortLeft,
-    /// The endpoint holds as many associations as it may.
+    /// The endpoint has the maximum number of associations.
     TooMany,
 }
 
@@ -41,12 +41,12 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Why [`Endpoint::listen`](crate::Endpoint::listen) does not listen.
+/// Why [`Endpoint::listen`](crate::Endpoint::listen) failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenError {
     /// The port is 0.
     PortZero,
-    /// The endpoint listens on the port already.
+    /// The endpoint already listens on the port.
     InUse,
 }
 

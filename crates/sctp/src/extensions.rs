@@ -9,7 +9,7 @@ use crate::wire::{
     Asconf, AsconfAck, Auth, Chunk, CompactSack, Data, ForwardTsn, IForwardTsn, Init, NrSack, Parameter,
 };
 
-/// Extensions of SCTP that both sides must support to use them.
+/// SCTP extensions that both sides must support.
 //= specs/rfc8260.txt#section-2
 //# If an SCTP implementation supports user message interleaving and the
 //# Partial Reliability extension described in [RFC3758] or the Stream
@@ -17,15 +17,15 @@ use crate::wire::{
 //# implement the corresponding changes specified in Section 2.3.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extensions {
-    /// ASCONF and ASCONF-ACK (RFC 5061), which need authentication.
+    /// ASCONF and ASCONF-ACK (RFC 5061), which require authentication.
     pub asconf: bool,
-    /// Authenticated chunks (RFC 4895). Beside the list it takes parameters of its own, which are in the key vectors.
+    /// Authenticated chunks (RFC 4895), negotiated by further parameters, which are in the key vectors.
     pub auth: bool,
     /// I-DATA (RFC 8260 §2).
     pub interleaving: bool,
-    /// FORWARD TSN (RFC 3758), which goes with DATA.
+    /// FORWARD TSN (RFC 3758), used with DATA.
     pub forward_tsn: bool,
-    /// I-FORWARD-TSN (RFC 8260 §2.3.1), which goes with I-DATA.
+    /// I-FORWARD-TSN (RFC 8260 §2.3.1), used with I-DATA.
     pub i_forward_tsn: bool,
     /// RE-CONFIG (RFC 6525).
     pub reconfiguration: bool,
@@ -35,12 +35,12 @@ pub struct Extensions {
     pub nr_sack: bool,
     /// COMPACT-SACK (`specs/compact-sack.md`).
     pub compact_sack: bool,
-    /// Packets without a checksum (RFC 9653), for what carries them detects errors.
+    /// Packets without a checksum (RFC 9653), if the lower layer detects errors.
     pub zero_checksum: bool,
 }
 
 impl Extensions {
-    /// What this side supports.
+    /// The extensions that this side supports.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             asconf: config.paths.asconf,
@@ -56,13 +56,14 @@ impl Extensions {
         }
     }
 
-    /// The same, to an association that has one path and can have no other.
+    /// The extensions to list for an association that can only have one path.
     #[must_use]
     pub(crate) fn for_one_path(self, config: &Config) -> Self {
         Self { nr_sack: config.sack.nr_sack, ..self }
     }
 
-    /// The same, in answer to what the peer has listed: what is of use only if both do is left out if it did not.
+    /// The extensions to list in response to the peer's list: without those that are useless if the peer
+    /// does not support them.
     #[must_use]
     pub(crate) fn in_answer_to(self, peer: Self, config: &Config) -> Self {
         //= specs/compact-sack.md#section-2
@@ -75,7 +76,7 @@ impl Extensions {
         }
     }
 
-    /// What the peer supports, by its INIT or INIT ACK.
+    /// The extensions in the peer's INIT or INIT ACK.
     pub(crate) fn listed(init: &Init) -> Self {
         //= specs/rfc8260.txt#section-2.2.1
         //# An SCTP endpoint indicates user message interleaving support by
@@ -116,7 +117,7 @@ impl Extensions {
         }
     }
 
-    /// What both support.
+    /// The extensions that both sides support.
     //= specs/rfc8260.txt#section-2.2.1
     //# User message interleaving has been
     //# negotiated for an association if both endpoints have indicated I-DATA
@@ -137,7 +138,7 @@ impl Extensions {
         }
     }
 
-    /// Of what both support: whether messages can be given up that have left (RFC 3758).
+    /// Whether partly sent messages can be abandoned (RFC 3758); for extensions that both sides support.
     pub fn partial_reliability(self) -> bool {
         //= specs/rfc8260.txt#section-2.3.1
         //# The partial reliability extension is negotiated and
@@ -147,13 +148,14 @@ impl Extensions {
         if self.interleaving { self.i_forward_tsn } else { self.forward_tsn }
     }
 
-    /// Of what both support: whether a SACK names all that arrived, and a COMPACT-SACK is sent where it has no room for that. What
-    /// an NR-SACK says of what it names, that cannot say.
+    /// Whether a COMPACT-SACK is sent if a SACK has no room for all gap blocks; for extensions that both
+    /// sides support. Not with NR-SACK, whose non-renegable blocks it cannot express.
     pub(crate) fn compacts(self) -> bool {
         self.compact_sack && !self.nr_sack
     }
 
-    /// The parameters that say so, in the order in which they stand behind those of RFC 9260; none for none.
+    /// Returns the parameters that announce the extensions, in the order in which they follow those of
+    /// RFC 9260; none if there are no extensions.
     pub(crate) fn parameters(self) -> Vec<Parameter> {
         //= specs/rfc5061.txt#section-4.2.7
         //# The sender MUST support both the sending and the receiving of any
@@ -197,8 +199,8 @@ impl Extensions {
         parameters
     }
 
-    /// What stands in an INIT or INIT ACK that this side does not know and that its sender wants to hear about, and what
-    /// it knows and does not support, which is no different.
+    /// Returns the unknown parameters of an INIT or INIT ACK that must be reported; parameters of
+    /// unsupported extensions count as unknown.
     //= specs/rfc3758.txt#section-3.3.2
     //# When a receiver of an INIT detects a Forward-TSN-Supported parameter
     //# and does not support the Forward-TSN chunk type, the receiver MUST
@@ -211,14 +213,14 @@ impl Extensions {
     pub(crate) fn unrecognized(self, init: &Init) -> impl Iterator<Item = Bytes> {
         let knows = move |parameter: &&Parameter| match parameter {
             Parameter::ForwardTsnSupported => self.forward_tsn,
-            // It is always handed on.
+            // Always passed to the user.
             Parameter::Adaptation(_) => true,
             _ => false,
         };
         init.parameters.iter().filter(move |parameter| !knows(parameter)).filter_map(Parameter::to_report)
     }
 
-    /// One bit each, for the cookie.
+    /// Encodes the extensions for the cookie, one bit each.
     pub(crate) fn bits(self) -> u16 {
         u16::from(self.interleaving)
             | u16::from(self.forward_tsn) << 1
@@ -232,7 +234,7 @@ impl Extensions {
             | u16::from(self.compact_sack) << 9
     }
 
-    /// What `bits` gave.
+    /// Decodes the output of `bits`.
     pub(crate) fn from_bits(bits: u16) -> Self {
         Self {
             interleaving: bits & 1 != 0,
@@ -249,7 +251,7 @@ impl Extensions {
     }
 }
 
-/// Whether NR-SACK is listed where there are several paths, to learn whether the peer knows of such.
+/// Whether NR-SACK is listed to find out whether the peer supports several paths.
 fn agrees_on_multipath(config: &Config) -> bool {
     config.paths.multipath.is_some() && config.paths.multipath_with == MultipathWith::WhereAgreed
 }
@@ -259,14 +261,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_say_what_they_were_made_of() {
+    fn extension_bits_round_trip() {
         for bits in 0..1024 {
             assert_eq!(Extensions::from_bits(bits).bits(), bits);
         }
     }
 
     #[test]
-    fn nothing_is_listed_that_is_not_wanted() {
+    fn only_configured_extensions_are_listed() {
         assert_eq!(Extensions::default().parameters(), []);
         let reliable = Config::default().with(|c| c.messages.interleaving = true);
         let kinds = |kinds: &'static [u8]| Parameter::SupportedExtensions(Bytes::from_static(kinds));

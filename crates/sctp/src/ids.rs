@@ -21,13 +21,13 @@ macro_rules! serial {
                 other.before(self)
             }
 
-            /// The number `count` further on.
+            /// Returns the number that is `count` higher.
             #[must_use]
             pub const fn plus(self, count: $int) -> Self {
                 Self(self.0.wrapping_add(count))
             }
 
-            /// The number `count` back.
+            /// Returns the number that is `count` lower.
             #[must_use]
             pub const fn minus(self, count: $int) -> Self {
                 Self(self.0.wrapping_sub(count))
@@ -39,7 +39,7 @@ macro_rules! serial {
                 self.plus(1)
             }
 
-            /// How many numbers from `base` up to this one.
+            /// Returns how many numbers this one is ahead of `base`.
             pub const fn distance_from(self, base: Self) -> $int {
                 self.0.wrapping_sub(base.0)
             }
@@ -106,7 +106,7 @@ impl fmt::Debug for VerificationTag {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Ppid(pub u32);
 
-/// Names an association within its [`Endpoint`](crate::Endpoint); never used twice.
+/// Identifies an association within its [`Endpoint`](crate::Endpoint); never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId(pub u64);
 

@@ -5,26 +5,26 @@ use std::time::Duration;
 
 use crate::extensions::Extensions;
 
-/// An association at one moment, and what it did so far.
+/// The state of an association at one time, and its counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// Where in its life it is.
+    /// The state of the association.
     pub phase: Phase,
     /// The extensions that both sides use, once the peer is known.
     pub extensions: Option<Extensions>,
-    /// Outbound streams, once negotiated; before, those wanted.
+    /// Outbound streams; before the end of the handshake, the number requested.
     pub outbound_streams: u16,
-    /// Inbound streams, once negotiated; before, those allowed.
+    /// Inbound streams; before the end of the handshake, the number permitted.
     pub inbound_streams: u16,
-    /// The receive buffer as it is now, in bytes.
+    /// The current size of the receive buffer in bytes.
     pub receive_buffer_bytes: usize,
     /// The window that the next SACK would advertise, in bytes.
     pub a_rwnd: usize,
-    /// What the peer's window has left beyond what is in flight, in bytes.
+    /// The peer's window beyond the bytes in flight, in bytes.
     pub peer_rwnd: usize,
     /// Bytes of messages not yet sent.
     pub queued_bytes: usize,
-    /// Bytes of messages that are kept here to be sent, or sent again.
+    /// Bytes of messages held to be sent or retransmitted.
     pub buffered_bytes: usize,
     /// Bytes sent and not yet acknowledged, lost ones included, chunk headers included.
     pub outstanding_bytes: usize,
@@ -34,30 +34,30 @@ pub struct Stats {
     pub messages_sent: u64,
     /// Whole messages taken by `recv`.
     pub messages_received: u64,
-    /// Messages that were given up before anything of them left.
+    /// Messages abandoned before any part was sent.
     pub abandoned_unsent: u64,
-    /// Messages that were given up when some of them had left.
+    /// Messages abandoned after a part was sent.
     pub abandoned_sent: u64,
-    /// DATA chunks that came more than once.
+    /// Duplicate DATA chunks.
     pub duplicates: u64,
-    /// DATA chunks dropped because they did not fit a receive limit.
+    /// DATA chunks dropped because of a receive limit.
     pub overruns: u64,
     /// The paths, by [`PathId`](crate::PathId).
     pub paths: Vec<PathStats>,
 }
 
-/// One path at one moment, and what went over it so far.
+/// The state of a path at one time, and its counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathStats {
     /// The local address.
     pub local: SocketAddr,
     /// The peer's address.
     pub peer: SocketAddr,
-    /// Whether it can be used.
+    /// The state of the path.
     pub state: PathState,
     /// The smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
-    /// The retransmission time-out, with its back-off.
+    /// The retransmission time-out including back-off.
     pub rto: Duration,
     /// The congestion window, in bytes.
     pub cwnd: usize,
@@ -83,57 +83,57 @@ pub struct PathStats {
     pub packets_received: u64,
     /// Bytes of user data received, duplicates included.
     pub bytes_received: u64,
-    /// DATA chunks sent again, for whatever reason.
+    /// DATA chunks retransmitted for any reason.
     pub retransmitted_chunks: u64,
     /// Times that fast recovery began.
     pub fast_retransmits: u64,
-    /// Times that T3-rtx ran out.
+    /// Expiries of T3-rtx.
     pub timeouts: u64,
-    /// Times that a loss or a time-out turned out to be none, and the window was put back.
+    /// Losses and time-outs that were spurious, so that the window was restored.
     pub undone: u64,
     /// Tail loss probes sent.
     pub probes: u64,
     /// Packets with data received that carried a congestion mark (ECN), duplicates included.
     pub ce_received: u64,
-    /// Times that a congestion mark made the window smaller (ECN).
+    /// Window reductions because of a congestion mark (ECN).
     pub ecn_reductions: u64,
 }
 
-/// The states of RFC 9260 §4 that an association can be in.
+/// The states of an association in RFC 9260 §4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// INIT is out.
+    /// INIT was sent.
     CookieWait,
-    /// COOKIE ECHO is out.
+    /// COOKIE ECHO was sent.
     CookieEchoed,
-    /// Data flows both ways.
+    /// Data is transferred in both directions.
     Established,
-    /// Shutting down once all data is acknowledged.
+    /// A shutdown waits until all data is acknowledged.
     ShutdownPending,
-    /// SHUTDOWN is out.
+    /// SHUTDOWN was sent.
     ShutdownSent,
-    /// The peer sent SHUTDOWN; what is queued still goes out.
+    /// The peer sent SHUTDOWN; queued data is still sent.
     ShutdownReceived,
-    /// SHUTDOWN ACK is out.
+    /// SHUTDOWN ACK was sent.
     ShutdownAckSent,
-    /// Over.
+    /// The association has ended.
     Closed,
 }
 
-/// Whether a path can be used (RFC 9260 §5.4, §8.2; RFC 7829 §3).
+/// The states of a path (RFC 9260 §5.4, §8.2; RFC 7829 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathState {
-    /// No HEARTBEAT ACK has proved yet that the peer is there.
+    /// No HEARTBEAT was acknowledged yet.
     Unconfirmed,
-    /// In use or ready for it.
+    /// In use, or available.
     Active,
-    /// Something sent by it was not answered in time: another path is used if one is active, and HEARTBEATs ask after
-    /// this one (RFC 7829).
+    /// A packet was not acknowledged in time: another path is used if one is active, and HEARTBEATs
+    /// probe this one (RFC 7829).
     PotentiallyFailed,
-    /// More than Path.Max.Retrans time-outs in a row.
+    /// More than Path.Max.Retrans consecutive time-outs.
     Inactive,
-    /// This side's user has taken it out of use: nothing leaves by it, and nothing is taken that comes by it.
+    /// Taken out of use by the user: nothing is sent on it, and packets that arrive on it are discarded.
     SetAside,
-    /// One of its addresses belongs to the association no more (RFC 5061). Its number may be given to another path.
+    /// One of its addresses was removed from the association (RFC 5061). Its number may be reused.
     Removed,
 }

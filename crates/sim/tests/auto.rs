@@ -122,7 +122,7 @@ fn beside_reno_and_cubic_each_has_its_share() {
 }
 
 #[test]
-fn a_late_joiner_gets_its_share_and_of_a_path_that_loses_both_have_all() {
+fn a_late_flow_gets_its_share_and_two_flows_fill_a_lossy_path() {
     // CUBIC's windows fill a quarter of the second.
     for (link, rate, fair, least) in [
         ("rate=4mbit,delay=25ms,queue=25kB", 4e6, 0.25, 0.95),
@@ -136,7 +136,7 @@ fn a_late_joiner_gets_its_share_and_of_a_path_that_loses_both_have_all() {
 }
 
 #[test]
-fn two_of_it_have_the_same_of_a_path_that_loses_by_chance() {
+fn two_flows_share_a_randomly_lossy_path_equally() {
     for link in [
         "rate=10mbit,delay=25ms,queue=62500B,loss=0.01",
         "rate=10mbit,delay=25ms,queue=62500B,burst-loss=0.0034:0.1667:1:0.5",

@@ -74,7 +74,7 @@ fn a_full_link_carries_its_rate_less_the_headers() {
 }
 
 #[test]
-fn a_window_that_is_smaller_than_the_way_gives_a_window_a_round_trip() {
+fn a_window_below_the_bandwidth_delay_product_is_delivered_once_per_rtt() {
     // 100 ms there and back, and 64 kB at 1 Gbit/s are only half a millisecond: the window is what limits (RFC 7323 §1.1).
     // An odd segment would wait for the next one to be acknowledged.
     for segments in [12, 24, 44] {

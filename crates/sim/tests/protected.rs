@@ -76,7 +76,7 @@ fn a_flapping_path_needs_no_new_handshake() {
 }
 
 #[test]
-fn failover_takes_no_longer_than_in_the_clear() {
+fn protected_failover_takes_no_longer_than_unprotected() {
     let rate: Rate = "10mbit".parse().expect("a rate");
     let cut_at = Duration::from_secs(5);
     let [plain, secret] = [Profile::Modern.config(), protected(Profile::Modern.config())].map(|config| {

@@ -257,7 +257,7 @@ fn the_models_window_slightly_exceeds_the_product_and_more_where_rtts_vary() {
 
 /// A path of 100 packets per second and 100 ms, with feedback every 50 ms on another path half as long.
 #[test]
-fn feedback_on_a_shorter_path_makes_the_models_window_smaller() {
+fn feedback_on_a_shorter_path_reduces_the_model_window() {
     let mut model = Model::default();
     for step in 0..400 {
         let now = Time::from_millis(50 * step);
@@ -752,7 +752,7 @@ fn many_losses_of_one_round_trip_are_no_more_evidence_than_two() {
 }
 
 #[test]
-fn round_trips_that_are_alike_and_long_prove_nothing() {
+fn equally_long_rtts_prove_nothing() {
     let mut evidence = Evidence::default();
     evidence.on_sample(Time::from_millis(500), ms(50));
     (0..300).for_each(|step| evidence.on_sample(Time::from_millis(1_000 + 10 * step), ms(100)));

@@ -142,7 +142,7 @@ fn fits(one: &Keys, other: &Keys) -> bool {
 //# The first DKC established for any SCTP association MUST use DTLS
 //# epoch 3.
 #[test]
-fn both_come_to_the_same_keys_with_each_cipher_suite() {
+fn both_sides_derive_the_same_keys_with_each_cipher_suite() {
     for suite in CipherSuite::ALL {
         let mut two = Two::new(suite, 254);
         two.run(Time::ZERO);
@@ -161,7 +161,7 @@ fn both_come_to_the_same_keys_with_each_cipher_suite() {
 
 /// The order of the draft's §6.1.
 #[test]
-fn to_the_letter_a_client_waits_until_the_server_says_so() {
+fn with_strict_rfc_959_a_client_waits_for_the_greeting() {
     let mut two = Two::new(CipherSuite::Aes128Gcm, Method::Draft.identifier());
     two.run(Time::ZERO);
     use Did::{IsProtected, Protects, Receives, Requires, Said};
@@ -204,14 +204,14 @@ fn a_peer_that_speaks_tls_1_2_is_refused() {
 }
 
 #[test]
-fn a_method_that_is_not_known_is_a_sentence() {
+fn an_unknown_method_is_reported() {
     let mut two = Two::new(CipherSuite::Aes128Gcm, 7);
     two.run(Time::ZERO);
     assert_eq!(two.failed, [Some(KeyError::Method(7)), Some(KeyError::Method(7))]);
 }
 
 #[test]
-fn a_peer_that_falls_silent_is_given_up() {
+fn a_silent_peer_is_given_up() {
     for silent in [0, 1] {
         let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
         two.drain(Time::ZERO, 1 - silent);
@@ -237,7 +237,7 @@ fn a_handshake_without_end_is_ended() {
 }
 
 #[test]
-fn who_asks_for_keys_without_end_is_refused() {
+fn the_rate_of_key_requests_is_limited() {
     let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
     two.run(Time::ZERO);
     for round in 0..=PEER_HANDSHAKES_A_MINUTE {
@@ -271,7 +271,7 @@ fn who_asks_for_keys_without_end_is_refused() {
 //# rekey at least every hour and every 100 GB of data, which is a common
 //# policy for IPsec {{ANSSI-DAT-NT-003}}.
 #[test]
-fn keys_are_replaced_every_hour_and_those_of_before_go() {
+fn keys_are_replaced_every_hour_and_old_ones_deleted() {
     let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
     two.run(Time::ZERO);
     two.run(Time::ZERO + Duration::from_secs(3_599));
@@ -393,7 +393,7 @@ proptest! {
 
     /// Whatever comes, at any point of a handshake, nothing panics, and a side that has ended stays so.
     #[test]
-    fn whatever_comes_is_survived(
+    fn arbitrary_input_is_survived(
         steps in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..60)), 1..20),
         order in 0..8_usize,
     ) {

@@ -12,8 +12,8 @@ pub const LOSSES: [&str; 4] = ["0.01", "0.03", "0.06", "0.1"];
 pub const ALL_LOSSES: [&str; 5] = ["0", "0.01", "0.03", "0.06", "0.1"];
 
 /// Evidence that an INIT causes no state, and that a forged cookie is discarded.
-pub const COOKIE: &str = "crates/sctp/src/endpoint/tests/handshake.rs: an_init_is_answered_with_a_cookie_and_forgotten, \
-     a_forged_cookie_is_silently_discarded_with_all_behind_it; a million forged INITs: cargo run --release -p braidftp-net --example \
+pub const COOKIE: &str = "crates/sctp/src/endpoint/tests/handshake.rs: an_init_is_answered_with_a_cookie_without_state, \
+     a_forged_cookie_is_silently_discarded_with_its_packet; a million forged INITs: cargo run --release -p braidftp-net --example \
      flood";
 
 /// A comparison of two variants at a place.

@@ -102,7 +102,7 @@ fn datagrams(transmit: Transmit) -> Vec<Datagram> {
 }
 
 #[test]
-fn who_aborts_what_was_accepted_ends_an_association_that_the_peer_knows_to_be_up() {
+fn aborting_an_accepted_association_reaches_an_established_peer() {
     let mut bench = Bench::new();
     bench.connect();
     bench.carry(None);

@@ -27,25 +27,25 @@ use crate::ids::PathId;
 use crate::stats::PathState;
 use crate::wire::Cause;
 
-/// The most changes in one ASCONF chunk, which then fits every packet.
+/// The maximum number of changes in one ASCONF chunk; a chunk with so many fits every packet.
 const REQUESTS_MAX: usize = 16;
-/// The longest answer, in bytes: with an AUTH chunk it fits the packets that every path carries.
+/// The maximum length of an ASCONF-ACK in bytes: with an AUTH chunk it fits the packets of every path.
 const ACK_LEN_MAX: usize = 1_100;
 
-/// What became of an address of either side (SCTP_PEER_ADDR_CHANGE, RFC 6458 §6.1.2).
+/// What happened to an address of either side (SCTP_PEER_ADDR_CHANGE, RFC 6458 §6.1.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddressChange {
-    /// It belongs to the association; whether it can be used its path says.
+    /// The address was added. The state of its path says whether it can be used.
     Added,
-    /// It belongs to it no more.
+    /// The address was removed.
     Removed,
-    /// The other side sends there first from now on.
+    /// The address became the primary destination of the other side.
     MadePrimary,
-    /// The peer did not do what was asked of it for this address, for this cause if it named one.
+    /// The peer refused the requested change of this address, with its cause if it sent one.
     Refused(Option<Cause>),
 }
 
-/// Why a change of addresses is not asked for.
+/// Why a change of addresses cannot be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressError {
     /// The association is not up, or is shutting down.
@@ -56,11 +56,11 @@ pub enum AddressError {
     InUse,
     /// The association has no such local address.
     NoSuchAddress,
-    /// It is the last one from which the peer can be reached: add another before.
+    /// The address is the last one from which the peer can be reached: add another one first.
     Last,
-    /// The peer has no address that goes with it.
+    /// The peer has no address that forms a path with this one.
     NoPath,
-    /// The association has as many addresses, or changes of them under way, as it can.
+    /// The association has the maximum number of addresses or pending changes.
     TooMany,
 }
 
@@ -83,18 +83,18 @@ impl fmt::Display for AddressError {
 impl std::error::Error for AddressError {}
 
 impl Association {
-    /// The local addresses of the association, those that are being removed among them.
+    /// Returns the local addresses of the association, including those being removed.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.local
     }
 
-    /// Whether both sides take ASCONF, which they do only if both authenticate.
+    /// Whether both sides support ASCONF, which requires that both authenticate.
     fn has_asconf(&self) -> bool {
         let is_vouched_for = self.auth.is_agreed() || self.is_protected_both_ways();
         self.state.up().is_some_and(|up| up.extensions.asconf) && is_vouched_for
     }
 
-    /// Whether an ASCONF of the peer's is looked at at all.
+    /// Whether an ASCONF of the peer is processed at all.
     pub(crate) fn takes_asconf(&self) -> bool {
         matches!(self.state, State::Up(_)) && self.has_asconf()
     }
@@ -120,21 +120,22 @@ impl Association {
         self.paths.iter().filter(|path| path.awaits_ack).map(|path| path.local).collect()
     }
 
-    /// Whether an ASCONF that deletes this local address is under way.
+    /// Whether an ASCONF that deletes this local address is outstanding.
     pub(super) fn is_leaving(&self, local: SocketAddr) -> bool {
         let outstanding = self.state.up().and_then(|up| up.addresses.outstanding.as_ref());
         outstanding.is_some_and(|it| it.pending_changes.contains(&PendingChange::Remove(local)))
     }
 
-    /// Whether this address was one of the association's and is no more. What left from it and overtook the news comes to
-    /// the peer out of the blue, and the ABORT that answers it may come after the news is acknowledged.
+    /// Whether this address was deleted from the association. Packets sent from it that arrive after the
+    /// deletion are out of the blue at the peer, and the ABORT in response may arrive after the
+    /// ASCONF-ACK.
     pub(super) fn has_left(&self, local: SocketAddr) -> bool {
         let mut of_it = self.paths.iter().filter(|path| path.local == local).peekable();
         let had = of_it.peek().is_some();
         had && !self.local.contains(&local) && of_it.all(|path| path.state == PathState::Removed)
     }
 
-    /// Makes a path of these addresses, of which nothing is known; `None` if there are as many as can be.
+    /// Adds a path between these addresses; `None` if the association has the maximum number of paths.
     pub(super) fn add_path(&mut self, route: Route) -> Option<PathId> {
         let auth_len = self.paths[0].auth_len;
         let free = self.paths.iter().position(|path| path.state == PathState::Removed);
@@ -157,12 +158,12 @@ impl Association {
         Some(PathId(index as u8))
     }
 
-    /// Whether paths came or went since this was asked last.
+    /// Whether paths were added or removed since the last call.
     pub(crate) fn take_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
 
-    /// Asks after a path whose state is not known, at once.
+    /// Sends a HEARTBEAT at once on a path whose state is unknown.
     fn begin_verification(&mut self, now: Time, id: PathId) {
         //= specs/rfc5061.txt#section-5.3
         //# F14) All addresses added by the reception of an ASCONF Chunk MUST be
@@ -172,7 +173,8 @@ impl Association {
         self.timers.arm(Timer::Heartbeat(id), now);
     }
 
-    /// Ends the paths that `doomed` names; what is outstanding on them goes on by others, of which there is at least one.
+    /// Removes the paths for which `doomed` holds. Their outstanding chunks move to other paths, of
+    /// which there is at least one.
     fn remove_paths(&mut self, now: Time, doomed: impl Fn(&Path) -> bool) {
         let ids: Vec<_> = (0..self.paths.len())
             .map(|index| PathId(index as u8))
@@ -185,14 +187,14 @@ impl Association {
         self.moved = true;
     }
 
-    /// Nothing is to leave by these paths any more; what is outstanding on them goes on by others, of which there is at
-    /// least one.
+    /// Stops using these paths. Their outstanding chunks move to other paths, of which there is at least
+    /// one.
     pub(super) fn leave_paths(&mut self, now: Time, ids: &[PathId], state: PathState) {
         for id in ids {
             self.paths[usize::from(id.0)].state = state;
         }
         if !self.has_usable_path() {
-            // What was set aside while there was another way is the last one now.
+            // A path that was set aside while there was an alternative may be the last one now.
             for index in 0..self.paths.len() {
                 self.put_back(PathId(index as u8));
             }
@@ -228,18 +230,19 @@ impl Association {
         self.has_input = true;
     }
 
-    /// Nothing can leave before a path is confirmed: where a shutdown had stopped asking, it begins again.
+    /// Nothing can be sent before a path is confirmed, so verification starts again even if a shutdown
+    /// had stopped it.
     fn verify_all(&mut self, now: Time) {
         for (index, path) in self.paths.iter().enumerate() {
             if path.state == PathState::Unconfirmed && !path.awaits_ack {
-                // One that was asked already has its time to answer.
+                // A HEARTBEAT that is already outstanding gets its full RTO.
                 let wait = if path.heartbeat.is_some() { path.rtt.rto() } else { Duration::ZERO };
                 self.timers.arm_if_idle(Timer::Heartbeat(PathId(index as u8)), now + wait);
             }
         }
     }
 
-    /// Gives each address of either side that has no path the best there is.
+    /// Pairs each address of either side that has no path with its best partner.
     fn pair_leftovers(&mut self, now: Time) {
         let (locals, peers) = (self.staying(), self.peers());
         let has = |association: &Self, is: &dyn Fn(&Path) -> bool| {
@@ -256,15 +259,17 @@ impl Association {
         }
     }
 
-    /// Ends the paths of local addresses that go, unless there are no others; the peer's addresses keep a path each.
+    /// Removes the paths of local addresses that are being deleted, unless there are no others; each
+    /// address of the peer keeps one path.
     fn end_paths_of(&mut self, now: Time, going: &[SocketAddr]) {
         let locals: Vec<_> = self.staying().into_iter().filter(|local| !going.contains(local)).collect();
         let peers = self.peers();
-        // An address that takes the place of the last one is none of the association's before the peer has agreed, and
-        // has one path. An address of the peer that had its path from the old one alone would be forgotten.
+        // An address that replaces the last one belongs to the association only once the peer has
+        // agreed, and has one path. Without this, an address of the peer that had its only path from the
+        // old address would be forgotten.
         let mut coming = self.coming();
         coming.retain(|local| !going.contains(local));
-        // Where there is room only once they are gone, the second time does it.
+        // If the new paths only fit after the old ones were removed, the second pass adds them.
         for _ in 0..2 {
             for &peer in &peers {
                 let stays = |path: &Path| {

@@ -17,11 +17,11 @@ use crate::wire::{
     Asconf, AsconfAck, Auth, Authentic, Cause, Chunk, ChunkTypes, HmacId, Init, Parameter, Signer,
 };
 
-/// Bytes of the random number of a RANDOM parameter.
+/// The length in bytes of the random number in a RANDOM parameter.
 pub(crate) const RANDOM_LEN: usize = 32;
-/// The longest list of HMAC identifiers that is read; two are assigned (RFC 4895 §8.4).
+/// The maximum length of a list of HMAC identifiers; two are assigned (RFC 4895 §8.4).
 const HMACS_MAX: usize = 16;
-/// The longest CHUNKS parameter, with its header (RFC 4895 §3.2).
+/// The maximum length of a CHUNKS parameter with its header (RFC 4895 §3.2).
 const CHUNK_LIST_MAX: usize = 260;
 /// Bytes of a parameter's header in a key vector.
 const HEADER_LEN: usize = 4;
@@ -34,32 +34,33 @@ const HEADER_LEN: usize = 4;
 //# SHUTDOWN-COMPLETE, and AUTH chunks MUST be ignored.
 const NEVER_LISTED: [u8; 4] = [Init::KIND, Init::ACK_KIND, Chunk::SHUTDOWN_COMPLETE, Auth::KIND];
 
-/// What is authenticated whatever the peer lists (RFC 5061 §4.1).
+/// The chunk types that must be authenticated whatever the peer lists (RFC 5061 §4.1).
 const ASCONF: [u8; 2] = [Asconf::KIND, AsconfAck::KIND];
 
-/// What an association's user hears of its authentication (RFC 6458 §6.1.8).
+/// Authentication events (RFC 6458 §6.1.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthEvent {
-    /// The peer sends with this key, for the first time or again.
+    /// The peer started to use this key.
     NewKey(u16),
-    /// Nothing is sent with this key any more; it may be deleted once the peer does not use it either.
+    /// This side no longer uses this key; it may be deleted once the peer does not use it either.
     FreeKey(u16),
-    /// The peer authenticates nothing: chunks of the types that must be authenticated are discarded.
+    /// The peer does not support authentication: chunks of types that must be authenticated are
+    /// discarded.
     NoAuth,
 }
 
 /// Why a key was not set, activated, deactivated or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyError {
-    /// The association was configured without authentication.
+    /// Authentication is not configured.
     NotEnabled,
-    /// There is no such key, or it was deactivated.
+    /// The key does not exist, or was deactivated.
     NoSuchKey,
-    /// It is the one that is sent with: activate another first.
+    /// The key is the active one: activate another key first.
     Active,
-    /// There are [`AuthConfig::MAX_KEYS`] already.
+    /// There are already [`AuthConfig::MAX_KEYS`] keys.
     TooMany,
-    /// It is longer than [`AuthConfig::MAX_KEY_BYTES`].
+    /// The key is longer than [`AuthConfig::MAX_KEY_BYTES`].
     TooLong,
 }
 
@@ -79,20 +80,20 @@ impl fmt::Display for KeyError {
 
 impl std::error::Error for KeyError {}
 
-/// What the two sides said of authentication: two key vectors (RFC 4895 §6.1). A side that said nothing has none.
+/// The key vectors of the two sides (RFC 4895 §6.1); empty for a side that does not authenticate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyVectors {
     /// RANDOM, CHUNKS and HMAC-ALGO of this side, without padding.
     pub local: Bytes,
-    /// The same of the peer.
+    /// RANDOM, CHUNKS and HMAC-ALGO of the peer, without padding.
     pub peer: Bytes,
 }
 
-/// The peer's RANDOM parameter has not 32 bytes, or one of the others is longer than it may be.
+/// The peer's RANDOM parameter does not have 32 bytes, or another parameter is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadParameters;
 
-/// The parameters that this side sends, if it authenticates.
+/// Returns the authentication parameters of this side's INIT or INIT ACK; none if authentication is off.
 pub(crate) fn parameters(config: &Config, random: &[u8; RANDOM_LEN]) -> Vec<Parameter> {
     let Some(auth) = &config.security.auth else { return Vec::new() };
     //= specs/rfc4895.txt#section-6.1
@@ -130,7 +131,7 @@ pub(crate) fn parameters(config: &Config, random: &[u8; RANDOM_LEN]) -> Vec<Para
     parameters
 }
 
-/// The chunk types that this side takes only authenticated.
+/// The chunk types that this side only accepts authenticated.
 pub(crate) fn required(config: &Config) -> ChunkTypes {
     let Some(auth) = &config.security.auth else { return ChunkTypes::default() };
     //= specs/rfc5061.txt#section-4.1.1
@@ -145,7 +146,7 @@ pub(crate) fn required(config: &Config) -> ChunkTypes {
     auth.chunks.iter().chain(asconf).copied().filter(|kind| !NEVER_LISTED.contains(kind)).collect()
 }
 
-/// The key vector of parameters, if they say that their sender authenticates.
+/// Returns the key vector of these parameters, if their sender supports authentication.
 pub(crate) fn key_vector(parameters: &[Parameter]) -> Result<Option<Bytes>, BadParameters> {
     let of_kind = |kind: u16| parameters.iter().find(move |parameter| parameter.kind() == kind);
     let (random, chunks, hmacs) = (
@@ -180,7 +181,7 @@ pub(crate) fn key_vector(parameters: &[Parameter]) -> Result<Option<Bytes>, BadP
     Ok(Some(vector.freeze()))
 }
 
-/// The values of a key vector's parameters, by type.
+/// Iterates over the parameters of a key vector as type and value.
 fn values(mut vector: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (header, rest) = vector.split_first_chunk::<HEADER_LEN>()?;
@@ -203,7 +204,7 @@ fn hmac_list(vector: &[u8]) -> Vec<HmacId> {
     codes.filter_map(|code| HmacId::from_code(u16::from_be_bytes([code[0], code[1]]))).collect()
 }
 
-/// Which of two key vectors is the smaller number, or the shorter one of the same number.
+/// Compares two key vectors as numbers; of equal numbers the shorter vector is less (RFC 4895 §6.1).
 fn compare(one: &[u8], other: &[u8]) -> Ordering {
     let number = |vector: &[u8]| {
         let zeros = vector.iter().take_while(|byte| **byte == 0).count();
@@ -213,7 +214,7 @@ fn compare(one: &[u8], other: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(&b)).then_with(|| one.len().cmp(&other.len()))
 }
 
-/// The association shared key that comes of an endpoint pair shared key.
+/// Computes the association shared key from an endpoint pair shared key.
 fn association_shared_key(secret: &[u8], vectors: &KeyVectors) -> Vec<u8> {
     //= specs/rfc4895.txt#section-6.1
     //# This is performed by selecting
@@ -230,25 +231,25 @@ fn association_shared_key(secret: &[u8], vectors: &KeyVectors) -> Vec<u8> {
     [secret, first, second].concat()
 }
 
-/// What an association authenticates, and with what.
+/// The authentication state of an association.
 #[derive(Debug)]
 pub(crate) struct Authentication {
     enabled: bool,
     keys: BTreeMap<u16, Key>,
     active: u16,
-    /// What is taken from the peer only if it is authenticated.
+    /// The chunk types that are accepted from the peer only if authenticated.
     required: ChunkTypes,
     agreed: Option<Agreed>,
-    /// The key that the peer used last.
+    /// The key that the peer last used.
     peer_key: Option<u16>,
-    /// Whether the endpoint has checked the packet that comes next.
+    /// Whether the endpoint has already verified the AUTH chunk of the next packet.
     verified: bool,
 }
 
 #[derive(Clone)]
 struct Key {
     secret: Bytes,
-    /// Whether nothing more is to be sent with it.
+    /// Whether the key is no longer used for sending.
     deactivated: bool,
 }
 
@@ -258,33 +259,34 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What INIT and INIT ACK made of it.
+/// The results of the negotiation in INIT and INIT ACK.
 #[derive(Debug)]
 struct Agreed {
     vectors: KeyVectors,
-    /// What this side sends with: the first of the peer's that it has.
+    /// The HMAC of sent chunks: the first one of the peer's list that this side supports.
     hmac: HmacId,
-    /// What this side asked for.
+    /// The HMACs that this side listed.
     hmacs: Vec<HmacId>,
-    /// What the peer takes only authenticated.
+    /// The chunk types that the peer only accepts authenticated.
     chunks: ChunkTypes,
-    /// Those that were needed so far, by key and hash function.
+    /// The signers used so far, by key and hash function.
     signers: BTreeMap<(u16, u16), Signer>,
 }
 
-/// What an AUTH chunk is worth.
+/// The result of verifying an AUTH chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// What follows it is authentic.
+    /// The chunks after it are authentic.
     Authentic,
-    /// What follows it is not to be looked at.
+    /// The chunks after it must be discarded.
     Forged,
-    /// The same; and the peer is to hear that its hash function was not asked for.
+    /// The chunks after it must be discarded, and the peer must be told that this side did not list its
+    /// hash function.
     UnsupportedHmac(u16),
 }
 
 impl Authentication {
-    /// As configured; nothing is agreed on yet.
+    /// Creates the state from the configuration, before negotiation.
     pub(crate) fn new(config: &Config) -> Self {
         let auth = config.security.auth.as_ref();
         let null = [SharedKey { id: 0, secret: Bytes::new() }];
@@ -302,7 +304,7 @@ impl Authentication {
             (key.id, Key { secret, deactivated: false })
         };
         let keys: BTreeMap<_, _> = keys.iter().map(key).collect();
-        // A key to send with that there is not is no reason to send without any.
+        // If the key to send with does not exist, nothing may be sent without a key.
         let wanted = auth.map_or(0, |auth| auth.active_key);
         //= specs/rfc4895.txt#section-6.2
         //# If endpoint pair
@@ -321,7 +323,7 @@ impl Authentication {
         }
     }
 
-    /// What both sides said in INIT and INIT ACK.
+    /// Applies the key vectors of INIT and INIT ACK.
     pub(crate) fn agree(&mut self, vectors: Option<&KeyVectors>) {
         self.agreed = None;
         self.peer_key = Some(self.active);
@@ -344,12 +346,12 @@ impl Authentication {
         });
     }
 
-    /// Whether the peer authenticates as well.
+    /// Whether the peer supports authentication as well.
     pub(crate) fn is_agreed(&self) -> bool {
         self.agreed.is_some()
     }
 
-    /// Whether chunks of this type are discarded that no AUTH chunk vouches for.
+    /// Whether chunks of this type are discarded unless authenticated by an AUTH chunk.
     //= specs/rfc4895.txt#section-6.3
     //# It MUST silently discard these chunks if they
     //# are not placed after an AUTH chunk in the packet.
@@ -357,7 +359,7 @@ impl Authentication {
         self.required.contains(kind)
     }
 
-    /// What packets are to be built with.
+    /// Returns the keys and chunk types with which packets must be built.
     fn authentic(&mut self) -> Option<Authentic> {
         let hmac = self.agreed.as_ref()?.hmac;
         let signer = self.signer(self.active, hmac)?.clone();
@@ -382,7 +384,7 @@ impl Authentication {
         }
     }
 
-    /// Looks at an AUTH chunk and all that follows it, which `from_auth` begins with.
+    /// Verifies an AUTH chunk and everything that follows it; `from_auth` begins with the AUTH chunk.
     pub(crate) fn verify(&mut self, auth: &Auth, from_auth: &[u8]) -> Verdict {
         let Some(agreed) = &self.agreed else { return Verdict::Forged };
         //= specs/rfc4895.txt#section-6.3
@@ -417,17 +419,17 @@ impl Authentication {
         if signer.verifies(from_auth) { Verdict::Authentic } else { Verdict::Forged }
     }
 
-    /// The endpoint has checked the AUTH chunk of the packet that comes next.
+    /// The endpoint has verified the AUTH chunk of the next packet.
     pub(crate) fn set_verified(&mut self) {
         self.verified = true;
     }
 
-    /// Whether it has.
+    /// Returns whether the endpoint has verified the packet's AUTH chunk, once.
     pub(super) fn take_verified(&mut self) -> bool {
         std::mem::take(&mut self.verified)
     }
 
-    /// The keys that its user gave it, for the association that takes its place.
+    /// Takes over the keys that the user gave to the association that this one replaces.
     pub(super) fn keep_keys(&mut self, before: &mut Self) {
         self.keys = std::mem::take(&mut before.keys);
         self.active = before.active;
@@ -453,7 +455,7 @@ impl Association {
         Ok(())
     }
 
-    /// Sends with this key from now on (RFC 6458 §8.3.4).
+    /// Uses this key for sending from now on (RFC 6458 §8.3.4).
     pub fn activate_key(&mut self, id: u16) -> Result<(), KeyError> {
         let auth = &mut self.auth;
         match auth.keys.get(&id) {
@@ -467,14 +469,15 @@ impl Association {
         }
     }
 
-    /// Sends nothing with this key any more, and takes what the peer still sends with it (RFC 6458 §8.3.4).
+    /// Stops sending with this key; chunks that the peer sends with it are still accepted (RFC 6458
+    /// §8.3.4).
     pub fn deactivate_key(&mut self, id: u16) -> Result<(), KeyError> {
         let auth = &mut self.auth;
         match auth.keys.get_mut(&id) {
             _ if !auth.enabled => Err(KeyError::NotEnabled),
             _ if auth.active == id => Err(KeyError::Active),
             Some(key) => {
-                // Each packet is signed when it is built: nothing waits for an older key.
+                // Packets are signed when they are built: none waits that needs an older key.
                 if !std::mem::replace(&mut key.deactivated, true) {
                     self.events.push_back(Event::Authentication(AuthEvent::FreeKey(id)));
                     self.has_input = true;
@@ -485,7 +488,7 @@ impl Association {
         }
     }
 
-    /// Forgets a key: what the peer still sends with it is discarded (RFC 6458 §8.3.5).
+    /// Deletes a key: chunks that the peer still sends with it are discarded (RFC 6458 §8.3.5).
     pub fn delete_key(&mut self, id: u16) -> Result<(), KeyError> {
         let auth = &mut self.auth;
         match auth.keys.remove_entry(&id) {
@@ -502,8 +505,8 @@ impl Association {
         }
     }
 
-    /// The chunk types that the peer takes only authenticated (RFC 6458 §8.3.6); none before the handshake said so, or
-    /// if there is no authentication.
+    /// Returns the chunk types that the peer only accepts authenticated (RFC 6458 §8.3.6); empty before
+    /// the handshake or without authentication.
     pub fn peer_auth_chunks(&self) -> Vec<u8> {
         self.auth
             .agreed
@@ -511,12 +514,12 @@ impl Association {
             .map_or(Vec::new(), |agreed| chunk_list(&agreed.vectors.peer).iter().collect())
     }
 
-    /// The chunk types that this side takes only authenticated (RFC 6458 §8.3.6).
+    /// Returns the chunk types that this side only accepts authenticated (RFC 6458 §8.3.6).
     pub fn local_auth_chunks(&self) -> Vec<u8> {
         self.auth.required.iter().collect()
     }
 
-    /// What both sides said in INIT and INIT ACK is known.
+    /// Applies the key vectors of INIT and INIT ACK to the association.
     pub(super) fn agree_on_auth(&mut self, vectors: Option<&KeyVectors>) {
         self.auth.agree(vectors);
         self.use_keys();
@@ -525,10 +528,10 @@ impl Association {
         }
     }
 
-    /// From now on packets are built with the keys as they are.
+    /// Builds packets with the current keys from now on.
     fn use_keys(&mut self) {
         let Some(authentic) = self.auth.authentic() else { return };
-        // Data that must be authenticated has that much less room.
+        // DATA that must be authenticated has less room in a packet.
         let data_is = [crate::wire::Data::KIND, crate::wire::Data::INTERLEAVED_KIND];
         let signs_data = data_is.iter().any(|kind| authentic.chunks.contains(*kind));
         let auth_len = if signs_data { authentic.signer.chunk_len() } else { 0 };
@@ -538,7 +541,7 @@ impl Association {
         self.builder.authenticate(authentic);
     }
 
-    /// An AUTH chunk came. Whether what follows it is authentic.
+    /// Verifies an AUTH chunk; returns whether the chunks after it are authentic.
     pub(super) fn on_auth(&mut self, auth: &Auth, from_auth: &[u8]) -> bool {
         match self.auth.verify(auth, from_auth) {
             Verdict::Authentic => {
@@ -557,12 +560,13 @@ impl Association {
         }
     }
 
-    /// What this side's INIT said of authentication, for an INIT ACK to a peer that asked at the same time.
+    /// Returns the random number of this side's INIT, for an INIT ACK to a peer that sent an INIT at the
+    /// same time.
     pub(crate) fn auth_random(&self) -> [u8; RANDOM_LEN] {
         self.auth_random
     }
 
-    /// Its authentication, to look at a COOKIE ECHO with.
+    /// Returns the authentication state, to verify a COOKIE ECHO.
     pub(crate) fn auth_mut(&mut self) -> &mut Authentication {
         &mut self.auth
     }
@@ -604,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_a_parameter_does_not_authenticate() {
+    fn a_peer_without_all_parameters_does_not_authenticate() {
         for missing in [Parameter::RANDOM, Parameter::HMAC_ALGO] {
             let rest: Vec<_> = parameters().into_iter().filter(|p| p.kind() != missing).collect();
             assert_eq!(key_vector(&rest), Ok(None));
@@ -612,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused() {
+    fn records_that_are_too_long_are_rejected() {
         let with = |parameter: Parameter| {
             let others = parameters().into_iter().filter(|p| p.kind() != parameter.kind());
             key_vector(&others.chain([parameter.clone()]).collect::<Vec<_>>())
@@ -636,7 +640,7 @@ mod tests {
     //# The HMAC algorithm based on SHA-1 MUST
     //# be supported and included in the HMAC-ALGO parameter.
     #[test]
-    fn what_cannot_be_listed_is_not_and_sha_1_always_is() {
+    fn chunk_types_that_cannot_be_listed_are_omitted_and_sha_1_is_always_listed() {
         let auth = AuthConfig { chunks: (0..=u8::MAX).collect(), hmacs: Vec::new(), ..AuthConfig::default() };
         let config = Config::default().with(|c| c.security.auth = Some(auth));
         let vector = key_vector(&super::parameters(&config, &[1; RANDOM_LEN])).unwrap().unwrap();
@@ -664,7 +668,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_come_to_the_same_key(secret: Vec<u8>, one: Vec<u8>, other: Vec<u8>) {
+        fn both_sides_derive_the_same_key(secret: Vec<u8>, one: Vec<u8>, other: Vec<u8>) {
             let key = |local: &[u8], peer: &[u8]| {
                 let vectors = KeyVectors { local: local.to_vec().into(), peer: peer.to_vec().into() };
                 association_shared_key(&secret, &vectors)

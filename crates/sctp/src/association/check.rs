@@ -11,7 +11,7 @@ use crate::association::{Association, reassembly, sent, state};
 use crate::ids::PathId;
 
 impl Association {
-    /// Panics if something does not hold that must hold between drains, in words that say what.
+    /// Panics with an explanation if an invariant is violated.
     #[doc(hidden)]
     pub fn check(&self) {
         self.queue.check();
@@ -26,7 +26,8 @@ impl Association {
         let capacity = self.buffer.bytes();
         let free = capacity.saturating_sub(self.inbound.window_cost());
         assert_eq!(self.a_rwnd(), self.memory_room(free), "a_rwnd is the capacity less what is held");
-        // A chunk is taken while no more than twice the buffer is held, and beyond that the next in sequence alone.
+        // Chunks are accepted while at most twice the buffer is held; beyond that, only the next one in
+        // sequence.
         let most = 2 * capacity + reassembly::CHUNK_MAX_BYTES;
         assert!(held <= most, "{held} bytes are held, {most} may be");
         match &self.state {
@@ -39,7 +40,8 @@ impl Association {
         }
     }
 
-    /// Whether all is counted: where it is little, and else at every so manieth packet.
+    /// Whether every counter is recomputed: always if little data is held, otherwise for every n-th
+    /// packet.
     fn is_thorough(&self) -> bool {
         let bytes = self.inbound.charged_bytes() + self.state.up().map_or(0, |up| up.sent.charged_bytes());
         let packets: u64 = self.paths.iter().map(|path| path.counters.packets_sent).sum();
@@ -69,7 +71,7 @@ impl Association {
             !forward || !usable || (0..self.paths.len()).any(armed),
             "what is given up has a timer until the peer knows"
         );
-        // Each stream's message that is given up half sent ends in a TSN of its own.
+        // Each stream's partly sent message that was abandoned ends in a TSN of its own.
         let most = sent::OUTSTANDING_MAX + usize::from(self.outbound_streams);
         assert!(up.sent.count() <= most, "{} chunks are outstanding", up.sent.count());
         up.addresses.check();

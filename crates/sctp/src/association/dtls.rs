@@ -18,47 +18,51 @@ use crate::wire::{Cause, Chunk, Init, KeyManagement, Packet, PacketBuilder, Para
 
 /// The stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_MANAGEMENT_STREAM: StreamId = StreamId(0);
-/// A record tells epochs apart by their two lowest bits.
+/// The maximum number of primary epochs: records carry the two low bits of the epoch.
 const EPOCHS_MAX: usize = 4;
-/// The newest restart keys, and those before until the newest are stored.
+/// The maximum number of restart epochs: the newest one, and the previous one until the newest is
+/// stored.
 const RESTART_EPOCHS_MAX: usize = 2;
 
-/// Something about the keys that protect packets.
+/// Events of the keys that protect packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DtlsEvent {
-    /// Both sides said that they can protect packets, and how keys are to be agreed on
-    /// ([`Association::dtls_agreement`]). What is sent at once rides with COOKIE ECHO, or with COOKIE ACK.
+    /// Both sides can protect packets and agreed on a key management method
+    /// ([`Association::dtls_agreement`]). Messages sent in response are bundled with COOKIE ECHO or
+    /// COOKIE ACK.
     Agreed,
-    /// The peer sent something about keys: [`Association::recv_key_management`] had nothing and now has.
+    /// A key management message arrived and can be read with [`Association::recv_key_management`].
     Message,
-    /// The keys of this epoch have done most of what they may: it is time for others. Association and keys end together.
+    /// The keys of this epoch are nearly used up and must be replaced. If they are used up, the
+    /// association ends.
     KeysWanted {
         /// The epoch of the keys that are nearly used up.
         epoch: u64,
     },
-    /// The peer sends with these keys: its first record opened.
+    /// The peer sends with these keys: the first record protected with them was opened.
     PeerUses(KeysId),
 }
 
 /// Why keys were not set or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DtlsError {
-    /// It was not agreed on to protect packets, or not to protect a restart.
+    /// Protection, or protection of restarts, was not negotiated.
     NotAgreed,
-    /// The association is not up, or is over.
+    /// The association is not established, or has ended.
     NotUp,
-    /// Primary keys have another epoch: the first one 3, all others the next.
+    /// Wrong epoch: the first primary keys have epoch 3, and each later epoch is one higher.
     Epoch {
-        /// The epoch that comes next.
+        /// The required epoch.
         expected: u64,
     },
-    /// Restart keys come after the first primary keys.
+    /// Restart keys may only be set after the first primary keys.
     PrimaryFirst,
-    /// There are keys that cannot be told from these in a packet: delete those.
+    /// Records with other stored keys would be indistinguishable from records with these: delete the
+    /// others first.
     Ambiguous,
-    /// There are no such keys.
+    /// The keys do not exist.
     NoSuchKeys,
-    /// They are the only ones left to send with.
+    /// The keys are the only ones for sending.
     InUse,
 }
 
@@ -78,61 +82,61 @@ impl fmt::Display for DtlsError {
 
 impl std::error::Error for DtlsError {}
 
-/// What happened at the door.
+/// Counters of packet protection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DtlsStats {
-    /// Packets that were discarded because they, or all that they had to say, were not protected.
+    /// Packets discarded because they, or their DTLS chunk's content, were not protected as required.
     pub dropped_unprotected: u64,
-    /// Records that opened.
+    /// Records opened.
     pub opened: u64,
-    /// Records that were forged or damaged.
+    /// Records whose authentication failed.
     pub forged: u64,
-    /// Records that had come before, or were too old to tell.
+    /// Records that were replayed, or too old for the replay window.
     pub replayed: u64,
-    /// Records without keys, or that are none.
+    /// Malformed records, or records without keys.
     pub unreadable: u64,
-    /// Records that were sent.
+    /// Records sealed.
     pub sealed: u64,
 }
 
-/// How much keys of one name did (draft-ietf-tsvwg-sctp-dtls-chunk §7.10 to §7.12).
+/// Counters of one set of keys (draft-ietf-tsvwg-sctp-dtls-chunk §7.10 to §7.12).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeysStats {
-    /// Records sealed with the keys to send with.
+    /// Records sealed with the sending keys.
     pub sealed: u64,
-    /// Records opened with the keys to receive with.
+    /// Records opened with the receiving keys.
     pub opened: u64,
-    /// Attempts to open one that failed.
+    /// Records whose authentication with the receiving keys failed.
     pub forged: u64,
 }
 
-/// What an association has to do with protection.
+/// The protection state of an association.
 #[derive(Debug)]
 pub(super) struct Dtls {
     mode: Mode,
     window: usize,
-    /// What this side says in its INIT.
+    /// The key management parameter of this side's INIT.
     offer: KeyManagement,
     agreement: Option<Agreement>,
-    /// Keys to receive with; those to send with are the builder's.
+    /// The receiving keys; the sending keys are in the packet builder.
     receive: Vec<ReceiveContext>,
-    /// The epochs of the last primary keys to send and to receive with.
+    /// The epochs of the newest primary keys for sending and receiving.
     last_epochs: [Option<u64>; 2],
-    /// Which keys the last record opened with.
+    /// The keys that opened the last record.
     opened_with: Option<KeysId>,
-    /// Whether packets are taken only if they are protected.
+    /// Whether unprotected packets are discarded.
     is_required: bool,
-    /// The epoch for whose sake the user was asked for others.
+    /// The epoch for which the user was last asked to rekey.
     asked_for: Option<u64>,
     stats: DtlsStats,
 }
 
-/// Which of `last_epochs`.
+/// Indexes into `last_epochs`.
 const SENT: usize = 0;
 const RECEIVED: usize = 1;
 
 impl Dtls {
-    /// Nothing is agreed on yet.
+    /// Creates the state before negotiation.
     pub(super) fn new(config: &DtlsConfig) -> Self {
         Self {
             mode: config.mode,
@@ -148,7 +152,7 @@ impl Dtls {
         }
     }
 
-    /// The epoch that the next primary keys of a direction must have.
+    /// Checks the epoch of new primary keys for one direction.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
     //# The first DTLS key context established for any SCTP association MUST
     //# use epoch 3.
@@ -162,13 +166,15 @@ impl Dtls {
 }
 
 impl Association {
-    /// How keys are to be agreed on with the peer, once both sides said that they can (draft-ietf-tsvwg-sctp-dtls-chunk §7.2).
+    /// Returns the negotiated key management, if both sides support protection
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk §7.2).
     pub fn dtls_agreement(&self) -> Option<&Agreement> {
         self.dtls.as_ref()?.agreement.as_ref()
     }
 
-    /// Protects what leaves with these keys from now on; restart keys, after a restart of the peer. To begin anew with a peer that
-    /// knows them, restart keys are set right after [`Endpoint::connect`](crate::Endpoint::connect).
+    /// Protects sent packets with these keys from now on; restart keys are used after the peer
+    /// restarted. To restart an association with a peer that has them, set restart keys right after
+    /// [`Endpoint::connect`](crate::Endpoint::connect).
     pub fn set_send_keys(&mut self, id: KeysId, keys: Keys) -> Result<(), DtlsError> {
         let is_restarting = self.may_set(id)?;
         let has_primary = self.builder.sending().is_some_and(|sending| sending.primary().is_some());
@@ -189,7 +195,7 @@ impl Association {
         Ok(())
     }
 
-    /// Takes what the peer protects with these keys.
+    /// Accepts packets that the peer protects with these keys.
     pub fn add_receive_keys(&mut self, id: KeysId, keys: Keys) -> Result<(), DtlsError> {
         let is_restarting = self.may_set(id)?;
         let dtls = self.dtls.as_mut().ok_or(DtlsError::NotAgreed)?;
@@ -206,19 +212,19 @@ impl Association {
         if id.purpose == Purpose::Primary {
             dtls.last_epochs[RECEIVED] = Some(id.epoch);
         }
-        // Who begins anew with keys never has anything to do with a peer that has none.
+        // A side that restarts with keys never communicates unprotected.
         dtls.is_required |= is_restarting;
         dtls.receive.push(ReceiveContext::new(id, keys, dtls.window));
         Ok(())
     }
 
-    /// Forgets keys to receive with: what the peer still sends with them is discarded. If they are the newest primary keys and
-    /// nothing came with them, others of the same epoch may take their place.
+    /// Deletes receiving keys: packets that the peer still protects with them are discarded. The newest
+    /// primary keys may be replaced by keys of the same epoch if no record was opened with them.
     pub fn delete_receive_keys(&mut self, id: KeysId) -> Result<(), DtlsError> {
         let dtls = self.dtls.as_mut().ok_or(DtlsError::NotAgreed)?;
         let index = dtls.receive.iter().position(|context| context.id == id).ok_or(DtlsError::NoSuchKeys)?;
         let gone = dtls.receive.remove(index);
-        // Keys that nothing came with may come to be others: those of a handshake that failed.
+        // Unused keys may be replaced: those of a failed key exchange.
         if id.purpose == Purpose::Primary
             && dtls.last_epochs[RECEIVED] == Some(id.epoch)
             && gone.opened() == 0
@@ -228,7 +234,7 @@ impl Association {
         Ok(())
     }
 
-    /// Forgets restart keys to send with. Primary keys go when others take their place.
+    /// Deletes restart keys for sending. Primary keys are replaced, never deleted.
     pub fn delete_restart_send_keys(&mut self, epoch: u64) -> Result<(), DtlsError> {
         let id = KeysId { purpose: Purpose::Restart, epoch };
         let sending = self.builder.sending_mut().as_mut().ok_or(DtlsError::NoSuchKeys)?;
@@ -238,8 +244,8 @@ impl Association {
         if sending.delete_restart(epoch) { Ok(()) } else { Err(DtlsError::NoSuchKeys) }
     }
 
-    /// Discards from now on whatever is not protected, but for what a restart begins with. The first record that opens does so,
-    /// too: who sends one has keys, and sends nothing else any more.
+    /// Discards unprotected packets from now on, except for those that begin a restart. The first opened
+    /// record has the same effect, since its sender has keys and sends nothing unprotected any more.
     pub fn require_protection(&mut self) -> Result<(), DtlsError> {
         let is_up = self.is_up();
         let dtls = self.dtls.as_mut().filter(|dtls| dtls.agreement.is_some()).ok_or(DtlsError::NotAgreed)?;
@@ -250,18 +256,18 @@ impl Association {
         Ok(())
     }
 
-    /// Whether what is not protected is discarded.
+    /// Whether unprotected packets are discarded.
     pub fn requires_protection(&self) -> bool {
         self.dtls.as_ref().is_some_and(|dtls| dtls.is_required)
     }
 
-    /// What happened to packets because they were protected, or not.
+    /// Returns the counters of packet protection.
     pub fn dtls_stats(&self) -> DtlsStats {
         let sealed = self.builder.sending().map_or(0, Sending::sealed);
         self.dtls.as_ref().map_or_else(DtlsStats::default, |dtls| DtlsStats { sealed, ..dtls.stats })
     }
 
-    /// What keys did, as long as there are keys of this name.
+    /// Returns the counters of these keys while they exist.
     pub fn keys_stats(&self, id: KeysId) -> KeysStats {
         let sealed = self.builder.sending().and_then(|sending| sending.get(id)).map_or(0, SendContext::used);
         let receive = self.dtls.iter().flat_map(|dtls| &dtls.receive).find(|context| context.id == id);
@@ -269,7 +275,7 @@ impl Association {
         KeysStats { sealed, opened, forged }
     }
 
-    /// Whether keys of this name may be set now, and if so whether they are to begin anew with.
+    /// Whether these keys may be set now; if so, whether they are keys for a restart by this side.
     fn may_set(&self, id: KeysId) -> Result<bool, DtlsError> {
         let dtls = self.dtls.as_ref().ok_or(DtlsError::NotAgreed)?;
         match (&self.state, id.purpose) {
@@ -298,7 +304,7 @@ impl Association {
         }
     }
 
-    /// What this side's INIT says of keys.
+    /// Returns the key management parameter of this side's INIT.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
     //# To initiate an SCTP association, an SCTP endpoint wanting to use the DTLS chunk
     //# MUST send an SCTP packet with an INIT chunk containing the DTLS Key Management
@@ -310,12 +316,13 @@ impl Association {
         self.dtls.as_ref().map(|dtls| Parameter::KeyManagement(dtls.offer.clone()))
     }
 
-    /// The same, for an INIT ACK to a peer that asked at the same time.
+    /// Returns the key management parameter for an INIT ACK to a peer that sent an INIT at the same
+    /// time.
     pub(crate) fn keys_offered(&self) -> Option<(Mode, KeyManagement)> {
         self.dtls.as_ref().map(|dtls| (dtls.mode, dtls.offer.clone()))
     }
 
-    /// What the offer of this side's INIT and an INIT ACK come to.
+    /// Returns the agreement between this side's INIT and the INIT ACK.
     pub(super) fn agree_with(&self, init_ack: &Init) -> Result<Option<Agreement>, Disagreement> {
         match &self.dtls {
             Some(dtls) => agree(dtls.mode, &dtls.offer, key_management(init_ack)),
@@ -323,7 +330,7 @@ impl Association {
         }
     }
 
-    /// What a cookie says of both sides' parameters.
+    /// Returns the agreement between both sides' parameters in a cookie.
     pub(super) fn agree_on_keys(&mut self, parameters: Option<&[Bytes; 2]>) {
         let mode = self.dtls.as_ref().map_or(Mode::Strict, |dtls| dtls.mode);
         let agreement = parameters.and_then(|[local, peer]| {
@@ -333,7 +340,7 @@ impl Association {
         self.begin_protection(agreement);
     }
 
-    /// Both sides agreed, or did not. From now on there is room in packets for protection.
+    /// Applies the result of the negotiation. From now on packets leave room for protection.
     pub(super) fn begin_protection(&mut self, agreement: Option<Agreement>) {
         let Some(dtls) = &mut self.dtls else { return };
         if agreement.is_some() {
@@ -345,7 +352,8 @@ impl Association {
         dtls.agreement = agreement;
     }
 
-    /// What of protection goes on when the association begins anew: where the peer did so with restart keys, these.
+    /// Returns the protection state of the association after a restart; with restart keys if the peer
+    /// restarted with them.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
     //# A restarted SCTP association MUST continue to use the restart DTLS key context
     //# and MUST remove all primary DTLS key contexts.
@@ -361,20 +369,20 @@ impl Association {
         (Some(dtls), sending)
     }
 
-    /// Whether a COOKIE ECHO may do anything here: if packets have to be protected, it has to be, and with restart keys if its
-    /// cookie is not this association's own.
+    /// Whether a COOKIE ECHO may be processed: if protection is required it must be protected, with
+    /// restart keys unless the cookie belongs to this association.
     pub(crate) fn admits_cookie_echo(&self, packet: &Packet, is_same: bool) -> bool {
         let Some(dtls) = self.dtls.as_ref().filter(|dtls| dtls.is_required) else { return true };
         let by_restart_keys = dtls.opened_with.is_some_and(|id| id.purpose == Purpose::Restart);
         packet.is_protected() && (is_same || by_restart_keys)
     }
 
-    /// Whether DTLS chunks mean anything to it.
+    /// Whether DTLS chunks are processed.
     pub(crate) fn opens_records(&self) -> bool {
         self.dtls.as_ref().is_some_and(|dtls| dtls.agreement.is_some() || !dtls.receive.is_empty())
     }
 
-    /// Appends the chunks that are in a DTLS chunk to `out`.
+    /// Appends the chunks inside a DTLS chunk to `out`.
     pub(crate) fn unprotect(
         &mut self,
         chunk: &crate::wire::Dtls,
@@ -412,14 +420,15 @@ impl Association {
     //# silently discarded unless they contain an INIT or INIT-ACK chunk.
     pub(super) fn refuses(&mut self, packet: &Packet) -> bool {
         let Some(dtls) = &mut self.dtls else { return false };
-        // An INIT is the endpoint's to answer.
+        // An INIT is processed by the endpoint.
         let refuses = dtls.is_required && !packet.is_protected() && !packet.kinds().is_only(Init::ACK_KIND);
         dtls.stats.dropped_unprotected += u64::from(refuses);
         refuses
     }
 
-    /// Whether a chunk of an unprotected packet is skipped although packets need not be protected yet: whatever does not serve to
-    /// agree on keys. What a forger says then would stand beside what is protected later.
+    /// Whether a chunk of an unprotected packet is skipped before protection is required: every chunk
+    /// that does not serve key management. Otherwise forged chunks would affect the later protected
+    /// association.
     pub(super) fn refuses_in_clear(&mut self, chunk: &Chunk) -> bool {
         let Some(dtls) = self.dtls.as_mut().filter(|dtls| dtls.agreement.is_some()) else { return false };
         let refuses = match chunk {
@@ -431,25 +440,26 @@ impl Association {
         refuses
     }
 
-    /// Whether a message is one that agrees on keys.
+    /// Whether a message belongs to key management.
     pub(super) fn is_of_key_management(&self, stream: StreamId, message: &Message) -> bool {
         self.dtls_agreement().is_some() && is_key_management(stream, Some(message.ppid.0))
     }
 
-    /// The next message about keys, or piece of one: what came on stream 0 with [`KEY_MANAGEMENT_PPID`]. Where it was agreed on
-    /// to protect packets, [`Association::recv`] does not give such messages.
+    /// Returns the next key management message or piece of one: those on stream 0 with
+    /// [`KEY_MANAGEMENT_PPID`]. If protection was negotiated, [`Association::recv`] does not return such
+    /// messages.
     pub fn recv_key_management(&mut self) -> Option<Piece> {
         self.take(|inbound| inbound.recv_aside())
     }
 
-    /// Where messages about keys go that arrive from now on.
+    /// Separates key management messages from other messages from now on.
     pub(super) fn keep_key_management_aside(&mut self) {
         if self.dtls_agreement().is_some() {
             self.inbound.keep_aside(KEY_MANAGEMENT_STREAM, Ppid(KEY_MANAGEMENT_PPID));
         }
     }
 
-    /// Whether a message may be sent though packets are not protected yet.
+    /// Whether a message may be sent before packets are protected.
     pub(super) fn may_send_in_clear(&self, stream: StreamId, message: &Message) -> bool {
         let Some(dtls) = &self.dtls else { return true };
         let is_protected = self.builder.sending().is_some_and(|sending| sending.in_use().is_some());
@@ -457,7 +467,7 @@ impl Association {
         is_protected || is_agreed_on_none || is_key_management(stream, Some(message.ppid.0))
     }
 
-    /// Whether both directions are protected, and nothing else is taken.
+    /// Whether both directions are protected and unprotected packets are discarded.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-1.1
     //# Specifically, the lookup address feature of {{RFC5061}} MUST NOT be used,
     //# and the dynamic address reconfiguration extension MUST NOT be used unless
@@ -469,7 +479,8 @@ impl Association {
         self.requires_protection() && self.builder.sending().is_some_and(|sending| sending.in_use().is_some())
     }
 
-    /// Asks the user for keys when those in use are nearly used up, and ends when they are.
+    /// Asks the user to rekey when keys are nearly used up, and ends the association when they are used
+    /// up.
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
     //# Implementations SHOULD initiate a key update before reaching this limit.
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.1
@@ -499,9 +510,9 @@ impl Association {
         //# authentication exceeds a limit that is specific to the AEAD in use, an implementation SHOULD
         //# immediately close the connection.
         let forged_out = tried.is_some_and(|(_, done, limit)| done > limit);
-        // Those of before are of no more use than the little that is still under way.
+        // Old keys with too many forged records are deleted: few records still in flight need them.
         dtls.receive.retain(|it| it.forged() <= it.forged_limit() || Some(it.id.epoch) == newest);
-        // A drain builds a batch at most before this is asked again, and the ABORT needs a record too.
+        // Up to a batch is built between two checks, and the ABORT needs a record too.
         let margin = 2 * PacketBuilder::MAX_PACKETS as u64;
         if forged_out || sent.is_some_and(|(_, done, limit)| done + margin >= limit) {
             let words = Bytes::from_static(b"the keys are used up");
@@ -509,20 +520,21 @@ impl Association {
         }
     }
 
-    /// Whether it is over since both sides said so, and what it says last is protected.
+    /// Whether the association ended after protection was negotiated, so that its last packet must be
+    /// protected.
     pub(crate) fn has_shut_down_protected(&self) -> bool {
         let is_over = matches!(self.state, State::Closed(Reason::Shutdown));
         is_over && self.builder.sending().is_some_and(|sending| sending.in_use().is_some())
     }
 
-    /// Sets the number of records that the primary keys to send with have sealed.
+    /// Sets the number of records that the primary sending keys have sealed.
     #[cfg(test)]
     pub(super) fn set_sealed_records(&mut self, records: u64) {
         let sending = self.builder.sending_mut().as_mut().expect("there are keys");
         sending.wear_out(records);
     }
 
-    /// Sets the numbers of records that keys have opened and refused.
+    /// Sets the numbers of records that receiving keys have opened and rejected.
     #[cfg(test)]
     pub(super) fn set_opened_records(&mut self, id: KeysId, records: u64, forged: u64) {
         let dtls = self.dtls.as_mut().expect("packets are protected");
@@ -530,7 +542,7 @@ impl Association {
         context.expect("there are such keys").wear_out(records, forged);
     }
 
-    /// Bytes of memory of keys and what is known of them.
+    /// The memory of keys and their state in bytes.
     pub(super) fn keys_bytes(&self) -> usize {
         self.dtls.as_ref().map_or(0, |dtls| {
             size_of::<Dtls>() + dtls.receive.iter().map(ReceiveContext::memory_bytes).sum::<usize>()
@@ -538,12 +550,12 @@ impl Association {
     }
 }
 
-/// Whether a message, or its fragment if there is no `ppid`, can be of those that agree on keys.
+/// Whether a message (or fragment, if there is no `ppid`) can belong to key management.
 fn is_key_management(stream: StreamId, ppid: Option<u32>) -> bool {
     stream == KEY_MANAGEMENT_STREAM && ppid.is_none_or(|ppid| ppid == KEY_MANAGEMENT_PPID)
 }
 
-/// Appends the chunks of a DTLS chunk to `out`; the keys that opened it.
+/// Appends the chunks of a DTLS chunk to `out`; returns the keys that opened it.
 //= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.2
 //# After the
 //# handshake is complete, if the epoch bits do not match those from the
@@ -564,7 +576,7 @@ fn open(
     //# in other words if it receives a SCTP packet with a DTLS chunk having
     //# the R bit (Restart Indicator) set in the DTLS chunk (see
     //# {{sctp-DTLS-chunk-newchunk-crypt-struct}}), MUST silently discard it.
-    // No two have the same bits.
+    // No two contexts have the same epoch bits.
     let context = receive
         .iter_mut()
         .find(|context| context.id.purpose == purpose && context.has_bits(sealed.epoch_bits))

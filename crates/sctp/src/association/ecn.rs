@@ -15,13 +15,13 @@ use crate::association::state::State;
 use crate::ids::{PathId, Tsn};
 
 impl Association {
-    /// A packet came with a congestion mark; the lowest TSN in it.
+    /// A packet with a congestion mark arrived; `lowest` is its lowest TSN.
     pub(super) fn on_ce(&mut self, path: PathId, lowest: Tsn) {
         let State::Up(up) = &mut self.state else { return };
         let Some(ecn) = &mut up.ecn else { return };
         self.paths[usize::from(path.0)].counters.ce_received += 1;
         if ecn.echo.is_none() {
-            // The sooner it is known, the shorter the queue.
+            // The sooner the sender is notified, the shorter the queue.
             up.received.sack_now();
         }
         if ecn.echo.is_none_or(|before| lowest.after(before)) {
@@ -29,19 +29,19 @@ impl Association {
         }
     }
 
-    /// The peer says that it saw a mark on the packet with this TSN.
+    /// The peer reports a mark on the packet with this TSN.
     pub(super) fn on_ecne(&mut self, now: Time, tsn: Tsn) {
         let State::Up(up) = &mut self.state else { return };
         let next_tsn = up.sent.next_tsn();
         let Some(ecn) = up.ecn.as_mut().filter(|_| tsn.before(next_tsn)) else { return };
         ecn.cwr = Some(tsn);
-        // What is acknowledged already does not know its path any more.
+        // Chunks that were cumulatively acknowledged are attributed to no path.
         let id = match up.sent.get(tsn) {
             Some(slot) => slot.path,
             None => choose(&self.paths, up.primary, Purpose::New),
         };
         let path = &mut self.paths[usize::from(id.0)];
-        // RFC 3168 §6.1.2: once a window of data, whether for a mark or a loss.
+        // RFC 3168 §6.1.2: at most one reduction per window of data, whether for a mark or a loss.
         let lost_since = match path.recovery {
             Recovery::Fast(exit) | Recovery::AfterTimeout(exit) => !tsn.after(exit),
             Recovery::No => false,
@@ -55,7 +55,7 @@ impl Association {
         path.counters.ecn_reductions += 1;
     }
 
-    /// The peer says that its window is smaller, for the mark on the packet with this TSN.
+    /// The peer reports a reduced window in response to the mark on the packet with this TSN.
     pub(super) fn on_cwr(&mut self, tsn: Tsn) {
         let State::Up(up) = &mut self.state else { return };
         if let Some(ecn) = &mut up.ecn {

@@ -18,27 +18,29 @@ use crate::config::LossRecovery;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
-/// Bytes of the Heartbeat Info that this side sends: the path and a nonce.
+/// The length in bytes of the Heartbeat Info that this side sends: the path and a nonce.
 pub(super) const HEARTBEAT_INFO_LEN: usize = 9;
 
-/// With concurrent multipath transfer: a HEARTBEAT is waited for no longer than this or the RTO without back-off, whichever is
-/// longer, however far RTO has backed off.
+/// With concurrent multipath transfer, the maximum wait for a HEARTBEAT ACK: this value or the RTO
+/// without back-off, whichever is longer.
 pub(super) const HEARTBEAT_WAIT_MAX: Duration = Duration::from_secs(1);
-/// A path that waits for its turn beside others is measured again after so long, and each time after twice as long.
+/// The first interval after which the RTT of an active but unused path is measured again; doubled each
+/// time.
 const MEASURED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// With how many time-outs in a row, no chunk being acknowledged in between, a HEARTBEAT is sent beside the retransmissions.
-/// Each HEARTBEAT ACK ends the back-off of RTO. If HEARTBEATs are answered and data never is, RTO has to back off all the
-/// same: Association.Max.Retrans time-outs without back-off would end the association within a second.
+/// The number of consecutive time-outs, without an acknowledged chunk in between, for which a HEARTBEAT
+/// accompanies the retransmissions. Each HEARTBEAT ACK ends the back-off of RTO. If HEARTBEATs are
+/// acknowledged and data never is, RTO must back off nevertheless: Association.Max.Retrans time-outs
+/// without back-off would end the association within a second.
 const HEARTBEATS_WITH_DATA: u32 = 4;
 
-/// What was not answered in time.
+/// What was not acknowledged in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unanswered {
-    /// DATA: T3-rtx ran out.
+    /// DATA: T3-rtx expired.
     Data,
     Heartbeat,
-    /// A HEARTBEAT, while packets of the peer arrived.
+    /// A HEARTBEAT, while other packets of the peer arrived.
     HeartbeatOfReachablePeer,
 }
 
@@ -67,7 +69,7 @@ impl Association {
             Timer::TailProbe(path) => self.on_tail_probe(path),
             Timer::Heartbeat(path) => self.on_heartbeat(now, path),
             Timer::Pmtu(path) => self.on_pmtu_timer(now, path),
-            // The drain goes on.
+            // The next poll sends data.
             Timer::Pacing(_) => {}
         }
     }
@@ -80,7 +82,8 @@ impl Association {
         path.timeouts_unanswered += 1;
         path.packets_unanswered += 1;
         path.timed_out_at = Some(now);
-        // With failover as quick as a time-out, the path must answer for itself before it is used again.
+        // With failover after a single time-out, the path must be acknowledged on itself before it is
+        // used again.
         path.t3_unanswered = several
             && self.config.failover.potentially_failed_max_retrans.is_some()
             && path.params.heartbeat_interval.is_some();
@@ -114,7 +117,8 @@ impl Association {
         //# E2)  For the destination address for which the timer expires, set RTO
         //# = RTO * 2 ("back off the timer").
         path.rtt.back_off();
-        // E3: all that is outstanding there is lost; a window of one PMDCS lets one packet of it out at once.
+        // E3: all chunks outstanding on the path are lost; a window of one PMDCS permits one packet at
+        // once.
         //= specs/rfc9260.txt#section-6.3.3
         //# that were sent to the address for which the T3-rtx timer expired but
         //# did not fit in an SCTP packet of size smaller than or equal to the
@@ -138,7 +142,7 @@ impl Association {
         path.fast_retransmit_due = false;
         path.probe_due = false;
         path.probes_unanswered = 0;
-        // Retransmitted chunks measure no round trip (§6.3.1 C5); a HEARTBEAT in the same packet does.
+        // Retransmitted chunks give no RTT sample (§6.3.1 C5); a HEARTBEAT in the same packet does.
         let is_measured = path.rtt.measured_srtt().is_some();
         let mut is_refused = false;
         if self.config.recovery.early_repair
@@ -147,7 +151,7 @@ impl Association {
         {
             if path.heartbeat.is_some_and(|heartbeat| heartbeat.with_data) {
                 path.expire_heartbeat();
-                // T3-rtx expires no later than the HEARTBEAT's own timer, which never counts the refusal then.
+                // T3-rtx expires before the HEARTBEAT's own timer, which then never counts the refusal.
                 is_refused = path.refused.on_unanswered_heartbeat() == Refusal::Final;
             }
             path.heartbeat_due |= path.heartbeat.is_none();
@@ -172,12 +176,12 @@ impl Association {
         self.settle_pmtu(now, id);
     }
 
-    /// A request sent by a path was not answered in time, which counts like DATA.
+    /// A request sent on a path was not acknowledged in time, which counts like DATA.
     pub(super) fn count_request_error(&mut self, id: PathId) {
         self.count_error(id, Unanswered::Data);
     }
 
-    /// Something sent by a path was not answered in time (RFC 9260 §8.1, §8.2; RFC 7829 §3.2).
+    /// Counts an error of a path (RFC 9260 §8.1, §8.2; RFC 7829 §3.2).
     fn count_error(&mut self, id: PathId, unanswered: Unanswered) {
         let several = self.has_several_paths();
         let usable = self.has_usable_path();
@@ -198,7 +202,7 @@ impl Association {
         //= specs/rfc9260.txt#section-5.4
         //# When probing UNCONFIRMED addresses, however, the
         //# association overall error count is not incremented.
-        // An association without any path that is confirmed (RFC 5061 §5.3 F14) would else never end.
+        // Otherwise an association without any confirmed path (RFC 5061 §5.3 F14) would never end.
         let counts = path.state != PathState::Unconfirmed || !usable;
         // With `early_repair`, a peer whose packets arrive is reachable, whichever HEARTBEATs are lost.
         let silent = unanswered == Unanswered::Heartbeat && id == current && counts;
@@ -274,7 +278,7 @@ impl Association {
         }
     }
 
-    /// Whether what is no question after a path can leave by any.
+    /// Whether packets other than path probes can be sent on any path.
     pub(super) fn has_usable_path(&self) -> bool {
         self.paths.iter().any(Path::is_usable)
     }
@@ -283,7 +287,7 @@ impl Association {
         self.paths.iter().filter(|path| path.is_present()).count() > 1
     }
 
-    /// An ASCONF that left by a path was not answered in time.
+    /// An ASCONF sent on a path was not acknowledged in time.
     pub(super) fn count_asconf_error(&mut self, id: PathId) {
         //= specs/rfc5061.txt#section-5.1
         //# B1)  Increment the error counters and perform path failure detection
@@ -292,7 +296,7 @@ impl Association {
         self.count_error(id, Unanswered::Data);
     }
 
-    /// Whether a path is asked after once in an RTO, rather than when it was idle for long.
+    /// Whether a HEARTBEAT is sent on this path every RTO, and not only after HB.interval.
     fn is_probed(&self, id: PathId) -> bool {
         let path = &self.paths[usize::from(id.0)];
         let avoided = self.state.up().is_some_and(|up| up.sack_avoids == Some(id));
@@ -301,7 +305,7 @@ impl Association {
             //# If during this probing
             //# the path becomes inactive, this rate is lowered to the normal
             //# HEARTBEAT rate.
-            // If there is no other path, this one is what the association lives by.
+            // If there is no other path, the association depends on this one.
             PathState::Unconfirmed => path.errors <= path.params.path_max_retrans || !self.has_usable_path(),
             //= specs/rfc7829.txt#section-3.2
             //# The HB.Interval of the Path Heartbeat function of [RFC4960] MUST
@@ -326,9 +330,10 @@ impl Association {
         }
     }
 
-    /// Asks after a path that is probed, unless it is being asked.
+    /// Sends a HEARTBEAT on a path that is being probed, unless one is outstanding.
     pub(super) fn send_heartbeat(&mut self, id: PathId) {
-        // After SHUTDOWN no path is asked after (§8.3), unless nothing could leave by any before one has answered.
+        // After SHUTDOWN no HEARTBEAT is sent (§8.3), unless no path is usable before one is
+        // acknowledged.
         let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. })
             && self.has_usable_path();
         if self.is_probed(id) && !closing {
@@ -337,8 +342,8 @@ impl Association {
         }
     }
 
-    /// Sends a HEARTBEAT at once by the path by which SACKs leave, unless one is under way there: RFC 9260 §8.3 allows it on
-    /// demand. Whether the peer is there is then known sooner than after HB.interval.
+    /// Sends a HEARTBEAT at once on the path of SACKs, unless one is outstanding: RFC 9260 §8.3 permits
+    /// it on demand. This detects an unreachable peer sooner than HB.interval would.
     pub fn probe_peer(&mut self) {
         let State::Up(up) = &self.state else { return };
         let path = &mut self.paths[usize::from(up.sack_path.0)];
@@ -348,7 +353,7 @@ impl Association {
         }
     }
 
-    /// The association is up: paths other than that of the handshake are to be confirmed (RFC 9260 §5.4).
+    /// The association is established: verifies paths other than that of the handshake (RFC 9260 §5.4).
     pub(super) fn begin_heartbeats(&mut self, now: Time) {
         let rto = self.paths[0].rtt.rto();
         let mut later = Duration::ZERO;
@@ -368,15 +373,17 @@ impl Association {
         }
     }
 
-    /// Sends the HEARTBEATs of unconfirmed paths again that left before packets were protected: a peer that takes protected packets
-    /// alone answered none of them, and would be asked again after an RTO only.
+    /// Repeats the HEARTBEATs of unconfirmed paths that were sent before packets were protected. A peer
+    /// that only accepts protected packets acknowledged none of them, and would otherwise receive the
+    /// next one after an RTO.
     pub(super) fn probe_unconfirmed_again(&mut self) {
         for path in &mut self.paths {
             path.heartbeat_due |= path.state == PathState::Unconfirmed && path.heartbeat.is_some();
         }
     }
 
-    /// A timer found all that was in flight lost: it leaves again in this drain, and T3 starts anew with it.
+    /// All chunks in flight on the path were marked lost and are retransmitted in this drain, which
+    /// restarts T3-rtx.
     pub(super) fn stop_idle_t3(&mut self, id: PathId) {
         let path = &mut self.paths[usize::from(id.0)];
         if path.flight_bytes == 0 {
@@ -386,7 +393,8 @@ impl Association {
         }
     }
 
-    /// At the end of a drain: if the peer's closed window alone keeps data back, it is probed after an RTO.
+    /// At the end of a drain: if only the peer's closed window prevents sending, a window probe is due
+    /// after an RTO.
     pub(super) fn arm_window_probe(&mut self, now: Time) {
         let State::Up(up) = &self.state else { return };
         let path = &self.paths[usize::from(choose(&self.paths, up.primary, Purpose::New).0)];
@@ -418,14 +426,15 @@ impl Association {
         }
     }
 
-    /// Waits for word of what is in flight, if the tail is to be probed.
+    /// Arms the tail loss probe, if configured.
     pub(super) fn arm_tail_probe(&mut self, now: Time, id: PathId) {
         let path = &self.paths[usize::from(id.0)];
         let timer = Timer::TailProbe(id);
         if !self.config.recovery.tail_loss_probe || path.flight_bytes == 0 {
             return self.timers.stop(timer);
         }
-        // T3 takes over after PROBES_MAX probes, unless it waits so long that the path would be silent meanwhile.
+        // After PROBES_MAX probes only T3-rtx remains, unless it is so long that the path would be
+        // silent meanwhile.
         let at = if path.probes_unanswered < PROBES_MAX {
             path.probe_at(now, &self.config)
         } else {
@@ -445,7 +454,7 @@ impl Association {
             path.probes_unanswered += 1;
             path.packets_unanswered += 1;
             path.counters.probes += 1;
-            // A probe may carry retransmitted chunks alone, which measure no round trip.
+            // A probe may consist of retransmitted chunks, which give no RTT sample.
             let is_measured = path.rtt.measured_srtt().is_some();
             if self.config.recovery.early_repair && !is_measured && path.params.heartbeat_interval.is_some() {
                 path.heartbeat_due |= path.heartbeat.is_none();
@@ -453,20 +462,22 @@ impl Association {
         }
     }
 
-    /// Waits for the path to be idle: an RTO, give or take half of it, and HB.interval (RFC 9260 §8.3).
+    /// Arms the heartbeat timer of an idle path: RTO with a jitter of ±50 %, plus HB.interval (RFC 9260
+    /// §8.3).
     pub(super) fn arm_heartbeat(&mut self, now: Time, id: PathId) {
         self.arm_heartbeat_since(now, now, id);
     }
 
-    /// The same, counted from when the last one left.
+    /// Arms the heartbeat timer, counted from the time when the last one was sent.
     fn arm_heartbeat_since(&mut self, left_at: Time, now: Time, id: PathId) {
         let path = &self.paths[usize::from(id.0)];
-        // What ran was the wait for an answer to one that was sent for another reason.
+        // The running timer was that of a HEARTBEAT sent for another reason.
         let Some(interval) = path.params.heartbeat_interval else {
             return self.timers.stop(Timer::Heartbeat(id));
         };
         let rto = path.rtt.rto();
-        // One round trip may have been long by chance, and a path that is not used for that has no other.
+        // A single RTT sample may be exceptionally long, and a path that is unused because of it gets no
+        // other sample.
         let interval = if self.is_unused_for_rtt(path) {
             interval.min(MEASURED_AGAIN_AFTER * (1 << path.heartbeats_answered.min(15)))
         } else {
@@ -480,7 +491,7 @@ impl Association {
         self.timers.arm(Timer::Heartbeat(id), (left_at + interval + rto / 2 + jitter).max(now));
     }
 
-    /// Whether a path has carried nothing yet while there is something to carry, because of how long its round trip seems.
+    /// Whether a path has carried no data although data was available, because of its RTT estimate.
     fn is_unused_for_rtt(&self, path: &Path) -> bool {
         self.config.paths.multipath.is_some()
             && !uses_cmt_rules(&self.config)
@@ -523,7 +534,7 @@ impl Association {
         }
         let idle_for =
             |at: Time| path.params.heartbeat_interval.is_some_and(|interval| now.since(at) >= interval);
-        // A path with something in flight has T3, and is not idle however long that is.
+        // A path with data in flight has T3-rtx running, and is never considered idle.
         //= specs/rfc9260.txt#section-3.3.5
         //# An endpoint SHOULD send a HEARTBEAT (HB) chunk to its peer endpoint to
         //# probe the reachability of a particular destination transport address
@@ -543,12 +554,12 @@ impl Association {
         }
     }
 
-    /// Packets of the peer that arrived, on all paths.
+    /// The number of packets received from the peer on all paths.
     fn packets_received(&self) -> u64 {
         self.paths.iter().map(|path| path.counters.packets_received).sum()
     }
 
-    /// The info of a HEARTBEAT that leaves now by a path.
+    /// Returns the Heartbeat Info of a HEARTBEAT sent now on a path.
     pub(super) fn new_heartbeat(&mut self, now: Time, id: PathId) -> Bytes {
         //= specs/rfc9260.txt#section-3.3.5
         //# When a HEARTBEAT chunk is being used for path verification purposes,
@@ -562,7 +573,7 @@ impl Association {
         path.heartbeat_due = false;
         let with_data = is_bundled && path.packets_unanswered > 0;
         path.heartbeat = Some(PendingHeartbeat { nonce, sent_at: now, with_data, received_before });
-        // Where all paths are used at once, one that has failed is missed.
+        // If all paths are used at once, a failed path is probed more often.
         let patience = path.rtt.rto();
         let missed = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
         let most = HEARTBEAT_WAIT_MAX.max(path.rtt.without_back_off());
@@ -578,8 +589,9 @@ impl Association {
         let Ok(info) = <[u8; HEARTBEAT_INFO_LEN]>::try_from(&info[..]) else { return };
         let id = PathId(info[0]);
         let Some(path) = self.paths.get_mut(usize::from(id.0)) else { return };
-        // The nonce proves that the peer got this very HEARTBEAT. One that is answered after its RTO proves it as well: where a
-        // queue is longer than the RTO, every answer is late, and none but these tells how long the round trip is.
+        // The nonce proves that the peer received this HEARTBEAT, also if it is acknowledged after its
+        // RTO. If a queue is longer than the RTO, every acknowledgement is late, and only these give the
+        // RTT.
         let nonce = u64::from_be_bytes(info[1..].try_into().expect("nine bytes less one"));
         let Some(heartbeat) = path.take_heartbeat(nonce, self.config.recovery.early_repair) else {
             return self.on_probe_answer(now, id, nonce);
@@ -622,7 +634,8 @@ impl Association {
         if path.state != PathState::Active {
             confirmed = path.state == PathState::Unconfirmed;
             up.sack_may_be_lost |= !confirmed;
-            // A path that has carried no data and lost HEARTBEATs keeps its initial window (RFC 9260 §7.2.1).
+            // A path that has carried no data and lost only HEARTBEATs keeps its initial window (RFC
+            // 9260 §7.2.1).
             if let Some(multipath) = self.config.paths.multipath
                 && path.state == PathState::PotentiallyFailed
                 && path.data_sent_at.is_some()
@@ -637,7 +650,7 @@ impl Association {
             //# latest HEARTBEAT ACK chunk.
             self.events.push_back(Event::Path(id, PathState::Active));
         }
-        // With data outstanding the counter speaks of the data (§8.1).
+        // While data is outstanding, the error counter is controlled by data (§8.1).
         //= specs/rfc9260.txt#section-8.1
         //# When a HEARTBEAT ACK chunk is received from the peer endpoint, the
         //# counter SHOULD also be reset.
@@ -651,7 +664,7 @@ impl Association {
             self.on_confirmed(id);
         }
         if !matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. }) {
-            // A HEARTBEAT that is under way has the timer; what came was the answer to an earlier one.
+            // The timer belongs to the outstanding HEARTBEAT; this acknowledged an earlier one.
             if self.paths[usize::from(id.0)].heartbeat.is_none() {
                 self.arm_heartbeat(now, id);
             }
@@ -659,7 +672,7 @@ impl Association {
         }
     }
 
-    /// How long a path has sent no data, if longer than its RTO.
+    /// Returns how long a path has sent no data, if longer than its RTO.
     pub(super) fn idle_for(&self, now: Time, id: PathId) -> Option<Duration> {
         let path = &self.paths[usize::from(id.0)];
         let idle_for = now.since(path.data_sent_at?);

@@ -39,21 +39,21 @@ use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::{Cause, Chunk, Init, PacketBuilder, Parameter};
 
-/// By how much more than a round trip a cookie is to live longer, once one was stale.
+/// The lifetime requested for a new cookie after a stale one, in addition to an RTT.
 const RENEWAL_GRACE: Duration = Duration::from_millis(500);
 
-/// What a cookie that was found stale leaves to the INIT that asks for another (RFC 9260 §5.2.6).
+/// What a stale cookie leaves to the INIT that requests another one (RFC 9260 §5.2.6).
 #[derive(Debug, Default)]
 pub(super) struct Renewal {
-    /// When COOKIE ECHO left for the first time with the present cookie.
+    /// When COOKIE ECHO was first sent with the present cookie.
     pub(super) cookie_sent_at: Option<Time>,
-    /// By how much the next cookie is to live longer, once one was stale.
+    /// The requested extension of the next cookie's lifetime, after a stale one.
     extension: Option<Duration>,
-    /// What rode with the stale cookie and was dropped with it.
+    /// The chunks that were bundled with the stale cookie and dropped with it.
     bundled: Option<Sent>,
 }
 
-/// What the peer said of itself.
+/// The peer's parameters.
 #[derive(Debug, Clone, Copy)]
 struct Peer {
     tag: VerificationTag,
@@ -61,12 +61,12 @@ struct Peer {
     a_rwnd: u32,
     /// What both sides support.
     extensions: Extensions,
-    /// What its user says of itself.
+    /// The adaptation code point of the peer's user.
     adaptation: Option<u32>,
 }
 
 impl Peer {
-    /// As the peer says of itself in its INIT ACK, to whom this much was `offered`.
+    /// Reads the peer's INIT ACK, which responds to an INIT that `offered` these extensions.
     fn of_init_ack(init_ack: &Init, offered: Extensions) -> Self {
         Self {
             //= specs/rfc9260.txt#section-3.3.3
@@ -95,17 +95,17 @@ impl Peer {
     }
 }
 
-/// What a new association is made of, beside a cookie, when the peer started it.
+/// Parameters of a new association started by the peer, besides the cookie.
 pub(crate) struct Passive {
-    /// How to behave.
+    /// The configuration.
     pub(crate) config: Arc<Config>,
     /// Local addresses, the one that the INIT came to among them.
     pub(crate) local: Vec<SocketAddr>,
-    /// For the nonces of HEARTBEAT and whatever else must not be guessed.
+    /// The seed for nonces and other unpredictable numbers.
     pub(crate) seed: [u8; 32],
 }
 
-/// What this side makes an association of.
+/// This side's parameters of a new association.
 struct Own {
     config: Arc<Config>,
     ports: (u16, u16),
@@ -117,10 +117,10 @@ struct Own {
 }
 
 impl Association {
-    /// Begins the handshake: INIT comes out of `poll`.
+    /// Begins the handshake: `poll` returns the INIT.
     pub(crate) fn connect(now: Time, id: AssociationId, setup: Setup) -> Self {
         let paths = paths_of(pair_up(&setup.local, &setup.peer, None, &setup.config), &setup.config);
-        // The peer is not told of an address that is not to be used.
+        // The peer is not told of addresses that must not be used.
         let allowed = &setup.config.paths.allowed;
         let may_be_used =
             |local: &SocketAddr| allowed.is_empty() || allowed.iter().any(|path| path.local == local.ip());
@@ -143,7 +143,7 @@ impl Association {
         association
     }
 
-    /// A COOKIE ECHO came: up. `handle` then sees its whole packet.
+    /// Creates the association of a valid COOKIE ECHO. `handle` then processes its whole packet.
     pub(crate) fn accept(now: Time, id: AssociationId, opened: &Opened, setup: Passive) -> Self {
         let Passive { config, local, seed } = setup;
         let ports = (opened.local_port, opened.peer_port);
@@ -157,7 +157,7 @@ impl Association {
         association
     }
 
-    /// The peer restarted (RFC 9260 §5.2.4 A): all begins again, under the same name.
+    /// The peer restarted (RFC 9260 §5.2.4 A): everything starts from the beginning with the same id.
     pub(crate) fn restart(&mut self, now: Time, opened: &Opened) {
         let mut seed = [0; 32];
         self.rng.fill_bytes(&mut seed);
@@ -191,8 +191,8 @@ impl Association {
         self.up_from_cookie(now, opened);
     }
 
-    /// A cookie of this very association came, for the first time or again, or one with a new tag of a peer that asked
-    /// at the same time (RFC 9260 §5.2.4 B, D).
+    /// A valid cookie of this association arrived, for the first time or again, or one with a new tag of
+    /// a peer that sent an INIT at the same time (RFC 9260 §5.2.4 B, D).
     pub(crate) fn confirm(&mut self, now: Time, opened: &Opened) {
         match &mut self.state {
             State::CookieWait { .. } => {
@@ -209,7 +209,8 @@ impl Association {
                 up.control.cookie_ack = Some(PathId(0));
                 self.established(now);
             }
-            // What rode with COOKIE ECHO was for a peer that has forgotten it; its messages are still ours to send.
+            // The chunks bundled with COOKIE ECHO were for a peer that has forgotten them; their
+            // messages are sent again.
             State::CookieEchoed { .. } => self.up_from_cookie(now, opened),
             State::Up(up) if up.peer_tag == opened.peer_tag => {
                 up.control.cookie_ack = Some(PathId(0));
@@ -220,7 +221,7 @@ impl Association {
             //# MUST update its peer's Verification Tag from the State Cookie, stop
             //# any T1-init or T1-cookie timers that might be running, and send a
             //# COOKIE ACK chunk.
-            // With its tag the peer forgot what it had received and where its TSNs were: it restarted during the handshake.
+            // With its tag the peer lost its state: it restarted during the handshake.
             State::Up(_) => self.restart(now, opened),
             State::Closed(_) => {}
         }
@@ -273,7 +274,7 @@ impl Association {
         }
     }
 
-    /// The INIT that this side sends.
+    /// Returns the INIT that this side sends.
     pub(super) fn init(&self) -> Init {
         Init {
             //= specs/rfc9260.txt#section-5.1
@@ -312,14 +313,15 @@ impl Association {
         }
     }
 
-    /// The local addresses to list in INIT, or in the INIT ACK to the INIT of a peer that asked at the same time. One
-    /// address needs no parameter, and some stacks answer no INIT that has any.
+    /// Returns the local addresses to list in INIT, or in an INIT ACK to a peer that sent an INIT at the
+    /// same time. A single address needs no parameter, and some stacks do not respond to an INIT that
+    /// lists it.
     pub(crate) fn listed_addresses(&self) -> Vec<IpAddr> {
         to_list(&self.local, self.paths[0].peer.ip())
     }
 
-    /// Before the peer is known: what its addresses were thought to be is replaced by what it says. The first of
-    /// `routes` is that of the handshake, the initial primary path.
+    /// Replaces the paths when the peer's addresses become known. The first of `routes` is that of the
+    /// handshake, the initial primary path.
     fn replace_paths(&mut self, routes: Vec<Route>) {
         let mut before = std::mem::take(&mut self.paths);
         self.timers = Timers::new(routes.len());
@@ -338,7 +340,7 @@ impl Association {
         //# At any state other than COOKIE-ECHOED, an endpoint SHOULD silently
         //# discard a received COOKIE ACK chunk.
         let State::CookieEchoed { retry, .. } = self.state else { return };
-        // A COOKIE ECHO that was sent once measures the round trip.
+        // A COOKIE ECHO that was sent once gives an RTT sample.
         if let Some(sent_at) = self.renewal.cookie_sent_at.filter(|_| retry == 0)
             && self.config.recovery.early_repair
         {
@@ -394,7 +396,8 @@ impl Association {
         self.agree_on_auth(opened.auth.as_ref());
         self.agree_on_keys(opened.key_management.as_ref());
         let mut up = self.new_up(peer);
-        // What rode with a COOKIE ECHO of our own never counted: it goes again, with the same TSNs.
+        // Chunks bundled with a COOKIE ECHO of our own did not count: they are sent again with the same
+        // TSNs.
         if let State::CookieEchoed { up: old, .. } = &mut self.state {
             std::mem::swap(&mut up.sent, &mut old.sent);
         }
@@ -416,14 +419,14 @@ impl Association {
         }
     }
 
-    /// What INIT lists. Of one path there is nothing to say that concerns several.
+    /// The extensions that INIT lists. With one path, those for several paths are omitted.
     fn offered(&self) -> Extensions {
         let supported = Extensions::of(&self.config);
         if self.paths.len() > 1 { supported } else { supported.for_one_path(&self.config) }
     }
 
-    /// Whatever is configured, data takes one path at a time as it always did where there is but one, or where the peer is to
-    /// know of several and does not.
+    /// With one path, or a peer that does not support multipath where both sides must, data is sent on
+    /// one path at a time whatever is configured.
     fn settle_multipath(&mut self, extensions: Extensions) {
         let is_alone = self.paths.len() == 1 && !extensions.asconf;
         let is_agreed = self.config.paths.multipath_with == MultipathWith::Anyone || extensions.nr_sack;
@@ -507,7 +510,7 @@ impl Association {
         }
     }
 
-    /// COOKIE-ECHOED becomes ESTABLISHED.
+    /// Changes from COOKIE-ECHOED to ESTABLISHED.
     fn established(&mut self, now: Time) {
         let State::CookieEchoed { up, .. } = std::mem::replace(&mut self.state, State::cookie_wait(false))
         else {
@@ -518,7 +521,7 @@ impl Association {
         self.timers.stop(Timer::T1);
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
-            // What rode with COOKIE ECHO had no timer but T1.
+            // The only timer of chunks bundled with COOKIE ECHO was T1.
             if self.paths[index].flight_bytes > 0 {
                 self.timers.arm(Timer::T3Rtx(id), now + self.paths[index].t3_wait(&self.config));
                 self.arm_tail_probe(now, id);
@@ -534,8 +537,8 @@ impl Association {
         self.has_input = true;
     }
 
-    /// Messages were queued for streams that the peer does not allow: they cannot be sent, and dropping them would break
-    /// the promise that `send` gave.
+    /// Messages were queued for streams that the peer does not permit. They cannot be sent, and dropping
+    /// them would violate the guarantee of `send`.
     fn refuse_streams(&mut self) {
         let outbound_streams = self.outbound_streams;
         if self.queue.highest_stream().is_some_and(|stream| stream.0 >= outbound_streams) {
@@ -545,13 +548,13 @@ impl Association {
     }
 }
 
-/// Paths of which the first is that of the handshake, and the others still have to show that they are there.
+/// Creates the paths: the first one is that of the handshake, the others must be verified.
 fn paths_of(routes: Vec<Route>, config: &Config) -> Vec<Path> {
     let state = |index| if index == 0 { PathState::Active } else { PathState::Unconfirmed };
     routes.into_iter().enumerate().map(|(index, route)| Path::new(route, state(index), config)).collect()
 }
 
-/// The paths to a peer whose addresses stand in a cookie.
+/// Returns the routes to a peer whose addresses are in a cookie.
 fn routes(opened: &Opened, local: &[SocketAddr], config: &Config) -> Vec<Route> {
     //= specs/rfc9260.txt#section-5.4
     //# For the receiver of the COOKIE ECHO chunk, the only CONFIRMED

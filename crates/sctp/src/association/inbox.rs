@@ -1,4 +1,5 @@
-//! Messages that can be read, in the order of streams' turns, and what chunks that are held cost of buffer and memory.
+//! Readable messages by stream, the order in which streams are read, and the buffer and memory charged
+//! for chunks.
 
 use std::collections::VecDeque;
 
@@ -7,67 +8,67 @@ use bytes::Bytes;
 use crate::association::Piece;
 use crate::ids::{Ppid, StreamId};
 
-/// A queue of messages that becomes empty gives its memory back if it had room for more than this.
+/// A queue with room for more messages than this frees its memory when it becomes empty.
 const QUEUE_KEPT: usize = 64;
-/// Such memory is kept for the next queue if it has room for no more messages than this.
+/// That memory is reused for another queue if it has room for at most this many messages.
 const QUEUE_SPARE: usize = 1_024;
 
-/// What can be read, and what is held in all.
+/// The readable messages, and the totals of everything held.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    /// By number, up to the highest that was used.
+    /// By stream number, up to the highest one used.
     pub(super) streams: Vec<VecDeque<Piece>>,
-    /// Streams with something to read, each once; the front one has the turn.
+    /// Streams with readable messages, each once; the first one is next.
     pub(super) turns: VecDeque<StreamId>,
-    /// Streams that had nothing to read and now have.
+    /// Streams that became readable.
     pub(super) fresh: VecDeque<StreamId>,
-    /// The memory of a queue that became empty, for the next one.
+    /// The memory of an emptied queue, for reuse.
     pub(super) spare: VecDeque<Piece>,
-    /// For how many messages that has room, wherever it is now.
+    /// The number of messages for which that memory has room, wherever it is.
     pub(super) spare_room: usize,
-    /// What came on a stream with a payload protocol identifier, if that is kept aside for somebody else than who reads streams.
+    /// Messages of one stream and payload protocol identifier that are kept separate from others.
     pub(super) aside: Option<Aside>,
-    /// What holding a chunk costs besides its bytes.
+    /// The charge for a chunk besides its bytes.
     pub(super) chunk_overhead_bytes: usize,
     pub(super) charged_bytes: usize,
     pub(super) unread_bytes: usize,
-    /// Chunks that are held.
+    /// The number of chunks held.
     pub(super) chunks: usize,
-    /// What a chunk takes of memory besides its bytes.
+    /// The memory of a chunk besides its bytes.
     pub(super) chunk_memory_bytes: usize,
-    /// Bytes of datagrams that chunks may keep which are small beside them, counted since nothing was held.
+    /// The bytes of datagrams kept allocated by small payloads, since nothing was held.
     pub(super) datagrams_bytes: usize,
 }
 
-/// Messages that are not for who reads streams.
+/// Messages that are kept separate: `recv` does not return them.
 #[derive(Debug)]
 pub(super) struct Aside {
     pub(super) stream: StreamId,
     pub(super) ppid: Ppid,
     pub(super) pieces: VecDeque<Piece>,
-    /// Whether some came since somebody asked.
+    /// Whether some arrived since the last query.
     pub(super) is_fresh: bool,
 }
 
 impl Inbox {
-    /// What holding this chunk costs of the receive buffer.
+    /// The receive buffer charged for this chunk.
     pub(super) fn cost(&self, payload: &Bytes) -> usize {
         payload.len() + self.chunk_overhead_bytes
     }
 
-    /// What is held costs so much of the receive buffer.
+    /// The receive buffer charged for everything held.
     pub(super) fn charged_bytes(&self) -> usize {
         self.charged_bytes
     }
 
-    /// Bytes of memory that the chunks take, with what is kept of each.
+    /// The memory of the chunks with their bookkeeping, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let datagrams = if self.chunks == 0 { 0 } else { self.datagrams_bytes };
         let spare = self.spare_room * size_of::<Piece>();
         self.unread_bytes + self.chunks * self.chunk_memory_bytes + datagrams + spare
     }
 
-    /// A stream that has something to read.
+    /// Returns a stream with a readable message.
     pub(super) fn readable(&self) -> Option<StreamId> {
         self.turns.front().copied()
     }
@@ -89,7 +90,7 @@ impl Inbox {
         Some(piece)
     }
 
-    /// A piece that can be read.
+    /// Adds a readable piece.
     pub(super) fn add(&mut self, id: StreamId, piece: Piece) {
         let is_theirs = |aside: &&mut Aside| aside.stream == id && aside.ppid == piece.ppid;
         if let Some(aside) = self.aside.as_mut().filter(is_theirs) {
@@ -119,11 +120,11 @@ impl Inbox {
         }
     }
 
-    /// The message of which a piece was added last ends here, without its rest.
+    /// The message whose piece was added last was abandoned; ends it.
     pub(super) fn abort(&mut self, id: StreamId, end: Piece) {
         let Some(ready) = self.streams.get_mut(usize::from(id.0)) else { return self.add(id, end) };
         if ready.back().is_some_and(|last| last.begin && !last.end && last.ppid == end.ppid) {
-            // Nobody has seen anything of it.
+            // No part of it was read.
             let piece = ready.pop_back().expect("it was just looked at");
             if ready.is_empty() {
                 self.turns.retain(|turn| *turn != id);
@@ -147,7 +148,7 @@ impl Inbox {
         piece.payload.iter().for_each(|payload| self.forget(payload));
     }
 
-    /// A chunk's payload is not held any more.
+    /// A chunk's payload is no longer held.
     pub(super) fn forget(&mut self, payload: &Bytes) {
         self.charged_bytes -= self.cost(payload);
         self.unread_bytes -= payload.len();

@@ -14,43 +14,44 @@ use crate::association::{Order, Piece, Streams, Violation};
 use crate::ids::{Ppid, StreamId, Tsn};
 use crate::wire::{Data, Interleaved, SkippedMid};
 
-/// The messages of all streams that are not delivered.
+/// The undelivered messages of all streams.
 //= specs/rfc8260.txt#section-2.2.3
 //# The receiver MUST NOT make any assumption about the TSN assignments of
 //# the sender.
 #[derive(Debug)]
 pub(super) struct Messages {
-    /// By number, up to the highest that was used.
+    /// By stream number, up to the highest one used.
     streams: Vec<Stream>,
-    /// From how much on messages are delivered in pieces if nothing can be read.
+    /// The charged bytes from which messages are delivered partially if nothing can be read.
     partial_at_bytes: usize,
-    /// How much may be held of which nothing can be read: the hard limit on what is held.
+    /// The maximum number of bytes held while nothing can be read.
     held_max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Stream {
-    /// The message that is next in order.
+    /// The MID of the next ordered message.
     next_mid: u32,
     ordered: BTreeMap<u32, Partial>,
     unordered: BTreeMap<u32, Partial>,
-    /// The message that is delivered in pieces.
+    /// The message that is being delivered partially.
     in_pieces: Option<(Order, u32)>,
-    /// The last ordered and the last unordered message that the peer has given up: what else comes of it is dropped.
+    /// The last ordered and the last unordered message that the peer abandoned; further fragments of
+    /// them are dropped.
     skipped: [Option<u32>; 2],
-    /// Whole unordered messages that wait for the one delivered in pieces.
+    /// Complete unordered messages that wait for the end of the partial delivery.
     behind: Vec<Piece>,
 }
 
-/// A message of which a fragment has arrived.
+/// A message with at least one fragment received and not delivered.
 #[derive(Debug, Default)]
 struct Partial {
     ppid: Ppid,
-    /// By number, counted without wrapping; each with its TSN.
+    /// The fragments by number, counted without wrapping, each with its TSN.
     fragments: BTreeMap<u64, (Tsn, Bytes)>,
-    /// How many fragments were delivered as pieces.
+    /// The number of fragments delivered partially.
     delivered: u64,
-    /// The number of the last fragment, once it came.
+    /// The number of the last fragment, once it has arrived.
     last: Option<u64>,
 }
 
@@ -61,7 +62,7 @@ impl Partial {
         //# applies with SERIAL_BITS = 32.
         let ahead = fsn.wrapping_sub(self.delivered as u32);
         let at = self.delivered + u64::from(ahead);
-        // The first fragment is number 0 and no other is; none comes twice, none behind the last.
+        // Only the first fragment has number 0; no fragment arrives twice, or beyond the last one.
         let twice = ahead >= 1 << 31 || self.fragments.contains_key(&at);
         let beyond = self.last.is_some_and(|last| data.end || at > last)
             || (data.end && self.fragments.last_key_value().is_some_and(|(highest, _)| *highest > at));
@@ -82,7 +83,7 @@ impl Partial {
         self.last.is_some_and(|last| self.delivered + self.fragments.len() as u64 == last + 1)
     }
 
-    /// The fragments that follow on what was delivered.
+    /// Takes the fragments that follow on those delivered.
     fn take_run(&mut self, order: Order, mid: u32) -> Option<Piece> {
         let begin = self.delivered == 0;
         let tsn = self.fragments.get(&self.delivered)?.0;
@@ -111,7 +112,7 @@ impl Stream {
         };
     }
 
-    /// The ordered messages whose turn has come.
+    /// Delivers the ordered messages that are next.
     fn release(&mut self, id: StreamId, inbox: &mut Inbox) {
         while self.in_pieces.is_none() && self.ordered.get(&self.next_mid).is_some_and(Partial::is_whole) {
             let mut partial = self.ordered.remove(&self.next_mid).expect("it was just looked at");
@@ -121,7 +122,7 @@ impl Stream {
         }
     }
 
-    /// Delivers what follows of the message that is delivered in pieces.
+    /// Delivers the next fragments of the partially delivered message.
     fn deliver_next_pieces(&mut self, id: StreamId, inbox: &mut Inbox) {
         let Some((order, mid)) = self.in_pieces else { return };
         let Some(piece) = self.partial(order, mid).take_run(order, mid) else { return };
@@ -136,13 +137,13 @@ impl Stream {
         }
     }
 
-    /// The message that was delivered in pieces is over: those that waited for that follow.
+    /// The partially delivered message has ended: delivers those that waited for it.
     fn end_pieces(&mut self, id: StreamId, inbox: &mut Inbox) {
         self.deliver_held(id, inbox);
         self.release(id, inbox);
     }
 
-    /// Nothing is delivered in pieces any more: what has waited outside of the order is.
+    /// The partial delivery has ended: delivers complete unordered messages that waited for it.
     fn deliver_held(&mut self, id: StreamId, inbox: &mut Inbox) {
         self.in_pieces = None;
         for piece in std::mem::take(&mut self.behind) {
@@ -150,23 +151,23 @@ impl Stream {
         }
     }
 
-    /// Whether the peer has given this message up.
+    /// Whether the peer abandoned this message.
     fn has_skipped(&self, order: Order, mid: u32) -> bool {
         let skipped = self.skipped[order as usize];
         match order {
-            // Those before it were delivered or skipped with it.
+            // Earlier ones were delivered or abandoned with it.
             Order::Ordered => skipped.is_some_and(|last| last.wrapping_sub(mid) < 1 << 31),
             Order::Unordered => skipped == Some(mid),
         }
     }
 
-    /// No message will be completed any more up to this one, which is not before `next_mid` if it is ordered.
+    /// The peer abandoned the messages up to this one, which is not before `next_mid` if it is ordered.
     fn skip_to(&mut self, id: StreamId, order: Order, mid: u32, inbox: &mut Inbox) {
         self.skipped[order as usize] = Some(mid);
         let next_mid = self.next_mid;
         let (messages, first) = match order {
             Order::Ordered => (&mut self.ordered, next_mid),
-            // Any number in the half of all that comes before it.
+            // Serial arithmetic: the half of the number space before it.
             Order::Unordered => (&mut self.unordered, mid.wrapping_sub((1 << 31) - 1)),
         };
         let place = |mid: u32| mid.wrapping_sub(first);
@@ -181,7 +182,7 @@ impl Stream {
             if self.in_pieces == Some((order, mid)) {
                 partial.fragments.values().for_each(|(_, payload)| inbox.forget(payload));
                 inbox.abort(id, Piece::aborted(partial.ppid, mid, order));
-                // Those that follow in order are behind the others that are gone.
+                // Messages that are next in order follow the partially delivered message.
                 self.deliver_held(id, inbox);
             } else if partial.is_whole() {
                 let piece = partial.take_run(order, mid).expect("a message has a fragment");
@@ -199,7 +200,7 @@ impl Stream {
 }
 
 impl Messages {
-    /// Nothing has arrived.
+    /// Creates the state before any message has arrived.
     pub(super) fn new(receive_buffer_bytes: usize) -> Self {
         Self {
             streams: Vec::new(),
@@ -208,24 +209,24 @@ impl Messages {
         }
     }
 
-    /// The receive buffer is as large as it is to be from the start.
+    /// Sets the size of the receive buffer before any message has arrived.
     pub(super) fn admit(&mut self, receive_buffer_bytes: usize) {
         self.partial_at_bytes = receive_buffer_bytes / 2;
         self.held_max_bytes = 2 * receive_buffer_bytes;
     }
 
-    /// The receive buffer has become larger: so much more is held of what has to wait. Messages are delivered in pieces
-    /// from as much on as before.
+    /// The receive buffer has grown, and with it the limit on undeliverable data. The threshold of
+    /// partial delivery stays.
     pub(super) fn set_receive_buffer(&mut self, bytes: usize) {
         self.held_max_bytes = 2 * bytes;
     }
 
-    /// Bytes of memory that the streams take, without what they hold.
+    /// The memory of the streams in bytes, without the data held.
     pub(super) fn streams_memory_bytes(&self) -> usize {
         self.streams.len() * size_of::<Stream>()
     }
 
-    /// A chunk that has not come before; the inbox is already charged for it.
+    /// Adds a new chunk; the inbox was already charged for it.
     pub(super) fn push(
         &mut self,
         data: &Data,
@@ -274,7 +275,8 @@ impl Messages {
         //= specs/rfc8260.txt#section-2.2.2
         //# The sender MUST assign TSNs to I-DATA chunks in a way that the
         //# receiver can make progress.
-        // Beyond the limit the next TSN alone is taken, and that when nothing can be read: now something must.
+        // Beyond the limit, only the next TSN is accepted, and only if nothing can be read: something
+        // must be readable now.
         let full_before = inbox.charged_bytes() - inbox.cost(&data.payload).min(inbox.charged_bytes());
         if full_before >= self.held_max_bytes && inbox.readable().is_none() {
             return Err(Violation::NoProgress);
@@ -282,7 +284,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Adds what each thing held costs, and how many bytes it has.
+    /// Appends the charge and the bytes of everything held.
     pub(super) fn check(&self, inbox: &Inbox, held: &mut Vec<(usize, usize)>) {
         for stream in &self.streams {
             let partials = stream.ordered.values().chain(stream.unordered.values());
@@ -293,8 +295,9 @@ impl Messages {
         }
     }
 
-    /// The peer has given up a stream's messages up to this one (RFC 8260 §2.3.1). Messages of a stream and order have
-    /// their TSNs in the order of their numbers, so that none before it can still be completed.
+    /// The peer abandoned the messages of a stream up to this one (RFC 8260 §2.3.1). Messages of a
+    /// stream and order have their TSNs in the order of their MIDs, so no earlier one can be completed
+    /// either.
     //= specs/rfc8260.txt#section-2.3.1
     //# Therefore, the principle applied to
     //# ordered messages when using FORWARD-TSN chunks is applied to ordered
@@ -315,7 +318,7 @@ impl Messages {
         }
     }
 
-    /// These streams begin anew (RFC 6525 §5.2.2 E3). All of their messages that have begun have come.
+    /// Resets these streams (RFC 6525 §5.2.2 E3). All of their messages that began have arrived.
     pub(super) fn reset(&mut self, streams: &Streams) -> Result<(), Violation> {
         for id in streams.up_to(self.streams.len()) {
             let stream = &mut self.streams[usize::from(id.0)];
@@ -327,19 +330,20 @@ impl Messages {
         Ok(())
     }
 
-    /// Whether an ordered message of this number may come.
+    /// Whether an ordered message with this MID may arrive.
     pub(super) fn expects(&self, stream: StreamId, mid: u32) -> bool {
         self.streams.get(usize::from(stream.0)).map_or(mid < 1 << 31, |stream| {
             mid.wrapping_sub(stream.next_mid) < 1 << 31 || stream.has_skipped(Order::Ordered, mid)
         })
     }
 
-    /// Whether a message is being delivered in pieces.
+    /// Whether a message is being delivered partially.
     pub(super) fn is_mid_message(&self) -> bool {
         self.streams.iter().any(|stream| stream.in_pieces.is_some())
     }
 
-    /// All streams begin anew. What is not whole will never be, and what waited for it is delivered.
+    /// Resets all streams. Incomplete messages are discarded, and those that waited for them are
+    /// delivered.
     pub(super) fn restart(&mut self, inbox: &mut Inbox) {
         for (index, stream) in std::mem::take(&mut self.streams).into_iter().enumerate() {
             let id = StreamId(index as u16);
@@ -361,7 +365,7 @@ impl Messages {
         }
     }
 
-    /// The buffer is filling: if there is nothing to read, messages are read in pieces.
+    /// The buffer is filling: if nothing can be read, messages are delivered partially.
     pub(super) fn deliver_partially(&mut self, inbox: &mut Inbox) {
         if inbox.readable().is_some() {
             return;

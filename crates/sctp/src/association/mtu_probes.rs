@@ -16,14 +16,14 @@ use crate::ids::{PathId, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::Chunk;
 
-/// PROBE_TIMER (RFC 8899 §5.1.1): no less than this. SCTP knows its round trips, and so it is an RTO if that is more.
+/// The minimum of PROBE_TIMER (RFC 8899 §5.1.1), which is otherwise the RTO.
 //= specs/rfc8899.txt#section-5.1.1
 //# This value MUST NOT be smaller than 1 second and
 //# SHOULD be larger than 15 seconds.
 const PROBE_TIMER_MIN: Duration = Duration::from_secs(1);
 
 impl Association {
-    /// The peer has answered by this path.
+    /// The peer responded on this path: starts discovery.
     pub(super) fn begin_pmtu(&mut self, now: Time, id: PathId) {
         if let Some(pmtu) = &mut self.paths[usize::from(id.0)].pmtu {
             pmtu.on_connected();
@@ -31,7 +31,7 @@ impl Association {
         }
     }
 
-    /// Draws the consequences of what discovery came to: packets of another size, and what to wait for.
+    /// Applies the results of discovery: a new packet size and the timer.
     pub(super) fn settle_pmtu(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[usize::from(id.0)];
         let Some(size) = path.pmtu.as_ref().map(Pmtu::size) else { return };
@@ -66,7 +66,7 @@ impl Association {
         }
     }
 
-    /// A HEARTBEAT ACK that answers no HEARTBEAT of the path's: a probe, perhaps.
+    /// Processes a HEARTBEAT ACK that matches no HEARTBEAT of the path; it may acknowledge a probe.
     pub(super) fn on_probe_answer(&mut self, now: Time, id: PathId, nonce: u64) {
         let path = &mut self.paths[usize::from(id.0)];
         if path.pmtu.as_mut().is_some_and(|pmtu| pmtu.on_answer(nonce)) {
@@ -87,11 +87,11 @@ impl Association {
         }
     }
 
-    /// The probe that is to leave by this path.
+    /// Returns the probe to send on this path.
     pub(super) fn transmit_probe(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
         let path = &self.paths[usize::from(id.0)];
         let closing = matches!(self.shutdown, Shutdown::Sent { .. } | Shutdown::AckSent { .. });
-        // Probes of the peer's closed window end in time-outs that tell nothing about the path.
+        // Probes of the peer's closed window end in time-outs that say nothing about the path.
         let window_is_open = self.state.up().is_some_and(|up| up.window == Window::Open);
         let is_struggling = self.config.recovery.early_repair && window_is_open && path.is_struggling();
         if path.state != PathState::Active || closing || is_struggling {
@@ -128,8 +128,8 @@ impl Association {
         Some(self.finish(id))
     }
 
-    /// A router on the way of a path says that it carries SCTP packets of this size at most; that the packet which it
-    /// quotes was ours has been checked.
+    /// A router reports that it forwards SCTP packets of at most this size on the route; the caller has
+    /// verified that the quoted packet is ours.
     pub(crate) fn on_packet_too_big(&mut self, now: Time, route: Route, size: usize) {
         let index = self.paths.iter().position(|path| path.route() == route);
         if let Some(index) = index

@@ -53,8 +53,8 @@ use crate::association::state::State;
 use crate::ids::PathId;
 
 impl Association {
-    /// Whether data may leave by this path, and why: what is lost where the policy sends it, and new data where the scheduler
-    /// does, whether or not something is lost.
+    /// Whether data may be sent on this path, and why: lost chunks if the policy selects it, and new
+    /// data if the scheduler does, whether or not chunks are lost.
     pub(super) fn permit_multipath(
         &mut self,
         now: Time,

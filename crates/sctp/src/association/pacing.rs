@@ -13,8 +13,9 @@ use crate::association::timers::Timer;
 use crate::ids::PathId;
 
 impl Association {
-    /// Whether data may leave by this path now, and why: what the window lets out, the pacing clock may hold back. It does
-    /// not hold back a probe of the tail, nor what leaves after a time-out: timers let out less than any rate.
+    /// Whether data may be sent on this path now, and why. The pacing clock may delay what the window
+    /// permits; it does not delay tail loss probes, nor data sent after a time-out, which is limited
+    /// more than by any rate.
     pub(super) fn permit(&mut self, now: Time, id: PathId) -> Option<SendPermit> {
         let permit = self.permit_unpaced(now, id)?;
         let path = &mut self.paths[usize::from(id.0)];
@@ -28,18 +29,19 @@ impl Association {
         Some(permit)
     }
 
-    /// At the end of a drain: what is measured until those bytes are acknowledged that are in flight on paths with room
-    /// for more says nothing of the paths, if nothing is left to be sent (draft-ietf-ccwg-bbr §4.1.2.4).
+    /// At the end of a drain: if nothing is left to be sent, delivery rate samples of paths with room in
+    /// the window are application-limited until the bytes in flight are acknowledged
+    /// (draft-ietf-ccwg-bbr §4.1.2.4).
     pub(super) fn report_app_limited(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
-        // Of several paths, one with room has nothing to send where nothing may take it: the peer's window or the choice
-        // of paths limits it.
+        // With several paths, one with room may have no data because the peer's window or the scheduler
+        // limits it.
         let several = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
         if !several && (self.queue.peek_len().is_some() || up.sent.next_lost().is_some()) {
             return;
         }
         for (index, path) in self.paths.iter_mut().enumerate() {
-            // What is less than a burst is no room.
+            // Less room than a burst counts as none.
             if !path.is_usable() || path.flight_bytes + path.burst_bytes >= path.controller.window() {
                 continue;
             }

@@ -13,10 +13,10 @@ use crate::config::Config;
 use crate::cookie::MAX_ADDRESSES;
 use crate::endpoint::Route;
 
-/// The most paths that an association has. What either side lists beyond is not used.
+/// The maximum number of paths of an association. Further addresses of either side are not used.
 pub(crate) const PATHS_MAX: usize = MAX_ADDRESSES + 1;
 
-/// The paths between these addresses. If there is one already it stays, as the first.
+/// Pairs these addresses to paths. An existing path stays, as the first one.
 pub(crate) fn pair_up(
     local: &[SocketAddr],
     peer: &[SocketAddr],
@@ -40,8 +40,9 @@ pub(crate) fn pair_up(
         }
     }
     pairs.sort_unstable();
-    // A handshake that went between two networks, for some stacks choose their source whatever the destination, leaves
-    // out no path within one: it is where packets go both ways by the same wire.
+    // Some stacks choose a source address regardless of the destination. If the handshake went between
+    // two networks, paths within one network are still included: packets take the same link in both
+    // directions there.
     let likeness = first.map(|it| Reverse(bits_in_common(it.local.ip(), it.peer.ip())));
     let suits_best = |at: &dyn Fn(usize, usize) -> bool| {
         pairs.iter().find(|&&(_, _, l, p)| at(l, p)).is_none_or(|&(best, ..)| likeness <= Some(best))
@@ -52,7 +53,7 @@ pub(crate) fn pair_up(
         |p: &usize| first.is_some_and(|it| it.peer.ip() == peer[*p].ip()) && suits_best(&|_, its| its == *p);
     let mut its_used: Vec<bool> = (0..peer.len()).map(|p| used(&p)).collect();
     let mut chosen = Vec::new();
-    // Those that suit each other best, and then those that are left over, with whom suits them best.
+    // First the pairs that match best, then each remaining address with its best match.
     for leftover in [false, true] {
         for &(_, _, l, p) in &pairs {
             let unused = if leftover { !own_used[l] || !its_used[p] } else { !own_used[l] && !its_used[p] };
@@ -70,19 +71,19 @@ pub(crate) fn pair_up(
     first.into_iter().chain(others).take(PATHS_MAX).collect()
 }
 
-/// Of `others`, the address that goes best with `one`, if there is one of its family that is allowed.
+/// Returns the address among `others` that matches `one` best, if one of its family is allowed.
 pub(crate) fn best_partner(
     one: SocketAddr,
     others: &[SocketAddr],
     allowed: impl Fn(SocketAddr) -> bool,
 ) -> Option<SocketAddr> {
     let fits = |other: &SocketAddr| other.is_ipv4() == one.is_ipv4() && allowed(*other);
-    // The first of several that are as good, as `pair_up` has it.
+    // The first one of equals, as in `pair_up`.
     let fitting = others.iter().copied().filter(fits).rev();
     fitting.max_by_key(|other| bits_in_common(one.ip(), other.ip()))
 }
 
-/// Those of an end's own addresses that the other end, at `peer`, may hear of and reach.
+/// Returns the local addresses that the other side, at `peer`, may know and reach.
 pub(crate) fn in_scope(addresses: impl IntoIterator<Item = SocketAddr>, peer: IpAddr) -> Vec<SocketAddr> {
     let mut kept: Vec<SocketAddr> = Vec::new();
     for address in addresses {
@@ -94,7 +95,7 @@ pub(crate) fn in_scope(addresses: impl IntoIterator<Item = SocketAddr>, peer: Ip
     kept
 }
 
-/// What to list of an end's own addresses in INIT or INIT ACK: nothing, if there is but the one that it sends from.
+/// Returns the local addresses to list in INIT or INIT ACK: none if there is only the source address.
 //= specs/rfc6951.txt#section-3.2
 //# For single-homed associations, IP addresses MUST NOT be listed in the
 //# INIT and INIT-ACK chunks.
@@ -107,8 +108,8 @@ pub(crate) fn to_list(local: &[SocketAddr], peer: IpAddr) -> Vec<IpAddr> {
     if addresses.len() < 2 { Vec::new() } else { listed.collect() }
 }
 
-/// Whether an address that goes with `other` can be one of the same host, seen from elsewhere: a loopback address is
-/// one only to the host itself, and a link-local one is none without its interface.
+/// Whether an address that goes with `other` can belong to the same host as seen from another one: a
+/// loopback address is only valid on the host itself, and a link-local one needs its interface.
 pub(crate) fn reaches(address: IpAddr, other: IpAddr) -> bool {
     let link_local = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => ip.is_link_local(),
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_between_two_networks_leaves_out_no_path_within_one() {
+    fn a_handshake_between_two_networks_omits_no_path_within_one() {
         let (local, peer) =
             (addresses(&["10.1.1.2", "10.1.2.2"]), addresses(&["10.1.1.1", "10.1.2.1", "10.1.3.1"]));
         let paths = |l: usize, p: usize| {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_allowed_is_none() {
+    fn a_path_that_is_not_allowed_is_not_created() {
         let rule = |local: &str, peer: Option<&str>| AllowedPath {
             local: local.parse().unwrap(),
             peer: peer.map(|peer| peer.parse().unwrap()),

@@ -29,7 +29,7 @@ use crate::extensions::Extensions;
 use crate::ids::{PathId, StreamId, Tsn};
 use crate::wire::Chunk;
 
-/// A message that may be given up for its place.
+/// A message that may be abandoned to free send buffer.
 enum Victim {
     Queued(send_queue::Prioritized),
     Sent(sent::Prioritized),
@@ -53,7 +53,7 @@ impl Victim {
 
 /// The sender's side.
 impl Association {
-    /// Gives up what is next to leave and may not leave any more.
+    /// Abandons the message that would be sent next, if its reliability forbids that.
     //= specs/rfc3758.txt#section-3.4
     //# At some point, a sending PR-SCTP implementation MAY determine that a
     //# particular data chunk SHOULD NOT be transmitted or retransmitted
@@ -71,7 +71,8 @@ impl Association {
             let partial = self.gives_up_what_was_sent();
             let several = self.config.paths.multipath.is_some();
             let lost = match &mut self.state {
-                // By several paths, what is lost need not leave in its order: any of it may be over.
+                // With several paths, lost chunks need not be retransmitted in order: any of them may be
+                // over its limit.
                 State::Up(up) if partial && several => up.sent.next_over(now),
                 State::Up(up) if partial => up.sent.next_lost(),
                 _ => None,
@@ -121,7 +122,8 @@ impl Association {
         }
     }
 
-    /// Whether what has left may be given up: both sides agreed on it, and data flows.
+    /// Whether messages that were partly sent may be abandoned: both sides support it, and the
+    /// association is established.
     //= specs/rfc3758.txt#section-3.3.2
     //# o  SHOULD record the fact that the peer does not support the FORWARD
     //# TSN chunk,
@@ -141,8 +143,8 @@ impl Association {
         matches!(&self.state, State::Up(up) if up.extensions.partial_reliability())
     }
 
-    /// Makes room in the send buffer for a message, at the cost of less important ones. Whether there is enough now; if
-    /// not, nothing was given up.
+    /// Frees send buffer for a message by abandoning less important ones. Returns whether there is
+    /// enough now; if not, nothing was abandoned.
     pub(super) fn make_room(&mut self, len: usize, reliability: Reliability) -> bool {
         if !self.gives_up_what_was_sent() {
             return false;
@@ -163,7 +165,7 @@ impl Association {
         for victim in victims.into_iter().take(last + 1) {
             match victim {
                 Victim::Queued(message) => {
-                    // One of which some had left may have been given up with that.
+                    // A partly sent message may have been abandoned with its sent part.
                     if let Some(rest) = self.queue.give_up_prioritized(message) {
                         if rest.begin { self.report_abandoned(&rest) } else { self.abandon_begun(rest) }
                     }
@@ -180,13 +182,13 @@ impl Association {
         len <= self.send_room()
     }
 
-    /// Something was given up: what waited for it does so no more.
+    /// A message was abandoned: pending actions that waited for it may continue.
     fn settle_given_up(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         if up.sent.next_lost().is_none() {
             self.paths.iter_mut().for_each(|path| path.fast_retransmit_due = false);
             if up.sent.flight_bytes() == 0 {
-                // Of which no SACK has spoken leaves again, for nothing else would.
+                // Chunks that no SACK reported are retransmitted, since nothing else would be sent.
                 for index in 0..self.paths.len() {
                     up.sent.mark_path_lost(PathId(index as u8));
                 }
@@ -194,7 +196,7 @@ impl Association {
         }
     }
 
-    /// Gives up the message of a chunk that has left, and what of it has not.
+    /// Abandons the message of a sent chunk, including its unsent rest.
     //= specs/rfc3758.txt#section-4.3
     //# (G1) When the sender side implementation gives up on transmitting a
     //# message that has been assigned a TSN (i.e., when that message is
@@ -221,7 +223,7 @@ impl Association {
         self.events.push_back(Event::Abandoned(Abandoned { stream, ppid, order, context, was_sent: true }));
     }
 
-    /// Gives up what has left of a message of which this is the rest, not queued any more.
+    /// Abandons the sent part of a message whose unsent rest was removed from the queue.
     fn abandon_begun(&mut self, rest: Fragment) {
         self.report_abandoned(&rest);
         let State::Up(up) = &mut self.state else { return };
@@ -231,7 +233,7 @@ impl Association {
         up.sent.insert_abandoned_end(rest);
     }
 
-    /// This is not queued any more.
+    /// Reports an abandoned message that was removed from the queue.
     pub(super) fn report_abandoned(&mut self, rest: &Fragment) {
         let Fragment { stream, ppid, terms, begin, .. } = *rest;
         let order = if rest.unordered { Order::Unordered } else { Order::Ordered };
@@ -241,7 +243,7 @@ impl Association {
         self.events.push_back(Event::Abandoned(abandoned));
     }
 
-    /// The association ends: the user hears of each message that it takes with it (RFC 6458 §6.1.4).
+    /// The association ends: reports each message that was not delivered (RFC 6458 §6.1.4).
     pub(super) fn report_undelivered(&mut self) {
         if let Some(up) = self.state.up() {
             for tsn in up.sent.undelivered() {
@@ -256,12 +258,12 @@ impl Association {
         self.events.extend(self.queue.waiting().map(Event::Abandoned));
     }
 
-    /// Whether FORWARD TSN is to leave by this path.
+    /// Whether FORWARD TSN must be sent on this path.
     pub(super) fn forward_is_due(&mut self, id: PathId) -> bool {
         let State::Up(up) = &mut self.state else { return false };
         let point = up.sent.advanced_peer_ack_point();
         up.forward.due &= point.is_some();
-        // What is new is said at once: others wait for it.
+        // A new point is reported immediately, since the peer's streams wait for it.
         //= specs/rfc3758.txt#section-3.5
         //# F3) Any delay applied to the sending of FORWARD TSN chunk SHOULD NOT
         //# exceed 200ms and MUST NOT exceed 500ms.  In other words, an
@@ -278,7 +280,7 @@ impl Association {
         up.forward.due && choose(&self.paths, up.primary, purpose) == id
     }
 
-    /// FORWARD TSN, as far as it fits; it leaves now by this path.
+    /// Returns the FORWARD TSN to send on this path now, with as many streams as fit.
     //= specs/rfc3758.txt#section-3.5
     //# F1) An endpoint MUST NOT use the FORWARD TSN for any purposes other
     //# than circumstances described in this document.
@@ -315,17 +317,17 @@ impl Association {
         let Some(last_sent) = up.forward.last_sent else { return };
         let path = &mut self.paths[usize::from(last_sent.path.0)];
         if cum == Cum::Forwarded {
-            // It is FORWARD TSN that was answered.
+            // The FORWARD TSN was acknowledged.
             up.errors = 0;
             path.errors = 0;
             path.timeouts_unanswered = 0;
         }
-        // One that says the same again waits a round trip, unless there is more to say.
+        // The same FORWARD TSN is repeated after an RTT at the earliest, unless there is more to report.
         let patience = path.rtt.srtt().unwrap_or(path.rtt.rto());
         up.forward.due |= (cum != Cum::Same && last_sent.lowered) || now.since(last_sent.at) >= patience;
     }
 
-    /// T3-rtx of a path ran out.
+    /// T3-rtx of a path expired.
     //= specs/rfc3758.txt#section-3.5
     //# A5) Any time the T3-rtx timer expires, on any destination, the sender
     //# SHOULD try to advance the "Advanced.Peer.Ack.Point" by following
@@ -336,9 +338,9 @@ impl Association {
         up.forward.timed_out = up.forward.last_sent.is_some().then_some(id);
     }
 
-    /// At the end of a drain: as long as the peer has not confirmed what was given up, a T3-rtx runs.
+    /// At the end of a drain: T3-rtx runs until the peer has acknowledged the abandoned chunks.
     pub(super) fn guard_forward(&mut self, now: Time) {
-        // Where nothing can leave, no timer can ask for it.
+        // If no path is usable, the timer would have no effect.
         if !self.has_usable_path() {
             return;
         }
@@ -357,7 +359,7 @@ impl Association {
     }
 }
 
-/// Gives up a message as far as it has left. Whether all of it had.
+/// Abandons the sent part of a message; returns whether the whole message was sent.
 fn abandon(up: &mut Up, paths: &mut [Path], timers: &mut Timers, tsn: Tsn) -> bool {
     up.sent.abandon(tsn, |id, bytes| {
         let path = &mut paths[usize::from(id.0)];
@@ -372,11 +374,11 @@ fn abandon(up: &mut Up, paths: &mut [Path], timers: &mut Timers, tsn: Tsn) -> bo
 
 /// The receiver's side.
 impl Association {
-    /// FORWARD TSN or I-FORWARD-TSN came.
+    /// Processes FORWARD TSN or I-FORWARD-TSN.
     pub(super) fn on_forward(&mut self, path: PathId, chunk: Chunk) -> Then {
         let State::Up(up) = &self.state else { return Then::Next };
         let extensions = up.extensions;
-        // With I-DATA configured the chunks of both forms are known; without, the new one is not.
+        // With I-DATA configured both forms are known; otherwise I-FORWARD-TSN is unknown.
         let knows = matches!(chunk, Chunk::ForwardTsn(_)) || Extensions::of(&self.config).i_forward_tsn;
         //= specs/rfc3758.txt#section-3.3.1
         //# Note that if the endpoint chooses NOT to include the parameter, then
@@ -390,8 +392,8 @@ impl Association {
         //# a FORWARD TSN.  It MUST instead act as if it does NOT support the
         //# FORWARD TSN chunk, returning an ERROR to the peer upon receipt of any
         //# FORWARD TSN.
-        // A peer that did not include it sends none, either; but Linux 6.1 lists I-DATA and FORWARD TSN, and sends
-        // I-FORWARD-TSN, which it does not list. To skip those would leave it without an answer for good.
+        // A peer that did not list the chunk does not send it; but Linux 6.1 lists I-DATA and FORWARD
+        // TSN, and sends I-FORWARD-TSN without listing it. Skipping those would never acknowledge them.
         let is_unlisted =
             extensions.interleaving && extensions.forward_tsn && matches!(chunk, Chunk::IForwardTsn(_));
         if !(extensions.partial_reliability() || is_unlisted) || !knows {
@@ -406,7 +408,7 @@ impl Association {
             self.on_violation(Violation::WrongForwardTsn);
             return Then::Stop;
         }
-        // As with DATA (RFC 9260 §6).
+        // As for DATA (RFC 9260 §6).
         if matches!(self.shutdown, Shutdown::Received | Shutdown::AckSent { .. }) {
             return Then::Next;
         }
@@ -423,7 +425,7 @@ impl Association {
             _ => return,
         };
         let before = up.received.cum_tsn();
-        // One that is still under way from before TSNs began anew.
+        // Sent before the TSN reset.
         if up.received.is_from_before_restart(new_cum_tsn) {
             return;
         }
@@ -435,7 +437,7 @@ impl Association {
             return;
         }
         let cum_tsn = up.received.cum_tsn();
-        // Streams that do not exist have nothing to skip.
+        // Streams that do not exist have no messages to skip.
         let exists = |stream: StreamId| stream.0 < self.inbound_streams;
         let forwarded = match chunk {
             Chunk::ForwardTsn(forward) => {
@@ -458,7 +460,7 @@ impl Association {
         }
     }
 
-    /// How far ahead a FORWARD TSN may go: every TSN takes a byte of the window that was offered, or more.
+    /// The maximum advance of a FORWARD TSN: every TSN takes at least one byte of the advertised window.
     fn forward_max(&self) -> u32 {
         let window = u32::try_from(self.buffer.bytes()).unwrap_or(u32::MAX);
         window.clamp(SPAN_MAX, i32::MAX as u32)

@@ -26,23 +26,24 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::{PathState, PathStats};
 use crate::wire::Header;
 
-/// A host's timers and schedulers are not finer than this.
+/// The granularity of a host's timers and scheduler.
 const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
 
-/// So many packets in a row that stay unanswered are taken for lost by chance: where each way loses 30 %, one path in a million
-/// that works leaves more of them unanswered. Until then no wait is much longer than a second, however far RTO has backed off.
+/// The number of consecutive unanswered packets that is attributed to random loss: at 30 % loss in each
+/// direction, one working path in a million leaves more of them unanswered. Up to this number no wait is
+/// much longer than a second, however far RTO has backed off.
 pub(super) const RANDOM_LOSSES_MAX: u32 = 20;
 /// The maximum number of tail loss probes before T3-rtx.
 pub(super) const PROBES_MAX: u32 = 2;
 
-/// The number of unanswered packets in a row from which on the time between two probes grows: where each way loses 30 %, one
-/// path in two thousand million that works leaves more of them unanswered.
+/// The number of consecutive unanswered packets from which the interval of probes grows: at 30 % loss in
+/// each direction, one working path in two thousand million leaves more of them unanswered.
 const PROBE_LOSSES_MAX: u32 = 32;
 
-/// The number of HEARTBEATs per path that were not answered in time and whose late answers are still recognised.
+/// The number of expired HEARTBEATs per path whose late acknowledgements are recognised.
 const LATE_HEARTBEATS: usize = 8;
 
-/// A window of fewer packets has none to spare for a probe of the path MTU.
+/// With a window of fewer packets, the path MTU is not probed.
 const SMALL_WINDOW_MTUS: usize = 4;
 
 /// One path of an association.
@@ -56,13 +57,13 @@ pub(super) struct Path {
     pub(super) peer: SocketAddr,
     pub(super) state: PathState,
     pub(super) rtt: Rtt,
-    /// The shortest round trip seen: nothing sent more recently can have been answered.
+    /// The minimum RTT: nothing sent more recently can have been acknowledged.
     pub(super) min_rtt: Option<Duration>,
-    /// The shortest round trip ever seen, whichever way its answer took.
+    /// The minimum RTT ever, whatever the return path was.
     shortest_rtt: Option<Duration>,
-    /// The round trip seen last.
+    /// The last RTT sample.
     pub(super) latest_rtt: Duration,
-    /// When the round trip was measured last.
+    /// When the RTT was last measured.
     measured_at: Option<Time>,
     measure_each: MeasureEach,
     //= specs/rfc9260.txt#section-7.2
@@ -75,60 +76,62 @@ pub(super) struct Path {
     //# it MUST do this following the prescriptions of Section 7.2 of
     //# [RFC4960].
     pub(super) controller: Box<dyn cc::Controller>,
-    /// When the next packet with data may leave, if the controller paces.
+    /// When the next packet with data may be sent, if the controller paces.
     pacer: Pacer,
-    /// Bytes of the largest SCTP packet.
+    /// The largest SCTP packet in bytes.
     pub(super) mtu: usize,
-    /// Whether the peer has not agreed yet to its local address: nothing leaves by it but ASCONF.
+    /// Whether the peer has not yet accepted its local address: only ASCONF is sent on it.
     pub(super) awaits_ack: bool,
-    /// What is known of it, if it is to be found out.
+    /// The state of path MTU discovery, if enabled.
     //= specs/rfc9260.txt#section-7.3
     //# An endpoint SHOULD apply these techniques and SHOULD do so on a per-
     //# destination-address basis.
     pub(super) pmtu: Option<Pmtu>,
-    /// Bytes of a packet with DATA that an AUTH chunk takes.
+    /// Bytes of an AUTH chunk in a packet with DATA.
     pub(super) auth_len: usize,
     pub(super) flight_bytes: usize,
     pub(super) recovery: Recovery,
-    /// In fast recovery: what it lets out, if not simply what the window does.
+    /// Proportional rate reduction during fast recovery, if enabled.
     pub(super) reduction: Option<Reduction>,
-    /// Whether the last loss or time-out was one.
+    /// Whether the last loss or time-out was spurious.
     pub(super) spurious_loss: SpuriousLoss,
-    /// If a congestion mark has made the window small: the last TSN of the window that it stands for.
+    /// If a congestion mark reduced the window: the last TSN of that window.
     pub(super) marked_up_to: Option<Tsn>,
-    /// Whether one packet of retransmissions may go out whatever the window is (RFC 9260 §7.2.4 item 3).
+    /// Whether one packet of retransmissions may be sent whatever the window is (RFC 9260 §7.2.4 item
+    /// 3).
     pub(super) fast_retransmit_due: bool,
-    /// With concurrent multipath transfer, each path has its own Max.Burst: packets with new data that it still lets out.
+    /// With concurrent multipath transfer, each path has its own Max.Burst: packets with new data that
+    /// may still be sent.
     pub(super) burst: u32,
-    /// Bytes of chunks that left by it, and of those that were lost.
+    /// Bytes of chunks sent on it, and of those lost.
     pub(super) carried_bytes: u64,
     pub(super) lost_bytes: u64,
-    /// At which rate it delivers.
+    /// The delivery rate of the path.
     pub(super) delivery_rate: DeliveryRate,
-    /// With concurrent multipath transfer: new data leaves by it so many bytes at a time, for each turn of another path is a gap
-    /// where this one is the slower.
+    /// With concurrent multipath transfer, the number of bytes of new data sent at a time: each change
+    /// to another path is a gap on the slower one.
     pub(super) burst_bytes: usize,
-    /// When a SACK came by it last that answered something of it, where others tell of it too.
+    /// With SACKs on several paths: when a SACK on this path last acknowledged data of this path.
     pub(super) answered_at: Option<Time>,
-    /// When any SACK came by it last, there too.
+    /// With SACKs on several paths: when any SACK last arrived on this path.
     pub(super) heard_at: Time,
-    /// What such answers are to.
+    /// The send times of chunks that such SACKs acknowledge.
     pub(super) send_times: SendTimes,
-    /// The round trip that they told last, if its controller has not heard of it yet.
+    /// The last RTT sample of such a SACK, if the controller has not received it yet.
     pub(super) pending_sample: Option<Duration>,
-    /// Whether its measure is of answers that came by others, for want of its own.
+    /// Whether the RTT is measured by SACKs on other paths, for lack of own ones.
     pub(super) has_cross_path_rtt: bool,
-    /// The shortest time in which an answer to it came by another.
+    /// The minimum time from sending to an acknowledgement on another path.
     pub(super) min_cross_path_age: Option<Duration>,
-    /// Bytes that arrived since its last loss, and between that and the one before.
+    /// Bytes that arrived since the last loss, and between that loss and the previous one.
     pub(super) between_losses: [u64; 2],
-    /// When its window was last made small because it held up others.
+    /// When the window was last reduced because the path blocked others.
     pub(super) penalised_at: Option<Time>,
-    /// When its controller last made it smaller for congestion.
+    /// When the controller last reduced the window for congestion.
     pub(super) reduced_at: Option<Time>,
-    /// Whether one packet may go out to probe the tail, whatever the window is.
+    /// Whether a tail loss probe may be sent, whatever the window is.
     pub(super) probe_due: bool,
-    /// Probes sent since something was heard.
+    /// Probes sent since the last acknowledgement.
     pub(super) probes_unanswered: u32,
     /// Time-outs and probes since a chunk sent on this path was acknowledged.
     pub(super) packets_unanswered: u32,
@@ -140,62 +143,63 @@ pub(super) struct Path {
     pub(super) errors: u32,
     /// Time-outs of T3-rtx since something on this path was acknowledged.
     pub(super) timeouts_unanswered: u32,
-    /// Whether T3-rtx ran out and nothing has come back by this path since: what is sent by it may arrive, and word of
-    /// it need not.
+    /// Whether T3-rtx expired and nothing has been acknowledged on this path since: data may arrive on
+    /// it, and its acknowledgement may not.
     pub(super) t3_unanswered: bool,
-    /// How many HEARTBEATs of it were answered.
+    /// The number of HEARTBEATs that were acknowledged.
     pub(super) heartbeats_answered: u8,
     pub(super) heartbeat: Option<PendingHeartbeat>,
-    /// HEARTBEATs that were not answered in time, the newest first.
+    /// Expired HEARTBEATs, the newest first.
     late_heartbeats: [Option<PendingHeartbeat>; LATE_HEARTBEATS],
-    /// What ICMP said of it.
+    /// Reports of ICMP about the path.
     pub(super) refused: Refused,
     pub(super) heartbeat_due: bool,
-    /// How it is watched.
+    /// The path's heartbeat interval and error limit.
     pub(super) params: PathParams,
-    /// Whether the wait for the next HEARTBEAT was changed and is to begin anew.
+    /// Whether the heartbeat interval was changed, so that its timer must be restarted.
     pub(super) heartbeat_moved: bool,
-    /// Whether the peer was asked to answer what left last at once.
+    /// Whether the last packet asked the peer for an immediate SACK.
     pub(super) tail_is_immediate: bool,
-    /// When a packet with DATA left last.
+    /// When a packet with DATA was last sent.
     pub(super) data_sent_at: Option<Time>,
-    /// When a chunk left again last: older acknowledgements are ambiguous (RFC 9260 §6.3.1 C5).
+    /// When a chunk was last retransmitted: acknowledgements of older chunks are ambiguous (RFC 9260
+    /// §6.3.1 C5).
     pub(super) retransmitted_at: Option<Time>,
-    /// When T3-rtx ran out last.
+    /// When T3-rtx last expired.
     pub(super) timed_out_at: Option<Time>,
-    /// Packets with DATA so far.
+    /// The number of packets with DATA sent.
     pub(super) order: u64,
-    /// In which order chunks left, where losses are found by that: it forgets what is found to have arrived or not, and where
-    /// nobody looks, nothing would.
+    /// The order in which chunks were sent, if losses are detected by it.
     pub(super) send_order: Option<SendOrder>,
-    /// The last TSN that the last SACK spoke of, if it had no room for all.
+    /// The last TSN that the last SACK reported on, if it had no room for all.
     pub(super) reported_up_to: Option<Tsn>,
     pub(super) counters: Counters,
 }
 
-/// Where a path is in recovering from a loss (RFC 9260 §7.2.4).
+/// The state of loss recovery on a path (RFC 9260 §7.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recovery {
-    /// Not.
+    /// Not in recovery.
     No,
     /// In fast recovery until this TSN is acknowledged.
     Fast(Tsn),
-    /// A time-out has already made the window small for what was sent up to this TSN: its losses do not do so again.
+    /// A time-out has reduced the window for chunks up to this TSN: their losses do not reduce it again.
     AfterTimeout(Tsn),
 }
 
-/// A HEARTBEAT under way.
+/// An outstanding HEARTBEAT.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingHeartbeat {
     pub(super) nonce: u64,
     pub(super) sent_at: Time,
-    /// Whether it is sent beside retransmissions after a time-out. If neither is answered, T3-rtx counts the error.
+    /// Whether it accompanies retransmissions after a time-out. If neither is acknowledged, T3-rtx
+    /// counts the error.
     pub(super) with_data: bool,
-    /// Packets of the peer that had arrived on any path before.
+    /// The number of packets received from the peer, on all paths, before it was sent.
     pub(super) received_before: u64,
 }
 
-/// What a path did so far.
+/// Counters of a path.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Counters {
     pub(super) packets_sent: u64,
@@ -212,7 +216,7 @@ pub(super) struct Counters {
 }
 
 impl Path {
-    /// Nothing went over it yet.
+    /// Creates a path on which nothing was sent.
     pub(super) fn new(Route { local, peer }: Route, state: PathState, config: &Config) -> Self {
         Self {
             local,
@@ -280,14 +284,15 @@ impl Path {
         }
     }
 
-    /// Whether a probe of the path MTU would delay data: after a time-out, until all that was outstanding has arrived, and
-    /// while a window of few packets is in use.
+    /// Whether a probe of the path MTU would delay data: after a time-out until everything outstanding
+    /// has arrived, and while the window is a few packets.
     pub(super) fn is_struggling(&self) -> bool {
         let in_time_out = self.timeouts_unanswered > 0 || matches!(self.recovery, Recovery::AfterTimeout(_));
         in_time_out || (self.flight_bytes > 0 && self.window() < SMALL_WINDOW_MTUS * self.pmdcs())
     }
 
-    /// Stops waiting for the answer to the HEARTBEAT under way. Its answer is still recognised if it comes late.
+    /// Stops waiting for the acknowledgement of the outstanding HEARTBEAT, which is still recognised if
+    /// it arrives late.
     pub(super) fn expire_heartbeat(&mut self) -> Option<PendingHeartbeat> {
         let heartbeat = self.heartbeat.take()?;
         self.late_heartbeats.rotate_right(1);
@@ -295,39 +300,39 @@ impl Path {
         Some(heartbeat)
     }
 
-    /// Takes the HEARTBEAT with this nonce: the one under way, or with `takes_late` one that was not answered in time.
+    /// Takes the HEARTBEAT with this nonce: the outstanding one, or with `takes_late` an expired one.
     pub(super) fn take_heartbeat(&mut self, nonce: u64, takes_late: bool) -> Option<PendingHeartbeat> {
         let is_it = |heartbeat: &mut PendingHeartbeat| heartbeat.nonce == nonce;
         let mut late = || self.late_heartbeats.iter_mut().find_map(|late| late.take_if(is_it));
         self.heartbeat.take_if(is_it).or_else(|| if takes_late { late() } else { None })
     }
 
-    /// Begins with a window anew, as the configuration has it now.
+    /// Creates a new controller from the current configuration.
     pub(super) fn build_controller(&mut self, config: &Config) {
         self.controller = new_controller(self.peer, config);
     }
 
-    /// Whether what is sent by it can be hoped to arrive.
+    /// Whether data sent on the path can be expected to arrive.
     fn may_deliver(&self) -> bool {
         self.is_proven_active() && self.timeouts_unanswered == 0
     }
 
-    /// Whether it is active, and not merely because what went by it was acknowledged by another.
+    /// Whether the path is active, and not only because SACKs on other paths acknowledged its data.
     fn is_proven_active(&self) -> bool {
         self.state == PathState::Active && !self.t3_unanswered
     }
 
-    /// Whether what is no question after the path itself may leave by it.
+    /// Whether packets other than probes of the path may be sent on it.
     pub(super) fn is_usable(&self) -> bool {
         !matches!(self.state, PathState::Unconfirmed | PathState::SetAside | PathState::Removed)
     }
 
-    /// Whether it belongs to the association, for both sides.
+    /// Whether the path belongs to the association on both sides.
     pub(super) fn is_present(&self) -> bool {
         self.state != PathState::Removed && !self.awaits_ack
     }
 
-    /// It is gone: nothing more is to leave by it.
+    /// The path was removed: nothing is sent on it any more.
     pub(super) fn retire(&mut self) {
         self.heartbeat = None;
         self.late_heartbeats = [None; LATE_HEARTBEATS];
@@ -337,12 +342,12 @@ impl Path {
         self.awaits_ack = false;
     }
 
-    /// The addresses it goes between.
+    /// The route of the path.
     pub(super) fn route(&self) -> Route {
         Route { local: self.local, peer: self.peer }
     }
 
-    /// TSNs begin anew, and nothing is in flight: what is remembered of the old ones is forgotten.
+    /// TSNs were reset with nothing in flight: forgets the old ones.
     pub(super) fn reset_tsns(&mut self) {
         self.recovery = Recovery::No;
         self.reduction = None;
@@ -354,7 +359,7 @@ impl Path {
         self.send_times = SendTimes::default();
     }
 
-    /// PMDCS (RFC 9260 §1.3): bytes of the largest DATA chunk that fits a packet.
+    /// PMDCS (RFC 9260 §1.3): the largest DATA chunk that fits a packet, in bytes.
     //= specs/rfc8899.txt#section-5
     //# A PL MUST adjust the MPS indicated by DPLPMTUD to account for any
     //# additional overhead introduced by the PL.
@@ -362,12 +367,12 @@ impl Path {
         pmdcs(self.mtu - self.auth_len)
     }
 
-    /// The most bytes of user data that fit a packet, with a chunk header of that many.
+    /// The maximum number of bytes of user data in a packet, with a chunk header of this length.
     pub(super) fn payload_max(&self, header_len: usize) -> usize {
         self.pmdcs() - header_len
     }
 
-    /// Up to how many bytes may be in flight.
+    /// The maximum number of bytes in flight.
     pub(super) fn window(&self) -> usize {
         match (&self.recovery, &self.reduction) {
             (Recovery::Fast(_), Some(reduction)) => reduction.window(),
@@ -375,24 +380,24 @@ impl Path {
         }
     }
 
-    /// Whether its controller paces what leaves by it.
+    /// Whether the controller paces.
     pub(super) fn is_paced(&self) -> bool {
         self.controller.pacing_rate().is_some()
     }
 
-    /// Until when the pacing clock holds back data that is to leave now.
+    /// Until when the pacing clock delays data that could be sent now.
     pub(super) fn holds(&mut self, now: Time) -> Option<Time> {
         if self.is_paced() { self.pacer.holds(now) } else { None }
     }
 
-    /// A chunk left in packet `order`.
+    /// A chunk was sent in packet `order`.
     pub(super) fn on_chunk_sent(&mut self, order: u64, tsn: Tsn) {
         if let Some(send_order) = &mut self.send_order {
             send_order.on_sent(order, tsn);
         }
     }
 
-    /// So many bytes of chunks left in a packet, before which so many were in flight.
+    /// A packet with this many bytes of chunks was sent, with `flight_before` bytes in flight before it.
     pub(super) fn on_data_sent(&mut self, now: Time, bytes: usize, flight_before: usize) {
         self.controller.on_sent(cc::Sent { now, bytes, flight_before });
         if let Some(reduction) = &mut self.reduction {
@@ -404,16 +409,16 @@ impl Path {
         }
     }
 
-    /// Chunks were found lost: so many bytes, of which the last had left at `sent_at`.
+    /// Chunks were lost: their bytes, and when the last of them was sent.
     pub(super) fn on_lost(&mut self, now: Time, bytes: usize, sent_at: Time) {
         self.lost_bytes += bytes as u64;
         let (flight_bytes, mtu) = (self.flight_bytes, self.pmdcs());
-        // How much of what was in flight at a time-out was lost, nobody knows: a packet at least.
+        // How much of the flight was lost at a time-out is unknown: at least one packet.
         self.delivery_rate.on_lost(if flight_bytes > 0 { bytes } else { bytes.min(mtu) });
         self.controller.on_lost(cc::Lost { now, bytes, sent_at, flight_bytes, mtu });
     }
 
-    /// The network is congested, or so it seems, with so many bytes in flight.
+    /// Notifies the controller of congestion with this many bytes in flight.
     pub(super) fn on_congestion(&mut self, now: Time, cause: cc::Cause, flight_bytes: usize) {
         let window = self.controller.window();
         let mtu = self.pmdcs();
@@ -423,7 +428,7 @@ impl Path {
         }
     }
 
-    /// Takes a round trip, if one may be measured now.
+    /// Takes an RTT sample, if one may be taken now.
     pub(super) fn measure(&mut self, now: Time, sample: Duration) {
         self.latest_rtt = sample;
         self.min_rtt = Some(self.min_rtt.map_or(sample, |min| min.min(sample)));
@@ -437,32 +442,33 @@ impl Path {
         //# RTT measurement MUST be made each round trip.
         let due = match (self.measured_at, self.rtt.srtt()) {
             (Some(at), Some(srtt)) => match self.measure_each {
-                // Where a queue of seconds is gone at once, the smoothed round trip would be that of the queue for many of
-                // its own length.
+                // If a queue of seconds empties at once, SRTT would remain that of the queue for many
+                // RTTs.
                 MeasureEach::SmoothedRoundTrip => now.since(at) >= srtt.min(sample * 2),
                 MeasureEach::RoundTrip => now.since(at) >= sample,
             },
             _ => true,
         };
-        // A back-off ends with the first measurement that can be had.
+        // Back-off ends with the first possible sample.
         if due || self.timeouts_unanswered > 0 {
             self.measured_at = Some(now);
             self.rtt.on_sample(sample);
         }
     }
 
-    /// How long T3-rtx runs: for the RTO, within [`Path::bounded_wait`].
+    /// The duration of T3-rtx: the RTO, within [`Path::bounded_wait`].
     pub(super) fn t3_wait(&self, config: &Config) -> Duration {
-        // A peer that answers HEARTBEATs and never acknowledges data counts as silent.
+        // A peer that acknowledges HEARTBEATs and never data counts as unreachable.
         self.bounded_wait(config, self.packets_unanswered)
     }
 
-    /// The RTO; with [`recovery.early_repair`](crate::Config::recovery) at most RTO.Initial and three of the shortest round trips, or the RTO without
-    /// back-off, unless more than [`RANDOM_LOSSES_MAX`] packets in a row were not answered. Two probes and more fit between two
-    /// time-outs, so that Association.Max.Retrans time-outs are some thirty packets in a row.
+    /// The RTO. With [`recovery.early_repair`](crate::Config::recovery), it is limited to RTO.Initial,
+    /// three minimum RTTs or the RTO without back-off, whichever is longest, unless more than
+    /// [`RANDOM_LOSSES_MAX`] consecutive packets were unanswered. Two probes or more fit between two
+    /// time-outs, so Association.Max.Retrans time-outs are some thirty consecutive packets.
     pub(super) fn bounded_wait(&self, config: &Config, unanswered_packets: u32) -> Duration {
         let rto = self.rtt.rto();
-        // One of RTO.Initial or less is within the bound.
+        // An RTO of at most RTO.Initial is within the bound.
         if rto <= config.timers.rto.initial
             || !config.recovery.early_repair
             || unanswered_packets > RANDOM_LOSSES_MAX
@@ -497,7 +503,8 @@ impl Path {
     /// of it bounds the time. One probe too many costs one packet. Beyond [`PROBE_LOSSES_MAX`] unanswered packets in a row the time
     /// doubles with every second one.
     pub(super) fn silence_max(&self, config: &Config) -> Option<Duration> {
-        // While only an upper bound is known, the probes precede T3-rtx, which runs for RTO.Initial.
+        // While only an upper bound of the RTT is known, probes precede T3-rtx, which runs for
+        // RTO.Initial.
         let most = match self.shortest_rtt {
             Some(round_trip) => config.timers.rto.initial.max(round_trip + round_trip / 4),
             None => config.timers.rto.initial * 3 / 4,
@@ -508,19 +515,19 @@ impl Path {
             .then(|| most * backed_off(self.packets_unanswered.saturating_sub(PROBE_LOSSES_MAX)))
     }
 
-    /// The wait of a probe by RFC 8985 §7.2: two round trips, once one is known.
+    /// The wait of a tail loss probe by RFC 8985 §7.2: two RTTs, once the RTT is known.
     pub(super) fn two_round_trips(&self) -> Option<Duration> {
         let wait = self.rtt.srtt()? * 2 + PROBE_GRANULARITY;
         Some(if self.rtt.is_bound() { wait.min(self.rtt.without_back_off()) } else { wait })
     }
 
-    /// Which of two paths has lost the larger share of what it carried.
+    /// Compares the loss ratios of two paths.
     pub(super) fn compare_loss(&self, other: &Self) -> Ordering {
         let share = |one: &Self, of: &Self| u128::from(one.lost_bytes) * u128::from(of.carried_bytes.max(1));
         share(self, other).cmp(&share(other, self))
     }
 
-    /// What it takes of memory.
+    /// The memory of the path in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let order = self.send_order.as_ref().map_or(0, SendOrder::memory_bytes);
         size_of::<Self>() + size_of_val(&*self.controller) + order + self.send_times.memory_bytes()
@@ -562,8 +569,8 @@ fn new_controller(peer: SocketAddr, config: &Config) -> Box<dyn cc::Controller> 
     coupling.build(config.congestion.control, options, pmdcs(config.path_mtu.packet_bytes))
 }
 
-/// The factor by which the wait for an answer grows after so many unanswered probes. It doubles with every second probe, up to
-/// 256: on lossy paths a single unanswered probe is common and two in a row are rare.
+/// The factor by which waits grow after this many unanswered probes. It doubles with every second probe,
+/// up to 256: on lossy paths a single unanswered probe is common, and two consecutive ones are rare.
 pub(super) fn backed_off(unanswered: u32) -> u32 {
     1 << (unanswered / 2).min(8)
 }
@@ -572,19 +579,19 @@ fn pmdcs(mtu: usize) -> usize {
     (mtu - Header::LEN) & !3
 }
 
-/// What a path is wanted for.
+/// The purpose for which a path is selected.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
-    /// New data, and whatever else is not an answer.
+    /// New data, and other chunks that are not responses.
     New,
-    /// Data that was lost, to leave again as the configuration says.
+    /// Lost data to retransmit, by the configured rule.
     Retransmission(Found, RetransmitTo),
-    /// SHUTDOWN or SHUTDOWN ACK, repeated so many times.
+    /// SHUTDOWN or SHUTDOWN ACK after this many retransmissions.
     Closing(u32),
 }
 
-/// The path to use (RFC 9260 §6.4, RFC 7829 §3.2 and §4). Choosing one changes nothing; one that was never confirmed is
-/// not chosen (§5.4).
+/// Selects a path (RFC 9260 §6.4, RFC 7829 §3.2 and §4) without changing any state. An unconfirmed path
+/// is never selected (§5.4).
 //= specs/rfc7829.txt#section-3.2
 //# In all cases, the sender MUST NOT change the state of the chosen
 //# destination address, whether this state be active or PF, and it MUST
@@ -721,8 +728,8 @@ pub(super) fn choose(paths: &[Path], primary: PathId, purpose: Purpose) -> PathI
         Purpose::Closing(0) => current(),
         Purpose::Closing(repeated) => {
             let current = current();
-            // As with data: elsewhere each time. Where no other is active, by those that may be whole again: no HEARTBEAT
-            // asks after them any more.
+            // As for data: a different path each time. If no other is active, paths that may have
+            // recovered are tried, since no HEARTBEATs are sent any more.
             let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
             let rank = |id: PathId| states.iter().position(|state| *state == path(id).state);
             let mut others: Vec<_> =

@@ -3,24 +3,24 @@
 use crate::association::state::{Shutdown, Up, Window};
 use crate::ids::Tsn;
 
-/// Why data may leave by a path.
+/// Why data may be sent on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendPermit {
     /// The window has room.
     Window,
-    /// The first packet of a fast retransmission, whatever the window.
+    /// The first packet of a fast retransmission, whatever the window is.
     FastRetransmit,
-    /// A probe of the tail, whatever the window.
+    /// A tail loss probe, whatever the window is.
     Probe,
-    /// With concurrent multipath transfer: the window has room for what is lost, and for that alone.
+    /// With concurrent multipath transfer: the window has room for lost chunks only.
     Retransmission,
-    /// The same for new data.
+    /// With concurrent multipath transfer: the window has room for new data.
     NewData,
-    /// The same for this chunk, which is in flight by another path and holds up all.
+    /// With concurrent multipath transfer: this chunk is in flight on another path and blocks delivery.
     HeadOfLine(Tsn),
 }
 
-/// Whether new data may leave in this state of a shutdown (RFC 9260 §6).
+/// Whether new data may be sent in this state of a shutdown (RFC 9260 §6).
 pub(super) fn may_send(shutdown: Shutdown) -> bool {
     //= specs/rfc9260.txt#section-6
     //# Data transmission MUST only happen in the ESTABLISHED, SHUTDOWN-
@@ -32,7 +32,7 @@ pub(super) fn may_send(shutdown: Shutdown) -> bool {
     matches!(shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received)
 }
 
-/// Whether the peer's window takes a new chunk with so many bytes of user data.
+/// Whether the peer's window has room for a new chunk with this many bytes of user data.
 pub(super) fn window_takes(up: &Up, len: usize) -> bool {
     //= specs/rfc9260.txt#section-6.1
     //# A)  At any given time, the data sender MUST NOT transmit new data to
@@ -43,6 +43,7 @@ pub(super) fn window_takes(up: &Up, len: usize) -> bool {
     //= specs/rfc9260.txt#section-6.1
     //# The sender MUST also have an algorithm for sending new DATA chunks to
     //# avoid silly window syndrome (SWS) as described in [RFC1122].
-    // A chunk is cut by its packet and never by the window, which is all the silly window avoidance there need be.
+    // Chunks are limited by packets and never by the window, so no further silly window avoidance is
+    // needed.
     up.window == Window::ProbeDue || up.peer_a_rwnd.saturating_sub(up.sent.flight_bytes()) >= len
 }

@@ -13,38 +13,38 @@ use crate::config::MtuDiscovery;
 
 /// MAX_PROBES (RFC 8899 §5.1.2).
 const MAX_PROBES: u32 = 3;
-/// So many losses in a row of large packets, and none that arrived, are a black hole.
+/// This many consecutive losses of large packets, while none arrives, indicate a black hole.
 const BLACK_HOLE_LOSSES: u32 = 2;
-/// What RFC 8200 has every IPv6 link carry.
+/// The minimum link MTU of IPv6 (RFC 8200).
 const IPV6_MTU_MIN: usize = 1_280;
 
-/// Where discovery is (RFC 8899 §5.2).
+/// The phases of discovery (RFC 8899 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The path is not known to work.
+    /// Connectivity is not confirmed.
     Disabled,
-    /// The base is to be confirmed.
+    /// BASE_PLPMTU is being confirmed.
     Base,
-    /// Larger sizes are tried.
+    /// Larger sizes are probed.
     Searching,
-    /// Nothing larger is tried for now.
+    /// No larger size is probed for now.
     SearchComplete,
-    /// Not even the base passes: the least is used, and to be confirmed.
+    /// Not even BASE_PLPMTU is confirmed: MIN_PLPMTU is used, and being confirmed.
     Error,
 }
 
-/// What is waited for, and for how long.
+/// The timer that discovery needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitFor {
-    /// For nothing.
+    /// None.
     None,
-    /// For the answer to a probe: PROBE_TIMER.
+    /// PROBE_TIMER, for the acknowledgement of a probe.
     Answer,
-    /// For the next search: PMTU_RAISE_TIMER.
+    /// PMTU_RAISE_TIMER, for the next search.
     Raise(Duration),
 }
 
-/// The state of one path's discovery.
+/// The state of discovery on one path.
 //= specs/rfc6951.txt#section-5.6
 //# When performing Path MTU discovery as described in [RFC4820] and
 //# [RFC4821], it MUST be taken into account that one cannot rely on the
@@ -57,7 +57,7 @@ pub(super) struct Pmtu {
     max: usize,
     raise_after: Duration,
     link_mtus: &'static [usize],
-    /// What IP and UDP add to a packet.
+    /// Bytes of the IP and UDP headers.
     overhead: usize,
     phase: Phase,
     /// The PLPMTU.
@@ -66,22 +66,22 @@ pub(super) struct Pmtu {
     probed: usize,
     /// PROBE_COUNT.
     count: u32,
-    /// The nonce of a probe under way.
+    /// The nonce of the outstanding probe.
     probe: Option<u64>,
     /// When the last probe was sent.
     pub(super) probe_sent_at: Time,
     due: bool,
     large_losses: u32,
-    /// When the packet of the last suspicion was sent.
+    /// When the large packet that was last lost had been sent.
     lost_sent_at: Time,
-    /// When the last of the packets left that are larger than what the path falls back to and have arrived.
+    /// When the last large packet that arrived was sent; large means above the fallback size.
     arrived_sent_at: Time,
-    /// What the association's timer runs for.
+    /// The purpose for which the association's timer runs.
     pub(super) armed: WaitFor,
 }
 
 impl Pmtu {
-    /// A path that starts with packets of `size`, over IPv6 or not.
+    /// Starts with packets of `size`.
     pub(super) fn new(settings: &MtuDiscovery, size: usize, family: Family) -> Self {
         let (overhead, least) = match family {
             Family::V4 => (28, 0),
@@ -112,7 +112,7 @@ impl Pmtu {
         }
     }
 
-    /// The size that packets may have.
+    /// The current PLPMTU.
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -122,12 +122,12 @@ impl Pmtu {
         self.phase
     }
 
-    /// The size of a probe that is to leave.
+    /// The size of the probe to send, if one is due.
     pub(super) fn due(&self) -> Option<usize> {
         self.due.then_some(self.probed)
     }
 
-    /// What to wait for now.
+    /// The timer that is needed now.
     pub(super) fn wait_for(&self) -> WaitFor {
         match self.phase {
             _ if self.probe.is_some() => WaitFor::Answer,
@@ -144,7 +144,7 @@ impl Pmtu {
         }
     }
 
-    /// The peer answered by this path, after it was not known to.
+    /// The peer responded on this path for the first time.
     pub(super) fn on_connected(&mut self) {
         if self.phase == Phase::Disabled {
             if self.size < self.base {
@@ -155,7 +155,7 @@ impl Pmtu {
         }
     }
 
-    /// A probe left.
+    /// A probe was sent.
     //= specs/rfc8899.txt#section-3
     //# When the transmission of probe packets is not controlled by the
     //# congestion controller, the interval between probe packets MUST be at
@@ -169,7 +169,7 @@ impl Pmtu {
         self.probe = Some(nonce);
     }
 
-    /// A HEARTBEAT ACK came back. Whether it answers the probe under way.
+    /// A HEARTBEAT ACK arrived; returns whether it acknowledges the outstanding probe.
     //= specs/rfc8899.txt#section-4.1
     //# Probe messages sent by a PL MUST contain enough information to
     //# uniquely identify the probe within the Maximum Segment Lifetime
@@ -197,7 +197,7 @@ impl Pmtu {
         true
     }
 
-    /// What was waited for did not come; the search begins again, if it was for that.
+    /// The timer expired.
     //= specs/rfc8899.txt#section-3
     //# The PL is REQUIRED to be robust in the case where probe packets are lost
     //# due to other reasons (including link transmission error, congestion).
@@ -223,9 +223,9 @@ impl Pmtu {
 
     //= specs/rfc8899.txt#section-4.3
     //# A DPLPMTUD method MUST NOT rely solely on this method.
-    /// A packet of this size was lost although it had been sent before, or ended in a time-out. That tells nothing of the
-    /// size if another as large left after it and has arrived: then the path loses packets of any. Packets that were sent at
-    /// the same time count once, since one burst of losses takes all of them.
+    /// A packet of this size was lost repeatedly or in a time-out. This says nothing about the size if
+    /// another packet as large was sent later and arrived: the path then loses packets of any size.
+    /// Packets sent at the same time count once, since one burst of losses affects all of them.
     pub(super) fn on_large_lost(&mut self, size: usize, sent_at: Time) {
         let same_burst = self.large_losses > 0 && sent_at <= self.lost_sent_at;
         if size <= self.size && size > self.floor() && sent_at > self.arrived_sent_at && !same_burst {
@@ -237,7 +237,7 @@ impl Pmtu {
         }
     }
 
-    /// A packet of this size has arrived, in one piece.
+    /// A packet of this size arrived unfragmented.
     pub(super) fn on_large_arrived(&mut self, size: usize, sent_at: Time) {
         if size <= self.size && size > self.floor() {
             self.large_losses = 0;
@@ -245,7 +245,7 @@ impl Pmtu {
         }
     }
 
-    /// A router says what it can carry, as the size of a packet of ours; who says so was validated.
+    /// A router reported the maximum size of an SCTP packet; its report was validated.
     //= specs/rfc8899.txt#section-3
     //# Any received PTB message MUST be validated before it is used to update
     //# the PLPMTU discovery information [RFC8201].
@@ -290,7 +290,7 @@ impl Pmtu {
         }
     }
 
-    /// What a black hole would leave.
+    /// The size that is used after a black hole was detected.
     fn floor(&self) -> usize {
         if self.size > self.base { self.base } else { self.min }
     }
@@ -304,7 +304,7 @@ impl Pmtu {
         }
     }
 
-    /// Goes on to the next size.
+    /// Continues with the next size.
     fn search(&mut self) {
         if self.size >= self.max {
             self.give_up_probe();
@@ -339,7 +339,7 @@ impl Pmtu {
     }
 }
 
-/// Which IP a path goes over.
+/// The IP version of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     V4,

@@ -23,7 +23,7 @@ use crate::endpoint::Route;
 use crate::stats::PathState;
 
 impl Association {
-    /// The peer's host says that nobody has the UDP port to which a packet of this association went.
+    /// ICMP reports that the UDP port of a packet of this association is closed.
     pub(crate) fn on_port_unreachable(&mut self, route: Route) {
         let is_up = self.is_up();
         let Some(path) = self.paths.iter_mut().find(|path| path.route() == route) else { return };
@@ -38,7 +38,7 @@ impl Association {
         self.has_input = true;
     }
 
-    /// The peer's host says that nobody has the UDP port to which an INIT of this association went.
+    /// ICMP reports that the UDP port of an INIT of this association is closed.
     //= specs/rfc6951.txt#section-5.5
     //# ICMP messages with type 'Destination Unreachable' and code 'Port
     //# Unreachable' SHOULD be treated as ICMP messages with type
@@ -53,7 +53,7 @@ impl Association {
         }
     }
 
-    /// Whether no path is left by which the peer may be reached.
+    /// Whether the peer may be reachable on no path.
     pub(super) fn has_no_path_left(&self) -> bool {
         let over = |path: &Path| matches!(path.state, PathState::Inactive | PathState::SetAside);
         self.paths.iter().filter(|path| path.is_present()).all(over)

@@ -25,23 +25,23 @@ use crate::config::CHUNK_OVERHEAD_BYTES;
 use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 use crate::wire::{Data, SkippedMid};
 
-/// What holding a chunk takes of memory besides its bytes, at most: its entry in a tree or queue that is half full, the list of a
-/// message's chunks, and the allocation of a payload that was copied.
+/// The maximum memory of a chunk besides its bytes: its entry in a half-full tree or queue, the
+/// message's list of chunks, and the allocation of a copied payload.
 pub(super) const CHUNK_MEMORY_BYTES: usize = 256;
 
-/// The same of an I-DATA chunk, which may have a tree for itself.
+/// The maximum memory of an I-DATA chunk besides its bytes, which may have a tree of its own.
 pub(super) const INTERLEAVED_CHUNK_MEMORY_BYTES: usize = 1_024;
 
-/// Bytes of datagrams that payloads may keep which are small beside them, since the last time that nothing was held.
+/// The maximum number of bytes of datagrams kept allocated by small payloads, since nothing was held.
 const KEPT_DATAGRAMS_BYTES: usize = 256 << 10;
 
-/// No datagram is kept for small payloads where the endpoint lets the association take less memory than this.
+/// If the endpoint grants the association less memory than this, no datagram is kept for small payloads.
 pub(super) const KEPT_DATAGRAMS_ROOM_BYTES: usize = 1 << 20;
 
-/// No chunk costs more: what a packet carries at most.
+/// The maximum charge for a chunk: the contents of a packet.
 pub(super) const CHUNK_MAX_BYTES: usize = 65_536 + CHUNK_OVERHEAD_BYTES;
 
-/// Chunks and messages between their arrival and `recv`.
+/// Chunks and messages between arrival and `recv`.
 //= specs/rfc9260.txt#section-6
 //# The fragmentation and bundling mechanisms, as detailed in Sections 6.9
 //# and 6.10, are OPTIONAL to implement by the data sender, but they MUST
@@ -52,34 +52,35 @@ pub(super) const CHUNK_MAX_BYTES: usize = 65_536 + CHUNK_OVERHEAD_BYTES;
 //# MUST support reassembly when receiving DATA chunks.
 #[derive(Debug)]
 pub(super) struct Reassembly {
-    /// How many TSNs, counted from far below the initial one, came before the next in sequence: a TSN that never wraps.
+    /// The next TSN in sequence, counted from far below the initial one so that it never wraps.
     next: u64,
-    /// The same as the peer writes it.
+    /// The next TSN in sequence as on the wire.
     next_tsn: Tsn,
     front: Option<Front>,
-    /// Whether the next in sequence may be the rest of a message that was given up: it goes the same way.
+    /// Whether the next chunk in sequence may be the rest of an abandoned message, which is dropped as
+    /// well.
     may_continue_skipped: bool,
     /// Chunks beyond a gap.
     beyond: BTreeMap<u64, Beyond>,
-    /// By number, up to the highest that was used.
+    /// By stream number, up to the highest one used.
     streams: Vec<Stream>,
     inbox: Inbox,
-    /// If the peer sends I-DATA: all of its messages.
+    /// All messages, if the peer sends I-DATA.
     interleaved: Option<Messages>,
-    /// From how much on the front message is delivered in pieces.
+    /// The charged bytes from which the front message is delivered partially.
     partial_at_bytes: usize,
-    /// Streams that begin anew once all before a TSN have come.
+    /// Streams that are reset once all chunks before a TSN have arrived.
     deferred: Option<reset::Deferred>,
-    /// Those that did, until somebody asks.
+    /// Streams that were reset since the last query.
     reset_done: Option<Streams>,
 }
 
-/// The message in the sequence of TSNs that has begun and not ended.
+/// The incomplete message at the end of the sequence of received TSNs.
 #[derive(Debug)]
 struct Front {
     stream: StreamId,
     ssn: Ssn,
-    /// That of the first fragment.
+    /// The TSN of the first fragment.
     tsn: Tsn,
     ppid: Ppid,
     unordered: bool,
@@ -92,25 +93,26 @@ struct Front {
 #[derive(Debug)]
 struct Beyond {
     data: Data,
-    /// If this chunk is the first or last of its run of fragments: the other end.
+    /// For the first or last chunk of a run of fragments: the other end of the run.
     other_end: u64,
 }
 
 #[derive(Debug, Default)]
 struct Stream {
     next_ssn: Ssn,
-    /// Ordered messages whose turn has not come, by how far ahead they are of the first one ever.
+    /// Ordered messages that wait for earlier ones, by their distance from the first message of the
+    /// stream.
     waiting: BTreeMap<u64, Piece>,
-    /// How many ordered messages were delivered.
+    /// The number of ordered messages delivered.
     delivered: u64,
-    /// Whether the front message is on this stream and delivered in pieces.
+    /// Whether the front message is on this stream and delivered partially.
     in_pieces: bool,
-    /// Whole messages that wait for the one delivered in pieces.
+    /// Complete messages that wait for the end of the partial delivery.
     behind: VecDeque<Piece>,
 }
 
 impl Reassembly {
-    /// Nothing has arrived; the peer begins with `initial_tsn`.
+    /// Creates the state before anything has arrived; the peer's first TSN is `initial_tsn`.
     pub(super) fn new(initial_tsn: Tsn, receive_buffer_bytes: usize) -> Self {
         Self {
             next: 1 << 32,
@@ -131,7 +133,7 @@ impl Reassembly {
         }
     }
 
-    /// The same, where holding a chunk costs so much besides its bytes.
+    /// Sets the charge for a chunk besides its bytes.
     pub(super) fn with_overhead(mut self, chunk_overhead_bytes: usize) -> Self {
         self.inbox.chunk_overhead_bytes = chunk_overhead_bytes;
         self
@@ -143,7 +145,7 @@ impl Reassembly {
         self.inbox.chunk_memory_bytes = INTERLEAVED_CHUNK_MEMORY_BYTES;
     }
 
-    /// The receive buffer is as large as it is to be from the start, before it grows.
+    /// Sets the size of the receive buffer before anything has arrived.
     pub(super) fn admit(&mut self, receive_buffer_bytes: usize) {
         self.partial_at_bytes = receive_buffer_bytes / 2;
         if let Some(messages) = &mut self.interleaved {
@@ -151,7 +153,7 @@ impl Reassembly {
         }
     }
 
-    /// The receive buffer has become larger.
+    /// The receive buffer has grown.
     pub(super) fn set_receive_buffer(&mut self, bytes: usize) {
         if let Some(messages) = &mut self.interleaved {
             messages.set_receive_buffer(bytes);
@@ -163,21 +165,22 @@ impl Reassembly {
         self.interleaved.as_mut()
     }
 
-    /// What is held costs so much of the receive buffer.
+    /// The receive buffer charged for everything held.
     pub(super) fn charged_bytes(&self) -> usize {
         self.inbox.charged_bytes
     }
 
-    /// What the receive window counts: what is held costs so much of the receive buffer, and never less than half of the
-    /// memory that DATA chunks take, so that a window of tiny ones takes twice the buffer and no more. I-DATA chunks count
-    /// alike: by what each may take, small windows would hold too few.
+    /// The charge that determines the receive window: that of the receive buffer, but at least half of
+    /// the memory of the chunks, so that a window of tiny chunks takes at most twice the buffer in
+    /// memory. I-DATA chunks count like DATA chunks: by their maximum memory, small windows would hold
+    /// too few.
     #[inline]
     pub(super) fn window_cost(&self) -> usize {
         let memory = self.inbox.unread_bytes + self.inbox.chunks * CHUNK_MEMORY_BYTES;
         self.inbox.charged_bytes.max(memory / 2)
     }
 
-    /// Bytes of memory that are taken: by chunks, with what is kept of each, and by streams.
+    /// The memory of chunks with their bookkeeping and of streams, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let streams = self.streams.len() * size_of::<Stream>();
         let ready = self.inbox.streams.len() * size_of::<VecDeque<Piece>>();
@@ -185,8 +188,9 @@ impl Reassembly {
         self.inbox.memory_bytes() + streams + ready + interleaved
     }
 
-    /// Whether payloads that are small beside their datagram may keep it, where the association may take
-    /// [`KEPT_DATAGRAMS_ROOM_BYTES`] more: the datagram is counted as held if so, until nothing is.
+    /// Whether payloads that are small compared with their datagram may keep it allocated; `has_room`:
+    /// the association may use [`KEPT_DATAGRAMS_ROOM_BYTES`] more. If so, the datagram counts as held
+    /// until nothing is.
     pub(super) fn may_keep_datagram(&mut self, bytes: usize, has_room: bool) -> bool {
         let inbox = &mut self.inbox;
         if inbox.chunks == 0 {
@@ -197,17 +201,17 @@ impl Reassembly {
         may
     }
 
-    /// What one more chunk would take of memory.
+    /// The memory of one more chunk.
     pub(super) fn memory_cost(&self, payload: &Bytes) -> usize {
         payload.len() + self.inbox.chunk_memory_bytes
     }
 
-    /// Bytes that `recv` could take, or could once their messages are whole.
+    /// Bytes that `recv` can return now or once their messages are complete.
     pub(super) fn unread_bytes(&self) -> usize {
         self.inbox.unread_bytes
     }
 
-    /// What must hold at any time. Gives what is held, counted anew.
+    /// Checks the invariants; returns the charge for everything held, computed anew.
     pub(super) fn check(&self) -> usize {
         let charge = |payload: &Bytes| self.inbox.cost(payload);
         let cost = |piece: &Piece| (piece.payload.iter().map(charge).sum::<usize>(), piece.len());
@@ -235,39 +239,39 @@ impl Reassembly {
         charged
     }
 
-    /// A stream that was empty and has something to read now.
+    /// Returns a stream that became readable.
     pub(super) fn take_fresh(&mut self) -> Option<StreamId> {
         self.inbox.fresh.pop_front()
     }
 
-    /// A stream that has something to read.
+    /// Returns a readable stream.
     pub(super) fn readable(&self) -> Option<StreamId> {
         self.inbox.readable()
     }
 
-    /// The next message of `stream`, or piece of one.
+    /// Returns the next message of `stream`, or piece of one.
     pub(super) fn recv(&mut self, stream: StreamId) -> Option<Piece> {
         self.inbox.recv(stream)
     }
 
-    /// Keeps messages of a stream with this payload protocol identifier aside, in their order.
+    /// Keeps messages of a stream with this payload protocol identifier separate, in their order.
     pub(super) fn keep_aside(&mut self, stream: StreamId, ppid: Ppid) {
         self.inbox.aside = Some(Aside { stream, ppid, pieces: VecDeque::new(), is_fresh: false });
     }
 
-    /// Whether something came that is kept aside, since this was last asked.
+    /// Whether separate messages arrived since the last call.
     pub(super) fn take_fresh_aside(&mut self) -> bool {
         self.inbox.aside.as_mut().is_some_and(|aside| std::mem::take(&mut aside.is_fresh))
     }
 
-    /// The next message that is kept aside, or piece of one.
+    /// Returns the next separate message, or piece of one.
     pub(super) fn recv_aside(&mut self) -> Option<Piece> {
         let piece = self.inbox.aside.as_mut()?.pieces.pop_front()?;
         self.inbox.discharge(&piece);
         Some(piece)
     }
 
-    /// A chunk that has not come before; `cum_tsn` is already what its arrival made it.
+    /// Adds a new chunk; `cum_tsn` includes it already.
     pub(super) fn push(&mut self, data: Data, cum_tsn: Tsn) -> Result<(), Violation> {
         if self.interleaved.is_some() != data.interleaved.is_some() {
             return Err(Violation::WrongDataChunk);
@@ -288,7 +292,7 @@ impl Reassembly {
         self.advance(cum_tsn)
     }
 
-    /// As `push`, for a chunk that is acknowledged and not kept.
+    /// Like `push`, for a chunk that is acknowledged and dropped.
     pub(super) fn skip(&mut self, tsn: Tsn, cum_tsn: Tsn) -> Result<(), Violation> {
         if self.interleaved.is_some() || self.never_wrapping(tsn) != self.next {
             return Ok(());
@@ -303,7 +307,7 @@ impl Reassembly {
         self.next + u64::from(tsn.distance_from(self.next_tsn))
     }
 
-    /// The chunk at `next` is dealt with; so are now those up to `cum_tsn`.
+    /// The chunk at `next` is processed; processes those up to `cum_tsn`.
     fn advance(&mut self, cum_tsn: Tsn) -> Result<(), Violation> {
         let end = self.never_wrapping(cum_tsn) + 1;
         self.next += 1;
@@ -311,8 +315,8 @@ impl Reassembly {
         self.take_up_to(end)
     }
 
-    /// The peer has given up what is missing up to `new_cum_tsn`, and the messages of these streams up to these numbers;
-    /// `cum_tsn` is already what that makes of it. All these streams exist.
+    /// The peer abandoned the missing chunks up to `new_cum_tsn`, and the messages of these streams up
+    /// to these numbers; `cum_tsn` includes that already. All these streams exist.
     pub(super) fn forward(
         &mut self,
         new_cum_tsn: Tsn,
@@ -334,7 +338,7 @@ impl Reassembly {
                 self.end_pieces(front.stream, order);
             }
         }
-        // A message is given up whole (A3): what there is of one goes, even of TSNs beyond.
+        // A message is abandoned as a whole (A3): its fragments are removed even with TSNs beyond.
         while let Some((&first, chunk)) = self.beyond.first_key_value().filter(|(at, _)| **at <= skipped) {
             for at in first..=chunk.other_end {
                 let chunk = self.beyond.remove(&at).expect("a run has no holes");
@@ -350,7 +354,7 @@ impl Reassembly {
         self.take_up_to(end)
     }
 
-    /// No ordered message of a stream will come any more up to this number.
+    /// The peer abandoned the ordered messages of a stream up to this number.
     //= specs/rfc3758.txt#section-3.6
     //# In particular, during processing of a FORWARD TSN, the receiver MUST
     //# use the stream sequence information to examine all of the listed
@@ -377,18 +381,19 @@ impl Reassembly {
         self.release_waiting(id);
     }
 
-    /// The same where messages are interleaved.
+    /// The same for interleaved messages.
     pub(super) fn forward_interleaved(&mut self, streams: impl Iterator<Item = SkippedMid>) {
         if let Some(messages) = &mut self.interleaved {
             streams.for_each(|skipped| messages.skip_to(skipped, &mut self.inbox));
         }
     }
 
-    /// The TSNs before `end` have all come or been given up; those that waited for that are dealt with.
+    /// All TSNs before `end` have arrived or were abandoned: processes the chunks that waited for that.
     fn take_up_to(&mut self, end: u64) -> Result<(), Violation> {
         while let Some(entry) = self.beyond.first_entry().filter(|entry| *entry.key() < end) {
             let (at, chunk) = entry.remove_entry();
-            // TSNs that are not in the map were whole messages and left earlier: none can lie within this one.
+            // TSNs missing in the map were complete messages and were delivered earlier: none can be
+            // within this one.
             if at != self.next {
                 self.may_continue_skipped = false;
                 if self.front.is_some() {
@@ -417,7 +422,7 @@ impl Reassembly {
                 return Err(Violation::FragmentWithoutBegin);
             }
             self.may_continue_skipped = false;
-            // Whatever came before it in the stream came before it in the sequence of TSNs.
+            // Earlier messages of a stream precede it in the sequence of TSNs.
             //= specs/rfc9260.txt#section-3.3.1
             //# Therefore, the receiver MUST ignore the Stream Sequence Number field.
             //= specs/rfc9260.txt#section-6.6
@@ -471,7 +476,8 @@ impl Reassembly {
         front.fragments.push(std::mem::take(&mut data.payload));
         if data.end {
             let front = self.front.take().expect("it was just added to");
-            // The PPID of the first fragment stands for the message (RFC 9260 §3.3.1 has all alike).
+            // The PPID of the first fragment is that of the message (RFC 9260 §3.3.1 requires the same
+            // in all).
             self.deliver_whole(&Data { ppid: front.ppid, tsn: front.tsn, ..data }, front.fragments);
         } else if front.charged_bytes >= self.partial_at_bytes {
             self.deliver_front_in_pieces();
@@ -479,7 +485,7 @@ impl Reassembly {
         Ok(())
     }
 
-    /// The receive buffer is full: if there is nothing to read, the front message is read in pieces.
+    /// The receive buffer is full: if nothing can be read, the front message is delivered partially.
     pub(super) fn deliver_partially(&mut self) {
         if let Some(messages) = &mut self.interleaved {
             return messages.deliver_partially(&mut self.inbox);
@@ -542,7 +548,7 @@ impl Reassembly {
             if first == at { data.begin } else { self.beyond[&first].data.begin },
             if last == at { data.end } else { self.beyond[&last].data.end },
         );
-        // What follows a reset that is still to come waits for it, though it is whole.
+        // A message beyond a pending stream reset waits for the reset, even if it is complete.
         let held = self.deferred.as_ref().is_some_and(|deferred| deferred.holds(&data));
         if whole_left && whole_right && !held {
             let tsn = if first == at { data.tsn } else { self.beyond[&first].data.tsn };
@@ -568,7 +574,7 @@ impl Reassembly {
         Ok(())
     }
 
-    /// A message that is whole; `data` is one of its chunks, with the TSN of its first.
+    /// Delivers a complete message; `data` is one of its chunks, with the TSN of its first.
     fn deliver_whole(&mut self, data: &Data, payload: Vec<Bytes>) {
         let order = order_of(data.unordered);
         let (ppid, tsn, number) = (data.ppid, data.tsn, data.ssn.0.into());
@@ -599,7 +605,8 @@ impl Reassembly {
             self.inbox.add(id, piece);
             self.next_in_order(id);
         } else {
-            // Two messages of one number: the second displaces the first, whose charge must not stay behind.
+            // If two messages have the same number, the second replaces the first, whose charge is
+            // removed.
             let place = stream.delivered + u64::from(ahead);
             if let Some(displaced) = stream.waiting.insert(place, piece) {
                 self.inbox.discharge(&displaced);
@@ -607,7 +614,7 @@ impl Reassembly {
         }
     }
 
-    /// An ordered message is done: those that waited for it follow.
+    /// An ordered message was delivered: delivers those that waited for it.
     fn next_in_order(&mut self, id: StreamId) {
         let stream = self.stream(id);
         stream.delivered += 1;

@@ -29,16 +29,23 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::{Asconf, Cause, Chunk, CompactSack, Data, NrSack, Packet, Sack, Unrecognized, WireError};
 
-/// The most bytes of a datagram, besides the payload, that a payload keeps allocated. If there are more, it is copied.
+/// The maximum number of bytes of a datagram, besides the payload, that a payload keeps allocated.
+/// Beyond it the payload is copied.
 const SHARED_DATAGRAM_WASTE_MAX: usize = 128;
 
-/// Whether this side lists NR-SACK where the peer does, though its own INIT may not have.
+/// Whether this side lists NR-SACK if the peer does, although its own INIT may not have.
 fn may_have_offered_nr_sack(config: &Config) -> bool {
     config.paths.multipath_with == MultipathWith::WhereAgreed
 }
 
-/// Where a HEARTBEAT that came by a path is answered: there, unless that path is in doubt and the packet reached the
-/// address on this side of another, which is not.
+/// Returns the path of a HEARTBEAT ACK: that of the HEARTBEAT, unless T3-rtx expired there and the
+/// packet was sent to the local address of another path where it did not.
+///
+/// A peer that sends from one address whatever the destination is would otherwise consider all of its
+/// destinations failed when that address loses its link, and would send no SACKs; its HEARTBEAT asks
+/// whether it reaches this side on the path that it chose. A peer that sends from each address gets
+/// responses on the same path only: another one would claim that the path works in both directions, and
+/// data would return to where SACKs are lost.
 //= specs/rfc9260.txt#section-6.4
 //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
 //# and HEARTBEAT ACK) in response to control chunks to the same
@@ -56,7 +63,7 @@ fn answer_by(paths: &[Path], asked_by: PathId, reached: SocketAddr) -> PathId {
     paths.iter().position(answers).map_or(asked_by, |index| PathId(index as u8))
 }
 
-/// Whether the rest of a packet is read.
+/// Whether to process the rest of a packet.
 pub(super) enum Then {
     Next,
     Stop,
@@ -67,36 +74,38 @@ struct Reading {
     route: Route,
     /// The path on which it arrived.
     path: PathId,
-    /// Whether its source is no address of the peer.
+    /// Whether its source address does not belong to the peer.
     is_stranger: bool,
     is_protected: bool,
     /// The length in bytes.
     len: usize,
     /// Whether what follows is authenticated; `None` before an AUTH chunk.
     authentic: Option<bool>,
-    /// Whether the endpoint verified its AUTH chunk already.
+    /// Whether the endpoint has already verified its AUTH chunk.
     verified: bool,
     /// Whether small payloads may keep the datagram allocated; `None` before the first one.
     shares: Option<bool>,
-    /// Whether it had DATA or FORWARD TSN.
+    /// Whether it contained DATA or FORWARD TSN.
     brought_data: bool,
-    /// The lowest TSN in it.
+    /// The lowest TSN in the packet.
     lowest: Option<Tsn>,
 }
 
 impl Association {
-    /// A packet came; its tag is right, or its T bit with the peer's tag (§8.5). COOKIE ECHO in it was dealt with.
+    /// Processes a packet with the right tag, or with the T bit and the peer's tag (§8.5). A COOKIE ECHO
+    /// in it has been processed.
     pub(crate) fn handle(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
         if self.refuses(&packet) {
             return;
         }
         let path = self.path_of(route);
-        // As if its wire were cut, which any peer knows how to go on from.
+        // As if the link were down, from which every peer recovers.
         if self.paths[usize::from(path.0)].state == PathState::SetAside {
             return;
         }
-        // From an address that is not the peer's, an ASCONF may come that says so (RFC 5061 §5.3.2): that, and whatever
-        // is vouched for with it; before that, an INIT ACK that lists the address which was asked.
+        // A packet from an address that does not belong to the peer may contain an authenticated ASCONF
+        // (RFC 5061 §5.3.2) and other authenticated chunks; before the association is established, an
+        // INIT ACK that lists the address to which INIT was sent.
         let of_peer = |path: &Path| path.state != PathState::Removed && path.peer.ip() == route.peer.ip();
         let is_stranger = !matches!(self.state, State::CookieWait { .. }) && !self.paths.iter().any(of_peer);
         if let State::Up(up) = &mut self.state {
@@ -200,7 +209,7 @@ impl Association {
                 }
                 Then::Next
             }
-            // Unknown, if it is not configured: its type's high bits say what to do.
+            // If ASCONF is not configured it is unknown: the high bits of its type say what to do.
             //= specs/rfc5061.txt#section-4.1.1
             //# As defined in [RFC4960], Section 3.2, when setting these upper bits
             //# in this manner the receiver that does not understand this chunk MUST
@@ -248,9 +257,9 @@ impl Association {
         }
     }
 
-    /// Copies a payload that is small beside its datagram, unless the datagram may be kept. A payload that is held keeps its
-    /// whole datagram, and is charged for little more than itself. Copies of small ones are costly, so some datagrams may be
-    /// kept.
+    /// Copies a payload that is small compared with its datagram, unless the datagram may be kept. A
+    /// payload keeps its whole datagram allocated and is charged for little more than itself; copies of
+    /// small payloads are costly, so some datagrams may be kept.
     fn admit_payload(&mut self, packet: &mut Reading, data: &mut Data) {
         if data.payload.len() + SHARED_DATAGRAM_WASTE_MAX >= packet.len {
             return;
@@ -270,7 +279,7 @@ impl Association {
         }
     }
 
-    /// The path that a packet with the right tag came by.
+    /// Returns the path on which a packet with the right tag arrived.
     fn path_of(&mut self, Route { local, peer }: Route) -> PathId {
         let there = |path: &Path| path.state != PathState::Removed;
         let position =
@@ -294,12 +303,13 @@ impl Association {
         //# packet is received from (see Section 5.1).
         let path = &mut self.paths[index];
         path.peer = peer;
-        // What was sent there before went to another port.
+        // Packets sent on the path before went to another port.
         path.heartbeat_due |= path.state == PathState::Unconfirmed && path.heartbeat.is_some();
         PathId(index as u8)
     }
 
-    /// `route` is between the addresses in the packet: a path's own, where the peer keeps to paths.
+    /// Processes a control chunk. `route` is that of the packet, which is that of a path unless the peer
+    /// sends from other addresses.
     fn on_control(&mut self, now: Time, path: PathId, route: Route, chunk: Chunk) -> Then {
         match (chunk, &mut self.state) {
             (chunk @ (Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_)), _) => {
@@ -315,7 +325,7 @@ impl Association {
             //# chunk MUST respond to a HEARTBEAT chunk with a HEARTBEAT ACK chunk
             //# after entering the COOKIE-ECHOED state (sender of the INIT chunk) or
             //# the ESTABLISHED state (receiver of the INIT chunk)
-            // Until COOKIE ACK the answer waits: nothing but COOKIE ECHO may leave (§5.1).
+            // Until COOKIE ACK the response waits: only COOKIE ECHO may be sent (§5.1).
             (Chunk::Heartbeat(info), State::Up(up) | State::CookieEchoed { up, .. }) => {
                 //= specs/rfc9260.txt#section-3.3.6
                 //# An endpoint MUST send this chunk to its peer endpoint as a response to
@@ -333,7 +343,7 @@ impl Association {
                 up.control.add_heartbeat_ack(answer_by(&self.paths, path, route.local), ack);
             }
             (Chunk::Unknown { kind: Chunk::HEARTBEAT | Chunk::HEARTBEAT_ACK, .. }, _) => {}
-            // What it brought is done; its answer goes back the way that it came.
+            // The COOKIE ECHO was processed; its COOKIE ACK is sent on the path on which it arrived.
             (Chunk::CookieEcho(_), State::Up(up)) if up.control.cookie_ack.is_some() => {
                 up.control.cookie_ack = Some(path);
                 let path = &mut self.paths[usize::from(path.0)];
@@ -354,7 +364,7 @@ impl Association {
             //= specs/rfc9260.txt#section-5.2.6
             //# In all cases, if the association is not in the COOKIE-ECHOED state,
             //# the ERROR chunk SHOULD be silently discarded.
-            // As far as it speaks of a cookie; the user hears of the rest (§11.2.6).
+            // Only causes that concern a cookie; the others are reported to the user (§11.2.6).
             (Chunk::Error(mut causes), State::Up(_) | State::CookieEchoed { .. }) => {
                 causes.retain(|cause| !matches!(cause, Cause::StaleCookie(_)));
                 let names_asconf = |cause: &Cause| match cause {
@@ -381,18 +391,18 @@ impl Association {
             (Chunk::ShutdownAck, State::Up(_)) => self.on_shutdown_ack(),
             (Chunk::ShutdownComplete { .. }, State::Up(_)) => self.on_shutdown_complete(),
             (Chunk::Unknown { kind, raw }, _) => return self.on_unknown(kind, &raw),
-            // Where no keys were agreed on, it is an unknown chunk; in one that was unprotected there can be none.
+            // If no keys were agreed on, the chunk is unknown; an unprotected one cannot be nested.
             (chunk @ Chunk::Dtls(_), _) => return self.on_unknown(chunk.kind(), &chunk.quoted()),
-            // Without authentication an AUTH chunk is an unknown one, and its type's high bits are 00.
+            // Without authentication an AUTH chunk is unknown, and its type's high bits are 00.
             (Chunk::Auth(_), _) => return Then::Stop,
-            // Chunks of the handshake that come late or early, and whatever comes when all is over (§5.2.3, §5.2.5,
-            // §9.2): nothing to do.
+            // Late or early chunks of the handshake, and chunks after the end, are ignored (§5.2.3,
+            // §5.2.5, §9.2).
             _ => {}
         }
         Then::Next
     }
 
-    /// A SACK in one of its three forms.
+    /// Processes a SACK in one of its three forms.
     fn on_any_sack(&mut self, now: Time, path: PathId, chunk: Chunk) -> Then {
         match (chunk, &mut self.state) {
             //= specs/rfc9260.txt#section-6
@@ -415,7 +425,7 @@ impl Association {
             (Chunk::CompactSack(sack), _) => {
                 return self.on_unknown(CompactSack::KIND, &Chunk::CompactSack(sack).to_bytes());
             }
-            // Where both began at once, either may have heard of another offer than the other.
+            // If both sides sent an INIT, the two may have seen different offers.
             (Chunk::NrSack(sack), State::Up(up))
                 if up.extensions.nr_sack || may_have_offered_nr_sack(&self.config) =>
             {
@@ -432,11 +442,11 @@ impl Association {
         Then::Next
     }
 
-    /// A HEARTBEAT arrived on an inactive path: one is sent in return at once, instead of after HB.interval.
+    /// A HEARTBEAT arrived on an inactive path: sends one at once, instead of after HB.interval.
     fn probe_after_heartbeat(&mut self, now: Time, path: PathId) {
         let several = self.has_several_paths();
         let ack_path = &mut self.paths[usize::from(path.0)];
-        // A HEARTBEAT that was sent before the path recovered may wait for its answer for up to RTO.Max.
+        // A HEARTBEAT that was sent before the path recovered may be waited for up to RTO.Max.
         let patience = if self.config.recovery.early_repair { HEARTBEAT_WAIT_MAX } else { Duration::MAX };
         let asks =
             ack_path.heartbeat.as_ref().is_some_and(|heartbeat| now.since(heartbeat.sent_at) < patience);
@@ -444,7 +454,7 @@ impl Association {
         ack_path.heartbeat_due |= may_ask && ack_path.state == PathState::Inactive;
     }
 
-    /// RFC 9260 §3.2: the two high bits of an unknown chunk type say what to do.
+    /// RFC 9260 §3.2: the two high bits of an unknown chunk type determine the reaction.
     pub(super) fn on_unknown(&mut self, kind: u8, raw: &Bytes) -> Then {
         let unrecognized = Unrecognized::of_chunk(kind);
         if unrecognized.reports()
@@ -490,7 +500,7 @@ impl Association {
         match up.received.classify(data.tsn) {
             Seen::Duplicate => {
                 self.duplicates += 1;
-                // Several may come where one did not get its SACK.
+                // Several duplicates may arrive if one SACK was lost.
                 let first = !up.received.has_duplicates();
                 up.received.duplicate(data.tsn);
                 if up.sack_path != answered_by || up.received.counts_by_path() {
@@ -507,7 +517,8 @@ impl Association {
             }
             Seen::New => {}
         }
-        // The peer may have renumbered already, and its answer be under way: what could be of either numbering waits.
+        // The peer may have reset its TSNs while its response is in flight: chunks whose numbering is
+        // ambiguous wait.
         if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart)
             && !(data.tsn == up.received.cum_tsn().next() && self.inbound.expects(&data))
         {
@@ -522,7 +533,8 @@ impl Association {
         self.take_all_early();
     }
 
-    /// What waited for the TSNs before it while it could be of either numbering, once they have come or are skipped.
+    /// Processes the chunks whose numbering was ambiguous, as soon as earlier TSNs have arrived or were
+    /// skipped.
     pub(super) fn take_all_early(&mut self) {
         while let Some(data) = self.take_early() {
             self.take_data(data);
@@ -536,14 +548,15 @@ impl Association {
         reset.take_early(next).filter(|data| self.inbound.expects(data))
     }
 
-    /// A chunk that has not come before, if there is room for it.
+    /// Processes a new chunk if there is room for it.
     fn take_data(&mut self, data: Data) {
         let memory_cost = self.inbound.memory_cost(&data.payload);
         let has_memory = self.memory_room(memory_cost) == memory_cost;
         let State::Up(up) = &mut self.state else { return };
-        // The sender counts user data, and was promised the window in bytes of user data: what was within the promise is
-        // taken, though overhead may have closed the window since, up to twice the buffer in all. Beyond, the next in
-        // sequence is taken if nothing can be read: else neither side could ever go on.
+        // The sender counts user data, and the window was advertised in bytes of user data. So chunks
+        // within the advertised window are accepted even if overhead has closed it since, up to twice
+        // the buffer in total. Beyond, only the next chunk in sequence is accepted, and only if nothing
+        // can be read: otherwise neither side could continue.
         let capacity = self.buffer.bytes();
         let fits = self.inbound.unread_bytes() + data.payload.len() <= capacity
             && self.inbound.window_cost() < 2 * capacity
@@ -583,7 +596,7 @@ impl Association {
         if let Err(violation) = pushed {
             return self.on_violation(violation);
         }
-        // What is dropped here was acknowledged in good order, and cost nothing of the window.
+        // A chunk dropped here is acknowledged normally and takes nothing of the window.
         if stream.0 >= self.inbound_streams {
             self.on_violation(Violation::InvalidStream(stream));
         }

@@ -24,27 +24,27 @@ use crate::association::state::State;
 use crate::config::Config;
 use crate::ids::PathId;
 
-/// A round trip that is shorter says more of timers than of the network.
+/// The minimum RTT that is used: shorter samples measure timers rather than the network.
 const ROUND_MIN: Duration = Duration::from_millis(1);
 
 /// The size of an association's receive buffer.
 #[derive(Debug)]
 pub(super) struct ReceiveBuffer {
     bytes: usize,
-    /// Up to which it grows.
+    /// The maximum size.
     max_bytes: usize,
-    /// When the round trip that is being looked at began.
+    /// When the current RTT interval began.
     began: Option<Time>,
-    /// The longest round trip of the paths that brought data in it, and in the one before.
+    /// The longest RTT of the paths on which data arrived in this interval, and in the previous one.
     longest: Option<Duration>,
     longest_before: Option<Duration>,
-    /// When a window's worth of data began to come, and how much of it is still to come.
+    /// When the current window of data began to arrive, and the bytes of it still to come.
     window: Option<(Time, usize)>,
-    /// The shortest time in which one came.
+    /// The shortest time in which a window of data arrived.
     shortest_window: Option<Duration>,
     arrived_bytes: usize,
     read_bytes: usize,
-    /// What arrived and was read in the one before.
+    /// Bytes that arrived and were read in the previous interval.
     moved_before: usize,
 }
 
@@ -65,35 +65,37 @@ impl ReceiveBuffer {
         }
     }
 
-    /// That of an association whose user has not admitted the peer: it has less room, and does not grow.
+    /// Creates the receive buffer for a peer that the user has not admitted: smaller, and without
+    /// growth.
     pub(super) fn unadmitted(config: &Config) -> Self {
         let bytes = config.passive_receive_buffer_bytes();
         Self { bytes, max_bytes: bytes, ..Self::new(config) }
     }
 
-    /// The peer is admitted: from now on it is as large as configured.
+    /// The peer was admitted: uses the configured size from now on.
     fn admit(&mut self, config: &Config) {
         let admitted = Self::new(config);
         self.bytes = self.bytes.max(admitted.bytes);
         self.max_bytes = self.max_bytes.max(admitted.max_bytes);
     }
 
-    /// Its size.
+    /// The size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it may still grow.
+    /// Whether the buffer may still grow.
     fn is_tuned(&self) -> bool {
         self.bytes < self.max_bytes
     }
 
-    /// What costs so much of it was read.
+    /// Data that occupied this many bytes was read.
     pub(super) fn on_read(&mut self, bytes: usize) {
         self.read_bytes = self.read_bytes.saturating_add(bytes);
     }
 
-    /// A packet brought what costs so much of it, by a path of this round trip. Whether the buffer grew.
+    /// Data that occupies this many bytes arrived on a path with this RTT. Returns whether the buffer
+    /// grew.
     fn on_arrival(&mut self, now: Time, bytes: usize, rtt: Option<Duration>) -> bool {
         let began = *self.began.get_or_insert(now);
         self.arrived_bytes = self.arrived_bytes.saturating_add(bytes);
@@ -105,7 +107,7 @@ impl ReceiveBuffer {
             return false;
         }
         let moved = self.arrived_bytes.min(self.read_bytes);
-        // A sender in slow start has twice as much under way as it had, and after this round trip twice that.
+        // A sender in slow start has doubled its flight, and will double it again in the next RTT.
         let growth = moved.saturating_sub(self.moved_before);
         let wanted = moved.saturating_mul(2).saturating_add(growth.saturating_mul(4));
         let before = self.bytes;
@@ -130,9 +132,9 @@ impl ReceiveBuffer {
 }
 
 impl Association {
-    /// Lets the peer use all of the receive buffer: for a peer that has said who it is, if
-    /// [`memory.unadmitted_receive_buffer_bytes`](crate::Config::memory) holds back others. The peer is told of its larger window at once. Changes
-    /// nothing where the peer is admitted already.
+    /// Permits the peer to use the whole receive buffer, for a peer that has authenticated itself, if
+    /// [`memory.unadmitted_receive_buffer_bytes`](crate::Config::memory) limits others. The larger
+    /// window is advertised at once. No effect if the peer is already admitted.
     pub fn admit(&mut self) {
         if std::mem::replace(&mut self.admitted, true) {
             return;
@@ -148,12 +150,12 @@ impl Association {
         self.has_input = true;
     }
 
-    /// Whether the peer may use all of the receive buffer.
+    /// Whether the peer may use the whole receive buffer.
     pub fn is_admitted(&self) -> bool {
         self.admitted
     }
 
-    /// A packet with DATA came by a path, and costs so much of the buffer.
+    /// A packet with DATA that occupies this many bytes of the buffer arrived on a path.
     pub(super) fn tune_receive_buffer(&mut self, now: Time, received_on: PathId, bytes: usize) {
         if !self.buffer.is_tuned() || !matches!(self.state, State::Up(_)) {
             return;
@@ -179,7 +181,7 @@ mod tests {
         ReceiveBuffer::new(&config)
     }
 
-    /// So much arrives, and so much is read, in each of the round trips that follow.
+    /// In each of the following RTTs, this many bytes arrive and this many are read.
     fn rounds(buffer: &mut ReceiveBuffer, from: Time, rtt: Duration, moves: &[(usize, usize)]) -> Time {
         let mut now = from;
         buffer.on_arrival(now, 0, Some(rtt));
@@ -192,10 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_twice_what_a_round_trip_brings() {
+    fn it_is_twice_the_data_of_an_rtt() {
         let mut steady = buffer(10_000, 1 << 20);
         rounds(&mut steady, Time::ZERO, 100 * MS, &[(20_000, 20_000); 5]);
-        // 2 * 20,000 and, since before there was nothing, 4 * 20,000.
+        // 2 * 20,000; and 4 * 20,000, since nothing had arrived before.
         assert_eq!(steady.bytes(), 120_000);
         let mut slow_start = buffer(10_000, 1 << 20);
         rounds(&mut slow_start, Time::ZERO, 100 * MS, &[(2_000, 2_000), (4_000, 4_000), (8_000, 8_000)]);
@@ -220,18 +222,18 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_slow_is_given_no_more_room() {
+    fn a_slow_reader_gets_no_larger_buffer() {
         let mut slow = buffer(10_000, 1 << 20);
         rounds(&mut slow, Time::ZERO, 100 * MS, &[(100_000, 1_000); 50]);
         assert_eq!(slow.bytes(), 10_000);
-        // Nor one that takes at once what had waited for a loss to be mended.
+        // Nor does it grow for a reader that takes everything at once after a loss was repaired.
         let mut stalled = buffer(100_000, 1 << 20);
         rounds(&mut stalled, Time::ZERO, 100 * MS, &[(10_000, 0), (10_000, 0), (10_000, 90_000)]);
         assert_eq!(stalled.bytes(), 100_000);
     }
 
     #[test]
-    fn the_slowest_path_that_brings_data_is_the_clock() {
+    fn the_rtt_of_the_slowest_path_with_data_determines_the_interval() {
         let mut buffer = buffer(10_000, 1 << 20);
         let mut now = Time::ZERO;
         for step in 0..200 {
@@ -240,13 +242,14 @@ mod tests {
             buffer.on_arrival(now, 1_000, Some(rtt));
             now += 3 * MS;
         }
-        // A hundred packets in 300 ms; by the fast path's clock it were ten.
+        // A hundred packets in 300 ms; by the RTT of the fast path it would be ten.
         assert!((200_000..=620_000).contains(&buffer.bytes()), "{}", buffer.bytes());
     }
 
     #[test]
-    fn where_no_round_trip_is_known_the_time_of_a_window_is_one() {
-        // A window each 100 ms, as a sender sends that is held back: it grows, and then there is time to spare in each.
+    fn without_rtt_samples_the_time_of_a_window_is_used() {
+        // A window every 100 ms, as from a window-limited sender: it grows until the sender is no longer
+        // limited.
         let mut held_back = buffer(10_000, 1 << 20);
         let mut now = Time::ZERO;
         for _ in 0..100 {
@@ -258,7 +261,7 @@ mod tests {
             }
         }
         assert!((80_000..=240_000).contains(&held_back.bytes()), "{}", held_back.bytes());
-        // One that the network holds back grows a little, and no more.
+        // With a network-limited sender it grows a little, and no more.
         let mut ample = buffer(100_000, 1 << 20);
         for step in 0..10_000u32 {
             ample.on_read(100);

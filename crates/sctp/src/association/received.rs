@@ -325,7 +325,7 @@ impl Received {
         self.data_came
     }
 
-    /// The packet being processed is acknowledged as if it contained DATA.
+    /// Acknowledges the packet being processed as if it contained DATA.
     pub(super) fn acknowledge_again(&mut self) {
         self.packet.data = true;
     }
@@ -393,17 +393,17 @@ impl Received {
         self.due = Due::Now;
     }
 
-    /// Whether a SACK must leave at once.
+    /// Whether a SACK must be sent at once.
     pub(super) fn sack_is_due(&self) -> bool {
         self.due == Due::Now && !self.silent
     }
 
-    /// Whether a SACK should ride with DATA.
+    /// Whether a SACK may be bundled with DATA.
     pub(super) fn may_bundle_sack(&self) -> bool {
         self.due != Due::No && !self.silent
     }
 
-    /// So many of the runs, from the lowest on, as gap blocks.
+    /// Returns up to this many gap blocks, from the lowest on.
     fn gaps(&self, most: usize) -> Vec<(u16, u16)> {
         let offset = |tsn: Tsn| {
             u16::try_from(tsn.distance_from(self.cum_tsn)).expect("no run reaches beyond SPAN_MAX")
@@ -411,12 +411,12 @@ impl Received {
         self.runs.iter().take(most).map(|run| (offset(run.0), offset(run.1))).collect()
     }
 
-    /// Whether a SACK in `room` bytes has room for all gap blocks.
+    /// Whether a SACK of `room` bytes has room for all gap blocks.
     pub(super) fn fits_a_sack(&self, room: usize) -> bool {
         self.runs.len() <= Sack::blocks_in(room)
     }
 
-    /// The COMPACT-SACK that fits in `room` bytes. What it says is said.
+    /// Returns the COMPACT-SACK that fits in `room` bytes; pending reports count as sent.
     //= specs/compact-sack.md#section-4
     //# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
     //# beyond the last one.
@@ -434,7 +434,7 @@ impl Received {
         sack
     }
 
-    /// The SACK that fits in `room` bytes. What it says is said.
+    /// Returns the SACK that fits in `room` bytes; pending reports count as sent.
     pub(super) fn take_sack(&mut self, a_rwnd: u32, room: usize) -> Sack {
         let fit = Sack::blocks_in(room);
         //= specs/rfc9260.txt#section-6.2
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_is_a_duplicate_wherever_it_lies() {
+    fn every_received_tsn_is_a_duplicate_when_repeated() {
         let received = received(&[1, 2, 5, 6, 9]);
         for tsn in [0, 1, 2, 5, 6, 9] {
             assert_eq!(received.classify(Tsn(tsn)), Seen::Duplicate, "{tsn}");
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tsn_beyond_what_a_gap_block_can_say_is_out_of_bounds() {
+    fn a_tsn_beyond_the_range_of_gap_blocks_is_out_of_bounds() {
         let received = received(&[]);
         assert_eq!(received.classify(Tsn(SPAN_MAX)), Seen::New);
         assert_eq!(received.classify(Tsn(SPAN_MAX + 1)), Seen::OutOfBounds);
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_paths_each_has_its_second_packet_answered_and_the_delay_answers_all() {
+    fn with_several_paths_every_second_packet_of_each_is_acknowledged_and_the_delay_covers_all() {
         let sack_policy = SackPolicy { delay_with_gaps: true, ..SackPolicy::default() };
         let mut received =
             Received::new(Tsn(1)).with_sack_policy(sack_policy).with_paths_counted(Some(Vec::new()));
@@ -666,13 +666,13 @@ mod tests {
     //# any missing TSNs earlier than or equal to this value as received,
     //# and stop reporting them as gaps in any subsequent SACKs.
     #[test]
-    fn what_is_given_up_counts_as_received() {
-        // The example, a hundred earlier.
+    fn abandoned_chunks_count_as_received() {
+        // The example of the specification, with TSNs 100 lower.
         let mut received = received(&[1, 2, 4, 5, 7]);
         assert!(received.forward(Tsn(3)));
         assert_eq!(received.cum_tsn(), Tsn(5));
         assert_eq!(gaps(&mut received), [(2, 2)]);
-        // What comes after all is a duplicate.
+        // A skipped TSN that arrives nevertheless is a duplicate.
         assert_eq!(received.classify(Tsn(3)), Seen::Duplicate);
         // Into a run, and far beyond all.
         assert!(received.forward(Tsn(7)));
@@ -744,7 +744,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_say_exactly_what_arrived(
+        fn gap_blocks_report_exactly_the_received_tsns(
             start in prop::sample::select(vec![1, 0, u32::MAX - 20]),
             order in prop::collection::vec(0u32..60, 0..200),
         ) {

@@ -6,49 +6,50 @@
 //! delivered. Once the flight is below the new window, no more is sent than was delivered, or one packet
 //! more as long as no further loss occurs (§6.2).
 
-/// What a recovery lets out.
+/// The state of proportional rate reduction during a recovery.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reduction {
-    /// RecoverFS: bytes in flight before the loss showed.
+    /// RecoverFS: bytes in flight before the loss was detected.
     recover_fs: u64,
     /// prr_delivered and prr_out, in bytes.
     delivered: u64,
     out: u64,
-    /// Up to how many bytes may be in flight until something else arrives.
+    /// The maximum number of bytes in flight until the next SACK.
     window: usize,
 }
 
-/// What a SACK says to a recovery.
+/// The effect of a SACK during recovery.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
-    /// Bytes newly acknowledged, and those in flight now.
+    /// Bytes newly acknowledged, and bytes in flight now.
     pub(super) delivered: usize,
     pub(super) flight_bytes: usize,
-    /// The window that the loss has left: ssthresh.
+    /// The window after the reduction: ssthresh.
     pub(super) target: usize,
-    /// Bytes of a packet.
+    /// The packet size in bytes.
     pub(super) mtu: usize,
     /// SafeACK: the cumulative point advanced, and nothing further was lost.
     pub(super) is_safe: bool,
 }
 
 impl Reduction {
-    /// A recovery begins: so many bytes were in flight before the loss showed, and so many are now.
+    /// A recovery begins with this many bytes in flight before the loss was detected, and this many now.
     pub(super) fn new(flight_before: usize, flight_bytes: usize) -> Self {
         Self { recover_fs: flight_before as u64, delivered: 0, out: 0, window: flight_bytes }
     }
 
-    /// Up to how many bytes may be in flight. One packet always may: nothing else would keep the recovery going.
+    /// The maximum number of bytes in flight. One packet is always permitted, since nothing else would
+    /// continue the recovery.
     pub(super) fn window(&self) -> usize {
         self.window.max(1)
     }
 
-    /// So many bytes left.
+    /// This many bytes were sent.
     pub(super) fn on_sent(&mut self, bytes: usize) {
         self.out += bytes as u64;
     }
 
-    /// Something arrived, or was lost (RFC 9937 §6.2).
+    /// A SACK acknowledged data or reported losses (RFC 9937 §6.2).
     pub(super) fn on_progress(&mut self, progress: Progress) {
         let Progress { delivered, flight_bytes, target, mtu, is_safe } = progress;
         self.delivered += delivered as u64;
@@ -71,8 +72,9 @@ mod tests {
 
     const MTU: usize = 1_000;
 
-    /// A window of 20 packets, all in flight, of which the first so many are lost, to be halved. One SACK a packet; what is
-    /// allowed leaves. How many packets leave for each.
+    /// A window of 20 packets, all in flight, of which the first `lost` are lost; the window is halved.
+    /// Each packet triggers a SACK, and everything permitted is sent. Returns the number of packets sent
+    /// for each SACK.
     fn play(lost: usize) -> Vec<usize> {
         let (before, target) = (20 * MTU, 10 * MTU);
         let mut flight = before - lost * MTU;
@@ -100,16 +102,17 @@ mod tests {
     }
 
     #[test]
-    fn after_one_loss_a_packet_leaves_for_every_two_that_arrive() {
+    fn after_one_loss_a_packet_is_sent_for_every_two_that_arrive() {
         let left = play(1);
-        // The first leaves for the first that arrives, and of 19 that do, 10 and what the lost one makes room for.
+        // The first arrival permits one packet; of the 19 arrivals, 10 do, plus one in place of the lost
+        // packet.
         assert!(left.iter().all(|packets| *packets <= 1), "{left:?}");
         assert!((10..=11).contains(&left.iter().sum::<usize>()), "{left:?}");
         assert!(left.windows(2).take(14).all(|pair| pair.iter().sum::<usize>() == 1), "{left:?}");
     }
 
     #[test]
-    fn after_many_losses_no_more_leaves_than_arrives_and_then_a_packet_more() {
+    fn after_many_losses_as_much_is_sent_as_arrives_and_then_one_packet_more() {
         let left = play(14);
         assert_eq!(left, [1, 1, 1, 1, 2, 2], "6 arrive; the fifth is safe, and there is room for 10");
     }

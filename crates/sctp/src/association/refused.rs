@@ -1,25 +1,25 @@
 //! Counts the HEARTBEATs of one path that ICMP Port Unreachable messages refused (`port_unreachable`).
 
-/// So many HEARTBEATs in a row, refused and not answered, make a path inactive.
+/// This many consecutive HEARTBEATs that were refused and not acknowledged make a path inactive.
 const REFUSED_HEARTBEATS: u8 = 3;
 
-/// What was said of a path since something came by it.
+/// ICMP reports about a path since the last packet of the peer on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// Whether the HEARTBEAT that is under way was refused.
+    /// Whether the outstanding HEARTBEAT was refused.
     pub(super) this: bool,
-    /// HEARTBEATs in a row that were refused and not answered.
+    /// The number of consecutive HEARTBEATs that were refused and not acknowledged.
     heartbeats: u8,
 }
 
-/// What follows from a HEARTBEAT that was not answered.
+/// The consequence of an unacknowledged HEARTBEAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It was not refused: nothing.
+    /// It was not refused: no consequence.
     No,
-    /// It was refused: another is sent at once.
+    /// It was refused: the next one is sent at once.
     Again,
-    /// The last one, too: the path is inactive.
+    /// The last one was refused: the path is inactive.
     Final,
 }
 

@@ -20,11 +20,11 @@ use crate::config::PeerMay;
 use crate::ids::{RequestNumber, Tsn};
 use crate::wire::{Chunk, Header, Reconfig, ReconfigResult};
 
-/// How long an association reset follows on another at the least: the maximum segment lifetime (RFC 6525 §5.1.4).
+/// The minimum interval of association resets: the maximum segment lifetime (RFC 6525 §5.1.4).
 const ASSOCIATION_RESET_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// How far the TSNs of the side that performs an association reset go on, and those of its peer: whatever is still under
-/// way from before is then told from what is new.
+/// The advance of the TSNs of both sides in an association reset, which distinguishes old chunks in
+/// flight from new ones.
 const TSN_LEAP: u32 = 1 << 31;
 
 fn response(response: RequestNumber, result: ReconfigResult) -> Reconfig {
@@ -45,7 +45,7 @@ fn outcome_of(result: ReconfigResult) -> Outcome {
     }
 }
 
-/// Whether these parameters may stand in one chunk (RFC 6525 §3.1).
+/// Whether these parameters may be in one chunk (RFC 6525 §3.1).
 fn is_allowed(parameters: &[Reconfig]) -> bool {
     use Reconfig::{
         AddIncoming, AddOutgoing, AssociationReset, IncomingReset, OutgoingReset, Response, Unknown,
@@ -63,9 +63,10 @@ fn is_allowed(parameters: &[Reconfig]) -> bool {
 }
 
 impl Association {
-    /// Makes streams begin anew: their next messages have the numbers of a stream's first (RFC 6525 §6.3.2). What was
-    /// sent on outgoing ones arrives before; what is sent on them from now on waits until the peer has answered.
-    /// [`Event::StreamReset`](crate::association::Event::StreamReset) tells the end. The peer must allow it.
+    /// Resets streams: their message numbers start from the beginning (RFC 6525 §6.3.2). Messages sent
+    /// before on outgoing streams arrive before; messages sent from now on wait for the peer's response.
+    /// [`Event::StreamReset`](crate::association::Event::StreamReset) reports the result. The peer must
+    /// permit it.
     pub fn reset_streams(&mut self, streams: StreamReset) -> Result<(), ReconfigError> {
         self.can_reconfigure()?;
         for (direction, count) in
@@ -96,9 +97,10 @@ impl Association {
         Ok(())
     }
 
-    /// Makes all streams of both directions and all TSNs begin anew (RFC 6525 §6.3.3). What was sent before arrives
-    /// before; what is sent from now on waits until the peer has answered. [`Event::AssociationReset`](crate::association::Event::AssociationReset) tells the end.
-    /// The peer must allow it.
+    /// Resets all streams of both directions and all TSNs (RFC 6525 §6.3.3). Messages sent before arrive
+    /// before; messages sent from now on wait for the peer's response.
+    /// [`Event::AssociationReset`](crate::association::Event::AssociationReset) reports the result. The
+    /// peer must permit it.
     pub fn reset_association(&mut self, now: Time) -> Result<(), ReconfigError> {
         let reset = self.can_reconfigure()?;
         //= specs/rfc6525.txt#section-5.1.4
@@ -109,8 +111,8 @@ impl Association {
         }
         reset.association_reset_at = Some(now);
         self.begin_operation(Operation::Association);
-        // After it no SACK can tell of what the peer sent before: usrsctp holds on to its last TSN then, and aborts for
-        // the next that is acknowledged.
+        // After the reset no SACK can acknowledge older data: usrsctp keeps its last TSN, and aborts
+        // when the next one is acknowledged.
         if let State::Up(up) = &mut self.state
             && up.received.may_bundle_sack()
         {
@@ -119,8 +121,9 @@ impl Association {
         Ok(())
     }
 
-    /// Adds so many streams to those on which this side sends and to those on which the peer does (RFC 6525 §6.3.4). An
-    /// [`Event::StreamChange`](crate::association::Event::StreamChange) tells each. The peer must allow it.
+    /// Adds this many outbound and inbound streams (RFC 6525 §6.3.4).
+    /// [`Event::StreamChange`](crate::association::Event::StreamChange) reports each result. The peer
+    /// must permit it.
     pub fn add_streams(&mut self, outgoing: u16, incoming: u16) -> Result<(), ReconfigError> {
         self.can_reconfigure()?;
         if outgoing == 0 && incoming == 0 {
@@ -134,7 +137,8 @@ impl Association {
         Ok(())
     }
 
-    /// What the peer may ask for from now on (RFC 6525 §6.3.1), instead of [`streams.peer_may`](crate::Config::streams).
+    /// Sets the requests that the peer may make from now on (RFC 6525 §6.3.1), instead of
+    /// [`streams.peer_may`](crate::Config::streams).
     pub fn set_peer_may(&mut self, may: PeerMay) -> Result<(), ReconfigError> {
         match &mut self.state {
             State::Up(up) | State::CookieEchoed { up, .. } => match &mut up.reconfiguration {
@@ -167,7 +171,7 @@ impl Association {
         }
     }
 
-    /// How many streams a request can list and still fit a packet.
+    /// The maximum number of streams that a request can list and still fit a packet.
     fn listable_streams(&self) -> usize {
         const BEHIND_THE_LISTS: usize = Header::LEN + Chunk::HEADER_LEN + 12 + 16 + 8 + 3 * 4;
         let mtu = self.paths.iter().map(|path| path.mtu).min().unwrap_or(0);
@@ -200,8 +204,7 @@ impl Association {
         self.has_input = true;
     }
 
-    /// Takes the next step of a re-configuration, if its turn has come: called before packets are filled, whenever
-    /// something was told.
+    /// Continues a re-configuration if possible: called before packets are filled, after each input.
     pub(super) fn advance_reconfiguration(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -237,8 +240,8 @@ impl Association {
         }
     }
 
-    /// All numbers begin anew. Nothing of ours is outstanding, so that there is nothing to take as acknowledged (RFC 6525
-    /// §5.2.4 G3).
+    /// Resets all numbers. Nothing is outstanding on this side, so nothing needs to be treated as
+    /// acknowledged (RFC 6525 §5.2.4 G3).
     fn renumber(&mut self, own_next: Tsn, peer_next: Tsn) {
         let State::Up(up) = &mut self.state else { return };
         if own_next != up.sent.next_tsn() {

@@ -10,18 +10,18 @@ use std::fmt;
 
 use crate::ids::StreamId;
 
-/// Who sends next, of the streams that have messages (RFC 8260 §3). It is the sender's own choice: the peer neither
-/// hears of it nor needs to.
+/// Stream schedulers (RFC 8260 §3). The scheduler is the sender's own choice; the peer is not involved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Scheduler {
-    /// Messages leave in the order in which they were given to `send` (§3.1).
+    /// Messages in the order of `send` (§3.1).
     FirstComeFirstServed,
-    /// A message of each stream in turn (§3.2).
+    /// One message of each stream in turn (§3.2).
     #[default]
     RoundRobin,
-    /// As round robin, but a packet brings new chunks of one stream alone, so that its loss holds up no other (§3.3).
+    /// Like round robin, but a packet contains new chunks of one stream only, so its loss blocks no
+    /// other stream (§3.3).
     RoundRobinByPacket,
-    /// The stream with the lowest value first, and in turn among equals (§3.4).
+    /// The stream with the lowest value first; in turn among equals (§3.4).
     Priority,
     /// The same number of bytes for each stream, however long its messages are (§3.5).
     FairCapacity,
@@ -32,7 +32,7 @@ pub enum Scheduler {
 /// The association has no such outbound stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoSuchStream(
-    /// The one that was named.
+    /// The stream that was named.
     pub StreamId,
 );
 
@@ -44,7 +44,7 @@ impl fmt::Display for NoSuchStream {
 
 impl std::error::Error for NoSuchStream {}
 
-/// A message's place among all messages, in the order of `send`.
+/// A message's position in the order of `send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arrival(u64);
 
@@ -53,10 +53,10 @@ impl Arrival {
     pub(super) const NONE: Self = Self(0);
 }
 
-/// What a stream has left once a chunk was cut.
+/// What remains on a stream after a chunk was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// More of the same message.
+    /// The rest of the same message.
     Rest,
     /// Another message.
     Message(Arrival),
@@ -64,24 +64,24 @@ pub(super) enum Left {
     Nothing,
 }
 
-/// What of a message is given up.
+/// Which part of a message was abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GivenUp {
-    /// All of it: none has left.
+    /// All of it: no part was sent.
     Whole,
-    /// The rest of it, which had the turn.
+    /// Its rest, which was next to be sent.
     Rest,
 }
 
-/// A byte's worth of a stream's account with weight 1: large, so that division by a weight loses little.
+/// The account of one byte with weight 1: large, so that division by a weight loses little.
 const SCALE: u128 = 1 << 16;
 
-/// A stream's place in the queue. The order of the fields is the order of the queue.
+/// A stream's position in the queue. The order of the fields is the order of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// What the scheduler goes by.
+    /// The scheduler's criterion.
     rank: u128,
-    /// The order in which places were taken.
+    /// The order in which positions were taken.
     taken: u64,
     stream: StreamId,
 }
@@ -90,7 +90,7 @@ struct Place {
 struct Stream {
     place: Option<Place>,
     value: u16,
-    /// What it has sent, in bytes times [`SCALE`] over its weight; a stream that was idle has missed its share.
+    /// The bytes sent, times [`SCALE`] over the weight. An idle stream accumulates no credit.
     account: u128,
 }
 
@@ -99,22 +99,22 @@ struct Stream {
 pub(super) struct Turns {
     scheduler: Scheduler,
     queue: BTreeSet<Place>,
-    /// By number, up to the highest that was used.
+    /// By stream number, up to the highest one used.
     streams: Vec<Stream>,
     arrivals: u64,
     places: u64,
-    /// The account of the stream that was served last, when it was: what one that comes back starts from.
+    /// The account of the stream that was served last, before it was: where a returning stream starts.
     reached: u128,
-    /// Whether messages of different streams may mix (RFC 8260 §2).
+    /// Whether chunks of different messages may be interleaved (RFC 8260 §2).
     interleaving: bool,
-    /// The stream whose message has begun and not ended, if no other may come between.
+    /// The stream with a partly sent message, if no other stream may be served before its end.
     begun: Option<StreamId>,
-    /// The stream whose chunks the open packet brings, if it may bring those of no other.
+    /// The only stream whose chunks the open packet may contain, if there is such a limit.
     packet: Option<StreamId>,
 }
 
 impl Turns {
-    /// Nobody waits.
+    /// Creates an empty queue.
     pub(super) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
@@ -129,33 +129,33 @@ impl Turns {
         }
     }
 
-    /// Nobody waits, and the streams' values are what they were.
+    /// Returns an empty queue with the same values of streams.
     pub(super) fn emptied(&self) -> Self {
         let streams = self.streams.iter().map(|stream| Stream { value: stream.value, ..Stream::default() });
         Self { streams: streams.collect(), ..Self::new(self.scheduler) }
     }
 
-    /// Messages of different streams may mix from now on; none has begun.
+    /// Messages may be interleaved from now on; none has begun.
     pub(super) fn interleave(&mut self) {
         self.interleaving = true;
     }
 
-    /// Another message was sent.
+    /// Another message was queued.
     pub(super) fn arrival(&mut self) -> Arrival {
         self.arrivals += 1;
         Arrival(self.arrivals)
     }
 
-    /// A stream that had no message has this one.
+    /// A stream without messages gets this one.
     pub(super) fn join(&mut self, id: StreamId, message: Arrival) {
         let reached = self.reached;
         let stream = self.stream(id);
-        // Nobody saves up while it has nothing to send.
+        // An idle stream accumulates no credit.
         stream.account = stream.account.max(reached);
         self.take_place(id, message);
     }
 
-    /// The stream that sends next.
+    /// Returns the stream that sends next.
     pub(super) fn turn(&self) -> Option<StreamId> {
         match (self.begun, self.packet) {
             (Some(begun), _) => Some(begun),
@@ -164,7 +164,7 @@ impl Turns {
         }
     }
 
-    /// A chunk with so many bytes of user data was cut from the stream whose turn it was.
+    /// A chunk with this many bytes of user data was taken from the next stream.
     pub(super) fn cut(&mut self, id: StreamId, bytes: usize, left: Left) {
         let weight = match self.scheduler {
             Scheduler::WeightedFairQueueing => self.stream(id).value.max(1),
@@ -185,7 +185,7 @@ impl Turns {
             self.reached = self.reached.max(place.rank);
         }
         match left {
-            // It keeps its place until the packet is full.
+            // The stream stays first until the packet is full.
             Left::Message(_) | Left::Rest if self.scheduler == Scheduler::RoundRobinByPacket => {}
             //= specs/rfc8260.txt#section-3.1
             //# The usage of user message interleaving does not
@@ -208,14 +208,14 @@ impl Turns {
         }
     }
 
-    /// A stream has nothing to send for now, though it has messages.
+    /// A stream may not send for now, although it has messages.
     pub(super) fn withdraw(&mut self, id: StreamId) {
         if let Some(place) = self.stream(id).place {
             self.leave(place);
         }
     }
 
-    /// The first message of a stream is given up, and `next` is the first now.
+    /// The first message of a stream was abandoned, and `next` is the first now.
     pub(super) fn give_up(&mut self, id: StreamId, given_up: GivenUp, next: Option<Arrival>) {
         let had_begun = given_up == GivenUp::Rest;
         if had_begun && self.begun == Some(id) {
@@ -232,7 +232,7 @@ impl Turns {
         }
     }
 
-    /// A packet begins. It may be that nothing was cut for the one before.
+    /// A packet begins. The previous one may have got no chunk.
     pub(super) fn begin_packet(&mut self) {
         //= specs/rfc8260.txt#section-3.3
         //# This is a round-robin scheduler, which only switches streams when
@@ -245,7 +245,7 @@ impl Turns {
         }
     }
 
-    /// What the scheduler is to know of a stream; from its next chunk on.
+    /// Sets the scheduling value of a stream, from its next chunk on.
     pub(super) fn set_value(&mut self, id: StreamId, value: u16) {
         let stream = self.stream(id);
         stream.value = value;
@@ -257,18 +257,18 @@ impl Turns {
         }
     }
 
-    /// The highest stream that waits.
+    /// The highest stream with messages.
     pub(super) fn highest(&self) -> Option<StreamId> {
         let index = self.streams.iter().rposition(|stream| stream.place.is_some())?;
         Some(StreamId(index as u16))
     }
 
-    /// How many streams wait.
+    /// The number of streams with messages.
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether no stream waits.
+    /// Whether no stream has messages.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

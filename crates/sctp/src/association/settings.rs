@@ -14,10 +14,10 @@ use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 
-/// How one path is watched (SCTP_PEER_ADDR_PARAMS, RFC 6458 §8.1.12).
+/// The heartbeat and error parameters of one path (SCTP_PEER_ADDR_PARAMS, RFC 6458 §8.1.12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathParams {
-    /// HB.interval (RFC 9260 §16) of this path; `None`: it is not asked after.
+    /// HB.interval (RFC 9260 §16) of this path; `None`: no HEARTBEATs while idle.
     pub heartbeat_interval: Option<Duration>,
     /// Path.Max.Retrans (RFC 9260 §16) of this path.
     pub path_max_retrans: u32,
@@ -26,16 +26,16 @@ pub struct PathParams {
 /// Whether a path is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathUse {
-    /// As it deserves.
+    /// Used according to its state.
     InUse,
-    /// Not, though it may work.
+    /// Not used, although it may work.
     SetAside,
 }
 
 /// Why the use of a path was not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUseError {
-    /// The association is not up, or has no path of this number.
+    /// The association is not established, or has no such path.
     NoSuchPath,
     /// No other path has ever worked.
     TheLast,
@@ -52,7 +52,7 @@ impl std::fmt::Display for PathUseError {
 
 impl std::error::Error for PathUseError {}
 
-/// When SACKs leave (SCTP_DELAYED_SACK, RFC 6458 §8.1.19).
+/// When SACKs are sent (SCTP_DELAYED_SACK, RFC 6458 §8.1.19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SackTiming {
     /// As [`sack.delay`](crate::Config::sack).
@@ -62,12 +62,12 @@ pub struct SackTiming {
 }
 
 impl Association {
-    /// How it behaves: what it began with, and what was changed since.
+    /// Returns the configuration, including later changes.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Which extensions both sides use, once the peer is known.
+    /// Returns the extensions that both sides use, once the peer is known.
     //= specs/rfc3758.txt#section-3.3.3
     //# When an SCTP endpoint that desires to use the FORWARD TSN chunk
     //# feature for partially reliable data transfer receives an operational
@@ -84,44 +84,45 @@ impl Association {
         self.state.up().map(|up| up.extensions)
     }
 
-    /// The TSN up to which all that the peer sent has arrived, once the peer is known.
+    /// Returns the cumulative TSN of the received data, once the peer is known.
     pub fn cum_tsn(&self) -> Option<Tsn> {
         self.state.up().map(|up| up.received.cum_tsn())
     }
 
-    /// The path by which data leaves as long as it is active, once the peer is known.
+    /// Returns the path that carries data while it is active, once the peer is known.
     pub fn primary(&self) -> Option<PathId> {
         self.state.up().map(|up| up.primary)
     }
 
-    /// Keeps the RTO of every path within other bounds (SCTP_RTOINFO, RFC 6458 §8.1.1).
+    /// Sets the bounds of the RTO of every path (SCTP_RTOINFO, RFC 6458 §8.1.1).
     pub fn set_rto(&mut self, bounds: cc::rtt::Bounds) {
         Arc::make_mut(&mut self.config).timers.rto = bounds;
         self.paths.iter_mut().for_each(|path| path.rtt.set_bounds(bounds));
     }
 
-    /// Association.Max.Retrans (SCTP_ASSOCINFO, RFC 6458 §8.1.2).
+    /// Sets Association.Max.Retrans (SCTP_ASSOCINFO, RFC 6458 §8.1.2).
     pub fn set_association_max_retrans(&mut self, max: u32) {
         Arc::make_mut(&mut self.config).failover.association_max_retrans = max;
     }
 
-    /// Max.Burst (SCTP_MAX_BURST, RFC 6458 §8.1.24); `None`: the window alone limits.
+    /// Sets Max.Burst (SCTP_MAX_BURST, RFC 6458 §8.1.24); `None`: no limit besides the window.
     pub fn set_max_burst(&mut self, max: Option<u32>) {
         Arc::make_mut(&mut self.config).congestion.max_burst = max;
     }
 
-    /// When SACKs leave: after 500 ms at the latest. One that waits already leaves when it was to.
+    /// Sets when SACKs are sent: after 500 ms at the latest. A SACK that is already delayed keeps its
+    /// deadline.
     pub fn set_delayed_sack(&mut self, timing: SackTiming) {
         let config = Arc::make_mut(&mut self.config);
         (config.sack.delay, config.sack.frequency) = (timing.delay.min(SACK_DELAY_MAX), timing.frequency);
     }
 
-    /// How a path is watched.
+    /// Returns the parameters of a path.
     pub fn path_params(&self, path: PathId) -> Result<PathParams, NoSuchPath> {
         self.paths.get(usize::from(path.0)).map(|path| path.params).ok_or(NoSuchPath)
     }
 
-    /// Watches a path in another way from now on.
+    /// Sets the parameters of a path.
     pub fn set_path_params(&mut self, path: PathId, params: PathParams) -> Result<(), NoSuchPath> {
         let path = self.paths.get_mut(usize::from(path.0)).ok_or(NoSuchPath)?;
         path.heartbeat_moved |= path.params.heartbeat_interval != params.heartbeat_interval;
@@ -132,9 +133,10 @@ impl Association {
 
     /// Takes a path out of use, or puts it back.
     ///
-    /// What is outstanding on one that is taken out leaves again by others. Its peer is told nothing, for no RFC has words for
-    /// it but those that would end the address (RFC 5061): nothing is taken that comes by the path, and the peer goes on
-    /// as it does when a path fails. One that is put back carries data once a HEARTBEAT has found that it works.
+    /// Outstanding chunks of a path that is taken out are retransmitted on others. The peer is not told,
+    /// since no RFC defines a message for it except for deleting the address (RFC 5061): packets that
+    /// arrive on the path are discarded, and the peer reacts as to a path failure. A path that is put
+    /// back carries data once a HEARTBEAT was acknowledged on it.
     pub fn set_path_use(&mut self, now: Time, id: PathId, path_use: PathUse) -> Result<(), PathUseError> {
         let is_up = self.is_up();
         let path = self.paths.get(usize::from(id.0)).filter(|path| is_up && path.is_present());
@@ -154,7 +156,7 @@ impl Association {
         Ok(())
     }
 
-    /// A path that was set aside is asked whether it works.
+    /// Probes a path that was set aside.
     pub(super) fn put_back(&mut self, id: PathId) {
         let path = &mut self.paths[usize::from(id.0)];
         if path.state == PathState::SetAside {
@@ -166,7 +168,7 @@ impl Association {
         }
     }
 
-    /// Sends a HEARTBEAT by a path at once (SPP_HB_DEMAND, RFC 6458 §8.1.12), unless one is under way.
+    /// Sends a HEARTBEAT on a path at once (SPP_HB_DEMAND, RFC 6458 §8.1.12), unless one is outstanding.
     pub fn demand_heartbeat(&mut self, path: PathId) -> Result<(), NoSuchPath> {
         let up = self.is_up();
         let path = self.paths.get_mut(usize::from(path.0)).filter(|_| up).ok_or(NoSuchPath)?;
@@ -175,13 +177,14 @@ impl Association {
         Ok(())
     }
 
-    /// Waits anew for the next HEARTBEAT of each path whose interval was changed.
+    /// Restarts the heartbeat timer of each path whose interval was changed.
     pub(super) fn settle_heartbeats(&mut self, now: Time) {
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let path = &mut self.paths[index];
             let moved = std::mem::take(&mut path.heartbeat_moved);
-            // One that is under way is waited for, and so is the first of a path that is not confirmed.
+            // An outstanding HEARTBEAT keeps its timer, and so does the first one of an unconfirmed
+            // path.
             if !moved || path.heartbeat.is_some() || path.state == PathState::Unconfirmed || !self.is_up() {
                 continue;
             }

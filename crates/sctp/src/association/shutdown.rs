@@ -12,10 +12,10 @@ use crate::association::{Association, Event, Reason, Transmit, Violation};
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::wire::{Cause, Chunk};
 
-/// How much of the words that go with an abort reaches the peer, in bytes: they must fit a packet.
+/// The maximum length of an abort reason sent to the peer, in bytes: the ABORT must fit a packet.
 const ABORT_REASON_MAX: usize = 1_024;
 
-/// The words of the ABORT of [`Association::leave`].
+/// The reason in the ABORT of [`Association::leave`].
 pub const GOODBYE: &[u8] = b"goodbye";
 
 /// The last packet of an association.
@@ -23,12 +23,12 @@ pub const GOODBYE: &[u8] = b"goodbye";
 pub(super) struct FinalPacket {
     pub(super) path: PathId,
     pub(super) tag: VerificationTag,
-    /// ABORT or SHUTDOWN COMPLETE, once it is clear which.
+    /// ABORT or SHUTDOWN COMPLETE, once determined.
     pub(super) chunk: Option<Chunk>,
 }
 
 impl Association {
-    /// Ends the association once all data is acknowledged (RFC 9260 §9.2). Nothing can be sent any more.
+    /// Ends the association once all data is acknowledged (RFC 9260 §9.2). No more messages can be sent.
     pub fn shutdown(&mut self) {
         //= specs/rfc9260.txt#section-9.2
         //# Once an endpoint has reached the SHUTDOWN-RECEIVED state, it MUST
@@ -40,7 +40,7 @@ impl Association {
         }
     }
 
-    /// Ends the association at once, with words to the peer (RFC 9260 §9.1), of which it gets 1,024 bytes at most.
+    /// Ends the association at once, with a reason for the peer (RFC 9260 §9.1) of at most 1,024 bytes.
     pub fn abort(&mut self, words: Bytes) {
         if !matches!(self.state, State::Closed(_)) {
             let said = words.slice(..words.len().min(ABORT_REASON_MAX));
@@ -52,9 +52,10 @@ impl Association {
         }
     }
 
-    /// Ends the association without waiting for the peer's part of the shutdown, for a user that is about to go. One packet
-    /// acknowledges what arrived, says SHUTDOWN if all that was sent is acknowledged, and aborts, since nobody will be here to
-    /// answer SHUTDOWN ACK. An ABORT by itself follows: nobody will send the packet again if it is lost.
+    /// Ends the association without waiting for the peer, for a process that is about to exit. One
+    /// packet acknowledges received data, contains SHUTDOWN if all sent data is acknowledged, and
+    /// aborts, since nobody would answer SHUTDOWN ACK. Another packet repeats the ABORT alone, since
+    /// nobody will retransmit a lost one.
     pub fn leave(&mut self) {
         match (&self.state, self.shutdown) {
             (State::Closed(_), _) => {}
@@ -66,7 +67,7 @@ impl Association {
         }
     }
 
-    /// The packet of [`Self::leave`].
+    /// Builds the packet of [`Self::leave`].
     pub(super) fn transmit_leave(&mut self) -> Transmit {
         self.leaving = false;
         let path = self.closing_path();
@@ -95,7 +96,7 @@ impl Association {
         transmit
     }
 
-    /// Ends the association, and tells the peer for which cause.
+    /// Ends the association with an ABORT with this cause.
     pub(super) fn abort_with(&mut self, cause: Cause, reason: Reason) {
         //= specs/rfc9260.txt#section-9.1
         //# When an endpoint decides to abort an existing association, it MUST
@@ -110,7 +111,8 @@ impl Association {
         self.close(reason);
     }
 
-    /// The peer has not answered for too long. It is told all the same: it may hear what it cannot answer.
+    /// The peer has not responded for too long. An ABORT is sent nevertheless: the peer may receive
+    /// packets that it cannot answer.
     pub(super) fn give_up_peer(&mut self) {
         self.send_final_packet(Chunk::Abort { reflected: false, causes: Vec::new() });
         self.close(Reason::PeerUnreachable);
@@ -119,19 +121,19 @@ impl Association {
     fn send_final_packet(&mut self, chunk: Chunk) {
         let path = self.closing_path();
         let known = self.state.up().map(|up| FinalPacket { path, tag: up.peer_tag, chunk: None });
-        // Without the peer's tag there is nobody to say it to: it will find out by itself.
+        // Without the peer's tag no ABORT can be sent; the peer will time out.
         if let Some(final_packet) = self.final_packet.take().or(known) {
             self.final_packet = Some(FinalPacket { chunk: Some(chunk), ..final_packet });
         }
     }
 
-    /// Whether it is over, and the ABORT or SHUTDOWN COMPLETE that goes with that, if any, has left.
+    /// Whether the association has ended and its ABORT or SHUTDOWN COMPLETE, if any, was sent.
     pub(crate) fn has_sent_final_packet(&self) -> bool {
         matches!(self.state, State::Closed(_))
             && self.final_packet.as_ref().is_none_or(|last| last.chunk.is_none())
     }
 
-    /// Over. What was received can still be read.
+    /// Ends the association. Received data can still be read.
     pub(super) fn close(&mut self, reason: Reason) {
         self.timers.stop_all();
         self.report_undelivered();
@@ -144,7 +146,7 @@ impl Association {
         self.has_input = true;
     }
 
-    /// The peer did something wrong.
+    /// Reacts to a protocol violation by the peer.
     pub(super) fn on_violation(&mut self, violation: Violation) {
         match violation.answer() {
             Answer::Abort(cause) => self.abort_with(cause, Reason::PeerViolation(violation)),
@@ -157,9 +159,9 @@ impl Association {
         }
     }
 
-    /// The peer's host has no SCTP: a router or that host said so of a packet whose tag proves that it was ours.
+    /// ICMP reports that the peer's host has no SCTP; the quoted tag proves that the packet was ours.
     pub(crate) fn on_protocol_unreachable(&mut self) {
-        // It stands for an ABORT (RFC 9260 §10 ICMP8), and one that nobody vouches for is discarded.
+        // It counts as an ABORT (RFC 9260 §10 ICMP8), and an unprotected one is discarded.
         if self.requires_protection() {
             return;
         }
@@ -178,8 +180,9 @@ impl Association {
         if matches!(self.state, State::Closed(_)) {
             return;
         }
-        // After SHUTDOWN ACK all data has arrived on both sides. A peer that then has no association any more (§8.4) has
-        // ended it in good order, and only its SHUTDOWN COMPLETE was lost; so has one that does not wait for SHUTDOWN ACK.
+        // After SHUTDOWN ACK all data has arrived on both sides. If the peer then has no association any
+        // more (§8.4), it ended gracefully and its SHUTDOWN COMPLETE was lost, or it does not wait for
+        // SHUTDOWN ACK.
         let in_good_order = matches!(self.shutdown, Shutdown::AckSent { .. });
         //= specs/rfc9260.txt#section-9.1
         //# After checking the Verification Tag, the receiving endpoint MUST
@@ -188,8 +191,8 @@ impl Association {
         self.close(if in_good_order { Reason::Shutdown } else { Reason::PeerAborted(causes) });
     }
 
-    /// Takes the next step of a shutdown, if its turn has come: called whenever data was acknowledged or a shutdown was
-    /// asked for.
+    /// Continues a shutdown if possible: called whenever data was acknowledged or a shutdown was
+    /// requested.
     pub(super) fn advance_shutdown(&mut self, now: Time) {
         let State::Up(up) = &self.state else { return };
         let drained = up.sent.is_empty() && self.queue.is_empty();
@@ -206,7 +209,8 @@ impl Association {
             //# Ack field the last sequential TSN it has received from the peer.  It
             //# SHOULD then start the T2-shutdown timer and enter the SHUTDOWN-SENT
             //# state.
-            // Whether the peer has renumbered its TSNs must be known first: its data of then could not be taken.
+            // First it must be known whether the peer has reset its TSNs: otherwise its later data could
+            // not be processed.
             Shutdown::Pending if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) => {
                 self.guard_draining(now);
             }
@@ -224,7 +228,7 @@ impl Association {
             //# and start a T2-shutdown timer of its own, entering the SHUTDOWN-ACK-
             //# SENT state.
             Shutdown::Received => {
-                // From here on the repetitions of SHUTDOWN ACK are limited.
+                // From here on, retransmissions of SHUTDOWN ACK are limited.
                 self.timers.stop(Timer::T5Guard);
                 self.shutdown = Shutdown::AckSent { retry: 0, due: true };
                 self.begin_t2(now);
@@ -233,9 +237,10 @@ impl Association {
         }
     }
 
-    /// What is still to be acknowledged before SHUTDOWN or SHUTDOWN ACK has a deadline too: a peer that answers probes of its
-    /// closed window, and never opens it, would else keep the association, and its send buffer, for ever. Each
-    /// `shutdown_guard` half of it must be acknowledged, so that a slow peer gets what it is slow to take.
+    /// Data that must be acknowledged before SHUTDOWN or SHUTDOWN ACK has a deadline too: a peer that
+    /// acknowledges window probes and never opens its window would otherwise keep the association and
+    /// its send buffer forever. In each `shutdown_guard`, half of the data must be acknowledged, so that
+    /// a slow peer still gets all of it.
     fn guard_draining(&mut self, now: Time) {
         if matches!(self.shutdown, Shutdown::Pending | Shutdown::Received)
             && !self.timers.is_armed(Timer::T5Guard)
@@ -245,7 +250,8 @@ impl Association {
         }
     }
 
-    /// A SHUTDOWN is about to leave, for the first time or again.
+    /// A SHUTDOWN is about to be sent, for the first time or again. With an unreported duplicate, a SACK
+    /// is due anyway (§6.2).
     //= specs/rfc9260.txt#section-9.2
     //# If a SHUTDOWN chunk by itself cannot
     //# acknowledge all of the received DATA chunks (i.e., there are TSNs
@@ -269,7 +275,7 @@ impl Association {
         self.give_up_reconfiguration();
         self.sack_with_shutdown();
         self.restart_t2(now);
-        // Where nothing can leave before a path has answered, one is still asked after.
+        // If no path is usable, HEARTBEATs continue.
         if !self.has_usable_path() {
             return;
         }
@@ -294,7 +300,7 @@ impl Association {
         self.timers.arm(Timer::T2Shutdown, now + wait);
     }
 
-    /// Where SHUTDOWN, SHUTDOWN ACK and the last words go.
+    /// Returns the path of SHUTDOWN, SHUTDOWN ACK and the last packet.
     pub(super) fn closing_path(&self) -> PathId {
         let repeated = match self.shutdown {
             Shutdown::Sent { repeats, .. } => repeats,
@@ -305,7 +311,7 @@ impl Association {
         choose(&self.paths, primary, Purpose::Closing(repeated))
     }
 
-    /// T2 ran out: SHUTDOWN or SHUTDOWN ACK again.
+    /// T2 expired: retransmits SHUTDOWN or SHUTDOWN ACK.
     pub(super) fn on_t2(&mut self, now: Time) {
         let path = usize::from(self.closing_path().0);
         let (retry, due) = match &mut self.shutdown {
@@ -352,7 +358,7 @@ impl Association {
         self.restart_t2(now);
     }
 
-    /// T5 ran out.
+    /// T5 expired.
     pub(super) fn on_t5(&mut self, now: Time) {
         let drains = matches!(self.shutdown, Shutdown::Pending | Shutdown::Received);
         if drains && self.buffered_to_send() <= self.draining_bytes / 2 {
@@ -392,13 +398,13 @@ impl Association {
                 self.restart_t2(now);
             }
             Shutdown::Received => {}
-            // A SHUTDOWN that was sent before our SHUTDOWN ACK arrived: T2 repeats it if it did not.
+            // The SHUTDOWN was sent before our SHUTDOWN ACK arrived; T2 retransmits that if it was lost.
             Shutdown::AckSent { .. } => {}
         }
         self.advance_shutdown(now);
     }
 
-    /// A packet came, which may be while SHUTDOWN is out.
+    /// A packet arrived, possibly while SHUTDOWN is outstanding.
     pub(super) fn on_heard_while_shutting_down(&mut self) {
         //= specs/rfc9260.txt#section-9.2
         //# The reception of
@@ -406,14 +412,14 @@ impl Association {
         //# DATA chunks) SHOULD clear the endpoint's retransmission count and
         //# restart the T2-shutdown timer, giving its peer ample opportunity to
         //# transmit all of its queued DATA chunks that have not yet been sent.
-        // Restarted by DATA alone: HEARTBEATs that come more often than T2 runs out would put off for ever the repetition
-        // of a SHUTDOWN that got lost, and a peer that has DATA to send sends it.
+        // Only DATA restarts the timer: HEARTBEATs at intervals shorter than T2 would delay the
+        // retransmission of a lost SHUTDOWN forever, and a peer with DATA to send sends it.
         if let Shutdown::Sent { retry, .. } = &mut self.shutdown {
             *retry = 0;
         }
     }
 
-    /// It brought DATA.
+    /// A packet with DATA arrived.
     pub(super) fn on_data_while_shutting_down(&mut self, now: Time) {
         //= specs/rfc9260.txt#section-9.2
         //# While in the SHUTDOWN-SENT state, the SHUTDOWN chunk sender MUST
@@ -425,7 +431,7 @@ impl Association {
         if let Shutdown::Sent { repeats, due, .. } = &mut self.shutdown {
             (*repeats, *due) = (0, true);
             self.restart_t2(now);
-            // A SHUTDOWN says nothing of the window, and the peer has still to send by it.
+            // A SHUTDOWN carries no window, and the peer still needs one to send its data.
             if let State::Up(up) = &mut self.state {
                 up.received.sack_now();
             }

@@ -153,13 +153,12 @@ pub(super) struct Up {
     pub(super) ecn: Option<EcnState>,
 }
 
-/// What is to be said of congestion, if both sides are ECN-capable.
+/// The ECN state, if both sides are ECN-capable.
 #[derive(Debug, Default)]
 pub(super) struct EcnState {
-    /// The lowest TSN of the packet that came last with a mark of which the peer has not said that it knows: ECNE repeats
-    /// it.
+    /// The lowest TSN of the last marked packet that the peer has not confirmed yet; ECNE repeats it.
     pub(super) echo: Option<Tsn>,
-    /// The TSN of an ECNE that CWR is to answer.
+    /// The TSN of an ECNE to be answered by CWR.
     pub(super) cwr: Option<Tsn>,
 }
 

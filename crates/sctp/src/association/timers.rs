@@ -7,34 +7,34 @@ use braidftp_base::Time;
 
 use crate::ids::PathId;
 
-/// What can be waited for.
+/// The timers of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// T1-init or T1-cookie, whichever the state waits for (RFC 9260 §5.1).
+    /// T1-init or T1-cookie, depending on the state (RFC 9260 §5.1).
     T1,
     /// T2-shutdown (RFC 9260 §9.2).
     T2Shutdown,
     /// T5-shutdown-guard (RFC 9260 §9.2).
     T5Guard,
-    /// A SACK has waited long enough (RFC 9260 §6.2).
+    /// The delay of a SACK (RFC 9260 §6.2).
     DelayedSack,
-    /// The Re-configuration Timer: a request of ours was not answered in time (RFC 6525 §5.1.1).
+    /// The Re-configuration Timer of an outstanding request (RFC 6525 §5.1.1).
     Reconfig,
-    /// The peer's window has been closed for an RTO: time to probe it (RFC 9260 §6.1 A).
+    /// The peer's window has been closed for an RTO: a window probe is due (RFC 9260 §6.1 A).
     ZeroWindow,
-    /// T4: an ASCONF is not answered (RFC 5061 §5.1).
+    /// T4 of an outstanding ASCONF (RFC 5061 §5.1).
     T4Asconf,
     /// T3-rtx of a path (RFC 9260 §6.3).
     T3Rtx(PathId),
-    /// What was sent before a packet that arrived is now overdue: see `loss`.
+    /// Chunks sent before an acknowledged packet become overdue: see `loss`.
     Overdue(PathId),
-    /// Nothing was heard of the tail of what is in flight: see `loss`.
+    /// The tail loss probe: see `loss`.
     TailProbe(PathId),
-    /// An idle path's next HEARTBEAT (RFC 9260 §8.3).
+    /// The HEARTBEAT of an idle path (RFC 9260 §8.3).
     Heartbeat(PathId),
-    /// PROBE_TIMER or PMTU_RAISE_TIMER, whichever the path's discovery waits for (RFC 8899 §5.1.1).
+    /// PROBE_TIMER or PMTU_RAISE_TIMER, depending on the path's discovery (RFC 8899 §5.1.1).
     Pmtu(PathId),
-    /// The pacing clock lets the next packet out: see `pacing`.
+    /// The pacing clock permits the next packet: see `pacing`.
     Pacing(PathId),
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// None runs.
+    /// Creates timers that do not run.
     pub(super) fn new(paths: usize) -> Self {
         Self { deadlines: vec![None; SHARED + paths * PER_PATH] }
     }
@@ -102,7 +102,7 @@ impl Timers {
         self.deadlines[timer.slot()] = Some(deadline);
     }
 
-    /// Starts `timer` unless it runs.
+    /// Starts `timer` unless it is running.
     pub(super) fn arm_if_idle(&mut self, timer: Timer, deadline: Time) {
         self.deadlines[timer.slot()].get_or_insert(deadline);
     }
@@ -112,35 +112,35 @@ impl Timers {
         self.deadlines[timer.slot()] = None;
     }
 
-    /// Room for those of so many paths.
+    /// Sets the number of paths.
     pub(super) fn grow(&mut self, paths: usize) {
         self.deadlines.resize(SHARED + paths * PER_PATH, None);
     }
 
-    /// Stops those of a path.
+    /// Stops the timers of a path.
     pub(super) fn stop_path(&mut self, path: PathId) {
         let first = SHARED + usize::from(path.0) * PER_PATH;
         self.deadlines[first..first + PER_PATH].fill(None);
     }
 
-    /// Stops all of them.
+    /// Stops all timers.
     pub(super) fn stop_all(&mut self) {
         self.deadlines.fill(None);
     }
 
-    /// Whether `timer` runs.
+    /// Whether `timer` is running.
     pub(super) fn is_armed(&self, timer: Timer) -> bool {
         self.deadlines[timer.slot()].is_some()
     }
 
-    /// A timer that has run out; it does not run any more.
+    /// Returns an expired timer, which is stopped.
     pub(super) fn take_due(&mut self, now: Time) -> Option<Timer> {
         let slot = self.deadlines.iter().position(|deadline| deadline.is_some_and(|at| at <= now))?;
         self.deadlines[slot] = None;
         Some(Timer::in_slot(slot))
     }
 
-    /// When the next one runs out.
+    /// The earliest deadline.
     pub(super) fn next(&self) -> Option<Time> {
         self.deadlines.iter().flatten().min().copied()
     }

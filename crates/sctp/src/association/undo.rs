@@ -10,34 +10,35 @@ use std::collections::VecDeque;
 
 use crate::ids::Tsn;
 
-/// So many probes of the tail are remembered, and so many chunks that left by two paths.
+/// The maximum number of recorded tail loss probes and of chunks sent on two paths.
 const PROBED_MAX: usize = 32;
-/// So many chunks left again, and it is not worth while: some of them were lost.
+/// The maximum number of recorded retransmissions: with more, some were certainly lost.
 const RESENT_MAX: usize = 256;
 
-/// What speaks for a path's last congestion: what has left again since, and of which it is not known that it had arrived.
+/// Evidence about a path's last congestion event: the chunks retransmitted because of it that were not
+/// reported as duplicates.
 #[derive(Debug, Default)]
 pub(super) struct SpuriousLoss {
     resent: Vec<Tsn>,
-    /// What left again to probe the tail, the last of it.
+    /// The last chunks retransmitted as tail loss probes.
     probed: VecDeque<Tsn>,
     is_recording: bool,
 }
 
 impl SpuriousLoss {
-    /// The window was made small for a loss or a time-out.
+    /// The window was reduced for a loss or a time-out.
     pub(super) fn begin(&mut self) {
         self.resent.clear();
         self.is_recording = true;
     }
 
-    /// There is no congestion to take back.
+    /// There is no reduction to undo.
     pub(super) fn forget(&mut self) {
         self.resent.clear();
         self.is_recording = false;
     }
 
-    /// A chunk leaves again to probe the tail.
+    /// A chunk is retransmitted as a tail loss probe.
     pub(super) fn on_probed(&mut self, tsn: Tsn) {
         self.probed.push_back(tsn);
         if self.probed.len() > PROBED_MAX {
@@ -45,7 +46,7 @@ impl SpuriousLoss {
         }
     }
 
-    /// A chunk leaves again.
+    /// A chunk is retransmitted.
     pub(super) fn on_resent(&mut self, tsn: Tsn) {
         if self.is_recording && self.resent.len() < RESENT_MAX {
             self.resent.push(tsn);
@@ -54,12 +55,13 @@ impl SpuriousLoss {
         }
     }
 
-    /// Whether this is one of those that left again.
+    /// Whether this chunk was retransmitted.
     pub(super) fn is_retransmitted(&self, tsn: Tsn) -> bool {
         self.resent.contains(&tsn) || self.probed.contains(&tsn)
     }
 
-    /// The peer has these twice. Whether all that had left again is among what was so reported.
+    /// The peer reports these TSNs as duplicates. Returns whether all retransmissions have been
+    /// reported.
     pub(super) fn on_duplicates(&mut self, tsns: &[Tsn]) -> bool {
         let before = self.resent.len();
         for tsn in tsns {
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_left_again_must_be_reported_as_often() {
+    fn a_loss_is_spurious_only_if_all_retransmissions_are_reported_as_duplicates() {
         let mut spurious_loss = SpuriousLoss::default();
         spurious_loss.begin();
         tsns(&[3, 5, 5]).into_iter().for_each(|tsn| spurious_loss.on_resent(tsn));
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_duplicates_proves_nothing() {
+    fn duplicates_made_by_the_network_prove_no_spurious_loss() {
         let mut spurious_loss = SpuriousLoss::default();
         spurious_loss.begin();
         tsns(&[3, 5]).into_iter().for_each(|tsn| spurious_loss.on_resent(tsn));
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_leave_again_proves_nothing() {
+    fn duplicates_of_chunks_sent_once_prove_nothing() {
         let mut spurious_loss = SpuriousLoss::default();
         spurious_loss.begin();
         assert!(!spurious_loss.on_duplicates(&tsns(&[1, 2, 3])));
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_to_remember_is_no_evidence() {
+    fn too_many_retransmissions_are_not_recorded() {
         let mut spurious_loss = SpuriousLoss::default();
         spurious_loss.begin();
         (0..=RESENT_MAX as u32).for_each(|tsn| spurious_loss.on_resent(Tsn(tsn)));

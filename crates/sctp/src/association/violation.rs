@@ -8,7 +8,7 @@ use crate::dtls::Disagreement;
 use crate::ids::{StreamId, Tsn};
 use crate::wire::Cause;
 
-/// What a peer can do wrong within an association.
+/// Protocol violations by the peer of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Violation {
     /// An INIT ACK without a state cookie.
@@ -17,61 +17,65 @@ pub enum Violation {
     InitAckInvalid,
     /// An INIT ACK with a host name.
     HostName,
-    /// A random number that has not 32 bytes, or a list that is too long, among the parameters of authentication.
+    /// A random number without 32 bytes, or a list that is too long, among the authentication
+    /// parameters.
     AuthParameters,
-    /// ASCONF among the extensions, and no authentication (RFC 5061 §6).
+    /// ASCONF without authentication among the extensions (RFC 5061 §6).
     AsconfWithoutAuth,
-    /// An ASCONF-ACK with a serial number that no ASCONF had yet.
+    /// An ASCONF-ACK with a serial number that was not used yet.
     AsconfAckOfNothing,
-    /// A cookie that no packet can carry.
+    /// A cookie that fits no packet.
     CookieTooLong,
     /// A DATA chunk without user data.
     NoUserData(Tsn),
     /// A DATA chunk for a stream that was not negotiated.
     InvalidStream(StreamId),
-    /// A fragment that continues a message which did not begin.
+    /// A fragment that continues a message which has not begun.
     FragmentWithoutBegin,
-    /// A message began, or another went on, in the middle of a message.
+    /// A message began, or another one continued, in the middle of a message.
     MessageInterrupted,
-    /// A message's stream sequence number is not the next, though all before it arrived.
+    /// A message's stream sequence number is not the next one, although all earlier messages arrived.
     SsnOutOfStep,
-    /// A DATA chunk where I-DATA was agreed on, or the other way round.
+    /// A DATA chunk although I-DATA was negotiated, or vice versa.
     WrongDataChunk,
-    /// An ordered message's identifier is that of one that was delivered (RFC 8260 §2.1).
+    /// An ordered message with the identifier of a delivered one (RFC 8260 §2.1).
     MidOutOfStep,
-    /// A fragment number that came before, beyond the last, or not 0 with the first alone (RFC 8260 §2.1).
+    /// A fragment number that is a duplicate, beyond the last one, or 0 in another fragment than the
+    /// first (RFC 8260 §2.1).
     FragmentOutOfPlace,
     /// The receive buffer is full of messages that wait for others (RFC 8260 §2.2.2).
     NoProgress,
-    /// FORWARD TSN where I-DATA was agreed on, or I-FORWARD-TSN where it was not (RFC 8260 §2.3.1).
+    /// FORWARD TSN although I-DATA was negotiated, or I-FORWARD-TSN although it was not (RFC 8260
+    /// §2.3.1).
     WrongForwardTsn,
-    /// FORWARD TSN beyond any window that was ever offered.
+    /// A FORWARD TSN beyond any advertised window.
     ForwardTsnTooFar(Tsn),
-    /// A SACK, gap block or SHUTDOWN for a TSN that was never sent, or has been passed over and not been sent yet.
+    /// A SACK, gap block or SHUTDOWN for a TSN that was never sent, or was skipped and not sent yet.
     AckOfNothing,
-    /// A RE-CONFIG chunk with parameters that cannot stand together (RFC 6525 §3.1).
+    /// A RE-CONFIG chunk with an invalid combination of parameters (RFC 6525 §3.1).
     ReconfigCombination,
     /// A performed association reset without the new TSNs (RFC 6525 §4.4).
     ReconfigResponse,
-    /// An INIT ACK that offers no protection, or one that cannot be agreed on (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
+    /// An INIT ACK without protection, or without a common key management method
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
     Dtls(Disagreement),
-    /// A SACK that takes back what an NR-SACK promised to keep.
+    /// A SACK that reneges on TSNs of an NR-SACK.
     AckTakenBack,
 }
 
-/// What is done about a violation.
+/// The reaction to a violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The association ends, and the peer is told why.
+    /// ABORT with this cause.
     Abort(Cause),
-    /// The peer is told; the association goes on.
+    /// ERROR with this cause; the association continues.
     Error(Cause),
-    /// Nothing.
+    /// None.
     Silence,
 }
 
 impl Violation {
-    /// What is done about it.
+    /// Returns the reaction to the violation.
     pub(super) fn answer(self) -> Answer {
         let protocol_violation =
             || Answer::Abort(Cause::ProtocolViolation(Bytes::from(self.to_string().into_bytes())));

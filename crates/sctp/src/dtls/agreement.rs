@@ -8,19 +8,21 @@ use bytes::{Bytes, BytesMut};
 
 use crate::wire::{Cause, Init, KeyManagement, Parameter};
 
-/// How an endpoint wants to protect its associations.
+/// The protection that an endpoint offers to its peers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DtlsConfig {
-    /// Whether there may be an association without protection. Strict.
+    /// Whether unprotected associations are possible. Default strict.
     pub mode: Mode,
-    /// What this side can be in the key management. Both.
+    /// The roles that this side can have in key management. Default both.
     pub roles: Roles,
-    /// Whether this side can begin anew, and a peer that does is heard. Off: it needs a store for keys.
+    /// Whether this side can restart associations, and accepts restarts of peers. Default off: it
+    /// requires stored keys.
     pub restart: bool,
-    /// Identifiers of key management methods, the one to prefer first. Pre-shared keys (0) alone.
+    /// Identifiers of key management methods in order of preference. Default: pre-shared keys (0) only.
     pub methods: Vec<u8>,
-    /// How many records may overtake one before it is refused as one that came before; 2^16 at most. 2^15, which is as far as 16
-    /// bits of a record's number tell: at 1 Gbit/s, paths whose delays differ by 400 ms.
+    /// The replay window in records, at most 2^16: a record that was overtaken by more is rejected.
+    /// Default 2^15, the range of the 16-bit record number: at 1 Gbit/s, paths whose delays differ by
+    /// 400 ms.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-10
     //# DTLS replay protection MUST NOT be turned off.
     pub replay_window: usize,
@@ -43,54 +45,56 @@ impl DtlsConfig {
     pub const PRE_SHARED: u8 = 0;
 }
 
-/// Whether there may be an association without protection (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
+/// Whether unprotected associations are possible (draft-ietf-tsvwg-sctp-dtls-chunk §5.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// None.
+    /// They are not.
     #[default]
     Strict,
-    /// Towards peers that cannot protect it.
+    /// With peers that do not support protection.
     Loose,
 }
 
-/// What a side can be in the key management.
+/// The roles that a side can have in key management.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Roles {
-    /// The client alone.
+    /// Client only.
     Client,
-    /// The server alone.
+    /// Server only.
     Server,
-    /// Either: what both sides need who may begin at once.
+    /// Either; required on both sides if both may start at the same time.
     #[default]
     Both,
 }
 
-/// What a side is in the key management.
+/// The role of a side in key management.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The one that begins.
+    /// The side that starts the key exchange.
     Client,
-    /// The one that answers.
+    /// The side that responds.
     Server,
 }
 
-/// What both sides came to.
+/// The result of the negotiation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreement {
-    /// What this side is.
+    /// The role of this side.
     pub role: Role,
     /// The identifier of the key management method.
     pub method: u8,
     /// Whether both sides can protect a restart.
     pub restart: bool,
-    /// This side's DTLS Key Management parameter as it was sent, without padding: keys must be bound to both.
+    /// This side's DTLS Key Management parameter as sent, without padding: keys must be bound to both
+    /// parameters.
     pub local: Bytes,
-    /// The peer's, as it came.
+    /// The peer's parameter as received.
     pub peer: Bytes,
 }
 
 impl Agreement {
-    /// The parameters of the client and of the server, in this order (draft-ietf-tsvwg-sctp-dtls-chunk §7.2).
+    /// Returns the parameters of client and server, in this order (draft-ietf-tsvwg-sctp-dtls-chunk
+    /// §7.2).
     pub fn client_and_server(&self) -> (&Bytes, &Bytes) {
         match self.role {
             Role::Client => (&self.local, &self.peer),
@@ -99,16 +103,16 @@ impl Agreement {
     }
 }
 
-/// Why two sides do not agree.
+/// Why the negotiation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disagreement {
     /// The peer offers no key management.
     NotOffered,
-    /// No method that both know.
+    /// No common method.
     NoCommonMethod,
-    /// Both can be the client alone, or the server.
+    /// Both sides can only be the client, or only the server.
     Roles,
-    /// Both drew the same tie breaker.
+    /// Both sides drew the same tie breaker.
     TieBreaker,
 }
 
@@ -124,7 +128,7 @@ impl fmt::Display for Disagreement {
 }
 
 impl Disagreement {
-    /// What an ABORT says of it.
+    /// Returns the error cause for an ABORT.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.1
     //# It MUST NOT be included in any other chunk.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.3.2
@@ -143,7 +147,7 @@ impl Disagreement {
     }
 }
 
-/// What this side offers.
+/// Returns the parameter that this side offers.
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.1
 //# The reserved bits MUST be set to 0 by the sender and MUST be ignored by the
 //# receiver.
@@ -158,7 +162,7 @@ pub(crate) fn offer(config: &DtlsConfig, tie_breaker: u32) -> KeyManagement {
     KeyManagement { tie_breaker, flags: roles | restart, methods }
 }
 
-/// What an INIT or INIT ACK offers.
+/// Returns the parameter of an INIT or INIT ACK.
 pub(crate) fn key_management(init: &Init) -> Option<&KeyManagement> {
     init.parameters.iter().find_map(|parameter| match parameter {
         Parameter::KeyManagement(keys) => Some(keys),
@@ -166,7 +170,7 @@ pub(crate) fn key_management(init: &Init) -> Option<&KeyManagement> {
     })
 }
 
-/// A parameter as it stands in a packet, without padding.
+/// Encodes a parameter without padding.
 pub(crate) fn raw(keys: &KeyManagement) -> Bytes {
     let parameter = Parameter::KeyManagement(keys.clone());
     let mut raw = BytesMut::new();
@@ -175,7 +179,8 @@ pub(crate) fn raw(keys: &KeyManagement) -> Bytes {
     raw.freeze()
 }
 
-/// What this side's offer and the peer's come to: nothing, if this side goes on without protection where the peer cannot have it.
+/// Negotiates between this side's offer and the peer's; `None` if this side continues without protection
+/// because the peer does not support it.
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.1
 //# To ensure that each endpoint's Key Management Method knows which role it has and
 //# both endpoints agree on which method that was chosen the below procedure MUST be
@@ -254,7 +259,7 @@ mod tests {
     //# endpoints have the same tie breaker value, the selection has failed and the
     //# association MUST be aborted.
     #[test]
-    fn who_can_be_either_is_what_the_tie_breaker_says() {
+    fn the_tie_breaker_decides_the_role() {
         let (small, large) = (keys(1, BOTH, &[5]), keys(2, BOTH, &[5]));
         assert_eq!(come_to(&small, &large), Ok((Role::Client, 5)));
         assert_eq!(come_to(&large, &small), Ok((Role::Server, 5)));
@@ -263,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_be_one_thing_is_that_whatever_the_tie_breaker_is() {
+    fn a_fixed_role_is_independent_of_the_tie_breaker() {
         let (client, either) = (keys(9, KeyManagement::CLIENT, &[5]), keys(1, BOTH, &[5]));
         assert_eq!(come_to(&client, &either), Ok((Role::Client, 5)));
         assert_eq!(come_to(&either, &client), Ok((Role::Server, 5)));
@@ -284,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn loose_is_content_with_nothing() {
+    fn loose_mode_accepts_a_peer_without_protection() {
         let client = keys(0, KeyManagement::CLIENT, &[1]);
         for peer in [None, Some(&client), Some(&keys(0, KeyManagement::SERVER, &[2]))] {
             assert_eq!(agree(Mode::Loose, &client, peer), Ok(None));
@@ -297,7 +302,7 @@ mod tests {
     //# The reserved bits MUST be set to 0 by the sender and MUST be ignored by the
     //# receiver.
     #[test]
-    fn reserved_bits_mean_nothing_and_are_kept_for_the_keys() {
+    fn reserved_bits_are_ignored_and_kept_for_key_derivation() {
         let ours = offer(&DtlsConfig { restart: true, ..DtlsConfig::default() }, 7);
         assert_eq!(ours.flags, BOTH | KeyManagement::RESTART);
         let theirs = keys(3, 0xf8 | KeyManagement::CLIENT, &[0]);
@@ -309,7 +314,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_come_to_the_same(
+        fn both_sides_pair_addresses_alike(
             one: (u32, u8, Vec<u8>), other: (u32, u8, Vec<u8>)
         ) {
             let keys = |(tie_breaker, flags, methods): (u32, u8, Vec<u8>)| {

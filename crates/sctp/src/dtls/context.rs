@@ -10,31 +10,31 @@ use super::replay::Replay;
 use super::{CipherSuite, NONCE_LEN, RecordKey};
 use crate::wire::Dtls;
 
-/// What keys are for.
+/// The purpose of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
-    /// The traffic of an association.
+    /// Normal traffic of an association.
     Primary,
-    /// What follows the INIT ACK of a restart, until there are primary keys again.
+    /// Packets after the INIT ACK of a restart, until there are primary keys again.
     Restart,
 }
 
-/// Which keys of an association and a direction are meant.
+/// Identifies keys of an association in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeysId {
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// The epoch; 3 is the first.
+    /// The epoch; the first one is 3.
     pub epoch: u64,
 }
 
-/// Keys to send or receive with.
+/// Keys for sending or receiving.
 pub struct Keys {
-    /// What they are for; the same for as long as they live.
+    /// The cipher suite.
     pub suite: CipherSuite,
-    /// What the number of a record is added to for its nonce.
+    /// The IV, which is combined with the record number to the nonce.
     pub iv: [u8; NONCE_LEN],
-    /// The keys themselves.
+    /// The AEAD key and the record number key.
     pub key: Box<dyn RecordKey>,
 }
 
@@ -44,12 +44,12 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// Keys to send with.
+/// Keys for sending.
 #[derive(Debug)]
 pub(crate) struct SendContext {
     pub(crate) id: KeysId,
     keys: Keys,
-    /// The number of the next record.
+    /// The next record number.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
     //# Following the DTLS 1.3 specification {{RFC9147}} the
     //# first DTLS record for each epoch will use sequence number 0.
@@ -61,23 +61,23 @@ impl SendContext {
         Self { id, keys, next: 0 }
     }
 
-    /// Records that were sealed with them.
+    /// The number of records sealed.
     pub(crate) fn used(&self) -> u64 {
         self.next
     }
 
-    /// Sets the number of records that were sealed with them.
+    /// Sets the number of records sealed.
     #[cfg(test)]
     pub(super) fn wear_out(&mut self, records: u64) {
         self.next = records;
     }
 
-    /// How many they may seal.
+    /// The maximum number of records to seal.
     pub(crate) fn limit(&self) -> u64 {
         self.keys.suite.records_max()
     }
 
-    /// Makes a DTLS chunk of the chunks that follow the blank head at `at`.
+    /// Turns the chunks after the blank header at `at` into a DTLS chunk.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
     //# When an SCTP packet needs to be sent, the sequence of chunks is used
     //# as `DTLSInnerPlaintext.content` and `DTLSInnerPlaintext.type` is set
@@ -89,15 +89,15 @@ impl SendContext {
     }
 }
 
-/// Keys to receive with.
+/// Keys for receiving.
 #[derive(Debug)]
 pub(crate) struct ReceiveContext {
     pub(crate) id: KeysId,
     keys: Keys,
     replay: Replay,
-    /// Records that were opened.
+    /// The number of records opened.
     opened: u64,
-    /// Attempts that failed.
+    /// The number of records that failed authentication.
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
     //# Implementations MUST count the number of received packets that fail
     //# authentication with each key.
@@ -105,22 +105,22 @@ pub(crate) struct ReceiveContext {
 }
 
 impl ReceiveContext {
-    /// With a window of so many records.
+    /// Creates a context with a replay window of this many records.
     pub(crate) fn new(id: KeysId, keys: Keys, window: usize) -> Self {
         Self { id, keys, replay: Replay::new(window), opened: 0, forged: 0 }
     }
 
-    /// Records that were opened with them.
+    /// The number of records opened.
     pub(crate) fn opened(&self) -> u64 {
         self.opened
     }
 
-    /// Attempts to open one that failed.
+    /// The number of records that failed authentication.
     pub(crate) fn forged(&self) -> u64 {
         self.forged
     }
 
-    /// Sets the number of records that were opened, all before the next one, and how many attempts failed.
+    /// Sets the numbers of records opened, all of them before the next one, and of failures.
     #[cfg(test)]
     pub(crate) fn wear_out(&mut self, records: u64, forged: u64) {
         self.forged = forged;
@@ -129,22 +129,22 @@ impl ReceiveContext {
         }
     }
 
-    /// How many may fail.
+    /// The maximum number of failures.
     pub(crate) fn forged_limit(&self) -> u64 {
         self.keys.suite.forgeries_max()
     }
 
-    /// Bytes of memory that it takes.
+    /// The memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.replay.memory_bytes()
     }
 
-    /// Whether a record with these bits of an epoch may be of this one.
+    /// Whether a record with these epoch bits may belong to this epoch.
     pub(crate) fn has_bits(&self, epoch_bits: u8) -> bool {
         self.id.epoch as u8 & 0b11 == epoch_bits
     }
 
-    /// Appends the chunks of a record of this epoch to `out`, unless it is forged or came before.
+    /// Appends the chunks of a record of this epoch to `out`, unless it is forged or replayed.
     pub(crate) fn open(&mut self, sealed: &Sealed<'_>, out: &mut BytesMut) -> Result<(), OpenError> {
         let start = out.len();
         let bits = sealed.number_bits(&self.keys);
@@ -179,7 +179,10 @@ impl ReceiveContext {
         opened
     }
 
-    /// The numbers that a record with these lowest bits can have, the likeliest first.
+    /// Returns the record numbers with these low bits, the most likely first. The most likely one alone
+    /// would end an association after 2^15 consecutive losses, which are possible on a fast long path:
+    /// every later record would be mistaken for an old one. So the next candidate is tried too, and the
+    /// previous one if the window covers it.
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.2
     //# If the epoch bits match those of the current epoch, then
     //# implementations SHOULD reconstruct the sequence number by computing
@@ -217,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_near_the_highest_is_the_first_that_is_tried(
+        fn the_record_number_nearest_to_the_highest_is_tried_first(
             highest in 0..u64::from(u32::MAX), offset in -32_767..=32_768_i64
         ) {
             let number = (highest + 1).saturating_add_signed(offset);
@@ -226,7 +229,7 @@ mod tests {
         }
 
         #[test]
-        fn one_that_is_a_turn_ahead_is_tried_too(highest: u32, lost in 32_769..98_304_u64) {
+        fn a_record_number_2_to_the_16_ahead_is_tried(highest: u32, lost in 32_769..98_304_u64) {
             let number = u64::from(highest) + 1 + lost;
             let context = context(64, highest.into());
             prop_assert!(context.candidates(number as u16).any(|candidate| candidate == number));

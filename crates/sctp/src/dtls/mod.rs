@@ -40,7 +40,7 @@ pub const NONCE_LEN: usize = 12;
 /// Bytes of an AEAD's tag.
 pub const TAG_LEN: usize = 16;
 
-/// What the cipher suites of TLS 1.3 that fit DTLS are called by.
+/// The cipher suites of TLS 1.3 that DTLS supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CipherSuite {
     /// TLS_AES_128_GCM_SHA256
@@ -52,10 +52,10 @@ pub enum CipherSuite {
 }
 
 impl CipherSuite {
-    /// All of them, the one to prefer first where the processor has instructions for it.
+    /// All suites, in order of preference on processors with AES instructions.
     pub const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
 
-    /// Its number among those of TLS.
+    /// The TLS number of the suite.
     pub const fn code(self) -> u16 {
         match self {
             Self::Aes128Gcm => 0x1301,
@@ -64,13 +64,13 @@ impl CipherSuite {
         }
     }
 
-    /// The suite of this number.
+    /// Returns the suite with this TLS number.
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|suite| suite.code() == code)
     }
 
-    /// How many records one key may protect: 2^24.5 with AES-GCM; with ChaCha20 fewer than wrap the number of a record (RFC
-    /// 8446 §5.5).
+    /// The maximum number of records per key: 2^24.5 with AES-GCM; with ChaCha20, less than the range of
+    /// record numbers (RFC 8446 §5.5).
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
     //# Implementations SHOULD NOT protect more
     //# records than allowed by the limit specified for the negotiated AEAD.
@@ -81,7 +81,7 @@ impl CipherSuite {
         }
     }
 
-    /// How many records may fail to be opened with one key.
+    /// The maximum number of failed authentications per key.
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
     //# For AEAD_AES_128_GCM, AEAD_AES_256_GCM, and AEAD_CHACHA20_POLY1305, the limit
     //# on the number of records that fail authentication is 2^36.
@@ -90,7 +90,7 @@ impl CipherSuite {
     }
 }
 
-/// A record that does not open: forged, damaged, or made with other keys.
+/// A record failed authentication: forged, damaged, or sealed with other keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forged;
 
@@ -102,14 +102,14 @@ impl fmt::Display for Forged {
 
 impl std::error::Error for Forged {}
 
-/// The keys of one direction and epoch: that of the AEAD and that of the record numbers. Whoever implements it keeps both secret,
-/// and wipes them when it is dropped.
+/// The AEAD key and the record number key of one direction and epoch. Implementations keep both secret
+/// and erase them on drop.
 pub trait RecordKey: fmt::Debug + Send + Sync {
-    /// Encrypts `bytes` in place; the tag that vouches for them and `associated`.
+    /// Encrypts `bytes` in place; returns the tag that authenticates them and `associated`.
     fn seal(&self, nonce: &[u8; NONCE_LEN], associated: &[u8], bytes: &mut [u8]) -> [u8; TAG_LEN];
 
-    /// Decrypts `sealed`, which ends in its tag, into `plain`, which is shorter by that. If it is forged, what is in `plain` means
-    /// nothing.
+    /// Decrypts `sealed`, which ends with its tag, into `plain`, which is shorter by the tag. If
+    /// authentication fails, the contents of `plain` are unspecified.
     fn open(
         &self,
         nonce: &[u8; NONCE_LEN],
@@ -118,6 +118,7 @@ pub trait RecordKey: fmt::Debug + Send + Sync {
         plain: &mut [u8],
     ) -> Result<(), Forged>;
 
-    /// The first bytes of the mask of a record's number, by the first bytes of its ciphertext (RFC 9147 §4.2.3).
+    /// Returns the first bytes of the record number mask for the first bytes of the ciphertext (RFC 9147
+    /// §4.2.3).
     fn mask(&self, sample: &[u8; 16]) -> [u8; 2];
 }

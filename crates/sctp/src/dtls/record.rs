@@ -9,7 +9,7 @@ use crate::wire::Dtls;
 
 /// Bytes of the unified header.
 const UNIFIED_LEN: usize = 3;
-/// Its first byte, but for the epoch: 001, no connection ID, 16 bits of the number, no length.
+/// The first byte without the epoch: 001, no connection ID, 16-bit record number, no length.
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
 //# The DTLS Connection ID in the DTLS Record layer MUST NOT be used in
 //# the DTLS Chunk as the full DTLS connection state is not used in the
@@ -19,24 +19,24 @@ const UNIFIED_LEN: usize = 3;
 //# length field MUST NOT be used as the DTLS chunk provides record length
 //# information.
 const FIXED_BITS: u8 = 0b0010_1000;
-/// The bits of the first byte that say which epoch it is.
+/// The epoch bits of the first byte.
 const EPOCH_BITS: u8 = 0b11;
 /// The content type of chunks: application_data.
 const APPLICATION_DATA: u8 = 23;
-/// The most bytes of chunks in a record (RFC 8446 §5.1).
+/// The maximum length of the chunks in a record (RFC 8446 §5.1).
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.1
 //# Endpoints implementing DTLS chunk MUST support DTLS records containing up to
 //# 2<sup>14</sup> (16384) bytes of plain text.
 pub(crate) const CONTENT_MAX: usize = 1 << 14;
-/// The most bytes of an encrypted record (RFC 8446 §5.2).
+/// The maximum length of an encrypted record (RFC 8446 §5.2).
 const SEALED_MAX: usize = CONTENT_MAX + 256;
 
-/// Bytes of a packet before the chunks, behind the common header.
+/// Bytes between the common header and the chunks.
 pub(crate) const HEAD_LEN: usize = Dtls::HEADER_LEN + UNIFIED_LEN;
-/// Bytes of a packet behind the chunks: the content type, the tag, and padding, of which it is always the same, since all chunks
-/// are padded.
+/// Bytes after the chunks: content type, tag, and padding, whose length is constant since all chunks are
+/// padded.
 pub(crate) const TRAILER_LEN: usize = 1 + TAG_LEN + 3;
-/// What protection takes of a packet.
+/// The overhead of protection per packet in bytes.
 pub(crate) const PACKET_OVERHEAD: usize = HEAD_LEN + TRAILER_LEN;
 
 /// Why a record is discarded.
@@ -45,30 +45,30 @@ pub(crate) const PACKET_OVERHEAD: usize = HEAD_LEN + TRAILER_LEN;
 //# the record layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenError {
-    /// It is not a record of the form that is used.
+    /// Not a record of the supported form.
     NotARecord,
-    /// There are no keys for its epoch.
+    /// There are no keys of its epoch.
     NoKeys,
-    /// It is not authentic.
+    /// Authentication failed.
     Forged,
-    /// It came before, or is too old to say.
+    /// Replayed, or too old for the replay window.
     Replayed,
-    /// It is authentic and holds no chunks.
+    /// Authentic, without chunks.
     NoContent,
 }
 
-/// What can be read of a record without its keys.
+/// The parts of a record that are readable without keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sealed<'a> {
-    /// The two lowest bits of its epoch.
+    /// The two low bits of the epoch.
     pub(crate) epoch_bits: u8,
     masked: [u8; 2],
-    /// The ciphertext and its tag.
+    /// The ciphertext with its tag.
     body: &'a [u8],
 }
 
 impl<'a> Sealed<'a> {
-    /// The parts of a record.
+    /// Parses a record.
     pub(crate) fn parse(record: &'a [u8]) -> Result<Self, OpenError> {
         let (header, body) = record.split_first_chunk::<UNIFIED_LEN>().ok_or(OpenError::NotARecord)?;
         if header[0] & !EPOCH_BITS != FIXED_BITS {
@@ -84,12 +84,12 @@ impl<'a> Sealed<'a> {
         Ok(Self { epoch_bits: header[0] & EPOCH_BITS, masked: [header[1], header[2]], body })
     }
 
-    /// The lowest bits of its number.
+    /// Returns the low bits of the record number.
     pub(super) fn number_bits(&self, keys: &Keys) -> u16 {
         u16::from_be_bytes(masked(self.masked, keys, self.body))
     }
 
-    /// Appends what it holds to `out`, if it is the record of this number.
+    /// Appends the chunks to `out`, if the record has this number.
     pub(super) fn open(&self, keys: &Keys, number: u64, out: &mut BytesMut) -> Result<(), OpenError> {
         let start = out.len();
         out.resize(start + self.body.len() - TAG_LEN, 0);
@@ -106,14 +106,14 @@ impl<'a> Sealed<'a> {
 
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
 //# This MUST contain exactly one DTLSCiphertext as specified in DTLS 1.3 {{RFC9147}}.
-/// Seals the chunks that follow the blank head at `at` in `buffer`, and makes a DTLS chunk of them, with its padding.
+/// Seals the chunks after the blank header at `at` in `buffer` into a DTLS chunk with padding.
 pub(super) fn seal(keys: &Keys, epoch: u64, number: u64, flags: u8, buffer: &mut BytesMut, at: usize) {
     let epoch_bits = epoch as u8 & EPOCH_BITS;
     let header = header(epoch_bits, number);
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
     //# The sender MUST pad with one zero byte and the receiver MUST ignore the
     //# padding bytes.
-    // The head is blank: this byte stays as it is.
+    // The header is blank: this byte stays unchanged.
     buffer[at + Dtls::HEADER_LEN..at + HEAD_LEN].copy_from_slice(&header);
     buffer.put_u8(APPLICATION_DATA);
     let body = at + HEAD_LEN;
@@ -135,14 +135,14 @@ pub(super) fn seal(keys: &Keys, epoch: u64, number: u64, flags: u8, buffer: &mut
     buffer.put_bytes(0, (buffer.len() - at).wrapping_neg() & 3);
 }
 
-/// Adds or takes away the mask of a number, by the first bytes of the ciphertext.
+/// Masks or unmasks a record number with the first bytes of the ciphertext.
 fn masked(number: [u8; 2], keys: &Keys, body: &[u8]) -> [u8; 2] {
     let sample = body.first_chunk().expect("no ciphertext is shorter than its tag");
     let mask = keys.key.mask(sample);
     [number[0] ^ mask[0], number[1] ^ mask[1]]
 }
 
-/// The header as it is without a mask, which is what the AEAD vouches for.
+/// The unmasked header, which the AEAD authenticates.
 //= specs/draft-ietf-tls-rfc9147bis.md#section-4
 //# The entire header value shown in {{hdr_examples}} (but prior to record number
 //# encryption; see {{rne}}) is used as the additional data value for the
@@ -153,7 +153,7 @@ fn header(epoch_bits: u8, number: u64) -> [u8; UNIFIED_LEN] {
     [FIXED_BITS | epoch_bits, high, low]
 }
 
-/// The nonce of a record (RFC 8446 §5.3): the epoch has no part in it.
+/// The nonce of a record (RFC 8446 §5.3), which does not depend on the epoch.
 fn nonce(keys: &Keys, number: u64) -> [u8; NONCE_LEN] {
     let mut nonce = keys.iv;
     for (byte, of_number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
@@ -162,7 +162,8 @@ fn nonce(keys: &Keys, number: u64) -> [u8; NONCE_LEN] {
     nonce
 }
 
-/// How long the content is, before its type and padding; `None` if it is no chunks.
+/// Returns the length of the chunks, without content type and padding; `None` if the content type is
+/// another one.
 fn content(inner: &[u8]) -> Option<usize> {
     let len = inner.iter().rposition(|byte| *byte != 0)?;
     (inner[len] == APPLICATION_DATA && len <= CONTENT_MAX).then_some(len)

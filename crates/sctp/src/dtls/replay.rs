@@ -1,18 +1,19 @@
 //! Replay protection for the records of an epoch (draft-ietf-tls-rfc9147bis §4.5.1): a bit window behind
 //! the highest record number.
 
-/// The most records that a window can span. A record has 16 bits of its number: what is 2^15 behind or more is only found by
-/// trying, which is done once.
+/// The maximum span of a window in records. Records carry 16 bits of their number: a number that is 2^15
+/// or more behind is found by a second attempt only.
 const REPLAY_WINDOW_MAX: usize = 1 << 16;
 
-/// The numbers of the records that were opened.
+/// The numbers of the opened records.
 #[derive(Debug)]
 pub(super) struct Replay {
-    /// A ring of bits, by number; nothing as long as nothing came, for the keys of a restart are seldom used.
+    /// A ring of bits by record number; empty until the first record, since restart keys are rarely
+    /// used.
     bits: Vec<u64>,
-    /// Bits of it: a power of two.
+    /// The size of the ring in bits: a power of two.
     span: u64,
-    /// One more than the highest number.
+    /// One above the highest number.
     //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
     //# The received record counter for an epoch MUST be initialized to
     //# zero when that epoch is first used.
@@ -20,13 +21,13 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Nothing came yet. The window spans as many records as that, or a few more.
+    /// Creates an empty window of at least `span` records.
     pub(super) fn new(span: usize) -> Self {
         let span = span.clamp(64, REPLAY_WINDOW_MAX).next_power_of_two();
         Self { bits: Vec::new(), span: span as u64, next: 0 }
     }
 
-    /// The number that comes next, if nothing is lost.
+    /// The next number if nothing is lost.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
@@ -36,12 +37,12 @@ impl Replay {
         self.next.saturating_sub(self.span)
     }
 
-    /// Whether no record of this number came before; one too old to tell may have.
+    /// Whether no record with this number was opened; numbers before the window count as opened.
     pub(super) fn is_new(&self, number: u64) -> bool {
         number >= self.next || (number >= self.edge() && self.bits[self.word(number)] & bit(number) == 0)
     }
 
-    /// It came.
+    /// Records a number.
     pub(super) fn mark(&mut self, number: u64) {
         if self.bits.is_empty() {
             self.bits = vec![0; (self.span / 64) as usize];
@@ -61,7 +62,7 @@ impl Replay {
         self.bits[word] |= bit(number);
     }
 
-    /// Bytes of memory beside itself.
+    /// Heap memory in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&self.bits[..])
     }
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_behind_the_window_is_not_new() {
+    fn records_before_the_window_are_not_new() {
         let mut replay = Replay::new(64);
         replay.mark(100);
         assert_eq!((replay.edge(), replay.next()), (37, 101));
@@ -111,7 +112,7 @@ mod tests {
         //# does not duplicate the sequence number of any other record received
         //# in that epoch during the lifetime of the association.
         #[test]
-        fn no_number_is_new_twice_and_none_in_the_window_is_refused(
+        fn every_record_number_in_the_window_is_accepted_exactly_once(
             steps in vec((0..400_u64, 0..400_u64), 1..200), span in 64..300_usize
         ) {
             let (mut replay, mut came) = (Replay::new(span), BTreeSet::new());

@@ -4,27 +4,28 @@ use bytes::BytesMut;
 
 use super::context::{Keys, KeysId, Purpose, SendContext};
 
-/// The most restart keys that are kept: the newest, and those before until the peer is known to have stored the newest.
+/// The maximum number of restart keys: the newest, and the previous ones until the peer is known to have
+/// stored the newest.
 const RESTART_MAX: usize = 2;
 
-/// The keys to send with.
+/// The keys for sending.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     primary: Option<SendContext>,
-    /// The newest last.
+    /// The newest is last.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
     //# This key context MUST be maintained in a well-defined
     //# state such that both endpoints have a consistent view of the DTLS sequence
     //# numbers and replay window (i.e., initialized but never used).
     restart: Vec<SendContext>,
-    /// The epoch of those that are in use, since the association was begun anew with them.
+    /// The epoch of the restart keys in use, if the association was restarted with them.
     restarted_with: Option<u64>,
-    /// Records that were sealed with keys that are gone.
+    /// The number of records sealed with deleted keys.
     before: u64,
 }
 
 impl Sending {
-    /// The keys that the next packet leaves with.
+    /// Returns the keys for the next packet.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
     //# The cipher suite from the Primary DTLS Key Context is used, if configured.
     //# Otherwise, the cipher suite from the Restart DTLS Key Context is used.
@@ -37,7 +38,7 @@ impl Sending {
         self.restarted_with.and_then(by_epoch).or(self.restart.len().checked_sub(1))
     }
 
-    /// Seals the packet that `buffer` ends with.
+    /// Seals the packet at the end of `buffer`.
     pub(crate) fn seal(&mut self, buffer: &mut BytesMut, at: usize) {
         let restart = self.restart_index();
         let context = match (&mut self.primary, restart) {
@@ -48,23 +49,23 @@ impl Sending {
         context.seal(buffer, at);
     }
 
-    /// The keys of this name, if they are there.
+    /// Returns these keys, if they exist.
     pub(crate) fn get(&self, id: KeysId) -> Option<&SendContext> {
         self.primary.iter().chain(&self.restart).find(|context| context.id == id)
     }
 
-    /// The primary keys, if there are any.
+    /// Returns the primary keys, if they exist.
     pub(crate) fn primary(&self) -> Option<&SendContext> {
         self.primary.as_ref()
     }
 
-    /// Sets the number of records that the primary keys have sealed.
+    /// Sets the number of records sealed with the primary keys.
     #[cfg(test)]
     pub(crate) fn wear_out(&mut self, records: u64) {
         self.primary.as_mut().expect("there are primary keys").wear_out(records);
     }
 
-    /// Sends with these from now on, or after a restart.
+    /// Adds keys, for use from now on or after a restart.
     pub(crate) fn set(&mut self, id: KeysId, keys: Keys) {
         let context = SendContext::new(id, keys);
         match id.purpose {
@@ -82,13 +83,14 @@ impl Sending {
         }
     }
 
-    /// Forgets restart keys. Primary keys go when others take their place, so that nothing leaves unprotected.
+    /// Deletes restart keys. Primary keys are replaced, never deleted, so that nothing is sent
+    /// unprotected.
     pub(crate) fn delete_restart(&mut self, epoch: u64) -> bool {
         let gone = self.restart.iter().position(|context| context.id.epoch == epoch);
         gone.map(|index| self.before += self.restart.remove(index).used()).is_some()
     }
 
-    /// The peer has begun anew with the restart keys of this epoch: they are used until there are primary keys.
+    /// The peer restarted with the restart keys of this epoch: uses them until there are primary keys.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
     //# A restarted SCTP association MUST continue to use the restart DTLS key context
     //# and MUST remove all primary DTLS key contexts.
@@ -97,7 +99,7 @@ impl Sending {
         self.restarted_with = Some(epoch);
     }
 
-    /// Records sealed in all.
+    /// The total number of records sealed.
     pub(crate) fn sealed(&self) -> u64 {
         let now: u64 = self.primary.iter().chain(&self.restart).map(SendContext::used).sum();
         self.before + now

@@ -174,7 +174,7 @@ fn a_record_is_laid_out_as_the_draft_has_it() {
 }
 
 #[test]
-fn what_is_sealed_opens_once() {
+fn sealed_records_open_once() {
     let (mut sender, mut receiver) =
         (SendContext::new(PRIMARY, keys(1)), ReceiveContext::new(PRIMARY, keys(1), 64));
     let sealed = record(&mut sender, b"chunks..");
@@ -202,7 +202,7 @@ fn keys_of_another_direction_or_epoch_open_nothing() {
 //# An endpoint MUST discard a record which cannot be processed at
 //# the record layer.
 #[test]
-fn other_forms_of_a_record_are_none() {
+fn records_of_other_forms_are_rejected() {
     let mut sender = SendContext::new(PRIMARY, keys(1));
     let sealed = record(&mut sender, b"chunks..");
     // A connection ID, 8 bits of the number, a length; the first byte of no record.
@@ -230,7 +230,7 @@ fn record_of(inner: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_authentic_and_no_chunks_is_discarded() {
+fn an_authentic_record_without_chunks_is_discarded() {
     let fresh = || ReceiveContext::new(PRIMARY, keys(1), 64);
     // Padding behind the type, which the draft leaves to DTLS.
     assert_eq!(open(&mut fresh(), &record_of(b"chunks..\x17\0\0\0")), Ok(b"chunks..".to_vec()));
@@ -254,7 +254,7 @@ fn a_record_of_16_kib_opens() {
 }
 
 #[test]
-fn more_than_a_turn_of_numbers_may_be_lost_at_once() {
+fn more_than_2_to_the_15_records_may_be_lost_consecutively() {
     let (mut sender, mut receiver) =
         (SendContext::new(PRIMARY, keys(1)), ReceiveContext::new(PRIMARY, keys(1), 64));
     for lost in [0, 32_767, 32_768, 50_000, 98_303] {
@@ -273,7 +273,7 @@ proptest! {
     //# The window MUST NOT be updated due to a received record until that
     //# record has been deprotected  successfully.
     #[test]
-    fn no_flipped_bit_and_no_cut_opens(
+    fn modified_and_truncated_records_are_not_opened(
         chunks in vec(any::<u8>(), 0..200), flips in vec(any::<usize>(), 1..4), cut in 0..20_usize
     ) {
         let (mut sender, mut receiver) =

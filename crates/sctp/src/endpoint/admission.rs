@@ -13,32 +13,32 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-/// Groups of networks.
+/// The number of groups of networks.
 const GROUPS: usize = 256;
-/// After a pause, what would have been given in so much time is given at once.
+/// After a pause, the permits of this period may be used at once.
 const BURST: Duration = Duration::from_secs(1);
-/// The same for the rate that each group has of its own, which is small.
+/// The same for the guaranteed rate of each group, which is small.
 const OWN_BURST: Duration = Duration::from_secs(8);
 
-/// The rates, and how far they are used.
+/// Rate limits and their current use.
 #[derive(Debug)]
 pub struct Admission {
     a_second: u32,
-    /// By group, and for all at the end: the time up to which what was given would have sufficed.
+    /// By group, and for all groups at the end: the time until which the used permits suffice.
     given_until: Vec<Time>,
-    /// By group: the same for what was given of its own rate.
+    /// By group: the same for the guaranteed rate.
     own_given_until: Vec<Time>,
     secret: [u8; 8],
 }
 
 impl Admission {
-    /// So many in a second.
+    /// Limits to this rate per second.
     pub fn new(a_second: u32, secret: [u8; 8]) -> Self {
         let given_until = vec![Time::ZERO; GROUPS + 1];
         Self { a_second, given_until, own_given_until: vec![Time::ZERO; GROUPS], secret }
     }
 
-    /// Whether an INIT that came from this address at `now` is answered; it then is.
+    /// Whether an INIT from this address at `now` is processed; if so, it is counted.
     pub fn admits(&mut self, now: Time, from: IpAddr) -> bool {
         let group = self.group(from);
         let shares = [(group, self.a_second / 2), (GROUPS, self.a_second)];
@@ -47,7 +47,7 @@ impl Admission {
             let Some(nanos) = 1_000_000_000_u64.checked_div(rate.into()) else { return false };
             *next = self.given_until[index].max(now) + Duration::from_nanos(nanos);
             if *next > now + BURST {
-                // The group's half is used up, or that of all.
+                // The group's half or the total rate is used up.
                 return index == GROUPS && self.admits_of_own(now, group);
             }
         }
@@ -57,7 +57,7 @@ impl Admission {
         true
     }
 
-    /// Whether a group that others leave nothing has something left of its own rate.
+    /// Whether a group has permits of its guaranteed rate left.
     fn admits_of_own(&mut self, now: Time, group: usize) -> bool {
         let nanos = 1_000_000_000 * GROUPS as u64 / u64::from(self.a_second);
         let next = self.own_given_until[group].max(now) + Duration::from_nanos(nanos);
@@ -69,7 +69,7 @@ impl Admission {
     }
 
     fn group(&self, from: IpAddr) -> usize {
-        // What one holder of addresses has at least: a /24, a /56.
+        // The smallest network that one party controls: a /24 or a /56.
         let network = match from {
             IpAddr::V4(ip) => u64::from(ip.to_bits() >> 8),
             IpAddr::V6(ip) => (ip.to_bits() >> 72) as u64,
@@ -83,7 +83,7 @@ impl Admission {
     }
 }
 
-/// FNV-1a: who guesses the group of another's network gains little.
+/// FNV-1a: knowing the group of another network is of little use.
 struct Fnv(u64);
 
 impl Hasher for Fnv {
@@ -133,7 +133,7 @@ mod tests {
         let later = now + Duration::from_millis(1_024);
         admitted(&mut admission, later, 99_999, floods);
         assert_eq!(admitted(&mut admission, later, 9_999, |_| network(77)), 4);
-        // No more than twice the rate, wherever they come from.
+        // At most twice the rate, whatever the sources are.
         let hour = Time::from_millis(3_600_000);
         let mut all = 0;
         for ms in 0..20_000 {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_is_saved_for_a_second() {
+    fn unused_permits_last_for_a_second() {
         let mut admission = Admission::new(1_000, [3; 8]);
         let now = Time::from_millis(3_600_000);
         assert_eq!(admitted(&mut admission, now, 9_999, |nth| network(1 + nth % 2)), 1_000);
@@ -157,7 +157,7 @@ mod tests {
         for ms in 0..10_000 {
             let now = Time::from_millis(ms);
             admitted(&mut admission, now, 50, |_| network(1));
-            // One of another network now and then.
+            // A packet from another network now and then.
             if ms % 100 == 0 {
                 others += u32::from(admission.admits(now, network(2 + ms as u32)));
             }

@@ -9,24 +9,25 @@ use super::Route;
 use crate::association::{Split, Transmit};
 use crate::wire::{Chunk, Header, PacketBuilder};
 
-/// The largest answer: an INIT ACK's reports of unknown parameters end there, so that no asker gets much more than it
-/// sent. It fits in the smallest packet that IPv6 carries whole, UDP's header included.
+/// The maximum length of a response: an INIT ACK with reports of unknown parameters is truncated there,
+/// to limit amplification. Fits the smallest packet that IPv6 carries unfragmented, including the UDP
+/// header.
 //= specs/rfc9260.txt#section-12.4
 //# An SCTP implementation SHOULD attempt to make the INIT ACK chunk as
 //# small as possible to reduce the possibility of byte amplification
 //# attacks.
 pub(super) const MAX_ANSWER_LEN: usize = 1_232;
 
-/// A packet still to be built.
+/// A packet to be built.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Where the packet that is answered went between.
+    /// The route of the packet that it answers.
     pub(super) route: Route,
     pub(super) header: Header,
     pub(super) chunks: Vec<Chunk>,
 }
 
-/// Answers that wait for the next drain.
+/// Responses for the next drain.
 #[derive(Debug)]
 pub(super) struct Answers {
     queue: VecDeque<Answer>,
@@ -39,7 +40,7 @@ impl Answers {
         Self { queue: VecDeque::new(), limit, builder: PacketBuilder::new() }
     }
 
-    /// Queues an answer, if there is room.
+    /// Queues a response, if there is room.
     pub(super) fn push(&mut self, answer: Answer) -> Result<(), Dropped> {
         if self.queue.len() >= self.limit {
             return Err(Dropped);
@@ -48,7 +49,7 @@ impl Answers {
         Ok(())
     }
 
-    /// The next answer, built.
+    /// Builds the next response.
     pub(super) fn next(&mut self) -> Option<Transmit> {
         let Answer { route, header, chunks } = self.queue.pop_front()?;
         let len: usize = chunks.iter().map(Chunk::padded_len).sum();
@@ -72,6 +73,6 @@ impl Answers {
     }
 }
 
-/// There was no room.
+/// The queue was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Dropped;

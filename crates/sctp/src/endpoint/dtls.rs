@@ -12,25 +12,25 @@ use crate::cookie::Contents;
 use crate::ids::{AssociationId, VerificationTag};
 use crate::wire::{Dtls, Header, Kinds, Packet};
 
-/// Bytes of one block.
+/// The size of a block in bytes.
 const BLOCK_BYTES: usize = 1 << 16;
-/// The most blocks: 2 MiB, however long what is in them is kept by others.
+/// The maximum number of blocks: 2 MiB, however long their contents are held.
 const BLOCKS_MAX: usize = 32;
 
-/// Memory that packets are opened into, and that is used again once nobody holds anything of it. Where all of it is held, a packet
-/// gets memory of its own, so that what is kept of few packets never keeps that of many.
+/// Memory for opened packets, reused when nothing of a block is held any more. If all blocks are held, a
+/// packet gets its own memory, so that few held packets never keep the memory of many.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     blocks: Vec<BytesMut>,
-    /// The one that is filled.
+    /// The block being filled.
     current: usize,
     own: BytesMut,
 }
 
 impl Pool {
-    /// An empty buffer with room for so many bytes.
+    /// Returns an empty buffer with room for this many bytes.
     pub(super) fn room(&mut self, bytes: usize) -> &mut BytesMut {
-        // The one in use, or the one that was filled longest ago.
+        // The block in use, or the one that was filled first.
         for _ in 0..2 {
             if let Some(block) = self.blocks.get_mut(self.current)
                 && (block.capacity() >= bytes || block.try_reclaim(bytes))
@@ -49,31 +49,33 @@ impl Pool {
     }
 }
 
-/// The most last words that are kept.
+/// The maximum number of final chunks kept.
 const FINAL_CHUNKS_MAX: usize = 256;
-/// How long one is kept: until the peer, if it has not heard it, has asked several times.
+/// How long a final chunk is kept: several retransmissions of SHUTDOWN ACK by a peer that did not
+/// receive it.
 const FINAL_CHUNK_LIFE: Duration = Duration::from_secs(60);
 
-/// The protected SHUTDOWN COMPLETE of associations that are over. A peer that missed it repeats SHUTDOWN ACK, and believes nobody
-/// who has no keys; these are gone, but the same record says it as well, and no peer takes it twice.
+/// The protected SHUTDOWN COMPLETEs of closed associations. A peer that missed it retransmits SHUTDOWN
+/// ACK and accepts protected responses only. The keys are gone, but the same record can be sent again,
+/// and no peer accepts it twice.
 #[derive(Debug, Default)]
 pub(super) struct FinalChunks(VecDeque<FinalChunk>);
 
 #[derive(Debug)]
 struct FinalChunk {
     until: Time,
-    /// What the peer puts in its packets.
+    /// The tag in the peer's packets.
     tag: VerificationTag,
     header: Header,
     chunk: Dtls,
 }
 
 impl FinalChunks {
-    /// The last packet of an association whose own tag this is.
+    /// Keeps the final packet of the association with this local tag.
     pub(super) fn keep(&mut self, now: Time, tag: VerificationTag, packet: &Bytes) {
         let Ok(packet) = Packet::decode(packet.clone()) else { return };
         let Some(chunk) = packet.dtls() else { return };
-        // A copy, so that it keeps no buffer of packets.
+        // A copy, so that the packet buffer is not kept.
         let chunk = Dtls { record: Bytes::copy_from_slice(&chunk.record), ..chunk };
         if self.0.len() >= FINAL_CHUNKS_MAX {
             self.0.pop_front();
@@ -81,7 +83,7 @@ impl FinalChunks {
         self.0.push_back(FinalChunk { until: now + FINAL_CHUNK_LIFE, tag, header: packet.header, chunk });
     }
 
-    /// What was said last to who has this tag.
+    /// Returns the final chunk of the association with this tag.
     pub(super) fn of(&mut self, now: Time, tag: VerificationTag) -> Option<(Header, Dtls)> {
         while self.0.front().is_some_and(|word| word.until <= now) {
             self.0.pop_front();
@@ -92,8 +94,8 @@ impl FinalChunks {
 }
 
 impl Endpoint {
-    /// What a packet with a DTLS chunk holds; the packet itself, if it is of no association that protects any; nothing, if it
-    /// is to be discarded.
+    /// Returns the contents of a packet with a DTLS chunk; the packet itself if its association is not
+    /// protected; `None` if it must be discarded.
     pub(super) fn unprotect(&mut self, route: Route, packet: Packet, kinds: Kinds) -> Option<Packet> {
         let Some(id) = self.protector(route, &packet) else { return Some(packet) };
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
@@ -110,16 +112,16 @@ impl Endpoint {
         //# If the Chunk Protection Operator experiences a non-critical error,
         //# it MUST NOT abort the association.
         let opened = slot.association.unprotect(&dtls, out);
-        // Whatever is left of a packet that did not open goes with it.
+        // Discards the rest of a packet that was not opened.
         let datagram: Bytes = out.split().freeze();
-        // It may ask for new keys, or have been one forgery too many.
+        // The association may need new keys, or have exceeded the limit of forged records.
         self.table.ready(id);
         opened.ok()?;
         packet.opened(datagram)
     }
 
-    /// The association whose keys a packet is to be opened with. Its addresses are not asked about: who has the keys is the peer,
-    /// wherever it sends from. A restarted peer has a tag that no association has yet.
+    /// Returns the association whose keys open a packet. The source address does not matter: the peer is
+    /// whoever has the keys. A restarted peer has a tag that no association has yet.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
     //# * The lookup address MUST NOT be used.
     fn protector(&self, route: Route, packet: &Packet) -> Option<AssociationId> {
@@ -133,7 +135,7 @@ impl Endpoint {
         by_tag.or_else(by_address).filter(|slot| slot.association.opens_records()).map(|slot| slot.id)
     }
 
-    /// Whether a COOKIE ECHO may do anything to the association that its cookie is about.
+    /// Whether a COOKIE ECHO may affect the association of its cookie.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
     //# A DTLS chunk using the restart DTLS key context is identified by
     //# having the R bit (Restart Indicator) set in the DTLS chunk (see
@@ -152,7 +154,7 @@ mod tests {
     use crate::wire::{Chunk, PacketBuilder};
 
     #[test]
-    fn last_words_are_kept_for_a_while_and_no_more_than_so_many() {
+    fn final_chunks_are_kept_for_a_limited_time_and_number() {
         let mut builder = PacketBuilder::new();
         let header = Header { source_port: 1, destination_port: 2, tag: VerificationTag(3) };
         builder.begin(header, 1_000);
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_keeps_no_more_than_the_blocks() {
+    fn held_packets_keep_at_most_the_blocks() {
         let mut pool = Pool::default();
         // One small packet of each block is kept.
         let held: Vec<_> = (0..200)

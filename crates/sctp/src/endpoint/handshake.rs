@@ -25,26 +25,26 @@ use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::stats::Phase;
 use crate::wire::{Auth, Cause, Chunk, Header, Init, KeyManagement, Packet, Parameter};
 
-/// By how much a Cookie Preservative parameter lengthens a cookie's life at most: a longer one could be replayed
-/// longer, and RFC 9260 §5.2.6 advises its sender to ask for little more than a round trip.
+/// The maximum extension of a cookie's life by a Cookie Preservative parameter: a longer life would
+/// permit replays for longer, and RFC 9260 §5.2.6 advises to request little more than an RTT.
 const MAX_COOKIE_EXTENSION: Duration = Duration::from_secs(10);
 
-/// What this side says of itself in an INIT ACK.
+/// This side's parameters in an INIT ACK.
 struct Offer {
     config: Arc<Config>,
     tag: VerificationTag,
     initial_tsn: Tsn,
     tie_tags: Option<TieTags>,
-    /// Local addresses to list.
+    /// The local addresses to list.
     addresses: Vec<IpAddr>,
-    /// For the RANDOM parameter, if it has one.
+    /// The random number of the RANDOM parameter, if there is one.
     random: [u8; RANDOM_LEN],
-    /// How packets can be protected, and whether they have to be.
+    /// The DTLS Key Management parameter, and whether protection is required.
     keys: Option<(Mode, KeyManagement)>,
 }
 
 impl Offer {
-    /// What it comes to with the sender of an INIT.
+    /// Negotiates key management with the sender of an INIT.
     fn agree(&self, init: &Init) -> Result<Option<Agreement>, Disagreement> {
         match &self.keys {
             Some((mode, own)) => agree(*mode, own, key_management(init)),
@@ -53,26 +53,26 @@ impl Offer {
     }
 }
 
-/// How a tag in a cookie compares with that of the association (RFC 9260 §5.2.4).
+/// The comparison of a tag in a cookie with that of the association (RFC 9260 §5.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tag {
-    /// M: it is the same.
+    /// M: the tags match.
     M,
-    /// X: it is another.
+    /// X: the tags differ.
     X,
-    /// 0: there is none yet, or none in the cookie.
+    /// 0: the association has no tag yet, or the cookie contains none.
     O,
 }
 
-/// What to do with the cookie of an association that exists (RFC 9260 §5.2.4).
+/// The reaction to the cookie of an existing association (RFC 9260 §5.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// A: the peer restarted.
     Restart,
-    /// B: both began, and the peer's INIT came after it had answered ours. D: the cookie of this very association,
-    /// come for the first time or again.
+    /// B: both sides sent an INIT, and the peer's arrived after it had answered ours. D: a cookie of
+    /// this association, for the first time or again.
     Confirm,
-    /// C: late; and all other cases.
+    /// C: the cookie arrived late; and all other cases.
     Discard,
 }
 
@@ -93,7 +93,7 @@ fn action(local: Tag, peer: Tag, tie_tags: Tag) -> Action {
 }
 
 impl Endpoint {
-    /// A packet that holds an INIT and nothing else, without a tag.
+    /// Processes a packet that contains only an INIT, without a tag.
     pub(super) fn on_init(&mut self, now: Time, route: Route, packet: &Packet) {
         self.counters.inits += 1;
         let Some(Ok(Chunk::Init(init))) = packet.chunks().next() else {
@@ -170,8 +170,8 @@ impl Endpoint {
         }
     }
 
-    /// What to offer to the sender of an INIT, and by which way; nothing to one that was answered otherwise; the causes to
-    /// refuse it for.
+    /// Returns what to offer to the sender of an INIT and the route of the response; `None` if another
+    /// response was queued; or the causes for rejecting it.
     fn offer_to(
         &mut self,
         route: Route,
@@ -247,7 +247,7 @@ impl Endpoint {
             && slot.association.phase() == Phase::ShutdownAckSent
             && slot.association.requires_protection()
         {
-            // The answer that others get would be discarded: T2 repeats SHUTDOWN ACK, protected.
+            // A normal response would be discarded: T2 retransmits SHUTDOWN ACK, protected.
             return Ok(None);
         }
         let Some((peer, slot)) = existing else {
@@ -267,14 +267,16 @@ impl Endpoint {
         //= specs/rfc9260.txt#section-5.2.2
         //# The error SHOULD list the addresses that were added to the restarting
         //# association.
-        // The INIT that made the association, come late, adds none: what it lists may have been deleted since (RFC 5061). An
-        // ABORT with its tag would end the association at the peer. One that begins anew has a tag of its own (§5.3.1).
+        // A late copy of the INIT that started the association adds no address: what it lists may have
+        // been deleted since (RFC 5061). An ABORT with its tag would end the association at the peer. A
+        // restart has a new tag (§5.3.1).
         let is_old = !matches!(phase, Phase::CookieWait | Phase::CookieEchoed)
             && slot.association.peer_tag() == Some(init.initiate_tag);
         let added: Vec<_> = std::iter::once(route.peer.ip())
             .chain(init.addresses())
             .filter(|_| !is_old)
-            // One that no local address goes with is in no association, the one before included.
+            // An address that no local address can reach belongs to no association, including the old
+            // one.
             .filter(|&ip| ootb::is_unicast(ip) && slot.association.can_reach(ip) && !slot.knows(ip))
             .map(Parameter::Address)
             .collect();
@@ -291,7 +293,8 @@ impl Endpoint {
             //# The packet containing the INIT ACK chunk MUST only be sent to an
             //# address reported in the incoming INIT chunk.
             Phase::CookieWait => {
-                // By the address that made the INIT belong here: its source, or else one that it lists.
+                // The address by which the INIT was mapped to this association: its source, or one that
+                // it lists.
                 let path = slot.association.paths().find(|path| path.peer == peer && peer != route.peer);
                 let route = path.map_or(route, |path| Route { local: path.local, peer });
                 //= specs/rfc9260.txt#section-5.2.1
@@ -376,7 +379,7 @@ impl Endpoint {
             self.rng.fill_bytes(&mut random);
         }
         let keys = config.security.dtls.clone().map(|dtls| {
-            // Whoever draws last can avoid the other's number.
+            // The side that draws last can avoid the other's number.
             let theirs = key_management(init).map(|keys| keys.tie_breaker);
             let mut tie_breaker = self.rng.next_u32();
             while Some(tie_breaker) == theirs {
@@ -387,7 +390,8 @@ impl Endpoint {
         Offer { config, tag, initial_tsn, tie_tags, addresses, random, keys }
     }
 
-    /// The association that the sender of an INIT has already, by any of its addresses, and by which.
+    /// Returns the existing association with the sender of an INIT, by any of its addresses, and that
+    /// address.
     fn existing(&self, from: SocketAddr, header: &Header, init: &Init) -> Option<(SocketAddr, &Slot)> {
         //= specs/rfc9260.txt#section-5.1.2
         //# D)  An INIT or INIT ACK chunk MUST be treated as belonging to an
@@ -401,16 +405,16 @@ impl Endpoint {
         })
     }
 
-    /// Whether an INIT has the tag of the peer of an association that protects its packets, or is about to. Such an INIT is an old
-    /// one or forged: a peer that begins anew draws a tag of its own (RFC 9260 §5.3.1). An ABORT with that tag, in the clear, would
-    /// end the association at a peer that does not refuse unprotected packets yet.
+    /// Whether an INIT has the tag of the peer of a protected association, or one about to be protected.
+    /// Such an INIT is old or forged: a restart draws a new tag (RFC 9260 §5.3.1). An unprotected ABORT
+    /// with that tag would end the association at a peer that does not discard unprotected packets yet.
     fn bears_protected_tag(&self, route: Route, header: &Header, init: &Init) -> bool {
         self.existing(route.peer, header, init).is_some_and(|(_, slot)| {
             slot.association.opens_records() && slot.association.peer_tag() == Some(init.initiate_tag)
         })
     }
 
-    /// The INIT ACK, which holds all that there is of the association to be.
+    /// Builds the INIT ACK, whose cookie contains the whole state.
     fn init_ack(&mut self, now: Time, route: Route, header: &Header, init: &Init, offer: Offer) -> Init {
         let agreement = offer.agree(init).ok().flatten();
         let Offer { config, tag, initial_tsn, tie_tags, addresses, random, keys } = offer;
@@ -560,7 +564,7 @@ impl Endpoint {
         self.answer(Answer { route, header: answering(header, init.initiate_tag), chunks: vec![chunk] });
     }
 
-    /// A packet whose first chunk is a COOKIE ECHO, or the first behind an AUTH chunk.
+    /// Processes a packet whose first chunk is a COOKIE ECHO, or the first one after an AUTH chunk.
     pub(super) fn on_cookie_echo(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
         let mut chunks = packet.chunks();
         let from_auth = chunks.rest();
@@ -616,7 +620,7 @@ impl Endpoint {
                 }
             }
         };
-        // A cookie that was overheard is of no use to a host that its owner did not name.
+        // An intercepted cookie is of no use to a host whose address its owner did not list.
         let from = route.peer.ip();
         if from != opened.peer.ip() && !opened.peer_addresses.contains(&from) {
             self.counters.forged_cookies += 1;
@@ -667,15 +671,15 @@ impl Endpoint {
         }
     }
 
-    /// Whether a COOKIE ECHO may do what its cookie says: either no AUTH chunk stands before it and none has to, or it
-    /// vouches for it.
+    /// Whether a COOKIE ECHO is authenticated as required: no AUTH chunk precedes it and none is
+    /// required, or the AUTH chunk is valid.
     fn is_authentic(&mut self, route: Route, opened: &Opened, auth: Option<&(Auth, &[u8])>) -> bool {
         let holder = self.holder(route, opened).map(|slot| slot.id);
         let config = match holder.and_then(|id| self.table.get(id)) {
             Some(slot) => Arc::clone(&slot.known.config),
             None => match self.listeners.get(&opened.local_port) {
                 Some(config) => Arc::clone(config),
-                // It is refused anyhow, unless it has a chunk before it that is unknown here.
+                // It is rejected anyway, unless an unknown chunk precedes it.
                 None => return auth.is_none(),
             },
         };
@@ -687,7 +691,8 @@ impl Endpoint {
         //# AUTH chunk as described above using the STCB from the existing
         //# association to authenticate the COOKIE-ECHO chunk and all the chunks
         //# after it.
-        // One in COOKIE-WAIT has not met the peer yet: there, too, all that is known stands in the cookie.
+        // An association in COOKIE-WAIT does not know the peer yet: the cookie contains everything there
+        // as well.
         let theirs = holder.and_then(|id| self.table.get_mut(id)).map(|slot| slot.association.auth_mut());
         //= specs/rfc4895.txt#section-6.3
         //# In this situation, the receiver MUST authenticate the
@@ -699,7 +704,7 @@ impl Endpoint {
         keys.verify(auth, from_auth) == Verdict::Authentic
     }
 
-    /// The association that a cookie is about, if there is one already.
+    /// Returns the existing association of a cookie.
     pub(super) fn holder(&self, route: Route, contents: &Contents) -> Option<&Slot> {
         let ports = (contents.local_port, contents.peer_port);
         let header = Header { source_port: ports.1, destination_port: ports.0, tag: contents.local_tag };
@@ -709,9 +714,10 @@ impl Endpoint {
             .or_else(|| self.table.by_tag(&header))
     }
 
-    /// Makes an association of a cookie, if there is still one who wants it.
+    /// Creates an association from a cookie, if its port is still open.
     fn accept(&mut self, now: Time, route: Route, opened: &Opened) -> Option<AssociationId> {
-        // A cookie makes one association. Its peer ended that one, or this side did: the packet is an echo of it.
+        // A cookie creates one association. That one has ended: the packet is a retransmission or
+        // replay.
         if self.table.is_spent(opened.local_tag) {
             self.counters.forged_cookies += 1;
             return None;
@@ -754,7 +760,7 @@ impl Endpoint {
         }
     }
 
-    /// §5.2.4 A. The association goes on with the restarted peer, from the start.
+    /// §5.2.4 A: restarts the association with the peer.
     fn restart(
         &mut self,
         now: Time,
@@ -803,7 +809,7 @@ impl Endpoint {
 }
 
 impl Slot {
-    /// What the association said of itself in its own INIT.
+    /// Returns the parameters of the association's own INIT.
     fn offer_again(&self, tie_tags: Option<TieTags>) -> Offer {
         Offer {
             config: Arc::clone(&self.known.config),
@@ -817,7 +823,8 @@ impl Slot {
     }
 }
 
-/// The addresses that the sender of an INIT lists beside the one it came from, as far as they can be its own.
+/// Returns the addresses that the sender of an INIT lists besides its source, as far as they can be its
+/// own.
 fn listed_by(init: &Init, route: Route) -> Vec<IpAddr> {
     let mut listed: Vec<IpAddr> = Vec::new();
     for ip in init.addresses().filter(|&ip| reaches(ip, route.peer.ip()) && ip != route.peer.ip()) {
@@ -828,7 +835,7 @@ fn listed_by(init: &Init, route: Route) -> Vec<IpAddr> {
     listed
 }
 
-/// Whether the sender of an INIT takes addresses of this one's family.
+/// Whether the sender of an INIT supports addresses of this family.
 //= specs/rfc9260.txt#section-5.1.2
 //# If an SCTP endpoint lists in the 'Supported Address
 //# Types' parameter either IPv4 or IPv6 but uses the other family
@@ -854,7 +861,7 @@ fn is_taken_by(init: &Init, route: Route, ip: IpAddr) -> bool {
         || shown.any(|other| other.is_ipv4() == ip.is_ipv4())
 }
 
-/// The header of the answer to a packet, with its receiver's tag.
+/// Returns the header of a response to a packet, with its receiver's tag.
 fn answering(header: &Header, tag: VerificationTag) -> Header {
     Header { source_port: header.destination_port, destination_port: header.source_port, tag }
 }
@@ -871,7 +878,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table_12_says_what_a_cookie_does_to_an_association() {
+    fn table_12_determines_the_action_for_a_cookie() {
         //= specs/rfc9260.txt#section-5.2.4
         //= type=test
         //# For any case not shown in Table 12, the cookie SHOULD be silently

@@ -16,28 +16,29 @@ use crate::ids::VerificationTag;
 use crate::stats::Phase;
 use crate::wire::{Chunk, Init};
 
-/// An ICMP message, if the addresses are of IPv4, or an ICMPv6 message about an SCTP packet that this side sent.
+/// An ICMP or ICMPv6 message, depending on the addresses, about an SCTP packet sent by this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Icmp<'a> {
-    /// Where the packet came from, with its UDP encapsulation port.
+    /// The source of the packet, with its UDP encapsulation port.
     pub local: SocketAddr,
-    /// Where it went, with its UDP encapsulation port.
+    /// The destination of the packet, with its UDP encapsulation port.
     pub peer: SocketAddr,
     /// The message's type (RFC 792, RFC 4443).
     pub kind: u8,
     /// The message's code.
     pub code: u8,
-    /// If it says that the packet was too large: the size of an SCTP packet that is not, in bytes, which is the MTU less
-    /// the headers of IP and UDP. 0 where it says none.
+    /// For "packet too big": the maximum size of an SCTP packet in bytes, which is the MTU less the
+    /// headers of IP and UDP. 0 if the message contains none.
     pub size: usize,
-    /// What it quotes of the SCTP packet, from the source port on.
+    /// The quoted SCTP packet, from the source port on.
     pub quoted: &'a [u8],
 }
 
 impl Icmp<'_> {
     pub(super) fn meaning(&self) -> Meaning {
         match (self.peer.is_ipv4(), self.kind, self.code) {
-            // In UDP the peer's kernel says so once the program that had the port is gone (RFC 6951 §5.5).
+            // Over UDP, the peer's kernel reports this when the process with the port has ended (RFC
+            // 6951 §5.5).
             (true, 3, 3) | (false, 1, 4) if self.peer.port() != 0 => Meaning::NoSuchPort,
             //= specs/rfc9260.txt#section-10
             //# ICMP3)  An implementation SHOULD ignore any ICMP messages where the
@@ -49,7 +50,7 @@ impl Icmp<'_> {
             //# ICMP9)  If the ICMP type is "Destination Unreachable", the
             //# implementation MAY move the destination to the unreachable
             //# state or, alternatively, increment the path error counter.
-            // It does neither.
+            // This implementation does neither.
             (true, 3, _) | (false, 1, _) => Meaning::Nothing,
             //= specs/rfc9260.txt#section-10
             //# ICMP1)  An implementation MAY ignore all ICMPv4 messages where the
@@ -67,7 +68,7 @@ impl Icmp<'_> {
     }
 }
 
-/// What a message says that matters here.
+/// The relevant meaning of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     TooBig,
@@ -76,7 +77,7 @@ pub(super) enum Meaning {
     Nothing,
 }
 
-/// The packet that a message quotes, if it was one of ours.
+/// The kind of packet that a message quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quoted {
     Init,
@@ -84,7 +85,7 @@ enum Quoted {
 }
 
 impl Endpoint {
-    /// Takes in an ICMP message that came at `now`. Drain [`Endpoint::poll`] afterwards.
+    /// Processes an ICMP message that arrived at `now`. Drain [`Endpoint::poll`] afterwards.
     //= specs/rfc9260.txt#section-10
     //# Whenever an ICMP message is received by an SCTP endpoint, the
     //# following procedures MUST be followed to ensure proper utilization of
@@ -127,7 +128,8 @@ impl Endpoint {
             //# does not contain an INIT chunk.  If it does contain an INIT
             //# chunk and the association is in the COOKIE-WAIT state, handle
             //# the ICMP message like an ABORT chunk.
-            // Not an end by itself, unlike Protocol Unreachable: HEARTBEATs ask first.
+            // Unlike Protocol Unreachable, this does not end the association by itself: HEARTBEATs
+            // follow.
             (Meaning::NoSuchPort, Quoted::Other) => {
                 slot.association.on_port_unreachable(Route { local, peer })
             }
@@ -143,8 +145,9 @@ impl Endpoint {
     }
 }
 
-/// Whether a packet was sent by this association: by the peer's tag, or as its INIT by the tag that it offers. Nobody who
-/// did not see the packet knows either.
+/// Returns the kind of the quoted packet if this association sent it, which its tag proves: the peer's
+/// tag or, in an INIT, the Initiate Tag. Only those who saw the packet know either. An INIT contains the
+/// tag for the peer's packets, which is compared.
 //= specs/rfc9260.txt#section-10
 //# ICMP6)  An implementation MUST validate that the Verification Tag
 //# contained in the ICMP message matches the Verification Tag of
@@ -193,8 +196,8 @@ fn ours(quoted: &[u8], slot: &Slot) -> Option<Quoted> {
     init.then_some(Quoted::Init)
 }
 
-/// Where the common header has the Verification Tag (RFC 9260 §3.1), where the first chunk begins, and where an INIT has
-/// its Initiate Tag (§3.3.2), in bytes.
+/// The offsets of the Verification Tag (RFC 9260 §3.1), of the first chunk, and of an INIT's Initiate
+/// Tag (§3.3.2), in bytes.
 const TAG_AT: usize = 4;
 const CHUNK_AT: usize = crate::wire::Header::LEN;
 const INITIATE_TAG_AT: usize = CHUNK_AT + Chunk::HEADER_LEN;

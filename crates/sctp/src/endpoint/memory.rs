@@ -18,29 +18,29 @@ use crate::association::ASSOCIATION_BYTES_MIN;
 use crate::config::Config;
 use crate::ids::AssociationId;
 
-/// What an association is counted as holding at least while its share is counted out: with many associations a share is
-/// small, and each needs a packet or two to go on.
+/// The minimum amount for which an association counts in the computation of shares: with many
+/// associations shares are small, and each needs a packet or two to continue.
 const SHARE_MIN_BYTES: usize = 16_384;
 
-/// Where more than this part of the bound is taken, associations whose peers are silent do not keep what they hold.
+/// If more than this part of the bound is used, associations with silent peers are swept.
 const SWEPT_FROM: usize = 4;
-/// How often they are looked for.
+/// The interval of sweeps.
 const SWEEP_EVERY: Duration = Duration::from_secs(3);
-/// After so much silence a peer is asked for an answer by a HEARTBEAT.
+/// After this silence, a HEARTBEAT is sent to the peer.
 const ASKED_AFTER: Duration = Duration::from_secs(5);
-/// After so much silence its association is aborted.
+/// After this silence, the association is aborted.
 const SILENT_MAX: Duration = Duration::from_secs(15);
 
-/// The bound, and how much of it is taken.
+/// The memory bound, and how much of it is used.
 #[derive(Debug)]
 pub(super) struct Memory {
     bound_bytes: usize,
     held_bytes: usize,
-    /// An association that its user has in hand: what it holds is not counted anew yet.
+    /// The association that the user is accessing, whose memory was not counted since.
     touched: Option<AssociationId>,
-    /// When something was last told to the endpoint.
+    /// The time of the last input.
     pub(super) now: Time,
-    /// When silent peers are looked for next, if much is taken.
+    /// The time of the next sweep, if much memory is used.
     sweep_at: Option<Time>,
 }
 
@@ -53,26 +53,26 @@ impl Memory {
         self.bound_bytes != usize::MAX
     }
 
-    /// What each of so many associations may always take.
+    /// The share of each of this many associations.
     fn share(&self, associations: usize) -> usize {
         (self.bound_bytes / (associations + 1)).max(SHARE_MIN_BYTES)
     }
 
-    /// How much one of so many associations may take that takes this much now.
+    /// The limit of one of this many associations that uses this much now.
     pub(super) fn limit_of(&self, its_bytes: usize, associations: usize) -> usize {
         if !self.is_bounded() {
             return usize::MAX;
         }
         let open = self.bound_bytes - self.bound_bytes / 4;
         let more = its_bytes + open.saturating_sub(self.held_bytes);
-        // No share is more than half of the bound: for each packet and each call, a division is worth saving.
+        // No share exceeds half of the bound: saves a division for each packet and call.
         if self.held_bytes <= self.bound_bytes / 4 { more } else { self.share(associations).max(more) }
     }
 
-    /// The user takes an association in hand.
+    /// The user accesses an association.
     #[inline]
     pub(super) fn touch(&mut self, id: AssociationId, table: &mut Table) {
-        // Its limit stands until it is counted anew.
+        // Its limit applies until it is counted again.
         if self.touched != Some(id) && self.is_bounded() {
             self.touch_anew(id, table);
         }
@@ -89,7 +89,7 @@ impl Memory {
         }
     }
 
-    /// Counts anew what an association takes.
+    /// Counts the memory of an association.
     fn count(&mut self, id: AssociationId, table: &mut Table) {
         let Some(slot) = table.get_mut(id) else { return };
         let bytes = slot.association.counted_bytes();
@@ -100,19 +100,19 @@ impl Memory {
         slot.memory_bytes = bytes;
     }
 
-    /// When silent peers are looked for next.
+    /// The time of the next sweep.
     pub(super) fn next_sweep(&self) -> Option<Time> {
         self.sweep_at
     }
 
-    /// An association that took so much is gone.
+    /// An association that used this much was removed.
     pub(super) fn forget(&mut self, bytes: usize) {
         self.held_bytes -= bytes;
     }
 }
 
 impl Endpoint {
-    /// Counts anew what the association takes that the user had in hand.
+    /// Counts the memory of the association that the user accessed.
     pub(super) fn settle_memory(&mut self, now: Time) {
         self.memory.now = now;
         if let Some(id) = self.memory.touched.take() {
@@ -120,7 +120,7 @@ impl Endpoint {
         }
     }
 
-    /// Counts anew what an association takes, and frees memory if it is more than there is.
+    /// Counts the memory of an association, and frees memory if the bound is exceeded.
     pub(super) fn count_memory(&mut self, now: Time, id: AssociationId) {
         if !self.memory.is_bounded() {
             return;
@@ -144,8 +144,9 @@ impl Endpoint {
         }
     }
 
-    /// Where much is taken: asks silent peers of associations that hold more than a share may be for an answer, and aborts those
-    /// that gave none. A peer that vanished would else keep what it left here until its association times out, minutes later.
+    /// If much memory is used: sends HEARTBEATs to silent peers of associations above the minimum share,
+    /// and aborts associations whose peers did not respond. Otherwise the memory of a vanished peer
+    /// would be held until its association times out, minutes later.
     pub(super) fn sweep_memory(&mut self, now: Time) {
         if !self.memory.is_bounded() || self.memory.held_bytes <= self.memory.bound_bytes / SWEPT_FROM {
             self.memory.sweep_at = None;
@@ -172,8 +173,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether one more association, opened from this address, has room. Half-open ones make room if `make_room` says so, and
-    /// they could.
+    /// Whether there is room for another association, opened from this address. With `make_room`,
+    /// half-open ones are aborted for it if necessary.
     pub(super) fn has_room(&mut self, from: IpAddr, config: &Config, make_room: MakeRoom) -> bool {
         if self.table.len() >= self.limits.associations {
             return false;
@@ -215,11 +216,11 @@ impl Endpoint {
     }
 }
 
-/// Whether half-open associations are aborted to make room.
+/// Whether half-open associations may be aborted for a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MakeRoom {
-    /// They could be: an INIT came, which anybody may send in anybody's name.
+    /// No: an INIT arrived, which may have a forged source.
     No,
-    /// A COOKIE ECHO came.
+    /// Yes: a COOKIE ECHO arrived.
     Yes,
 }

@@ -10,13 +10,13 @@ use super::answers::Answer;
 use super::{Endpoint, Route};
 use crate::wire::{Cause, Chunk, Header, Kinds, Packet};
 
-/// Whether an address is that of one host, as far as it can be told by itself.
+/// Whether an address is a unicast address, as far as the address itself shows.
 pub(crate) fn is_unicast(ip: IpAddr) -> bool {
     let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
     !(broadcast || ip.is_multicast() || ip.is_unspecified())
 }
 
-/// So many answers in a second, and no more.
+/// A limit on responses per second.
 #[derive(Debug)]
 pub(super) struct Budget {
     a_second: u32,
@@ -29,7 +29,7 @@ impl Budget {
         Self { a_second, second: Time::ZERO, spent: 0 }
     }
 
-    /// Whether one more may be given at `now`; it then is.
+    /// Whether another response may be sent at `now`; if so, it is counted.
     pub(super) fn take(&mut self, now: Time) -> bool {
         if now.since(self.second) >= Duration::from_secs(1) {
             self.second = now;
@@ -67,11 +67,12 @@ impl Endpoint {
         //# 2)  If the OOTB packet contains an ABORT chunk, the receiver MUST
         //# silently discard the OOTB packet and take no further action.
         //# Otherwise,
-        // A packet without a whole chunk is dropped like the chunk (§6.10).
+        // A packet without a complete chunk is dropped like the chunk (§6.10).
         if kinds.contains(Chunk::ABORT) || kinds.is_empty() {
             return;
         }
-        // 3) and 4), INIT without a tag and COOKIE ECHO at the front, did not come here.
+        // 3) and 4), INIT without a tag and COOKIE ECHO as the first chunk, are not passed to this
+        // function.
         let answer = if kinds.contains(Chunk::SHUTDOWN_ACK) {
             //= specs/rfc9260.txt#section-8.4
             //# When sending the SHUTDOWN COMPLETE chunk, the receiver of
@@ -95,7 +96,7 @@ impl Endpoint {
         //# If the packet contains a SHUTDOWN COMPLETE chunk, the receiver SHOULD
         //# silently discard the packet and take no further action.
         } else if kinds.contains(Chunk::SHUTDOWN_COMPLETE) || kinds.contains(Chunk::COOKIE_ACK) {
-            // 6) and the half of 7).
+            // 6) and half of 7).
             return;
         } else if kinds.contains(Chunk::ERROR) && reports_stale_cookie(packet) {
             //= specs/rfc9260.txt#section-8.4
@@ -135,7 +136,7 @@ impl Endpoint {
         self.answer_within_budget(now, Answer { route, header, chunks: vec![answer] });
     }
 
-    /// Answers one who has no association and may be anyone.
+    /// Responds to a packet without an association, whose source may be forged.
     pub(super) fn answer_within_budget(&mut self, now: Time, answer: Answer) {
         if self.budget.take(now) {
             self.answer(answer);

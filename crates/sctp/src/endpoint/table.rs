@@ -17,74 +17,77 @@ use crate::cookie::TieTags;
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::wire::Header;
 
-/// Tags of associations that are over, kept while a cookie that made one could still come again. Beyond, the oldest
-/// are forgotten; a replay of their cookie then makes an association that its peer aborts.
+/// The maximum number of tags of closed associations, kept while a cookie with the tag is still valid.
+/// Beyond it the oldest are forgotten; a replay of their cookie then creates an association that its
+/// peer aborts.
 const MAX_SPENT: usize = 16_384;
 
-/// How long a local port is still ours when its last association is over: as long as a peer may repeat its SHUTDOWN ACK
-/// (5 times RTO.Max, RFC 9260 §9.2), which wants an answer.
+/// How long a local port counts as in use after its last association ended: as long as a peer may
+/// retransmit its SHUTDOWN ACK (5 RTO.Max, RFC 9260 §9.2), which needs a response.
 const PORT_LINGERS: Duration = Duration::from_secs(300);
 
-/// Ports remembered so. Beyond, the one whose time is nearest is forgotten, and a repeated SHUTDOWN ACK finds nobody.
+/// The maximum number of such ports. Beyond it the earliest to expire is forgotten, and a retransmitted
+/// SHUTDOWN ACK is out of the blue.
 const MAX_LEFT: usize = 1_024;
 
-/// What an endpoint must know of an association to lead packets to it and to answer its peer's INIT.
+/// What an endpoint knows of an association to map packets to it and to respond to its peer's INIT.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) config: Arc<Config>,
     pub(super) local_port: u16,
     pub(super) peer_port: u16,
-    /// The tag that its peer puts in its packets.
+    /// The tag in the peer's packets.
     pub(super) tag: VerificationTag,
-    /// The first TSN of its own INIT, or of the INIT ACK that made it.
+    /// The initial TSN of this side's INIT, or of the INIT ACK.
     pub(super) initial_tsn: Tsn,
     pub(super) tie_tags: TieTags,
-    /// When the cookies with its tag are good no more, if there are any: that which made it, and those of its answers to
-    /// INITs that met its own.
+    /// When all cookies with its tag have expired, if there are any: its own, and those of responses to
+    /// INITs that collided with its INIT.
     pub(super) cookie_until: Option<Time>,
 }
 
-/// An association and its place in the table.
+/// An association and its entries in the table.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) id: AssociationId,
     pub(super) association: Association,
     pub(super) known: Known,
-    /// The peer's addresses that lead here; none once it is over.
+    /// The peer's addresses that are mapped to it; none once it is closed.
     peers: Vec<SocketAddr>,
-    /// Whether its user removed it, and it only has to say its last.
+    /// Whether the user removed it, and only its final packet remains to be sent.
     forgotten: bool,
-    /// Whether it is in the queue to be drained.
+    /// Whether it is in the queue for polling.
     ready: bool,
-    /// When it wants to be drained at the latest.
+    /// The latest time of its next poll.
     wake: Option<Time>,
-    /// From which address or network its peer opened it, if a peer did.
+    /// The address or network from which the peer opened it, if a peer did.
     opened_from: Option<IpAddr>,
-    /// What it took of memory when it was last counted.
+    /// Its memory when last counted.
     pub(super) memory_bytes: usize,
-    /// When some of that last went.
+    /// When its memory last decreased.
     pub(super) progress_at: Time,
-    /// When its peer was last heard.
+    /// When a packet of its peer last arrived.
     pub(super) heard_at: Time,
 }
 
 impl Slot {
-    /// Whether it was opened by a peer that its user has not admitted.
+    /// Whether a peer opened it and the user has not admitted the peer.
     fn is_half_open(&self) -> bool {
         !self.association.is_admitted() && !self.is_over()
     }
 
-    /// Whether the association is over.
+    /// Whether the association has ended.
     pub(super) fn is_over(&self) -> bool {
         self.association.closed().is_some()
     }
 
-    /// Whether this address of the peer leads here.
+    /// Whether this address of the peer is mapped to it.
     pub(super) fn is_led_to_by(&self, peer: SocketAddr) -> bool {
         self.peers.contains(&peer)
     }
 
-    /// Whether the peer has this address, whatever its encapsulation port: a NAT may change that (RFC 6951 §5.4).
+    /// Whether the peer has this address, with any encapsulation port: a NAT may change the port (RFC
+    /// 6951 §5.4).
     pub(super) fn knows(&self, ip: IpAddr) -> bool {
         self.peers.iter().any(|peer| peer.ip() == ip)
     }
@@ -98,7 +101,7 @@ impl Slot {
     }
 }
 
-/// How many of everything a table holds.
+/// The number of entries of each kind in a table.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Footprint {
@@ -122,22 +125,22 @@ type Place = (u16, u16, SocketAddr);
 pub(super) struct Table {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    /// Associations ever made: half of the next one's id.
+    /// The number of associations created; part of the next id.
     made: u32,
     by_tag: BTreeMap<u32, AssociationId>,
     by_place: BTreeMap<Place, AssociationId>,
-    /// Local ports of associations that are over, and until when they count as ours.
+    /// Local ports of closed associations, and until when they count as in use.
     left: BTreeMap<u16, Time>,
-    /// Those to drain, in turn.
+    /// Associations to poll, in turn.
     queue: VecDeque<AssociationId>,
-    /// How many associations were opened from each address or network.
+    /// The number of associations opened from each address or network.
     opened_from: BTreeMap<IpAddr, usize>,
     /// Half-open associations, and some that were admitted since.
     half_open: BTreeSet<AssociationId>,
-    /// When to drain the others.
+    /// Wake-up times of the other associations.
     wakes: BTreeSet<(Time, AssociationId)>,
     spent: BTreeSet<u32>,
-    /// `spent` in the order they came, each with when it may be forgotten.
+    /// The entries of `spent` in order of insertion, each with its expiry.
     spent_until: VecDeque<(Time, u32)>,
 }
 
@@ -146,12 +149,12 @@ impl Table {
         self.slots.len() - self.free.len()
     }
 
-    /// What the associations take of memory.
+    /// The memory of the associations.
     pub(super) fn memory_bytes(&self) -> usize {
         self.slots.iter().flatten().map(|slot| slot.association.memory_bytes()).sum()
     }
 
-    /// A new slot, ready to be drained.
+    /// Inserts an association, which will be polled.
     pub(super) fn insert(
         &mut self,
         known: Known,
@@ -181,7 +184,7 @@ impl Table {
         id
     }
 
-    /// A peer opened this association, at `now` and from this address.
+    /// A peer opened this association at `now` from this address.
     pub(super) fn opened(&mut self, now: Time, id: AssociationId, from: IpAddr) {
         let Some(slot) = self.get_mut(id) else { return };
         let network = network_of(from);
@@ -194,22 +197,22 @@ impl Table {
         }
     }
 
-    /// How many associations were opened from an address, or its network.
+    /// The number of associations opened from an address or its network.
     pub(super) fn opened_from(&self, from: IpAddr) -> usize {
         self.opened_from.get(&network_of(from)).copied().unwrap_or(0)
     }
 
-    /// All slots in use.
+    /// Iterates over all slots in use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().flatten()
     }
 
-    /// Associations that a peer opened and nobody has admitted.
+    /// Iterates over associations that a peer opened and the user has not admitted.
     pub(super) fn half_open(&self) -> impl Iterator<Item = &Slot> {
         self.half_open.iter().filter_map(|id| self.get(*id)).filter(|slot| slot.is_half_open())
     }
 
-    /// Whether there are so many half-open associations. Those that were admitted meanwhile are looked at no more.
+    /// Whether there are this many half-open associations. Drops those that were admitted meanwhile.
     pub(super) fn has_half_open(&mut self, count: usize) -> bool {
         if self.half_open.len() < count {
             return false;
@@ -219,9 +222,10 @@ impl Table {
         half_open.len() >= count
     }
 
-    /// The half-open association, of this address or any, that makes room for another: the one for which the silence of its peer,
-    /// times the number of half-open ones from its network, is the largest. So many from few networks never shut out a peer of
-    /// another, whose handshake takes a round trip.
+    /// Returns the half-open association, of this address or any, to abort for another one: that with
+    /// the largest product of its peer's silence and the number of half-open ones from its network. So
+    /// associations from few networks never exclude a peer of another network, whose handshake takes an
+    /// RTT.
     pub(super) fn eviction_candidate(&self, now: Time, of: Option<IpAddr>) -> Option<AssociationId> {
         let of = of.map(network_of);
         let mut crowd: BTreeMap<Option<IpAddr>, u32> = BTreeMap::new();
@@ -243,26 +247,27 @@ impl Table {
         self.slots.get_mut(index(id))?.as_mut().filter(|slot| slot.id == id)
     }
 
-    /// The association whose tag and ports a packet bears.
+    /// Returns the association with the tag and ports of a packet.
     pub(super) fn by_tag(&self, header: &Header) -> Option<&Slot> {
         let slot = self.get(*self.by_tag.get(&header.tag.0)?)?;
         let ports = (header.destination_port, header.source_port);
         (ports == (slot.known.local_port, slot.known.peer_port)).then_some(slot)
     }
 
-    /// The association between these ports with this address of the peer.
+    /// Returns the association between these ports with this address of the peer.
     pub(super) fn by_address(&self, local_port: u16, peer_port: u16, peer: SocketAddr) -> Option<&Slot> {
         self.get(*self.by_place.get(&(local_port, peer_port, peer))?)
     }
 
-    /// Whether an association has this local port, or had it lately.
+    /// Whether an association uses this local port, or did recently.
     pub(super) fn has_port(&self, now: Time, port: u16) -> bool {
         let least = (port, 0, SocketAddr::new(IpAddr::from([0; 4]), 0));
         self.by_place.range(least..).next().is_some_and(|((first, ..), _)| *first == port)
             || self.left.get(&port).is_some_and(|until| now < *until)
     }
 
-    /// Makes these addresses of the peer, and no others, lead to an association. One that leads to another stays.
+    /// Maps exactly these addresses of the peer to an association. Addresses that are mapped to another
+    /// one stay so.
     pub(super) fn map(&mut self, id: AssociationId, peers: &[SocketAddr]) {
         let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
         if slot.peers == peers {
@@ -280,8 +285,8 @@ impl Table {
         }
     }
 
-    /// A cookie with this tag, good until then, is given out. If an association has the tag, none shall make another of it
-    /// once that is over: this one may be under way until then.
+    /// A cookie with this tag was sent, valid until then. If an association has the tag, no cookie with
+    /// it may create another one after its end: this cookie may be in flight until then.
     pub(super) fn note_cookie(&mut self, tag: VerificationTag, until: Time) {
         let Some(&id) = self.by_tag.get(&tag.0) else { return };
         if let Some(slot) = self.get_mut(id) {
@@ -289,7 +294,8 @@ impl Table {
         }
     }
 
-    /// Gives an association another tag, for its peer restarted: the tag of a cookie that is good until `until`.
+    /// Changes the tag of an association because its peer restarted: the tag is from a cookie that is
+    /// valid until `until`.
     pub(super) fn retag(&mut self, now: Time, id: AssociationId, tag: VerificationTag, until: Time) {
         let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
         let old = std::mem::replace(&mut slot.known.tag, tag);
@@ -299,7 +305,7 @@ impl Table {
         self.spend(now, old, old_until);
     }
 
-    /// Makes nothing lead to an association any more.
+    /// Removes all mappings to an association.
     pub(super) fn unmap(&mut self, now: Time, id: AssociationId) {
         let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
         if self.by_tag.get(&slot.known.tag.0) == Some(&id) {
@@ -319,7 +325,7 @@ impl Table {
         self.spend(now, tag, until);
     }
 
-    /// Remembers the tag of an association that is over, until the cookie that made it is good no more.
+    /// Remembers the tag of a closed association until its cookie has expired.
     fn spend(&mut self, now: Time, tag: VerificationTag, until: Option<Time>) {
         let Some(until) = until.filter(|&until| until >= now) else { return };
         let VerificationTag(tag) = tag;
@@ -334,17 +340,17 @@ impl Table {
         }
     }
 
-    /// Whether an association had this tag and is over, while its cookie may still come again.
+    /// Whether this is the tag of a closed association whose cookie has not expired.
     pub(super) fn is_spent(&self, tag: VerificationTag) -> bool {
         self.spent.contains(&tag.0)
     }
 
-    /// Whether a tag is in use, or was so lately.
+    /// Whether a tag is in use, or was recently.
     pub(super) fn is_taken(&self, tag: VerificationTag) -> bool {
         self.by_tag.contains_key(&tag.0) || self.is_spent(tag)
     }
 
-    /// Puts an association at the end of the queue to be drained, if it is not in it.
+    /// Appends an association to the polling queue, if it is not in it.
     pub(super) fn ready(&mut self, id: AssociationId) {
         if let Some(slot) = self.get_mut(id)
             && !std::mem::replace(&mut slot.ready, true)
@@ -353,7 +359,7 @@ impl Table {
         }
     }
 
-    /// The association whose turn it is, taken from the queue.
+    /// Takes the next association from the polling queue.
     pub(super) fn next_ready(&mut self) -> Option<&mut Slot> {
         let id = self.queue.pop_front()?;
         let slot = self.slots[index(id)].as_mut().expect("a slot leaves the queue before it goes");
@@ -362,7 +368,7 @@ impl Table {
         Some(slot)
     }
 
-    /// Puts those in the queue whose time has come.
+    /// Appends associations whose wake-up time has come.
     pub(super) fn wake(&mut self, now: Time) {
         while let Some(&(when, id)) = self.wakes.first()
             && when <= now
@@ -375,7 +381,8 @@ impl Table {
         }
     }
 
-    /// An association has nothing more to say until `when`; one that was removed goes now, and is given back.
+    /// An association has nothing to do until `when`. One that was removed by the user is deleted and
+    /// returned.
     pub(super) fn wait(&mut self, now: Time, id: AssociationId, when: Option<Time>) -> Option<Slot> {
         let slot = self.slots.get_mut(index(id)).and_then(Option::as_mut)?;
         let when = when.filter(|_| !slot.forgotten);
@@ -420,13 +427,13 @@ impl Table {
         }
     }
 
-    /// When the first of them wants to be drained.
+    /// The earliest wake-up time.
     pub(super) fn next_wake(&self) -> Option<Time> {
         self.wakes.first().map(|&(when, _)| when)
     }
 }
 
-/// What one peer has of addresses at least, and may change at will: an IPv4 address, an IPv6 /64.
+/// The addresses that one peer controls at least: an IPv4 address, or an IPv6 /64.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() >> 64 << 64).into()),
@@ -469,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_ports_that_were_ours_so_many_are_remembered() {
+    fn a_limited_number_of_recent_ports_is_remembered() {
         let mut table = Table::default();
         for port in 1..=MAX_LEFT as u16 + 1 {
             let id = insert_at(&mut table, port);
@@ -482,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_leads_to_the_association_that_had_it_first_until_that_lets_go() {
+    fn an_address_maps_to_its_first_association_until_that_removes_it() {
         let mut table = Table::default();
         let ids = [insert(&mut table, 1), insert(&mut table, 2)];
         let addresses: Vec<SocketAddr> = (1..4).map(|host| ([192, 0, 2, host], 9_899).into()).collect();
@@ -505,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_are_over_are_remembered_for_a_while_and_not_without_end() {
+    fn tags_of_closed_associations_are_remembered_within_limits() {
         let mut table = Table::default();
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         table.spend(at(0), VerificationTag(1), Some(at(60)));

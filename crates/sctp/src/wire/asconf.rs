@@ -9,44 +9,44 @@ use super::cause::{self, Cause};
 use super::{Parameter, Tlv, WireError, next_tlv, padded, param, put_padding, put_tlv_header, u32_at};
 use crate::ids::Tsn;
 
-/// Bytes of a request or response before what it is about.
+/// Bytes of a request or response before its contents.
 const HEADER_LEN: usize = Tlv::HEADER_LEN + 4;
 
 /// An ASCONF chunk (RFC 5061 §4.1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asconf {
-    /// Its sequence number.
+    /// Its serial number.
     pub serial: Tsn,
-    /// An address that the receiver knows its sender by; unspecified if the sender does not know which. `None`: a host
-    /// name stood there, which is not looked at.
+    /// An address by which the receiver knows the sender; unspecified if the sender does not know one.
+    /// `None`: a host name, which is ignored.
     pub address: Option<IpAddr>,
-    /// What is to be changed, in this order.
+    /// The requested changes in order.
     pub requests: Vec<Request>,
 }
 
-/// One change that is asked for (RFC 5061 §4.2.1, §4.2.2, §4.2.4).
+/// A requested change (RFC 5061 §4.2.1, §4.2.2, §4.2.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What its answer calls it.
+    /// The correlation ID.
     pub correlation: u32,
-    /// What is asked for.
+    /// The change.
     pub change: Change,
 }
 
-/// What is asked for. An unspecified address stands for the one that the packet comes from.
+/// A change. An unspecified address stands for the source of the packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// 0xC001: use this address of the sender as well.
+    /// 0xC001: add this address of the sender.
     Add(IpAddr),
-    /// 0xC002: use this address no more; unspecified: none but the one that the packet comes from.
+    /// 0xC002: delete this address; unspecified: all except the source of the packet.
     Delete(IpAddr),
-    /// 0xC004: prefer this address.
+    /// 0xC004: use this address as primary.
     SetPrimary(IpAddr),
-    /// One of these three without an address in it, or any other.
+    /// One of these without an address, or another parameter.
     Other {
         /// The parameter type.
         kind: u16,
-        /// What stood behind the correlation ID.
+        /// The value after the correlation ID.
         value: Bytes,
     },
 }
@@ -54,33 +54,33 @@ pub enum Change {
 /// An ASCONF-ACK chunk (RFC 5061 §4.1.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsconfAck {
-    /// That of the ASCONF chunk that it answers.
+    /// The serial number of the acknowledged ASCONF.
     pub serial: Tsn,
-    /// What became of single requests: none need be named if all was done.
+    /// The results of requests; may be omitted if all were successful.
     pub responses: Vec<Response>,
 }
 
-/// What became of one request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The request's correlation ID.
     pub correlation: u32,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// 0xC005: it was done.
+    /// 0xC005: successful.
     Success,
-    /// 0xC003: it was not, for these causes.
+    /// 0xC003: failed with these causes.
     Error(Vec<Cause>),
     /// Any other parameter.
     Other {
         /// The parameter type.
         kind: u16,
-        /// What stood behind the correlation ID.
+        /// The value after the correlation ID.
         value: Bytes,
     },
 }
@@ -105,7 +105,7 @@ impl Change {
 }
 
 impl Request {
-    /// Bytes of the parameter without padding.
+    /// The length of the parameter without padding.
     pub fn encoded_len(&self) -> usize {
         HEADER_LEN
             + match &self.change {
@@ -114,7 +114,7 @@ impl Request {
             }
     }
 
-    /// The parameter as it stands in a chunk, without padding: what an error cause quotes.
+    /// The encoded parameter without padding, for quotation in an error cause.
     pub(crate) fn quoted(&self) -> Bytes {
         let mut raw = BytesMut::new();
         self.encode(&mut raw);
@@ -140,14 +140,14 @@ impl Asconf {
     /// The chunk type.
     pub const KIND: u8 = 0xc1;
 
-    /// Bytes of the chunk without padding.
+    /// The length of the chunk without padding.
     pub fn encoded_len(&self) -> usize {
         HEADER_LEN
             + self.address.map_or(Tlv::HEADER_LEN, address_len)
             + unpadded_at_end(self.requests.iter().map(Request::encoded_len))
     }
 
-    /// A chunk that leaves the lengths it gives itself is dropped whole (CVE-2022-46871 was one that was not).
+    /// A chunk with an inconsistent length is dropped completely (compare CVE-2022-46871).
     pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Result<Self, WireError> {
         let wrong = WireError::ChunkLength { kind: Self::KIND, len: raw.len() };
         let body = raw.get(HEADER_LEN..).ok_or(wrong)?;
@@ -197,7 +197,7 @@ impl AsconfAck {
     const ERROR: u16 = 0xc003;
     const SUCCESS: u16 = 0xc005;
 
-    /// Bytes of the chunk without padding.
+    /// The length of the chunk without padding.
     pub fn encoded_len(&self) -> usize {
         HEADER_LEN + unpadded_at_end(self.responses.iter().map(Response::encoded_len))
     }
@@ -211,7 +211,7 @@ impl AsconfAck {
             let (correlation, value) = split(&tlv)?;
             let outcome = match tlv.kind {
                 Self::SUCCESS if value.is_empty() => Outcome::Success,
-                // It says no, however badly.
+                // A malformed error is still a refusal.
                 Self::ERROR => Outcome::Error(cause::decode_all(datagram, value).unwrap_or_default()),
                 kind => Outcome::Other { kind, value: datagram.slice_ref(value) },
             };
@@ -228,7 +228,7 @@ impl AsconfAck {
 }
 
 impl Response {
-    /// Bytes of the parameter without padding.
+    /// The length of the parameter without padding.
     pub fn encoded_len(&self) -> usize {
         HEADER_LEN
             + match &self.outcome {
@@ -260,13 +260,13 @@ fn address_len(ip: IpAddr) -> usize {
     Parameter::Address(ip).encoded_len()
 }
 
-/// Bytes of parameters in a chunk: all padded but the last (RFC 9260 §3.2).
+/// The length of parameters in a chunk: all padded except the last (RFC 9260 §3.2).
 fn unpadded_at_end(lens: impl Iterator<Item = usize>) -> usize {
     let (before, last) = lens.fold((0, 0), |(before, last), len| (before + padded(last), len));
     before + last
 }
 
-/// The correlation ID of a request or response, and what is behind it.
+/// Splits a request or response into the correlation ID and the rest.
 fn split<'a>(tlv: &Tlv<'a>) -> Result<(u32, &'a [u8]), WireError> {
     if tlv.raw.len() < HEADER_LEN {
         return Err(WireError::ParameterLength { kind: tlv.kind, len: tlv.raw.len() });
@@ -274,7 +274,7 @@ fn split<'a>(tlv: &Tlv<'a>) -> Result<(u32, &'a [u8]), WireError> {
     Ok((u32_at(tlv.raw, Tlv::HEADER_LEN), &tlv.raw[HEADER_LEN..]))
 }
 
-/// The address parameter that is all there is.
+/// Returns the address parameter, if there is nothing else.
 fn address_in(value: &[u8]) -> Option<IpAddr> {
     let Some(Ok((tlv, rest))) = next_tlv(value) else { return None };
     match (tlv.kind, rest) {

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_chunk_types_holds_what_was_put_in() {
+    fn a_set_of_chunk_types_contains_its_members() {
         let types: ChunkTypes = [0, 63, 64, 0x80, 0xc1, 255].into_iter().collect();
         assert_eq!(types.iter().collect::<Vec<_>>(), [0, 63, 64, 0x80, 0xc1, 255]);
         assert!(ChunkTypes::default().is_empty() && !types.is_empty());

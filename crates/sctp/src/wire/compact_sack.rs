@@ -6,39 +6,39 @@ use bytes::{BufMut, BytesMut};
 use super::{WireError, u16_at, u32_at};
 use crate::ids::Tsn;
 
-/// A COMPACT-SACK chunk. Its blocks ascend, are isolated, and reach no further than a gap block can: it could not be written
-/// otherwise.
+/// A COMPACT-SACK chunk. Its blocks are ascending, not adjacent, and within the range of gap blocks, as
+/// its encoding requires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactSack {
-    /// Whether there was no room for all blocks (C bit): of what is beyond the last one nothing is said.
+    /// Whether there was no room for all blocks (C bit): nothing is reported beyond the last one.
     pub is_cut: bool,
-    /// All up to this TSN arrived.
+    /// The cumulative TSN.
     pub cum_tsn_ack: Tsn,
     /// The receiver's advertised window, in bytes.
     pub a_rwnd: u32,
     /// Start and end offsets from `cum_tsn_ack`, both inclusive.
     pub gaps: Vec<(u16, u16)>,
-    /// TSNs that arrived more than once.
+    /// Duplicate TSNs.
     pub dups: Vec<Tsn>,
 }
 
 impl CompactSack {
-    /// Bytes of the chunk before its duplicates and blocks.
+    /// The length of the chunk without duplicates and blocks.
     pub const HEADER_LEN: usize = 16;
 
-    /// The chunk type: who does not know it skips it and says nothing (RFC 9260 §3.2).
+    /// The chunk type: receivers that do not support it skip it without a report (RFC 9260 §3.2).
     pub const KIND: u8 = 0x90;
 
     /// The C bit.
     const CUT: u8 = 1;
 
-    /// Bytes of the chunk, without padding.
+    /// The length of the chunk without padding.
     pub fn encoded_len(&self) -> usize {
         let bits: usize = lengths(&self.gaps).map(|length| bits_of(length) as usize).sum();
         Self::HEADER_LEN + 4 * self.dups.len() + bits.div_ceil(8)
     }
 
-    /// How many of these blocks, from the first on, fit in a chunk of `room` bytes.
+    /// The number of these blocks, from the first on, that fit in a chunk of `room` bytes.
     pub fn blocks_in(gaps: &[(u16, u16)], room: usize) -> usize {
         let mut bits = 8 * room.saturating_sub(Self::HEADER_LEN);
         let mut lengths = lengths(gaps);
@@ -60,7 +60,7 @@ impl CompactSack {
         //= specs/compact-sack.md#section-3
         //# A chunk whose numbers are not all there, that has bytes left behind them, or of which a block ends more than 65,535 TSNs beyond the
         //# Cumulative TSN Ack MUST be treated like a SACK whose counts are not its length.
-        // A block takes two bits or more: so many are no more than its sender has paid for.
+        // A block takes at least two bits, so the memory is proportional to the length of the chunk.
         if blocks > 4 * bits.len() {
             return Err(wrong);
         }
@@ -101,7 +101,7 @@ impl CompactSack {
         out.put_u16(count(self.gaps.len()));
         out.put_u16(count(self.dups.len()));
         self.dups.iter().for_each(|dup| out.put_u32(dup.0));
-        // What does not fill a byte yet; a number has 31 bits at most.
+        // Bits that do not fill a byte yet; a number has at most 31 bits.
         let (mut pending, mut held) = (0_u64, 0);
         for length in lengths(&self.gaps) {
             let len = bits_of(length);
@@ -120,7 +120,7 @@ impl CompactSack {
     }
 }
 
-/// How many TSNs are missing before each block, and how many each block names, by turns: none is 0.
+/// Alternately the number of TSNs missing before each block and the length of the block; none is 0.
 fn lengths(gaps: &[(u16, u16)]) -> impl Iterator<Item = u32> {
     let mut last = 0;
     gaps.iter().flat_map(move |&(first, end)| {
@@ -130,19 +130,20 @@ fn lengths(gaps: &[(u16, u16)]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// How many bits a number takes that is not 0, in Elias' gamma code: as many zeros as bits follow its first 1, and the number.
+/// The length of a positive number in Elias' gamma code: a zero for each bit after its first 1, and the
+/// number.
 fn bits_of(number: u32) -> u32 {
     2 * number.ilog2() + 1
 }
 
-/// Bits, the most significant of each byte first.
+/// Reads bits, the most significant bit of each byte first.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl Bits<'_> {
-    /// The next number, if there is one of 16 bits or less.
+    /// Returns the next number, if there is one of at most 16 bits.
     fn length(&mut self) -> Option<u32> {
         let from = self.at / 8;
         let mut window = [0; 8];
@@ -224,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn the_furthest_block_can_be_named_and_none_beyond() {
-        // 1 missing and 65,534 arrived; 2 missing (010) are one too many.
+    fn the_furthest_possible_block_is_encoded() {
+        // 1 missing and 65,534 arrived; 2 missing (010) exceed the range.
         let fine = of(vec![(2, u16::MAX)]);
         let bits = written(&fine)[16..].to_vec();
         assert_eq!(bits, [0x80, 0x00, 0xff, 0xfe]);
@@ -239,7 +240,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_written_is_read_and_what_is_said_to_fit_fits(
+        fn blocks_round_trip_within_the_announced_room(
             lengths in prop::collection::vec((1_u16..400, 1_u16..400), 0..80),
             room in 0_usize..300,
         ) {
@@ -263,9 +264,10 @@ mod tests {
             prop_assert_eq!(CompactSack::decode(&raw), Ok(sack));
         }
 
-        /// Whatever it says, its blocks make sense, and nothing else says the same but for bits behind the last.
+        /// Whatever the bits are, decoded blocks are valid, and no other encoding has the same meaning
+        /// except for trailing bits.
         #[test]
-        fn hostile_bits_are_refused_or_make_sense(
+        fn arbitrary_bits_are_rejected_or_decode_to_valid_blocks(
             blocks in 0_u16..200,
             bits in prop::collection::vec(any::<u8>(), 0..100),
         ) {

@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{Chunk, Tlv, u32_at};
 
-/// The chunk that holds all other chunks of its packet, protected.
+/// The chunk that contains all other chunks of its packet, protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dtls {
     /// Whether the record is protected with the keys for a restart (R bit).
@@ -19,8 +19,8 @@ impl Dtls {
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
     //# This value MUST be set to 0x41.
     pub const KIND: u8 = 0x41;
-    /// Bytes before the record: the chunk's header and one byte of padding, so that what the record holds begins at a multiple
-    /// of four.
+    /// Bytes before the record: the chunk header and one byte of padding, so that the chunks in the
+    /// record begin at a multiple of four.
     pub const HEADER_LEN: usize = Chunk::HEADER_LEN + 1;
     /// The R bit.
     pub(crate) const RESTART: u8 = 0x01;
@@ -33,7 +33,7 @@ impl Dtls {
         if self.is_restart { Self::RESTART } else { 0 }
     }
 
-    /// The chunk in `raw`, if there is a record in it.
+    /// Decodes the chunk in `raw`, if it contains a record.
     pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Option<Self> {
         let record = raw.get(Self::HEADER_LEN..).filter(|record| !record.is_empty())?;
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
@@ -52,22 +52,22 @@ impl Dtls {
     }
 }
 
-/// The DTLS Key Management parameter: how its sender can agree on keys.
+/// The DTLS Key Management parameter: the key management that its sender supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyManagement {
-    /// A random number that decides who is the server where both can be either.
+    /// A random number that determines the server if both sides can have either role.
     pub tie_breaker: u32,
-    /// What its sender can do: [`KeyManagement::RESTART`] and the others. Bits that mean nothing are kept as they came, since keys
-    /// are bound to the parameter as it was sent.
+    /// The capabilities of its sender: [`KeyManagement::RESTART`] and others. Unassigned bits are kept
+    /// as received, since keys are bound to the parameter as it was sent.
     pub flags: u8,
-    /// Identifiers of key management methods, the one it prefers first; at least one, 255 at most.
+    /// Identifiers of key management methods in order of preference; 1 to 255.
     pub methods: Bytes,
 }
 
 impl KeyManagement {
-    /// Bytes of the parameter before the identifiers.
+    /// The length of the parameter without identifiers.
     const HEADER_LEN: usize = Tlv::HEADER_LEN + 5;
-    /// So many identifiers there are: more could only repeat themselves.
+    /// The number of possible identifiers: more would be repetitions.
     pub const METHODS_MAX: usize = 255;
     /// A restart can be protected (R bit).
     pub const RESTART: u8 = 0x04;
@@ -76,7 +76,7 @@ impl KeyManagement {
     /// The sender can be the client (C bit).
     pub const CLIENT: u8 = 0x01;
 
-    /// The parameter that stood in a packet as these bytes.
+    /// Decodes an encoded parameter.
     pub(crate) fn of_raw(raw: &Bytes) -> Option<Self> {
         Self::decode(raw, raw.get(Tlv::HEADER_LEN..)?)
     }
@@ -93,7 +93,7 @@ impl KeyManagement {
         Self::HEADER_LEN + self.methods.len()
     }
 
-    /// The parameter with this value; `None` if it has no method, or more than there can be.
+    /// Decodes the parameter with this value; `None` if it has no methods, or too many.
     pub(super) fn decode(datagram: &Bytes, value: &[u8]) -> Option<Self> {
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.1
         //# The parameter MUST include at least one DTLS Key Management Identifier.

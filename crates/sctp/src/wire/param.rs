@@ -7,45 +7,46 @@ use bytes::{Bytes, BytesMut};
 use super::unrecognized::Unrecognized;
 use super::{KeyManagement, Tlv, WireError, next_tlv, padded, put_padding, put_tlv_header, u16_at, u32_at};
 
-/// A parameter of INIT or INIT ACK (RFC 9260 §3.3.2.1, §3.3.3.1), or an unknown one as it stood.
+/// A parameter of INIT or INIT ACK (RFC 9260 §3.3.2.1, §3.3.3.1), or an unknown one as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parameter {
     /// An address of the sender (types 5 and 6).
     Address(IpAddr),
     /// The state cookie (type 7).
     StateCookie(Bytes),
-    /// A parameter of the peer's INIT that was not understood (type 8), as it stood.
+    /// An unrecognized parameter of the peer's INIT (type 8), as received.
     Unrecognized(Bytes),
-    /// Milliseconds by which the cookie is wanted to live longer (type 9).
+    /// The requested extension of the cookie's life in milliseconds (type 9).
     CookiePreservative(u32),
-    /// A host name (type 11): refused.
+    /// A host name (type 11), which is rejected.
     HostName(Bytes),
-    /// Address types that the sender can take (type 12).
+    /// The address types that the sender supports (type 12).
     SupportedAddressTypes(Vec<u16>),
-    /// The sender's random number for keys (type 0x8002, RFC 4895 §3.1).
+    /// The sender's random number (type 0x8002, RFC 4895 §3.1).
     Random(Bytes),
-    /// Chunk types that the sender takes only authenticated (type 0x8003, RFC 4895 §3.2).
+    /// Chunk types that the sender only accepts authenticated (type 0x8003, RFC 4895 §3.2).
     ChunkList(Bytes),
-    /// HMAC identifiers that the sender takes, the one it prefers first (type 0x8004, RFC 4895 §3.3).
+    /// HMAC identifiers that the sender supports, in order of preference (type 0x8004, RFC 4895 §3.3).
     HmacAlgo(Vec<u16>),
-    /// What the sender's user says of itself (type 0xC006, RFC 5061 §4.2.6).
+    /// The adaptation code point of the sender's user (type 0xC006, RFC 5061 §4.2.6).
     Adaptation(u32),
     /// Chunk types of the extensions that the sender supports (type 0x8008, RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
-    /// The sender takes FORWARD TSN (type 0xC000, RFC 3758 §3.1).
+    /// The sender supports FORWARD TSN (type 0xC000, RFC 3758 §3.1).
     ForwardTsnSupported,
     /// The sender is ECN-capable (type 0x8000, RFC 4960 Appendix A).
     EcnCapable,
-    /// The sender takes packets without a checksum if this error detection method guards them (type 0x8001, RFC 9653
-    /// §3).
+    /// The sender accepts packets without a checksum with this error detection method (type 0x8001, RFC
+    /// 9653 §3).
     ZeroChecksum(u32),
-    /// How the sender can agree on keys for the DTLS chunk (type 0x8006, draft-ietf-tsvwg-sctp-dtls-chunk §4.1).
+    /// The sender's key management for the DTLS chunk (type 0x8006, draft-ietf-tsvwg-sctp-dtls-chunk
+    /// §4.1).
     KeyManagement(KeyManagement),
-    /// Any other, header included; its high bits say what to do (§3.2.1).
+    /// Any other parameter, including its header; its high bits determine its treatment (§3.2.1).
     Unknown {
         /// The parameter type.
         kind: u16,
-        /// The whole parameter as it stood.
+        /// The complete parameter as received.
         raw: Bytes,
     },
 }
@@ -86,7 +87,7 @@ impl Parameter {
     /// Forward-TSN-Supported.
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
 
-    /// Bytes of the parameter without padding.
+    /// The length of the parameter without padding.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Address(IpAddr::V4(_)) => Tlv::HEADER_LEN + 4,
@@ -106,7 +107,8 @@ impl Parameter {
         }
     }
 
-    /// What the high bits of a type that this stack does not know ask for (RFC 9260 §3.2.1); `None` if it is known.
+    /// The treatment of an unknown parameter by the high bits of its type (RFC 9260 §3.2.1); `None` if
+    /// it is known.
     pub fn unrecognized(&self) -> Option<Unrecognized> {
         match self {
             Self::Unknown { kind, .. } => Some(Unrecognized::of_parameter(*kind)),
@@ -114,8 +116,8 @@ impl Parameter {
         }
     }
 
-    /// The parameter without padding, if its type is one that the sender wants to hear about when it is not recognized
-    /// (RFC 9260 §3.2.2): an unknown one as it stood, or one of an extension that this side does not use.
+    /// Returns the parameter without padding if it must be reported as unrecognized (RFC 9260 §3.2.2):
+    /// an unknown one as received, or one of an extension that this side does not use.
     pub fn to_report(&self) -> Option<Bytes> {
         if !Unrecognized::of_parameter(self.kind()).reports() {
             return None;
@@ -194,12 +196,14 @@ impl Parameter {
     }
 }
 
-/// All parameters of a chunk, in order, up to and including an unknown one that ends the processing of its chunk.
+/// Decodes all parameters of a chunk in order, up to and including an unknown one that ends the
+/// processing of its chunk.
 pub(super) fn decode_all(datagram: &Bytes, rest: &[u8]) -> Result<Vec<Parameter>, WireError> {
     decode_list(rest, |tlv| decode(datagram, tlv), Parameter::unrecognized)
 }
 
-/// The same of any kind of parameters: `decode` reads one, `unrecognized` says what an unknown one asks for.
+/// Decodes parameters of any kind: `decode` decodes one, `unrecognized` returns the treatment of an
+/// unknown one.
 pub(super) fn decode_list<P>(
     mut rest: &[u8],
     decode: impl Fn(&Tlv<'_>) -> Result<P, WireError>,
@@ -241,7 +245,7 @@ pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireE
         Parameter::SUPPORTED_EXTENSIONS => Parameter::SupportedExtensions(shared()),
         Parameter::RANDOM => Parameter::Random(shared()),
         Parameter::CHUNK_LIST => Parameter::ChunkList(shared()),
-        // Those of an extension that make no sense are to this stack what they are to one without it: unknown.
+        // Invalid parameters of an extension count as unknown, as without the extension.
         Parameter::HMAC_ALGO if value.len().is_multiple_of(2) => {
             Parameter::HmacAlgo(value.chunks_exact(2).map(|id| u16_at(id, 0)).collect())
         }
@@ -261,7 +265,7 @@ pub(super) fn decode(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Parameter, WireE
     })
 }
 
-/// Bytes of `parameters` in a chunk: all padded but the last (RFC 9260 §3.2).
+/// The length of `parameters` in a chunk: all padded except the last (RFC 9260 §3.2).
 pub(super) fn encoded_len(parameters: &[Parameter]) -> usize {
     match parameters.split_last() {
         None => 0,

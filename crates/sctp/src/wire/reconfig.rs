@@ -10,28 +10,29 @@ use crate::ids::{RequestNumber, StreamId, Tsn};
 /// The chunk type of RE-CONFIG.
 pub(super) const KIND: u8 = 130;
 
-/// A parameter of a RE-CONFIG chunk (RFC 6525 §4), or an unknown one as it stood.
+/// A parameter of a RE-CONFIG chunk (RFC 6525 §4), or an unknown one as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reconfig {
-    /// §4.1: the sender's outgoing streams shall begin anew; all of them if none is listed.
+    /// §4.1: resets outgoing streams of the sender; all of them if none is listed.
     OutgoingReset {
         /// The request's number.
         request: RequestNumber,
-        /// The number of the Incoming SSN Reset Request that this one answers, or of the last request that was seen.
+        /// The number of the Incoming SSN Reset Request that this one answers, or of the last request
+        /// received.
         response: RequestNumber,
         /// The last TSN that the sender assigned.
         last_tsn: Tsn,
-        /// Which streams.
+        /// The streams.
         streams: Vec<StreamId>,
     },
-    /// §4.2: the receiver is to reset its outgoing streams; all of them if none is listed.
+    /// §4.2: asks the receiver to reset its outgoing streams; all of them if none is listed.
     IncomingReset {
         /// The request's number.
         request: RequestNumber,
-        /// Which streams.
+        /// The streams.
         streams: Vec<StreamId>,
     },
-    /// §4.3: all SSNs and TSNs shall begin anew.
+    /// §4.3: resets all SSNs and TSNs.
     AssociationReset {
         /// The request's number.
         request: RequestNumber,
@@ -40,30 +41,31 @@ pub enum Reconfig {
     Response {
         /// The number of the request that it answers.
         response: RequestNumber,
-        /// What came of it.
+        /// The result.
         result: ReconfigResult,
-        /// In answer to an SSN/TSN Reset Request: how TSNs go on.
+        /// In response to an SSN/TSN Reset Request: the next TSNs.
         next_tsns: Option<NextTsns>,
     },
-    /// §4.5: the sender wants so many more outgoing streams.
+    /// §4.5: adds outgoing streams of the sender.
     AddOutgoing {
         /// The request's number.
         request: RequestNumber,
-        /// How many.
+        /// The number of streams to add.
         count: u16,
     },
-    /// §4.6: the sender wants the receiver to have so many more outgoing streams.
+    /// §4.6: asks the receiver to add outgoing streams.
     AddIncoming {
         /// The request's number.
         request: RequestNumber,
-        /// How many.
+        /// The number of streams to add.
         count: u16,
     },
-    /// Any other, header included; its high bits say what to do (RFC 9260 §3.2.1).
+    /// Any other parameter, including its header; its high bits determine its treatment (RFC 9260
+    /// §3.2.1).
     Unknown {
         /// The parameter type.
         kind: u16,
-        /// The whole parameter as it stood.
+        /// The complete parameter as received.
         raw: Bytes,
     },
 }
@@ -80,7 +82,7 @@ pub struct NextTsns {
 /// The results of RFC 6525 §4.4, Table 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReconfigResult {
-    /// 0: a success.
+    /// 0: successful.
     NothingToDo,
     /// 1
     Performed,
@@ -92,9 +94,9 @@ pub enum ReconfigResult {
     RequestInProgress,
     /// 5
     BadSequenceNumber,
-    /// 6: it will be done; ask again.
+    /// 6: will be performed; repeat the request.
     InProgress,
-    /// Any other.
+    /// Any other result.
     Unknown(u32),
 }
 
@@ -148,7 +150,7 @@ impl Reconfig {
         }
     }
 
-    /// Bytes of the parameter without padding.
+    /// The length of the parameter without padding.
     pub fn encoded_len(&self) -> usize {
         match self {
             //= specs/rfc6525.txt#section-4.1
@@ -181,7 +183,7 @@ impl Reconfig {
         }
     }
 
-    /// What the high bits of a type that this stack does not know ask for; `None` if it is known.
+    /// The treatment of an unknown parameter by the high bits of its type; `None` if it is known.
     pub fn unrecognized(&self) -> Option<Unrecognized> {
         match self {
             Self::Unknown { kind, .. } => Some(Unrecognized::of_parameter(*kind)),
@@ -237,7 +239,8 @@ impl Reconfig {
     }
 }
 
-/// The parameters of a chunk, in order, up to and including an unknown one that ends the processing of its chunk.
+/// Decodes the parameters of a chunk in order, up to and including an unknown one that ends the
+/// processing of its chunk.
 pub(super) fn decode(datagram: &Bytes, rest: &[u8]) -> Result<Vec<Reconfig>, WireError> {
     param::decode_list(rest, |tlv| decode_one(datagram, tlv), Reconfig::unrecognized)
 }
@@ -271,7 +274,7 @@ fn decode_one(datagram: &Bytes, tlv: &Tlv<'_>) -> Result<Reconfig, WireError> {
     })
 }
 
-/// Bytes of `parameters` in a chunk: all padded but the last (RFC 9260 §3.2).
+/// The length of `parameters` in a chunk: all padded except the last (RFC 9260 §3.2).
 pub(super) fn encoded_len(parameters: &[Reconfig]) -> usize {
     match parameters.split_last() {
         None => 0,

@@ -49,7 +49,7 @@ fn only(body: &[u8]) -> Result<Chunk, WireError> {
 }
 
 #[test]
-fn what_usrsctp_sent_reads_and_writes_back_the_same() {
+fn captured_usrsctp_packets_round_trip() {
     //= specs/rfc9260.txt#section-3
     //= type=test
     //# All integer fields in an SCTP packet MUST be transmitted in network
@@ -481,7 +481,7 @@ fn the_checksum_is_that_of_rfc_9260_and_any_other_is_refused() {
 }
 
 #[test]
-fn kinds_see_what_the_chunks_are() {
+fn kinds_match_the_decoded_chunks() {
     let kinds = |body: &str| sealed(&hex(body)).kinds();
     let echo = kinds("0a000004 00030011000000010000000000000000 61000000");
     assert!(echo.begins_with(Chunk::COOKIE_ECHO) && echo.contains(Data::KIND) && !echo.reflected());
@@ -562,7 +562,7 @@ fn a_batch_ends_where_the_kernel_takes_no_more() {
 
 #[test]
 #[should_panic(expected = "bytes into")]
-fn a_chunk_that_does_not_fit_is_ours_to_find() {
+fn pushing_a_chunk_that_does_not_fit_panics() {
     //= specs/rfc9260.txt#section-6.10
     //= type=test
     //# Partial chunks MUST NOT be placed in an SCTP packet.

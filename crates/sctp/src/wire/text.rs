@@ -398,7 +398,7 @@ fn comma(index: usize) -> &'static str {
     if index == 0 { "" } else { ", " }
 }
 
-/// Streams, with commas between.
+/// Streams, separated by commas.
 struct Sids<'a>(&'a [StreamId]);
 
 impl Display for Sids<'_> {
@@ -423,7 +423,7 @@ impl Display for HeartbeatInfo<'_> {
     }
 }
 
-/// Each item behind a comma.
+/// Each item after a comma.
 struct Behind<'a, T>(&'a [T]);
 
 impl<T: Display> Display for Behind<'_, T> {
@@ -432,7 +432,7 @@ impl<T: Display> Display for Behind<'_, T> {
     }
 }
 
-/// Parameters as they stood in a cause or another parameter; bytes that are none are counted.
+/// Encoded parameters; bytes that are not parameters are counted.
 struct Raw<'a>(&'a Bytes);
 
 impl Display for Raw<'_> {
@@ -446,8 +446,8 @@ impl Display for Raw<'_> {
             let Some((parameter, behind)) = parameter else {
                 return write!(f, "({} bytes)", rest.len());
             };
-            // What reports an unknown parameter could hold another report, and so on as deep as the bytes go: one
-            // level is shown.
+            // A report of an unknown parameter could contain another report, and so on: one level is
+            // shown.
             match parameter {
                 Parameter::Unrecognized(inner) => {
                     write!(f, "UNRECOGNIZED_PARAMETER[params=[({} bytes)]]", inner.len())?;
@@ -461,7 +461,7 @@ impl Display for Raw<'_> {
     }
 }
 
-/// A peer's text: what is not printable ASCII is escaped.
+/// The peer's text, with non-printable characters escaped.
 struct Quoted<'a>(&'a Bytes);
 
 impl Display for Quoted<'_> {

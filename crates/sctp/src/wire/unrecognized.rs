@@ -1,15 +1,16 @@
 //! The treatment of unrecognized chunks and parameters, by the two high bits of their type (RFC 9260 §3.2, §3.2.1).
 
-/// What the two high bits of an unknown chunk or parameter type ask of its receiver (RFC 9260 §3.2, §3.2.1).
+/// The treatment of an unknown chunk or parameter by the two high bits of its type (RFC 9260 §3.2,
+/// §3.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrecognized {
-    /// 00: process nothing further.
+    /// 00: stop processing.
     Stop,
-    /// 01: process nothing further, and report it.
+    /// 01: stop processing, and report.
     StopAndReport,
-    /// 10: skip it.
+    /// 10: skip.
     Skip,
-    /// 11: skip it, and report it.
+    /// 11: skip, and report.
     SkipAndReport,
 }
 
@@ -29,12 +30,12 @@ impl Unrecognized {
         Self::of_chunk((kind >> 8) as u8)
     }
 
-    /// Whether what follows is not to be processed.
+    /// Whether processing stops.
     pub const fn stops(self) -> bool {
         matches!(self, Self::Stop | Self::StopAndReport)
     }
 
-    /// Whether the sender is to hear about it.
+    /// Whether it must be reported to the sender.
     pub const fn reports(self) -> bool {
         matches!(self, Self::StopAndReport | Self::SkipAndReport)
     }

@@ -395,7 +395,7 @@ const BACKGROUND: &[Claim] = &[
         needs: &[],
         check: |_| {
             Finding::shown_by(
-                "crates/sctp/src/association/tests/reassembly.rs: a_gap_on_one_stream_holds_no_other_stream_back",
+                "crates/sctp/src/association/tests/reassembly.rs: a_gap_on_one_stream_blocks_no_other_stream",
             )
         },
     },

@@ -1,4 +1,5 @@
-//! The state of address changes (RFC 5061): what this side wants, its outstanding ASCONF, and the answers to the peer's.
+//! The state of address changes (RFC 5061): changes requested by the user, the outstanding ASCONF, and
+//! responses to the peer's ASCONFs.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -7,13 +8,13 @@ use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
 use crate::wire::{Asconf, AsconfAck};
 
-/// The most changes that wait to be asked for.
+/// The maximum number of changes waiting to be sent.
 pub(super) const WAITING_MAX: usize = 32;
-/// The most answers that are kept to be sent again: a peer has one ASCONF under way, and may repeat it with those that
-/// it held back.
+/// The maximum number of cached ASCONF-ACKs: a peer has one ASCONF outstanding, and may retransmit it
+/// together with held-back ones.
 pub(super) const CACHED_MAX: usize = 8;
 
-/// A change of this side's own.
+/// A change of addresses that this side's user requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PendingChange {
     Add(SocketAddr),
@@ -29,37 +30,37 @@ impl PendingChange {
     }
 }
 
-/// What is under way of changes of addresses.
+/// The state of address changes.
 #[derive(Debug)]
 pub(in crate::association) struct Addresses {
-    /// The serial number that the next ASCONF gets.
+    /// The serial number of the next ASCONF.
     pub(super) next_serial: Tsn,
     pub(super) next_correlation: u32,
     pub(super) waiting: VecDeque<PendingChange>,
     pub(super) outstanding: Option<Outstanding>,
-    /// Whether the peer does not know how to add and delete (§5.3 F3a), or ASCONF at all.
+    /// Whether the peer does not support adding and deleting (§5.3 F3a), or ASCONF at all.
     pub(super) lacks_add_and_delete: bool,
-    /// Whether the peer does not know how to set a primary address (§5.3 F3b).
+    /// Whether the peer does not support setting the primary address (§5.3 F3b).
     pub(super) lacks_set_primary: bool,
     /// The serial number of the peer's last ASCONF.
     pub(super) peer_serial: Tsn,
     pub(super) cached: VecDeque<AsconfAck>,
-    /// Answers to leave, each by the route on which its ASCONF came.
+    /// ASCONF-ACKs to send, each on the route on which its ASCONF arrived.
     pub(super) acks: VecDeque<(Route, AsconfAck)>,
-    /// Whether the packet that is read has had an ASCONF before.
+    /// Whether the packet being processed contained an ASCONF before.
     pub(super) seen_in_packet: bool,
-    /// The address of the peer that becomes the primary one once it is confirmed.
+    /// The peer's address that becomes the primary destination once it is confirmed.
     pub(super) primary_wanted: Option<IpAddr>,
 }
 
-/// The ASCONF that is not answered yet.
+/// The ASCONF that is not acknowledged yet.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     pub(super) chunk: Asconf,
     pub(super) pending_changes: Vec<PendingChange>,
-    /// Whether it is to leave.
+    /// Whether the ASCONF must be sent.
     pub(super) due: bool,
-    /// The path by which it left last.
+    /// The path on which the ASCONF was last sent.
     pub(super) path: PathId,
     pub(super) retries: u32,
 }
@@ -90,18 +91,18 @@ impl Addresses {
         under_way.chain(self.waiting.iter().copied())
     }
 
-    /// A packet begins.
+    /// A packet begins: none of its chunks was processed.
     pub(in crate::association) fn begin_packet(&mut self) {
         self.seen_in_packet = false;
     }
 
-    /// What must hold between drains.
+    /// Checks the invariants.
     pub(in crate::association) fn check(&self) {
         assert!(self.waiting.len() <= WAITING_MAX && self.cached.len() <= CACHED_MAX);
         assert!(self.acks.is_empty(), "an ASCONF-ACK leaves when it is due");
     }
 
-    /// Whether an ASCONF waits for its answer.
+    /// Whether an ASCONF is outstanding.
     pub(in crate::association) fn is_outstanding(&self) -> bool {
         self.outstanding.is_some()
     }

@@ -17,7 +17,7 @@ use crate::stats::PathState;
 use crate::wire::{Asconf, AsconfAck, Cause, Change, Chunk, Outcome, Response, Unrecognized};
 
 impl Association {
-    /// An ASCONF came by `route`, and it was authentic.
+    /// Processes an authenticated ASCONF that arrived on `route`.
     pub(in crate::association) fn on_asconf(&mut self, now: Time, route: Route, asconf: &Asconf) {
         let acks_allowed = !matches!(self.shutdown, Shutdown::AckSent { .. });
         let State::Up(up) = &mut self.state else { return };
@@ -72,7 +72,7 @@ impl Association {
         self.has_input = true;
     }
 
-    /// Does what the peer asks for, one after the other; what it is told of it.
+    /// Applies the peer's requests in order and returns the ASCONF-ACK.
     fn process(&mut self, now: Time, route: Route, asconf: &Asconf) -> Vec<Response> {
         let mut responses: Vec<Response> = Vec::new();
         let (mut len, mut failing) = (0, false);
@@ -179,8 +179,8 @@ impl Association {
             let id = self.add_path(Route { local, peer }).ok_or_else(shortage)?;
             self.begin_verification(now, id);
         } else {
-            // Both sides move at the same time, from their only address: each hears the other's answer only if it has
-            // taken the address from which that comes.
+            // Both sides move from their only address at the same time: each receives the other's
+            // ASCONF-ACK only if it has accepted the address from which that is sent.
             let local = best(&self.coming()).ok_or_else(shortage)?;
             let id = self.add_path(Route { local, peer }).ok_or_else(shortage)?;
             self.paths[usize::from(id.0)].awaits_ack = true;
@@ -270,13 +270,13 @@ impl Association {
                 let peer = self.paths[index].peer;
                 self.events.push_back(Event::PeerAddress(peer, AddressChange::MadePrimary));
             }
-            // Once it is known to be there.
+            // The address becomes primary once it is confirmed.
             None => up.addresses.primary_wanted = Some(ip),
         }
         Ok(())
     }
 
-    /// A path was confirmed, which the peer may have asked for as its primary one.
+    /// A path was confirmed; the peer may have requested it as the primary one.
     pub(in crate::association) fn on_confirmed(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         let peer = self.paths[usize::from(id.0)].peer;
@@ -284,7 +284,7 @@ impl Association {
             up.primary = id;
             self.events.push_back(Event::PeerAddress(peer, AddressChange::MadePrimary));
         }
-        // The primary path is gone and another stood in for it, or none did.
+        // The primary path was removed, and another one or none replaced it.
         let usable = |id: PathId, paths: &[Path]| paths[usize::from(id.0)].is_usable();
         if self.paths[usize::from(up.primary.0)].state == PathState::Unconfirmed && usable(id, &self.paths) {
             up.primary = id;
@@ -294,7 +294,7 @@ impl Association {
         }
     }
 
-    /// The answers that are due, those by one route in one packet.
+    /// Sends the due ASCONF-ACKs; those for one route in one packet.
     pub(super) fn transmit_asconf_acks(&mut self) -> Option<Transmit> {
         let State::Up(up) = &mut self.state else { return None };
         let (route, tag) = (up.addresses.acks.front()?.0, up.peer_tag);
@@ -307,7 +307,7 @@ impl Association {
         //# If bundled with other ASCONF-ACK Chunks, the chunks MUST appear in
         //# sequential order with respect to their Sequence Number.
         acks.make_contiguous().sort_by_key(|(_, ack)| ack.serial.distance_from(oldest));
-        // The route need not be one of the paths: it is where the answer is waited for.
+        // The route need not be a path of the association: the peer waits for the response there.
         let is = |path: &Path| path.state != PathState::Removed && path.peer == route.peer;
         let path = self.paths.iter().position(is).map_or(up.primary, |index| PathId(index as u8));
         self.begin(path, tag);
@@ -338,7 +338,8 @@ impl Association {
     }
 }
 
-/// Puts what became of a request into the answer, if it has to be said; `behind` more may have to be named.
+/// Appends the result of a request to the ASCONF-ACK if it must be reported; `behind` more results may
+/// follow.
 //= specs/rfc5061.txt#section-5.2
 //# V3)  All responses MUST copy the ASCONF-Request Correlation ID
 //# field received in the ASCONF parameter from the TLV being
@@ -352,7 +353,7 @@ fn push(
     refused: Option<Cause>,
 ) {
     let outcome = match refused {
-        // Behind a refusal what was done has to be named (§5.1 A7).
+        // After a refusal, successful requests must be listed too (§5.1 A7).
         None if responses.iter().all(|it| it.outcome == Outcome::Success) => return,
         None => Outcome::Success,
         Some(cause) => Outcome::Error(vec![cause]),
@@ -371,8 +372,8 @@ fn push(
     if *len + response.encoded_len().next_multiple_of(4) + behind * bare > ACK_LEN_MAX
         && response.outcome != Outcome::Success
     {
-        // What does not fit is refused without a quotation: no request is shorter than that, so that an answer without any
-        // is no longer than what it answers.
+        // A result that does not fit is reported without a quotation. No request is shorter than such a
+        // result, so an ASCONF-ACK without quotations is no longer than its ASCONF.
         response.outcome = Outcome::Error(Vec::new());
     }
     *len += response.encoded_len().next_multiple_of(4);

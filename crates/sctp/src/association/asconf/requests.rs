@@ -19,8 +19,9 @@ use crate::stats::PathState;
 use crate::wire::{Asconf, AsconfAck, Cause, Change, Chunk, Outcome, Request};
 
 impl Association {
-    /// Asks the peer to take `local` as an address of this side as well (RFC 5061 §4.2.1). It is used once the peer agreed
-    /// and a HEARTBEAT came back over it; [`Event::LocalAddress`] and [`Event::Path`] tell.
+    /// Requests that the peer add `local` as an address of this side (RFC 5061 §4.2.1). The address is
+    /// used once the peer has agreed and acknowledged a HEARTBEAT on it; [`Event::LocalAddress`] and
+    /// [`Event::Path`] report both.
     pub fn add_address(&mut self, local: SocketAddr) -> Result<(), AddressError> {
         let pending = self.can_change()?;
         let going = pending.contains(&PendingChange::Remove(local));
@@ -39,7 +40,7 @@ impl Association {
         self.pending_change(PendingChange::Add(local))
     }
 
-    /// Asks the peer to forget `local`, by which nothing leaves from now on (RFC 5061 §4.2.2).
+    /// Requests that the peer delete `local`; nothing is sent from it from now on (RFC 5061 §4.2.2).
     pub fn remove_address(&mut self, local: SocketAddr) -> Result<(), AddressError> {
         let pending = self.can_change()?;
         //= specs/rfc5061.txt#section-4.2.2
@@ -67,7 +68,7 @@ impl Association {
         self.pending_change(PendingChange::Remove(local))
     }
 
-    /// Asks the peer to send to `local` first (SCTP_SET_PEER_PRIMARY_ADDR, RFC 6458 §8.3.1).
+    /// Requests that the peer send to `local` first (SCTP_SET_PEER_PRIMARY_ADDR, RFC 6458 §8.3.1).
     pub fn set_peer_primary(&mut self, local: SocketAddr) -> Result<(), AddressError> {
         let pending = self.can_change()?;
         //= specs/rfc5061.txt#section-5.4
@@ -80,7 +81,7 @@ impl Association {
         self.pending_change(PendingChange::Prefer(local))
     }
 
-    /// What was asked for already, if more may be.
+    /// Returns the pending changes, if another one may be added.
     fn can_change(&self) -> Result<Vec<PendingChange>, AddressError> {
         let State::Up(up) = &self.state else { return Err(AddressError::NotUp) };
         if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending | Shutdown::Received) {
@@ -109,7 +110,7 @@ impl Association {
         Ok(())
     }
 
-    /// The next ASCONF, if there is something to ask for and nothing is under way.
+    /// Opens the next ASCONF if changes are pending and none is outstanding.
     //= specs/rfc5061.txt#section-5.1
     //# When an endpoint has an ASCONF signaled change to be sent to the
     //# remote endpoint, it MUST do the following:
@@ -149,7 +150,8 @@ impl Association {
         if addresses.waiting.is_empty() {
             return;
         }
-        // None that undoes another: an address is either going or coming, and what stays is free to send from.
+        // One ASCONF contains no two changes that undo each other: an address is either added or
+        // deleted, and the addresses that remain can be sent from.
         let mut named = Vec::new();
         let undoes_none = |pending_change: &&PendingChange| match pending_change {
             PendingChange::Prefer(_) => true,
@@ -244,7 +246,7 @@ impl Association {
         }
     }
 
-    /// By which path an ASCONF leaves that was repeated so often: never one whose address it deletes.
+    /// The path of an ASCONF after `retries` retransmissions: never one whose address it deletes.
     fn asconf_path(&self, primary: PathId, retries: u32) -> PathId {
         let of = |wanted: &dyn Fn(&Path) -> bool| {
             let ids = (0..self.paths.len()).map(|index| PathId(index as u8));
@@ -253,7 +255,7 @@ impl Association {
         let current = choose(&self.paths, primary, Purpose::New);
         let mut candidates: Vec<_> = of(&|path| path.is_usable());
         candidates.sort_by_key(|id| (*id != current, *id));
-        // An address that is being added may be the only one from which anything still gets through (§5.3.2).
+        // An address that is being added may be the only one from which packets still arrive (§5.3.2).
         candidates.extend(of(&|path| path.awaits_ack));
         if candidates.is_empty() {
             candidates = of(&|path| path.state != PathState::Removed);
@@ -261,7 +263,7 @@ impl Association {
         candidates.get(retries as usize % candidates.len().max(1)).copied().unwrap_or(primary)
     }
 
-    /// ASCONF-ACKs and ASCONF that are to leave, each in packets of their own.
+    /// Sends due ASCONF-ACKs and ASCONFs, each in packets of their own.
     pub(in crate::association) fn transmit_asconf(&mut self, now: Time) -> Option<Transmit> {
         if let Some(transmit) = self.transmit_asconf_acks() {
             return Some(transmit);
@@ -287,7 +289,7 @@ impl Association {
         Some(self.finish(path))
     }
 
-    /// T4 ran out (RFC 5061 §5.1 B1 to B5).
+    /// T4 expired (RFC 5061 §5.1 B1 to B5).
     //= specs/rfc5061.txt#section-5.1
     //# If the T-4 RTO timer expires the endpoint MUST do the following:
     pub(in crate::association) fn on_t4(&mut self) {
@@ -311,7 +313,7 @@ impl Association {
         self.count_asconf_error(path);
     }
 
-    /// An ASCONF-ACK came, and it was authentic.
+    /// Processes an authenticated ASCONF-ACK.
     pub(in crate::association) fn on_asconf_ack(&mut self, now: Time, ack: &AsconfAck) {
         let State::Up(up) = &mut self.state else { return };
         let addresses = &mut up.addresses;
@@ -374,7 +376,7 @@ impl Association {
         self.has_input = true;
     }
 
-    /// What this side asked for came about, or was refused.
+    /// Applies the result of a change that this side requested.
     fn finish_change(&mut self, now: Time, pending_change: PendingChange, refused: Option<Option<Cause>>) {
         let done = match (pending_change, &refused) {
             (PendingChange::Add(local), None) => {
@@ -400,7 +402,7 @@ impl Association {
                 //# the association, it must consider the add attempt failed and NOT
                 //# use this address since its peer will treat SCTP packets destined
                 //# to the address as Out Of The Blue packets.
-                // What was to go in its place stays.
+                // The address that would have been replaced stays.
                 self.pair_leftovers(now);
                 self.end_paths_of(now, &[local]);
                 None
@@ -411,7 +413,7 @@ impl Association {
                 Some(AddressChange::Removed)
             }
             (PendingChange::Prefer(_), None) => Some(AddressChange::MadePrimary),
-            // One that was to go stays, and gets a path again.
+            // An address that would have been deleted stays, and gets a path again.
             (PendingChange::Remove(_) | PendingChange::Prefer(_), Some(_)) => None,
         };
         let change = match (done, &refused) {
@@ -444,7 +446,7 @@ impl Association {
         best_partner(local, peers, |peer| self.config.allows(local.ip(), peer.ip())).is_some()
     }
 
-    /// Gives up what can no more be asked for, since something before it was refused.
+    /// Drops pending changes that are no longer possible because an earlier one was refused.
     fn drop_impossible_changes(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let waiting = std::mem::take(&mut up.addresses.waiting);
@@ -476,7 +478,7 @@ impl Association {
         }
     }
 
-    /// Gives up what the peer turned out not to know.
+    /// Drops pending changes of kinds that the peer does not support.
     fn drop_changes(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let addresses = &mut up.addresses;
@@ -493,7 +495,7 @@ impl Association {
         addresses.waiting.retain(|pending_change| !hopeless(pending_change));
     }
 
-    /// The peer said that it does not know ASCONF (RFC 5061 §5.1 A9).
+    /// The peer reported that it does not support ASCONF (RFC 5061 §5.1 A9).
     //= specs/rfc5061.txt#section-5.1
     //# A9)  If the peer responds to an ASCONF with an ERROR Chunk reporting
     //# that it did not recognize the ASCONF Chunk Type, the sender of

@@ -21,29 +21,29 @@ use crate::extensions::Extensions;
 use crate::ids::{PathId, VerificationTag};
 use crate::wire::{Auth, Cause, Chunk, Header, Init, Parameter};
 
-/// What an INIT ACK that can be accepted brings, beside what makes a [`Peer`].
+/// The contents of a valid INIT ACK, besides those of [`Peer`].
 struct Answer {
     cookie: Bytes,
-    /// The peer's, if both sides authenticate.
+    /// The peer's key vector, if both sides authenticate.
     key_vector: Option<Bytes>,
-    /// How keys are agreed on, if they are.
+    /// The agreed key management, if there is any.
     agreement: Option<Agreement>,
 }
 
-/// Why an INIT ACK sets up no association.
+/// Why an INIT ACK is rejected.
 enum Refusal {
-    /// It has no tag by which to answer.
+    /// Its Initiate Tag is 0, so no response is possible.
     NoTag,
-    /// Its window is smaller than any peer's may be.
+    /// Its window is smaller than the minimum.
     SmallWindow,
-    /// Its sender would have addresses change and cannot prove that it is who asks for it.
+    /// The sender supports ASCONF without authentication.
     AsconfWithoutAuth,
-    /// Anything else, which the peer is told.
+    /// Another violation, which is reported to the peer.
     Violation(Violation),
 }
 
 impl Association {
-    /// It came from `from`, by `path` if that is the address of one.
+    /// Processes an INIT ACK from `from`, received on `path` if that is the address of one.
     pub(in crate::association) fn on_init_ack(
         &mut self,
         now: Time,
@@ -113,9 +113,10 @@ impl Association {
         self.refuse_streams();
     }
 
-    /// The path by which the INIT left that was answered by `path`, from `from`.
+    /// Returns the path of the INIT that this INIT ACK answers.
     fn asked_by(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> PathId {
-        // Some peers send from one of their addresses whichever was asked; what they list says which that can have been.
+        // Some peers respond from one address whatever the destination was; the addresses that they list
+        // tell which path it can be.
         let asked = |path: &Path| init_ack.addresses().any(|ip| ip == path.peer.ip());
         match self.paths.iter().position(asked) {
             Some(index) if self.paths[usize::from(path.0)].peer.ip() != from.ip() => PathId(index as u8),
@@ -123,7 +124,7 @@ impl Association {
         }
     }
 
-    /// The paths to a peer that was asked by `path` and has answered from `from`.
+    /// Returns the routes to a peer that received an INIT on `path` and responded from `from`.
     fn routes_to(&self, path: PathId, from: SocketAddr, init_ack: &Init) -> Vec<Route> {
         let first = self.paths[usize::from(path.0)].route();
         //= specs/rfc9260.txt#section-5.1.2
@@ -145,7 +146,7 @@ impl Association {
         //# address that sent the INIT or INIT ACK chunk.
         let all = std::iter::once(from.ip()).chain(init_ack.addresses());
         for ip in all.filter(|ip| reaches(*ip, first.peer.ip())) {
-            // The encapsulation port is that which the user gave, or that of the address that answered.
+            // The encapsulation port is the one given by the user, or that of the responding address.
             let known = self.paths.iter().map(|path| path.peer).find(|peer| peer.ip() == ip);
             if peer.len() <= MAX_ADDRESSES && peer.iter().all(|other| other.ip() != ip) {
                 peer.push(known.unwrap_or(SocketAddr::new(ip, first.peer.port())));
@@ -158,7 +159,7 @@ impl Association {
         pair_up(&local, &peer, Some(first), &self.config)
     }
 
-    /// What an INIT ACK brings, or why it does not set up an association.
+    /// Validates an INIT ACK.
     fn check_init_ack(&self, init_ack: &Init) -> Result<Answer, Refusal> {
         if init_ack.initiate_tag == VerificationTag(0) {
             return Err(Refusal::NoTag);
@@ -177,7 +178,8 @@ impl Association {
         //# implementation MUST discard the INIT-ACK and report to the upper-
         //# layer user that an association cannot be established destroying the
         //# Transmission Control Block (TCB).
-        // That is, one that does so and supports ASCONF; one that supports neither is as good as any other.
+        // That is, a peer that supports ASCONF with authentication; one that supports neither is
+        // acceptable.
         let needs_auth = self.config.paths.asconf && self.config.security.dtls.is_none();
         if needs_auth && Extensions::listed(init_ack).asconf && key_vector == Ok(None) {
             return Err(Refusal::AsconfWithoutAuth);
@@ -225,7 +227,7 @@ impl Association {
         Ok(Answer { cookie: cookie.clone(), key_vector, agreement })
     }
 
-    /// What an INIT ACK that is refused comes to: the end, but for that with a window too small.
+    /// Rejects an INIT ACK: the association ends, except if only the window is too small.
     fn refuse_init_ack(&mut self, path: PathId, init_ack: &Init, refusal: Refusal) {
         match refusal {
             Refusal::NoTag => {
@@ -262,7 +264,8 @@ impl Association {
                 //# The ABORT chunk SHOULD be sent to the source IP address from which the
                 //# last peer packet was received.
                 self.final_packet = Some(FinalPacket { path, tag: init_ack.initiate_tag, chunk: None });
-                // What cannot be resolved is quoted, as the passive side does; a name too long for that is only told.
+                // An unresolvable address is quoted, as on the passive side; a name that is too long is
+                // reported without quotation.
                 let name = host_name(init_ack).filter(|_| violation == Violation::HostName);
                 let quoted = name.and_then(|name| {
                     let mut raw = BytesMut::new();
@@ -280,7 +283,7 @@ impl Association {
     }
 }
 
-/// The Host Name Address parameter that no INIT ACK may have.
+/// Returns the Host Name Address parameter, which an INIT ACK must not contain.
 fn host_name(init_ack: &Init) -> Option<&Parameter> {
     init_ack.parameters.iter().find(|parameter| matches!(parameter, Parameter::HostName(_)))
 }

@@ -13,19 +13,21 @@ use crate::association::{Association, Reason};
 use crate::ids::PathId;
 use crate::wire::{Init, Parameter};
 
-/// The type of the parameter that numbers a repeated INIT. IANA has not assigned it. Its two high bits make a receiver that
-/// does not know it skip and report it (RFC 9260 §3.2.1), so that the INIT ACK names the INIT that it answers.
+/// The type of the parameter that numbers a retransmitted INIT. IANA has not assigned it. Its two high
+/// bits make a receiver that does not support it skip and report it (RFC 9260 §3.2.1), so the INIT ACK
+/// identifies the INIT that it answers.
 const INIT_NUMBER: u16 = 0xFFA5;
-/// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent with the wait of a tail loss probe, before T1-cookie or T2
-/// follows the RTO.
+/// The number of times that COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent with the interval of a tail
+/// loss probe before T1-cookie or T2 follows the RTO.
 const CONTROL_PROBES: u32 = 4;
-/// One INIT in so many is not numbered, for peers that discard an INIT with a parameter that they do not know.
+/// One INIT in this many is not numbered, for peers that discard an INIT with an unknown parameter.
 const PLAIN_INIT_EVERY: u32 = 8;
-/// The least time between two retransmissions of the first flight, where the round trip is shorter.
+/// The minimum time between two retransmissions of the first flight, if the RTT is shorter.
 const FIRST_FLIGHT_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 impl Association {
-    /// Waits for the answer to an INIT or COOKIE ECHO that leaves for the `retry`-th time.
+    /// Arms T1 for the `retry`-th retransmission of INIT or COOKIE ECHO. Addresses are tried one after
+    /// the other with a single timer, each with the RTO of its path.
     //= specs/rfc9260.txt#section-5.1
     //# If the
     //# application provided multiple IP addresses of the peer, there
@@ -38,15 +40,15 @@ impl Association {
                 let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
                 self.init_wait(elapsed, retry)
             }
-            // The path of the INIT ACK was measured.
+            // The RTT of the path of the INIT ACK was measured.
             _ if retry < self.control_probes() => self.control_wait(PathId(0), retry),
             _ => self.control_wait(self.handshake_path(retry), retry),
         };
         self.timers.arm(Timer::T1, now + wait);
     }
 
-    /// How long an INIT waits for its answer after `retry` repetitions, `elapsed` after the first: the RTO of the address that
-    /// it went to, or as `Config.handshake.init_interval` says.
+    /// The wait for an INIT ACK after `retry` retransmissions, `elapsed` after the first INIT: the RTO
+    /// of the destination, or as `Config.handshake.init_interval` says.
     fn init_wait(&self, elapsed: Duration, retry: u32) -> Duration {
         let Some(interval) = self.config.handshake.init_interval else {
             return self.paths[usize::from(self.handshake_path(retry).0)].rtt.rto();
@@ -55,22 +57,23 @@ impl Association {
         if retry < RANDOM_LOSSES_MAX { wait.min(self.config.timers.rto.initial) } else { wait }
     }
 
-    /// How long COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK waits for its answer after `retry` repetitions: the first few times as
-    /// long as a tail loss probe would, and then for the RTO, within `Path::bounded_wait`.
+    /// The wait for the response to COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK after `retry` retransmissions:
+    /// first that of a tail loss probe, and then the RTO, within `Path::bounded_wait`.
     pub(in crate::association) fn control_wait(&self, path: PathId, retry: u32) -> Duration {
         let path = &self.paths[usize::from(path.0)];
-        // A bound may be many round trips, and is not doubled.
+        // An upper bound of the RTT may be many RTTs long, and is not doubled.
         let growth = if path.rtt.is_bound() { 1 } else { backed_off(retry) };
         let as_probe = path.two_round_trips().filter(|_| retry < self.control_probes());
         as_probe.map_or_else(|| path.bounded_wait(&self.config, retry), |wait| wait * growth)
     }
 
-    /// How many times COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows the RTO.
+    /// The number of times that COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK is sent before its timer follows
+    /// the RTO.
     pub(in crate::association) fn control_probes(&self) -> u32 {
         if self.config.recovery.tail_loss_probe { CONTROL_PROBES } else { 0 }
     }
 
-    /// T1 ran out.
+    /// T1 expired.
     pub(in crate::association) fn on_t1(&mut self, now: Time) {
         let (mut max, probes) = (self.config.handshake.max_init_retransmits, self.control_probes());
         let retry = match &mut self.state {
@@ -94,7 +97,7 @@ impl Association {
                 for (index, path) in self.paths.iter_mut().enumerate() {
                     path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
                 }
-                // What is sent as probes are takes nothing of the patience that the RTO gives.
+                // Retransmissions that are probes do not count towards Max.Init.Retransmits.
                 max += probes;
                 *retry
             }
@@ -126,7 +129,8 @@ impl Association {
         }
     }
 
-    /// The INIT to send after `retry` repetitions. A repetition carries [`INIT_NUMBER`], but for one in [`PLAIN_INIT_EVERY`].
+    /// Returns the INIT after `retry` retransmissions. Retransmissions carry [`INIT_NUMBER`], except for
+    /// one in [`PLAIN_INIT_EVERY`].
     pub(in crate::association) fn init_to_send(&self, retry: u32) -> Init {
         let mut init = self.init();
         if self.config.handshake.init_interval.is_some() && !retry.is_multiple_of(PLAIN_INIT_EVERY) {
@@ -135,7 +139,7 @@ impl Association {
         init
     }
 
-    /// Takes the round trip from the INIT to its INIT ACK, which came by `path`.
+    /// Measures the RTT from INIT to INIT ACK, which arrived on `path`.
     pub(super) fn measure_init(&mut self, now: Time, path: PathId, init_ack: &Init) {
         let State::CookieWait { retry, sent_at, .. } = &self.state else { return };
         if !self.config.legacy.measure_handshake {
@@ -148,15 +152,15 @@ impl Association {
         let number = (1..=*retry).find(reports);
         let Some(first) = sent_at.first() else { return };
         let takes_bound = self.config.handshake.init_interval.is_some();
-        // Only a repeated INIT is sent to another address than the first.
+        // Only retransmitted INITs are sent to other addresses than the first.
         let path = if takes_bound { path } else { PathId(0) };
         let path = &mut self.paths[usize::from(path.0)];
         match number.and_then(|number| sent_at.get(number as usize)) {
             Some(sent_at) => path.measure(now, now.since(*sent_at)),
-            // An INIT that was sent once measures the round trip like any DATA chunk (§6.3.1).
+            // An INIT that was sent once gives an RTT sample like a DATA chunk (§6.3.1).
             None if *retry == 0 => path.measure(now, now.since(*first)),
-            // Karn's algorithm (§6.3.1 C5): an upper bound at best.
-            // It is exact if the first INIT is answered by a peer that reports parameters.
+            // Karn's algorithm (§6.3.1 C5): only an upper bound. It is exact if the peer reports
+            // parameters and answered the first INIT.
             None if takes_bound => {
                 path.rtt.on_upper_bound(now.since(*first).min(self.config.timers.rto.initial))
             }
@@ -164,11 +168,12 @@ impl Association {
         }
     }
 
-    /// Answers a repeated COOKIE ECHO. The peer has received neither COOKIE ACK nor any DATA since, so all DATA in flight is
-    /// retransmitted, and only until the peer has acknowledged a chunk. Back-off of RTO ends.
+    /// Responds to a retransmitted COOKIE ECHO. The peer has received neither COOKIE ACK nor any DATA
+    /// since, so all DATA in flight is retransmitted; only until the peer has acknowledged a chunk.
+    /// Back-off of RTO ends.
     ///
-    /// Whoever has the cookie can repeat it without end, so the retransmissions are a round trip apart at least, and further
-    /// apart the more there were, up to RTO.Initial.
+    /// Anyone who has the cookie can repeat it endlessly, so the retransmissions are at least an RTT
+    /// apart, and further apart the more there were, up to RTO.Initial.
     pub(super) fn repair_first_flight(&mut self, now: Time) {
         let State::Up(up) = &mut self.state else { return };
         let heard = up.sent.has_been_acknowledged();

@@ -12,7 +12,7 @@ use crate::association::path::Path;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
-/// What the congestion control of paths knows of each other, as one thing at a time is made of them.
+/// What the controllers of paths know of each other; updated by one event at a time.
 #[derive(Debug, Default)]
 pub(in crate::association) struct Coupled {
     pub(in crate::association) bottlenecks: Bottlenecks,
@@ -21,7 +21,7 @@ pub(in crate::association) struct Coupled {
 }
 
 impl Coupled {
-    /// A round trip of a path was measured.
+    /// Records an RTT sample of a path.
     pub(in crate::association) fn on_round_trip(
         &mut self,
         now: Time,
@@ -35,7 +35,7 @@ impl Coupled {
         }
     }
 
-    /// Finds the other active paths with which the congestion control of one is coupled.
+    /// Finds the other active paths with which the congestion control of this path is coupled.
     pub(in crate::association) fn find_siblings(&mut self, paths: &[Path], id: PathId, coupling: Coupling) {
         self.siblings.clear();
         let own = usize::from(id.0);

@@ -1,32 +1,32 @@
-//! What the peer is told of abandoned messages, and when (RFC 3758 §3.5).
+//! FORWARD TSN on the sender's side: what to send, when and on which path (RFC 3758 §3.5).
 
 use braidftp_base::Time;
 
 use crate::ids::{PathId, Tsn};
 
-/// What a SACK did to the cumulative TSN ack point.
+/// The effect of a SACK on the cumulative TSN ack point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::association) enum Cum {
     Same,
     /// Data was acknowledged.
     Advanced,
-    /// Nothing but what was given up was acknowledged.
+    /// Only abandoned chunks were acknowledged.
     Forwarded,
 }
 
-/// What the peer is told of what was given up.
+/// The state of FORWARD TSN.
 #[derive(Debug, Default)]
 pub(in crate::association) struct Forward {
-    /// Whether FORWARD TSN is to leave.
+    /// Whether FORWARD TSN must be sent.
     pub(super) due: bool,
-    /// The point of which the peer was told last.
+    /// The FORWARD TSN that was sent last.
     pub(super) last_sent: Option<SentForward>,
-    /// The path whose time-out asks for it to be said again.
+    /// The path whose T3-rtx expired, so that FORWARD TSN is repeated there.
     pub(super) timed_out: Option<PathId>,
 }
 
 impl Forward {
-    /// A path is gone: what left by it counts as sent by `new_path`, and is said again there.
+    /// A path was removed: a FORWARD TSN sent on it is attributed to `new_path` and repeated there.
     pub(in crate::association) fn move_to_path(&mut self, from: PathId, new_path: PathId) {
         if let Some(last_sent) = &mut self.last_sent
             && last_sent.path == from
@@ -40,9 +40,9 @@ impl Forward {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SentForward {
-    /// Advanced.Peer.Ack.Point then.
+    /// Advanced.Peer.Ack.Point at that time.
     pub(super) point: Tsn,
-    /// Whether the streams did not all fit in the packet, so that the peer was told of a lower one.
+    /// Whether not all streams fitted in the packet, so that a lower point was sent.
     pub(super) lowered: bool,
     pub(super) path: PathId,
     pub(super) at: Time,

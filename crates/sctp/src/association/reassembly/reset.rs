@@ -6,24 +6,24 @@ use crate::association::{Piece, Streams, Violation};
 use crate::ids::{Ssn, StreamId, Tsn};
 use crate::wire::Data;
 
-/// Streams that begin anew once all up to a TSN have come (RFC 6525 §5.2.2 E2).
+/// Streams that are reset once all TSNs up to a given one have arrived (RFC 6525 §5.2.2 E2).
 #[derive(Debug)]
 pub(super) struct Deferred {
     last_tsn: Tsn,
-    /// The same, as a TSN that never wraps.
+    /// The same TSN, counted without wrapping.
     last: u64,
     streams: Streams,
-    /// I-DATA chunks of these streams with TSNs beyond.
+    /// I-DATA chunks of these streams with higher TSNs.
     pub(super) held: Vec<Data>,
 }
 
 impl Deferred {
-    /// What is held.
+    /// The payloads held.
     pub(super) fn held(&self) -> impl Iterator<Item = &bytes::Bytes> {
         self.held.iter().map(|data| &data.payload)
     }
 
-    /// Whether a chunk follows the reset.
+    /// Whether a chunk was sent after the reset.
     //= specs/rfc6525.txt#section-5.2.2
     //# In this mode, any data arriving with a TSN
     //# larger than the Sender's Last Assigned TSN for the affected
@@ -35,7 +35,7 @@ impl Deferred {
 }
 
 impl Reassembly {
-    /// These streams begin anew. All of their messages that have begun have come.
+    /// Resets these streams. All of their messages that began have arrived.
     pub(in crate::association) fn reset(&mut self, streams: &Streams) -> Result<(), Violation> {
         if let Some(messages) = &mut self.interleaved {
             return messages.reset(streams);
@@ -45,7 +45,7 @@ impl Reassembly {
         }
         for id in streams.up_to(self.streams.len()) {
             let stream = &mut self.streams[usize::from(id.0)];
-            // All came that was sent, and still one is missing before these.
+            // All chunks arrived, and yet an earlier message of the stream is missing.
             if !stream.waiting.is_empty() {
                 return Err(Violation::SsnOutOfStep);
             }
@@ -54,14 +54,14 @@ impl Reassembly {
         Ok(())
     }
 
-    /// These streams begin anew once all up to `last_tsn` have come, of which some are missing.
+    /// Resets these streams once all TSNs up to `last_tsn` have arrived, some of which are missing.
     pub(in crate::association) fn reset_behind(&mut self, last_tsn: Tsn, streams: Streams) {
         let last = self.never_wrapping(last_tsn);
         self.deferred = Some(Deferred { last_tsn, last, streams, held: Vec::new() });
     }
 
-    /// Makes up for a deferred reset, if all up to `cum_tsn` have come. The streams, if they began anew since it was
-    /// asked last.
+    /// Performs the deferred reset if all TSNs up to `cum_tsn` have arrived. Returns the streams, if
+    /// they were reset since the last call.
     pub(in crate::association) fn settle_reset(
         &mut self,
         cum_tsn: Tsn,
@@ -72,7 +72,7 @@ impl Reassembly {
         Ok(self.reset_done.take())
     }
 
-    /// All before `at` have come.
+    /// All TSNs before `at` have arrived.
     pub(super) fn reset_before(&mut self, at: u64) -> Result<(), Violation> {
         match self.deferred.take_if(|deferred| deferred.last < at) {
             Some(deferred) => self.perform(deferred),
@@ -85,7 +85,7 @@ impl Reassembly {
         //= specs/rfc6525.txt#section-5.2.2
         //# Any queued TSNs (queued at step E2) MUST now be released and
         //# processed normally.
-        // DATA chunks are where all are that wait for others; their turn comes as that of the others.
+        // DATA chunks of these streams wait with all others beyond the gap.
         if let Some(messages) = &mut self.interleaved {
             for data in deferred.held {
                 let place = data.interleaved.expect("only I-DATA is held here");
@@ -96,7 +96,7 @@ impl Reassembly {
         Ok(())
     }
 
-    /// Whether the next chunk in sequence can be of the numbers in use, rather than of new ones.
+    /// Whether the next chunk in sequence can belong to the current numbering, rather than to a new one.
     pub(in crate::association) fn expects(&self, data: &Data) -> bool {
         let index = usize::from(data.stream.0);
         match (&self.interleaved, data.interleaved) {
@@ -108,13 +108,14 @@ impl Reassembly {
         }
     }
 
-    /// Whether a message is being delivered in pieces.
+    /// Whether a message is being delivered partially.
     pub(in crate::association) fn is_mid_message(&self) -> bool {
         self.front.as_ref().is_some_and(|front| front.in_pieces)
             || self.interleaved.as_ref().is_some_and(super::Messages::is_mid_message)
     }
 
-    /// All streams begin anew, and so do TSNs. What is not whole will never be, and what waited for it is delivered.
+    /// Resets all streams and TSNs. Incomplete messages are discarded, and those that waited for them
+    /// are delivered.
     //= specs/rfc6525.txt#section-5.2.4
     //# The same processing as though a FWD-TSN chunk (as defined in
     //# [RFC3758]) with all streams affected and a new cumulative TSN

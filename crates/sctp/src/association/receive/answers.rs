@@ -13,44 +13,48 @@ use crate::association::state::State;
 use crate::ids::{PathId, Tsn};
 use crate::wire::Sack;
 
-/// Which way back the answer took that is being read, to a path whose chunks it tells of.
+/// The path on which the SACK being processed arrived, relative to a path whose chunks it acknowledges.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AckPath {
-    /// Whichever: one path is used at a time, or the literature's rules are kept.
+    /// Any: one path is used at a time, or CMT's rules apply.
     Any,
-    /// Of several paths that are used at once, its own.
+    /// With several paths in use: the path itself.
     Own,
-    /// That of another, which is no measure while the path's own answers are.
+    /// With several paths in use: another path. Then the time until the SACK is no RTT sample while
+    /// SACKs arrive on the path itself.
     Another,
 }
 
-/// What an answer tells a path's controller of time.
+/// The times that a path's controller receives with an acknowledgement.
 #[derive(Clone, Copy)]
 pub(super) struct RttReport {
     pub(super) round_trip: Option<Duration>,
-    /// How long the answer took if it came by another path, and is no round trip of this one.
+    /// If the SACK arrived on another path: the time since the chunk was sent, which is not an RTT of
+    /// this path.
     pub(super) cross_path_age: Option<Duration>,
 }
 
 impl Association {
-    /// Whether answers to a path's chunks come by several paths, and each is to be told from the others.
+    /// Whether SACKs arrive on several paths and must be distinguished by path.
     pub(in crate::association) fn has_several_ack_paths(&self) -> bool {
         self.paths.len() > 1 && self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config)
     }
 
-    /// Measures the path by which this SACK came, whether or not it is news: what came by it last is what it answers.
+    /// Measures the RTT of the path on which this SACK arrived, even if another SACK reported the same
+    /// before: the last chunk of the path that it acknowledges triggered it.
     pub(super) fn measure_on_own_path(&mut self, now: Time, received_on: PathId, sack: &Sack) {
         let path = &mut self.paths[usize::from(received_on.0)];
         path.heard_at = now;
         let Some((tsn, sent_at)) = path.send_times.on_answer(sack) else { return };
         path.answered_at = Some(now);
         if std::mem::take(&mut path.has_cross_path_rtt) {
-            // A shorter way than its own would be remembered for long.
+            // A cross-path minimum below the path's own RTT would be kept for long.
             path.min_rtt = None;
             let window = path.controller.window();
             path.controller.restart_window(window);
         }
-        // Of what the last SACK had no room for, nobody knows when it came; nor of what T3 was too short for.
+        // When a chunk arrived is unknown if the last SACK had no room to report it, or if T3-rtx
+        // expired before.
         let in_time = path.reported_up_to.is_none_or(|last| !tsn.after(last));
         if !in_time || path.timed_out_at.is_some_and(|at| at >= sent_at) {
             return;
@@ -67,8 +71,8 @@ impl Association {
 }
 
 impl Path {
-    /// Takes what a SACK says of this path's chunks; `reported_up_to` is the last TSN that the SACK before it spoke of, if it
-    /// did not have room for all. Gives what a controller may go by.
+    /// Processes what a SACK reports about chunks of this path; `reported_up_to` is the last TSN that
+    /// the previous SACK reported on, if it had no room for all. Returns the times for the controller.
     pub(super) fn on_acked(
         &mut self,
         now: Time,
@@ -77,7 +81,7 @@ impl Path {
         reported_up_to: Option<Tsn>,
     ) -> RttReport {
         let tells = ack_path != AckPath::Another || !self.is_answered(now);
-        // Of what the last SACK had no room for, nobody knows when it came.
+        // When a chunk arrived is unknown if the previous SACK had no room to report it.
         let in_time = |arrival: &Arrival| reported_up_to.is_none_or(|last| !arrival.tsn.after(last));
         let measured = if ack_path == AckPath::Any || (ack_path == AckPath::Another && tells) {
             let measured = path_report
@@ -99,9 +103,10 @@ impl Path {
             self.min_cross_path_age =
                 Some(self.min_cross_path_age.map_or(since, |soonest| soonest.min(since)));
         }
-        // An answer sooner than any ever came is one to an earlier transmission.
+        // An acknowledgement that is faster than any before belongs to an earlier transmission.
         let soonest = self.min_rtt.into_iter().chain(self.min_cross_path_age).min();
-        // Before any came, the handshake may have given an upper bound. An answer sooner than that may be to either transmission.
+        // Without samples, the handshake may have given an upper bound. A faster acknowledgement may
+        // belong to either transmission.
         let is_too_soon = soonest.or(self.rtt.srtt()).is_none_or(|soonest| since < soonest);
         if newest.transmissions > 1 && is_too_soon {
             return measured;
@@ -109,9 +114,10 @@ impl Path {
         if let Some(send_order) = &mut self.send_order {
             send_order.on_arrived(newest.order);
         }
-        // To a controller it is one: if it was an earlier transmission that was answered, the round trip was longer yet. It
-        // would know nothing of a path that carries what another has lost. Not so where no shorter one is known: the answer may
-        // be to the earlier transmission.
+        // The controller gets this sample: if an earlier transmission was acknowledged, the RTT was even
+        // longer, and a path that only carries chunks lost elsewhere gives no other samples. If no
+        // shorter RTT is known, there is no sample, since the acknowledgement may belong to the earlier
+        // transmission.
         let is_ambiguous = newest.transmissions > 1 && soonest.is_none();
         let since = (in_time(&newest) && !is_ambiguous).then_some(since);
         match measured.round_trip {
@@ -121,22 +127,23 @@ impl Path {
         }
     }
 
-    /// Whether the path's own answers are its measure: unless what left long ago has none, nor has anything since.
+    /// Whether RTT samples come from SACKs on the path itself: unless chunks sent long ago were not
+    /// acknowledged by one, and there was none since.
     fn is_answered(&self, now: Time) -> bool {
         let long = self.rtt.srtt().unwrap_or(self.rtt.rto()) * 2;
         let is_late = |at: Time| now.since(at) > long;
         !self.send_times.first().is_some_and(is_late) || !self.answered_at.is_none_or(is_late)
     }
 
-    /// Whether nobody knows which transmission an answer is to.
+    /// Whether it is unknown which transmission was acknowledged.
     fn is_ambiguous(&self, arrival: &Arrival) -> bool {
         //= specs/rfc9260.txt#section-6.3.1
         //# RTT measurements SHOULD only be made using a DATA chunk with TSN
         //# r if no DATA chunk with TSN less than or equal to r was
         //# retransmitted since the DATA chunk with TSN r was sent first.
-        // A gap block, though, says that r itself has arrived, whatever became of those below. Not so after a time-out:
-        // what is told then may have arrived long before, and have waited for nothing but the time-out. Each would make
-        // the next one longer.
+        // But a gap block proves that r itself has arrived, whatever happened to lower TSNs. After a
+        // time-out it proves nothing: the chunk may have arrived long before, and its report waited for
+        // the time-out only. Each such sample would lengthen the next time-out.
         //= specs/rfc9260.txt#section-6.3.1
         //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
         //# that were retransmitted (and thus for which it is ambiguous
@@ -158,7 +165,7 @@ mod tests {
     use crate::stats::PathState;
 
     #[test]
-    fn an_answer_to_a_retransmission_counts_once_it_is_as_late_as_the_shortest_round_trip_or_its_bound() {
+    fn an_acknowledged_retransmission_counts_if_it_took_at_least_the_minimum_rtt_or_its_bound() {
         let ms = Duration::from_millis;
         let taken = |bound: Option<Duration>, measured: Option<Duration>, after: Duration| {
             let config = Profile::Modern.config();

@@ -25,26 +25,26 @@ use crate::wire::Sack;
 
 use super::answers::AckPath;
 
-/// What kind of chunk a SACK came as.
+/// The properties of a SACK that depend on its chunk type.
 #[derive(Clone, Copy)]
 pub(super) struct SackKind<'a> {
     pub(super) names: ReportedTsns,
-    /// Blocks of which the peer will never drop what they name.
+    /// Gap blocks on which the peer will not renege.
     pub(super) kept: &'a [(u16, u16)],
 }
 
-/// Which of the runs of TSNs that have arrived a SACK names.
+/// Which of the received TSNs a SACK reports.
 #[derive(Clone, Copy)]
 pub(super) enum ReportedTsns {
-    /// As many as it has room for, or as its sender cares to: how many that is, is guessed.
+    /// As many as it has room for, or as its sender chooses: unknown.
     Unknown,
     /// All.
     All,
-    /// Those up to the last one, and not those beyond it.
+    /// Those up to the last block, and none beyond.
     UpToLastBlock,
 }
 
-/// What the update of each path needs to know of a report.
+/// What the update of a path needs to know of a SACK.
 #[derive(Clone, Copy)]
 struct ReportContext {
     now: Time,
@@ -57,7 +57,7 @@ struct ReportContext {
 }
 
 impl Association {
-    /// A SHUTDOWN's cumulative TSN. Whether it made sense.
+    /// Processes the cumulative TSN of a SHUTDOWN; returns whether it was valid.
     pub(in crate::association) fn on_cum_tsn(
         &mut self,
         now: Time,
@@ -68,9 +68,9 @@ impl Association {
         let mut report = std::mem::take(&mut up.report);
         match up.sent.on_cum_tsn(cum_tsn_ack, &mut report) {
             Ok(()) => self.on_report(now, received_on, report),
-            // An old SHUTDOWN is still one.
+            // An outdated SHUTDOWN still counts.
             Err(SackError::Outdated) => {}
-            // As with a SACK; it comes again.
+            // As for a SACK; it will be retransmitted.
             Err(SackError::NeverSent)
                 if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) =>
             {
@@ -84,7 +84,7 @@ impl Association {
         true
     }
 
-    /// `kept`: those of its gap blocks of which the peer promises to keep what they name.
+    /// Processes a SACK. `kept`: gap blocks on which the peer will not renege.
     pub(super) fn on_sack(
         &mut self,
         now: Time,
@@ -104,7 +104,7 @@ impl Association {
         if multipath {
             up.pseudo_cums.resize_with(self.paths.len(), PseudoCumAck::default);
         }
-        // Nobody takes back what an NR-SACK named.
+        // A receiver does not renege on TSNs in an NR-SACK.
         let takes_nothing_back = !multipath || up.extensions.nr_sack;
         if self.config.paths.multipath.is_some() && takes_nothing_back && up.sent.is_behind(sack) {
             up.report = report;
@@ -123,11 +123,11 @@ impl Association {
         };
         match up.sent.on_sack(sack, counting, &mut report) {
             Ok(()) if are_valid_blocks(&sack.gaps) => up.sent.release(sack.cum_tsn_ack, kept),
-            // None of its blocks were believed.
+            // None of its blocks were valid.
             Ok(()) => {}
             Err(SackError::Outdated) => return,
             Err(SackError::TakenBack) => return self.on_violation(Violation::AckTakenBack),
-            // Of what the peer renumbered, for all that is known here.
+            // It may refer to TSNs after a reset by the peer.
             Err(SackError::NeverSent)
                 if up.reconfiguration.as_ref().is_some_and(Reconfiguration::awaits_restart) =>
             {
@@ -150,7 +150,7 @@ impl Association {
         //# ii)   Set rwnd equal to the newly received a_rwnd minus the
         //# number of bytes still outstanding after processing the
         //# Cumulative TSN Ack and the Gap Ack Blocks.
-        // The subtraction is made where the window is asked for: what is in flight changes.
+        // Bytes in flight are subtracted when the window is used, since they change.
         let full_chunk = self.paths[usize::from(up.primary.0)].payload_max(self.queue.header_len());
         let was_narrow = up.peer_a_rwnd < full_chunk;
         //= specs/rfc9260.txt#section-6.2.1
@@ -173,8 +173,8 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// The peer's window opened and nothing was acknowledged: what was sent into the closed window was dropped there, and
-    /// need not wait for a timer that has backed off.
+    /// The peer's window opened and nothing was acknowledged: chunks sent into the closed window were
+    /// dropped there, and need not wait for a timer that has backed off.
     fn on_window_reopened(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         self.timers.stop(Timer::ZeroWindow);
@@ -188,7 +188,7 @@ impl Association {
         }
     }
 
-    /// Draws the consequences of what a SACK or SHUTDOWN said.
+    /// Applies the report of a SACK or SHUTDOWN.
     fn on_report(&mut self, now: Time, received_on: PathId, report: Report) {
         let several_ack_paths = self.has_several_ack_paths();
         let State::Up(up) = &mut self.state else { return };
@@ -231,7 +231,8 @@ impl Association {
         if let State::Up(up) = &mut self.state {
             up.report = report;
             up.coupled = coupled;
-            // A SACK that has no room for all names what is missing before. If it did not, nothing else would leave.
+            // A SACK without room for all blocks lists the lowest missing TSNs. If it did not, nothing
+            // would be retransmitted.
             if up.sent.flight_bytes() == 0 && up.sent.next_lost().is_none() {
                 for index in 0..self.paths.len() {
                     up.sent.mark_path_lost(PathId(index as u8));
@@ -248,7 +249,7 @@ impl Association {
         self.report_writable();
     }
 
-    /// Updates one path: flight, round trip, controller, losses and timers.
+    /// Updates one path: bytes in flight, RTT, controller, losses and timers.
     fn on_path_report(&mut self, context: ReportContext, id: PathId, report: &Report, coupled: &mut Coupled) {
         let ReportContext { now, received_on, several_ack_paths, coupling, cum_tsn_ack_point } = context;
         let rfc4960 = self.config.legacy.loss_recovery == LossRecovery::Rfc4960;
@@ -271,7 +272,7 @@ impl Association {
         let rtt_report = path.on_acked(now, path_report, ack_path, was_reported_up_to);
         let cum_advanced = match several {
             true if by_literature => path_report.point_advanced,
-            // Of several paths, each has an order of its own.
+            // With several paths, each path has its own sequence.
             true => path_report.earliest_acked,
             false => report.cum_advanced,
         };
@@ -340,7 +341,7 @@ impl Association {
         }
     }
 
-    /// Chunks of this path have arrived: it is alive, or the way that the answer took is.
+    /// Chunks of this path were acknowledged: the path works, or the return path of the SACK does.
     fn on_path_acked(&mut self, received_on: PathId, id: PathId, path_report: &PathReport) {
         let path = &mut self.paths[usize::from(id.0)];
         //= specs/rfc7829.txt#section-3.2
@@ -390,10 +391,10 @@ impl Association {
         }
     }
 
-    /// What was outstanding when a path's recovery began has arrived: it is over.
+    /// Leaves recovery if everything outstanding at its start has arrived.
     fn leave_recovery(&mut self, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
-        // What the cumulative point is to one path, the earliest that is outstanding is to each of several.
+        // With several paths, the earliest outstanding TSN of each path replaces the cumulative TSN.
         let done_up_to = if self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config) {
             up.sent.earliest(id).unwrap_or(up.sent.next_tsn()).minus(1)
         } else {
@@ -413,12 +414,12 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §6.3.2 R2 to R4.
+    /// Restarts or stops T3-rtx (RFC 9260 §6.3.2 R2 to R4).
     fn settle_t3(&mut self, now: Time, id: PathId, path_report: &PathReport) {
         let State::Up(up) = &mut self.state else { return };
         let restarts = match self.config.recovery.loss_detection {
             LossDetection::MissingReports => path_report.earliest_acked,
-            // Where a lost retransmission is found like anything else, T3 waits for silence.
+            // If lost retransmissions are detected by SACKs as well, T3-rtx only covers silence.
             LossDetection::SendOrder => path_report.acked_bytes > 0,
         };
         let t3 = Timer::T3Rtx(id);
@@ -428,7 +429,8 @@ impl Association {
             //= specs/rfc9260.txt#section-6.3.2
             //# R2)  Whenever all outstanding data sent to an address have been
             //# acknowledged, turn off the T3-rtx timer of that address.
-            // What is lost and not in flight leaves again in the next drain, which starts the timer (R1).
+            // Lost chunks that are not in flight are retransmitted in the next drain, which starts the
+            // timer (R1).
             self.timers.stop(t3);
             self.timers.stop(Timer::TailProbe(id));
             self.timers.stop(Timer::Overdue(id));

@@ -7,7 +7,7 @@ use crate::association::state::{Shutdown, State, Up};
 use crate::ids::PathId;
 use crate::stats::PathState;
 
-/// SACKs go where data came from last, if it may be used.
+/// Returns the path of SACKs: that on which the last data arrived, if usable.
 pub(in crate::association) fn sack_by(up: &mut Up, paths: &[Path], path: PathId) {
     //= specs/rfc9260.txt#section-5.4
     //# An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with
@@ -26,26 +26,27 @@ pub(in crate::association) fn sack_by(up: &mut Up, paths: &[Path], path: PathId)
     if carries_sacks(up, paths, path) {
         up.sack_path = path;
     } else if !carries_sacks(up, paths, up.sack_path) {
-        // Where nothing is answered, no SACK may arrive either.
+        // If nothing is acknowledged, SACKs may be lost as well.
         up.sack_path = another(up, paths, path).unwrap_or(path);
     }
 }
 
-/// Whether nothing speaks against SACKs by this path.
+/// Whether SACKs can be sent on this path, as far as known.
 fn carries_sacks(up: &Up, paths: &[Path], id: PathId) -> bool {
     paths[usize::from(id.0)].state == PathState::Active && up.sack_avoids != Some(id)
 }
 
-/// The next path that carries SACKs, after this one.
+/// Returns the next path after this one on which SACKs can be sent.
 pub(super) fn another(up: &Up, paths: &[Path], than: PathId) -> Option<PathId> {
     let next = (1..paths.len()).map(|step| (usize::from(than.0) + step) % paths.len());
     next.map(|index| PathId(index as u8)).find(|id| carries_sacks(up, paths, *id))
 }
 
 impl Association {
-    /// What was answered by a path came again, by another, or from where the answer went: its SACKs may not get through,
-    /// for some peers send from one address whatever the destination, though nothing leads to it any more. They go
-    /// elsewhere until a HEARTBEAT has found that it works both ways.
+    /// Data that was acknowledged on a path was retransmitted on another one, or from the address to
+    /// which the SACK was sent. So SACKs may be lost on that path: some peers send from one address
+    /// whatever the destination is, although the address can no longer be reached. SACKs are sent on
+    /// another path until a HEARTBEAT was acknowledged on this one.
     //= specs/rfc9260.txt#section-6.4
     //# When a receiver of a duplicate DATA chunk sends a SACK chunk to a
     //# multi-homed endpoint, it MAY be beneficial to vary the destination
@@ -55,9 +56,9 @@ impl Association {
         if let State::Up(up) = &mut self.state
             && path.params.heartbeat_interval.is_some()
         {
-            // Where all paths are used at once, what one brings late comes twice, for another has been asked for it
-            // (`multipath::head_of_line`): that is no suspicion before a HEARTBEAT is not answered, and answers that took a longer
-            // way back would be no measure of this one.
+            // With several paths in use, chunks that arrive late arrive twice, since head-of-line rescue
+            // retransmits them on another path. Those are no indication before a HEARTBEAT remains
+            // unacknowledged, and SACKs on a longer return path would distort RTT samples.
             if up.received.counts_by_path() {
                 let asks = matches!(self.shutdown, Shutdown::No | Shutdown::Pending);
                 path.heartbeat_due |= asks && path.heartbeat.is_none() && path.state == PathState::Active;
@@ -68,9 +69,11 @@ impl Association {
         }
     }
 
-    /// A packet came after a path died or came back, and the last SACK may be lost, whichever way it left: addresses do
-    /// not tell wires. The packet is answered as one with DATA is; the peer could otherwise only wait for its T3, and
-    /// send again what is here.
+    /// A packet arrived after a path failed or recovered, and the last SACK may be lost on whichever
+    /// path it was sent: addresses do not identify links. The packet is acknowledged like one with DATA;
+    /// otherwise the peer would wait for T3-rtx and retransmit data that has arrived. usrsctp 0.9.5 may
+    /// have data in flight without T3-rtx if its path failed just after a SACK. Only a SACK ends that
+    /// state.
     //= specs/rfc9260.txt#section-6.2
     //# An SCTP receiver MUST NOT generate more than one SACK chunk for every
     //# incoming packet, other than to update the offered window as the

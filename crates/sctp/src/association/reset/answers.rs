@@ -11,7 +11,7 @@ use crate::ids::{PathId, RequestNumber, StreamId, Tsn};
 use crate::wire::ReconfigResult::{Denied, InProgress, NothingToDo, Performed, RequestInProgress, WrongSsn};
 use crate::wire::{Cause, NextTsns, Reconfig, ReconfigResult};
 
-/// How TSNs go on where a request to have them begin anew is not performed.
+/// The next TSNs in the response to a TSN reset that is not performed.
 pub(super) fn next_tsns(sent: &Sent, received: &Received) -> NextTsns {
     //= specs/rfc6525.txt#section-5.1.7
     //# If the incoming request is an SSN/TSN reset request, the
@@ -21,10 +21,11 @@ pub(super) fn next_tsns(sent: &Sent, received: &Received) -> NextTsns {
 }
 
 impl Association {
-    /// A RE-CONFIG chunk came.
+    /// Processes a RE-CONFIG chunk.
     pub(in crate::association) fn on_reconfig(&mut self, path: PathId, parameters: Vec<Reconfig>) {
         let State::Up(up) = &mut self.state else { return };
-        // Where it was not agreed on it is skipped as an unknown chunk: its type's high bits say so (RFC 9260 §3.2).
+        // If re-configuration was not negotiated, the chunk is skipped as unknown: the high bits of its
+        // type say so (RFC 9260 §3.2).
         if up.reconfiguration.is_none() {
             return;
         }
@@ -111,14 +112,14 @@ impl Association {
         if is_allowed(&to_return) {
             reset.reply(path, to_return);
         } else {
-            // Two answers of which one is a request in its own right.
+            // Two responses, one of which is itself a request.
             for parameter in to_return {
                 reset.reply(path, vec![parameter]);
             }
         }
     }
 
-    /// A request of the peer's, for the first time.
+    /// Processes a new request of the peer.
     fn on_request(&mut self, path: PathId, parameter: Reconfig) {
         match parameter {
             Reconfig::OutgoingReset { request, last_tsn, streams, .. } => {
@@ -132,7 +133,7 @@ impl Association {
         }
     }
 
-    /// The peer's own streams are to begin anew, once all that it sent up to `last_tsn` is here.
+    /// The peer resets its outgoing streams once everything up to `last_tsn` has arrived.
     fn on_outgoing_reset(&mut self, path: PathId, request: RequestNumber, last_tsn: Tsn, streams: Streams) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -191,7 +192,7 @@ impl Association {
         reset.answer(request, response(request, result));
     }
 
-    /// This side's streams are to begin anew: it has to ask for that in its turn.
+    /// The peer asks this side to reset outgoing streams, which takes a request of this side.
     //= specs/rfc6525.txt#section-5.2.3
     //# When a peer endpoint requests an Incoming SSN Reset Request, it is
     //# possible that the local endpoint has just sent an Outgoing SSN Reset
@@ -230,8 +231,8 @@ impl Association {
             //# be processed normally, even though this means that (if the
             //# endpoint elects to do the stream reset) streams that are already
             //# at SSN 0 will be reset a subsequent time.
-            // With an Outgoing SSN Reset Request under way it is, in its turn. But two sides that each wait for the
-            // request of the other would wait for ever.
+            // With an Outgoing SSN Reset Request in progress the response is "in progress". But two
+            // sides that each wait for the other's request would wait forever.
             Some(RequestInProgress)
         } else {
             None
@@ -256,7 +257,7 @@ impl Association {
         }
     }
 
-    /// All streams and the TSNs of both sides are to begin anew.
+    /// The peer resets all streams and the TSNs of both sides.
     fn on_association_reset(&mut self, path: PathId, request: RequestNumber) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -264,7 +265,7 @@ impl Association {
         let refused = if !allowed || self.inbound.is_mid_message() {
             Some(Denied)
         } else if reset.is_busy() || reset.deferred.is_some() {
-            // With both sides at it, neither would know whose numbers hold.
+            // If both sides requested this, it would be unclear whose numbers are valid.
             Some(RequestInProgress)
         } else {
             None
@@ -275,7 +276,7 @@ impl Association {
                 let response = Reconfig::Response { response: request, result, next_tsns };
                 reset.answer(request, response);
             }
-            // What is under way to the peer is let out first: nothing is given up for its wish to renumber.
+            // Data in flight to the peer is acknowledged first: nothing is abandoned for a reset.
             None => {
                 reset.yielding = Some((request, path));
                 self.queue.hold(&Streams::All, Hold::BehindTheBegun);
@@ -283,7 +284,7 @@ impl Association {
         }
     }
 
-    /// The peer wants to send on `count` streams more.
+    /// The peer adds `count` outgoing streams.
     fn on_add_outgoing(&mut self, request: RequestNumber, count: u16) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -317,7 +318,7 @@ impl Association {
         reset.answer(request, response(request, result));
     }
 
-    /// This side is to send on `count` streams more: it has to ask for them in its turn.
+    /// The peer asks this side to add `count` outgoing streams, which takes a request of this side.
     fn on_add_incoming(&mut self, request: RequestNumber, count: u16) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -337,8 +338,8 @@ impl Association {
             //# additional incoming streams, it MUST either send a response parameter
             //# denying the request or send a corresponding Add Outgoing Streams
             //# Request Parameter, following the rules given in Section 5.1.5.
-            // Its parameter has no place for the number of the request that it answers, and stacks wait for the
-            // answer: they get one as well.
+            // The parameter has no field for the number of the request that it answers, and some stacks
+            // wait for a response: they get one as well.
             Some(_) => {
                 reset.owed = Some(Operation::Add { outgoing: count, incoming: 0 });
                 Performed
@@ -347,7 +348,7 @@ impl Association {
         reset.answer(request, response(request, result));
     }
 
-    /// After a packet: what the peer asked for may be done now that more has come.
+    /// After a packet: performs deferred requests if the missing data has arrived.
     pub(in crate::association) fn settle_deferred_reset(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -373,7 +374,7 @@ impl Association {
         }
     }
 
-    /// Nothing of ours is under way any more: the peer's request to reset the association is performed.
+    /// Nothing is outstanding on this side any more: performs the peer's association reset.
     pub(super) fn yield_to(&mut self, request: RequestNumber, path: PathId) {
         let State::Up(up) = &mut self.state else { return };
         //= specs/rfc6525.txt#section-5.2.4
@@ -389,8 +390,8 @@ impl Association {
         //# value SHOULD be the smallest TSN not acknowledged by the
         //# receiver of the request plus 2^31.
         let receiver = up.received.cum_tsn().next().plus(TSN_LEAP);
-        // RFC 6525 §5.2.4 G2 would have our own just go on. Our data may overtake the answer, though, and would then be
-        // taken by the old numbers.
+        // RFC 6525 §5.2.4 G2 continues this side's TSNs. But its data may overtake the response, and
+        // would then be processed with the old numbers.
         let sender = up.sent.next_tsn().plus(TSN_LEAP);
         self.renumber(sender, receiver);
         let State::Up(up) = &mut self.state else { return };

@@ -13,7 +13,7 @@ use crate::ids::{PathId, RequestNumber};
 use crate::wire::{Chunk, NextTsns, Reconfig, ReconfigResult};
 
 impl Association {
-    /// What was to be let out is: the request can leave.
+    /// All data that must be acknowledged first is: the request can be sent.
     pub(super) fn request(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -97,8 +97,9 @@ impl Association {
             //# chunk.  There MUST NOT be any other parameter in this chunk.
             Operation::Association => {
                 chunk.push(Reconfig::AssociationReset { request: number(reset) });
-                // What is not acknowledged yet is before the request: after it the peer numbers anew, and usrsctp takes the
-                // new cumulative TSN for one that was never sent while it waits for the old.
+                // Received data that is not acknowledged yet is acknowledged before the request. After
+                // the request the peer resets its TSNs, and usrsctp considers the new cumulative TSN one
+                // that was never sent while it waits for the old one.
                 if up.received.may_bundle_sack() {
                     up.received.sack_now();
                 }
@@ -112,7 +113,7 @@ impl Association {
                 }
             }
         }
-        // The request is the answer, and is so again if the peer's comes again.
+        // The request is the response, and is repeated as such if the peer repeats its request.
         if let Operation::Reset { answers: Some(answered), .. } = operation {
             reset.answer(answered, chunk[0].clone());
         }
@@ -120,7 +121,7 @@ impl Association {
             Stage::InFlight(InFlight { operation, chunk, results, retry: 0, due: true, in_progress: false });
     }
 
-    /// The RE-CONFIG chunk that is to leave by a path and fits so many bytes.
+    /// Returns the RE-CONFIG chunk to send on a path in this many bytes.
     pub(in crate::association) fn take_reconfig(
         &mut self,
         now: Time,
@@ -148,7 +149,7 @@ impl Association {
             && flight.due
             && request_path == id
         {
-            // An answer rides with the Outgoing SSN Reset Request that follows on it.
+            // A response is bundled with the Outgoing SSN Reset Request that follows from it.
             let bundled = match &flight.chunk[..] {
                 [Reconfig::OutgoingReset { .. }] => reset.replies.iter().position(|(path, parameters)| {
                     *path == id && matches!(&parameters[..], [Reconfig::Response { .. }])
@@ -204,7 +205,7 @@ impl Association {
         Some(Chunk::Reconfig(reset.replies.remove(index).1))
     }
 
-    /// The Re-configuration Timer ran out.
+    /// The Re-configuration Timer expired.
     pub(in crate::association) fn on_reconfig_timer(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let Some(Reconfiguration { stage: Stage::InFlight(flight), .. }) = &mut up.reconfiguration else {
@@ -230,7 +231,7 @@ impl Association {
         }
     }
 
-    /// An Outgoing SSN Reset Request says that it answers a request.
+    /// An Outgoing SSN Reset Request contains the number of the request that it answers.
     pub(super) fn on_implicit_response(&mut self, number: RequestNumber) {
         let State::Up(up) = &self.state else { return };
         let Some(Reconfiguration { stage: Stage::InFlight(flight), .. }) = &up.reconfiguration else {
@@ -246,15 +247,15 @@ impl Association {
         //# If all Re-configuration Request Sequence Numbers
         //# for which the Re-configuration Timer is running are
         //# acknowledged, the Re-configuration Timer MUST be stopped.
-        // An answer it is to an Incoming SSN Reset Request alone (§4.1); of others it only says that they have come, and
-        // not what became of them.
+        // It is a response to an Incoming SSN Reset Request only (§4.1); for others it proves that they
+        // arrived, but not their result.
         let asks = |parameter: &Reconfig| matches!(parameter, Reconfig::IncomingReset { request, .. } if *request == number);
         if flight.chunk.iter().any(asks) {
             self.on_response(number, ReconfigResult::Performed, None);
         }
     }
 
-    /// A Re-configuration Response.
+    /// Processes a Re-configuration Response.
     pub(super) fn on_response(
         &mut self,
         number: RequestNumber,
@@ -275,7 +276,7 @@ impl Association {
         else {
             return;
         };
-        // It was heard of: what counts as an error is silence.
+        // The peer responded: only silence counts as an error.
         flight.retry = 0;
         if result == ReconfigResult::InProgress {
             //= specs/rfc6525.txt#section-5.2.7
@@ -306,7 +307,7 @@ impl Association {
         self.has_input = true;
     }
 
-    /// All that was asked for is answered.
+    /// All requests of the operation have a result.
     fn finish_operation(&mut self, next_tsns: Option<NextTsns>) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
@@ -334,7 +335,7 @@ impl Association {
                 }
                 if let Some(streams) = incoming {
                     let result = next();
-                    // What is performed is told when the peer does it.
+                    // A performed reset is reported when the peer performs it.
                     if result != ReconfigResult::Performed {
                         let outcome = outcome_of(result);
                         let direction = Direction::Incoming;
@@ -386,7 +387,7 @@ impl Association {
                 }
                 if incoming > 0 {
                     let result = next();
-                    // What is performed is told when the peer adds them.
+                    // A performed addition is reported when the peer adds the streams.
                     if result != ReconfigResult::Performed {
                         tell(result, 0);
                     }
@@ -395,12 +396,12 @@ impl Association {
         }
     }
 
-    /// A shutdown leaves no time for what is under way.
+    /// A shutdown cancels re-configuration.
     pub(in crate::association) fn give_up_reconfiguration(&mut self) {
         let State::Up(up) = &mut self.state else { return };
         let Some(reset) = &mut up.reconfiguration else { return };
-        // A peer that was told "In progress", or nothing yet, asks until it hears what came of it, and holds back its data
-        // for as long: it would never come to answer the SHUTDOWN.
+        // A peer that received "In progress", or no response yet, repeats its request until it gets the
+        // result, and holds back data meanwhile: it would never answer the SHUTDOWN.
         //= specs/rfc6525.txt#section-5.2.1
         //# If for whatever reason the endpoint does not wish to process
         //# a received request parameter, it MUST send a corresponding response

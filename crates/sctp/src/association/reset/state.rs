@@ -1,5 +1,5 @@
-//! The state of stream re-configuration (RFC 6525): what the user asks for, this side's request, and the answers to the
-//! peer's.
+//! The state of stream re-configuration (RFC 6525): the user's operations, this side's request, and
+//! responses to the peer's.
 
 use std::fmt;
 
@@ -9,23 +9,24 @@ use crate::config::PeerMay;
 use crate::ids::{PathId, RequestNumber, StreamId, Tsn};
 use crate::wire::{Data, Reconfig, ReconfigResult};
 
-/// How many chunks that came before their turn are kept, unacknowledged, while the peer may have renumbered.
+/// The maximum number of chunks kept unacknowledged because their numbering is ambiguous while the peer
+/// may have reset its TSNs.
 const EARLY_MAX: usize = 32;
 
-/// How many chunks with answers wait to leave at most: a peer has one request under way.
+/// The maximum number of queued response chunks: a peer has one request outstanding.
 const REPLIES_MAX: usize = 4;
 
 /// Streams of one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Streams {
-    /// All there are.
+    /// All streams.
     All,
-    /// These.
+    /// These streams.
     These(Vec<StreamId>),
 }
 
 impl Streams {
-    /// As a list on the wire, where nothing listed stands for all.
+    /// Converts a list on the wire, where an empty list means all streams.
     pub(super) fn of_list(list: Vec<StreamId>) -> Self {
         if list.is_empty() { Self::All } else { Self::These(list) }
     }
@@ -37,7 +38,7 @@ impl Streams {
         }
     }
 
-    /// Whether it is one of them.
+    /// Whether the stream is included.
     pub fn contains(&self, stream: StreamId) -> bool {
         match self {
             Self::All => true,
@@ -45,19 +46,19 @@ impl Streams {
         }
     }
 
-    /// Those of them that are below `count`; all are, if it is the number of streams.
+    /// Returns the streams below `count`; all of them, if that is the number of streams.
     pub(in crate::association) fn up_to(&self, count: usize) -> impl Iterator<Item = StreamId> {
         let all = if matches!(self, Self::All) { count } else { 0 };
         let listed = self.list().iter().copied().filter(move |id| usize::from(id.0) < count);
         (0..all).map(|index| StreamId(index as u16)).chain(listed)
     }
 
-    /// The first one that does not exist.
+    /// Returns the first stream that does not exist.
     pub(super) fn beyond(&self, count: u16) -> Option<StreamId> {
         self.list().iter().copied().find(|stream| stream.0 >= count)
     }
 
-    /// Whether all of `others` are among these.
+    /// Whether all of `others` are included.
     pub(super) fn covers(&self, others: &Self) -> bool {
         match (self, others) {
             (Self::All, _) => true,
@@ -67,51 +68,51 @@ impl Streams {
     }
 }
 
-/// Which streams are to begin anew, for [`Association::reset_streams`](crate::Association::reset_streams).
+/// The streams to reset, for [`Association::reset_streams`](crate::Association::reset_streams).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamReset {
-    /// Those on which this side sends.
+    /// Streams on which this side sends.
     pub outgoing: Option<Streams>,
-    /// Those on which the peer sends.
+    /// Streams on which the peer sends.
     pub incoming: Option<Streams>,
 }
 
-/// On which streams something happened, seen from this side.
+/// The direction of streams, as seen from this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Those on which the peer sends.
+    /// Streams on which the peer sends.
     Incoming,
-    /// Those on which this side sends.
+    /// Streams on which this side sends.
     Outgoing,
 }
 
-/// What came of a request (RFC 6525 §6.1).
+/// The result of a request (RFC 6525 §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It was done.
+    /// Performed.
     Done,
-    /// The peer does not allow it.
+    /// The peer does not permit it.
     Denied,
-    /// The peer could not do it, or did not understand it.
+    /// The peer could not perform it, or did not support it.
     Failed,
 }
 
-/// Why a re-configuration was not begun.
+/// Why a re-configuration was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReconfigError {
-    /// The handshake is not done, or the association is over or shuts down.
+    /// The association is not established, or is shutting down.
     NotUp,
-    /// The peer does not support it, or this side is not configured to.
+    /// The peer does not support it, or it is not configured.
     NotSupported,
-    /// One is under way: wait for its event.
+    /// A re-configuration is in progress: wait for its event.
     InProgress,
-    /// There is no such stream.
+    /// The stream does not exist.
     NoSuchStream(StreamId),
-    /// There would be more than 65,535 streams, or more are listed than fit a packet.
+    /// There would be more than 65,535 streams, or the list does not fit a packet.
     TooManyStreams,
-    /// The last association reset was asked for within the last 30 seconds.
+    /// The last association reset was requested less than 30 seconds ago.
     TooSoon,
-    /// Nothing is asked for.
+    /// The request is empty.
     Nothing,
 }
 
@@ -135,12 +136,12 @@ impl fmt::Display for ReconfigError {
 
 impl std::error::Error for ReconfigError {}
 
-/// What this side asks the peer for.
+/// An operation that this side requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operation {
     Reset {
         streams: StreamReset,
-        /// If the peer asked for it: by which request.
+        /// The peer's request that it answers, if any.
         answers: Option<RequestNumber>,
     },
     Association,
@@ -150,7 +151,7 @@ pub(super) enum Operation {
     },
 }
 
-/// Where this side's own re-configuration is.
+/// The stage of this side's re-configuration.
 //= specs/rfc6525.txt#section-5.1.1
 //# At any given time, there MUST NOT be more than one request in flight.
 //# So, if the Re-configuration Timer is running and the RE-CONFIG chunk
@@ -158,38 +159,38 @@ pub(super) enum Operation {
 #[derive(Debug)]
 pub(super) enum Stage {
     Idle,
-    /// What was sent before is to be acknowledged first.
+    /// Data sent before must be acknowledged first.
     Draining(Operation),
     InFlight(InFlight),
 }
 
-/// A request under way.
+/// An outstanding request.
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub(super) operation: Operation,
-    /// What is sent, again and again.
+    /// The chunk that is sent and retransmitted.
     pub(super) chunk: Vec<Reconfig>,
-    /// Of each request in it, once it is known, what came of it.
+    /// The result of each request in it, once known.
     pub(super) results: Vec<(RequestNumber, Option<ReconfigResult>)>,
-    /// How often it was repeated without any answer.
+    /// The number of retransmissions without any response.
     pub(super) retry: u32,
-    /// Whether it is to leave.
+    /// Whether it must be sent.
     pub(super) due: bool,
-    /// Whether the peer said that it is at it.
+    /// Whether the peer responded "In progress".
     pub(super) in_progress: bool,
 }
 
-/// What was said to a request of the peer's last RE-CONFIG chunk with any.
+/// The response to a request in the peer's last RE-CONFIG chunk with requests.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) request: RequestNumber,
-    /// `None`: not answered yet.
+    /// `None`: no response yet.
     pub(super) response: Option<Reconfig>,
-    /// What is said meanwhile to one that comes again.
+    /// The response to a repetition meanwhile.
     pub(super) meanwhile: Option<ReconfigResult>,
 }
 
-/// Re-configuration, once both sides have agreed that there is any.
+/// The state of re-configuration, if both sides support it.
 #[derive(Debug)]
 pub(in crate::association) struct Reconfiguration {
     pub(super) may: PeerMay,
@@ -198,20 +199,21 @@ pub(in crate::association) struct Reconfiguration {
     /// The number of the peer's next request.
     pub(super) expected: RequestNumber,
     pub(super) stage: Stage,
-    /// What the peer asked this side to ask for.
+    /// An operation that the peer asked this side to request.
     pub(super) owed: Option<Operation>,
-    /// To the requests of the peer's last chunk with any.
+    /// The responses to the requests of the peer's last chunk with requests.
     pub(super) answers: Vec<Answer>,
-    /// Answers that are to leave, and by which path.
+    /// Responses to send, each with its path.
     pub(super) replies: Vec<(PathId, Vec<Reconfig>)>,
-    /// The peer's request to reset its outgoing streams that waits for their data.
+    /// The peer's request to reset its outgoing streams, waiting for their data.
     pub(super) deferred: Option<(RequestNumber, PathId)>,
-    /// The peer's request to reset the association that waits for our data.
+    /// The peer's request to reset the association, waiting for this side's data.
     pub(super) yielding: Option<(RequestNumber, PathId)>,
-    /// When this side asked to reset the association last.
+    /// When this side last requested an association reset.
     pub(super) association_reset_at: Option<Time>,
-    /// What came before its turn while the peer may have renumbered, ascending: as if it were under way still. Without
-    /// it two paths of which one is slower could bring one chunk in a retransmission timeout, and no more.
+    /// Chunks whose numbering is ambiguous while the peer may have reset its TSNs, ascending; they are
+    /// processed later, as if still in flight. Without this, two paths with different delays could
+    /// deliver one chunk per retransmission time-out.
     pub(super) early: Vec<Data>,
 }
 
@@ -233,7 +235,7 @@ impl Reconfiguration {
         }
     }
 
-    /// Keeps what comes before its turn; the earliest, if there are too many.
+    /// Keeps a chunk whose numbering is ambiguous; the lowest ones, if there are too many.
     pub(in crate::association) fn hold_early(&mut self, data: Data) {
         let at = self.early.partition_point(|early| early.tsn.before(data.tsn));
         if self.early.get(at).is_none_or(|early| early.tsn != data.tsn) {
@@ -242,18 +244,18 @@ impl Reconfiguration {
         }
     }
 
-    /// The chunk whose turn it is, if it came early. What is before it has come since.
+    /// Returns the kept chunk with this TSN; those before it have arrived since.
     pub(in crate::association) fn take_early(&mut self, tsn: Tsn) -> Option<Data> {
         self.early.retain(|early| !early.tsn.before(tsn));
         (self.early.first()?.tsn == tsn).then(|| self.early.remove(0))
     }
 
-    /// Whether the user has to wait before it can ask for anything.
+    /// Whether the user must wait before the next operation.
     pub(super) fn is_busy(&self) -> bool {
         !matches!(self.stage, Stage::Idle) || self.owed.is_some() || self.yielding.is_some()
     }
 
-    /// Whether this side has asked, or will have, for what the peer has to ask for in turn.
+    /// Whether this side waits for a request by which the peer must respond.
     pub(super) fn waits_for_a_request(&self) -> bool {
         let (Stage::Draining(operation) | Stage::InFlight(InFlight { operation, .. })) = &self.stage else {
             return false;
@@ -261,12 +263,12 @@ impl Reconfiguration {
         matches!(operation, Operation::Reset { streams: StreamReset { incoming: Some(_), .. }, .. })
     }
 
-    /// Whether this side has asked to reset the association and does not know yet.
+    /// Whether this side has requested an association reset whose result is unknown.
     pub(in crate::association) fn awaits_restart(&self) -> bool {
         matches!(&self.stage, Stage::InFlight(flight) if flight.operation == Operation::Association)
     }
 
-    /// Panics if something does not hold that must hold between drains; whether messages may be held back.
+    /// Panics if an invariant is violated. Returns whether messages may be held back.
     pub(in crate::association) fn check(&self, timer_is_armed: bool) -> bool {
         let in_flight = match &self.stage {
             Stage::Idle => false,
@@ -289,19 +291,19 @@ impl Reconfiguration {
         number
     }
 
-    /// Says something to a request of the peer's last chunk.
+    /// Sets the response to a request of the peer's last chunk.
     pub(super) fn answer(&mut self, request: RequestNumber, response: Reconfig) {
         if let Some(answer) = self.answers.iter_mut().find(|answer| answer.request == request) {
             answer.response = Some(response);
         }
     }
 
-    /// Answers that would leave by a path that `is_shut` leave by this one.
+    /// Moves responses from paths for which `is_shut` holds to this path.
     pub(in crate::association) fn leave_by(&mut self, id: PathId, is_shut: impl Fn(PathId) -> bool) {
         self.replies.iter_mut().filter(|(by, _)| is_shut(*by)).for_each(|(by, _)| *by = id);
     }
 
-    /// A path is gone: what was to leave by it leaves by `new_path`.
+    /// A path was removed: its responses are sent on `new_path`.
     pub(in crate::association) fn move_to_path(&mut self, from: PathId, new_path: PathId) {
         let replies = self.replies.iter_mut().map(|(by, _)| by);
         let waiting = self.deferred.iter_mut().chain(&mut self.yielding).map(|(_, by)| by);

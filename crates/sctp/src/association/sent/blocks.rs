@@ -2,12 +2,13 @@
 
 use crate::ids::Tsn;
 
-/// Whether each of a SACK's blocks begins behind the cumulative TSN, and ends no earlier than it begins.
+/// Whether each gap block begins after the cumulative TSN and ends no earlier than it begins.
 pub(in crate::association) fn are_valid_blocks(gaps: &[(u16, u16)]) -> bool {
     gaps.iter().all(|&(first, last)| first != 0 && first <= last)
 }
 
-/// A SACK's blocks as runs of TSNs, ascending and never adjacent, whatever their order was.
+/// Returns the gap blocks of a SACK as runs of TSNs, ascending and never adjacent, whatever their order
+/// was.
 pub(super) fn read_blocks(cum_tsn_ack: Tsn, gaps: &[(u16, u16)], runs: &mut Vec<(Tsn, Tsn)>) {
     runs.clear();
     let tsn = |offset: u16| cum_tsn_ack.plus(u32::from(offset));

@@ -11,22 +11,23 @@ use crate::association::send_queue::Fragment;
 use crate::ids::{PathId, StreamId, Tsn};
 use crate::wire::{Chunk, Data, ForwardTsn, IForwardTsn, SkippedMid};
 
-/// A message with a priority of which not all is acknowledged.
+/// A message with a priority that is not completely acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::association) struct Prioritized {
     pub(in crate::association) priority: u32,
-    /// One of its chunks that is not acknowledged.
+    /// One of its unacknowledged chunks.
     pub(in crate::association) tsn: Tsn,
-    /// What it costs of the send buffer that could be freed.
+    /// The send buffer that abandoning it would free.
     pub(in crate::association) bytes: usize,
 }
 
-/// Which chunks are of one message.
+/// Identifies the chunks of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     stream: StreamId,
     unordered: bool,
-    /// Where fragments of different messages may mix; else they stand side by side.
+    /// The MID, if fragments of messages are interleaved; otherwise the chunks of a message are
+    /// consecutive.
     mid: Option<u32>,
 }
 
@@ -38,8 +39,8 @@ impl Key {
 }
 
 impl Sent {
-    /// Gives up the message that this chunk is of, as far as it has left. `left_flight` is told what was in flight, by path. Whether
-    /// all of it had left.
+    /// Abandons the sent part of this chunk's message. Calls `left_flight` with the bytes that were in
+    /// flight, by path. Returns whether the whole message was sent.
     //= specs/rfc3758.txt#section-3.5
     //# A3) When a TSN is "abandoned", if it is part of a fragmented message,
     //# all other TSN's within that fragmented message MUST be abandoned
@@ -82,7 +83,8 @@ impl Sent {
         //# partial_bytes_acked as defined in Section 7.2.2 of RFC 2960 [2],
         //# and MUST NOT advance the cwnd based on this "abandoned" data
         //# chunk.
-        // No report tells of it.
+        // No report mentions the chunk. A chunk is abandoned for its lifetime or retransmissions only
+        // after it was marked lost, which has adjusted the window.
         //= specs/rfc3758.txt#section-3.5
         //# F5) If the decision to "abandon" a chunk is made, no matter how such
         //# a decision is made, the appropriate congestion adjustment MUST be
@@ -107,8 +109,9 @@ impl Sent {
         slot.terms = Terms::default();
     }
 
-    /// The end of a message that was given up when not all of it had left. It gets a TSN and never leaves: what the peer
-    /// skips then ends where a message ends, and it cannot take what follows for the rest of this one.
+    /// Inserts the end of a message that was abandoned partly sent. The chunk gets a TSN and is never
+    /// sent: the skipped TSNs then end where a message ends, and the peer cannot mistake what follows
+    /// for the rest of this message.
     pub(in crate::association) fn insert_abandoned_end(&mut self, rest: Fragment) {
         let data = Data {
             begin: false,
@@ -144,7 +147,7 @@ impl Sent {
         self.advance_forward();
     }
 
-    /// The last chunk that left of a message of which there is more to send.
+    /// Returns the last sent chunk of a message with an unsent rest.
     pub(in crate::association) fn last_of(&self, rest: &Fragment) -> Option<Tsn> {
         let mid = rest.interleaved.map(|place| place.mid);
         let key = Key { stream: rest.stream, unordered: rest.unordered, mid };
@@ -171,7 +174,7 @@ impl Sent {
         (self.forward > 0).then(|| self.cum_tsn_ack_point().plus(self.forward as u32))
     }
 
-    /// The FORWARD TSN or I-FORWARD-TSN that fits in `room` bytes, and the point to which it goes.
+    /// Returns the FORWARD TSN or I-FORWARD-TSN that fits in `room` bytes, and its new cumulative TSN.
     pub(in crate::association) fn forward_chunk(&self, room: usize) -> Option<(Chunk, Tsn)> {
         //= specs/rfc8260.txt#section-2.3.1
         //# When the SCTP extension defined in [RFC3758] is used in combination
@@ -180,7 +183,7 @@ impl Sent {
         let is_interleaved = self.slots.front()?.data.interleaved.is_some();
         let entry_len = if is_interleaved { IForwardTsn::ENTRY_LEN } else { ForwardTsn::ENTRY_LEN };
         let entries_max = room.checked_sub(ForwardTsn::HEADER_LEN)? / entry_len;
-        // In the order in which they come first; the last message of each.
+        // In the order of their first chunks; the last message of each.
         let mut entries: Vec<&Data> = Vec::new();
         let mut places = BTreeMap::new();
         let mut new_cum_tsn = None;
@@ -206,7 +209,7 @@ impl Sent {
                 //# FORWARD TSN does NOT fit in a single MTU, then the sender of
                 //# the FORWARD TSN SHOULD lower the Advanced.Peer.Ack.Point to
                 //# the last TSN that will fit in a single MTU.
-                // What needs an entry of its own begins a message: what comes before it ends one.
+                // A chunk that needs an entry of its own begins a message: the chunk before it ends one.
                 if place == entries_max {
                     break;
                 }
@@ -233,7 +236,7 @@ impl Sent {
         Some((chunk, new_cum_tsn))
     }
 
-    /// The last chunks of the messages that have left whole, and that the peer may not have or may still let go of.
+    /// Returns the last chunk of each completely sent message that may not be delivered at the peer.
     pub(in crate::association) fn undelivered(&self) -> Vec<Tsn> {
         let (mut open, mut ends) = (BTreeSet::new(), Vec::new());
         for slot in &self.slots {
@@ -248,13 +251,13 @@ impl Sent {
         ends
     }
 
-    /// What the message of this chunk was sent on.
+    /// Returns the partial reliability of the message of this chunk.
     pub(in crate::association) fn terms(&self, tsn: Tsn) -> Terms {
         self.get(tsn).map_or(Terms::default(), |slot| slot.terms)
     }
 
-    /// The messages with a priority number above `least` of which something has left and not all is acknowledged, oldest
-    /// first.
+    /// Returns the partly or completely sent messages with a priority number above `least` that are not
+    /// acknowledged, oldest first.
     pub(in crate::association) fn prioritized(&self, least: u32) -> Vec<Prioritized> {
         if self.prioritized == 0 {
             return Vec::new();

@@ -170,7 +170,7 @@ fn an_address_that_is_added_takes_over_when_the_first_one_dies() {
 //# performed on them before the address can be used as described in
 //# [RFC4960], Section 5.4.
 #[test]
-fn nothing_but_questions_goes_to_an_address_before_it_answered() {
+fn only_heartbeats_are_sent_on_an_unconfirmed_path() {
     let mut pair = pair();
     pair.send(Client, 0, pattern(500_000));
     pair.send(Server, 0, pattern(500_000));
@@ -249,7 +249,7 @@ fn an_address_is_removed_while_it_carries_data_and_nothing_is_lost_or_doubled() 
 }
 
 #[test]
-fn the_init_that_made_an_association_may_come_again_when_an_address_of_it_is_gone() {
+fn a_late_copy_of_the_init_is_accepted_after_an_address_was_deleted() {
     let both = ["10.1.1.2", "10.1.2.2"];
     let mut pair = Pair::between([both.map(at).to_vec(), vec![at("10.1.1.1")]], config(), config());
     pair.run(Duration::from_secs(1));
@@ -367,7 +367,7 @@ fn two_hosts_move_from_their_only_addresses_at_the_same_time() {
 //# use this address since its peer will treat SCTP packets destined
 //# to the address as Out Of The Blue packets.
 #[test]
-fn a_host_that_moves_forgets_no_address_of_the_peers() {
+fn a_host_that_moves_keeps_all_addresses_of_the_peer() {
     for refused in [false, true] {
         let servers = ["10.1.1.1", "10.1.2.1"];
         let rules = servers.map(|local| AllowedPath { local: ip(local), peer: Some(ip("10.1.1.2")) });
@@ -448,7 +448,7 @@ fn addresses_come_and_go_on_both_sides_over_bad_links() {
 //= type=test
 //# This parameter MUST NOT contain a broadcast or multicast address.
 #[test]
-fn what_cannot_be_asked_for_is_refused_at_once() {
+fn impossible_changes_are_rejected_at_once() {
     let mut pair = pair();
     let client = pair.association(Client);
     assert_eq!(client.add_address(at("10.1.1.2")), Err(AddressError::InUse));
@@ -559,7 +559,7 @@ fn asconf_without_authentication_makes_no_association() {
 }
 
 #[test]
-fn a_key_that_is_needed_for_chunks_is_the_one_of_asconf_too() {
+fn the_key_for_data_also_authenticates_asconf() {
     let keyed = |secret: &'static str| {
         let key = crate::config::SharedKey { id: 3, secret: Bytes::from_static(secret.as_bytes()) };
         let auth = AuthConfig { keys: vec![key], active_key: 3, ..AuthConfig::default() };
@@ -627,7 +627,7 @@ fn serial_numbers_begin_with_the_initial_tsns_and_wrap() {
 //# This chunk MUST be sent in an authenticated way by using the
 //# mechanism defined in [RFC4895].
 #[test]
-fn both_chunks_leave_and_are_taken_behind_an_auth_chunk_alone() {
+fn asconf_and_asconf_ack_are_sent_and_accepted_only_after_an_auth_chunk() {
     let mut pair = pair();
     pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, AsconfAck::KIND)));
     pair.association(Client).add_address(at("10.1.2.2")).unwrap();
@@ -672,7 +672,7 @@ fn both_chunks_leave_and_are_taken_behind_an_auth_chunk_alone() {
 //# state except ESTABLISHED, SHUTDOWN-PENDING, SHUTDOWN-RECEIVED, and
 //# SHUTDOWN-SENT.
 #[test]
-fn nothing_of_it_is_sent_before_the_association_is_up_or_once_it_ends() {
+fn re_config_is_sent_only_while_the_association_is_up() {
     let mut pair = Pair::new(config());
     assert_eq!(pair.association(Client).add_address(at("10.1.2.2")), Err(AddressError::NotUp));
     let mut pair = self::pair();
@@ -694,7 +694,7 @@ fn nothing_of_it_is_sent_before_the_association_is_up_or_once_it_ends() {
 
 /// HEARTBEATs stop with SHUTDOWN (RFC 9260 §8.3). If then the last confirmed path goes, one must be confirmed after all.
 #[test]
-fn a_shutdown_goes_on_though_its_only_confirmed_path_is_deleted() {
+fn a_shutdown_continues_although_its_only_confirmed_path_is_deleted() {
     let mut pair = pair();
     pair.drop = Some(Box::new(|side, _, packet| {
         side == Client && (has(packet, Chunk::HEARTBEAT) || has(packet, Chunk::SHUTDOWN))

@@ -35,7 +35,7 @@ fn arrangement(chunks: &[Chunk]) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn nothing_of_it_is_said_unless_it_is_configured() {
+fn nothing_is_announced_unless_configured() {
     let mut pair = Pair::new(rfc());
     pair.run(Duration::from_secs(1));
     let init = pair.packets(Client).into_iter().flatten().next();
@@ -79,7 +79,7 @@ fn nothing_of_it_is_said_unless_it_is_configured() {
 //# This means that a sender MUST bundle chunks in order to authenticate
 //# them.
 #[test]
-fn what_the_peer_asked_for_leaves_behind_an_auth_chunk_and_fills_its_packets() {
+fn chunks_the_peer_wants_authenticated_follow_an_auth_chunk_and_fill_packets() {
     let mut pair = Pair::with(wanting(&[Sack::KIND]), wanting(&[Data::KIND]));
     pair.run(Duration::from_secs(1));
     pair.loss = 30;
@@ -121,7 +121,7 @@ fn what_the_peer_asked_for_leaves_behind_an_auth_chunk_and_fills_its_packets() {
 //# the association setup.  It MUST silently discard these chunks if they
 //# are not placed after an AUTH chunk in the packet.
 #[test]
-fn what_nobody_vouches_for_is_discarded_without_a_word() {
+fn unauthenticated_chunks_are_silently_discarded() {
     let mut pair = Pair::up(wanting(&[Data::KIND, Chunk::ABORT, Chunk::SHUTDOWN]));
     let tsn = pair.association(Client).initial_tsn;
     let data = Data { immediate: true, ..Data::whole(tsn, b"forged") };
@@ -187,7 +187,7 @@ fn a_hash_function_that_was_not_asked_for_is_reported() {
 //# The control chunk AUTH MUST NOT appear more than once in an SCTP
 //# packet.
 #[test]
-fn behind_a_second_auth_chunk_nothing_is_read() {
+fn chunks_after_a_second_auth_chunk_are_ignored() {
     let mut pair = Pair::up(wanting(&[]));
     let signer = pair.association(Client).auth.signer(0, HmacId::Sha256).unwrap().clone();
     let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"1"));
@@ -213,7 +213,7 @@ fn behind_a_second_auth_chunk_nothing_is_read() {
 //# If an endpoint with no shared key receives a Shared Key Identifier
 //# other than 0, it MUST silently discard all authenticated chunks.
 #[test]
-fn only_who_has_the_key_is_heard() {
+fn only_chunks_authenticated_with_the_key_are_accepted() {
     let keyed = |keys: Vec<SharedKey>, active_key| {
         with(AuthConfig { chunks: vec![Data::KIND], keys, active_key, ..AuthConfig::default() })
     };
@@ -275,7 +275,7 @@ fn keys_change_while_data_flows() {
 }
 
 #[test]
-fn keys_have_their_limits() {
+fn keys_are_limited() {
     let mut pair = Pair::up(wanting(&[]));
     let client = pair.association(Client);
     for id in 1..AuthConfig::MAX_KEYS as u16 {
@@ -299,7 +299,7 @@ fn keys_have_their_limits() {
 }
 
 #[test]
-fn a_peer_without_authentication_is_told_of_and_gets_no_exception() {
+fn a_peer_without_authentication_is_reported_and_gets_no_exception() {
     let mut pair = Pair::with(rfc(), wanting(&[Data::KIND]));
     pair.send(Client, 0, "in the clear");
     pair.run(Duration::from_secs(2));
@@ -354,7 +354,7 @@ fn a_cookie_that_must_be_authentic_makes_an_association_only_if_it_is() {
 //# association to authenticate the COOKIE-ECHO chunk and all the chunks
 //# after it.
 #[test]
-fn a_cookie_that_comes_again_is_authentic_again() {
+fn a_repeated_cookie_is_authentic_again() {
     let mut pair = Pair::new(wanting(&[Chunk::COOKIE_ECHO]));
     let mut first = true;
     // The COOKIE ACK is lost.
@@ -409,7 +409,7 @@ fn a_peer_that_restarts_has_new_keys_and_none_if_its_cookie_must_be_authentic() 
 //# Number follow the same pattern as those for the Verification Tag, as
 //# explained in Section 5.2.4 of RFC 2960 [5].
 #[test]
-fn two_that_ask_at_once_have_the_same_keys() {
+fn simultaneous_key_exchanges_derive_the_same_keys() {
     for chunks in [&[Data::KIND][..], &[Data::KIND, Chunk::COOKIE_ECHO]] {
         for drops in 0..16_u32 {
             let mut pair = Pair::new(wanting(chunks));
@@ -461,7 +461,7 @@ fn a_random_number_of_another_length_ends_it() {
 }
 
 #[test]
-fn an_init_of_one_who_does_not_authenticate_is_read_as_before() {
+fn an_init_without_authentication_parameters_is_accepted() {
     // A stack without authentication skips its parameters, however they are.
     let mut pair = Pair::up(rfc());
     let parameters = vec![Parameter::Random(vec![7; 5].into()), Parameter::HmacAlgo(vec![1])];
@@ -483,7 +483,7 @@ fn without_authentication_an_auth_chunk_ends_its_packet() {
 }
 
 #[test]
-fn an_authentic_abort_ends_it_and_another_does_not() {
+fn only_an_authenticated_abort_ends_the_association() {
     let mut pair = Pair::up(wanting(&[Chunk::ABORT]));
     pair.association(Client).abort(Bytes::from_static(b"enough"));
     pair.run(Duration::from_secs(1));
@@ -535,7 +535,7 @@ fn the_adaptation_code_point_reaches_the_peer() {
 
 /// A key of length 0 was a null pointer elsewhere (CVE-2026-23125's kin).
 #[test]
-fn an_auth_chunk_before_there_are_keys_is_no_trap() {
+fn an_auth_chunk_before_keys_are_agreed_is_harmless() {
     let mut pair = Pair::new(wanting(&[]));
     let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() });
     // The INIT is out, and nothing agreed on yet.

@@ -62,7 +62,7 @@ fn every_second_lost(client: Config, server: Config) -> Pair {
 //# Where the extension is agreed on, a SACK MUST name all TSNs that have arrived. If it has no room to, this chunk MUST be sent
 //# instead.
 #[test]
-fn more_gaps_than_a_sack_has_room_for_are_named_all_the_same() {
+fn compact_sack_reports_more_gaps_than_fit_in_a_sack() {
     let pair = every_second_lost(modern(), modern());
     assert!(lists(&pair, Client) && lists(&pair, Server));
     let compact = compact_sacks(&pair, Server);
@@ -81,7 +81,7 @@ fn more_gaps_than_a_sack_has_room_for_are_named_all_the_same() {
 //# In an
 //# INIT ACK it SHOULD be listed only if the INIT has listed it.
 #[test]
-fn where_one_side_does_not_know_it_a_sack_names_what_it_can_and_the_chunk_is_skipped() {
+fn without_support_a_sack_is_truncated_and_the_chunk_is_skipped() {
     let without = || modern().with(|c| c.sack.compact_sack = false);
     for (client, server) in [(modern(), without()), (without(), modern())] {
         let knows = client.sack.compact_sack;
@@ -157,7 +157,7 @@ impl Forger {
 //# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
 //# beyond the last one.
 #[test]
-fn beyond_the_last_block_of_one_that_is_cut_nothing_is_lost() {
+fn nothing_beyond_the_last_block_of_a_truncated_sack_is_lost() {
     for (is_cut, lost) in [(true, None), (false, Some(5))] {
         let mut forger = Forger::new();
         assert_eq!(forger.answer(0, &[(2, 4)], false), [1]);
@@ -167,7 +167,7 @@ fn beyond_the_last_block_of_one_that_is_cut_nothing_is_lost() {
 }
 
 #[test]
-fn one_that_acknowledges_what_was_never_sent_is_a_violation() {
+fn a_sack_of_an_unsent_tsn_is_a_violation() {
     let mut forger = Forger::new();
     forger.answer(0, &[(2, 11)], false);
     let closed = forger.pair.closed(Client);

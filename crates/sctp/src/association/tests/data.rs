@@ -16,7 +16,7 @@ fn a_message_crosses_in_both_directions() {
 }
 
 #[test]
-fn a_large_message_is_cut_to_the_mtu_and_joined() {
+fn a_large_message_is_fragmented_to_the_mtu_and_reassembled() {
     //= specs/rfc9260.txt#section-6
     //= type=test
     //# The size of each DATA chunk SHOULD be smaller than or equal to the
@@ -68,7 +68,7 @@ fn a_large_message_is_cut_to_the_mtu_and_joined() {
 }
 
 #[test]
-fn what_has_arrived_takes_no_memory_however_much_it_was() {
+fn received_tsns_in_order_take_no_memory() {
     for config in [rfc(), modern()] {
         let mut pair = Pair::up(config);
         let [first, .., last] = [1, 2, 3, 4].map(|messages| {
@@ -139,7 +139,7 @@ fn the_fragments_of_a_message_agree() {
 }
 
 #[test]
-fn a_round_trip_is_measured_in_each() {
+fn an_rtt_sample_is_taken_per_round_trip() {
     //= specs/rfc9260.txt#section-6.3.1
     //= type=test
     //# C4) When data is in flight and when allowed by rule C5 below, a new
@@ -158,7 +158,7 @@ fn a_round_trip_is_measured_in_each() {
 }
 
 #[test]
-fn what_is_in_flight_counts_headers_and_padding_and_the_peers_window_without_it() {
+fn flight_bytes_include_headers_and_padding_and_the_peers_window_does_not() {
     //= specs/rfc9260.txt#section-3.3.2
     //= type=test
     //# During the life of the association, this buffer space SHOULD NOT be
@@ -288,7 +288,7 @@ fn every_second_packet_is_answered_and_a_single_one_after_200_ms() {
 }
 
 #[test]
-fn a_sack_rides_with_data_that_goes_the_other_way() {
+fn a_sack_is_bundled_with_data_in_the_other_direction() {
     //= specs/rfc9260.txt#section-6.1
     //= type=test
     //# if any received DATA chunks have not been acknowledged (e.g., due to
@@ -320,7 +320,7 @@ fn a_sack_rides_with_data_that_goes_the_other_way() {
 }
 
 #[test]
-fn the_modern_profile_asks_for_a_sack_at_the_end() {
+fn the_modern_profile_requests_a_sack_at_the_end() {
     let mut pair = Pair::up(modern());
     pair.send(Client, 0, "one");
     let start = pair.now;
@@ -349,7 +349,7 @@ fn a_full_send_buffer_refuses_and_says_when_there_is_room() {
 }
 
 #[test]
-fn a_message_longer_than_the_send_buffer_goes_alone() {
+fn a_message_longer_than_the_send_buffer_is_accepted_by_an_empty_buffer() {
     //= specs/rfc9260.txt#section-3.3.1
     //= type=test
     //# A DATA chunk with a User Data field of length L will have the Length
@@ -440,7 +440,7 @@ fn full_packets_leave_in_batches_of_one_size() {
 }
 
 #[test]
-fn a_short_packet_does_not_make_those_behind_it_short() {
+fn a_short_packet_does_not_shorten_later_ones() {
     let mut pair = Pair::up(modern());
     pair.send(Client, 0, pattern(1_300));
     pair.send(Client, 0, pattern(1_424 * 4));
@@ -450,7 +450,7 @@ fn a_short_packet_does_not_make_those_behind_it_short() {
 }
 
 #[test]
-fn max_burst_limits_what_one_event_lets_out() {
+fn max_burst_limits_the_packets_per_event() {
     //= specs/rfc9260.txt#section-6.1
     //= type=test
     //# When calculating the number of packets to transmit, and particularly

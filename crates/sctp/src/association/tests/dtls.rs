@@ -136,7 +136,7 @@ fn both_sides_know_what_they_agreed_on() {
 //= type=test
 //# It MUST NOT be included in any other chunk.
 #[test]
-fn who_must_have_protection_refuses_all_others() {
+fn strict_mode_rejects_peers_without_protection() {
     let one = |roles, methods: &[u8]| {
         dtls(DtlsConfig { roles, methods: methods.to_vec(), ..DtlsConfig::default() })
     };
@@ -162,7 +162,7 @@ fn who_must_have_protection_refuses_all_others() {
 }
 
 #[test]
-fn who_need_not_have_it_goes_on_without() {
+fn loose_mode_continues_without_protection() {
     let loose = || dtls(DtlsConfig { mode: Mode::Loose, ..DtlsConfig::default() });
     for (client, server) in [(modern(), loose()), (loose(), modern())] {
         let mut pair = Pair::with(client, server);
@@ -183,7 +183,7 @@ fn who_need_not_have_it_goes_on_without() {
 
 /// Both are initiators: the tie breakers of both INITs make one the client.
 #[test]
-fn two_that_begin_at_once_agree_and_are_protected() {
+fn two_sides_that_start_simultaneously_agree_and_are_protected() {
     let said = |side| format!("{side:?}'s hello").into_bytes();
     for drops in 0..16_u32 {
         let mut pair = Pair::new(strict());
@@ -276,7 +276,7 @@ fn authentication_is_never_offered_beside_it() {
 //# and the overhead of DTLS to ensure that the final SCTP packet does not exceed
 //# the PMTU.
 #[test]
-fn with_keys_nothing_leaves_but_dtls_chunks_and_they_fit() {
+fn with_keys_only_dtls_chunks_are_sent_and_they_fit() {
     let mut pair = protected(strict());
     pair.send(Client, 1, pattern(300_000));
     pair.send(Server, 2, pattern(100_000));
@@ -299,7 +299,7 @@ fn with_keys_nothing_leaves_but_dtls_chunks_and_they_fit() {
 }
 
 #[test]
-fn chunks_are_cut_so_that_they_fit_beside_the_overhead() {
+fn chunks_are_sized_to_fit_with_the_protection_overhead() {
     let discovery = crate::MtuDiscovery::default();
     let mut pair = protected(rfc().with(|c| {
         c.path_mtu.discovery = Some(discovery);
@@ -358,7 +358,7 @@ fn the_end_of_a_message_does_not_end_a_batch() {
 //# The first DTLS key context established for any SCTP association MUST
 //# use epoch 3.
 #[test]
-fn keys_have_their_order() {
+fn keys_are_set_in_order() {
     let mut pair = Pair::up(strict());
     let client = pair.association(Client);
     let restart = KeysId { purpose: Purpose::Restart, epoch: 3 };
@@ -380,7 +380,7 @@ fn keys_have_their_order() {
 }
 
 #[test]
-fn what_is_to_be_secret_is_not_taken_before_there_are_keys() {
+fn send_fails_before_keys_are_set() {
     let mut pair = Pair::new(strict());
     let secret = || Message::new(Ppid(0), pattern(10));
     let exchange = || Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(3_000));
@@ -408,7 +408,7 @@ fn what_is_to_be_secret_is_not_taken_before_there_are_keys() {
 
 /// A ClientHello with a key that no quantum computer breaks is longer than a packet.
 #[test]
-fn what_agrees_on_keys_leaves_with_cookie_echo_though_it_takes_several_packets() {
+fn key_management_is_sent_with_cookie_echo_even_in_several_packets() {
     let hello = || Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(3_000));
     let echoes = |packet: &Vec<Chunk>| packet[0].kind() == Chunk::COOKIE_ECHO;
     // In any order, and if any one is lost.
@@ -436,7 +436,7 @@ fn what_agrees_on_keys_leaves_with_cookie_echo_though_it_takes_several_packets()
 }
 
 #[test]
-fn a_lost_shutdown_complete_is_said_again_though_the_keys_are_gone() {
+fn a_lost_shutdown_complete_is_repeated_although_the_keys_are_deleted() {
     let ended = |lost: Option<usize>| {
         let mut pair = protected(strict());
         let before = pair.sent[0];
@@ -466,7 +466,7 @@ fn a_lost_shutdown_complete_is_said_again_though_the_keys_are_gone() {
 }
 
 #[test]
-fn keys_that_nothing_came_with_may_come_to_be_others() {
+fn unused_receive_keys_may_be_replaced() {
     let mut pair = protected(strict());
     let server = pair.association(Server);
     server.add_receive_keys(primary(4), keys(1)).unwrap();
@@ -484,7 +484,7 @@ fn keys_that_nothing_came_with_may_come_to_be_others() {
 }
 
 #[test]
-fn words_about_keys_leave_though_the_send_buffer_is_full() {
+fn key_management_is_sent_although_the_send_buffer_is_full() {
     let mut pair = protected(strict());
     while pair.association(Client).send(StreamId(1), Message::new(Ppid(0), pattern(60_000))).is_ok() {}
     let exchange = Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(3_000));
@@ -492,7 +492,7 @@ fn words_about_keys_leave_though_the_send_buffer_is_full() {
 }
 
 #[test]
-fn epochs_stand_side_by_side_while_data_flows() {
+fn two_epochs_coexist_while_data_is_transferred() {
     let mut pair = protected(strict());
     pair.loss = 20;
     pair.reordering = 200;
@@ -594,7 +594,7 @@ fn addresses_come_by_protected_asconf() {
 }
 
 #[test]
-fn keys_that_are_nearly_used_up_are_asked_for_once() {
+fn keys_wanted_is_reported_once() {
     let mut pair = protected(strict());
     pair.send(Client, 1, pattern(10_000));
     pair.run(Duration::from_secs(1));

@@ -52,7 +52,7 @@ fn init_at(number: usize) -> Duration {
 }
 
 #[test]
-fn an_init_is_repeated_each_quarter_of_a_second_and_then_ever_more_rarely() {
+fn an_init_is_retransmitted_every_quarter_second_and_then_with_back_off() {
     for kind in [Init::KIND, Init::ACK_KIND] {
         for lost in [1, 2, 10, 15, 22] {
             let mut pair = Pair::new(modern());
@@ -91,7 +91,7 @@ fn an_init_without_a_number_gives_an_upper_bound_that_the_first_measurement_repl
 }
 
 #[test]
-fn where_the_round_trip_is_longer_than_the_interval_of_inits_the_first_answer_counts() {
+fn with_an_rtt_above_the_init_interval_the_first_init_ack_counts() {
     for latency in [150, 400] {
         let mut pair = Pair::new(modern());
         pair.latency = Duration::from_millis(latency);
@@ -110,7 +110,7 @@ fn where_the_round_trip_is_longer_than_the_interval_of_inits_the_first_answer_co
 }
 
 #[test]
-fn a_host_that_never_answers_is_given_up_after_66_seconds() {
+fn an_unreachable_host_is_given_up_after_66_seconds() {
     let mut pair = Pair::new(modern());
     pair.drop = Some(Box::new(|_, _, _| true));
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
@@ -154,7 +154,7 @@ fn a_cookie_that_is_lost_many_times_is_echoed_at_least_about_once_a_second() {
 }
 
 #[test]
-fn data_stands_for_a_cookie_ack_that_is_always_lost() {
+fn data_implies_a_lost_cookie_ack() {
     let mut pair = Pair::new(modern());
     pair.drop = losing(Server, Chunk::COOKIE_ACK, usize::MAX);
     assert!(pair.run_until(|pair| pair.server_id.is_some()));
@@ -168,7 +168,7 @@ fn data_stands_for_a_cookie_ack_that_is_always_lost() {
 }
 
 #[test]
-fn no_chunk_behind_another_tag_stands_for_a_cookie_ack() {
+fn no_chunk_with_a_wrong_tag_implies_a_cookie_ack() {
     for (wrong, is_up) in [(1, false), (0, true)] {
         let mut pair = Pair::new(modern());
         pair.drop = losing(Server, Chunk::COOKIE_ACK, usize::MAX);
@@ -209,7 +209,7 @@ fn a_repeated_cookie_echo_makes_the_server_retransmit_its_first_flight_at_once()
 }
 
 #[test]
-fn replayed_cookie_echos_bring_no_more_than_a_flight_each_round_trip_and_none_after_an_acknowledgement() {
+fn replayed_cookie_echos_cause_at_most_one_flight_per_rtt_and_none_after_an_acknowledgement() {
     let mut pair = Pair::new(modern());
     assert!(pair.run_until(|pair| pair.server_id.is_some()));
     let cookie = |chunk: Chunk| if let Chunk::CookieEcho(cookie) = chunk { Some(cookie) } else { None };
@@ -282,7 +282,7 @@ fn a_shutdown_survives_the_loss_of_each_of_its_packets_within_a_few_round_trips(
 }
 
 #[test]
-fn a_probe_brings_all_the_small_chunks_of_a_lost_packet() {
+fn a_tail_loss_probe_retransmits_all_small_chunks_of_a_lost_packet() {
     let mut pair = Pair::up(modern());
     for nth in 0..5_u8 {
         pair.send(Client, 0, vec![nth; 20]);
@@ -298,7 +298,7 @@ fn a_probe_brings_all_the_small_chunks_of_a_lost_packet() {
 }
 
 #[test]
-fn a_heartbeat_goes_with_what_t3_retransmits_counts_no_error_and_its_answer_ends_the_back_off() {
+fn a_heartbeat_accompanies_retransmissions_after_t3_counts_no_error_and_its_ack_ends_back_off() {
     let mut pair = Pair::up(modern());
     pair.send(Client, 0, "hello");
     pair.run(Duration::from_micros(1));
@@ -327,7 +327,7 @@ fn a_heartbeat_goes_with_what_t3_retransmits_counts_no_error_and_its_answer_ends
 }
 
 #[test]
-fn the_first_five_time_outs_in_a_row_wait_for_little_more_than_a_second_and_later_ones_as_long_as_rto_says() {
+fn the_first_five_time_outs_take_little_more_than_a_second_and_later_ones_the_rto() {
     let mut pair = Pair::up(modern().with(|c| {
         c.timers.rto = braidftp_cc::rtt::Bounds { min: Duration::from_secs(1), ..modern().timers.rto }
     }));
@@ -346,7 +346,7 @@ fn the_first_five_time_outs_in_a_row_wait_for_little_more_than_a_second_and_late
 }
 
 #[test]
-fn heartbeats_that_are_answered_do_not_hurry_the_end_of_a_peer_that_acknowledges_no_data() {
+fn acknowledged_heartbeats_do_not_shorten_the_detection_of_a_peer_that_acknowledges_no_data() {
     // The server discards DATA, which another key authenticates, and nothing else.
     let keyed = |secret: &'static str| {
         let key = SharedKey { id: 5, secret: Bytes::from_static(secret.as_bytes()) };
@@ -364,7 +364,7 @@ fn heartbeats_that_are_answered_do_not_hurry_the_end_of_a_peer_that_acknowledges
 }
 
 #[test]
-fn a_heartbeat_that_is_answered_after_its_rto_measures_the_round_trip_and_counts_no_error() {
+fn a_late_heartbeat_ack_gives_an_rtt_sample_and_counts_no_error() {
     let mut pair = Pair::up(modern());
     // A queue of more than a second: no HEARTBEAT is answered within the RTO of 100 ms.
     pair.latency = Duration::from_millis(700);
@@ -378,7 +378,7 @@ fn a_heartbeat_that_is_answered_after_its_rto_measures_the_round_trip_and_counts
 }
 
 #[test]
-fn a_peer_whose_packets_arrive_is_not_given_up_for_heartbeats_that_are_lost() {
+fn lost_heartbeats_do_not_end_an_association_whose_peer_sends_packets() {
     for is_heard in [true, false] {
         let mut pair =
             Pair::up(modern().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(10))));
@@ -418,7 +418,7 @@ fn while_only_an_upper_bound_is_known_a_probe_with_a_heartbeat_precedes_t3() {
 }
 
 #[test]
-fn a_sender_with_data_is_silent_for_no_more_than_a_second_whatever_it_measured_before() {
+fn a_sender_with_data_is_silent_for_at_most_a_second_whatever_its_rtt_estimate_is() {
     // SRTT is that of a queue of seconds, which is gone when the tail is sent; or every round trip measured so far was long.
     for (at_first, then) in [(LATENCY, Duration::from_secs(3)), (40 * LATENCY, 40 * LATENCY)] {
         let mut pair = Pair::new(modern());
@@ -449,7 +449,7 @@ fn a_sender_with_data_is_silent_for_no_more_than_a_second_whatever_it_measured_b
 }
 
 #[test]
-fn a_t3_that_has_backed_off_waits_little_more_than_a_second_though_srtt_is_that_of_a_queue() {
+fn a_backed_off_t3_waits_little_more_than_a_second_although_srtt_includes_a_queue() {
     let mut pair = Pair::up(modern());
     // Round trips of half a second that hardly vary; the shortest one was measured before.
     pair.latency = Duration::from_millis(250);
@@ -473,7 +473,7 @@ fn a_t3_that_has_backed_off_waits_little_more_than_a_second_though_srtt_is_that_
 }
 
 #[test]
-fn probes_are_counted_anew_once_nothing_is_in_flight() {
+fn the_probe_count_restarts_once_nothing_is_in_flight() {
     let mut pair = Pair::up(modern());
     let association = pair.association(Client);
     association.paths[0].probes_unanswered = 2;

@@ -97,7 +97,7 @@ fn only_new_data_may_be_marked() {
 }
 
 #[test]
-fn a_window_is_cut_once_for_many_marks_and_the_echo_lasts_until_it_is_known() {
+fn a_window_is_reduced_once_for_many_marks_and_ecne_is_repeated_until_cwr() {
     let mut pair = Pair::up(with(true));
     pair.send(Server, 0, pattern(12_000));
     pair.drain(Server);
@@ -128,7 +128,7 @@ fn a_window_is_cut_once_for_many_marks_and_the_echo_lasts_until_it_is_known() {
 }
 
 #[test]
-fn an_echo_is_repeated_until_the_peer_has_said_that_it_knows() {
+fn ecne_is_repeated_until_cwr_arrives() {
     let mut pair = Pair::up(with(true));
     let mut lost = 0;
     pair.drop = Some(Box::new(move |side, _, packet| {

@@ -185,7 +185,7 @@ fn run(plan: &Plan) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_the_link_does_every_message_arrives_once_and_in_order(plan in plan()) {
+    fn every_message_arrives_once_and_in_order_over_any_link(plan in plan()) {
         run(&plan);
     }
 }

@@ -33,7 +33,7 @@ fn heartbeats(pair: &Pair) -> Vec<Time> {
 }
 
 #[test]
-fn a_path_in_doubt_is_asked_after_once_in_an_rto_if_paths_are_asked_after_at_all() {
+fn a_potentially_failed_path_gets_a_heartbeat_every_rto_if_heartbeats_are_enabled() {
     //= specs/rfc7829.txt#section-3.2
     //= type=test
     //# The HB.Interval of the Path Heartbeat function of [RFC4960] MUST be
@@ -138,7 +138,7 @@ fn heartbeats_count_until_the_path_is_inactive_and_an_answer_clears_the_count() 
 }
 
 #[test]
-fn unanswered_heartbeats_count_for_the_association_where_data_goes_until_one_is_answered() {
+fn unanswered_heartbeats_on_the_data_path_count_for_the_association_until_one_is_acknowledged() {
     //= specs/rfc9260.txt#section-8.1
     //= type=test
     //# When a HEARTBEAT ACK chunk is received from the peer endpoint, the
@@ -166,7 +166,7 @@ fn unanswered_heartbeats_count_for_the_association_where_data_goes_until_one_is_
 }
 
 #[test]
-fn time_outs_back_off_for_each_path_by_itself() {
+fn rto_backs_off_separately_for_each_path() {
     //= specs/rfc9260.txt#section-6.3.3
     //= type=test
     //# The RTO to be used for starting T3-rtx SHOULD be the one for the
@@ -188,7 +188,7 @@ fn time_outs_back_off_for_each_path_by_itself() {
 }
 
 #[test]
-fn what_is_missing_leaves_again_by_its_own_path_and_only_that_paths_window_moves() {
+fn a_missing_chunk_is_retransmitted_on_its_path_and_only_that_window_is_reduced() {
     //= specs/rfc9260.txt#section-6.4
     //= type=test
     //# When its peer is multi-homed, an endpoint SHOULD send fast
@@ -239,7 +239,7 @@ fn one_heartbeat_an_rto_confirms_many_paths() {
 }
 
 #[test]
-fn an_answer_ends_the_doubt_and_the_path_begins_slowly() {
+fn a_heartbeat_ack_makes_a_path_active_with_a_small_window() {
     //= specs/rfc7829.txt#section-3.2
     //= type=test
     //# When the sender receives a HEARTBEAT ACK from a HEARTBEAT sent to a
@@ -266,7 +266,7 @@ fn an_answer_ends_the_doubt_and_the_path_begins_slowly() {
 }
 
 #[test]
-fn data_that_arrives_ends_the_doubt() {
+fn acknowledged_data_makes_a_path_active() {
     //= specs/rfc7829.txt#section-3.2
     //= type=test
     //# The SCTP stack SHOULD expose the PF state of its destination addresses
@@ -297,7 +297,7 @@ fn data_that_arrives_ends_the_doubt() {
 }
 
 #[test]
-fn a_path_that_lost_heartbeats_alone_keeps_its_initial_window_and_one_that_lost_data_has_two_packets() {
+fn a_path_that_lost_only_heartbeats_keeps_its_initial_window_and_one_that_lost_data_gets_two_packets() {
     //= specs/rfc9260.txt#section-7.2.1
     //= type=test
     //# The initial cwnd before data transmission MUST be set to min(4 *

@@ -114,7 +114,7 @@ fn message_identifiers_wrap() {
 }
 
 #[test]
-fn a_buffer_of_half_messages_is_read_in_pieces() {
+fn a_buffer_full_of_incomplete_messages_is_delivered_partially() {
     let mut bench = Bench::new(10_200);
     for stream in 0..4 {
         bench.push(chunk("B", stream, 0, 0, &[stream as u8; 1_200])).unwrap();
@@ -135,7 +135,7 @@ fn a_buffer_of_half_messages_is_read_in_pieces() {
 }
 
 #[test]
-fn messages_that_wait_for_one_that_never_comes_have_a_limit() {
+fn messages_that_wait_for_a_missing_one_are_limited() {
     let mut bench = Bench::new(10_000);
     // Each costs 1,064 bytes, and message 0 does not come.
     let taken = (1..).take_while(|mid| bench.push(chunk("BE", 0, *mid, 0, &[0; 1_000])).is_ok()).count();
@@ -152,7 +152,7 @@ struct Sent {
 
 proptest! {
     #[test]
-    fn in_whatever_order_chunks_come_messages_come_out_whole_once_and_in_order(
+    fn messages_are_complete_and_in_order_for_any_order_of_chunks(
         messages in prop::collection::vec(
             (0u16..3, any::<bool>(), 1usize..6).prop_map(|(stream, unordered, fragments)| Sent { stream, unordered, fragments }),
             1..30,
@@ -219,7 +219,7 @@ impl Bench {
 //# ordered messages when using FORWARD-TSN chunks is applied to ordered
 //# and unordered messages when using I-FORWARD-TSN chunks.
 #[test]
-fn messages_that_are_given_up_leave_and_those_behind_follow() {
+fn abandoned_messages_are_skipped_and_later_ones_delivered() {
     let mut bench = Bench::new(1 << 20);
     bench.push(chunk("B", 0, 0, 0, b"half")).unwrap();
     bench.push(chunk("BE", 0, 1, 0, b"one")).unwrap();
@@ -236,7 +236,7 @@ fn messages_that_are_given_up_leave_and_those_behind_follow() {
 }
 
 #[test]
-fn what_still_comes_of_a_message_that_was_given_up_is_dropped() {
+fn late_fragments_of_an_abandoned_message_are_dropped() {
     let mut bench = Bench::new(1 << 20);
     bench.push(chunk("B", 0, 0, 0, b"half")).unwrap();
     bench.skip(0, Order::Ordered, 1);
@@ -252,7 +252,7 @@ fn what_still_comes_of_a_message_that_was_given_up_is_dropped() {
 }
 
 #[test]
-fn a_message_read_in_pieces_is_told_to_be_over() {
+fn a_message_read_in_pieces_is_aborted() {
     for order in [Order::Ordered, Order::Unordered] {
         let flags =
             |flags: &str| if order == Order::Ordered { flags.to_owned() } else { format!("U{flags}") };
@@ -270,7 +270,7 @@ fn a_message_read_in_pieces_is_told_to_be_over() {
 }
 
 #[test]
-fn those_given_up_with_a_message_read_in_pieces_come_before_those_behind() {
+fn messages_abandoned_with_a_partial_delivery_end_before_later_ones_are_delivered() {
     let mut bench = Bench::new(1_000);
     bench.push(chunk("B", 2, 0, 0, &[1; 600])).unwrap();
     bench.push(chunk("BE", 2, 1, 0, b"given up, but whole")).unwrap();

@@ -141,7 +141,7 @@ fn a_long_message_holds_up_no_short_one() {
 
 /// The trap of half messages that fill a receive buffer.
 #[test]
-fn many_long_messages_at_once_do_not_fill_a_small_buffer_for_good() {
+fn many_long_messages_do_not_block_a_small_buffer() {
     //= specs/rfc8260.txt#section-2.2.2
     //= type=test
     //# All other properties of the existing SCTP DATA chunk also apply to the

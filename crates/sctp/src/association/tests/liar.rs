@@ -48,7 +48,7 @@ fn upload(pair: &mut Pair, messages: usize, mut told: impl FnMut(&mut Pair, Tsn)
 }
 
 #[test]
-fn a_peer_that_hides_what_it_lacks_is_found_out() {
+fn a_peer_that_acknowledges_a_skipped_tsn_is_detected() {
     for cumulative in [true, false] {
         let mut pair = confirmed(several());
         pair.drop = Some(Box::new(|side, _, packet| {
@@ -68,7 +68,7 @@ fn a_peer_that_hides_what_it_lacks_is_found_out() {
 }
 
 #[test]
-fn an_honest_peer_has_all_in_order_and_nothing_is_counted_as_lost() {
+fn an_honest_peer_receives_everything_in_order_and_no_loss_is_counted() {
     let mut pair = confirmed(several().with(|c| c.security.skip_tsn_every = NonZeroU16::new(1)));
     let (mut skipped_tsn, mut highest) = (0, None);
     let finished = upload(&mut pair, 20_000, |pair, _| {
@@ -89,7 +89,7 @@ fn an_honest_peer_has_all_in_order_and_nothing_is_counted_as_lost() {
 }
 
 #[test]
-fn nothing_is_passed_over_where_there_is_one_path() {
+fn with_one_path_no_tsn_is_skipped() {
     let mut pair = Pair::up(several().with(|c| c.security.skip_tsn_every = NonZeroU16::new(1)));
     pair.run(Duration::from_secs(1));
     let mut highest: Option<Tsn> = None;

@@ -54,7 +54,7 @@ fn four_packets_make_an_association() {
 }
 
 #[test]
-fn messages_ride_with_cookie_echo_and_arrive_with_it() {
+fn messages_are_bundled_with_cookie_echo_and_arrive_with_it() {
     //= specs/rfc9260.txt#section-3.2.2
     //= type=test
     //# Any time a COOKIE ECHO chunk is sent in a packet, it MUST be the first
@@ -72,7 +72,7 @@ fn messages_ride_with_cookie_echo_and_arrive_with_it() {
 }
 
 #[test]
-fn nothing_else_leaves_before_cookie_ack() {
+fn nothing_else_is_sent_before_cookie_ack() {
     //= specs/rfc9260.txt#section-5
     //= type=test
     //# Before the first data transmission can take place from one SCTP
@@ -104,7 +104,7 @@ fn each_packet_of_the_handshake_may_get_lost() {
 }
 
 #[test]
-fn what_rode_with_a_lost_cookie_echo_rides_with_the_next() {
+fn data_of_a_lost_cookie_echo_is_bundled_with_the_next() {
     let mut pair = Pair::new(rfc());
     pair.send(Client, 0, "first words");
     pair.drop = lose_first(Chunk::COOKIE_ECHO);
@@ -165,7 +165,7 @@ fn cookie_echo_is_repeated_with_back_off_until_it_is_given_up() {
 }
 
 #[test]
-fn what_rode_with_a_stale_cookie_rides_with_the_next() {
+fn data_of_a_stale_cookie_is_bundled_with_the_next() {
     let impatient = rfc().with(|c| c.handshake.valid_cookie_life = Duration::from_millis(5));
     for messages in [0, 1, 300] {
         let mut pair = Pair::with(rfc(), impatient.clone());
@@ -184,7 +184,7 @@ fn what_rode_with_a_stale_cookie_rides_with_the_next() {
 }
 
 #[test]
-fn what_is_acknowledged_ends_the_count_of_errors() {
+fn an_acknowledgement_resets_the_error_count() {
     //= specs/rfc9260.txt#section-8.1
     //= type=test
     //# The counter used for endpoint failure detection MUST be reset each
@@ -222,7 +222,7 @@ fn streams_that_the_peer_does_not_allow_end_the_association_if_messages_wait_for
 }
 
 #[test]
-fn a_shutdown_waits_for_all_data_and_both_sides_hear_of_it() {
+fn a_shutdown_waits_for_all_data_and_both_sides_are_notified() {
     //= specs/rfc9260.txt#section-9.2
     //= type=test
     //# If the endpoint is in the SHUTDOWN-ACK-SENT state, the endpoint SHOULD
@@ -276,7 +276,7 @@ fn a_shutdown_waits_for_all_data_and_both_sides_hear_of_it() {
 }
 
 #[test]
-fn the_side_that_is_shut_down_still_sends_what_it_had_queued() {
+fn a_side_that_received_shutdown_still_sends_queued_data() {
     //= specs/rfc9260.txt#section-4
     //= type=test
     //# In the SHUTDOWN-RECEIVED state, the endpoint MUST transmit or
@@ -299,7 +299,7 @@ fn the_side_that_is_shut_down_still_sends_what_it_had_queued() {
 }
 
 #[test]
-fn a_user_that_leaves_acknowledges_and_ends_both_sides_with_one_packet() {
+fn leave_acknowledges_and_ends_both_sides_with_one_packet() {
     for config in [rfc(), modern()] {
         let mut pair = Pair::up(config);
         pair.send(Server, 0, pattern(5_000));
@@ -322,7 +322,7 @@ fn a_user_that_leaves_acknowledges_and_ends_both_sides_with_one_packet() {
 }
 
 #[test]
-fn a_user_that_leaves_with_data_outstanding_says_no_shutdown() {
+fn leave_with_outstanding_data_sends_no_shutdown() {
     let mut pair = Pair::up(rfc());
     pair.send(Client, 0, pattern(5_000));
     pair.run(Duration::from_millis(1));
@@ -334,7 +334,7 @@ fn a_user_that_leaves_with_data_outstanding_says_no_shutdown() {
 }
 
 #[test]
-fn the_first_packet_of_a_user_that_leaves_may_get_lost() {
+fn the_first_packet_of_leave_may_be_lost() {
     let mut pair = Pair::up(rfc());
     pair.drop = lose_first(7);
     pair.association(Client).leave();
@@ -368,7 +368,7 @@ fn each_packet_of_a_shutdown_may_get_lost() {
 }
 
 #[test]
-fn a_peer_that_says_nothing_but_heartbeats_does_not_hold_up_a_shutdown() {
+fn heartbeats_of_the_peer_do_not_delay_a_shutdown() {
     let mut chatty = rfc().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(100)));
     chatty.timers.rto.min = Duration::from_millis(10);
     let mut pair = Pair::with(rfc(), chatty);
@@ -391,7 +391,7 @@ fn a_shutdown_asked_for_before_the_handshake_is_done_still_delivers() {
 }
 
 #[test]
-fn a_shutdown_that_is_never_answered_ends_all_the_same() {
+fn an_unanswered_shutdown_ends() {
     //= specs/rfc9260.txt#section-9.2
     //= type=test
     //# An endpoint SHOULD limit the number of retransmissions of the SHUTDOWN
@@ -443,7 +443,7 @@ fn a_shutdown_that_takes_too_long_is_aborted() {
 }
 
 #[test]
-fn an_abort_carries_its_words_and_no_data() {
+fn an_abort_carries_its_reason_and_no_data() {
     //= specs/rfc9260.txt#section-3.3.7
     //= type=test
     //# DATA chunks MUST NOT be bundled with ABORT chunks.
@@ -502,7 +502,7 @@ fn an_abort_carries_its_words_and_no_data() {
 }
 
 #[test]
-fn what_was_received_can_be_read_after_the_end() {
+fn received_data_is_readable_after_the_end() {
     let mut pair = Pair::up(rfc());
     pair.reads = false;
     pair.send(Client, 0, "last words");
@@ -546,7 +546,7 @@ fn a_peer_that_vanishes_is_given_up_after_association_max_retrans() {
 }
 
 #[test]
-fn an_idle_path_is_heard_of_by_heartbeats() {
+fn heartbeats_monitor_an_idle_path() {
     //= specs/rfc9260.txt#section-3.3.5
     //= type=test
     //# An endpoint SHOULD send a HEARTBEAT (HB) chunk to its peer endpoint to
@@ -564,7 +564,7 @@ fn an_idle_path_is_heard_of_by_heartbeats() {
 }
 
 #[test]
-fn a_path_that_comes_back_is_active_again() {
+fn a_recovered_path_becomes_active() {
     //= specs/rfc9260.txt#section-8.2
     //= type=test
     //# When an outstanding TSN is acknowledged or a HEARTBEAT chunk sent to
@@ -606,7 +606,7 @@ fn both_sides_may_connect_at_once() {
 }
 
 #[test]
-fn a_peer_that_restarts_begins_anew_under_the_same_name() {
+fn a_restarted_peer_continues_under_the_same_association_id() {
     //= specs/rfc9260.txt#section-5.2.4
     //= type=test
     //# A RESTART notification SHOULD be sent to the ULP instead of a
@@ -644,7 +644,7 @@ fn a_peer_that_restarts_begins_anew_under_the_same_name() {
 
 /// RFC 6458 §6.1.4.
 #[test]
-fn what_an_association_takes_with_it_is_told_before_its_end() {
+fn undelivered_messages_are_reported_before_the_end() {
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum End {
         Abort,

@@ -72,7 +72,7 @@ fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
 }
 
 #[test]
-fn by_rfc_4960_a_time_out_leaves_fast_recovery_as_it_was_and_no_window_grows_until_its_exit() {
+fn with_rfc_4960_a_time_out_does_not_end_fast_recovery_and_no_window_grows_before_its_end() {
     // RFC 4960 §7.2.1 opens no window "in Fast Recovery", which §7.2.4 ends by its exit point alone; so it is in ns-2's module,
     // of which no time-out touches `uiRecover`, and below which no SACK opens a window.
     for (loss_recovery, round_trips) in [(LossRecovery::Rfc4960, 10), (LossRecovery::Rfc9260, 4)] {
@@ -125,7 +125,7 @@ fn the_modern_profile_keeps_a_lossy_lan_busy() {
 }
 
 #[test]
-fn while_something_is_heard_a_loss_at_the_end_of_a_long_queue_is_no_time_out() {
+fn acknowledgements_prevent_a_time_out_for_a_loss_at_the_end_of_a_long_queue() {
     // 300 kB at once, before which no round trip was measured that is as long as their queue becomes: over a second.
     let mut config = modern();
     config.congestion.options.initial_window =

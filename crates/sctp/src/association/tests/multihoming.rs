@@ -104,7 +104,7 @@ fn one_address_is_not_listed_and_of_several_all_are() {
 }
 
 #[test]
-fn no_parameter_is_said_twice_and_none_is_a_host_name() {
+fn init_contains_no_duplicate_parameter_and_no_host_name() {
     //= specs/rfc9260.txt#section-3.3.2
     //= type=test
     //# Unless otherwise noted, each parameter MUST only be included once in
@@ -162,7 +162,7 @@ fn a_client_with_one_address_learns_those_of_the_server() {
 }
 
 #[test]
-fn addresses_that_merely_happen_to_be_there_are_listed_to_those_who_list_theirs() {
+fn with_to_multihomed_addresses_are_listed_only_to_peers_that_list_theirs() {
     let [client, server] = addresses();
     for (client, expected) in [(client[..1].to_vec(), 0), (client, 2)] {
         let mut pair = Pair::between([client, server.clone()], modern(), modern());
@@ -237,7 +237,7 @@ fn a_server_may_answer_from_another_address_than_was_asked_if_it_lists_both() {
 //# address is the address to which the packet containing the INIT
 //# ACK chunk was sent.
 #[test]
-fn a_path_is_asked_after_before_it_is_used_and_never_if_nobody_answers() {
+fn a_path_is_verified_before_use_and_never_used_if_unanswered() {
     //= specs/rfc9260.txt#section-6.4
     //= type=test
     //# An endpoint SHOULD transmit reply chunks (e.g., INIT ACK, COOKIE ACK,
@@ -303,7 +303,7 @@ fn each_address_has_its_own_encapsulation_port() {
 //# COOKIE ECHO chunks SHOULD use all addresses of the peer similar to
 //# retransmissions of DATA chunks.
 #[test]
-fn the_handshake_goes_by_the_path_that_works() {
+fn the_handshake_uses_the_working_path() {
     //= specs/rfc9260.txt#section-5.4
     //= type=test
     //# A COOKIE ACK chunk MAY be sent to an UNCONFIRMED address, but it MUST
@@ -350,7 +350,7 @@ fn the_handshake_goes_by_the_path_that_works() {
 //# SHOULD be a T1-init and T1-cookie timer for each address of the
 //# peer.
 #[test]
-fn init_backs_off_for_each_address_by_itself() {
+fn init_backs_off_separately_for_each_address() {
     let mut pair = pair(rfc());
     pair.loss = 1_000;
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
@@ -375,7 +375,7 @@ fn init_backs_off_for_each_address_by_itself() {
 //# send the data to an alternate active destination transport address if
 //# one exists.
 #[test]
-fn a_path_is_cut_and_a_second_later_the_other_carries_all_it_can() {
+fn a_second_after_a_path_fails_the_other_carries_its_full_rate() {
     const RATE: u64 = 20_000_000;
     const COUNT: u32 = 6_000;
     let mut pair = confirmed(modern());
@@ -425,7 +425,7 @@ fn a_path_is_cut_and_a_second_later_the_other_carries_all_it_can() {
 //# address that is different from the last destination address to which
 //# the chunk was sent.
 #[test]
-fn by_the_rfcs_own_rule_what_timed_out_goes_by_the_other_path_until_the_first_is_inactive() {
+fn with_rfc_9260_timed_out_data_uses_the_other_path_until_the_first_is_inactive() {
     //= specs/rfc9260.txt#section-7.2
     //= type=test
     //# Unlike TCP, an SCTP sender MUST keep a set of the control variables
@@ -473,7 +473,7 @@ fn either_side_fails_over_whichever_profile_and_the_shutdown_as_well() {
 }
 
 #[test]
-fn a_shutdown_goes_by_a_path_that_is_thought_dead_where_the_other_does_not_answer() {
+fn a_shutdown_is_retransmitted_on_a_failed_path_if_the_other_does_not_answer() {
     for config in [rfc(), modern()] {
         let mut pair = confirmed(config);
         cut(&mut pair, 0);
@@ -491,7 +491,7 @@ fn a_shutdown_goes_by_a_path_that_is_thought_dead_where_the_other_does_not_answe
 }
 
 #[test]
-fn a_shutdown_takes_its_turns_though_heartbeats_come_meanwhile() {
+fn a_shutdown_is_retransmitted_although_heartbeats_arrive() {
     let mut chatty = rfc().with(|c| c.timers.heartbeat_interval = Some(Duration::from_millis(100)));
     chatty.timers.rto.min = Duration::from_millis(10);
     let third = [vec![at("10.0.3.1", 9_005)], vec![at("10.0.3.2", 9_002)]];
@@ -508,7 +508,7 @@ fn a_shutdown_takes_its_turns_though_heartbeats_come_meanwhile() {
 
 /// As usrsctp does over raw sockets.
 #[test]
-fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {
+fn a_peer_that_sends_from_a_dead_address_gets_its_sacks_on_another_path() {
     for profile in Profile::ALL {
         let mut pair = confirmed(profile.config());
         // What the client sends to the first network comes from its address in the second, which is cut: SACKs that
@@ -530,7 +530,7 @@ fn a_peer_that_sends_from_an_address_that_is_dead_gets_its_sacks_at_another() {
 
 /// The same peer, when nothing is sent: by its HEARTBEATs it learns that it reaches the address that lives.
 #[test]
-fn a_peer_that_sends_from_an_address_that_is_dead_is_told_by_another_that_it_reaches_this_side() {
+fn a_heartbeat_from_a_dead_address_is_acknowledged_on_another_path() {
     for profile in Profile::ALL {
         let mut pair = confirmed(profile.config());
         pair.disguise[Client as usize] = Some(addresses()[0][1]);
@@ -548,7 +548,7 @@ fn a_peer_that_sends_from_an_address_that_is_dead_is_told_by_another_that_it_rea
 
 /// As usrsctp does now and then, the client has no T3 that would end.
 #[test]
-fn when_a_path_dies_the_last_sack_is_repeated_once_for_it_may_be_lost() {
+fn after_a_path_failure_the_last_sack_is_repeated_once() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
     //# An SCTP receiver MUST NOT generate more than one SACK chunk for every
@@ -580,7 +580,7 @@ fn when_a_path_dies_the_last_sack_is_repeated_once_for_it_may_be_lost() {
 }
 
 #[test]
-fn when_all_paths_are_dead_the_association_is_given_up() {
+fn an_association_ends_when_all_paths_failed() {
     for config in [rfc(), modern()] {
         for busy in [true, false] {
             let mut pair = confirmed(config.clone());
@@ -596,7 +596,7 @@ fn when_all_paths_are_dead_the_association_is_given_up() {
 }
 
 #[test]
-fn nothing_goes_by_a_path_that_is_not_allowed() {
+fn nothing_is_sent_on_a_path_that_is_not_allowed() {
     let [client, server] = addresses();
     let allowed = AllowedPath { local: client[1].ip(), peer: Some(server[1].ip()) };
     let config = modern().with(|c| c.paths.allowed = vec![allowed]);
@@ -684,7 +684,7 @@ fn a_peer_that_lists_too_many_addresses_gets_so_many_paths() {
 //# Implementations
 //# MUST reject any other values of PSMR.
 #[test]
-fn the_path_that_stood_in_for_the_primary_one_may_stay_it() {
+fn the_alternate_path_may_become_the_primary_permanently() {
     for config in [rfc(), modern()] {
         for switchover in [None, Some(0)] {
             // 0 is raised to PFMR, or to PMR: before, data does not leave.

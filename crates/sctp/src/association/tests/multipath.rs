@@ -58,7 +58,7 @@ impl Bench {
 }
 
 #[test]
-fn a_path_advances_by_its_own_order_whatever_the_other_lacks() {
+fn the_pseudo_cumack_of_a_path_ignores_losses_of_other_paths() {
     let mut bench = Bench::new(&[A, B, A, B, A, B]);
     assert_eq!(bench.sack(0, &[(2, 2)], 1).0, [false, true], "2 is the first of B; 1, of A, is missing");
     assert_eq!(bench.sack(0, &[(2, 2), (4, 4)], 1).0, [false, true]);
@@ -69,7 +69,7 @@ fn a_path_advances_by_its_own_order_whatever_the_other_lacks() {
 }
 
 #[test]
-fn a_sack_that_has_room_for_more_takes_back_what_it_does_not_name() {
+fn a_sack_with_room_for_more_blocks_revokes_omitted_chunks() {
     let mut bench = Bench::new(&[A, B, A, B]);
     let chunk = bench.sent.flight_bytes() / 4;
     bench.sack(0, &[(2, 2), (4, 4)], 2);
@@ -92,7 +92,7 @@ fn the_first_beyond_the_last_block_is_expected_next() {
 }
 
 #[test]
-fn what_an_overtaken_sack_took_back_is_news_again_in_the_literatures_transfer_alone() {
+fn chunks_revoked_by_an_overtaken_sack_count_again_with_cmt_rules_only() {
     let multipath = Counting::Multipath { packets: 1 };
     for (counting, news) in
         [(multipath, [(1, 0, 1), (2, 0, 0)]), (Counting::BelowNewest, [(0, 0, 0), (1, 0, 0)])]
@@ -115,7 +115,7 @@ fn what_an_overtaken_sack_took_back_is_news_again_in_the_literatures_transfer_al
 }
 
 #[test]
-fn what_was_taken_back_has_left_once_and_can_be_found_missing() {
+fn a_reneged_chunk_can_get_miss_indications() {
     let mut bench = Bench::new(&[B, A, A, A, A, A]);
     bench.sack(0, &[(2, 3)], 1);
     for last in 4..=6 {
@@ -125,7 +125,7 @@ fn what_was_taken_back_has_left_once_and_can_be_found_missing() {
 }
 
 #[test]
-fn what_left_again_by_another_path_holds_up_neither() {
+fn chunks_retransmitted_on_another_path_block_neither() {
     let mut bench = Bench::new(&[A, A, A, A, B, B]);
     bench.sack(0, &[(2, 4)], 3);
     let lost = bench.sent.next_lost().unwrap();
@@ -137,7 +137,7 @@ fn what_left_again_by_another_path_holds_up_neither() {
 }
 
 #[test]
-fn only_what_left_by_the_same_path_overtakes() {
+fn only_chunks_of_the_same_path_give_miss_indications() {
     let mut bench = Bench::new(&[A, B, B, B, B, A]);
     for last in 2..=5 {
         assert_eq!(bench.sack(0, &[(2, last)], 1).1, [] as [u32; 0], "all of it left by B");
@@ -146,7 +146,7 @@ fn only_what_left_by_the_same_path_overtakes() {
 }
 
 #[test]
-fn a_sack_counts_for_the_packets_that_it_answers_unless_it_tells_of_two_paths() {
+fn a_delayed_sack_counts_per_packet_unless_it_acknowledges_two_paths() {
     let mut bench = Bench::new(&[A, A, A, A, A, A]);
     assert!(bench.sack(0, &[(2, 3)], 2).1.is_empty(), "twice");
     assert_eq!(bench.sack(0, &[(2, 4)], 1).1, [1], "and once more");
@@ -170,7 +170,7 @@ fn paths() -> Vec<Path> {
 }
 
 #[test]
-fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
+fn an_idle_path_with_ten_times_the_loss_is_not_preferred() {
     let mut paths = paths();
     paths.truncate(2);
     for (path, lost) in paths.iter_mut().zip([10, 100]) {
@@ -204,7 +204,7 @@ fn a_path_that_loses_ten_times_as_much_is_no_better_for_being_empty() {
 }
 
 #[test]
-fn what_is_rescued_when_it_ought_to_have_come_is_lost_by_the_path_that_held_it_up() {
+fn an_overdue_rescued_chunk_counts_as_lost_on_its_path() {
     let mut path = paths().remove(0);
     path.rtt.on_sample(Duration::from_millis(90));
     path.min_rtt = Some(Duration::from_millis(90));
@@ -281,7 +281,7 @@ impl Reductions {
 }
 
 #[test]
-fn paths_whose_queue_shortens_when_one_alone_gives_way_share_a_bottleneck() {
+fn paths_whose_delay_falls_when_one_reduces_its_window_share_a_bottleneck() {
     let mut it = Reductions::new();
     it.reduce(&[0], [12, 10, 0]);
     assert_eq!(it.common(), [false; 3], "once is chance");
@@ -296,7 +296,7 @@ fn paths_whose_queue_shortens_when_one_alone_gives_way_share_a_bottleneck() {
 }
 
 #[test]
-fn what_tells_nothing_of_a_bottleneck_is_left_out() {
+fn inconclusive_reductions_are_ignored() {
     let together = |it: &mut Reductions| it.reduce(&[0, 1], [12, 12, 12]);
     let none_shorter = |it: &mut Reductions| it.reduce(&[0], [2, 2, 2]);
     let far_more = |it: &mut Reductions| it.reduce(&[0], [12, 30, 5]);
@@ -315,7 +315,7 @@ fn what_tells_nothing_of_a_bottleneck_is_left_out() {
 }
 
 #[test]
-fn where_windows_are_in_step_one_gives_way_on_purpose_until_it_is_known_who_shares() {
+fn if_windows_are_reduced_simultaneously_one_is_reduced_as_a_test() {
     let in_step = |beside: [[u64; 3]; 3], times: u32| {
         let mut it = Reductions { beside, ..Reductions::new() };
         (0..times).for_each(|_| it.reduce(&[0, 1, 2], [30; 3]));
@@ -341,7 +341,7 @@ fn where_windows_are_in_step_one_gives_way_on_purpose_until_it_is_known_who_shar
 }
 
 #[test]
-fn who_is_coupled_depends_on_the_coupling() {
+fn the_coupling_determines_the_siblings() {
     let mut it = Reductions::new();
     for _ in 0..2 {
         it.reduce(&[0], [12, 0, 12]);
@@ -361,7 +361,7 @@ fn who_is_coupled_depends_on_the_coupling() {
 }
 
 #[test]
-fn each_policy_picks_by_what_it_is_named_after() {
+fn each_retransmission_policy_selects_by_its_criterion() {
     let mut paths = paths();
     let by = |paths: &[Path], policy, chance| rtx_path(paths, B, A, policy, chance);
     assert_eq!(by(&paths, RetransmitBy::Same, 0), B);
@@ -386,7 +386,7 @@ fn each_policy_picks_by_what_it_is_named_after() {
 }
 
 #[test]
-fn what_is_lost_leaves_by_the_path_that_brings_it_soonest_losses_and_all() {
+fn lost_chunks_are_retransmitted_on_the_path_of_earliest_arrival_including_losses() {
     let mut paths = measured([20, 20], [94, 90]);
     let by = |paths: &[Path]| rtx_path(paths, A, A, RetransmitBy::Soonest, 0);
     assert_eq!(by(&paths), B);
@@ -413,7 +413,7 @@ fn only_active_paths_carry_anything_while_there_is_one() {
 }
 
 #[test]
-fn what_was_sent_again_is_not_found_missing_once_more() {
+fn a_retransmitted_chunk_gets_no_further_miss_indications() {
     let mut bench = Bench::new(&[A; 10]);
     assert_eq!(bench.sack(0, &[(2, 4)], 3).1, [1]);
     let transmission = bench.transmission(A);
@@ -422,7 +422,7 @@ fn what_was_sent_again_is_not_found_missing_once_more() {
 }
 
 #[test]
-fn of_much_that_is_lost_the_fast_path_takes_what_it_brings_before_the_slow_one_could() {
+fn the_fast_path_retransmits_what_it_delivers_before_the_slow_path_could() {
     let mut paths = measured([20, 200], [20, 200]);
     let mut bench = Bench::new(&[B; 600]);
     bench.sack(0, &[(580, 600)], 20);
@@ -455,7 +455,7 @@ fn measured(windows: [usize; 2], round_trips: [u64; 2]) -> Vec<Path> {
 }
 
 #[test]
-fn of_two_alike_the_one_with_less_in_flight_brings_a_chunk_sooner() {
+fn of_two_equal_paths_the_one_with_less_in_flight_delivers_sooner() {
     let mut paths = measured([10, 10], [100, 100]);
     for (path, chunks) in paths.iter_mut().zip([15, 12]) {
         path.flight_bytes = chunks * path.pmdcs();
@@ -485,7 +485,7 @@ fn paths_are_asked_in_the_order_of_their_scheduler() {
 }
 
 #[test]
-fn a_slow_path_is_admitted_once_the_window_holds_what_the_fast_one_brings_meanwhile() {
+fn a_slow_path_is_admitted_if_the_window_holds_the_fast_paths_deliveries_meanwhile() {
     let paths = measured([20, 20], [20, 200]);
     let admits = |id, window| Remedy::Preventive.admits(&paths, id, &pending(window, 1 << 20));
     // The fast one brings 20 packets in 20 ms: 200 in 200 ms, and a quarter more.
@@ -502,7 +502,7 @@ fn a_slow_path_is_admitted_once_the_window_holds_what_the_fast_one_brings_meanwh
 }
 
 #[test]
-fn the_only_path_that_is_sound_is_always_admitted() {
+fn the_only_proven_path_is_always_admitted() {
     let mut paths = measured([20, 20], [20, 200]);
     paths[0].state = PathState::Inactive;
     assert!(Remedy::Preventive.admits(&paths, B, &pending(1_500, 1 << 20)));
@@ -526,7 +526,7 @@ fn split_buffers_give_each_path_an_equal_share() {
 }
 
 #[test]
-fn blest_leaves_the_slow_path_alone_where_its_chunk_would_fill_the_window() {
+fn blest_avoids_the_slow_path_if_its_chunk_would_fill_the_window() {
     let paths = measured([20, 20], [20, 200]);
     // r is 10: (20 + 4.5) packets, ten times, and a fifth more.
     let sends = 294 * paths[0].pmdcs();
@@ -551,7 +551,7 @@ fn ecf_waits_for_the_fast_path_where_that_is_done_earlier() {
 }
 
 #[test]
-fn a_sack_that_another_has_overtaken_takes_nothing_back() {
+fn an_overtaken_sack_revokes_nothing() {
     let mut bench = Bench::new(&[A, B, A, B, A, B]);
     bench.sent = bench.sent.with_many_gaps(Some(0));
     bench.sack(0, &[(2, 2), (4, 4)], 1);
@@ -565,7 +565,7 @@ fn a_sack_that_another_has_overtaken_takes_nothing_back() {
 }
 
 #[test]
-fn what_is_taken_back_and_named_again_is_acknowledged_once() {
+fn a_reneged_chunk_is_credited_once() {
     let mut bench = Bench::new(&[A, B, A, B, A, B]);
     let mut acked = |cum: u32, gaps: &[(u16, u16)]| {
         let sack = Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() };
@@ -581,7 +581,7 @@ fn what_is_taken_back_and_named_again_is_acknowledged_once() {
 }
 
 #[test]
-fn what_holds_up_all_moves_once_and_tells_nothing_of_either_path() {
+fn a_blocking_chunk_moves_once_and_proves_nothing_about_either_path() {
     let mut bench = Bench::new(&[A, A, B, B]);
     bench.sack(0, &[(3, 4)], 1);
     assert_eq!(bench.sent.gap_acked_bytes_of(B), 40);
@@ -603,7 +603,7 @@ fn what_holds_up_all_moves_once_and_tells_nothing_of_either_path() {
 }
 
 #[test]
-fn what_was_lost_and_left_again_by_a_slow_path_is_rescued_like_all_else() {
+fn a_chunk_retransmitted_on_a_slow_path_can_be_rescued() {
     let mut bench = Bench::new(&[A, A, A, A]);
     assert_eq!(bench.sack(0, &[(2, 4)], 3).1, [1]);
     let transmission = bench.transmission(B);
@@ -617,7 +617,7 @@ fn what_was_lost_and_left_again_by_a_slow_path_is_rescued_like_all_else() {
 }
 
 #[test]
-fn a_chunk_is_held_up_by_a_path_that_is_clearly_longer_or_late() {
+fn a_chunk_is_blocked_by_a_path_that_is_clearly_longer_or_overdue() {
     let waits = |waited, silent, patience, takes| {
         let [waited, silent, patience, takes] = [waited, silent, patience, takes].map(Duration::from_millis);
         is_held_up(Waits { waited, silent, patience }, takes)
@@ -634,7 +634,7 @@ fn a_chunk_is_held_up_by_a_path_that_is_clearly_longer_or_late() {
 }
 
 #[test]
-fn of_a_time_out_one_packet_at_least_was_lost() {
+fn a_time_out_counts_at_least_one_packet_as_lost() {
     let mut path = paths().remove(0);
     let mtu = path.pmdcs();
     path.delivery_rate.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90), Load::Light);
@@ -646,7 +646,7 @@ fn of_a_time_out_one_packet_at_least_was_lost() {
 }
 
 #[test]
-fn what_was_long_once_is_forgotten_with_the_next_round_trip() {
+fn an_exceptionally_long_rtt_is_replaced_by_the_next_sample() {
     let mut path = paths().remove(0);
     let ms = Duration::from_millis;
     path.flight_bytes = 1;

@@ -42,7 +42,7 @@ fn answer(pair: &mut Pair, chunk: Chunk) {
 }
 
 #[test]
-fn what_arrived_beyond_a_gap_is_kept_by_its_receiver_alone() {
+fn without_nr_sack_the_sender_keeps_chunks_beyond_a_gap() {
     for nr_sack in [true, false] {
         let mut pair = Pair::up(rfc().with(|c| c.sack.nr_sack = nr_sack));
         let room = pair.association(Client).send_room();
@@ -63,7 +63,7 @@ fn what_arrived_beyond_a_gap_is_kept_by_its_receiver_alone() {
 }
 
 #[test]
-fn blocks_are_said_to_be_kept() {
+fn blocks_are_reported_as_non_renegable() {
     let mut pair = Pair::up(config());
     pair.drop = lose_first();
     for _ in 0..3 {
@@ -76,7 +76,7 @@ fn blocks_are_said_to_be_kept() {
 }
 
 #[test]
-fn where_one_side_does_not_know_it_sacks_are_sent_and_nr_sack_ends_its_packet() {
+fn without_support_sacks_are_sent_and_nr_sack_ends_its_packet() {
     for (client, server) in [(config(), rfc()), (rfc(), config())] {
         let mut pair = Pair::with(client, server);
         pair.run(Duration::from_millis(100));
@@ -93,7 +93,7 @@ fn where_one_side_does_not_know_it_sacks_are_sent_and_nr_sack_ends_its_packet() 
 }
 
 #[test]
-fn both_kinds_of_blocks_acknowledge_and_only_one_of_them_can_be_taken_back() {
+fn both_kinds_of_blocks_acknowledge_and_only_gap_blocks_can_be_reneged_on() {
     let mut pair = Pair::up(config());
     pair.send(Client, 0, "x");
     pair.run(Duration::from_millis(500));
@@ -127,7 +127,7 @@ fn both_kinds_of_blocks_acknowledge_and_only_one_of_them_can_be_taken_back() {
 }
 
 #[test]
-fn blocks_that_make_no_sense_or_name_what_never_left_release_nothing() {
+fn invalid_blocks_and_blocks_of_unsent_tsns_release_nothing() {
     let kinds: [[&[(u16, u16)]; 2]; 4] =
         [[&[], &[(0, 0), (0, 0)]], [&[], &[(3, 2)]], [&[(0, 0)], &[(2, 60_000)]], [&[(5, 1)], &[(2, 2)]]];
     for [gaps, nr_gaps] in kinds {
@@ -150,7 +150,7 @@ fn blocks_that_make_no_sense_or_name_what_never_left_release_nothing() {
 }
 
 #[test]
-fn a_long_list_of_blocks_is_cut_to_the_packet() {
+fn a_long_list_of_blocks_is_truncated_to_the_packet() {
     let mut pair = Pair::up(config().with(|c| c.path_mtu.packet_bytes = 512));
     pair.association(Server).state.up().unwrap();
     let tsn = pair.association(Server).cum_tsn().unwrap();

@@ -134,7 +134,7 @@ fn a_rate_is_kept_to_whatever_is_lost_and_nothing_stalls() {
 }
 
 #[test]
-fn what_is_no_data_is_not_held_back() {
+fn control_chunks_are_not_paced() {
     let mut took = Vec::new();
     for kbit in [0, 16] {
         let (mut pair, _) = paced(rfc(), kbit);
@@ -148,7 +148,7 @@ fn what_is_no_data_is_not_held_back() {
 }
 
 #[test]
-fn what_a_time_out_sends_again_does_not_wait() {
+fn retransmissions_after_a_time_out_are_not_paced() {
     // A quantum of two packets takes more than a second; T3 as long.
     let (mut pair, told) = paced(rfc(), 8);
     pair.drop = Some(Box::new(|side, nth, _| side == Client && nth < 8));
@@ -164,7 +164,7 @@ fn what_a_time_out_sends_again_does_not_wait() {
 }
 
 #[test]
-fn a_controller_hears_when_the_application_holds_back_and_not_before() {
+fn a_controller_is_notified_when_the_application_limits_the_rate() {
     let (mut pair, told) = paced(modern(), 8_000);
     pair.send(Client, 0, pattern(500_000));
     pair.run(Duration::from_millis(400));

@@ -61,7 +61,7 @@ fn init_parameters(pair: &Pair, kind: u8) -> Vec<Parameter> {
 //# remote endpoint's inability to support partially reliable data
 //# transfer.
 #[test]
-fn where_it_was_not_agreed_on_forward_tsn_is_not_known() {
+fn forward_tsn_is_unknown_if_not_negotiated() {
     for (client, server) in [(partial(), rfc()), (rfc(), partial()), (rfc(), rfc())] {
         let mut pair = Pair::with(client, server);
         pair.run(Duration::from_millis(100));
@@ -105,7 +105,7 @@ fn the_parameter_is_reported_by_whoever_does_not_support_it() {
 }
 
 #[test]
-fn it_is_agreed_on_by_a_parameter_and_listed() {
+fn it_is_negotiated_by_a_parameter_and_listed() {
     let listed = |kinds: &'static [u8]| Parameter::SupportedExtensions(Bytes::from_static(kinds));
     for (config, kinds) in [(partial(), &[192][..]), (interleaved(), &[192, 64, 194])] {
         let mut pair = Pair::new(config);
@@ -134,7 +134,7 @@ fn it_is_agreed_on_by_a_parameter_and_listed() {
 //# I-FORWARD-TSN chunk MUST be used in combination with the I-DATA chunk
 //# and MUST NOT be used in combination with the DATA chunk.
 #[test]
-fn the_form_that_does_not_go_with_the_data_ends_the_association() {
+fn a_forward_tsn_of_the_wrong_form_ends_the_association() {
     let mut pair = Pair::up(interleaved());
     let chunk = forward(&mut pair, 1, &[]);
     pair.forge(&[chunk]);
@@ -155,7 +155,7 @@ fn the_form_that_does_not_go_with_the_data_ends_the_association() {
 }
 
 #[test]
-fn forward_tsn_goes_as_far_as_a_window_and_no_further() {
+fn forward_tsn_advances_by_a_window_at_most() {
     let window = rfc().memory.receive_buffer_bytes as u32;
     for (ahead, is_taken) in [(window, true), (window + 1, false), (i32::MAX as u32, false)] {
         let mut pair = Pair::up(partial());
@@ -173,7 +173,7 @@ fn forward_tsn_goes_as_far_as_a_window_and_no_further() {
 }
 
 #[test]
-fn forward_tsn_may_be_the_first_of_all_and_name_what_does_not_exist() {
+fn forward_tsn_may_arrive_first_and_name_streams_that_do_not_exist() {
     let config = partial().with(|c| c.streams.inbound = 4);
     let mut pair = Pair::up(config);
     let chunk = forward(&mut pair, 2, &[(4, 0), (3, 1), (65_535, 9)]);
@@ -223,7 +223,7 @@ fn i_forward_tsn_skips_messages_of_either_order() {
 
 /// Linux 6.1 lists I-DATA and FORWARD TSN, and then sends what it did not list.
 #[test]
-fn i_forward_tsn_that_a_peer_did_not_list_is_heard() {
+fn an_unlisted_i_forward_tsn_is_processed() {
     for (lists_forward_tsn, is_heard) in [(true, true), (false, false)] {
         let mut pair = Pair::up(interleaved());
         let crate::association::State::Up(up) = &mut pair.association(Server).state else {
@@ -254,7 +254,7 @@ fn i_forward_tsn_that_a_peer_did_not_list_is_heard() {
 //# advancement, etc. as defined in RFC 2960 [2]---with the following
 //# exceptions and additions.
 #[test]
-fn what_was_skipped_and_comes_after_all_is_a_duplicate() {
+fn a_skipped_tsn_that_arrives_later_is_a_duplicate() {
     let mut pair = Pair::up(partial());
     let chunk = forward(&mut pair, 2, &[(0, 1)]);
     pair.forge(&[chunk]);
@@ -321,7 +321,7 @@ fn lose(pair: &mut Pair, len: usize) {
 //# if it were a normal reliable SCTP message, as long as the
 //# lifetime has not yet expired.
 #[test]
-fn a_lifetime_that_is_over_ends_the_retransmissions() {
+fn an_expired_lifetime_ends_retransmissions() {
     for (lifetime, copies) in [(500, 1), (1_500, 2), (100_000, 9)] {
         let mut pair = Pair::up(partial());
         lose(&mut pair, 50);
@@ -416,7 +416,7 @@ fn i_forward_tsn_names_streams_by_order() {
 //# IMPLEMENTATION NOTE: An implementation SHOULD
 //# delay TSN assignment as mentioned in RFC 2960 [2] Section 10.1.
 #[test]
-fn what_is_too_old_to_leave_gets_no_tsn() {
+fn expired_messages_get_no_tsn() {
     // The peer need not agree to that: it hears nothing of it.
     for config in [partial(), rfc()] {
         let mut pair = Pair::up(config);
@@ -436,7 +436,7 @@ fn what_is_too_old_to_leave_gets_no_tsn() {
 }
 
 #[test]
-fn a_message_given_up_before_the_handshake_is_done_does_not_ride_with_the_cookie() {
+fn a_message_abandoned_during_the_handshake_is_not_sent_with_the_cookie() {
     let mut pair = Pair::new(partial());
     send_with(&mut pair, 0, 50, Reliability::Lifetime(Duration::from_millis(15)));
     pair.send(Client, 0, "rides");
@@ -452,7 +452,7 @@ fn a_message_given_up_before_the_handshake_is_done_does_not_ride_with_the_cookie
 //# all other TSN's within that fragmented message MUST be abandoned
 //# at the same time.
 #[test]
-fn trap_a_message_given_up_half_sent_ends_where_a_message_ends() {
+fn trap_an_abandoned_partly_sent_message_ends_where_a_message_ends() {
     for config in [partial(), interleaved()] {
         let mut pair = Pair::up(config);
         pair.latency = Duration::from_millis(100);
@@ -498,7 +498,7 @@ fn trap_a_message_given_up_half_sent_ends_where_a_message_ends() {
 //# for retransmission later (e.g., either by T3-Timeout or by Fast
 //# Retransmit).
 #[test]
-fn trap_what_is_given_up_leaves_the_flight_and_the_window_to_others() {
+fn trap_abandoned_chunks_are_removed_from_flight_and_window() {
     let mut pair = Pair::up(partial());
     pair.send(Client, 0, pattern(40_000));
     pair.run(Duration::from_secs(3));
@@ -552,7 +552,7 @@ fn trap_what_is_given_up_leaves_the_flight_and_the_window_to_others() {
 //# some missing TSNs are associated with data chunks that SHOULD NOT be
 //# transmitted or retransmitted by the sender.
 #[test]
-fn a_loss_found_by_gaps_is_given_up_and_told_with_the_next_data() {
+fn a_loss_detected_by_gap_blocks_is_abandoned_and_forward_tsn_is_bundled_with_data() {
     let mut pair = Pair::up(partial());
     lose(&mut pair, 1_300);
     send_with(&mut pair, 0, 1_300, Reliability::Retransmissions(0));
@@ -584,7 +584,7 @@ fn a_loss_found_by_gaps_is_given_up_and_told_with_the_next_data() {
 //# SHOULD try to advance the "Advanced.Peer.Ack.Point" by following
 //# the procedures outlined in C2 - C5.
 #[test]
-fn forward_tsn_is_said_again_until_it_is_heard() {
+fn forward_tsn_is_repeated_until_acknowledged() {
     let mut pair = Pair::up(partial());
     pair.drop = Some(Box::new(|side, nth, packet| {
         side == Client && (nth < 8 || !has(packet, ForwardTsn::KIND)) && !has(packet, Chunk::COOKIE_ECHO)
@@ -613,7 +613,7 @@ fn forward_tsn_is_said_again_until_it_is_heard() {
 //# the FORWARD TSN SHOULD lower the Advanced.Peer.Ack.Point to
 //# the last TSN that will fit in a single MTU.
 #[test]
-fn what_does_not_fit_one_packet_is_told_in_several() {
+fn forward_tsn_entries_that_do_not_fit_one_packet_are_sent_in_several() {
     for config in [partial(), interleaved()] {
         let small = config.with(|c| {
             c.path_mtu.packet_bytes = 512;
@@ -662,7 +662,7 @@ fn what_does_not_fit_one_packet_is_told_in_several() {
 //# MUST NOT transmit a FORWARD TSN chunk at any time during the life
 //# of the association.
 #[test]
-fn where_the_peer_does_not_agree_what_has_left_is_reliable() {
+fn without_negotiation_sent_messages_are_reliable() {
     for reliability in [
         Reliability::Lifetime(Duration::from_millis(1)),
         Reliability::Retransmissions(0),
@@ -718,7 +718,7 @@ fn a_full_buffer_has_room_for_what_is_more_important() {
 //# (or unspecified see Section 5), that message is treated as a
 //# normal reliable SCTP message, just as in the base SCTP protocol.
 #[test]
-fn nothing_is_given_up_that_is_reliable() {
+fn reliable_messages_are_never_abandoned() {
     let mut pair = Pair::up(partial()).seeded(3);
     pair.loss = 100;
     for _ in 0..50 {
@@ -730,7 +730,7 @@ fn nothing_is_given_up_that_is_reliable() {
 }
 
 #[test]
-fn a_shutdown_waits_until_the_peer_knows_what_was_given_up() {
+fn a_shutdown_waits_until_forward_tsn_is_acknowledged() {
     let mut pair = Pair::up(partial());
     lose(&mut pair, 50);
     send_with(&mut pair, 0, 50, Reliability::Retransmissions(0));
@@ -750,7 +750,7 @@ fn a_shutdown_waits_until_the_peer_knows_what_was_given_up() {
 //# earlier than that of the previous received SACK (i.e., the
 //# comparison MUST NOT be made against "Advanced.Peer.Ack.Point").
 #[test]
-fn a_sack_below_what_was_given_up_still_counts() {
+fn a_sack_below_abandoned_chunks_still_counts() {
     let mut pair = Pair::up(partial());
     pair.drop = Some(Box::new(|side, _, packet| {
         let hit = |chunk: &Chunk| matches!(chunk, Chunk::Data(data) if data.payload.len() == 50);
@@ -778,7 +778,7 @@ fn a_sack_below_what_was_given_up_still_counts() {
 //# restriction being that the address MUST be one that is
 //# CONFIRMED.
 #[test]
-fn forward_tsn_that_is_not_answered_goes_another_way_once_that_is_confirmed() {
+fn an_unanswered_forward_tsn_uses_another_path_once_confirmed() {
     let addresses = |hosts: [&str; 2], port: u16| -> Vec<SocketAddr> {
         hosts.iter().map(|host| SocketAddr::new(host.parse().unwrap(), port)).collect()
     };

@@ -38,7 +38,7 @@ fn chosen(states: &[(PathState, u32)], purpose: Purpose) -> u8 {
 use PathState::{Active, Inactive, PotentiallyFailed};
 
 #[test]
-fn an_active_path_is_better_than_one_in_doubt() {
+fn an_active_path_is_preferred_to_a_potentially_failed_one() {
     //= specs/rfc7829.txt#section-3.2
     //= type=test
     //# In this case, the sender SHOULD choose an alternate destination
@@ -72,7 +72,7 @@ fn an_active_path_is_better_than_one_in_doubt() {
 }
 
 #[test]
-fn the_path_most_unlike_the_one_that_failed_is_tried_next() {
+fn the_most_divergent_path_is_tried_next() {
     //= specs/rfc9260.txt#section-6.4.1
     //= type=test
     //# When retransmitting timed-out data, the endpoint SHOULD attempt to
@@ -96,7 +96,7 @@ fn the_path_most_unlike_the_one_that_failed_is_tried_next() {
 }
 
 #[test]
-fn what_timed_out_leaves_by_another_path_though_its_own_has_shown_that_it_works() {
+fn timed_out_data_uses_another_path_although_its_own_recovered() {
     //= specs/rfc9260.txt#section-6.4
     //= type=test
     //# Furthermore, when its peer is multi-homed, an endpoint SHOULD try to
@@ -112,7 +112,7 @@ fn what_timed_out_leaves_by_another_path_though_its_own_has_shown_that_it_works(
 }
 
 #[test]
-fn a_round_trip_is_measured_no_more_than_once() {
+fn at_most_one_rtt_sample_is_taken_per_round_trip() {
     //= specs/rfc9260.txt#section-6.3.1
     //= type=test
     //# Furthermore, new RTT measurements SHOULD be made no more than once per
@@ -144,7 +144,7 @@ fn a_queue_of_seconds_that_is_gone_is_soon_forgotten() {
 }
 
 #[test]
-fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
+fn among_potentially_failed_paths_the_one_with_the_fewest_errors_is_used() {
     //= specs/rfc7829.txt#section-3.2
     //= type=test
     //# The sender SHOULD choose the destination in PF state with the lowest
@@ -161,7 +161,7 @@ fn of_those_in_doubt_the_one_with_the_fewest_errors_is_used() {
 }
 
 #[test]
-fn of_those_that_failed_one_is_used_all_the_same() {
+fn if_all_paths_failed_one_of_them_is_used() {
     //= specs/rfc7829.txt#section-4
     //= type=test
     //# With the design goal that SCTP-PF shall provide the same level of
@@ -188,7 +188,7 @@ fn of_those_that_failed_one_is_used_all_the_same() {
 }
 
 #[test]
-fn what_closes_is_repeated_by_each_path_in_turn_the_active_ones_first() {
+fn shutdown_is_retransmitted_on_each_path_in_turn_active_ones_first() {
     let closing = |states: &[(PathState, u32)]| [0, 1, 2, 3].map(|nth| chosen(states, Purpose::Closing(nth)));
     assert_eq!(closing(&[(Active, 0), (Active, 0), (Active, 0)]), [0, 1, 2, 0]);
     assert_eq!(closing(&[(Inactive, 6), (Active, 0), (Active, 0)]), [1, 2, 0, 1]);

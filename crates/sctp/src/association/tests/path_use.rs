@@ -44,7 +44,7 @@ fn upload(pair: &mut Pair, messages: usize) {
 }
 
 #[test]
-fn a_path_that_is_set_aside_carries_nothing_either_way_until_it_is_put_back() {
+fn a_path_set_aside_carries_nothing_in_either_direction_until_it_is_put_back() {
     for (config, at_once) in [(modern(), false), (several(), true)] {
         let mut pair = confirmed(config);
         upload(&mut pair, 100);
@@ -80,7 +80,7 @@ fn a_path_that_is_set_aside_carries_nothing_either_way_until_it_is_put_back() {
 }
 
 #[test]
-fn the_last_path_cannot_be_set_aside_nor_one_that_is_none() {
+fn neither_the_last_path_nor_a_nonexistent_one_can_be_set_aside() {
     let mut pair = Pair::up(modern());
     assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Err(PathUseError::TheLast));
     assert_eq!(set(&mut pair, Client, 1, PathUse::SetAside), Err(PathUseError::NoSuchPath));
@@ -93,7 +93,7 @@ fn the_last_path_cannot_be_set_aside_nor_one_that_is_none() {
 }
 
 #[test]
-fn both_sides_may_set_aside_what_they_like_and_the_association_lives_while_a_path_is_left() {
+fn both_sides_may_set_paths_aside_and_the_association_continues_while_one_is_left() {
     let mut pair = confirmed(several());
     assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Ok(()));
     assert_eq!(set(&mut pair, Server, 1, PathUse::SetAside), Ok(()));
@@ -105,7 +105,7 @@ fn both_sides_may_set_aside_what_they_like_and_the_association_lives_while_a_pat
 }
 
 #[test]
-fn where_all_others_are_gone_what_was_set_aside_carries_sacks_and_not_what_nobody_has_confirmed() {
+fn if_all_other_paths_failed_a_path_set_aside_carries_sacks_and_an_unconfirmed_one_does_not() {
     let mut pair = confirmed(several());
     assert_eq!(set(&mut pair, Client, 1, PathUse::SetAside), Ok(()));
     let now = pair.now;
@@ -118,7 +118,7 @@ fn where_all_others_are_gone_what_was_set_aside_carries_sacks_and_not_what_nobod
 }
 
 #[test]
-fn a_path_is_put_back_that_is_cut_and_comes_back_when_it_is_mended() {
+fn a_path_put_back_while_down_is_used_after_it_recovers() {
     let mut pair = confirmed(several());
     assert_eq!(set(&mut pair, Client, 0, PathUse::SetAside), Ok(()));
     cut(&mut pair, 0);
@@ -183,7 +183,7 @@ fn several_paths_carry_data_at_once_where_both_have_said_so() {
 }
 
 #[test]
-fn what_came_by_a_path_is_answered_by_it_though_data_leaves_by_others_sooner() {
+fn data_is_acknowledged_on_its_own_path_although_others_send_sooner() {
     // Without the I bit each word waits for its answer until data leaves or the delay is over.
     let mut pair = confirmed(several().with(|c| c.sack.immediate_at_end = false));
     pair.clear_log();
@@ -211,7 +211,7 @@ fn what_came_by_a_path_is_answered_by_it_though_data_leaves_by_others_sooner() {
 }
 
 #[test]
-fn an_association_of_one_path_says_and_does_the_same_with_and_without() {
+fn with_one_path_multipath_changes_nothing() {
     let run = |config: Config| {
         let mut pair = Pair::new(config);
         upload(&mut pair, 50);
@@ -224,7 +224,7 @@ fn an_association_of_one_path_says_and_does_the_same_with_and_without() {
 }
 
 #[test]
-fn a_path_that_carries_less_than_it_did_carries_that_and_the_other_goes_on() {
+fn a_path_whose_rate_falls_still_carries_that_rate_and_the_other_is_unaffected() {
     let mut pair = confirmed(several());
     upload(&mut pair, 200);
     pair.run(Duration::from_millis(60));

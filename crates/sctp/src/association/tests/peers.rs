@@ -70,7 +70,7 @@ fn data_for_a_stream_that_does_not_exist_is_acknowledged_reported_and_dropped() 
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_never_sent_is_aborted() {
+fn an_acknowledgement_of_an_unsent_tsn_is_aborted() {
     //= specs/rfc9260.txt#section-12.4
     //= type=test
     //# An SCTP implementation MUST abort the association if it receives a
@@ -93,7 +93,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_aborted() {
 }
 
 #[test]
-fn a_gap_block_that_makes_no_sense_is_passed_over() {
+fn an_invalid_gap_block_is_skipped() {
     let (mut pair, _) = bench();
     let cum_tsn_ack = pair.association(Server).initial_tsn.minus(1);
     pair.forge(&[Chunk::Sack(Sack {
@@ -134,7 +134,7 @@ fn an_unknown_chunk_is_treated_as_its_high_bits_say() {
 }
 
 #[test]
-fn a_sack_after_all_was_acknowledged_and_shutdown_began_is_discarded() {
+fn a_late_sack_after_shutdown_began_is_discarded() {
     //= specs/rfc9260.txt#section-6
     //= type=test
     //# A SACK chunk received in any other state SHOULD be discarded.
@@ -150,7 +150,7 @@ fn a_sack_after_all_was_acknowledged_and_shutdown_began_is_discarded() {
 }
 
 #[test]
-fn a_shutdown_goes_with_a_sack_as_long_as_there_are_gaps() {
+fn a_shutdown_is_bundled_with_a_sack_while_there_are_gaps() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
     //# Therefore, the endpoint SHOULD use a SACK chunk instead of the
@@ -186,7 +186,7 @@ fn a_shutdown_goes_with_a_sack_as_long_as_there_are_gaps() {
 }
 
 #[test]
-fn heartbeats_without_end_wait_for_their_answers_up_to_a_limit() {
+fn queued_heartbeat_acks_are_limited() {
     let (mut pair, _) = bench();
     let heartbeats: Vec<_> = (0..100u8).map(|n| Chunk::Heartbeat(Bytes::from(vec![n; 4]))).collect();
     pair.forge(&heartbeats);
@@ -267,7 +267,7 @@ fn data_that_comes_after_the_peers_shutdown_is_discarded() {
 }
 
 #[test]
-fn both_sides_of_a_crossed_shutdown_may_say_shutdown_ack() {
+fn both_sides_of_a_simultaneous_shutdown_may_send_shutdown_ack() {
     //= specs/rfc9260.txt#section-9.2
     //= type=test
     //# If an endpoint is in the SHUTDOWN-ACK-SENT state and receives a
@@ -370,7 +370,7 @@ fn a_heartbeat_is_answered_with_its_info_unchanged() {
 }
 
 #[test]
-fn a_heartbeat_ack_that_nobody_asked_for_measures_nothing() {
+fn an_unsolicited_heartbeat_ack_gives_no_rtt_sample() {
     //= specs/rfc9260.txt#section-3.3.5
     //= type=test
     //# When a HEARTBEAT chunk is being used for path verification purposes,
@@ -391,7 +391,7 @@ fn a_heartbeat_ack_that_nobody_asked_for_measures_nothing() {
 }
 
 #[test]
-fn a_sender_that_ignores_the_window_is_not_let_in() {
+fn data_beyond_the_window_is_not_accepted() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
     //# In addition, the endpoint SHOULD take into account the dropped data
@@ -441,7 +441,7 @@ fn tsns_far_ahead_cost_no_memory() {
 }
 
 #[test]
-fn a_cookie_ack_an_init_ack_or_a_shutdown_complete_out_of_turn_is_nothing() {
+fn unexpected_cookie_ack_init_ack_and_shutdown_complete_are_ignored() {
     //= specs/rfc9260.txt#section-9.2
     //= type=test
     //# Upon reception of the SHUTDOWN COMPLETE chunk, the endpoint verifies
@@ -596,7 +596,7 @@ fn an_init_ack_without_a_tag_is_aborted_with_our_own_reflected() {
 }
 
 #[test]
-fn an_init_ack_with_hardly_a_window_is_aborted_and_the_association_waits_on() {
+fn an_init_ack_with_a_tiny_window_is_aborted_and_the_association_keeps_waiting() {
     //= specs/rfc9260.txt#section-3.3.3
     //= type=test
     //# A receiver of an INIT ACK chunk with the a_rwnd value set to a
@@ -645,7 +645,7 @@ fn a_cookie_that_no_packet_can_carry_is_aborted() {
 }
 
 #[test]
-fn what_was_not_understood_of_an_init_ack_is_reported_with_the_cookie() {
+fn unknown_parameters_of_an_init_ack_are_reported_with_the_cookie() {
     //= specs/rfc9260.txt#section-3.2.2
     //= type=test
     //# INIT ACK) detects unrecognized parameters and has to report them

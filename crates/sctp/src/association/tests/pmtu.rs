@@ -137,7 +137,7 @@ fn a_peer_whose_window_is_shut_still_answers_probes() {
 //= type=test
 //# When an acknowledged PL is used, this timer MUST NOT be used.
 #[test]
-fn a_path_that_starts_at_the_most_is_never_probed() {
+fn a_path_that_starts_at_the_maximum_is_never_probed() {
     let mut pair = Pair::new(discovering(1_452, MtuDiscovery::default()));
     pair.send(Client, 0, pattern(50_000));
     pair.run(Duration::from_secs(2_000));
@@ -158,7 +158,7 @@ fn a_path_that_starts_at_the_most_is_never_probed() {
 //# packet) with a size at the PL that is larger than the current
 //# PLPMTU.
 #[test]
-fn a_black_hole_is_noticed_and_what_is_too_large_by_now_is_left_to_ip() {
+fn a_black_hole_is_detected_and_chunks_that_became_too_large_are_fragmented_by_ip() {
     //= specs/rfc6951.txt#section-5.6
     //= type=test
     //# When performing Path MTU discovery as described in [RFC4820] and
@@ -186,7 +186,7 @@ fn a_black_hole_is_noticed_and_what_is_too_large_by_now_is_left_to_ip() {
 }
 
 #[test]
-fn small_messages_that_share_packets_fall_into_no_hole() {
+fn small_messages_in_shared_packets_cause_no_stall() {
     let config = discovering(1_452, MtuDiscovery::default());
     let mut pair = pair(config, 1_300);
     for _ in 0..300 {
@@ -207,7 +207,7 @@ fn small_messages_that_share_packets_fall_into_no_hole() {
 //# possibility that a flow encounters reordering or that the traffic
 //# (including probe packets) is divided over more than one network path.
 #[test]
-fn losses_that_have_nothing_to_do_with_size_do_not_make_packets_small() {
+fn losses_unrelated_to_size_do_not_reduce_the_packet_size() {
     let mut pair = Pair::up(discovering(1_452, MtuDiscovery::default())).seeded(3);
     pair.loss = 100;
     let mut least = usize::MAX;
@@ -223,7 +223,7 @@ fn losses_that_have_nothing_to_do_with_size_do_not_make_packets_small() {
 }
 
 #[test]
-fn packets_that_are_lost_twice_among_others_as_large_do_not_make_them_small() {
+fn repeated_losses_among_equally_large_packets_do_not_reduce_the_size() {
     let mut config = modern().with(|c| {
         c.path_mtu.packet_bytes = 1_452;
         c.path_mtu.discovery = Some(MtuDiscovery::default());
@@ -346,7 +346,7 @@ fn too_big(local: SocketAddr, peer: SocketAddr, quoted: &[u8], size: usize) -> I
 //# This processing SHOULD be limited to avoid a denial-of-service attack
 //# when arbitrary headers are included.
 #[test]
-fn what_a_router_says_counts_if_it_quotes_what_was_sent() {
+fn packet_too_big_counts_if_it_quotes_a_sent_packet() {
     let mut pair = pair(discovering(1_452, MtuDiscovery::default()), usize::MAX);
     pair.send(Client, 0, pattern(10));
     pair.run(Duration::from_secs(1));
@@ -379,7 +379,7 @@ fn what_a_router_says_counts_if_it_quotes_what_was_sent() {
 }
 
 #[test]
-fn without_discovery_nothing_changes_and_nothing_is_said_of_fragments() {
+fn without_discovery_the_size_is_fixed_and_df_is_unspecified() {
     let mut pair = pair(rfc(), usize::MAX);
     pair.association(Client).set_primary(PathId(0)).unwrap();
     pair.send(Client, 0, pattern(10_000));

@@ -63,7 +63,7 @@ fn the_search_goes_up_until_three_probes_of_a_size_are_lost() {
 }
 
 #[test]
-fn a_path_that_starts_at_the_most_is_not_probed() {
+fn a_path_that_starts_at_the_maximum_is_not_probed() {
     let mut pmtu = pmtu(8_952);
     pmtu.on_connected();
     assert_eq!((pmtu.due(), pmtu.wait_for()), (None, WaitFor::None));
@@ -74,7 +74,7 @@ fn a_path_that_starts_at_the_most_is_not_probed() {
 //# When using IPv4, there is no currently equivalent size specified, and
 //# a default BASE_PLPMTU of 1200 bytes is RECOMMENDED.
 #[test]
-fn large_packets_that_vanish_bring_it_down_to_the_base_and_up_again() {
+fn lost_large_packets_reduce_the_size_to_the_base_and_the_search_restarts() {
     let mut pmtu = pmtu(1_452);
     pmtu.on_connected();
     run(&mut pmtu, 1_452);
@@ -138,7 +138,7 @@ fn over_ipv6_nothing_is_below_1280() {
 //# robust to the possibility that packets could be significantly delayed or
 //# duplicated along a network path.
 #[test]
-fn an_answer_to_no_probe_changes_nothing() {
+fn a_heartbeat_ack_without_a_probe_changes_nothing() {
     let mut pmtu = pmtu(1_452);
     pmtu.on_connected();
     pmtu.on_sent(7);
@@ -178,7 +178,7 @@ fn an_answer_to_no_probe_changes_nothing() {
 //# PTB_SIZE in the PTB message SHOULD be used with the DPLPMTUD providing
 //# that the reported PL_PTB_SIZE is less than the current probe size.
 #[test]
-fn what_a_router_says_is_probed_and_never_believed() {
+fn a_reported_mtu_is_probed_and_never_trusted() {
     let searching = || {
         let mut pmtu = pmtu(1_452);
         pmtu.on_connected();
@@ -225,7 +225,7 @@ fn told() -> impl Strategy<Value = Told> {
 
 proptest! {
     #[test]
-    fn whatever_it_is_told_its_sizes_stay_within_bounds(
+    fn sizes_stay_within_bounds_for_all_inputs(
         start in (128..2_238_usize).prop_map(|words| words * 4),
         all in prop::collection::vec(told(), 0..200),
     ) {

@@ -51,7 +51,7 @@ fn chunk(tsn: u32, flags: &str, stream: u16, ssn: u16, payload: &[u8]) -> Data {
 }
 
 #[test]
-fn a_message_in_one_chunk_is_delivered_as_it_came() {
+fn an_unfragmented_message_is_delivered_unchanged() {
     let mut bench = Bench::new(1);
     bench.push(&chunk(1, "BE", 4, 0, b"one")).unwrap();
     assert_eq!(bench.reassembly.charged_bytes(), 3 + CHUNK_OVERHEAD_BYTES);
@@ -60,7 +60,7 @@ fn a_message_in_one_chunk_is_delivered_as_it_came() {
 }
 
 #[test]
-fn fragments_are_joined_in_whatever_order_they_come() {
+fn fragments_are_reassembled_in_any_order() {
     //= specs/rfc9260.txt#section-6
     //= type=test
     //# The fragmentation and bundling mechanisms, as detailed in Sections 6.9
@@ -88,7 +88,7 @@ fn fragments_are_joined_in_whatever_order_they_come() {
 }
 
 #[test]
-fn a_gap_on_one_stream_holds_no_other_stream_back() {
+fn a_gap_on_one_stream_blocks_no_other_stream() {
     //= specs/rfc9260.txt#section-6.6
     //= type=test
     //# Within a stream, an endpoint MUST deliver DATA chunks received with
@@ -131,7 +131,7 @@ fn an_unordered_message_may_have_any_stream_sequence_number() {
 }
 
 #[test]
-fn a_large_message_is_delivered_in_pieces_and_nothing_comes_between_them() {
+fn a_large_message_is_delivered_in_consecutive_pieces() {
     let mut bench = Bench::new(1);
     let part = vec![7; BUFFER / 4];
     bench.push(&chunk(1, "B", 0, 0, &part)).unwrap();
@@ -193,7 +193,7 @@ fn chunks_that_contradict_each_other_are_violations() {
 }
 
 #[test]
-fn two_messages_of_one_number_cost_no_more_than_one() {
+fn two_messages_of_one_number_are_charged_once() {
     let mut bench = Bench::new(1);
     bench.push(&chunk(3, "BE", 0, 5, b"a")).unwrap();
     bench.push(&chunk(5, "BE", 0, 5, b"b")).unwrap();
@@ -229,7 +229,7 @@ fn planned() -> impl Strategy<Value = Planned> {
 
 proptest! {
     #[test]
-    fn whatever_the_order_of_arrival_each_message_is_delivered_once_and_in_its_order(
+    fn messages_are_delivered_once_and_in_order_for_any_order_of_arrival(
         plan in prop::collection::vec(planned(), 1..30),
         initial_tsn in prop::sample::select(vec![1, u32::MAX - 5]),
         shuffle in any::<prop::sample::Index>(),
@@ -302,7 +302,7 @@ impl Bench {
 //# number listed inside the FORWARD TSN.  Any such stranded data SHOULD
 //# be made immediately available to the upper layer application.
 #[test]
-fn what_was_stranded_behind_a_skipped_message_is_delivered_at_once() {
+fn messages_behind_a_skipped_one_are_delivered_at_once() {
     let mut bench = Bench::new(1);
     bench.push(&chunk(2, "BE", 5, 1, b"b")).unwrap();
     bench.push(&chunk(4, "BE", 5, 3, b"d")).unwrap();
@@ -325,7 +325,7 @@ fn what_was_stranded_behind_a_skipped_message_is_delivered_at_once() {
 //# remove any partially reassembled message, which is still missing one
 //# or more TSNs earlier than or equal to the new cumulative TSN point.
 #[test]
-fn half_a_message_that_is_given_up_leaves_nothing_behind() {
+fn an_abandoned_partly_received_message_leaves_no_fragments() {
     // In sequence, and beyond a gap without its begin or without its end.
     for came in [vec![1, 2], vec![2], vec![2, 3], vec![1, 3]] {
         let mut bench = Bench::new(1);
@@ -344,7 +344,7 @@ fn half_a_message_that_is_given_up_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_rest_of_a_message_that_was_given_up_goes_the_same_way() {
+fn the_rest_of_an_abandoned_message_is_dropped() {
     let mut bench = Bench::new(1);
     bench.push(&chunk(1, "B", 0, 0, b"a")).unwrap();
     bench.push(&chunk(4, "", 0, 0, b"d")).unwrap();
@@ -361,7 +361,7 @@ fn the_rest_of_a_message_that_was_given_up_goes_the_same_way() {
 //# a notification SHOULD also be generated to inform the upper layer API
 //# that the message being partially delivered will NOT be completed.
 #[test]
-fn a_message_of_which_pieces_were_read_is_told_to_be_over() {
+fn a_partially_delivered_message_is_aborted() {
     for (read_before, unordered) in [(true, false), (false, false), (true, true)] {
         let flags = |fragment: &str| format!("{fragment}{}", if unordered { "U" } else { "" });
         let mut bench = Bench::new(1);
@@ -384,7 +384,7 @@ fn a_message_of_which_pieces_were_read_is_told_to_be_over() {
 }
 
 #[test]
-fn a_number_that_was_delivered_is_not_skipped_again() {
+fn a_delivered_message_number_is_not_skipped_again() {
     let mut bench = Bench::new(1);
     bench.push(&chunk(1, "BE", 0, 0, b"a")).unwrap();
     bench.push(&chunk(2, "BE", 0, 1, b"b")).unwrap();
@@ -412,7 +412,7 @@ proptest! {
     /// then FORWARD TSN for one after the other: the others are delivered, each once and in order; nothing is charged for
     /// in the end.
     #[test]
-    fn what_is_not_given_up_is_delivered(
+    fn messages_that_are_not_abandoned_are_delivered(
         messages in prop::collection::vec((1u32..4, 0u16..2, any::<bool>(), any::<bool>()), 1..12),
         order in prop::collection::vec(any::<u32>(), 36),
         at in 0usize..36,

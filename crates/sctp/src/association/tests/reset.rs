@@ -126,7 +126,7 @@ fn re_config_is_used_if_both_sides_list_it_and_only_then() {
 }
 
 #[test]
-fn a_re_config_that_was_not_agreed_on_is_skipped_like_an_unknown_chunk() {
+fn a_re_config_that_was_not_negotiated_is_skipped_as_unknown() {
     for config in [modern(), with(ALL)] {
         let mut pair = Pair::with(modern(), config);
         pair.run(Duration::from_secs(1));
@@ -200,7 +200,7 @@ fn a_re_config_that_was_not_agreed_on_is_skipped_like_an_unknown_chunk() {
 //# for which the Re-configuration Timer is running are
 //# acknowledged, the Re-configuration Timer MUST be stopped.
 #[test]
-fn an_outgoing_reset_waits_for_what_was_sent_and_holds_what_is() {
+fn an_outgoing_reset_waits_for_sent_data_and_holds_back_queued_data() {
     for interleaving in [false, true] {
         let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         for (stream, len) in [(1, 10), (1, 3_000), (2, 10)] {

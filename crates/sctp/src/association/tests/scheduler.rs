@@ -67,7 +67,7 @@ fn round_robin_by_packet_goes_on_with_a_message_that_has_begun() {
 }
 
 #[test]
-fn a_packet_without_new_chunks_costs_no_turn() {
+fn a_packet_without_new_chunks_does_not_advance_the_scheduler() {
     let mut queue = queue(Scheduler::RoundRobinByPacket, &[(0, 10), (0, 11), (1, 20)]);
     for _ in 0..3 {
         queue.begin_packet();
@@ -132,7 +132,7 @@ fn a_weight_of_0_counts_as_1() {
 }
 
 #[test]
-fn a_stream_that_was_silent_has_no_claim_to_what_it_missed() {
+fn an_idle_stream_accumulates_no_credit() {
     let mut queue = queue(Scheduler::FairCapacity, &[(1, 100)]);
     for _ in 0..100 {
         push(&mut queue, 0, 1_000);
@@ -148,7 +148,7 @@ fn a_stream_that_was_silent_has_no_claim_to_what_it_missed() {
 }
 
 #[test]
-fn values_outlive_what_was_queued() {
+fn stream_values_persist_after_the_queue_empties() {
     let mut old = queue(Scheduler::Priority, &[(0, 10)]);
     old.set_value(StreamId(0), 1);
     let mut queue = old.emptied();
@@ -178,7 +178,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     /// Nothing is lost, doubled, mixed or out of its stream's order, and nobody starves once no more comes.
     #[test]
-    fn whatever_the_scheduler_each_stream_leaves_whole_and_in_order(
+    fn every_scheduler_sends_each_stream_completely_and_in_order(
         scheduler in prop::sample::select(&ALL[..]),
         steps in prop::collection::vec(step(), 0..200),
     ) {

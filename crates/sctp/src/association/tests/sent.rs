@@ -63,7 +63,7 @@ impl Bench {
 }
 
 #[test]
-fn a_tsn_that_was_passed_over_leaves_once_a_later_one_has_come_and_whoever_has_it_before_lies() {
+fn a_skipped_tsn_is_sent_once_a_later_one_is_acknowledged_and_an_earlier_ack_is_a_violation() {
     let skipped_tsn = || {
         let mut bench = Bench::sending(1, 2);
         bench.sent.skip_tsn();
@@ -89,7 +89,7 @@ fn a_tsn_that_was_passed_over_leaves_once_a_later_one_has_come_and_whoever_has_i
 }
 
 #[test]
-fn what_was_passed_over_leaves_after_a_time_out_too_and_is_a_lie_until_it_has() {
+fn a_skipped_tsn_is_sent_after_a_time_out_and_until_then_its_ack_is_a_violation() {
     let mut bench = Bench::sending(1, 2);
     bench.sent.skip_tsn();
     bench.sent.mark_path_lost(PATH);
@@ -115,7 +115,7 @@ fn a_cumulative_ack_removes_and_counts_each_chunk_once() {
 }
 
 #[test]
-fn a_chunk_is_overtaken_only_by_what_left_by_the_same_path() {
+fn miss_indications_come_only_from_chunks_of_the_same_path() {
     let mut bench = Bench::sending(1, 3);
     bench.send(6, PathId(1));
     // The other path is faster: that says nothing of 1 to 3.
@@ -146,7 +146,7 @@ fn a_gap_block_counts_only_what_is_new_in_it() {
 }
 
 #[test]
-fn a_shutdown_takes_nothing_back() {
+fn a_shutdown_revokes_nothing() {
     //= specs/rfc9260.txt#section-3.3.8
     //= type=test
     //# Since the SHUTDOWN chunk does not contain Gap Ack Blocks, the receiver
@@ -180,7 +180,7 @@ fn a_sack_that_is_wrong_in_part_is_not_applied_in_part() {
 }
 
 #[test]
-fn a_block_that_makes_no_sense_leaves_what_is_said_before_the_blocks() {
+fn an_invalid_block_does_not_invalidate_the_fields_before_the_blocks() {
     for gaps in [&[(0, 0)][..], &[(0, 1)], &[(3, 2)], &[(2, 2), (4, 3)]] {
         let mut bench = Bench::sending(1, 6);
         bench.sack(0, &[(3, 4)]).unwrap();
@@ -226,7 +226,7 @@ fn a_block_that_ends_at_65535_ends() {
 }
 
 #[test]
-fn blocks_out_of_order_and_overlapping_say_the_same() {
+fn blocks_out_of_order_and_overlapping_are_equivalent() {
     let mut bench = Bench::sending(1, 9);
     bench.sack(0, &[(6, 8), (2, 3), (3, 4), (6, 6)]).unwrap();
     assert_eq!(bench.acked(), 6);
@@ -294,7 +294,7 @@ fn in_recovery_an_advance_counts_all_that_is_reported_missing() {
 }
 
 #[test]
-fn what_a_peer_takes_back_is_in_flight_again() {
+fn reneged_chunks_are_in_flight_again() {
     let mut bench = Bench::sending(1, 9);
     bench.sack(0, &[(3, 5), (8, 8)]).unwrap();
     bench.sack(0, &[(5, 5), (8, 8)]).unwrap();
@@ -321,7 +321,7 @@ fn what_a_peer_takes_back_is_in_flight_again() {
 //# address to which the DATA chunk was originally transmitted,
 //# then T3-rtx is started for that destination address.
 #[test]
-fn what_a_peer_takes_back_that_left_by_a_path_which_is_gone_is_sent_again() {
+fn reneged_chunks_of_a_removed_path_are_retransmitted() {
     let other = PathId(1);
     let mut bench = Bench::sending(1, 4);
     bench.sack(0, &[(2, 3)]).unwrap();
@@ -339,7 +339,7 @@ fn what_a_peer_takes_back_that_left_by_a_path_which_is_gone_is_sent_again() {
 }
 
 #[test]
-fn a_timeout_makes_all_of_its_path_lost_in_the_order_of_tsns() {
+fn a_timeout_marks_all_chunks_of_its_path_lost_in_tsn_order() {
     let mut bench = Bench::sending(1, 4);
     bench.send(2, PathId(1));
     bench.sack(0, &[(3, 3)]).unwrap();
@@ -350,7 +350,7 @@ fn a_timeout_makes_all_of_its_path_lost_in_the_order_of_tsns() {
 }
 
 #[test]
-fn a_chunk_has_timed_out_from_t3_rtxs_end_until_it_leaves_again() {
+fn a_chunk_counts_as_timed_out_from_t3_rtx_expiry_until_its_retransmission() {
     let mut bench = Bench::sending(1, 3);
     bench.send(1, PathId(1));
     bench.sent.mark_lost(Tsn(2));
@@ -370,7 +370,7 @@ fn a_chunk_has_timed_out_from_t3_rtxs_end_until_it_leaves_again() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_lost_does_not_touch_the_flight() {
+fn an_acknowledgement_of_a_lost_chunk_does_not_change_bytes_in_flight() {
     let mut bench = Bench::sending(1, 3);
     bench.sent.mark_path_lost(PATH);
     bench.sack(2, &[]).unwrap();
@@ -404,7 +404,7 @@ fn only_chunks_sent_once_can_be_measured() {
 
 proptest! {
     #[test]
-    fn whatever_sacks_say_each_chunk_is_acknowledged_once_and_the_sums_hold(
+    fn each_chunk_is_acknowledged_once_and_sums_hold_for_arbitrary_sacks(
         first in prop::sample::select(vec![1, u32::MAX - 10]),
         steps in prop::collection::vec(
             (0usize..6, 0u32..8, prop::collection::vec((1u16..20, 0u16..4), 0..5), any::<bool>()), 1..60),
@@ -437,7 +437,7 @@ proptest! {
 }
 
 #[test]
-fn no_more_tsns_are_outstanding_than_gap_blocks_can_speak_of() {
+fn outstanding_tsns_are_limited_to_the_range_of_gap_blocks() {
     //= specs/rfc9260.txt#section-1.6
     //= type=test
     //# An endpoint SHOULD NOT transmit a DATA chunk with a TSN that is more

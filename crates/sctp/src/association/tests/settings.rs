@@ -76,7 +76,7 @@ fn other_bounds_of_the_rto_hold_for_what_is_sent_next() {
 }
 
 #[test]
-fn the_association_gives_up_after_as_many_errors_as_it_was_told() {
+fn the_association_ends_after_the_configured_number_of_errors() {
     let mut pair = Pair::up(rfc());
     pair.association(Client).set_association_max_retrans(1);
     pair.drop = Some(Box::new(|_, _, _| true));
@@ -86,7 +86,7 @@ fn the_association_gives_up_after_as_many_errors_as_it_was_told() {
 }
 
 #[test]
-fn sacks_leave_when_they_are_told_to() {
+fn sacks_follow_the_configured_delay() {
     let mut pair = Pair::up(rfc());
     let timing = SackTiming { delay: Duration::from_millis(50), frequency: 3 };
     pair.association(Server).set_delayed_sack(timing);
@@ -101,7 +101,7 @@ fn sacks_leave_when_they_are_told_to() {
 }
 
 #[test]
-fn max_burst_limits_what_one_event_lets_out() {
+fn max_burst_limits_the_packets_per_event() {
     let mut pair = Pair::up(rfc().with(|c| c.congestion.options = modern().congestion.options));
     pair.association(Client).set_max_burst(Some(2));
     pair.send(Client, 0, vec![0; 10_000]);
@@ -132,7 +132,7 @@ fn a_piece_says_where_its_message_stood() {
 }
 
 #[test]
-fn an_error_that_the_peer_reports_is_heard_of() {
+fn an_error_reported_by_the_peer_is_an_event() {
     let mut pair = Pair::up(rfc());
     let causes = vec![Cause::InvalidStreamIdentifier(StreamId(7))];
     pair.forge(&[Chunk::Error(causes.clone())]);

@@ -52,7 +52,7 @@ fn a_sack_that_acks_nothing_earliest_leaves_t3_running() {
 }
 
 #[test]
-fn t3_stops_with_the_last_chunk_of_its_path_and_the_other_paths_run_on() {
+fn t3_stops_with_the_last_chunk_of_its_path_only() {
     // usrsctp #750: data in flight and no timer, so that the sender stopped for good.
     let at = |address: &str| address.parse::<SocketAddr>().unwrap();
     let addresses =
@@ -140,7 +140,7 @@ fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
 }
 
 #[test]
-fn a_tail_dropped_at_a_full_receiver_does_not_wait_for_ever() {
+fn a_tail_dropped_by_a_full_receiver_is_recovered() {
     // webrtc-rs #822, rtc #201: the dropped chunk is the last of a burst and nothing follows it.
     for config in [rfc(), modern()] {
         let mut pair = Pair::with(config.clone(), config.with(|c| c.memory.receive_buffer_bytes = 6_000));
@@ -172,7 +172,7 @@ fn nearly_full() -> (Pair, Data) {
 }
 
 #[test]
-fn the_chunk_that_all_wait_for_is_taken_though_the_buffer_is_full() {
+fn the_next_chunk_in_sequence_is_accepted_although_the_buffer_is_full() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
     //# The data receiver SHOULD take into account that the data sender will
@@ -203,7 +203,7 @@ fn the_chunk_that_all_wait_for_is_taken_though_the_buffer_is_full() {
 }
 
 #[test]
-fn a_buffer_full_of_one_message_with_a_gap_is_read_as_far_as_it_goes() {
+fn a_buffer_full_of_one_message_with_a_gap_is_read_up_to_the_gap() {
     let (mut pair, first) = nearly_full();
     let fragment = |ahead: u32| {
         let (tsn, ssn, begin) = (first.tsn.plus(ahead), first.ssn.next(), ahead == 1);
@@ -226,7 +226,7 @@ fn a_message_that_fills_the_whole_window_unfinished_becomes_readable() {
 }
 
 #[test]
-fn a_closed_window_is_probed_as_long_as_it_takes_and_nobody_is_given_up() {
+fn a_closed_window_is_probed_indefinitely_without_ending_the_association() {
     //= specs/rfc9260.txt#section-6.1
     //= type=test
     //# Senders MUST support zero window probing.
@@ -280,7 +280,7 @@ fn a_reader_that_takes_little_at_a_time_does_not_offer_little_at_a_time() {
 }
 
 #[test]
-fn a_window_that_opens_slowly_is_not_told_of_at_every_step() {
+fn a_window_that_opens_slowly_is_not_advertised_at_every_step() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
     //# When the window opens up, an SCTP receiver SHOULD send additional SACK
@@ -310,7 +310,7 @@ fn a_window_that_opens_slowly_is_not_told_of_at_every_step() {
 }
 
 #[test]
-fn a_lost_window_update_is_made_good_by_a_probe() {
+fn a_lost_window_update_is_repaired_by_a_window_probe() {
     let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 6_000));
     pair.reads = false;
     pair.run(Duration::from_millis(100));
@@ -356,7 +356,7 @@ fn three_missing_reports_bring_a_fast_retransmission_and_one_reduction() {
 }
 
 #[test]
-fn round_trips_are_never_measured_on_what_was_sent_twice() {
+fn retransmitted_chunks_give_no_rtt_sample() {
     //= specs/rfc9260.txt#section-6.3.1
     //= type=test
     //# RTT measurements SHOULD only be made using a DATA chunk with TSN r if
@@ -380,7 +380,7 @@ fn round_trips_are_never_measured_on_what_was_sent_twice() {
 }
 
 #[test]
-fn a_wait_for_a_timeout_is_no_round_trip() {
+fn a_wait_for_a_timeout_gives_no_rtt_sample() {
     // What a gap block tells for the first time after a time-out may have arrived long before, and its SACK was lost. Taken
     // for round trips, such waits made each time-out longer than the one before, up to RTO.Max.
     let longest = (0..8).map(|seed| {
@@ -395,7 +395,7 @@ fn a_wait_for_a_timeout_is_no_round_trip() {
 }
 
 #[test]
-fn nothing_in_flight_is_forgotten_when_it_is_lost_and_found() {
+fn chunks_lost_and_reported_later_stay_tracked() {
     // aiortc #1438, pion #104: flight leaked away on retransmission until nothing could leave. The sums are checked at
     // the end of every drain.
     for (seed, config) in (0..8).flat_map(|seed| [(seed, rfc()), (seed, modern())]) {
@@ -432,7 +432,7 @@ fn data_after_shutdown_is_answered_at_once() {
 }
 
 #[test]
-fn what_came_before_a_request_for_new_tsns_is_acknowledged_before_it() {
+fn data_received_before_a_tsn_reset_request_is_acknowledged_before_it() {
     // usrsctp: `Cum ack greater or equal than TSN`, if it still waits for the old acknowledgement when it numbers anew.
     let mut pair = Pair::up(rfc().with(|c| c.streams.reconfiguration = true));
     for number in 1..=2 {
@@ -480,7 +480,7 @@ fn tiny_messages_cost_more_than_their_bytes() {
 }
 
 #[test]
-fn a_lost_tail_is_found_by_a_probe_and_not_by_the_timer() {
+fn a_lost_tail_is_detected_by_a_probe_before_t3() {
     let mut pair = Pair::up(modern());
     pair.send(Client, 0, pattern(1_424 * 5));
     pair.drop = lose_data(&[3, 4]);

@@ -24,7 +24,7 @@ fn path(pair: &mut Pair) -> crate::stats::PathStats {
 }
 
 #[test]
-fn a_packet_that_was_merely_late_costs_no_window() {
+fn a_reordered_packet_does_not_reduce_the_window() {
     for undo_spurious in [true, false] {
         let mut pair = warm(modern_halving().with(|c| c.recovery.undo_spurious = undo_spurious));
         pair.send(Client, 0, pattern(14_000));
@@ -41,7 +41,7 @@ fn a_packet_that_was_merely_late_costs_no_window() {
 }
 
 #[test]
-fn what_was_lost_is_not_undone_whatever_else_comes_twice() {
+fn a_real_loss_is_not_undone_by_other_duplicates() {
     let mut pair = warm(modern_halving());
     let already = pair.sent[Client as usize];
     pair.drop = Some(Box::new(move |side, nth, _| side == Client && nth == already + 2));
@@ -57,7 +57,7 @@ fn what_was_lost_is_not_undone_whatever_else_comes_twice() {
 }
 
 #[test]
-fn a_time_out_of_what_was_merely_late_is_undone() {
+fn a_spurious_time_out_is_undone() {
     let mut config = modern_halving();
     config.recovery.tail_loss_probe = false;
     let mut pair = warm(config);
@@ -73,7 +73,7 @@ fn a_time_out_of_what_was_merely_late_is_undone() {
 }
 
 #[test]
-fn in_a_recovery_packets_leave_as_others_arrive_and_not_at_its_end() {
+fn in_recovery_packets_are_sent_as_data_is_delivered_and_not_at_its_end() {
     for proportional_reduction in [true, false] {
         let mut config =
             modern_halving().with(|c| c.congestion.proportional_reduction = proportional_reduction);

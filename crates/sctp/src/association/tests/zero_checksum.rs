@@ -41,7 +41,7 @@ fn the_checksum_is_left_out_if_both_sides_are_guarded_and_only_then() {
 }
 
 #[test]
-fn what_begins_or_ends_an_association_has_its_checksum() {
+fn packets_that_start_or_end_an_association_have_a_checksum() {
     let (pair, bare) = transfer(true, true);
     let mut seen = BTreeSet::new();
     for ((_, _, packet), bare) in pair.log.iter().zip(bare) {
@@ -57,7 +57,7 @@ fn what_begins_or_ends_an_association_has_its_checksum() {
 
 /// A peer that has forgotten the association takes no packet without a checksum, and so could not say so.
 #[test]
-fn a_peer_that_may_be_gone_is_asked_with_a_checksum() {
+fn probes_of_a_silent_peer_have_a_checksum() {
     let config = with(true).with(|c| c.timers.heartbeat_interval = Some(Duration::from_secs(5)));
     let mut pair = Pair::up(config);
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::SHUTDOWN_COMPLETE)));
@@ -93,7 +93,7 @@ fn forged(pair: &Pair, chunks: &[Chunk], checksum: Option<u32>) -> Bytes {
 }
 
 #[test]
-fn zero_is_taken_from_whom_it_was_announced_and_any_other_wrong_checksum_from_nobody() {
+fn a_zero_checksum_is_accepted_only_where_announced() {
     let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"beat"));
     for (client, server) in [(true, true), (false, true), (true, false), (false, false)] {
         let mut pair = Pair::with(with(client), with(server));
@@ -112,7 +112,7 @@ fn zero_is_taken_from_whom_it_was_announced_and_any_other_wrong_checksum_from_no
 }
 
 #[test]
-fn a_handshake_without_checksums_is_none() {
+fn a_handshake_without_checksums_is_ignored() {
     let mut pair = Pair::with(with(true), with(true));
     pair.run(Duration::from_millis(15));
     let packets: Vec<_> = pair.log.iter().map(|(_, side, packet)| (*side, packet.clone())).collect();
@@ -131,7 +131,7 @@ fn a_handshake_without_checksums_is_none() {
 }
 
 #[test]
-fn a_packet_for_nobody_needs_its_checksum() {
+fn an_out_of_the_blue_packet_needs_its_checksum() {
     let mut pair = Pair::with(with(true), with(true));
     pair.run(Duration::from_secs(1));
     pair.clear_log();

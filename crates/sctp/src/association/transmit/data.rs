@@ -21,38 +21,40 @@ use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::Data;
 
-/// A message is not cut for less than this much room: the rest of the packet stays empty instead.
+/// The minimum room for a fragment: a message is not fragmented for less, and the rest of the packet
+/// stays empty.
 const FRAGMENT_MIN: usize = 256;
-/// The same where packets are protected, and one that is not full is padded, or ends a batch.
+/// The minimum room if packets are protected: one that is not full must be padded, or ends a batch.
 pub(super) const FRAGMENT_MIN_PROTECTED: usize = 64;
-/// Up to this many chunks of a window, its last asks for a SACK at once: the peer's SACK frequency would stall it.
+/// With a window of at most this many chunks, the last one requests an immediate SACK: the peer's
+/// delayed SACK would stall it.
 const SMALL_WINDOW: usize = 4;
-/// A TSN is passed over once in so many windows, in the mean, or more rarely.
+/// On average, a TSN is skipped once in this many windows, or less often.
 const SKIP_TSN_WINDOWS: u64 = 128;
 
-/// A packet that is being filled with DATA, and what is in it so far.
+/// A packet being filled with DATA, and its contents so far.
 #[derive(Debug, Clone, Copy)]
 struct Filled {
     transmission: Transmission,
     permit: SendPermit,
     /// Set if several paths are used at once.
     multipath: Option<Multipath>,
-    /// The path that new data takes where no scheduler chooses.
+    /// The path of new data if no scheduler selects one.
     fallback: PathId,
-    /// Bytes in flight by the path before this packet.
+    /// Bytes in flight on the path before this packet.
     flight_before: usize,
-    /// Bytes of the chunks that it has.
+    /// Bytes of the chunks in the packet.
     bytes: usize,
-    /// The first of them that is sent again.
+    /// The first retransmitted chunk.
     resent: Option<Tsn>,
-    /// Whether one has not left before.
+    /// Whether the packet contains a new chunk.
     brought_new: bool,
-    /// The path whose chunk leaves again by this one.
+    /// The path of a blocking chunk that is retransmitted on this path.
     held_up: Option<PathId>,
 }
 
 impl Association {
-    /// Whether data may leave by this path, whatever the pacing clock says, and why.
+    /// Whether data may be sent on this path regardless of the pacing clock, and why.
     //= specs/rfc9260.txt#section-6.1
     //# The following general rules MUST be applied by the data sender for
     //# transmission and/or retransmission of outbound DATA chunks:
@@ -150,11 +152,12 @@ impl Association {
         fits.then_some(SendPermit::Window)
     }
 
-    /// Fills the open packet with DATA: first what is lost, then what is new.
+    /// Fills the open packet with DATA: lost chunks first, then new ones.
     pub(super) fn fill_data(&mut self, now: Time, id: PathId, permit: SendPermit) {
-        // COOKIE ECHO takes one path whatever comes later.
+        // With COOKIE ECHO, one path is used whatever is configured.
         let multipath = self.config.paths.multipath.filter(|_| permit != SendPermit::Window);
-        // What the permit is for: the window that idleness makes smaller below must not send it elsewhere.
+        // The chunk for which the permit was given. The reduction of an idle window below must not move
+        // it to another path.
         let permitted = match (&mut self.state, multipath) {
             (State::Up(up), Some(multipath)) => next_lost(up, &self.paths, multipath, id),
             _ => None,
@@ -189,7 +192,7 @@ impl Association {
         self.on_filled(filled);
     }
 
-    /// Makes the window of a path smaller on which nothing has left for a while.
+    /// Reduces the window of an idle path.
     fn shrink_idle_window(&mut self, now: Time, id: PathId) {
         let primary = self.state.up().map(|up| up.primary);
         //= specs/rfc9260.txt#section-6.1
@@ -197,8 +200,9 @@ impl Association {
         if let Some(idle_for) = self.idle_for(now, id) {
             let path = &mut self.paths[usize::from(id.0)];
             let (rto, mtu) = (path.rtt.rto(), path.pmdcs());
-            // A path that carried a little in another's place has seen no loss for it: with failover as quick as a
-            // time-out, RFC 9260's rule would have the next one start from congestion avoidance.
+            // A path that carried little data in place of another one has not lost it: with failover
+            // after a single time-out, RFC 9260's rule would make the next transmission start in
+            // congestion avoidance.
             let stands_by =
                 self.config.failover.potentially_failed_max_retrans.is_some() && primary != Some(id);
             let ssthresh_min = if stands_by { path.controller.ssthresh() } else { 0 };
@@ -206,7 +210,7 @@ impl Association {
         }
     }
 
-    /// What is lost, lowest TSN first; `permitted` is what the permit was for.
+    /// Adds lost chunks, lowest TSN first; `permitted` is the one for which the permit was given.
     fn fill_lost(&mut self, filled: &mut Filled, mut permitted: Option<Tsn>) {
         let Filled { transmission, permit, multipath, .. } = *filled;
         let Transmission { path: id, now, .. } = transmission;
@@ -232,7 +236,7 @@ impl Association {
                     up.primary,
                     Purpose::Retransmission(found, self.config.legacy.retransmit_to),
                 ) == id;
-            // What is over is given up before the next packet.
+            // A message that is over its limit is abandoned before the next packet.
             let over = partial && up.sent.get(tsn).is_some_and(|slot| slot.is_over(now));
             if bytes > self.builder.room_for(self.queue.data_kind()) || !here || over {
                 break;
@@ -266,12 +270,12 @@ impl Association {
         }
     }
 
-    /// Whether new data may follow what is lost.
+    /// Whether new data may follow lost chunks.
     fn takes_new(&mut self, filled: &Filled) -> bool {
         let Filled { transmission, permit, multipath, fallback, .. } = *filled;
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return false };
         let id = transmission.path;
-        // Beyond the window there is room for what is lost, and for one probe.
+        // Beyond the window, only lost chunks and one probe may be sent.
         let takes_new = match multipath {
             None => permit != SendPermit::FastRetransmit && up.sent.next_lost().is_none() && fallback == id,
             Some(_) => {
@@ -282,7 +286,7 @@ impl Association {
         takes_new && may_send(self.shutdown)
     }
 
-    /// What is new, as far as packet, windows and Max.Burst allow.
+    /// Adds new chunks, as packet, windows and Max.Burst permit.
     fn fill_new(&mut self, filled: &mut Filled) {
         let Filled { transmission, permit, .. } = *filled;
         let Transmission { path: id, now, .. } = transmission;
@@ -358,7 +362,7 @@ impl Association {
         }
     }
 
-    /// How many bytes of the next message may follow in the open packet, if any: where it is cut.
+    /// Returns the length of the next fragment in the open packet, if any.
     fn len_of_next(&self, filled: &Filled, amdcs: usize) -> Option<usize> {
         let up = self.state.up()?;
         if self.burst == 0 || up.sent.is_full() {
@@ -401,14 +405,14 @@ impl Association {
         //# The data sender MUST break the user message into a series of DATA
         //# chunks.
         let largest = amdcs - self.queue.header_len();
-        // What must be cut anyway makes room for a SACK before it.
+        // A message that is fragmented anyway leaves room for a SACK before it.
         let first_of_packet = !filled.brought_new && filled.resent.is_none();
         let may_cut = self.config.messages.fill_packets || (first_of_packet && rest > largest);
         if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
             return None;
         }
         let len = rest.min(largest).min(room);
-        // A fragment ends on a multiple of four, so that the packet is full without padding.
+        // A fragment's length is a multiple of four, so that the packet is filled without padding.
         let len = if len < rest { len & !3 } else { len };
         let least = if self.builder.is_protected() { FRAGMENT_MIN_PROTECTED } else { FRAGMENT_MIN };
         if len == 0 || (len < rest && len < least) {
@@ -417,7 +421,7 @@ impl Association {
         Some(len)
     }
 
-    /// Whether the chunk of so many bytes that leaves next by this path asks for a SACK at once.
+    /// Whether the next chunk on this path, of this many bytes, requests an immediate SACK.
     //= specs/rfc9260.txt#section-6.1
     //# Whenever the sender of a DATA chunk can benefit from the
     //# corresponding SACK chunk being sent back without delay, the sender
@@ -431,7 +435,7 @@ impl Association {
             || (small_window && window_filled && window <= SMALL_WINDOW * path.pmdcs())
     }
 
-    /// Whether the chunk that leaves next by this path is passed over instead, one in `every` at the most.
+    /// Whether the next TSN on this path is skipped, at most one in `every`.
     fn skips_tsn(&mut self, id: PathId, every: NonZeroU16) -> bool {
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return false };
         let path = &self.paths[usize::from(id.0)];
@@ -439,7 +443,7 @@ impl Association {
         let mean = windows.max(every.get().into());
         let left = up.skip_tsn_in.get_or_insert_with(|| self.rng.next_u64() % (2 * mean));
         *left = left.saturating_sub(1);
-        // Others before it and after it show whether it is missed.
+        // Chunks before and after it show whether it is reported missing.
         let shows = path.flight_bytes > 0 && self.queue.peek_len().is_some();
         let calm = path.recovery == Recovery::No && up.window == Window::Open;
         let passes = *left == 0 && shows && calm && !up.sent.has_skipped_tsn();
@@ -449,8 +453,8 @@ impl Association {
         passes
     }
 
-    /// The last chunks in flight, as many as fit, for a probe for which there is nothing new: if the packet that is missing
-    /// held several small ones, one probe brings them all.
+    /// Adds the last chunks in flight, as many as fit, to a probe without new data: if the lost packet
+    /// held several small chunks, one probe retransmits all of them.
     fn fill_probe(&mut self, filled: &mut Filled) {
         let transmission = filled.transmission;
         let Transmission { path: id, now, .. } = transmission;
@@ -475,7 +479,7 @@ impl Association {
         }
     }
 
-    /// The chunk that all others wait for, again, by this path in another's place.
+    /// Retransmits the chunk that blocks delivery on this path, in place of another path.
     fn fill_head_of_line(&mut self, filled: &mut Filled, tsn: Tsn) {
         let transmission = filled.transmission;
         let Transmission { path: id, now, .. } = transmission;
@@ -504,14 +508,15 @@ impl Association {
         }
     }
 
-    /// The packet has its data: what path, burst and timers make of it.
+    /// Updates path, burst limit and timers for the filled packet.
     fn on_filled(&mut self, filled: Filled) {
         let Filled { transmission, multipath, flight_before, .. } = filled;
         let Transmission { path: id, now, .. } = transmission;
         let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
         if filled.bytes == 0 {
-            // What a probe or retransmission needed room for found none behind the control chunks: the next packet has.
+            // A probe or retransmission that did not fit behind the control chunks is sent in the next
+            // packet.
             if self.builder.is_empty() {
                 path.probe_due = false;
                 path.fast_retransmit_due = false;
@@ -563,7 +568,7 @@ impl Association {
         //# lowest TSN) outstanding DATA chunk sent to that address is being
         //# retransmitted.  Otherwise, the data sender MUST NOT restart the
         //# timer.
-        // A probe beyond those that precede T3-rtx is sent because that waits long, and does not make it wait longer.
+        // A probe beyond those before T3-rtx is sent because T3-rtx is long, and does not restart it.
         let delays_t3 = path.probes_unanswered <= PROBES_MAX;
         if filled.resent.is_some() && delays_t3 && up.sent.earliest(id) == filled.resent {
             self.timers.arm(Timer::T3Rtx(id), deadline);

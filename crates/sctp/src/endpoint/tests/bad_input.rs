@@ -70,7 +70,7 @@ fn a_chunk_longer_than_its_packet_is_not_read() {
 }
 
 #[test]
-fn port_0_is_nobodys() {
+fn port_0_is_rejected() {
     let mut bench = Bench::new();
     for header in [
         Header { source_port: 0, ..to_bench(VerificationTag(0)) },
@@ -88,7 +88,7 @@ fn port_0_is_nobodys() {
 //# discard the packet and MUST NOT process it any further, except for
 //# those cases listed in Section 8.5.1 below.
 #[test]
-fn a_wrong_tag_is_silently_discarded_whatever_the_chunk() {
+fn a_wrong_tag_is_silently_discarded_for_every_chunk_type() {
     //= specs/rfc9260.txt#section-8.5
     //= type=test
     //# When receiving an SCTP packet, the endpoint MUST ensure that the value
@@ -123,7 +123,7 @@ fn a_wrong_tag_is_silently_discarded_whatever_the_chunk() {
 }
 
 #[test]
-fn a_malformed_chunk_with_a_wrong_tag_is_nobodys() {
+fn a_malformed_chunk_with_a_wrong_tag_is_discarded() {
     // CVE-2021-3772: an association was ended by packets that bore no tag of it, if only their chunks were bad.
     let (mut bench, good) = established();
     for chunk in [
@@ -146,7 +146,7 @@ fn a_malformed_chunk_with_a_wrong_tag_is_nobodys() {
 }
 
 #[test]
-fn a_checksum_of_zero_is_a_wrong_one_unless_it_was_agreed_on() {
+fn a_zero_checksum_is_invalid_unless_negotiated() {
     // pion took every packet without a checksum, whatever had been agreed on.
     let (mut bench, good) = established();
     let mut bytes = good.payload.to_vec();
@@ -164,7 +164,7 @@ fn a_checksum_of_zero_is_a_wrong_one_unless_it_was_agreed_on() {
 //# T bit is set in the Chunk Flags.  Otherwise, the receiver MUST
 //# silently discard the packet and take no further action.
 #[test]
-fn an_abort_counts_with_the_own_tag_or_the_peers_reflected_and_with_no_other() {
+fn an_abort_is_accepted_with_the_local_tag_or_the_reflected_peer_tag_only() {
     //= specs/rfc9260.txt#section-9.1
     //= type=test
     //# An endpoint receiving an ABORT chunk MUST apply the special
@@ -182,7 +182,7 @@ fn an_abort_counts_with_the_own_tag_or_the_peers_reflected_and_with_no_other() {
 }
 
 #[test]
-fn a_reflected_tag_lets_nothing_else_in() {
+fn a_reflected_tag_admits_no_other_chunk() {
     let (mut bench, _) = established();
     let abort = Chunk::Abort { reflected: true, causes: Vec::new() };
     assert!(bench.tell(PEER_TAG, &[data(PEER_TSN), abort]).is_empty());
@@ -190,7 +190,7 @@ fn a_reflected_tag_lets_nothing_else_in() {
 }
 
 #[test]
-fn a_stolen_tag_from_another_address_is_discarded_and_not_aborted() {
+fn a_packet_with_a_stolen_tag_from_another_address_is_discarded_without_abort() {
     let (mut bench, good) = established();
     assert!(bench.tell_raw(Datagram { from: stranger(), ..good.clone() }).is_empty());
     // The same host from another encapsulation port: a NAT changed its mind (RFC 6951 §5.4).

@@ -140,7 +140,7 @@ fn in_cookie_echoed_the_cookie_of_a_peer_with_a_new_tag_is_case_b() {
 
 /// It crashed between its INIT ACK and its own INIT, and the COOKIE ACK of its life before comes in between.
 #[test]
-fn in_established_the_cookie_of_a_peer_with_a_new_tag_is_case_b_and_begins_with_its_tsns() {
+fn in_established_the_cookie_of_a_peer_with_a_new_tag_is_case_b_and_starts_with_its_tsns() {
     let mut bench = Bench::new();
     let own = bench.connect();
     assert!(bench.ask(own.initiate_tag, &[init_ack()]).text().starts_with("COOKIE_ECHO["));
@@ -184,7 +184,7 @@ fn a_cookie_from_before_the_own_init_is_case_c() {
 //# discarded, and the state of the existing association SHOULD NOT be
 //# changed.
 #[test]
-fn in_cookie_echoed_an_init_that_brings_an_address_is_refused() {
+fn in_cookie_echoed_an_init_with_a_new_address_is_rejected() {
     //= specs/rfc9260.txt#section-5.2.1
     //= type=test
     //# An ABORT chunk SHOULD be sent in a response that MAY include the
@@ -240,7 +240,7 @@ fn a_shutdown_ack_of_an_association_before_this_one_is_completed_during_the_hand
 
 /// Its handshake went the other way round, and the cookie that it gave out comes when all is over.
 #[test]
-fn a_cookie_given_out_in_a_collision_makes_no_association_once_that_one_is_over() {
+fn a_cookie_of_a_collision_creates_no_association_after_that_one_ended() {
     let mut bench = Bench::new();
     let own = bench.connect();
     let ack = bench.shake(init());

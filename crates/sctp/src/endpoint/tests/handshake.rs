@@ -4,7 +4,7 @@ use super::*;
 use crate::cookie::KEY_LIFE;
 
 #[test]
-fn an_init_is_answered_with_a_cookie_and_forgotten() {
+fn an_init_is_answered_with_a_cookie_without_state() {
     //= specs/rfc9260.txt#section-3.3.2
     //= type=test
     //# The valid range is from 0 to 4294967295 and the Initial TSN SHOULD be
@@ -126,7 +126,7 @@ fn a_cookie_makes_an_association() {
 //# Immediately acknowledge any DATA chunk bundled with the COOKIE
 //# ECHO chunk with a SACK chunk
 #[test]
-fn data_rides_with_the_cookie() {
+fn data_is_bundled_with_cookie_echo() {
     //= specs/rfc9260.txt#section-5.1.5
     //= type=test
     //# Immediately acknowledge any DATA chunk bundled with the COOKIE ECHO
@@ -326,7 +326,7 @@ fn the_reports_of_an_init_ack_are_bounded() {
 //# including the COOKIE ECHO chunk and any DATA chunks, MUST be
 //# silently discarded.
 #[test]
-fn a_forged_cookie_is_silently_discarded_with_all_behind_it() {
+fn a_forged_cookie_is_silently_discarded_with_its_packet() {
     //= specs/rfc9260.txt#section-4
     //= type=test
     //# If the State Cookie in the received COOKIE ECHO chunk is invalid
@@ -369,7 +369,7 @@ fn a_cookie_is_of_no_use_to_others() {
 //# discarded, and the endpoint MUST transmit an ERROR chunk with a
 //# "Stale Cookie" error cause to the peer endpoint.
 #[test]
-fn a_stale_cookie_is_told_how_stale_and_its_data_dropped() {
+fn a_stale_cookie_is_answered_with_its_staleness_and_its_data_dropped() {
     //= specs/rfc9260.txt#section-4
     //= type=test
     //# Or, if the received State Cookie is expired (see Section 5.1.5), the
@@ -507,7 +507,7 @@ fn two_cookies_of_one_peer_make_one_association() {
 }
 
 #[test]
-fn a_restarted_peer_is_taken_back() {
+fn a_restarted_peer_is_accepted() {
     //= specs/rfc9260.txt#section-5.2.2
     //= type=test
     //# Other parameters for the endpoint SHOULD be copied from the existing
@@ -573,7 +573,7 @@ fn a_restarted_peer_is_taken_back() {
 //# INIT chunk into the 'Verification Tag' of the outbound packet
 //# carrying the ABORT chunk.
 #[test]
-fn a_restart_that_brings_addresses_is_refused() {
+fn a_restart_with_new_addresses_is_rejected() {
     //= specs/rfc9260.txt#section-5.2.2
     //= type=test
     //# The error SHOULD list the addresses that were added to the restarting
@@ -593,7 +593,7 @@ fn a_restart_that_brings_addresses_is_refused() {
 }
 
 #[test]
-fn a_restart_may_list_again_an_address_that_nobody_here_can_reach() {
+fn a_restart_may_list_an_unreachable_address_again() {
     let mut bench = Bench::new();
     let parameters =
         vec![Parameter::Address(peer().ip()), Parameter::Address("2001:db8::1".parse().unwrap())];
@@ -624,7 +624,7 @@ fn an_init_that_lists_an_associations_address_belongs_to_it() {
 }
 
 #[test]
-fn a_cookie_that_names_tie_tags_of_another_time_is_discarded() {
+fn a_cookie_with_outdated_tie_tags_is_discarded() {
     let mut bench = Bench::new();
     bench.establish();
     let reborn = Init { initiate_tag: VerificationTag(0x9999), ..init() };
@@ -643,7 +643,7 @@ fn a_cookie_that_names_tie_tags_of_another_time_is_discarded() {
 //# ERROR chunk with a "Cookie Received While Shutting Down" error
 //# cause to its peer.
 #[test]
-fn a_peer_that_restarts_into_the_end_of_a_shutdown_is_told_so() {
+fn a_restart_during_a_shutdown_gets_cookie_received_while_shutting_down() {
     //= specs/rfc9260.txt#section-9.2
     //= type=test
     //# if the SHUTDOWN COMPLETE chunk was lost) with source and destination
@@ -670,7 +670,7 @@ fn a_peer_that_restarts_into_the_end_of_a_shutdown_is_told_so() {
 }
 
 #[test]
-fn a_port_that_listens_no_more_refuses_its_cookies_too() {
+fn a_port_that_stopped_listening_rejects_its_cookies() {
     let mut bench = Bench::new();
     let ack = bench.shake(init());
     bench.endpoint.unlisten(LOCAL_PORT);

@@ -173,7 +173,7 @@ fn quote(tag: u32, rest: &[u8]) -> Vec<u8> {
 //# following procedures MUST be followed to ensure proper utilization of
 //# the information being provided by layer 3.
 #[test]
-fn a_host_without_sctp_ends_what_asks_it() {
+fn protocol_unreachable_ends_the_association() {
     for (family, says) in NO_SUCH_PROTOCOL.into_iter().enumerate() {
         let mut client = Client::waiting(family);
         let init = client.sent.slice(..20);
@@ -211,7 +211,7 @@ fn a_host_without_sctp_ends_what_asks_it() {
 //# association or the verification tag cannot be verified, it MUST be
 //# discarded silently.
 #[test]
-fn what_does_not_quote_a_packet_of_ours_does_nothing() {
+fn icmp_that_quotes_no_sent_packet_is_ignored() {
     for (family, says) in NO_SUCH_PROTOCOL.into_iter().enumerate() {
         let mut client = Client::waiting(family);
         let init = client.sent.clone();
@@ -244,7 +244,7 @@ fn what_does_not_quote_a_packet_of_ours_does_nothing() {
 //# which ICMP is responding.  If the association cannot be
 //# found, an implementation SHOULD ignore the ICMP message.
 #[test]
-fn what_is_about_packets_of_others_is_ignored() {
+fn icmp_about_other_packets_is_ignored() {
     for (family, (kind, code)) in NO_SUCH_PROTOCOL.into_iter().enumerate() {
         let mut client = Client::with_peer(family, Phase::Established);
         let Route { local, mut peer } = client.route;
@@ -264,7 +264,7 @@ fn what_is_about_packets_of_others_is_ignored() {
 //# ICMP3)  An implementation SHOULD ignore any ICMP messages where the
 //# code indicates "Port Unreachable".
 #[test]
-fn what_else_is_said_changes_nothing() {
+fn irrelevant_icmp_messages_change_nothing() {
     for family in 0..2 {
         for (kind, code) in (0..=255).flat_map(|kind| (0..=255).map(move |code| (kind, code))) {
             let acts = (kind, code) == NO_SUCH_PROTOCOL[family]
@@ -292,7 +292,7 @@ fn what_else_is_said_changes_nothing() {
 //# Unreachable' SHOULD be treated as ICMP messages with type
 //# 'Destination Unreachable' and code 'Protocol Unreachable'.
 #[test]
-fn refused_inits_end_a_handshake_where_the_configuration_says_so() {
+fn refused_inits_end_a_handshake_if_configured() {
     for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
         for refused_inits in [None, Some(2)] {
             let mut config = config();
@@ -321,7 +321,7 @@ fn refused_inits_end_a_handshake_where_the_configuration_says_so() {
 
 /// In UDP: what is said of the client's packets when nobody has the server's port.
 #[test]
-fn a_closed_port_ends_an_association_after_three_heartbeats_that_were_refused_and_none_else() {
+fn a_closed_port_ends_an_association_after_exactly_three_refused_heartbeats() {
     for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
         // Refused again and again, and silent: over within seconds, where HEARTBEATs alone take minutes.
         let mut client = Client::in_udp(family);
@@ -364,7 +364,7 @@ fn a_closed_port_ends_an_association_after_three_heartbeats_that_were_refused_an
 
 /// The same while data is outstanding: T3-rtx expires as often as HEARTBEATs do.
 #[test]
-fn a_closed_port_ends_an_association_as_soon_in_the_middle_of_data() {
+fn a_closed_port_ends_an_association_equally_fast_while_data_is_outstanding() {
     for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
         for is_heard in [false, true] {
             let mut client = Client::in_udp(family);
@@ -410,7 +410,7 @@ fn says(family: usize, (kind, code): (u8, u8)) -> Meaning {
 //# implementation SHOULD process this information as defined for
 //# PMTU discovery.
 #[test]
-fn what_is_too_big_makes_packets_smaller() {
+fn packet_too_big_reduces_the_packet_size() {
     for (family, says) in TOO_BIG.into_iter().enumerate() {
         let mut client = Client::with_peer(family, Phase::Established);
         let before = client.mtu();
@@ -429,7 +429,7 @@ fn what_is_too_big_makes_packets_smaller() {
 proptest! {
     /// Who knows no tag can say what it likes.
     #[test]
-    fn nobody_who_knows_no_tag_changes_anything(
+    fn packets_without_a_valid_tag_change_nothing(
         family in 0..2_usize,
         established in any::<bool>(),
         messages in proptest::collection::vec(

@@ -85,7 +85,7 @@ fn an_oversized_init_gets_a_small_answer() {
 }
 
 #[test]
-fn an_endpoint_that_is_full_says_so() {
+fn a_full_endpoint_rejects_inits() {
     let limits = Limits { associations: 1, ..Limits::default() };
     let mut bench = Bench::with_limits(limits);
     let others = |bench: &mut Bench, chunks: &[Chunk], tag| {
@@ -161,7 +161,7 @@ fn ports_are_listened_on_once_and_never_0() {
 }
 
 #[test]
-fn a_caller_hears_what_is_wrong_with_a_connect() {
+fn invalid_connects_return_errors() {
     //= specs/rfc9260.txt#section-3.1
     //= type=test
     //# The Source Port Number 0 MUST NOT be used.

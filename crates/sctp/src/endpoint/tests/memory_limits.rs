@@ -102,7 +102,7 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 #[test]
-fn payloads_that_are_small_beside_their_datagrams_keep_few_of_them_and_none_before_the_admission() {
+fn small_payloads_keep_few_datagrams_allocated_and_none_before_admission() {
     let unadmitted = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(64 * KIB));
     for (config, payload_bytes, datagram_bytes, kept) in [
         (config(), 1, 1_400, None),
@@ -190,7 +190,7 @@ fn all_associations_together_stay_within_the_bound_and_one_below_its_share_is_se
 }
 
 #[test]
-fn those_that_hold_the_most_for_the_longest_make_room_when_shares_need_it() {
+fn associations_that_hold_the_most_for_the_longest_are_aborted_first() {
     let limits = Limits { memory_bytes: MIB, ..Limits::default() };
     let mut crowd = Crowd::new(limits, config());
     // Alone it may take three quarters.
@@ -251,7 +251,7 @@ fn memory_is_given_back_with_the_association() {
 }
 
 #[test]
-fn a_silent_peer_does_not_keep_what_it_left_where_memory_is_short() {
+fn a_silent_peer_is_aborted_when_memory_is_scarce() {
     let limits = Limits { memory_bytes: MIB, ..Limits::default() };
     let mut crowd = Crowd::new(limits, config());
     let gone = crowd.join(host(1)).unwrap();
@@ -308,7 +308,7 @@ fn before_it_is_admitted_a_peer_has_a_small_window_that_does_not_grow() {
 }
 
 #[test]
-fn the_longest_silent_half_open_association_makes_room() {
+fn the_longest_silent_half_open_association_is_aborted() {
     let limits = Limits { half_open: 3, ..Limits::default() };
     let config = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB));
     let mut crowd = Crowd::new(limits, config);
@@ -330,7 +330,7 @@ fn the_longest_silent_half_open_association_makes_room() {
 }
 
 #[test]
-fn so_many_associations_may_be_opened_from_one_address_or_ipv6_network() {
+fn associations_per_address_or_ipv6_network_are_limited() {
     let limits = Limits { associations_per_address: 2, ..Limits::default() };
     let v6 = |text: &str| SocketAddr::new(text.parse().unwrap(), 5_000);
     for [one, same, other] in [
@@ -356,7 +356,7 @@ fn so_many_associations_may_be_opened_from_one_address_or_ipv6_network() {
 }
 
 #[test]
-fn of_one_address_a_half_open_association_makes_room_for_the_next() {
+fn a_half_open_association_of_the_same_address_is_aborted_for_a_new_one() {
     let limits = Limits { associations_per_address: 2, ..Limits::default() };
     let config = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB));
     let mut crowd = Crowd::new(limits, config);
@@ -417,7 +417,7 @@ fn a_peer_that_never_opens_its_window_does_not_outlast_the_shutdown_guard() {
 }
 
 #[test]
-fn many_half_open_associations_of_one_network_make_room_before_one_of_another() {
+fn half_open_associations_of_the_busiest_network_are_aborted_first() {
     let limits = Limits { half_open: 20, ..Limits::default() };
     let config = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB));
     let mut crowd = Crowd::new(limits, config);

@@ -50,7 +50,7 @@ fn rule_8_any_other_packet_is_aborted_with_its_own_tag() {
 }
 
 #[test]
-fn rule_1_nothing_is_said_to_or_from_an_address_that_is_not_one_hosts() {
+fn rule_1_packets_with_non_unicast_addresses_are_ignored() {
     //= specs/rfc9260.txt#section-8.4
     //= type=test
     //# If the OOTB packet is to or from a non-unicast address, a receiver
@@ -130,7 +130,7 @@ fn rule_5_a_shutdown_ack_is_completed() {
 }
 
 #[test]
-fn rules_6_and_7_say_nothing() {
+fn rules_6_and_7_send_no_response() {
     //= specs/rfc9260.txt#section-8.4
     //= type=test
     //# If the packet contains a SHUTDOWN COMPLETE chunk, the receiver SHOULD
@@ -167,7 +167,7 @@ fn a_packet_without_a_whole_chunk_is_not_answered() {
 }
 
 #[test]
-fn an_endpoint_is_no_mirror() {
+fn an_endpoint_does_not_respond_to_its_own_packets() {
     let limits = Limits { out_of_the_blue: 3, ..Limits::default() };
     let mut bench = Bench::with_limits(limits);
     let answers = |bench: &mut Bench, chunk: &Chunk, tag| {
@@ -183,7 +183,7 @@ fn an_endpoint_is_no_mirror() {
 }
 
 #[test]
-fn what_arrives_after_an_abort_is_not_answered_before_it() {
+fn packets_that_arrive_after_an_abort_are_not_answered_before_it() {
     let mut bench = Bench::new();
     let ack = bench.establish();
     let id = bench.id();

@@ -100,7 +100,7 @@ fn a_client_and_a_server_meet() {
 }
 
 #[test]
-fn two_that_begin_at_once_share_one_association() {
+fn two_sides_that_connect_simultaneously_share_one_association() {
     let mut pair = Pair::new();
     let ids = [pair.connect(0, Some(500), 500), pair.connect(1, Some(500), 500)];
     pair.settle();
@@ -144,7 +144,7 @@ fn associations_take_turns() {
 }
 
 #[test]
-fn a_nobody_refuses_at_once() {
+fn a_port_without_a_listener_refuses_at_once() {
     let mut pair = Pair::new();
     let id = pair.connect(0, None, 21);
     pair.settle();
@@ -154,7 +154,7 @@ fn a_nobody_refuses_at_once() {
 }
 
 #[test]
-fn the_same_seed_says_the_same() {
+fn the_same_seed_gives_the_same_transcript() {
     let run = || {
         let mut pair = Pair::new();
         pair.ends[1].listen(21, Arc::new(config())).unwrap();

@@ -16,7 +16,7 @@ fn everything(port: u16) -> Vec<Datagram> {
 }
 
 #[test]
-fn alone_every_port_is_ours_and_with_others_only_those_in_use() {
+fn without_other_stacks_every_port_is_owned_and_with_others_only_ports_in_use() {
     let mut bench = Bench::new();
     let answers = |bench: &mut Bench, port| {
         everything(port).into_iter().map(|it| bench.tell_raw(it).len()).collect::<Vec<_>>()
@@ -31,7 +31,7 @@ fn alone_every_port_is_ours_and_with_others_only_those_in_use() {
 }
 
 #[test]
-fn a_port_is_ours_while_an_association_has_it_and_for_a_while_after() {
+fn a_port_counts_as_in_use_during_and_some_time_after_an_association() {
     let mut bench = Bench::new();
     bench.endpoint.set_sharing(Sharing::WithOthers);
     let connect = Connect {

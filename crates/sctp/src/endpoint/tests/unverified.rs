@@ -88,7 +88,7 @@ fn forged_and_replayed_inits_and_cookie_echos_cost_no_state_and_forged_ones_get_
 }
 
 #[test]
-fn a_replayed_init_leaves_an_association_what_it_was_and_its_answer_goes_where_it_came_from() {
+fn a_replayed_init_does_not_change_the_association_and_is_answered_to_its_source() {
     let mut bench = bench();
     let numbered = with(vec![number(&1_u32.to_be_bytes())]);
     let ack = bench.shake(numbered.clone());
@@ -114,7 +114,7 @@ fn a_replayed_init_leaves_an_association_what_it_was_and_its_answer_goes_where_i
 }
 
 #[test]
-fn cookie_echos_in_the_name_of_a_listed_address_bring_it_less_than_they_cost_and_no_data() {
+fn cookie_echos_with_a_forged_listed_source_are_not_amplified_and_carry_no_data() {
     let [own, victim]: [SocketAddr; 2] =
         ["127.0.0.2:5000", "127.0.0.3:5000"].map(|address| address.parse().unwrap());
     let mut bench = bench();
@@ -148,7 +148,7 @@ fn cookie_echos_in_the_name_of_a_listed_address_bring_it_less_than_they_cost_and
 }
 
 #[test]
-fn a_cookie_of_another_time_measures_nothing_and_one_of_another_hour_is_forged() {
+fn a_cookie_from_the_future_gives_no_rtt_and_one_of_another_hour_is_forged() {
     let second = Duration::from_secs(1);
     let hour = Duration::from_secs(3_600);
     // What is sealed then, and the round trip that it leaves the server with; `None`: it does not open.

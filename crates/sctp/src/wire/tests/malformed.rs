@@ -27,7 +27,7 @@ fn a_chunk_longer_than_its_packet_ends_it() {
 }
 
 #[test]
-fn bytes_behind_the_last_chunk_that_are_none_are_no_chunk() {
+fn trailing_bytes_after_the_last_chunk_are_an_error() {
     let body = hex("0b000004 0000");
     assert_eq!(chunks_of(&body), [Ok(Chunk::CookieAck), Err(WireError::Truncated { left: 2 })]);
 }
@@ -90,7 +90,7 @@ fn the_last_parameters_padding_may_count_in_the_chunk_or_not() {
 }
 
 #[test]
-fn a_data_chunk_without_data_is_told_apart() {
+fn a_data_chunk_without_user_data_is_a_distinct_error() {
     assert_eq!(only(&hex("00030010 00000009 00000000 00000000")), Err(WireError::NoUserData(Tsn(9))));
     let i_data = "40030014 00000009 00000000 00000000 00000000";
     assert_eq!(only(&hex(i_data)), Err(WireError::NoUserData(Tsn(9))));
@@ -115,7 +115,7 @@ fn a_sacks_counts_must_account_for_its_length() {
 }
 
 #[test]
-fn a_sack_of_a_full_packet_is_read_whole() {
+fn a_sack_that_fills_a_packet_is_decoded() {
     let gaps: Vec<_> = (0..Sack::blocks_in(65_000) as u16).map(|i| (2 * i + 2, 2 * i + 2)).collect();
     let sack = Chunk::Sack(Sack { gaps, ..Sack::default() });
     let read = Packet::decode(packet(HEADER, std::slice::from_ref(&sack))).unwrap();
@@ -150,7 +150,7 @@ fn a_heartbeat_holds_its_info_and_seldom_more() {
 }
 
 #[test]
-fn a_parameter_or_cause_that_leaves_its_chunk_is_refused_and_not_read() {
+fn a_parameter_or_cause_that_exceeds_its_chunk_is_rejected() {
     let fixed = "00000001 000005dc 00010001 00000004";
     for (tail, kind, len) in [
         ("00050009 0a000001", 5, 9),
@@ -199,7 +199,7 @@ fn a_parameter_or_cause_that_leaves_its_chunk_is_refused_and_not_read() {
 //= type=test
 //# This parameter MUST NOT appear in any other chunk type.
 #[test]
-fn parameters_of_a_reconfig_mean_nothing_in_an_init() {
+fn reconfig_parameters_are_unknown_in_an_init() {
     let values =
         ["00000001 00000002 00000003", "00000001", "00000001", "00000001 00000001", "00000001 00010000"];
     for (kind, value) in (13..=18u16).zip(values.iter().chain(values.last())) {
@@ -284,7 +284,7 @@ fn parameters_of_a_reconfig_have_their_lengths() {
 //# It SHOULD be set to 0 by the sender and
 //# ignored by the receiver.
 #[test]
-fn what_is_reserved_behind_the_number_of_new_streams_is_ignored() {
+fn reserved_bytes_of_add_streams_are_ignored() {
     for kind in ["0011", "0012"] {
         let parse =
             |reserved: &str| only(&hex(&format!("82000010 {kind}000c 00000001 0003{reserved}"))).unwrap();
@@ -319,7 +319,7 @@ fn a_cause_whose_length_is_not_that_of_its_code_is_unknown() {
 //# If an endpoint receives an ABORT chunk with a format error or no
 //# TCB is found, it MUST silently discard it.
 #[test]
-fn an_abort_with_a_format_error_is_none() {
+fn a_malformed_abort_is_ignored() {
     let user = Cause::UserInitiatedAbort(Bytes::from_static(b"hi"));
     let good = hex("0600000a 000c0006 6869 0000");
     assert_eq!(only(&good), Ok(Chunk::Abort { reflected: false, causes: vec![user] }));
@@ -351,7 +351,7 @@ fn the_high_bits_of_unknown_types_say_what_to_do() {
 //# This field is reserved.  It MUST be set to 0 by the sender and
 //# MUST be ignored by the receiver.
 #[test]
-fn i_forward_tsn_has_bits_that_mean_nothing_and_whole_entries() {
+fn i_forward_tsn_ignores_reserved_bits_and_needs_complete_entries() {
     let plain = only(&hex("c2000010 00000009 00010001 00000002")).unwrap();
     assert_eq!(only(&hex("c2ff0010 00000009 0001ffff 00000002")), Ok(plain));
     for (kind, bytes) in [(0xc2, "c200000c 00000009 00010001"), (0xc0, "c000000a 00000009 0001 0000")] {
@@ -367,7 +367,7 @@ fn i_forward_tsn_has_bits_that_mean_nothing_and_whole_entries() {
 //# after the unknown parameter is canceled, but no processing already
 //# done is rolled back.
 #[test]
-fn nothing_is_read_behind_an_unknown_parameter_that_says_so() {
+fn parameters_after_an_unknown_stop_parameter_are_ignored() {
     let fixed = "00000001 000005dc 00010001 00000004";
     let address = "000500080a000001";
     let parse = |kind: &str| match only(&hex(&format!("01000028 {fixed} {address} {kind}0004 {address}"))) {
@@ -387,7 +387,7 @@ fn nothing_is_read_behind_an_unknown_parameter_that_says_so() {
 //# This parameter MUST be present in every ASCONF message, i.e.  it is
 //# a mandatory TLV parameter.
 #[test]
-fn an_asconf_that_lies_about_its_length_is_refused() {
+fn an_asconf_with_a_wrong_length_is_rejected() {
     // CVE-2022-46871: a length that was believed led out of the chunk.
     for (body, expected) in [
         ("c1000004", WireError::ChunkLength { kind: 0xc1, len: 4 }),
@@ -409,7 +409,7 @@ fn an_asconf_that_lies_about_its_length_is_refused() {
 }
 
 #[test]
-fn an_nr_sack_whose_counts_are_not_its_length_is_none() {
+fn an_nr_sack_with_inconsistent_counts_is_malformed() {
     for bytes in [
         "10000018 00000001 000005dc 0001 0001 0000 0000 00020003",
         "10000018 00000001 000005dc 0000 0000 ffff 0000 00020003",

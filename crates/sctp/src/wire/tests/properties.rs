@@ -266,7 +266,7 @@ fn chunk() -> impl Strategy<Value = Chunk> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(chunks in vec(chunk(), 1..6), tag: u32, ports: (u16, u16)) {
+    fn messages_round_trip(chunks in vec(chunk(), 1..6), tag: u32, ports: (u16, u16)) {
         let header = Header { source_port: ports.0, destination_port: ports.1, tag: VerificationTag(tag) };
         let read = Packet::decode(packet(header, &chunks)).unwrap();
         prop_assert_eq!(read.header, header);

@@ -62,7 +62,7 @@ fn one_seed_is_one_run_and_another_is_another() {
 }
 
 #[test]
-fn watching_changes_nothing() {
+fn observation_changes_nothing() {
     for variant in Variant::ALL {
         let session = get(*variant, 0.05);
         let watch = Watch { windows: true, packets: true, memory: true, silence: true };
@@ -123,7 +123,7 @@ fn ten_kilobytes_are_seven_packets() {
 
 /// P2-C03, P2-C14, P2-C49: what a server holds for a session.
 #[test]
-fn a_server_holds_one_association_for_ms_and_a_queue_of_ended_connections_for_tcp() {
+fn a_server_has_one_association_for_ms_and_many_time_wait_connections_for_tcp() {
     let blocks = |variant| {
         let outcome = Session { files: vec![10_000; 30], ..get(variant, 0.0) }.run();
         (outcome.control_blocks_max, outcome.control_blocks_mean)
@@ -148,7 +148,7 @@ fn a_nat_that_rewrites_no_payload_breaks_port_and_leaves_one_association_alone()
 
 /// P2-C50: what timed out on the first path is sent again on the second, where nothing is lost.
 #[test]
-fn a_clean_second_path_catches_what_the_first_loses() {
+fn a_lossless_second_path_repairs_losses_of_the_first() {
     let paths = [path(LAN, 0.1), path(LAN, 0.0)].concat();
     let watch = Watch { packets: true, ..Watch::default() };
     let outcome = Session { paths, watch, files: vec![200_000; 3], ..get(Variant::Naive, 0.0) }.run();
@@ -159,7 +159,7 @@ fn a_clean_second_path_catches_what_the_first_loses() {
 }
 
 #[test]
-fn data_rides_with_the_cookie_if_it_is_to() {
+fn data_is_bundled_with_cookie_echo_if_configured() {
     let watch = Watch { packets: true, ..Watch::default() };
     for (handshake, expected) in [(Handshake::First, 0), (Handshake::WithData, 11)] {
         let outcome = Session { handshake, watch, ..get(Variant::Naive, 0.0) }.run();
@@ -235,7 +235,7 @@ fn memory_is_what_control_blocks_and_buffers_take() {
 
 /// In bursts a stack may give up, and its last word be lost; then neither side would ever say anything again.
 #[test]
-fn a_client_whose_server_has_given_up_in_silence_comes_back() {
+fn a_client_reconnects_after_its_server_timed_out_silently() {
     let part = |value| Probability::new(value).unwrap();
     let bursts = crate::link::GilbertElliott {
         to_bad: part(1.0 / 24.0),
@@ -260,7 +260,7 @@ fn a_client_whose_server_has_given_up_in_silence_comes_back() {
 }
 
 #[test]
-fn a_job_that_asks_at_once_sends_its_login_with_cookie_echo() {
+fn a_job_that_requests_at_once_sends_its_login_with_cookie_echo() {
     let watch = Watch { packets: true, ..Watch::default() };
     let session = Session { asks: Asks::AtOnce, watch, ..get(Variant::Braid, 0.0) };
     let outcome = session.run();
@@ -294,7 +294,7 @@ fn a_transcript_names_the_side_that_sent_a_packet_on_whichever_path() {
 }
 
 #[test]
-fn a_cookie_echo_that_is_lost_is_a_silence_of_its_timer() {
+fn a_lost_cookie_echo_causes_a_silence_of_its_timer() {
     let links = |lost: Vec<u64>| {
         let link: LinkConfig = LAN.parse().unwrap();
         let up = LinkConfig {

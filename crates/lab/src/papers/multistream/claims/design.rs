@@ -249,7 +249,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         needs: &[],
         check: |_| {
             Finding::shown_by(
-                "crates/sctp/src/association/tests/reassembly.rs: a_gap_on_one_stream_holds_no_other_stream_back",
+                "crates/sctp/src/association/tests/reassembly.rs: a_gap_on_one_stream_blocks_no_other_stream",
             )
         },
     },

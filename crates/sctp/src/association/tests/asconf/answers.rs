@@ -16,7 +16,7 @@ use super::*;
 //# Prior to finding the ASCONF chunk, the receiver MUST encounter an
 //# AUTH chunk as described in [RFC4895].
 #[test]
-fn an_asconf_that_nobody_vouches_for_does_nothing() {
+fn an_unauthenticated_asconf_has_no_effect() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     let add = asking(serial, "10.1.1.2", vec![Change::Add(ip("10.1.2.2"))]);
@@ -41,7 +41,7 @@ fn an_asconf_that_nobody_vouches_for_does_nothing() {
 //# skip the chunk and continue processing, and report in an Operation
 //# Error Chunk using the 'Unrecognized Chunk Type' cause of error.
 #[test]
-fn an_asconf_where_none_was_agreed_on_is_unknown_and_reported() {
+fn an_asconf_that_was_not_negotiated_is_reported_as_unknown() {
     let mut pair = pair_of(modern(), modern());
     let serial = next_serial(&mut pair);
     let add = asking(serial, "10.1.1.2", vec![Change::Add(ip("10.1.2.2"))]);
@@ -180,7 +180,7 @@ fn behind_a_nat_the_source_is_added_and_all_else_deleted() {
 //# it MUST return an Error Cause TLV set to the new error code
 //# 'Operation Refused Due to Resource Shortage'.
 #[test]
-fn addresses_that_no_host_can_have_are_not_added_and_others_up_to_a_limit() {
+fn invalid_addresses_are_not_added_and_valid_ones_up_to_a_limit() {
     let mut pair = pair();
     let mut serial = next_serial(&mut pair);
     let mut ask = |pair: &mut Pair, changes: Vec<Change>| {
@@ -239,7 +239,7 @@ fn addresses_that_no_host_can_have_are_not_added_and_others_up_to_a_limit() {
 //# The receiver of such a chunk MUST always first use the source
 //# address found in the IP header in looking up the association.
 #[test]
-fn an_asconf_that_comes_again_gets_the_same_answer_and_an_odd_number_none() {
+fn a_repeated_asconf_gets_the_same_response_and_an_unexpected_serial_none() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     let add = asking(serial, "10.1.1.2", vec![Change::Add(ip("10.1.2.2"))]);
@@ -336,7 +336,7 @@ fn unknown_requests_are_skipped_and_reported_by_their_high_bits() {
 //# The out of the blue handling MUST be based on the packet without
 //# taking the AUTH chunk into account.
 #[test]
-fn out_of_the_blue_an_asconf_with_a_wrong_tag_ends_nothing() {
+fn an_out_of_the_blue_asconf_with_a_wrong_tag_ends_nothing() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     let counters = pair.server.counters();
@@ -364,7 +364,7 @@ fn out_of_the_blue_an_asconf_with_a_wrong_tag_ends_nothing() {
 //# This parameter MUST NOT be sent in any other chunks, and if it is
 //# received in another chunk, it MUST be ignored.
 #[test]
-fn what_has_no_place_in_an_asconf_is_passed_over() {
+fn unexpected_asconf_parameters_are_skipped() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     // Error Cause Indication, Success Indication, Adaptation Layer Indication.
@@ -381,7 +381,7 @@ fn what_has_no_place_in_an_asconf_is_passed_over() {
 //# Note: The host name address MUST NOT be sent and MUST be ignored if
 //# received in any ASCONF message.
 #[test]
-fn a_host_name_says_nothing_of_its_sender() {
+fn an_asconf_with_a_host_name_does_not_identify_its_sender() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     let named = Chunk::Asconf(Asconf { serial, address: None, requests: vec![] });
@@ -408,7 +408,7 @@ fn a_host_name_says_nothing_of_its_sender() {
 //# packet but MUST continue to process all of the ASCONF Chunks, saving
 //# ASCONF-ACK Chunk responses in its cached copy.
 #[test]
-fn answers_that_do_not_fit_one_packet_are_kept() {
+fn heartbeat_acks_that_do_not_fit_one_packet_are_kept() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     let odd = || vec![Change::Other { kind: 0xc123, value: Bytes::from_static(b"what") }; 40];
@@ -455,7 +455,7 @@ fn an_address_that_is_not_there_does_not_become_the_primary_one() {
 //# It MAY drop the data silently or it MAY consider it part of the
 //# association, but it MUST NOT respond with an ABORT.
 #[test]
-fn from_an_address_that_was_removed_nothing_is_heard_and_nothing_said() {
+fn packets_from_a_removed_address_are_ignored_without_response() {
     let mut pair = pair();
     let serial = next_serial(&mut pair);
     let both = vec![Change::Add(ip("10.1.2.2"))];

@@ -8,7 +8,7 @@ use super::*;
 //# equal to the next Sequence Number to be used but no ASCONF Chunk
 //# is outstanding, the endpoint MUST ABORT the association.
 #[test]
-fn an_answer_to_nothing_ends_it_and_an_old_one_does_not() {
+fn an_asconf_ack_without_an_asconf_ends_the_association_and_an_old_one_does_not() {
     for (ahead, ends) in
         [(0_u32, true), (5, true), ((1 << 31) - 1, true), (u32::MAX, false), (1 << 31, false)]
     {
@@ -70,7 +70,7 @@ fn answered(responses: impl Fn(&Asconf) -> Vec<Response>) -> Pair {
 //# ACK(s) to find out particular status information returned to the
 //# various requests that were sent.
 #[test]
-fn what_comes_behind_a_refusal_failed_unless_it_says_otherwise() {
+fn requests_after_a_refused_one_failed_unless_reported_otherwise() {
     let error = |correlation, cause: Cause| Response { correlation, outcome: Outcome::Error(vec![cause]) };
     let refused = |cause: Option<Cause>| AddressChange::Refused(cause);
     let shortage = Cause::ResourceShortage(Bytes::new());
@@ -112,7 +112,7 @@ fn what_comes_behind_a_refusal_failed_unless_it_says_otherwise() {
 //# MUST NOT attempt to send any subsequent Add or Delete requests
 //# to the peer.
 #[test]
-fn a_peer_that_does_not_know_how_is_not_asked_again() {
+fn a_peer_without_support_is_not_asked_again() {
     let unknown = Cause::UnrecognizedParameters(Bytes::new());
     let mut pair = answered(|it| {
         vec![Response {
@@ -141,7 +141,7 @@ fn a_peer_that_does_not_know_how_is_not_asked_again() {
 //# indicating that the ASCONF Chunk Type is not understood, then the
 //# sender MUST NOT send subsequent ASCONF Chunks to the peer.
 #[test]
-fn a_peer_that_reports_asconf_unknown_hears_no_more_of_it() {
+fn a_peer_that_reports_asconf_unknown_gets_no_more_asconf() {
     let mut pair = pair();
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Asconf::KIND)));
     pair.association(Client).add_address(at("10.1.2.2")).unwrap();
@@ -180,7 +180,7 @@ fn a_peer_that_reports_asconf_unknown_hears_no_more_of_it() {
 //# A4)  The sender MUST Start a T-4 Retransmission Timeout (RTO) timer,
 //# using the RTO value of the selected destination address
 #[test]
-fn an_asconf_is_repeated_as_it_was_ever_later_until_the_peer_is_given_up() {
+fn an_asconf_is_retransmitted_unchanged_with_back_off_until_the_peer_is_given_up() {
     let rfc = rfc().with(|c| {
         c.paths.asconf = true;
         c.timers.heartbeat_interval = None;
@@ -240,7 +240,7 @@ fn an_asconf_is_repeated_as_it_was_ever_later_until_the_peer_is_given_up() {
 //# Chunk returns from the previous ASCONF Chunk before sending a
 //# subsequent ASCONF.
 #[test]
-fn one_asconf_is_under_way_and_the_next_has_all_that_came_meanwhile() {
+fn one_asconf_is_outstanding_and_the_next_has_all_changes_requested_meanwhile() {
     let mut pair = pair();
     pair.association(Client).add_address(at("10.1.2.2")).unwrap();
     pair.drain(Client);
@@ -269,7 +269,7 @@ fn one_asconf_is_under_way_and_the_next_has_all_that_came_meanwhile() {
 
 /// Else it would have to be sent from an address that it deletes, and an ABORT to what stays would be ignored.
 #[test]
-fn an_address_that_goes_and_comes_back_is_asked_for_twice() {
+fn deleting_and_adding_an_address_again_takes_two_asconfs() {
     let mut pair = pair();
     pair.association(Client).add_address(at("10.1.2.2")).unwrap();
     pair.run(Duration::from_secs(1));
@@ -313,7 +313,7 @@ fn an_address_that_goes_and_comes_back_is_asked_for_twice() {
 //# the IP address being deleted MUST be ignored (see Section 5.3.1 for
 //# further details).
 #[test]
-fn an_abort_to_an_address_that_is_going_is_ignored() {
+fn an_abort_to_an_address_being_deleted_is_ignored() {
     let mut pair = pair();
     pair.association(Client).add_address(at("10.1.2.2")).unwrap();
     pair.run(Duration::from_secs(1));
@@ -346,7 +346,7 @@ fn an_abort_to_an_address_that_is_going_is_ignored() {
 /// What left from the address by its own way may come to the peer after the news that it is gone: out of the blue. The
 /// ABORT that answers it comes after the ASCONF-ACK then. The Linux kernel answers so.
 #[test]
-fn an_abort_to_an_address_that_is_gone_is_ignored() {
+fn an_abort_to_a_deleted_address_is_ignored() {
     for reflected in [true, false] {
         let mut pair = pair();
         pair.association(Client).add_address(at("10.1.2.2")).unwrap();
@@ -390,7 +390,7 @@ fn hand(pair: &mut Pair, to: SocketAddr, chunk: &Chunk) {
 //# illustrated and MUST NOT treat this data as an OOTB datagram (please
 //# see [RFC4960] section 8.4).
 #[test]
-fn what_comes_to_an_address_that_is_being_added_is_taken() {
+fn packets_to_an_address_being_added_are_accepted() {
     let mut pair = pair();
     pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, AsconfAck::KIND)));
     pair.association(Client).add_address(at("10.1.2.2")).unwrap();
@@ -425,7 +425,7 @@ fn what_comes_to_an_address_that_is_being_added_is_taken() {
 //# A sender MUST only send a set primary request to an address that is
 //# already considered part of the association.
 #[test]
-fn what_a_refusal_made_impossible_is_not_asked_for() {
+fn changes_made_impossible_by_a_refusal_are_dropped() {
     let mut pair = pair();
     // What the server has no room for.
     let mut first = true;
@@ -463,7 +463,7 @@ fn what_a_refusal_made_impossible_is_not_asked_for() {
 //# appropriate association and destination error counters as defined in
 //# [RFC4960], Sections 8.1 and 8.2.
 #[test]
-fn an_answer_ends_the_timer_and_the_counting() {
+fn a_response_stops_the_timer_and_resets_the_error_count() {
     let mut pair = pair();
     let mut left = 2;
     pair.drop = Some(Box::new(move |side, _, packet| {

@@ -66,7 +66,7 @@ fn forgeries(pair: &mut Pair) -> Vec<Vec<Chunk>> {
 //# If the Chunk Protection Operator experiences a non-critical error,
 //# it MUST NOT abort the association.
 #[test]
-fn what_is_not_protected_is_discarded_without_a_word() {
+fn unprotected_packets_are_silently_discarded() {
     let mut pair = protected(strict());
     pair.run(Duration::from_secs(1));
     pair.clear_log();
@@ -86,7 +86,7 @@ fn what_is_not_protected_is_discarded_without_a_word() {
 }
 
 #[test]
-fn the_t_bit_opens_no_door() {
+fn the_t_bit_admits_no_other_chunks() {
     let mut pair = protected(strict());
     let server_header = pair.last_header.unwrap();
     let tag = pair.association(Server).peer_tag().unwrap();
@@ -106,7 +106,7 @@ fn the_t_bit_opens_no_door() {
 //= type=test
 //# DTLS replay protection MUST NOT be turned off.
 #[test]
-fn a_record_that_comes_again_does_nothing() {
+fn a_replayed_record_has_no_effect() {
     let mut pair = protected(strict());
     pair.send(Client, 1, pattern(50_000));
     pair.duplication = 1_000;
@@ -189,7 +189,7 @@ fn records_of_another_association_open_nothing() {
 }
 
 #[test]
-fn an_init_and_the_cookie_that_answers_it_restart_nothing() {
+fn an_init_and_its_cookie_do_not_restart_a_protected_association() {
     let mut pair = protected(strict());
     pair.run(Duration::from_millis(100));
     pair.send(Client, 1, pattern(1_000));
@@ -228,7 +228,7 @@ fn an_init_and_the_cookie_that_answers_it_restart_nothing() {
 
 /// An INIT that nobody can be protected from, in the peer's name: without the parameter, and with a window that is too small.
 #[test]
-fn an_init_that_is_refused_draws_no_abort_with_the_tag_of_a_protected_association() {
+fn a_rejected_init_causes_no_abort_with_the_tag_of_a_protected_association() {
     for is_protected in [false, true] {
         let mut pair = Pair::up(strict());
         if is_protected {
@@ -264,7 +264,7 @@ fn an_init_that_is_refused_draws_no_abort_with_the_tag_of_a_protected_associatio
 }
 
 #[test]
-fn before_there_are_keys_a_forger_adds_no_user_data() {
+fn before_keys_are_set_forged_user_data_is_discarded() {
     let mut pair = Pair::up(strict());
     let tsn = {
         pair.association(Client)
@@ -287,7 +287,7 @@ fn before_there_are_keys_a_forger_adds_no_user_data() {
 }
 
 #[test]
-fn a_router_that_says_there_is_no_such_protocol_is_not_believed() {
+fn an_unprotected_protocol_unreachable_is_ignored_by_a_protected_association() {
     let mut pair = protected(strict());
     pair.association(Server).on_protocol_unreachable();
     pair.run(Duration::from_secs(1));
@@ -325,7 +325,7 @@ fn a_good_record_beside_another_chunk_is_not_opened() {
 }
 
 #[test]
-fn from_the_first_record_on_nothing_else_is_taken() {
+fn after_the_first_record_unprotected_packets_are_discarded() {
     let mut pair = Pair::up(strict());
     for (side, send, receive) in [(Client, 1, 2), (Server, 2, 1)] {
         pair.association(side).add_receive_keys(primary(3), keys(receive)).unwrap();

@@ -30,7 +30,7 @@ fn forged(epoch: u64) -> Chunk {
 //= type=test
 //# Implementations SHOULD initiate a key update before reaching this limit.
 #[test]
-fn keys_are_wanted_once_when_they_have_sealed_three_quarters_of_what_they_may() {
+fn keys_wanted_is_reported_once_at_three_quarters_of_the_limit() {
     let mut pair = protected(strict());
     worn(&mut pair, 3, SUITE.records_max() / 4 * 3 - 2);
     pair.send(Client, 1, pattern(100));
@@ -61,7 +61,7 @@ fn keys_are_wanted_once_when_they_have_sealed_three_quarters_of_what_they_may() 
 //# Implementations MUST either abandon an association or rekey prior to
 //# allowing the sequence number to wrap.
 #[test]
-fn an_association_whose_keys_are_used_up_ends_before_they_seal_more() {
+fn an_association_ends_before_its_keys_exceed_their_limit() {
     let mut pair = protected(strict());
     worn(&mut pair, 3, SUITE.records_max() - 1_000);
     for _ in 0..20 {

@@ -63,7 +63,7 @@ fn crash(pair: &mut Pair) {
 //# state such that both endpoints have a consistent view of the DTLS sequence
 //# numbers and replay window (i.e., initialized but never used).
 #[test]
-fn who_has_the_restart_keys_begins_anew() {
+fn a_peer_with_restart_keys_can_restart() {
     let mut pair = with_restart_keys();
     let offers = |pair: &mut Pair| {
         let agreement = agreement(pair, Client).unwrap();
@@ -112,7 +112,7 @@ fn who_has_the_restart_keys_begins_anew() {
 }
 
 #[test]
-fn who_has_not_cannot() {
+fn without_keys_nothing_can_be_opened() {
     for wrong in [None, Some(77)] {
         let mut pair = with_restart_keys();
         crash(&mut pair);
@@ -128,7 +128,7 @@ fn who_has_not_cannot() {
 }
 
 #[test]
-fn restart_keys_need_a_side_that_offers_a_restart() {
+fn restart_keys_require_negotiated_restarts() {
     let mut pair = protected(dtls(DtlsConfig::default()));
     let client = pair.association(Client);
     assert_eq!(client.set_send_keys(restart(3), keys(1)), Err(DtlsError::NotAgreed));

@@ -9,7 +9,7 @@ use super::*;
 //# parameter as described in Section 5.1.7, with an appropriate Result
 //# field.
 #[test]
-fn what_is_not_allowed_is_denied_and_nothing_changes() {
+fn requests_without_permission_are_denied() {
     let now = Time::from_millis(2_000);
     type Ask = Box<dyn Fn(&mut Association) -> Result<(), ReconfigError>>;
     let asks: [(Ask, Event); 5] = [
@@ -80,7 +80,7 @@ fn what_is_not_allowed_is_denied_and_nothing_changes() {
 //# Any queued TSNs (queued at step E2) MUST now be released and
 //# processed normally.
 #[test]
-fn a_reset_waits_for_what_was_sent_before_it_and_what_follows_waits_for_it() {
+fn a_stream_reset_waits_for_earlier_data_and_later_data_waits_for_the_reset() {
     for interleaving in [false, true] {
         let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         let (request, last) = numbers_of_client(&mut pair);
@@ -123,7 +123,7 @@ fn a_reset_waits_for_what_was_sent_before_it_and_what_follows_waits_for_it() {
 //# send an ERROR chunk with a Protocol Violation cause, as defined in
 //# Section 3.3.10.13 of [RFC4960]).
 #[test]
-fn parameters_that_cannot_stand_together_are_reported() {
+fn invalid_parameter_combinations_are_reported() {
     let (mut pair, request, last_tsn) = forging();
     let response = RequestNumber(0);
     let parameters = [
@@ -223,7 +223,7 @@ fn data(tsn: Tsn, ssn: u16, end: bool) -> Chunk {
 //# additional streams, it MUST send a response parameter either
 //# acknowledging or denying the request.
 #[test]
-fn every_request_is_answered_with_a_sack_beside_it() {
+fn every_reconfig_response_is_bundled_with_a_sack() {
     for may in [ALL, PeerMay::default()] {
         for kind in 0..5 {
             let (mut pair, request, last_tsn) = forging();
@@ -265,7 +265,7 @@ fn every_request_is_answered_with_a_sack_beside_it() {
 //# For other requests, the Receiver's Next TSN field, which is optional,
 //# MUST NOT be used.
 #[test]
-fn tsns_are_told_in_answer_to_an_association_reset_and_to_nothing_else() {
+fn next_tsns_are_in_the_response_to_an_association_reset_only() {
     for (may, ahead) in [(ALL, 0), (PeerMay::default(), 0), (ALL, 9)] {
         for kind in 0..5 {
             let (mut pair, request, last_tsn) = forging();
@@ -314,7 +314,7 @@ fn tsns_are_told_in_answer_to_an_association_reset_and_to_nothing_else() {
 //# The RE-CONFIG chunk MUST be sent after the incoming RE-CONFIG chunk is
 //# processed completely.
 #[test]
-fn what_the_peer_gave_up_is_done_with_when_all_begins_anew() {
+fn abandoned_messages_are_finished_by_an_association_reset() {
     let (mut pair, request, last) = forging();
     // The first message never comes; the second waits for it, and the third is never whole.
     pair.forge(&[data(last.plus(2), 1, true), data(last.plus(4), 2, false)]);

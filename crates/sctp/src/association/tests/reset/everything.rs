@@ -148,7 +148,7 @@ fn run(plan: &Plan) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_is_re_configured_meanwhile_every_message_arrives_once_and_in_order(plan in plan()) {
+    fn messages_arrive_once_and_in_order_during_reconfigurations(plan in plan()) {
         run(&plan);
     }
 }

@@ -12,7 +12,7 @@ fn chunk(tsn: u32) -> Data {
 /// While the client does not know whether the server has renumbered, it acknowledges nothing out of sequence. If it
 /// forgot it too, each chunk would cost a retransmission timeout where paths bring them in another order.
 #[test]
-fn what_comes_before_its_turn_waits_while_the_peer_may_have_renumbered() {
+fn chunks_of_ambiguous_numbering_wait_while_the_peer_may_have_reset_tsns() {
     for interleaving in [false, true] {
         let mut pair = Pair::up(with(ALL).with(|c| c.messages.interleaving = interleaving));
         let mut dropped = false;
@@ -51,7 +51,7 @@ fn what_comes_before_its_turn_waits_while_the_peer_may_have_renumbered() {
 //# chunk, and then MUST further advance its cumulative TSN point locally
 //# if possible, as shown by the following example:
 #[test]
-fn what_waits_for_a_tsn_that_is_given_up_comes_when_that_is_skipped() {
+fn chunks_behind_an_abandoned_tsn_are_delivered_when_it_is_skipped() {
     for interleaving in [false, true] {
         let mut pair = Pair::up(with(ALL).with(|c| {
             c.messages.interleaving = interleaving;
@@ -78,7 +78,7 @@ fn what_waits_for_a_tsn_that_is_given_up_comes_when_that_is_skipped() {
 }
 
 #[test]
-fn of_what_comes_early_the_first_is_kept_and_no_more_than_a_limit() {
+fn early_chunks_are_kept_lowest_first_up_to_a_limit() {
     let first = Tsn(u32::MAX - 10);
     let mut reset = Reconfiguration::new(ALL, Tsn(1), first);
     for ahead in (0..100).rev().chain(0..50) {
@@ -94,7 +94,7 @@ fn of_what_comes_early_the_first_is_kept_and_no_more_than_a_limit() {
 
 /// A FORWARD TSN may be under way for longer than it takes to renumber.
 #[test]
-fn an_old_forward_tsn_does_no_harm_after_a_renumbering() {
+fn an_old_forward_tsn_is_harmless_after_a_tsn_reset() {
     for requester in [Client, Server] {
         let mut pair = Pair::up(with(ALL).with(|c| c.messages.partial_reliability = true));
         for _ in 0..20 {

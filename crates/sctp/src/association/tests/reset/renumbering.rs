@@ -71,7 +71,7 @@ fn an_association_reset_renumbers_everything_and_loses_nothing() {
 }
 
 #[test]
-fn both_sides_cannot_renumber_at_once() {
+fn two_simultaneous_association_resets_are_denied() {
     let mut pair = Pair::up(with(ALL));
     let now = pair.now;
     for side in [Client, Server] {
@@ -88,7 +88,7 @@ fn both_sides_cannot_renumber_at_once() {
 
 /// What is under way when TSNs begin anew may still arrive, and is not what it looks like.
 #[test]
-fn old_data_and_old_sacks_do_no_harm_after_a_renumbering() {
+fn old_data_and_sacks_are_harmless_after_a_tsn_reset() {
     for requester in [Client, Server] {
         let mut pair = Pair::up(with(ALL));
         for side in [Client, Server] {
@@ -129,7 +129,7 @@ fn old_data_and_old_sacks_do_no_harm_after_a_renumbering() {
 
 /// The peer has renumbered its TSNs and says so, and its SHUTDOWN overtakes that.
 #[test]
-fn a_shutdown_that_overtakes_the_answer_to_a_renumbering_does_no_harm() {
+fn a_shutdown_that_overtakes_the_response_to_a_tsn_reset_is_harmless() {
     let mut pair = Pair::up(with(ALL));
     let mut dropped = false;
     pair.drop = Some(Box::new(move |side, _, packet| {
@@ -146,7 +146,7 @@ fn a_shutdown_that_overtakes_the_answer_to_a_renumbering_does_no_harm() {
 }
 
 #[test]
-fn a_shutdown_waits_to_hear_whether_the_peer_has_renumbered() {
+fn a_shutdown_waits_for_the_result_of_a_tsn_reset() {
     let mut pair = Pair::up(with(ALL));
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Data::KIND)));
     pair.send(Client, 1, pattern(3_000));
@@ -180,7 +180,7 @@ fn a_performed_renumbering_without_numbers_ends_the_association() {
 }
 
 #[test]
-fn what_came_is_acknowledged_before_all_tsns_begin_anew() {
+fn received_data_is_acknowledged_before_tsns_are_reset() {
     let mut pair = Pair::up(with(ALL));
     // The last chunk asks for no SACK at once.
     pair.association(Server).config = Arc::new(with(ALL).with(|c| c.sack.immediate_at_end = false));
@@ -207,7 +207,7 @@ fn what_came_is_acknowledged_before_all_tsns_begin_anew() {
 //# been received (i.e., follow the delayed sack rules specified in RFC
 //# 2960 [2] section 6.2).
 #[test]
-fn a_forward_tsn_that_is_the_first_to_come_after_a_renumbering_is_acknowledged() {
+fn a_forward_tsn_as_the_first_chunk_after_a_tsn_reset_is_acknowledged() {
     let mut pair = Pair::up(with(ALL).with(|c| c.messages.partial_reliability = true));
     let now = pair.now;
     pair.association(Client).reset_association(now).unwrap();

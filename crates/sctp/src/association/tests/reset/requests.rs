@@ -145,7 +145,7 @@ fn both_sides_ask_for_the_same_streams_at_once() {
 }
 
 #[test]
-fn an_answer_leaves_though_neither_its_path_nor_the_primary_one_is_confirmed() {
+fn a_response_is_sent_although_neither_its_path_nor_the_primary_is_confirmed() {
     let addresses = |host: u8| (1..3).map(|net| SocketAddr::from(([10, 0, net, host], 9_899))).collect();
     let mut pair = Pair::between([addresses(1), addresses(2)], with(ALL), with(ALL));
     // The client alone confirms no path.
@@ -166,7 +166,7 @@ fn an_answer_leaves_though_neither_its_path_nor_the_primary_one_is_confirmed() {
 //# the timer runs out, the RE-CONFIG chunk MUST be retransmitted
 //# but the corresponding error counters MUST NOT be incremented.
 #[test]
-fn a_peer_that_is_at_it_is_asked_again_and_not_given_up() {
+fn a_request_in_progress_is_repeated_without_counting_errors() {
     let config = with(ALL).with(|c| {
         c.failover.association_max_retrans = 1;
         c.timers.heartbeat_interval = None;
@@ -188,7 +188,7 @@ fn a_peer_that_is_at_it_is_asked_again_and_not_given_up() {
 }
 
 #[test]
-fn a_shutdown_ends_what_is_asked_for_and_loses_no_message() {
+fn a_shutdown_cancels_reconfiguration_and_loses_no_message() {
     let mut pair = Pair::up(with(ALL));
     pair.send(Client, 1, pattern(10));
     pair.association(Client).reset_streams(outgoing(Streams::All)).unwrap();
@@ -362,7 +362,7 @@ fn requests_are_numbered_one_after_the_other_and_stand_alone() {
 //# The RE-CONFIG chunk MUST be sent following the rules given in Section
 //# 5.1.1.
 #[test]
-fn one_request_is_under_way_and_what_the_peer_asks_for_waits_for_its_end() {
+fn one_request_is_outstanding_and_the_peers_requests_wait_for_its_result() {
     let armed = |pair: &mut Pair, side| pair.association(side).timers.is_armed(Timer::Reconfig);
     for (ask, kinds) in [1, 2, 4, 5].map(|which| asks()[which]) {
         // Two that wait for each other's request would wait for ever.
