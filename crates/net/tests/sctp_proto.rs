@@ -137,7 +137,7 @@ async fn they_connect(profile: Profile) {
 
 #[tokio::test]
 #[ignore = "it builds a program from crates of others; cargo xtask test interop runs it"]
-async fn we_connect() {
+async fn we_connect_to_sctp_proto() {
     for profile in Profile::ALL {
         we_connect(*profile).await;
     }
