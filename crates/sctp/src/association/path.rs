@@ -165,6 +165,8 @@ pub(super) struct Path {
     /// When a chunk was last retransmitted: acknowledgements of older chunks are ambiguous (RFC 9260
     /// §6.3.1 C5).
     pub(super) retransmitted_at: Option<Time>,
+    /// When the last retransmission was sent that has been acknowledged.
+    pub(super) retransmission_acked: Option<Time>,
     /// When T3-rtx last expired.
     pub(super) timed_out_at: Option<Time>,
     /// The number of packets with DATA sent.
@@ -276,6 +278,7 @@ impl Path {
             tail_is_immediate: false,
             data_sent_at: None,
             retransmitted_at: None,
+            retransmission_acked: None,
             timed_out_at: None,
             order: 0,
             send_order: (config.recovery.loss_detection == LossDetection::SendOrder).then(SendOrder::default),

@@ -415,6 +415,13 @@ impl Sent {
         tsns[first..].reverse();
     }
 
+    /// Bytes of the last chunk in flight on `path` that may be retransmitted.
+    pub(super) fn last_bytes_in_flight(&self, path: PathId, now: Time) -> Option<usize> {
+        let may_leave =
+            |slot: &&Slot| slot.path == path && slot.state == SlotState::InFlight && !slot.is_over(now);
+        self.slots.iter().rev().find(may_leave).map(|slot| slot.bytes)
+    }
+
     /// Records a retransmission. Returns what it adds to the flight of its new path, and the path on which
     /// it counted before.
     pub(super) fn retransmit(&mut self, tsn: Tsn, transmission: Transmission) -> (&mut Data, Option<PathId>) {

@@ -22,6 +22,14 @@ const BATCH_SLACK: usize = 64;
 /// The maximum length of a HEARTBEAT in bytes.
 const HEARTBEAT_LEN_MAX: usize = 64;
 
+/// A chunk that is larger than the packets of its path, because these became smaller since it was cut.
+struct Oversized {
+    /// Bytes of the chunk.
+    bytes: usize,
+    /// Why it is sent.
+    permit: SendPermit,
+}
+
 impl Association {
     /// Returns packets to send, if there are any.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Transmit> {
@@ -285,8 +293,11 @@ impl Association {
                 break;
             }
         }
+        if self.builder.packets() == 0 {
+            return self.transmit_oversized_probe(now, path, tag);
+        }
         let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
-        (self.builder.packets() > 0).then(|| Transmit { ecn, ..self.finish(path) })
+        Some(Transmit { ecn, ..self.finish(path) })
     }
 
     /// Pads the open packet if it would end its batch although more data follows, and the padding is
@@ -316,10 +327,36 @@ impl Association {
         if bytes <= path.pmdcs() {
             return None;
         }
-        let size = Header::LEN + path.auth_len + bytes;
         let permit = self
             .permit(now, id)
             .filter(|permit| !matches!(permit, SendPermit::NewData | SendPermit::HeadOfLine(_)))?;
+        self.transmit_sized(now, id, tag, Oversized { bytes, permit })
+    }
+
+    /// A tail loss probe whose chunk is larger than the path's packets: nothing smaller is in flight on the path, and no new
+    /// data is sent.
+    fn transmit_oversized_probe(&mut self, now: Time, id: PathId, tag: VerificationTag) -> Option<Transmit> {
+        let State::Up(up) = &self.state else { return None };
+        let path = &self.paths[usize::from(id.0)];
+        if !path.probe_due {
+            return None;
+        }
+        let bytes = up.sent.last_bytes_in_flight(id, now).filter(|bytes| *bytes > path.pmdcs());
+        let permit = self.permit(now, id)?;
+        self.paths[usize::from(id.0)].probe_due = false;
+        let bytes = bytes.filter(|_| permit == SendPermit::Probe)?;
+        self.transmit_sized(now, id, tag, Oversized { bytes, permit })
+    }
+
+    /// A packet for a chunk that is larger than the path's packets.
+    fn transmit_sized(
+        &mut self,
+        now: Time,
+        id: PathId,
+        tag: VerificationTag,
+        Oversized { bytes, permit }: Oversized,
+    ) -> Option<Transmit> {
+        let size = Header::LEN + self.paths[usize::from(id.0)].auth_len + bytes;
         self.begin_sized(tag, size);
         self.fill_data(now, id, permit);
         if self.builder.is_empty() {

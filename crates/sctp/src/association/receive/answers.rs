@@ -40,12 +40,17 @@ impl Association {
         self.paths.len() > 1 && self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config)
     }
 
-    /// Measures the RTT of the path on which this SACK arrived, even if another SACK reported the same
-    /// before: the last chunk of the path that it acknowledges triggered it.
-    pub(super) fn measure_on_own_path(&mut self, now: Time, received_on: PathId, sack: &Sack) {
+    /// Returns the chunk that triggered this SACK, with its send time, by the order of first transmissions: the last chunk of the path
+    /// on which the SACK arrived, even if another SACK reported the same before.
+    pub(super) fn acked_on_own_path(
+        &mut self,
+        now: Time,
+        received_on: PathId,
+        sack: &Sack,
+    ) -> Option<(Tsn, Time)> {
         let path = &mut self.paths[usize::from(received_on.0)];
         path.heard_at = now;
-        let Some((tsn, sent_at)) = path.send_times.on_answer(sack) else { return };
+        let acked = path.send_times.on_answer(sack)?;
         path.answered_at = Some(now);
         if std::mem::take(&mut path.has_cross_path_rtt) {
             // A cross-path minimum below the path's own RTT would be kept for long.
@@ -53,10 +58,32 @@ impl Association {
             let window = path.controller.window();
             path.controller.restart_window(window);
         }
+        Some(acked)
+    }
+
+    /// Measures the RTT of the path on which a SACK arrived that this chunk triggered.
+    pub(in crate::association) fn measure_on_own_path(
+        &mut self,
+        now: Time,
+        received_on: PathId,
+        acked: Option<(Tsn, Time)>,
+    ) {
+        let Some((tsn, sent_at)) = acked else { return };
+        let path = &mut self.paths[usize::from(received_on.0)];
         // When a chunk arrived is unknown if the last SACK had no room to report it, or if T3-rtx
         // expired before.
         let in_time = path.reported_up_to.is_none_or(|last| !tsn.after(last));
         if !in_time || path.timed_out_at.is_some_and(|at| at >= sent_at) {
+            return;
+        }
+        // A retransmission that was sent later and is acknowledged may have triggered the SACK instead: another path's SACK may
+        // have acknowledged the chunk long before.
+        //= specs/rfc9260.txt#section-6.3.1
+        //# C5)  Karn's algorithm: RTT measurements MUST NOT be made using chunks
+        //# that were retransmitted (and thus for which it is ambiguous
+        //# whether the reply was for the first instance of the chunk or for
+        //# a later instance).
+        if path.retransmission_acked.is_some_and(|at| at > sent_at) {
             return;
         }
         let round_trip = now.since(sent_at);
@@ -71,6 +98,12 @@ impl Association {
 }
 
 impl Path {
+    /// Records the newest chunk that a SACK acknowledges.
+    pub(in crate::association) fn on_newest_acked(&mut self, newest: Option<Arrival>) {
+        let at = newest.filter(|newest| newest.transmissions > 1).map(|newest| newest.sent_at);
+        self.retransmission_acked = self.retransmission_acked.max(at);
+    }
+
     /// Processes what a SACK reports about chunks of this path; `reported_up_to` is the last TSN that
     /// the previous SACK reported on, if it had no room for all. Returns the times for the controller.
     pub(super) fn on_acked(

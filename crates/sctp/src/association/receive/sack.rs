@@ -95,9 +95,8 @@ impl Association {
         //= specs/rfc9260.txt#section-6
         //# A SACK chunk MUST be processed in ESTABLISHED, SHUTDOWN-PENDING, and
         //# SHUTDOWN-RECEIVED states.
-        if self.has_several_ack_paths() && are_valid_blocks(&sack.gaps) {
-            self.measure_on_own_path(now, received_on, sack);
-        }
+        let on_own_path = self.has_several_ack_paths() && are_valid_blocks(&sack.gaps);
+        let acked = if on_own_path { self.acked_on_own_path(now, received_on, sack) } else { None };
         let State::Up(up) = &mut self.state else { return };
         let mut report = std::mem::take(&mut up.report);
         let multipath = uses_cmt_rules(&self.config);
@@ -108,7 +107,7 @@ impl Association {
         let takes_nothing_back = !multipath || up.extensions.nr_sack;
         if self.config.paths.multipath.is_some() && takes_nothing_back && up.sent.is_behind(sack) {
             up.report = report;
-            return;
+            return self.measure_on_own_path(now, received_on, acked);
         }
         let sound = are_valid_blocks(&sack.gaps) && !sack.cum_tsn_ack.before(up.sent.cum_tsn_ack_point());
         let points =
@@ -125,7 +124,7 @@ impl Association {
             Ok(()) if are_valid_blocks(&sack.gaps) => up.sent.release(sack.cum_tsn_ack, kept),
             // None of its blocks were valid.
             Ok(()) => {}
-            Err(SackError::Outdated) => return,
+            Err(SackError::Outdated) => return self.measure_on_own_path(now, received_on, acked),
             Err(SackError::TakenBack) => return self.on_violation(Violation::AckTakenBack),
             // It may refer to TSNs after a reset by the peer.
             Err(SackError::NeverSent)
@@ -163,6 +162,10 @@ impl Association {
             up.window = Window::Open;
         }
         let advanced = report.cum_advanced;
+        for (path, path_report) in self.paths.iter_mut().zip(&report.paths) {
+            path.on_newest_acked(path_report.newest);
+        }
+        self.measure_on_own_path(now, received_on, acked);
         self.on_report(now, received_on, report);
         if !sack.dups.is_empty() {
             self.on_duplicates(now, &sack.dups);

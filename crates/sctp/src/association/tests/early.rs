@@ -492,3 +492,51 @@ fn the_probe_count_restarts_once_nothing_is_in_flight() {
     pair.forge(&[Chunk::Sack(Sack { cum_tsn_ack, a_rwnd: 1 << 20, ..Sack::default() })]);
     assert_eq!(pair.association(Server).paths[0].probes_unanswered, 0);
 }
+
+#[test]
+fn a_chunk_in_flight_that_is_larger_than_the_path_s_packets_is_probed() {
+    let mut pair = Pair::up(modern());
+    pair.latency = Duration::from_millis(50);
+    pair.association(Client).probe_peer();
+    pair.run(Duration::from_secs(1));
+    let room = pair.association(Client).paths[0].payload_max(16);
+    pair.send(Client, 0, vec![b'x'; room]);
+    pair.cut.insert(client_address().ip());
+    pair.run(Duration::from_micros(1));
+    let sent_at = pair.now;
+    let path = &mut pair.association(Client).paths[0];
+    assert!(path.flight_bytes > 576, "the chunk was sent");
+    // As after packets of this size that were lost several times: path MTU discovery begins anew (RFC 8899 §4.3).
+    path.mtu = 576;
+    let packets = path.counters.packets_sent;
+    let sent = |pair: &mut Pair| pair.association(Client).stats().paths[0].packets_sent > packets;
+    assert!(pair.run_until(|pair| sent(pair)));
+    let path = &pair.association(Client).paths[0];
+    assert_eq!((path.counters.timeouts, path.counters.retransmitted_chunks), (0, 1), "it was a probe");
+    assert!(pair.now.since(sent_at) < Duration::from_millis(400), "{:?}", pair.now.since(sent_at));
+    pair.cut.clear();
+    assert!(pair.run_until(|pair| pair.association(Client).paths[0].flight_bytes == 0));
+    assert_eq!(pair.association(Client).stats().paths[0].timeouts, 0);
+}
+
+#[test]
+fn a_sack_that_a_later_retransmission_may_have_triggered_measures_no_rtt_of_a_first_transmission() {
+    use crate::association::sent::{AckedBy, Arrival};
+    use crate::ids::{PathId, Tsn};
+    let (tsn, at) = (Tsn(7), Time::from_millis);
+    let arrival = |sent_at, transmissions| {
+        let acked_by = AckedBy::GapBlock;
+        Some(Arrival { tsn: Tsn(3), order: 9, sent_at, transmissions, packet_bytes: 1_000, acked_by })
+    };
+    let measured = |newest| {
+        let mut pair = Pair::up(modern());
+        let association = pair.association(Client);
+        association.paths[0].on_newest_acked(newest);
+        association.measure_on_own_path(at(9_000), PathId(0), Some((tsn, at(5_000))));
+        association.paths[0].latest_rtt == Duration::from_secs(4)
+    };
+    assert!(measured(None));
+    assert!(measured(arrival(at(8_400), 1)), "a first transmission");
+    assert!(measured(arrival(at(4_900), 2)), "retransmitted before the chunk was sent");
+    assert!(!measured(arrival(at(8_400), 2)), "the retransmission triggered the SACK");
+}

@@ -516,9 +516,8 @@ impl Association {
         let path = &mut self.paths[usize::from(id.0)];
         if filled.bytes == 0 {
             // A probe or retransmission that did not fit behind the control chunks is sent in the next
-            // packet.
+            // packet. A probe with a chunk larger than the packet: see `transmit_oversized_probe`.
             if self.builder.is_empty() {
-                path.probe_due = false;
                 path.fast_retransmit_due = false;
             }
             return;
