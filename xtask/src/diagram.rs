@@ -29,6 +29,7 @@ const COLUMNS: &[(&str, f64, &str)] = &[
     ("emu", 1.8, "links by the wall clock"),
     ("braidftp", 2.9, "client, server, files"),
     ("lab", 1.2, "figures and claims"),
+    ("python", 2.05, "lab and client for Python"),
 ];
 
 const BOX_WIDTH: f64 = 206.0;

@@ -11,6 +11,7 @@ mod fuzz;
 mod map;
 mod peers;
 mod proof;
+mod python;
 mod shell;
 mod suite;
 mod tidy;
@@ -31,7 +32,8 @@ cargo xtask COMMAND
   check                    format, rules, lints and tests of the crates that differ from the upstream branch
   ci                       everything that must hold before a change lands; what .ci/run runs
   test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
-                           interop, interop-tls, or part of a test's name
+                           interop, interop-tls, or part of a test's name; python, notebooks: the Python package, from a
+                           wheel in an environment of its own (needs PyPI)
   tidy                     import rules, purity of the pure crates, heads of files, links, no paths of one machine
   typos [PATH]             spelling of everything but specifications; exceptions are in typos.toml
   map                      list every crate and file, each with one line of explanation

@@ -41,6 +41,8 @@ pub enum Style {
     Json,
     /// Errors only.
     Quiet,
+    /// Nothing: whoever runs the job asks for the errors ([`Reporter::errors`]).
+    Nothing,
 }
 
 /// What held the speed where it was, at one moment.
@@ -298,7 +300,14 @@ impl Reporter {
         }
         drop(state);
         self.event(&Event::error(Some(path), error));
-        self.bounded_line(format_args!("braidftp: {error}"));
+        if self.0.style != Style::Nothing {
+            self.bounded_line(format_args!("braidftp: {error}"));
+        }
+    }
+
+    /// The first errors of files, each with its path.
+    pub fn errors(&self) -> Vec<String> {
+        self.lock().errors.clone()
     }
 
     /// Something worth knowing.
@@ -306,7 +315,7 @@ impl Reporter {
         match self.0.style {
             Style::Json => self.event(&Event::Warning { message: message.to_string() }),
             Style::Human { .. } => self.bounded_line(format_args!("braidftp: {}", message.to_string())),
-            Style::Quiet => {}
+            Style::Quiet | Style::Nothing => {}
         }
     }
 
@@ -317,6 +326,7 @@ impl Reporter {
             Style::Human { .. } | Style::Quiet => {
                 self.bounded_line(format_args!("braidftp: {}", message.to_string()));
             }
+            Style::Nothing => {}
         }
     }
 
@@ -329,7 +339,7 @@ impl Reporter {
                 why.why,
                 wait.as_secs_f64()
             )),
-            Style::Quiet => {}
+            Style::Quiet | Style::Nothing => {}
         }
     }
 
@@ -366,7 +376,7 @@ impl Reporter {
             paths: state.last_paths.clone(),
         };
         let limit = state.limits.iter().max_by_key(|(_, ticks)| **ticks).map(|(limit, _)| *limit);
-        let errors = std::mem::take(&mut state.errors);
+        let errors = state.errors.clone();
         drop(state);
         if let Some(bars) = &self.0.bars {
             bars.clear();
@@ -397,7 +407,7 @@ impl Reporter {
                     eprintln!("what limited the speed: {}", limit.says());
                 }
             }
-            Style::Quiet => {}
+            Style::Quiet | Style::Nothing => {}
         }
         summary
     }

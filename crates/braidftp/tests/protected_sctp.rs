@@ -10,7 +10,7 @@ use braidftp::client::Login;
 use braidftp::client::{Mode, Options, Protection};
 use braidftp::exit::{Error, Exit};
 use braidftp::identity::{Files, KnownHosts, OnUnknown, ServerIdentity, Trust};
-use braidftp::job::{self, Delete, Job, Mirror, MirrorDown, MirrorUp, Record};
+use braidftp::job::{self, Caller, Delete, Job, Mirror, MirrorDown, MirrorUp, Record};
 use braidftp::progress::{Reporter, Style};
 use braidftp::server::{self, Handle, Listen, Server, Settings};
 use braidftp::store::fs::Root;
@@ -54,6 +54,7 @@ impl Served {
             retry_for: None,
             reporter: Reporter::new(Style::Quiet, mode),
             record: Record::default(),
+            caller: Caller::Command,
         }
     }
 }

@@ -8,7 +8,9 @@ use std::str::FromStr;
 
 use crate::frame::Framed;
 use crate::guard::Guard;
-use crate::{Controller, Options, adalr, auto, bbr, cubic, fast, highspeed, hybla, reno, scalable, sctp};
+use crate::{
+    Controller, External, Options, adalr, auto, bbr, cubic, fast, highspeed, hybla, reno, scalable, sctp,
+};
 
 /// The available controllers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,10 +36,12 @@ pub enum Kind {
     Adalr,
     /// CUBIC or a model of the path, depending on what losses indicate: [`auto::Auto`].
     Auto,
+    /// A controller that is written outside this crate; none has a name that can be parsed here.
+    External(External),
 }
 
 impl Kind {
-    /// All controllers, in the order in which they are listed.
+    /// All controllers of this crate, in the order in which they are listed.
     pub const ALL: &[Self] = &[
         Self::Sctp,
         Self::Reno,
@@ -76,6 +80,7 @@ impl Kind {
                 Box::new(Guard::new(mtu, |mtu| Framed::<adalr::Adalr>::new(options, mtu)))
             }
             Self::Auto => Box::new(Guard::new(mtu, |mtu| auto::Auto::new(options, mtu))),
+            Self::External(external) => (external.build)(options, mtu),
         }
     }
 
@@ -92,6 +97,7 @@ impl Kind {
             Self::Bbr => "bbr",
             Self::Adalr => "adalr",
             Self::Auto => "auto",
+            Self::External(external) => external.name,
         }
     }
 
@@ -110,13 +116,20 @@ impl Kind {
                 "ADaLR-R, a reconstruction of TCP-ADaLR: steps that grow with the round trip beyond 300 ms"
             }
             Self::Auto => "CUBIC where losses indicate congestion, a model of the path where they are random",
+            Self::External(_) => "written outside this crate",
         }
     }
 
     /// The names of the controller's parameters.
     pub const fn params(self) -> &'static [&'static str] {
         match self {
-            Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable | Self::Auto => &[],
+            Self::Sctp
+            | Self::Reno
+            | Self::Cubic
+            | Self::HighSpeed
+            | Self::Scalable
+            | Self::Auto
+            | Self::External(_) => &[],
             Self::Hybla => hybla::Params::NAMES,
             Self::Fast => fast::Params::NAMES,
             Self::Bbr => bbr::Params::NAMES,
@@ -132,9 +145,13 @@ impl Kind {
     /// range.
     pub fn set(self, options: &mut Options, name: &str, value: &str) -> Result<(), ParameterError> {
         match self {
-            Self::Sctp | Self::Reno | Self::Cubic | Self::HighSpeed | Self::Scalable | Self::Auto => {
-                Err(ParameterError::unknown(self.name(), name, &[]))
-            }
+            Self::Sctp
+            | Self::Reno
+            | Self::Cubic
+            | Self::HighSpeed
+            | Self::Scalable
+            | Self::Auto
+            | Self::External(_) => Err(ParameterError::unknown(self.name(), name, &[])),
             Self::Hybla => options.hybla.set(name, value),
             Self::Fast => options.fast.set(name, value),
             Self::Bbr => options.bbr.set(name, value),

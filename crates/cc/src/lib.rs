@@ -9,6 +9,7 @@ pub mod bbr;
 pub mod coupled;
 pub mod cubic;
 pub mod delivery;
+mod external;
 pub mod fast;
 mod frame;
 mod guard;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
+pub use self::external::{Build, External, guarded};
 pub use self::kind::{Choice, ChoiceError, Kind, ParameterError, UnknownKind, help};
 
 /// A congestion control algorithm for one path. `guard.rs` must forward every method of this trait.

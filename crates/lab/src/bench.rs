@@ -6,7 +6,7 @@ use std::fmt;
 use crate::compare;
 use crate::data::Data;
 pub use crate::figure::Quick;
-use crate::figure::{Figure, Kind, LiveSweep, Runs, Sweep};
+use crate::figure::{Figure, Kind, LiveSweep, Point, Runs, Sweep};
 use crate::papers::live::AT_ONCE;
 use crate::plot::{self, Marks};
 use crate::store::csv::{self, Head};
@@ -64,6 +64,12 @@ pub trait Reporter: Send {
     fn on_run(&mut self, _done: u64, _planned: u64) {}
     /// A point reached the maximum number of runs.
     fn on_capped(&mut self, _what: &str) {}
+    /// A run failed alone: at which point, with which seed, and why.
+    fn on_failed(&mut self, _what: &str) {}
+    /// Whether the sweep shall end; what is finished is stored.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
     /// A note for the user.
     fn on_note(&mut self, _note: &str) {}
 }
@@ -93,6 +99,11 @@ pub enum BenchError {
         /// The panic message, with point and seed.
         message: String,
     },
+    /// [`Reporter::is_cancelled`] said so.
+    Cancelled {
+        /// The figure.
+        figure: &'static str,
+    },
     /// The picture could not be rendered.
     Picture(String),
 }
@@ -106,6 +117,9 @@ impl fmt::Display for BenchError {
                 "{error}; the {kept} rows so far are stored: free some space and run it again to continue"
             ),
             Self::Run { figure, message } => write!(f, "{figure}: {message}"),
+            Self::Cancelled { figure } => {
+                write!(f, "{figure}: interrupted; finished points are stored, and the same command continues")
+            }
             Self::Picture(message) => write!(f, "the picture cannot be drawn: {message}"),
         }
     }
@@ -245,16 +259,55 @@ impl Bench {
         sweep: &'static Sweep,
         reporter: &mut dyn Reporter,
     ) -> Result<Table, BenchError> {
-        let runs = self.runs(sweep);
+        let mut open = match self.open(figure, sweep, reporter)? {
+            Opened::Complete(table) => return Ok(table),
+            Opened::Unfinished(open) => *open,
+        };
+        let plan = self.plan(sweep, open.points.clone());
+        let known = std::mem::take(&mut open.known);
+        let mut keeper = Keeper { open: &mut open, known: &known, reporter };
+        let ran = sweep::run(figure, sweep, &plan, &known, &mut keeper);
+        match ran {
+            Ok(()) => open.finish(reporter),
+            Err(SweepError::Io(error)) => {
+                let path = open.appending.path().to_owned();
+                let error = StoreError { path, doing: "append to", error };
+                Err(BenchError::Append { error, kept: open.records.len().max(known.len()) })
+            }
+            Err(SweepError::Cancelled) => Err(BenchError::Cancelled { figure: figure.id }),
+            Err(SweepError::Run { point, seed, message }) => Err(BenchError::Run {
+                figure: figure.id,
+                message: format!("at {point}, seed {seed}: {message}"),
+            }),
+        }
+    }
+
+    /// How these points of a sweep are run.
+    pub fn plan(&self, sweep: &Sweep, points: Vec<usize>) -> Plan {
+        Plan { points, runs: self.runs(sweep), threads: self.options.threads, base_seed: self.options.seed }
+    }
+
+    /// Begins to store a sweep whose points are run by the caller, in any order, on whichever machine; or loads it if this
+    /// build made it with the same settings. An unfinished one is continued.
+    ///
+    /// # Errors
+    ///
+    /// Its file cannot be written.
+    pub fn open(
+        &self,
+        figure: &'static Figure,
+        sweep: &'static Sweep,
+        reporter: &mut dyn Reporter,
+    ) -> Result<Opened, BenchError> {
         let variety = self.variety();
-        let head = Head::new(figure, &self.options.command, self.options.seed, Some(runs));
+        let head = Head::new(figure, &self.options.command, self.options.seed, Some(self.runs(sweep)));
         let mut known = Vec::new();
         if self.options.fresh == Fresh::No {
             if let Some(read) = self.store.sweep(figure, sweep, variety).ok().flatten()
                 && read.head.goes_with(&head)
             {
                 reporter.on_note(&format!("{}: up to date", figure.id));
-                return Ok(Table::new(figure, sweep, read.records));
+                return Ok(Opened::Complete(Table::new(figure, sweep, read.records)));
             }
             match self.store.unfinished(figure, sweep, variety) {
                 Ok(Some(read)) if read.head.goes_with(&head) => known = read.records,
@@ -270,64 +323,19 @@ impl Bench {
             let is_asked = self.options.quick == Quick::No || (sweep.quick)(&points[*index]);
             is_asked && self.options.shard.is_none_or(|shard| shard.has(*index))
         });
-        let plan = Plan {
-            points: chosen.collect(),
-            runs,
-            threads: self.options.threads,
-            base_seed: self.options.seed,
-        };
         reporter.on_figure(figure, known.len());
         let appending = self.store.begin(figure, sweep, variety, &head, &known)?;
-        let mut keeper = Keeper {
+        Ok(Opened::Unfinished(Box::new(Open {
+            bench: self.clone(),
+            figure,
             sweep,
-            known: &known,
+            head,
+            points: chosen.collect(),
+            known,
             appending,
             records: Vec::new(),
             capped: Vec::new(),
-            quick: self.options.quick,
-            reporter,
-        };
-        let ran = sweep::run(figure, sweep, &plan, &known, &mut keeper);
-        let Keeper { records, mut capped, appending, .. } = keeper;
-        match ran {
-            Ok(()) => {}
-            Err(SweepError::Io(error)) => {
-                let path = appending.path().to_owned();
-                let error = StoreError { path, doing: "append to", error };
-                return Err(BenchError::Append { error, kept: records.len().max(known.len()) });
-            }
-            Err(SweepError::Run { point, seed, message }) => {
-                return Err(BenchError::Run {
-                    figure: figure.id,
-                    message: format!("at {point}, seed {seed}: {message}"),
-                });
-            }
-        }
-        let mut head = head;
-        capped.sort();
-        if self.options.quick == Quick::Yes && !capped.is_empty() {
-            reporter.on_note(&format!(
-                "{}: {} points reached the maximum of {} runs; their intervals are wider than {} %",
-                figure.id,
-                capped.len(),
-                runs.max,
-                runs.within * 100.0
-            ));
-        }
-        for (_, what) in &capped {
-            head.push(csv::CAPPED, what);
-        }
-        let table = Table::new(figure, sweep, records);
-        if sweep.plot.marks == Marks::Tail {
-            for line in tails(sweep, &table) {
-                head.push(csv::TAIL, line);
-            }
-        }
-        self.store.finish(figure, sweep, variety, &head, table.records())?;
-        if variety.shard.is_none() {
-            self.keep_picture(figure, &plot::draw(figure, &table))?;
-        }
-        Ok(table)
+        })))
     }
 
     /// Combines the parts of a sweep made by shards.
@@ -396,16 +404,119 @@ fn tails(sweep: &Sweep, table: &Table) -> Vec<String> {
     cells.map(|cell| format!("{}: {}", cell.point(), cell.tail(sweep.plot.y))).collect()
 }
 
-/// Stores the runs of finished points.
-struct Keeper<'a> {
+/// A sweep that was opened.
+#[derive(Debug)]
+pub enum Opened {
+    /// All its runs are stored.
+    Complete(Table),
+    /// Some points lack runs.
+    Unfinished(Box<Open>),
+}
+
+/// A sweep whose finished points are stored one by one.
+#[derive(Debug)]
+pub struct Open {
+    bench: Bench,
+    figure: &'static Figure,
     sweep: &'static Sweep,
-    known: &'a [Record],
+    head: Head,
+    /// The points that were asked for.
+    points: Vec<usize>,
+    /// The runs that were stored before.
+    known: Vec<Record>,
     appending: Appending,
     records: Vec<Record>,
     /// Capped points, by point index.
     capped: Vec<(usize, String)>,
-    /// Whether caps are expected.
-    quick: Quick,
+}
+
+impl Open {
+    /// The points that were asked for.
+    pub fn points(&self) -> &[usize] {
+        &self.points
+    }
+
+    /// The runs that were stored before.
+    pub fn known(&self) -> &[Record] {
+        &self.known
+    }
+
+    /// Stores all runs of a finished point.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn add(&mut self, index: usize, records: &[Record], enough: Enough) -> Result<(), BenchError> {
+        let known = std::mem::take(&mut self.known);
+        let stored = self.store_point(index, records, enough, &known);
+        self.known = known;
+        stored.map(drop).map_err(|error| {
+            let error = StoreError { path: self.appending.path().to_owned(), doing: "append to", error };
+            BenchError::Append { error, kept: self.records.len().max(self.known.len()) }
+        })
+    }
+
+    /// Stores the runs that are not known yet. Returns the line of a point that is capped.
+    fn store_point(
+        &mut self,
+        index: usize,
+        records: &[Record],
+        enough: Enough,
+        known: &[Record],
+    ) -> std::io::Result<Option<String>> {
+        let known = known.iter().filter(|known| known.point == index);
+        let known: BTreeSet<u32> = known.map(|known| known.run).collect();
+        let is_new = |record: &&Record| !known.contains(&record.run);
+        let new: Vec<Record> = records.iter().filter(is_new).cloned().collect();
+        self.appending.append(&csv::lines(self.sweep, &new))?;
+        self.records.extend_from_slice(records);
+        let Enough::Capped { within } = enough else { return Ok(None) };
+        let point = &self.sweep.points()[index];
+        let what = format!("{point}: {} runs, within {:.1} %", records.len(), within * 100.0);
+        self.capped.push((index, what.clone()));
+        Ok(Some(what))
+    }
+
+    /// Writes the files of the sweep, all of whose points were added.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written.
+    pub fn finish(self, reporter: &mut dyn Reporter) -> Result<Table, BenchError> {
+        let Self { bench, figure, sweep, mut head, mut capped, records, .. } = self;
+        let runs = bench.runs(sweep);
+        let variety = bench.variety();
+        capped.sort();
+        if bench.options.quick == Quick::Yes && !capped.is_empty() {
+            reporter.on_note(&format!(
+                "{}: {} points reached the maximum of {} runs; their intervals are wider than {} %",
+                figure.id,
+                capped.len(),
+                runs.max,
+                runs.within * 100.0
+            ));
+        }
+        for (_, what) in &capped {
+            head.push(csv::CAPPED, what);
+        }
+        let table = Table::new(figure, sweep, records);
+        if sweep.plot.marks == Marks::Tail {
+            for line in tails(sweep, &table) {
+                head.push(csv::TAIL, line);
+            }
+        }
+        bench.store.finish(figure, sweep, variety, &head, table.records())?;
+        if variety.shard.is_none() {
+            bench.keep_picture(figure, &plot::draw(figure, &table))?;
+        }
+        Ok(table)
+    }
+}
+
+/// Stores the points that this process runs, and reports them.
+struct Keeper<'a> {
+    open: &'a mut Open,
+    known: &'a [Record],
     reporter: &'a mut dyn Reporter,
 }
 
@@ -414,20 +525,20 @@ impl Observer for Keeper<'_> {
         self.reporter.on_run(done, planned);
     }
 
+    fn on_failed(&mut self, point: &Point, seed: u64, message: &str) {
+        self.reporter.on_failed(&format!("{point}, seed {seed}: {message}"));
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.reporter.is_cancelled()
+    }
+
     fn on_point(&mut self, index: usize, records: &[Record], enough: Enough) -> std::io::Result<()> {
-        let known = self.known.iter().filter(|known| known.point == index);
-        let known: BTreeSet<u32> = known.map(|known| known.run).collect();
-        let is_new = |record: &&Record| !known.contains(&record.run);
-        let new: Vec<Record> = records.iter().filter(is_new).cloned().collect();
-        self.appending.append(&csv::lines(self.sweep, &new))?;
-        self.records.extend_from_slice(records);
-        if let Enough::Capped { within } = enough {
-            let point = &self.sweep.points()[index];
-            let what = format!("{point}: {} runs, within {:.1} %", records.len(), within * 100.0);
-            if self.quick == Quick::No {
-                self.reporter.on_capped(&what);
-            }
-            self.capped.push((index, what));
+        let capped = self.open.store_point(index, records, enough, self.known)?;
+        if let Some(what) = capped
+            && self.open.bench.options.quick == Quick::No
+        {
+            self.reporter.on_capped(&what);
         }
         Ok(())
     }

@@ -283,6 +283,21 @@ impl fmt::Display for Value {
     }
 }
 
+/// Ends a run that fails alone: the payload of its unwinding. The others of the sweep go on.
+#[derive(Debug, Clone)]
+pub struct RunFailed {
+    /// Why, and at which simulated time.
+    pub message: String,
+}
+
+impl RunFailed {
+    /// Ends the run that calls this.
+    pub fn end(message: String) -> ! {
+        // No panic: nothing is printed, and nothing is wrong with this program.
+        std::panic::resume_unwind(Box::new(Self { message }))
+    }
+}
+
 /// A column of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {

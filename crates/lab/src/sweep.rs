@@ -4,11 +4,12 @@
 //! any number of threads, and for interrupted sweeps. The runs of each finished point are passed on
 //! immediately.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use crate::figure::{Figure, Point, Row, Runs, Sweep};
+use crate::figure::{Figure, Point, Row, RunFailed, Runs, Sweep};
 use crate::stats;
 use crate::table::Record;
 
@@ -81,6 +82,14 @@ pub trait Observer: Send {
     /// A run ended: `done` of the runs `planned` so far.
     fn on_run(&mut self, done: u64, planned: u64);
 
+    /// A run failed alone ([`RunFailed`]); its numbers are NaN.
+    fn on_failed(&mut self, _point: &Point, _seed: u64, _message: &str) {}
+
+    /// Whether the sweep shall end before its next run.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
     /// A point has all its runs. An error ends the sweep.
     fn on_point(&mut self, point: usize, records: &[Record], enough: Enough) -> std::io::Result<()>;
 }
@@ -90,6 +99,8 @@ pub trait Observer: Send {
 pub enum SweepError {
     /// The runs of a finished point could not be stored.
     Io(std::io::Error),
+    /// [`Observer::is_cancelled`] said so.
+    Cancelled,
     /// A run panicked.
     Run {
         /// The point.
@@ -131,7 +142,13 @@ pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     if runs.is_counted() {
         return Err(Enough::Known);
     }
-    let values: Vec<f64> = rows.iter().map(|row| row.0[0]).collect();
+    let is_failed = |row: &Row| row.0.iter().all(|number| number.is_nan());
+    let values: Vec<f64> = rows.iter().filter(|row| !is_failed(row)).map(|row| row.0[0]).collect();
+    if values.len() < rows.len() {
+        // More runs would fail as well, and their mean says nothing.
+        let within = if values.len() < 2 { f64::INFINITY } else { stats::mean(&values).relative() };
+        return Err(Enough::Capped { within });
+    }
     let within = stats::mean(&values).relative();
     if done >= 2 && within <= runs.within {
         return Err(Enough::Known);
@@ -267,6 +284,9 @@ fn worker(
 ) {
     let mut held = lock(state);
     loop {
+        if held.observer.is_cancelled() {
+            held.failed.get_or_insert(SweepError::Cancelled);
+        }
         if held.failed.is_some() || held.unfinished == 0 {
             changed.notify_all();
             return;
@@ -281,6 +301,11 @@ fn worker(
         let seed = sweep.seed(point, run, plan.base_seed);
         let row = catch_unwind(AssertUnwindSafe(|| (sweep.run)(point, seed)));
         held = lock(state);
+        let row = row.or_else(|panic| {
+            let failed = panic.downcast::<RunFailed>()?;
+            held.observer.on_failed(point, seed, &failed.message);
+            Ok(Row(vec![f64::NAN; sweep.columns.len()]))
+        });
         match row {
             Ok(row) => {
                 assert_eq!(row.0.len(), sweep.columns.len(), "{}: a row is not as its columns", figure.id);
@@ -291,7 +316,7 @@ fn worker(
                 let (done, planned) = (held.done, held.planned);
                 held.observer.on_run(done, planned);
             }
-            Err(panic) => {
+            Err::<Row, Box<dyn Any + Send>>(panic) => {
                 let message = panic.downcast_ref::<String>().map(String::as_str);
                 let message = message
                     .or_else(|| panic.downcast_ref::<&str>().copied())

@@ -8,8 +8,8 @@ mod binaries;
 
 use anyhow::{Result, bail};
 
-use crate::peers;
 use crate::shell::{cargo, check};
+use crate::{peers, python};
 
 /// The test files that use third-party programs.
 const INTEROP: &[&str] = &[
@@ -44,6 +44,8 @@ const HEAVY: &[&str] = &[
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let filter = match args {
         [] => return whole(),
+        [filter, rest @ ..] if filter == "python" => return python::tests(rest),
+        [filter] if filter == "notebooks" => return python::notebooks(),
         [filter] if !filter.starts_with('-') => filter.as_str(),
         _ => bail!("usage: cargo xtask test [FILTER]"),
     };

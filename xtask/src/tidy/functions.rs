@@ -21,7 +21,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/braidftp/src/url.rs", "from_str"),
     ("crates/ftp/src/command.rs", "parse"),
     ("crates/ftp/src/server/execute.rs", "begin_other"),
-    ("crates/lab/src/bench.rs", "make_sweep"),
     ("crates/lab/src/golden/net.rs", "enter"),
     ("crates/lab/src/golden/run.rs", "run"),
     ("crates/lab/src/plot/mod.rs", "draw"),

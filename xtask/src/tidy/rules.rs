@@ -21,6 +21,8 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     // `emu` for `braidftp demo` alone.
     ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),
     ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "emu", "pcap"]),
+    // The Python package: types of others as Python's.
+    ("python", &["base", "cc", "ftp", "braidftp", "lab"]),
     // It runs programs.
     ("xtask", &[]),
 ];

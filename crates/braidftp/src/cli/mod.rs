@@ -28,8 +28,8 @@ use crate::client::{
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
-    self, Compare, Delete, Filter, Find, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents, Parts, Plan,
-    Reading, Record, Recursion, Shown, Verify,
+    self, Caller, Compare, Delete, Filter, Find, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents,
+    Parts, Plan, Reading, Record, Recursion, Shown, Verify,
 };
 use crate::progress::{Reporter, Style};
 use crate::store::fs::Holes;
@@ -296,7 +296,30 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         retry_for: common.retry_for.map(|limit| limit.0),
         reporter,
         record: Record::default(),
+        caller: Caller::Command,
     })
+}
+
+/// The job of a program that uses this library on the server of `url`: `options` are those of a command, as in `--accept-new`.
+/// It writes nothing, keeps away from signals, and asks nobody. The user's own settings have no part in it.
+///
+/// # Errors
+/// A usage error: an option that there is not, or a value that it does not take.
+pub fn library_job(url: Url, options: &[String]) -> Result<Job> {
+    let words = ["braidftp", "ls"].into_iter().map(str::to_owned).chain(options.iter().cloned());
+    let words = words.chain(["--".to_owned(), "ftp://host/".to_owned()]);
+    let wrong = |error: clap::Error| {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or("").trim_start_matches("error: ").to_owned();
+        Error::usage(format_args!("use {}", options.join(" ")), line)
+    };
+    let cli = Cli::try_parse_from(words).map_err(wrong)?;
+    let Command::Ls(args) = cli.command else {
+        return Err(Error::usage("use the options", "they are those of another command"));
+    };
+    let job = job(url, &args.common)?;
+    let reporter = Reporter::new(Style::Nothing, job.options.mode);
+    Ok(Job { reporter, caller: Caller::Library, ..job })
 }
 
 /// Each path once: one that is named twice is a slip of the pen, and another may be missing for it.

@@ -14,7 +14,7 @@ use crate::client::Login;
 use crate::client::{Options, Protection, default_profile};
 use crate::exit::{Error, Exit, Result};
 use crate::identity::{Files, KnownHosts, ServerIdentity, Trust};
-use crate::job::{Delete, Job, Mirror, MirrorDown, Record, mirror_down};
+use crate::job::{Caller, Delete, Job, Mirror, MirrorDown, Record, mirror_down};
 use crate::progress::{Reporter, Style};
 use crate::server::{self, Handle, Listen, Server, Settings};
 use crate::store::fs::{Durability, Root};
@@ -217,6 +217,7 @@ async fn transfer(url: Url, mode: Mode, protection: Protection, to: PathBuf) -> 
         retry_for: None,
         reporter: reporter.clone(),
         record: Record::default(),
+        caller: Caller::Command,
     };
     let mirror = Mirror::all(Delete::No)?;
     let down = MirrorDown { mirror, to };

@@ -121,6 +121,49 @@ pub async fn names(client: &Client, folder: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// The entries of a folder, by name.
+///
+/// # Errors
+/// The session has ended, there is no such folder, or a line of the listing cannot be used.
+pub async fn entries(client: &Client, folder: &[u8]) -> Result<Vec<(Vec<u8>, Metadata)>> {
+    let form = folder_form(&client.features().await?);
+    let mut listing = Listing::ask(client, form, remote_path(folder, b"")?).await?;
+    let mut bounds = TreeBounds::new(client.bounds());
+    let mut entries = Vec::new();
+    while let Some(line) = listing.next().await? {
+        match line {
+            Line::Entry(entry) if entry.path.is_root() => {
+                if let Listed::Incomplete(gap) = &entry.listed {
+                    return Err(missing(&SafePath::ROOT, gap).1);
+                }
+            }
+            Line::Entry(entry) => {
+                bounds.hold_entry(&entry.path, &entry.metadata)?;
+                entries.push((entry.path.as_bytes().to_vec(), entry.metadata));
+            }
+            Line::Bad(line, why) => return Err(bad_line(&line, &why)),
+        }
+    }
+    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(entries)
+}
+
+/// What the server says of a path; the root is a folder.
+///
+/// # Errors
+/// The session has ended, nothing is there, or the server cannot tell.
+pub async fn stat(client: &Client, path: &[u8]) -> Result<Metadata> {
+    let Some(path) = remote_path(path, b"")? else { return Ok(Metadata::new(FileKind::Directory, 0)) };
+    let what = || format!("look at {}", escape(path.as_bytes()));
+    match facts(client, &path).await? {
+        Facts::Of(metadata) => Ok(*metadata),
+        Facts::Missing(reply) => Err(of_reply(&what(), &reply)),
+        Facts::Unknown => {
+            Err(Error::new(Exit::Refused, what(), "the server has no MLST, and does not tell the size of it"))
+        }
+    }
+}
+
 /// Asks what a path is, without waiting; nothing where there is no path.
 async fn begin_facts(client: &Client, url: &Url) -> Result<Option<oneshot::Receiver<Result<Reply>>>> {
     Ok(match remote_path(&url.path, b"")? {

@@ -19,6 +19,7 @@ mod local;
 mod mirror;
 mod mirror_up;
 mod plan;
+mod read;
 mod tasks;
 mod trees;
 mod upload;
@@ -34,13 +35,15 @@ use braidftp_ftp::PathArg;
 
 pub use compare::Compare;
 pub use files::{
-    Form, Parents, Parts, Recursion, Shown, cat, ls, make_folders, names, parts, remove, rename,
+    Form, Parents, Parts, Recursion, Shown, cat, entries, ls, make_folders, names, parts, remove, rename,
+    stat,
 };
 pub use filter::Filter;
 pub use get::{get, put};
 pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
 pub use mirror_up::{MirrorUp, mirror_up};
 pub use plan::{Applying, Header, Plan, Writing};
+pub use read::Reader;
 pub use trees::{Find, Reading, read_trees};
 pub use verify::{Verify, verify};
 
@@ -75,6 +78,17 @@ pub struct Job {
     pub reporter: Reporter,
     /// What was done, over all attempts.
     pub record: Record,
+    /// Who runs it.
+    pub caller: Caller,
+}
+
+/// Who runs a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A command: SIGINT and SIGTERM end the job, and a person at the terminal is asked about a server that is new.
+    Command,
+    /// A program that uses this library: signals are its own, and nobody is asked.
+    Library,
 }
 
 /// What was done and what failed, over all attempts of a job. Clones share it.
@@ -272,7 +286,7 @@ impl Job {
     where
         F: Future<Output = Result<()>>,
     {
-        let mut signals = Signals::new()?;
+        let mut signals = Signals::of(self.caller)?;
         let begun = std::time::Instant::now();
         let mut made = 0;
         let mut progress = self.record.progress();
@@ -329,6 +343,9 @@ impl Job {
     /// Asks the person at the terminal about a server that is new; one that is trusted from now on stands in `known_hosts`.
     async fn is_trusted_now(&self, stranger: &Stranger, signals: &mut Signals) -> Result<bool> {
         let Some(trust) = self.options.protection.trust() else { return Ok(false) };
+        if self.caller == Caller::Library {
+            return Ok(false);
+        }
         let asked = stranger.clone();
         let answer = tokio::select! {
             answer = tokio::task::spawn_blocking(move || ask(&asked)) => answer.unwrap_or(false),
@@ -396,28 +413,27 @@ fn given_up(error: Error) -> Error {
     }
 }
 
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
+/// SIGINT and SIGTERM, where they are the job's.
+struct Signals(Option<[tokio::signal::unix::Signal; 2]>);
 
 impl Signals {
-    fn new() -> Result<Self> {
+    fn of(caller: Caller) -> Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
+        if caller == Caller::Library {
+            return Ok(Self(None));
+        }
         let failed = |e: std::io::Error| Error::local("wait for signals", &e);
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
-            terminate: signal(SignalKind::terminate()).map_err(failed)?,
-        })
+        let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+        Ok(Self(Some([interrupt.map_err(failed)?, terminate.map_err(failed)?])))
     }
 
     /// Waits for one.
     async fn next(&mut self) -> Error {
         let hint = "the same command again: it goes on where it stopped";
+        let Some([interrupt, terminate]) = &mut self.0 else { return std::future::pending().await };
         tokio::select! {
-            _ = self.interrupt.recv() => Error::new(Exit::Sigint, "finish the job", "interrupted").hint(hint),
-            _ = self.terminate.recv() => Error::new(Exit::Interrupted, "finish the job", "terminated").hint(hint),
+            _ = interrupt.recv() => Error::new(Exit::Sigint, "finish the job", "interrupted").hint(hint),
+            _ = terminate.recv() => Error::new(Exit::Interrupted, "finish the job", "terminated").hint(hint),
         }
     }
 }

@@ -75,7 +75,9 @@ impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match error {
             BenchError::Store(_) | BenchError::Append { .. } => Self::File(error.to_string()),
-            BenchError::Run { .. } | BenchError::Picture(_) => Self::Usage(error.to_string()),
+            BenchError::Run { .. } | BenchError::Cancelled { .. } | BenchError::Picture(_) => {
+                Self::Usage(error.to_string())
+            }
         }
     }
 }
@@ -149,6 +151,10 @@ impl Reporter for Progress {
 
     fn on_capped(&mut self, what: &str) {
         self.say(&format!("capped: {what}"));
+    }
+
+    fn on_failed(&mut self, what: &str) {
+        self.say(&format!("failed: {what}"));
     }
 
     fn on_note(&mut self, note: &str) {

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use braidftp_cc as cc;
+
 use super::quantity::{self, Dimension, Quantity};
 use super::tree::{Entry, Node, Value, Wrong, nearest};
 use crate::stats;
@@ -205,11 +207,13 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// The axes.
+/// The axes, and the controllers that the program adds to those that every scenario may name.
 #[derive(Debug)]
 pub(super) struct Scope {
     /// The axes.
     pub axes: Vec<Axis>,
+    /// The additional controllers.
+    pub controllers: Vec<cc::External>,
 }
 
 /// The axes, and the keys of their values, that are used.
@@ -217,6 +221,21 @@ pub(super) struct Scope {
 pub(super) struct Uses(RefCell<BTreeSet<(usize, Option<String>)>>);
 
 impl Scope {
+    /// The controller with this name, and its parameters if any.
+    ///
+    /// # Errors
+    ///
+    /// There is none; the error names those that there are.
+    pub(super) fn controller(&self, text: &str) -> Result<cc::Choice, String> {
+        match self.controllers.iter().find(|external| external.name == text) {
+            Some(external) => Ok(cc::Choice::from(cc::Kind::External(*external))),
+            None => text.parse().map_err(|error: cc::ChoiceError| {
+                let own = self.controllers.iter().map(|external| format!(", {}", external.name));
+                format!("{error}{}", own.collect::<String>())
+            }),
+        }
+    }
+
     /// All nodes that a reference may stand for; the use is noted.
     ///
     /// # Errors

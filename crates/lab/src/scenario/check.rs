@@ -111,6 +111,11 @@ fn value(node: &Node, takes: &Takes, field: &Field, known: &Known<'_>) -> Result
         }
         Takes::Name(names) => name(node, *names, field, known),
         Takes::Parsed(what, check) => parsed(node, what, *check, field),
+        Takes::Controller => {
+            let text = node.text().ok_or_else(|| is_not("a congestion controller in quotes"))?;
+            let choice = known.scope.controller(text);
+            choice.map(drop).map_err(|error| Wrong::at(node, format!("`{}`: {error}", field.key)))
+        }
         Takes::List(each) => {
             let Value::List(list) = &node.value else { return Err(is_not("a list in brackets")) };
             list.iter().try_for_each(|item| value(item, each, field, known))

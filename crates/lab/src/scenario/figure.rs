@@ -9,7 +9,7 @@ use super::names;
 use super::plan::Plan;
 use super::tree::{Node, Value as Written, Wrong, nearest};
 use super::view::View;
-use super::{Expectation, Scenario, run};
+use super::{Added, Expectation, Scenario, run};
 use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
 use crate::plot::{Marks, Plot, Scale};
 
@@ -26,13 +26,13 @@ struct Document {
     measures: Vec<Measure>,
     only: Option<Condition>,
     quick: Option<Condition>,
-    /// Identifies the text of a file, so that results of another text are not taken for its own.
-    digest: Option<String>,
+    /// Lines that identify the text and what a program adds to it, for the head of the results.
+    notes: Vec<String>,
 }
 
 /// Reads a scenario. What it returns is never dropped: a program reads a few.
-pub(super) fn read(id: &str, root: Node, files: Files, digest: Option<String>) -> Result<Scenario, Wrong> {
-    let scope = Scope { axes: axes::read(&root)? };
+pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<Scenario, Wrong> {
+    let scope = Scope { axes: axes::read(&root)?, controllers: added.controllers };
     check::check(&root, &scope)?;
     let total: usize = scope
         .axes
@@ -51,7 +51,7 @@ pub(super) fn read(id: &str, root: Node, files: Files, digest: Option<String>) -
         Ok(Some(condition))
     };
     let (only, quick) = (condition("only")?, condition("quick")?);
-    let mut document = Document { root, scope, files, measures: Vec::new(), only, quick, digest };
+    let mut document = Document { root, scope, files, measures: Vec::new(), only, quick, notes: added.notes };
     document.measures = measures(&document)?;
     let document: &'static Document = Box::leak(Box::new(document));
     let axes = axes_of(document);
@@ -73,7 +73,7 @@ pub(super) fn read(id: &str, root: Node, files: Files, digest: Option<String>) -
         columns: Box::leak(columns.into_boxed_slice()),
         runs: runs(document)?,
         run: Box::leak(Box::new(|point: &Point, seed: u64| -> Row {
-            run::run(&document.plan(point), &document.measures, seed)
+            run::run(&document.plan(point), &document.measures, seed, None)
         })),
         plot,
     };
@@ -95,7 +95,10 @@ pub(super) fn read(id: &str, root: Node, files: Files, digest: Option<String>) -
         settings: Box::leak(Box::new(|| document.settings())),
         kind: Kind::Sweep(sweep),
     };
-    Ok(Scenario { figure: Box::leak(Box::new(figure)), expects: expects(document)? })
+    let watched = Box::leak(Box::new(|point: &Point, seed: u64, watcher: &mut dyn run::Watcher| {
+        run::run(&document.plan(point), &document.measures, seed, Some(watcher))
+    }));
+    Ok(Scenario { figure: Box::leak(Box::new(figure)), expects: expects(document)?, watched })
 }
 
 fn leaked(text: &str) -> &'static str {
@@ -136,13 +139,12 @@ impl Document {
 
     /// What does not vary, as written, or as the file describes it.
     fn settings(&self) -> Vec<String> {
-        let digests = self.digest.iter().map(|digest| format!("scenario: BLAKE3 {digest}"));
-        let digests = digests.chain(self.files.digests());
+        let notes = self.notes.iter().cloned().chain(self.files.digests());
         let mut lines: Vec<String> = match self.root.get("settings") {
             Some(given) => given.list().iter().filter_map(Node::text).map(str::to_owned).collect(),
             None => self.described(),
         };
-        lines.extend(digests);
+        lines.extend(notes);
         lines
     }
 

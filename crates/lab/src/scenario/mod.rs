@@ -29,24 +29,43 @@ mod view;
 mod words;
 mod workloads;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use braidftp_cc as cc;
+pub use run::{Look, Watcher};
 pub use tree::ScenarioError;
 
 use crate::claim::Finding;
-use crate::figure::Figure;
+use crate::figure::{Figure, Point, Row};
 use crate::table::Table;
 
 /// The longest scenario file, in bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
+/// Runs a point with a seed while somebody watches.
+type Watched = &'static (dyn Fn(&Point, u64, &mut dyn Watcher) -> Row + Sync);
+
 /// A scenario that was read and checked.
-#[derive(Debug)]
 pub struct Scenario {
     /// Its figure.
     pub figure: &'static Figure,
     /// Its claims.
     pub expects: Vec<Expectation>,
+    watched: Watched,
+}
+
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { figure, expects, .. } = self;
+        f.debug_struct("Scenario").field("figure", figure).field("expects", expects).finish_non_exhaustive()
+    }
+}
+
+impl Scenario {
+    /// Runs one point of the sweep once, and shows the run to a watcher. The numbers are those of a run that nobody watches.
+    pub fn watch(&self, point: &Point, seed: u64, watcher: &mut dyn Watcher) -> Row {
+        (self.watched)(point, seed, watcher)
+    }
 }
 
 /// A claim of a scenario.
@@ -98,10 +117,49 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
         return Err(failed(format!("it is longer than {} MiB", BYTES_MAX >> 20)));
     }
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or("scenario");
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    let digest = blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
-    read(name, &text, &shown, files::Files::new(Some(folder)), Some(digest)).map_err(LoadError::Wrong)
+    let id = path.file_stem().and_then(|name| name.to_str()).unwrap_or("scenario");
+    let folder = Some(path.parent().unwrap_or(Path::new("")).to_owned());
+    Source { id, text: &text, shown: &shown, folder, controllers: Vec::new(), notes: Vec::new() }
+        .read()
+        .map_err(LoadError::Wrong)
+}
+
+/// A scenario's text, and what a program adds to it.
+#[derive(Debug)]
+pub struct Source<'a> {
+    /// The name of its results.
+    pub id: &'a str,
+    /// The text, as in a file.
+    pub text: &'a str,
+    /// What errors call it.
+    pub shown: &'a str,
+    /// Where the files are that it names; it can name none, if none.
+    pub folder: Option<PathBuf>,
+    /// Controllers that it may name beside those of `cc`.
+    pub controllers: Vec<cc::External>,
+    /// Lines for the head of its results, beside those of the text: results under other lines are not taken for its own.
+    pub notes: Vec<String>,
+}
+
+impl Source<'_> {
+    /// Reads the scenario. What is returned is never dropped: a program reads each text once.
+    ///
+    /// # Errors
+    ///
+    /// Something in it is wrong.
+    pub fn read(self) -> Result<Scenario, ScenarioError> {
+        let Self { id, text, shown, folder, controllers, notes } = self;
+        let digest = format!("scenario: BLAKE3 {}", &blake3::hash(text.as_bytes()).to_hex()[..16]);
+        let added = Added { controllers, notes: [vec![digest], notes].concat() };
+        read(id, text, shown, files::Files::new(folder), added)
+    }
+}
+
+/// What a program adds to the text of a scenario.
+#[derive(Debug, Default)]
+struct Added {
+    controllers: Vec<cc::External>,
+    notes: Vec<String>,
 }
 
 /// Reads a scenario from text; it can name no files. Results are called `id`.
@@ -110,7 +168,7 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
 ///
 /// Something in it is wrong.
 pub fn parse(id: &str, text: &str) -> Result<Scenario, ScenarioError> {
-    read(id, text, &format!("{id}.toml"), files::Files::new(None), None)
+    read(id, text, &format!("{id}.toml"), files::Files::new(None), Added::default())
 }
 
 /// Reads a scenario that is part of the program.
@@ -126,9 +184,9 @@ fn read(
     text: &str,
     shown: &str,
     files: files::Files,
-    digest: Option<String>,
+    added: Added,
 ) -> Result<Scenario, ScenarioError> {
     let root = tree::parse(text);
-    let read = root.and_then(|root| figure::read(id, root, files, digest));
+    let read = root.and_then(|root| figure::read(id, root, files, added));
     read.map_err(|wrong| ScenarioError::new(shown, text, wrong))
 }

@@ -18,6 +18,29 @@ use crate::figure::Row;
 use crate::papers::ftp;
 use crate::stats;
 
+/// The least time between two looks at a run.
+const EVERY_MIN: Duration = Duration::from_micros(10);
+
+/// Looks at a run while it runs. What it sees changes nothing about the run.
+pub trait Watcher {
+    /// How often it looks, in simulated time.
+    fn every(&self) -> Duration;
+
+    /// Looks. To end the run, it calls [`RunFailed::end`](crate::figure::RunFailed::end).
+    fn look(&mut self, look: &Look);
+}
+
+/// A run at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// The simulated time.
+    pub now: Duration,
+    /// Of each flow that is not FTP, the workload and the bytes of user data that were read.
+    pub flows: Vec<(String, u64)>,
+    /// Of each link in use, the bytes that wait there and back.
+    pub queues: Vec<(String, [u64; 2])>,
+}
+
 /// A host of a scenario's world.
 #[derive(Debug)]
 enum Resident {
@@ -130,7 +153,7 @@ impl Links {
 ///
 /// # Panics
 /// If its ftp session fails, or its requests are not answered in 30 days.
-pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64) -> Row {
+pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<&mut dyn Watcher>) -> Row {
     let mut world: World<Resident> = World::new(seed);
     let mut links = Links(vec![None; plan.network.links.len()]);
     let until = plan.lasts.unwrap_or(LASTS_MAX);
@@ -158,6 +181,10 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64) -> Row {
         add(&mut world, &mut links, &mut flows, plan, (at, workload), seed);
     }
     let mut seen = Seen::new(plan, &links, &flows, measures);
+    if let Some(watcher) = watcher {
+        seen.next_look = Some(Time::ZERO + watcher.every());
+        seen.watcher = Some(watcher);
+    }
     let outcome = match ftp {
         Some((at, session, clock, ends)) => {
             let (outcome, after) = session.run_in(world, ends, &mut seen);
@@ -297,6 +324,9 @@ struct Seen<'a> {
     /// Whether queues, windows or round trips are read.
     samples: bool,
     next_sample: Option<Time>,
+    /// Who looks at the run, and when next.
+    watcher: Option<&'a mut dyn Watcher>,
+    next_look: Option<Time>,
     /// The next event.
     event: usize,
     /// The queues of each link and way, in bytes.
@@ -331,6 +361,8 @@ impl<'a> Seen<'a> {
             flows,
             samples,
             next_sample: counts.then_some(Time::ZERO + plan.from),
+            watcher: None,
+            next_look: None,
             event: 0,
             queues: vec![[Vec::new(), Vec::new()]; plan.network.links.len()],
             windows: vec![(0.0, 0.0); flows.len()],
@@ -354,6 +386,22 @@ impl<'a> Seen<'a> {
             read: self.flows.iter().map(read).collect(),
             links: self.links.0.iter().map(counters).collect(),
         }
+    }
+
+    fn look(&self, world: &World<Resident>) -> Look {
+        let flows = self.flows.iter().map(|flow| {
+            let read = match world.host(flow.ends[1]) {
+                Resident::Bulk(host) => host.app().bytes_read(),
+                _ => world.host(flow.ends[0]).transfers().bytes_read(),
+            };
+            (self.plan.workloads[flow.workload].name.clone(), read)
+        });
+        let queues = self.plan.network.links.iter().zip(&self.links.0).filter_map(|(link, ids)| {
+            let waiting = (*ids)?.map(|id| world.link(id).waiting_bytes() as u64);
+            Some((link.name.clone(), waiting))
+        });
+        let now = world.now().since(Time::ZERO);
+        Look { now, flows: flows.collect(), queues: queues.collect() }
     }
 
     fn sample(&mut self, world: &mut World<Resident>) {
@@ -474,7 +522,7 @@ impl<'a> Seen<'a> {
 impl Meanwhile<Resident> for Seen<'_> {
     fn next(&self) -> Option<Time> {
         let event = self.plan.network.events.get(self.event).map(|event| Time::ZERO + event.at);
-        event.into_iter().chain(self.next_sample).min()
+        event.into_iter().chain(self.next_sample).chain(self.next_look).min()
     }
 
     fn happen(&mut self, world: &mut World<Resident>) {
@@ -497,6 +545,14 @@ impl Meanwhile<Resident> for Seen<'_> {
                 self.sample(world);
             }
             self.next_sample = self.samples.then(|| now + self.plan.every);
+        }
+        if self.next_look.is_some_and(|at| at <= now) {
+            world.settle();
+            let look = self.look(world);
+            if let Some(watcher) = &mut self.watcher {
+                watcher.look(&look);
+                self.next_look = Some(now + watcher.every().max(EVERY_MIN));
+            }
         }
     }
 

@@ -148,7 +148,7 @@ fn of_takes(takes: &Takes) -> Value {
         Takes::Number => or_reference(json!({ "type": "number", "exclusiveMinimum": 0 })),
         Takes::Quantity(dimensions) => or_reference(of_quantity(dimensions)),
         Takes::Word(words) => or_reference(json!({ "enum": words() })),
-        Takes::Name(_) | Takes::Parsed(..) => json!({ "type": "string" }),
+        Takes::Name(_) | Takes::Parsed(..) | Takes::Controller => json!({ "type": "string" }),
         Takes::List(each) => or_reference(json!({ "type": "array", "items": of_takes(each) })),
         Takes::Tuple(each, count) => or_reference(
             json!({ "type": "array", "items": of_takes(each), "minItems": count, "maxItems": count }),
@@ -199,6 +199,7 @@ fn spoken(takes: &Takes) -> String {
         Takes::Word(words) => words().iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Takes::Name(names) => format!("name of a {}", names.what()).replace("a axis", "an axis"),
         Takes::Parsed(what, _) => (*what).to_owned(),
+        Takes::Controller => "congestion controller".to_owned(),
         Takes::List(each) => format!("list: {}", spoken(each)),
         Takes::Tuple(each, count) => format!("{count} of {}", spoken(each)),
         Takes::Table(shape) => format!("table {}", heading(shape)),

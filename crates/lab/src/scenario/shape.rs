@@ -46,6 +46,8 @@ pub(super) enum Takes {
     Name(Names),
     /// A text that a parser checks.
     Parsed(&'static str, fn(&str) -> Result<(), String>),
+    /// A congestion controller, with parameters if any.
+    Controller,
     /// A list.
     List(&'static Takes),
     /// A list of so many values.
@@ -357,7 +359,7 @@ static SCTP: Shape = Shape {
         field("profile", Takes::Word(super::words::sctp_profiles), "\"modern\"", "The profile."),
         field(
             "controller",
-            Takes::Parsed("congestion controller", super::words::check_controller),
+            Takes::Controller,
             "the profile's",
             "The congestion controller, with parameters if any: \"cubic\", \"fast:alpha=200\".",
         ),
@@ -400,7 +402,7 @@ static TCP: Shape = Shape {
         field("profile", Takes::Word(super::words::tcp_profiles), "\"modern\"", "The profile."),
         field(
             "controller",
-            Takes::Parsed("congestion controller", super::words::check_controller),
+            Takes::Controller,
             "the profile's",
             "The congestion controller, with parameters if any.",
         ),

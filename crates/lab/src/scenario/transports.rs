@@ -101,7 +101,7 @@ fn over_tcp(view: View<'_>) -> Result<tcp::Config, Wrong> {
 }
 
 fn controller(view: View<'_>) -> Option<cc::Choice> {
-    view.text("controller").and_then(|text| text.parse().ok())
+    view.text("controller").and_then(|text| view.scope().controller(text).ok())
 }
 
 fn bytes(view: View<'_>, key: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<usize>, Wrong> {

@@ -21,6 +21,11 @@ impl<'a> View<'a> {
         Self { node, scope, picks }
     }
 
+    /// What values may refer to.
+    pub(super) fn scope(self) -> &'a Scope {
+        self.scope
+    }
+
     /// Another table at the same point.
     #[must_use]
     pub(super) fn of(self, node: &'a Node) -> Self {

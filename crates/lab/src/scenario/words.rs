@@ -1,6 +1,5 @@
 //! The words that keys take, from the types that know them.
 
-use braidftp_cc as cc;
 use braidftp_sctp as sctp;
 use braidftp_sim::apps::ftp::Variant;
 use braidftp_tcp as tcp;
@@ -38,11 +37,6 @@ pub(super) fn directions() -> Vec<&'static str> {
 /// How means are drawn.
 pub(super) fn marks() -> Vec<&'static str> {
     vec!["lines", "bars", "tail"]
-}
-
-/// Checks a controller.
-pub(super) fn check_controller(text: &str) -> Result<(), String> {
-    text.parse::<cc::Choice>().map(drop).map_err(|error| error.to_string())
 }
 
 /// Checks multipath transfer.
