@@ -3,11 +3,17 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
-use braidftp_lab::figure::Runs;
+use braidftp_cc as cc;
+use braidftp_lab::bench::{self, Bench, Made, Opened, Reporter};
+use braidftp_lab::figure::{RunFailed, Runs};
 use braidftp_lab::papers;
 use braidftp_lab::papers::ftp::{self, Clock, LAN, SATELLITE, WAN};
 use braidftp_lab::scenario::{self, templates};
+use braidftp_lab::store::Store;
+use braidftp_lab::sweep::Enough;
+use braidftp_lab::table::Record;
 use braidftp_sim::link::{Loss, Queue};
 use proptest::prelude::*;
 
@@ -272,4 +278,179 @@ proptest! {
             prop_assert!(!error.to_string().is_empty());
         }
     }
+}
+
+/// One flow with a controller that is not one of `cc`.
+const EXTERNAL: &str = r#"
+title = "One flow"
+lasts = "3 s"
+runs = 4
+[links.dsl]
+rate = "8 Mbit/s"
+delay = "10 ms"
+loss = "1 %"
+[transports.mine]
+protocol = "sctp"
+controller = "$controller"
+[[workload]]
+kind = "bulk"
+transport = "mine"
+[[axis]]
+name = "controller"
+values = ["mine", "reno"]
+paired = true
+"#;
+
+/// A Reno called `mine`, which fails at its first loss if it shall.
+fn with_own_controller(fails: bool) -> scenario::Scenario {
+    let build = move |options: cc::Options, mtu: usize| -> Box<dyn cc::Controller> {
+        let reno = cc::reno::Reno::new(options, mtu);
+        cc::guarded(mtu, |_| Own { reno, fails })
+    };
+    let own = cc::External { name: "mine", build: Box::leak(Box::new(build)) };
+    let (controllers, notes) = (vec![own], vec!["mine: as in this test".to_owned()]);
+    let source =
+        scenario::Source { id: "own", text: EXTERNAL, shown: "own.toml", folder: None, controllers, notes };
+    source.read().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[derive(Debug, Clone)]
+struct Own {
+    reno: cc::reno::Reno,
+    fails: bool,
+}
+
+impl cc::Controller for Own {
+    fn window(&self) -> usize {
+        self.reno.window()
+    }
+
+    fn ssthresh(&self) -> usize {
+        self.reno.ssthresh()
+    }
+
+    fn on_ack(&mut self, ack: cc::Ack<'_>) {
+        self.reno.on_ack(ack);
+    }
+
+    fn on_congestion(&mut self, congestion: cc::Congestion) {
+        if self.fails {
+            RunFailed::end("at its first loss".to_owned());
+        }
+        self.reno.on_congestion(congestion);
+    }
+
+    fn on_idle(&mut self, idle: cc::Idle) {
+        self.reno.on_idle(idle);
+    }
+
+    fn limit_window(&mut self, at_most: usize) {
+        self.reno.limit_window(at_most);
+    }
+
+    fn restart_window(&mut self, window: usize) {
+        self.reno.restart_window(window);
+    }
+}
+
+#[test]
+fn a_controller_that_a_program_adds_runs_as_one_of_the_crate() {
+    let scenario = with_own_controller(false);
+    let head = (scenario.figure.settings)();
+    assert!(head.iter().any(|line| line == "mine: as in this test"), "{head:?}");
+    let sweep = scenario.figure.sweep().unwrap();
+    let points = sweep.points();
+    let seed = sweep.seed(&points[0], 0, 1);
+    assert_eq!(seed, sweep.seed(&points[1], 0, 1));
+    assert_eq!((sweep.run)(&points[0], seed), (sweep.run)(&points[1], seed));
+    let error = scenario::parse("own", EXTERNAL).unwrap_err().to_string();
+    assert!(error.contains("no congestion control is called `mine`"), "{error}");
+}
+
+#[derive(Default)]
+struct Told {
+    failed: Vec<String>,
+}
+
+impl Reporter for Told {
+    fn on_failed(&mut self, what: &str) {
+        self.failed.push(what.to_owned());
+    }
+}
+
+#[test]
+fn a_run_that_fails_alone_ends_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = with_own_controller(true);
+    let bench = Bench { store: Store::new(folder.path()), options: bench::Options::default() };
+    let mut told = Told::default();
+    let Made::Sweep(table) = bench.make(scenario.figure, &mut told).unwrap() else { panic!("no sweep") };
+    let [own, reno] = ["controller=mine", "controller=reno"].map(|at| table.at(at).values("goodput"));
+    assert_eq!((own.len(), told.failed.len()), (4, 4));
+    assert!(own.iter().all(|goodput| goodput.is_nan()), "{own:?}");
+    assert!(reno.iter().all(|goodput| *goodput > 1e5), "{reno:?}");
+    assert!(told.failed[0].ends_with(": at its first loss"), "{}", told.failed[0]);
+}
+
+struct Watching {
+    looks: Vec<scenario::Look>,
+}
+
+impl scenario::Watcher for Watching {
+    fn every(&self) -> Duration {
+        Duration::from_millis(250)
+    }
+
+    fn look(&mut self, look: &scenario::Look) {
+        self.looks.push(look.clone());
+    }
+}
+
+#[test]
+fn a_run_that_is_watched_gives_the_numbers_of_one_that_is_not() {
+    let scenario = with_own_controller(false);
+    let sweep = scenario.figure.sweep().unwrap();
+    let point = &sweep.points()[0];
+    let mut watching = Watching { looks: Vec::new() };
+    assert_eq!(scenario.watch(point, 5, &mut watching), (sweep.run)(point, 5));
+    let times: Vec<u128> = watching.looks.iter().map(|look| look.now.as_millis()).collect();
+    assert_eq!(times, (1..12).map(|step| step * 250).collect::<Vec<_>>());
+    let last = watching.looks.last().unwrap();
+    assert!(last.flows[0].0 == "bulk" && last.flows[0].1 > 100_000, "{last:?}");
+    assert_eq!(last.queues[0].0, "dsl");
+}
+
+#[test]
+fn a_sweep_whose_points_are_added_one_by_one_leaves_the_files_of_one_that_is_run() {
+    let scenario = with_own_controller(false);
+    let sweep = scenario.figure.sweep().unwrap();
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bench = |folder: &Path| Bench { store: Store::new(folder), options: bench::Options::default() };
+    bench(here.path()).make(scenario.figure, &mut bench::Silent).unwrap();
+    let by_points = || {
+        let Opened::Unfinished(open) =
+            bench(there.path()).open(scenario.figure, sweep, &mut bench::Silent).unwrap()
+        else {
+            panic!("it was never run")
+        };
+        open
+    };
+    let records = |point: usize| -> Vec<Record> {
+        let seeds = (0..4).map(|run| (run, sweep.seed(&sweep.points()[point], run, 1)));
+        let row = |seed| (sweep.run)(&sweep.points()[point], seed).0;
+        seeds.map(|(run, seed)| Record { point, run, seed, numbers: row(seed) }).collect()
+    };
+    // The last point first; then the program is interrupted.
+    by_points().add(1, &records(1), Enough::Known).unwrap();
+    let mut open = by_points();
+    assert_eq!((open.points(), open.known()), (&[0, 1][..], &records(1)[..]));
+    open.add(1, &records(1), Enough::Known).unwrap();
+    open.add(0, &records(0), Enough::Known).unwrap();
+    open.finish(&mut bench::Silent).unwrap();
+    for name in ["own.csv", "own.parquet", "own.svg", "own.png"] {
+        let [here, there] =
+            [here.path(), there.path()].map(|folder| std::fs::read(folder.join(name)).unwrap());
+        assert!(here == there, "{name}");
+    }
+    assert!(!there.path().join("own.csv.part").exists());
 }

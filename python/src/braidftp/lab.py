@@ -380,13 +380,16 @@ class Results:
 
     def to_pandas(self) -> pandas.DataFrame:
         """The table for pandas."""
-        frame = _needed("pandas").DataFrame(self.to_dict())
+        frame: pandas.DataFrame = _needed("pandas").DataFrame(self.to_dict())
         return frame.astype({"run": "int32", "seed": "uint64"})
 
     def to_polars(self) -> polars.DataFrame:
         """The table for Polars."""
         pl = _needed("polars")
-        return pl.DataFrame(self.to_dict(), schema_overrides={"run": pl.Int32, "seed": pl.UInt64})
+        frame: polars.DataFrame = pl.DataFrame(
+            self.to_dict(), schema_overrides={"run": pl.Int32, "seed": pl.UInt64}
+        )
+        return frame
 
     def means(self, column: str | None = None) -> list[Mean]:
         """The mean of a column, the first if none is named, at each point, with its 90 % interval."""
@@ -807,8 +810,7 @@ Done = tuple[int, list[Run], Union[float, None], list[str]]
 def _results_of(client: Any, task: _Task, jobs: Sequence[Job], retries: int) -> Iterator[Done]:
     """The results of all jobs, in the order in which they end."""
     if type(client).__module__.partition(".")[0] in ("distributed", "dask"):
-        from distributed import as_completed
-
+        as_completed: Callable[..., Any] = _needed("distributed").as_completed
         # A key of its own: results of another sweep of the same scenario are not taken.
         key = f"braidftp-{_key_of(task)}-{time.time_ns()}"
         futures = [
