@@ -54,6 +54,39 @@ fn figures_6_to_8_as_scenarios_give_the_rows_of_their_sessions() {
 }
 
 #[test]
+fn figures_2_and_3_of_p1_as_scenarios_give_the_rows_of_their_sessions() {
+    for (id, path, bytes) in [
+        ("fcs/fig2a", LAN, 1_000_000),
+        ("fcs/fig2b", SATELLITE, 1_000_000),
+        ("fcs/fig3a", LAN, 200_000),
+        ("fcs/fig3b", SATELLITE, 200_000),
+    ] {
+        let figure = papers::figure(id).unwrap();
+        let sweep = figure.sweep().unwrap();
+        let head = (figure.settings)();
+        assert_eq!(head[0], format!("path, each way: {}", path.link(Queue::Packets(50), Loss::None)));
+        assert_eq!((sweep.paired, sweep.runs), (&["variant"][..], Runs { max: 1_000, ..Runs::PAPER }));
+        let points = sweep.points();
+        assert_eq!(points.len(), 20);
+        for point in &points {
+            let (loss, variant) = (point.number("loss"), point.name("variant"));
+            assert_eq!(((sweep.fixed)(point), (sweep.quick)(point)), (loss == 0.0, true), "{point}");
+            if loss > 0.01 {
+                continue;
+            }
+            let seed = sweep.seed(point, 0, 1);
+            let mode = if variant.starts_with("sctp") { "naive" } else { variant };
+            let mut paths = vec![path.both(Queue::Packets(50), ftp::bernoulli(loss))];
+            if variant == "sctp-clean" {
+                paths.push(ftp::control_network());
+            }
+            let session = ftp::session(mode, vec![bytes; 10], paths, seed);
+            assert_eq!((sweep.run)(point, seed), ftp::run(&session, Clock::Asked), "{id} {point}");
+        }
+    }
+}
+
+#[test]
 fn every_template_is_read_and_runs() {
     let folder = tempfile::tempdir().unwrap();
     for name in templates::names() {

@@ -778,8 +778,9 @@ def sweep(
 
     `client` is a `dask.distributed.Client` or an executor of `concurrent.futures`. The files in `out` are the same to the byte as
     those of `Scenario.run`, whatever the workers. The runs of a point are stored as soon as it is finished: a sweep that was
-    interrupted goes on, and a worker that dies loses no finished point; its own is given to another, `retries` times. An executor of
-    processes whose worker dies is broken for good: what is finished is kept, and the same call with a new executor goes on.
+    interrupted goes on, and a worker that dies loses no finished point. Dask gives the points of such a worker to others; `retries`
+    is how often it runs a point again whose task raised an exception. An executor of processes whose worker dies is broken for
+    good: what is finished is kept, and the same call with a new executor goes on.
     """
     how = _How(os.fspath(out), quick, fresh, runs, None, seed)
     failures: list[str] = []

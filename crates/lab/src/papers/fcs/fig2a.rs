@@ -10,17 +10,10 @@
 //! time-out to time-out of a second or more, and how long its back-off gets decides: 845 s more here.
 //! Beside SACK, Limited Transmit and byte counting (`fcs/sack`) no lead is left at 10 %.
 
-use super::{MEGABYTE, run, settings, sweep};
-use crate::figure::{Figure, Kind};
-use crate::papers::ftp::LAN;
+use crate::figure::Figure;
+use crate::scenario;
 
-/// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "fcs/fig2a",
-    shows: "10 files of 1 MB by FTP, 3 Mbit/s, 1 ms",
-    caption: "P1, Figure 2(a): transfer time of 10 files of 1 MB against the loss ratio of each direction; drop-tail queue of 50 \
-              packets. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; the clean second path and braid, on today's SCTP, are \
-              not in the paper.",
-    settings: &|| settings(LAN, "10 files of 1 MB"),
-    kind: Kind::Sweep(sweep(&|point, seed| run(LAN, MEGABYTE, point, seed))),
-};
+/// The figure: `fig2a.toml` describes it.
+pub(super) fn figure() -> Figure {
+    scenario::built_in("fcs/fig2a", include_str!("fig2a.toml"))
+}

@@ -7,17 +7,10 @@
 //! 13.4 28.7 67.6; braid 5.53 5.53 5.57 5.64 5.78. Where they differ: at 1 % SCTP is level with TCP, or a
 //! little behind: it pays for a handshake of four legs with an RTO of 3 s.
 
-use super::{SMALL, run, settings, sweep};
-use crate::figure::{Figure, Kind};
-use crate::papers::ftp::LAN;
+use crate::figure::Figure;
+use crate::scenario;
 
-/// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "fcs/fig3a",
-    shows: "10 files of 200 KB by FTP, 3 Mbit/s, 1 ms",
-    caption: "P1, Figure 3(a): transfer time of 10 files of 200 KB against the loss ratio of each direction; drop-tail queue of 50 \
-              packets. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; the clean second path and braid, on today's SCTP, are \
-              not in the paper.",
-    settings: &|| settings(LAN, "10 files of 200 KB"),
-    kind: Kind::Sweep(sweep(&|point, seed| run(LAN, SMALL, point, seed))),
-};
+/// The figure: `fig3a.toml` describes it.
+pub(super) fn figure() -> Figure {
+    scenario::built_in("fcs/fig3a", include_str!("fig3a.toml"))
+}

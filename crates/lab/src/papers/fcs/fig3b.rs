@@ -7,17 +7,10 @@
 //! SCTP takes a tenth more. Another round trip of handshake and a first window of two packets, where BSD's
 //! TCP has four, explain most of it.
 
-use super::{SMALL, run, settings, sweep};
-use crate::figure::{Figure, Kind};
-use crate::papers::ftp::SATELLITE;
+use crate::figure::Figure;
+use crate::scenario;
 
-/// The figure.
-pub(super) const FIGURE: Figure = Figure {
-    id: "fcs/fig3b",
-    shows: "10 files of 200 KB by FTP, satellite: 256 kbit/s, 125 ms",
-    caption: "P1, Figure 3(b): transfer time of 10 files of 200 KB against the loss ratio of each direction; drop-tail queue of 50 \
-              packets. TCP is New-Reno of FreeBSD 4.6, SCTP that of KAME; the clean second path and braid, on today's SCTP, are \
-              not in the paper.",
-    settings: &|| settings(SATELLITE, "10 files of 200 KB"),
-    kind: Kind::Sweep(sweep(&|point, seed| run(SATELLITE, SMALL, point, seed))),
-};
+/// The figure: `fig3b.toml` describes it.
+pub(super) fn figure() -> Figure {
+    scenario::built_in("fcs/fig3b", include_str!("fig3b.toml"))
+}

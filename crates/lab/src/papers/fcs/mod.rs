@@ -22,35 +22,38 @@ mod reverse;
 mod sack;
 mod size;
 
+use std::sync::LazyLock;
+
 use braidftp_sim::apps::ftp::Session;
 use braidftp_sim::link::{Loss, Queue};
 
-use super::ftp::{self, Clock, Path};
+use super::ftp::{self, Path};
 use crate::claim::Paper;
-use crate::figure::{Axis, Figure, Point, Row, Run, Runs, Sweep, Value};
-use crate::plot::Plot;
+use crate::figure::{Axis, Figure, Runs, Value};
 
 /// The paper.
 pub static PAPER: Paper = Paper {
     name: "fcs",
     key: "P1",
     citation: "S. Ladha, P. D. Amer, A. L. Caro Jr., J. R. Iyengar: Improving File Transfer in FCS Networks",
-    figures: || FIGURES,
+    figures: || &FIGURES,
     claims: claims::ALL,
 };
 
-static FIGURES: &[Figure] = &[
-    fig2a::FIGURE,
-    fig2b::FIGURE,
-    fig3a::FIGURE,
-    fig3b::FIGURE,
-    sack::FIGURE,
-    burst::FIGURE,
-    reverse::FIGURE,
-    count::FIGURE,
-    size::FIGURE,
-    loss::FIGURE,
-];
+static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
+    vec![
+        fig2a::figure(),
+        fig2b::figure(),
+        fig3a::figure(),
+        fig3b::figure(),
+        sack::FIGURE,
+        burst::FIGURE,
+        reverse::FIGURE,
+        count::FIGURE,
+        size::FIGURE,
+        loss::FIGURE,
+    ]
+});
 
 /// Files of a run.
 const FILES: usize = 10;
@@ -86,28 +89,6 @@ fn variant(value: &Value) -> String {
 /// How often points are run: ten files vary more than a hundred.
 const RUNS: Runs = Runs { max: 1_000, ..Runs::PAPER };
 
-/// Figures 2 and 3, but for path and size.
-const fn sweep(run: Run) -> Sweep {
-    Sweep {
-        axes: &[ftp::LOSS, VARIANTS],
-        only: &|_| true,
-        fixed: &|point| point.number("loss") == 0.0,
-        quick: &|_| true,
-        paired: &["variant"],
-        columns: ftp::COLUMNS,
-        runs: RUNS,
-        run,
-        plot: Plot::lines("loss", "seconds", "seconds, transfer of 10 files"),
-    }
-}
-
-/// One run of Figures 2 and 3.
-fn run(path: Path, bytes: u64, point: &Point, seed: u64) -> Row {
-    let loss = ftp::bernoulli(point.number("loss"));
-    let losses = [loss.clone(), loss];
-    ftp::run(&session(path, vec![bytes; FILES], point.name("variant"), losses, seed), Clock::Asked)
-}
-
 /// Files by a variant, with a loss to the server and one to the client.
 fn session(path: Path, files: Vec<u64>, variant: &str, losses: [Loss; 2], seed: u64) -> Session {
     let variant_name = match variant {
@@ -122,7 +103,7 @@ fn session(path: Path, files: Vec<u64>, variant: &str, losses: [Loss; 2], seed: 
     session
 }
 
-/// What does not vary in Figures 2 and 3.
+/// What does not vary: as in Figures 2 and 3, which are scenarios beside their modules.
 fn settings(path: Path, workload: &str) -> Vec<String> {
     vec![
         format!("path, each way: {}", path.link(QUEUE, Loss::None)),
