@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod constants;
 mod named;
 mod rate;
 mod time;
@@ -11,6 +12,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 
+pub use constants::Scale;
 pub use rate::{ParseRateError, Rate};
 pub use time::Time;
 

@@ -15,11 +15,13 @@ pub(crate) const fn key_len(suite: CipherSuite) -> usize {
     }
 }
 
-/// The keys of a direction, from as many bytes of each as the suite takes: 16 with AES-128-GCM, otherwise 32. They are wiped when
-/// they are dropped; the bytes that are given are the caller's to wipe.
+/// Creates the keys of one direction. `key` and `number_key` have the length that the suite requires: 16
+/// bytes with AES-128-GCM, otherwise 32. The keys are erased when dropped; the caller must erase the
+/// arguments.
 ///
 /// # Panics
-/// If `key` or `number_key` is of another length.
+///
+/// If `key` or `number_key` has another length.
 pub fn record_keys(suite: CipherSuite, key: &[u8], number_key: &[u8], iv: [u8; NONCE_LEN]) -> Keys {
     let (aead, mask) = match suite {
         CipherSuite::Aes128Gcm => (&aead::AES_128_GCM, &quic::AES_128),
@@ -32,7 +34,7 @@ pub fn record_keys(suite: CipherSuite, key: &[u8], number_key: &[u8], iv: [u8; N
 }
 
 struct AwsLc {
-    // Nonces are the caller's to count, as those of DTLS records are.
+    // The caller counts nonces, which are record numbers.
     aead: LessSafeKey,
     mask: HeaderProtectionKey,
 }
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    /// The samples of RFC 9001 §A.2 and §A.5: the masks are made alike.
+    /// The samples of RFC 9001 §A.2 and §A.5, whose masks are computed in the same way.
     #[test]
     fn masks_are_those_of_the_rfc() {
         let hex = |text: &str| -> Vec<u8> {

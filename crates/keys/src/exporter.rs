@@ -17,14 +17,14 @@ use crate::aead::{key_len, record_keys};
 const LABEL: &[u8] = b"EXPORTER_TLS_FOR_DTLS_IN_SCTP";
 const TLS_EXPORTER_SECRET: &str = "EXPORTER_SECRET";
 
-/// Who sends with keys: a side of the TLS handshake that they come from.
+/// The sender that uses a key, by its role in the TLS handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sender {
     Client,
     Server,
 }
 
-/// Where rustls leaves the secret of a connection.
+/// Receives the exporter secret of a connection from rustls.
 #[derive(Default)]
 pub(crate) struct Secret(Mutex<Option<OkmBlock>>);
 
@@ -46,16 +46,16 @@ impl KeyLog for Secret {
     }
 }
 
-/// What keys are made from, once the server has sent its Finished.
+/// Exports keys, once the server has sent its Finished.
 pub(crate) struct Exporter {
     suite: &'static Tls13CipherSuite,
     cipher: CipherSuite,
-    /// The secret, one step on: what all exports with the label begin with.
+    /// The secret derived for the label, from which all exports are made.
     secret: OkmBlock,
 }
 
 impl Exporter {
-    /// That of a connection, if it has come so far and is of TLS 1.3.
+    /// Returns the exporter of a connection with TLS 1.3, if its secret is known.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.1
     //# Earlier versions of TLS MUST NOT be used.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.2
@@ -73,7 +73,7 @@ impl Exporter {
         Some(Self { suite, cipher, secret: OkmBlock::new(derived) })
     }
 
-    /// The keys that one side sends with.
+    /// Returns the keys with which one side sends.
     pub(crate) fn keys(&self, sender: Sender, purpose: Purpose, agreement: &Agreement) -> Keys {
         let (mut key, mut number_key) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
         let len = key_len(self.cipher);
@@ -84,7 +84,7 @@ impl Exporter {
         record_keys(self.cipher, &key[..len], &number_key[..len], iv)
     }
 
-    /// As many bytes as `out` has room for (RFC 8446 §7.5).
+    /// Fills `out` with exported bytes (RFC 8446 §7.5).
     fn export(&self, context: &[u8], out: &mut [u8]) {
         let hash = self.suite.common.hash_provider.hash(context);
         expand_label(self.suite, &self.secret, b"exporter", hash.as_ref(), out);
@@ -97,7 +97,8 @@ impl std::fmt::Debug for Exporter {
     }
 }
 
-/// What an export is about: whose and which key it is, and both parameters, first that of the client of the key management.
+/// The context of an export: sender, purpose and kind of the key, and both parameters, first that of the
+/// client of the key management.
 //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-5.2
 //# Each DTLS Key Management Parameter (Section 4.1 of
 //# {{I-D.ietf-tsvwg-sctp-dtls-chunk}}) is included as the

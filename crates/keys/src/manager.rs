@@ -24,22 +24,23 @@ use crate::exporter::{Exporter, Sender};
 use crate::message::{Body, MESSAGE_MAX, Message};
 use crate::{MessageError, Method, Settings};
 
-/// How often the bytes are counted that keys protected.
+/// The interval at which protected bytes are counted.
 const COUNTED_EVERY: Duration = Duration::from_secs(10);
 
-/// Handshakes for new keys that may fail one after the other before the association ends.
+/// The number of consecutive failed handshakes for new keys after which the association ends.
 const FAILURES_MAX: u32 = 3;
 
-/// How long after one that failed the next one begins.
+/// The time from a failed handshake to the next one.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Handshakes that a peer may begin in a minute, the first left out: each takes time.
+/// The maximum number of handshakes per minute started by the peer, besides the first: each takes CPU
+/// time.
 const PEER_HANDSHAKES_A_MINUTE: u32 = 30;
 
-/// What is to be done for a [`KeyManager`], in the order in which it says so.
+/// What the caller must do for a [`KeyManager`], in this order.
 #[derive(Debug)]
 pub enum Action {
-    /// Send this: ordered, on stream 0, with payload protocol identifier 4242.
+    /// Send this message: ordered, on stream 0, with payload protocol identifier 4242.
     Send(Bytes),
     /// [`Association::add_receive_keys`].
     Receive(KeysId, Keys),
@@ -51,41 +52,43 @@ pub enum Action {
     Require,
 }
 
-/// What the user of an association may want to know of its keys.
+/// Events of an association's keys.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeyEvent {
-    /// The peer is authentic, and what is sent from now on is protected.
+    /// The peer is authenticated, and sent packets are protected.
     Protected,
-    /// The same, with the new keys of this epoch.
+    /// New keys with this epoch are in use.
     Rekeyed(u64),
-    /// A handshake for new keys failed. It is tried again.
+    /// A handshake for new keys failed and will be repeated.
     Retried(KeyError),
-    /// There are no keys, or there will be none in time: the association has to be aborted, with these words.
+    /// There are no keys, or none in time: the association must be aborted with this reason.
     Failed(KeyError),
 }
 
 /// Why there are no keys.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeyError {
-    /// The method of key management that was agreed on is none of these.
+    /// The negotiated key management method is unknown.
     Method(u8),
-    /// TLS failed: the peer's certificate is not trusted, or this side's by the peer, or they have nothing in common.
+    /// TLS failed: the peer's certificate is not trusted, this side's is not trusted by the peer, or
+    /// there is no common suite.
     Tls(rustls::Error),
-    /// A message cannot be understood.
+    /// A message is malformed.
     Message(MessageError),
-    /// The peer speaks a version of TLS before 1.3.
+    /// The peer uses a version of TLS before 1.3.
     Version,
-    /// A handshake has more messages or bytes than any needs.
+    /// A handshake exceeded the limit of messages or bytes.
     TooMuch,
     /// A handshake took too long.
     Timeout,
-    /// The peer does not say that it has the keys: it may have come to others, since what was offered was changed on the way.
+    /// The peer does not confirm that it has the keys: it may have derived others because an offer was
+    /// modified in transit.
     Unconfirmed,
-    /// The peer shows another certificate than it did at first.
+    /// The peer presented another certificate than before.
     AnotherPeer,
-    /// The peer begins handshakes without end.
+    /// The peer started too many handshakes.
     TooMany,
-    /// The association does not take the keys.
+    /// The association rejected the keys.
     Refused(DtlsError),
 }
 
@@ -110,27 +113,27 @@ impl fmt::Display for KeyError {
 
 impl std::error::Error for KeyError {}
 
-/// What [`KeyManager::drive`] comes to.
+/// The result of [`KeyManager::drive`].
 #[derive(Debug, Default)]
 pub struct Driven {
-    /// What happened. After [`KeyEvent::Failed`] the association is aborted already.
+    /// The events. After [`KeyEvent::Failed`] the association has already been aborted.
     pub events: Vec<KeyEvent>,
-    /// When to drive it again at the latest.
+    /// The latest time of the next call.
     pub wait: Option<Time>,
 }
 
-/// A handshake that is under way.
+/// A handshake in progress.
 #[derive(Debug)]
 struct Handshake {
     session: Session,
-    /// Of the keys that it is to bring.
+    /// The epoch of its keys.
     epoch: u64,
-    /// When it has taken too long.
+    /// Its time limit.
     until: Time,
     exporter: Option<Exporter>,
-    /// Whether this side, its client, has all of the server's that it needs and waits for Protection Established.
+    /// On the client: whether the server's part is complete except for Protection Established.
     is_done: bool,
-    /// Whether what leaves is protected with the keys that it brings.
+    /// Whether sent packets are protected with its keys.
     is_protecting: bool,
 }
 
@@ -147,35 +150,36 @@ pub struct KeyManager {
     settings: Arc<Settings>,
     agreement: Agreement,
     method: Method,
-    /// Of the keys in use; none before the first.
+    /// The epoch of the keys in use; `None` before the first keys.
     epoch: Option<u64>,
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# The endpoints MUST limit the number of simultaneous TLS connections
     //# to one.
     handshake: Option<Handshake>,
     draining: Option<Draining>,
-    /// The peer's certificate, if it showed one; once the first handshake is done.
+    /// The peer's certificates, if it presented any; known after the first handshake.
     peer: Option<Vec<CertificateDer<'static>>>,
-    /// Since when the keys in use are.
+    /// When the keys in use were set.
     since: Time,
-    /// When to count the bytes that they protected, and how many there were when they came.
+    /// When to count the protected bytes next, and their number when the keys were set.
     count_at: Time,
     bytes_before: u64,
     bytes_now: u64,
-    /// From when on there are to be new keys, and whether the peer was asked for them.
+    /// When new keys are needed, and whether the peer was asked for a handshake.
     wanted_at: Option<Time>,
     has_asked: bool,
     failures: u32,
-    /// How many handshakes the peer began in the minute since then.
+    /// The start of the current minute, and the number of handshakes that the peer started in it.
     peer_began: (Time, u32),
-    /// A message of which pieces came.
+    /// The received part of a message.
     partial: Vec<u8>,
     outputs: VecDeque<Output<Action, KeyEvent>>,
     is_over: bool,
 }
 
 impl KeyManager {
-    /// For an association whose sides agreed so ([`Association::dtls_agreement`]): the client's first message is ready at once.
+    /// Creates the key manager of an association whose sides agreed on key management
+    /// ([`Association::dtls_agreement`]). The client's first message is ready at once.
     pub fn new(now: Time, settings: Arc<Settings>, agreement: Agreement) -> Self {
         let method = Method::from_identifier(agreement.method);
         let mut manager = Self {
@@ -201,13 +205,13 @@ impl KeyManager {
         match (method, manager.agreement.role) {
             (None, _) => manager.end(KeyError::Method(manager.agreement.method)),
             (Some(_), Role::Client) => manager.begin(now),
-            // The wait for the first message has an end, too.
+            // The wait for the first message has a time limit too.
             (Some(_), Role::Server) => manager.wanted_at = Some(now + manager.settings.handshake_timeout),
         }
         manager
     }
 
-    /// Shows other certificates, or trusts others, from the next handshake on; for those that were renewed.
+    /// Uses other certificates or trust anchors from the next handshake on, for renewed certificates.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# Implementations MUST set up a new TLS connection using a full
     //# handshake with new certificates before any last used certificates
@@ -216,7 +220,7 @@ impl KeyManager {
         self.settings = settings;
     }
 
-    /// Whether what is sent is protected.
+    /// Whether sent packets are protected.
     pub fn is_protected(&self) -> bool {
         self.epoch.is_some() && !self.is_over
     }
@@ -226,13 +230,15 @@ impl KeyManager {
         self.epoch
     }
 
-    /// The certificates that the peer showed, its own first; none, if it showed none or the handshake is under way.
+    /// Returns the certificates that the peer presented, its own first; `None` if it presented none or
+    /// the first handshake is in progress.
     pub fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
         self.peer.as_deref().filter(|chain| !chain.is_empty())
     }
 
-    /// Does all that there is to be done for an association: reads what the peer said about keys, sends, and sets keys. To be
-    /// called after each [`Event::Dtls`](braidftp_sctp::Event::Dtls), which is given here, and at the time that was told last.
+    /// Performs all pending work for an association: reads key management messages, sends messages, and
+    /// sets keys. Call it after each [`Event::Dtls`](braidftp_sctp::Event::Dtls), with the event, and at
+    /// the time returned last.
     pub fn drive(&mut self, now: Time, event: Option<DtlsEvent>, association: &mut Association) -> Driven {
         match event {
             Some(DtlsEvent::KeysWanted { epoch }) => self.want_keys(now, epoch),
@@ -268,7 +274,7 @@ impl KeyManager {
         }
     }
 
-    /// A piece of a message about keys, and whether the message ends with it.
+    /// Processes a piece of a key management message; `is_end`: the message ends with it.
     fn handle_piece(&mut self, now: Time, payload: &[Bytes], is_end: bool) {
         for bytes in payload {
             let room = (MESSAGE_MAX + 1).saturating_sub(self.partial.len());
@@ -280,7 +286,7 @@ impl KeyManager {
         }
     }
 
-    /// The peer sent a message about keys.
+    /// Processes a key management message.
     pub fn handle(&mut self, now: Time, message: &[u8]) {
         if self.is_over {
             return;
@@ -301,7 +307,7 @@ impl KeyManager {
         }
     }
 
-    /// So many bytes of packets left and came, since the association began.
+    /// Reports the number of bytes of packets sent and received since the association began.
     pub fn handle_bytes(&mut self, now: Time, bytes: u64) {
         self.bytes_now = bytes;
         self.count_at = now + COUNTED_EVERY;
@@ -312,7 +318,7 @@ impl KeyManager {
         }
     }
 
-    /// The keys of this epoch are used up, or soon will be.
+    /// The keys of this epoch are nearly used up.
     pub fn want_keys(&mut self, now: Time, epoch: u64) {
         if self.epoch == Some(epoch) && self.failures == 0 {
             self.wanted_at = Some(self.wanted_at.map_or(now, |at| at.min(now)));
@@ -330,14 +336,14 @@ impl KeyManager {
             //# RECOMMENDED in this case.
             draining.until = draining.until.min(now + self.settings.drain);
         }
-        // The client has the keys, and takes nothing else any more. It is protected what leaves, though no user is told before
-        // the client's Finished is verified.
+        // The client has the keys and accepts nothing else any more. Sent packets are protected, but no
+        // event is reported before the client's Finished is verified.
         if self.epoch.is_none() && self.agreement.role == Role::Server {
             self.send_with(Sender::Server);
         }
     }
 
-    /// What is to be done next.
+    /// Returns the next action or event.
     pub fn poll(&mut self, now: Time) -> Output<Action, KeyEvent> {
         if self.outputs.is_empty() && !self.is_over {
             self.on_time(now);
@@ -350,7 +356,7 @@ impl KeyManager {
             return None;
         }
         let handshake = self.handshake.as_ref().map(|handshake| handshake.until);
-        // What is wanted while a handshake is under way comes of that.
+        // New keys wanted during a handshake come from that handshake.
         let wanted = self.wanted_at.filter(|_| handshake.is_none());
         let draining = self.draining.as_ref().map(|draining| draining.until);
         let counting = self.epoch.map(|_| self.count_at);
@@ -372,7 +378,8 @@ impl KeyManager {
             None => self.end(KeyError::Timeout),
             Some(_) if self.settings.client.is_some() => self.begin(now),
             Some(epoch) => {
-                // Who cannot begin asks, once; then it is for the limits of the keys to end the association.
+                // A side that cannot start a handshake asks for one, once; otherwise the association
+                // ends by the limits of its keys.
                 if !std::mem::replace(&mut self.has_asked, true) && self.method == Method::AtOnce {
                     self.say(epoch, Body::KeysWanted);
                 }
@@ -381,7 +388,7 @@ impl KeyManager {
         }
     }
 
-    /// The epoch of the keys that come next.
+    /// The epoch of the next keys.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-5.4
     //# The first DKC established for any SCTP association MUST use DTLS
     //# epoch 3.
@@ -389,10 +396,11 @@ impl KeyManager {
         self.epoch.map_or(FIRST_EPOCH, |epoch| epoch + 1)
     }
 
-    /// Begins a handshake as its client.
+    /// Starts a handshake as its client.
     fn begin(&mut self, now: Time) {
         let Some((config, name)) = &self.settings.client else {
-            // An association that was told `Settings::dtls` is never the client without.
+            // An association configured with `Settings::dtls` never becomes the client without a client
+            // configuration.
             return self.end(KeyError::Tls(rustls::Error::General("no TLS client is configured".into())));
         };
         match Session::client(config, name) {
@@ -401,10 +409,11 @@ impl KeyManager {
         }
     }
 
-    /// A handshake is under way from now on.
+    /// A handshake is in progress from now on.
     fn take_up(&mut self, now: Time, session: Session, records: Bytes) {
         let epoch = self.next_epoch();
-        // One for new keys goes on as long as the association does: who gives up alone may miss that the peer has the keys.
+        // A handshake for new keys has the association's time limits: a side that gave up alone might
+        // miss that the peer has the keys.
         let patience = match self.epoch {
             None => self.settings.handshake_timeout,
             Some(_) => self.settings.drain_unconfirmed,
@@ -418,7 +427,7 @@ impl KeyManager {
 
     fn on_records(&mut self, now: Time, message: &Message<'_>, records: &[u8]) {
         if !message.is_of(self.next_epoch()) {
-            // The rest of one that is done, or that was given up.
+            // The rest of a handshake that has completed or was abandoned.
             return;
         }
         //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.4
@@ -435,13 +444,13 @@ impl KeyManager {
         if self.handshake.is_some() {
             return self.advance(now, records);
         }
-        // What is left of a handshake that failed is not the beginning of another.
+        // Remaining messages of a failed handshake do not start another one.
         if session::is_client_hello(records) {
             self.answer(now, records);
         }
     }
 
-    /// The peer begins a handshake.
+    /// The peer starts a handshake.
     fn answer(&mut self, now: Time, records: &[u8]) {
         if self.epoch.is_some() {
             if now.since(self.peer_began.0) >= Duration::from_secs(60) {
@@ -462,11 +471,11 @@ impl KeyManager {
         }
     }
 
-    /// Tells the TLS connection what came, and does what comes of it.
+    /// Passes received records to the TLS connection and applies the results.
     fn advance(&mut self, now: Time, records: &[u8]) {
         let Some(handshake) = &mut self.handshake else { return };
         if handshake.is_done {
-            // The server's alert, if it is one, is what matters: its Finished was the last of its handshake.
+            // An alert of the server matters most: its Finished was the last message of its handshake.
             if let Err(error) = handshake.session.handle(records) {
                 self.fail(now, error);
             }
@@ -493,8 +502,9 @@ impl KeyManager {
         let is_first = self.epoch.is_none();
         let at_once = self.method == Method::AtOnce && is_first;
         match progress {
-            // The server may send its keys' first record only when it knows that the client has them. But it takes the
-            // client's, which has them as soon as it has this.
+            // The server may send its first protected record only when it knows that the client has the
+            // keys. But it accepts the client's records, which has them as soon as it receives this
+            // flight.
             Progress::UnderWay if !is_client && at_once && handshake.exporter.is_some() => {
                 self.receive(epoch, Sender::Client);
             }
@@ -509,7 +519,7 @@ impl KeyManager {
                     //# Clients and servers MUST NOT accept a change of identity during the
                     //# setup of a new TLS connection, but MAY accept negotiation of stronger
                     //# algorithms and security parameters.
-                    // To a client, whoever may speak for the name that it asked for is the same: certificates are renewed.
+                    // A client accepts any server that is valid for the name: certificates are renewed.
                     self.say(epoch, Body::Records(&session::HANDSHAKE_FAILURE));
                     return self.fail(now, KeyError::AnotherPeer);
                 }
@@ -531,8 +541,8 @@ impl KeyManager {
         }
         if at_once {
             self.protect(now, epoch, Sender::Client);
-            // The server protects all that it sends once the first record has come. What it sent before is sent again, if it
-            // matters; but who forges packets is heard no more.
+            // The server protects everything once the first record has arrived. Unprotected packets that
+            // it sent before are retransmitted if necessary; forged packets are discarded from now on.
             self.outputs.push_back(Output::Send(Action::Require));
             self.outputs.push_back(Output::Event(KeyEvent::Protected));
         }
@@ -573,9 +583,9 @@ impl KeyManager {
         }
     }
 
-    /// Takes what the peer protects with the keys of this epoch.
+    /// Accepts what the peer protects with the keys of this epoch.
     fn receive(&mut self, epoch: u64, sender: Sender) {
-        // No more than two epochs are there at a time.
+        // At most two epochs exist at a time.
         if let Some(draining) = self.draining.take() {
             self.forget(draining.epoch);
         }
@@ -587,7 +597,7 @@ impl KeyManager {
         }
     }
 
-    /// Protects what leaves with the keys of this epoch.
+    /// Protects sent packets with the keys of this epoch.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
     //# * If delivery has not been confirmed, the drain timer MUST be set to
     //# at least the SCTP association failure time (T_fail).
@@ -600,7 +610,7 @@ impl KeyManager {
         self.wanted_at = Some(self.aged_at());
     }
 
-    /// Gives out the keys of the handshake to send with, once.
+    /// Returns the sending keys of the handshake, once.
     fn send_with(&mut self, sender: Sender) {
         let Some(handshake) = &mut self.handshake else { return };
         let Some(exporter) = &handshake.exporter else { return };
@@ -613,8 +623,8 @@ impl KeyManager {
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# Implementations MUST have policies for how often to set up new TLS
     //# connections with ephemeral key exchange.
-    /// When the keys in use have been so for long enough. The server of the key management waits a little longer, so that
-    /// both seldom begin at once.
+    /// When the keys in use become too old. The server of the key management waits slightly longer, so
+    /// that the two rarely start at the same time.
     fn aged_at(&self) -> Time {
         let after = self.settings.rekey_after;
         self.since
@@ -632,7 +642,7 @@ impl KeyManager {
         self.outputs.push_back(Output::Send(Action::Send(Message::encode(epoch, body))));
     }
 
-    /// A handshake came to nothing. Keys that are in use stay so.
+    /// A handshake failed. Keys in use stay in use.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-7
     //# If a TLS handshake fails during rekeying, and the current DKC has not
     //# yet reached its usage limits, the implementation SHOULD retry the
@@ -676,7 +686,7 @@ fn primary(epoch: u64) -> KeysId {
 fn apply(action: Action, association: &mut Association) -> Result<(), DtlsError> {
     match action {
         Action::Send(message) => {
-            // An association that ends takes nothing, and needs no keys.
+            // A closed association accepts no message and needs no keys.
             let message = braidftp_sctp::Message::new(Ppid(KEY_MANAGEMENT_PPID), message);
             let _ = association.send(StreamId(0), message);
             Ok(())
@@ -684,7 +694,7 @@ fn apply(action: Action, association: &mut Association) -> Result<(), DtlsError>
         Action::Receive(id, keys) => not_over(association.add_receive_keys(id, keys)),
         Action::Protect(id, keys) => not_over(association.set_send_keys(id, keys)),
         Action::Forget(id) => {
-            // The association forgets keys by itself when too many forgeries came for them.
+            // The association deletes keys by itself after too many forged records.
             let _ = association.delete_receive_keys(id);
             Ok(())
         }
@@ -692,7 +702,7 @@ fn apply(action: Action, association: &mut Association) -> Result<(), DtlsError>
     }
 }
 
-/// An association that is over needs no keys.
+/// A closed association needs no keys.
 fn not_over(set: Result<(), DtlsError>) -> Result<(), DtlsError> {
     if set == Err(DtlsError::NotUp) { Ok(()) } else { set }
 }

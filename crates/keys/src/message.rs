@@ -5,41 +5,43 @@ use std::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// The most bytes of a message. A flight of TLS is one message; a chain of certificates is most of it.
+/// The maximum length of a message in bytes. A TLS flight is one message, most of which is the
+/// certificate chain.
 pub(crate) const MESSAGE_MAX: usize = 1 << 16;
 
-/// The bit that says that it is no TLS.
+/// The bit of control messages.
 const CONTROL: u8 = 0x80;
-/// The bits of an epoch.
+/// The bits of the epoch.
 const EPOCH: u8 = 0x7f;
 
-/// What a message says.
+/// The contents of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body<'a> {
-    /// Records of TLS.
+    /// TLS records.
     Records(&'a [u8]),
-    /// The server has all keys, and takes nothing else any more.
+    /// The server has all keys, and only accepts protected packets.
     ProtectionEstablished,
-    /// The server asks for a handshake that brings new keys. Of [`Method::AtOnce`](crate::Method::AtOnce) alone.
+    /// The server asks for a handshake for new keys. Only with
+    /// [`Method::AtOnce`](crate::Method::AtOnce).
     KeysWanted,
-    /// A word that is not known here.
+    /// An unknown control word.
     Unknown,
 }
 
-/// One message.
+/// A key management message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
-    /// The seven lowest bits of the epoch whose keys it is about.
+    /// The seven low bits of the epoch of its keys.
     pub(crate) epoch_bits: u8,
     pub(crate) body: Body<'a>,
 }
 
-/// What is wrong with a message.
+/// Why a message is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageError {
-    /// It ends before it says anything.
+    /// The message is too short.
     Truncated,
-    /// It is longer than a flight of TLS is let be.
+    /// The message is longer than the limit of a TLS flight.
     TooLong,
 }
 
@@ -83,7 +85,7 @@ impl<'a> Message<'a> {
         out.freeze()
     }
 
-    /// Whether it is about the keys of this epoch.
+    /// Whether the message is about the keys of this epoch.
     pub(crate) fn is_of(&self, epoch: u64) -> bool {
         epoch as u8 & EPOCH == self.epoch_bits
     }

@@ -9,29 +9,32 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ClientConfig, ServerConfig};
 
-/// Returns the cryptography for the configurations of TLS: rustls' defaults by AWS-LC, X25519MLKEM768 first, but AES-128-GCM
-/// before all other cipher suites: it seals and opens packets faster (docs/dtls-chunk.md).
+/// Returns the cryptography for TLS configurations: rustls' defaults with AWS-LC, X25519MLKEM768 first,
+/// and AES-128-GCM before all other cipher suites, since it seals and opens packets faster
+/// (docs/dtls-chunk.md).
 pub fn provider() -> CryptoProvider {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
     provider
 }
 
-/// How keys are agreed on.
+/// Key management methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// TLS for DTLS in SCTP, to the letter: the client sends with its keys once the server says that it has them.
+    /// TLS for DTLS in SCTP, exactly as in the draft: the client uses its keys once the server has
+    /// confirmed that it has them.
     Draft,
-    /// The same, a round trip shorter: the client sends with its keys from its Finished on, and the server, which knows them since
-    /// its own, takes what is protected with them. It may also ask a client to begin a handshake for new keys.
+    /// One RTT shorter: the client uses its keys from its Finished on, and the server, which has known
+    /// them since its own Finished, accepts records protected with them. The server may also ask the
+    /// client to start a handshake for new keys.
     AtOnce,
 }
 
 impl Method {
-    /// Both, the one to prefer first.
+    /// Both methods in order of preference.
     pub const ALL: [Self; 2] = [Self::AtOnce, Self::Draft];
 
-    /// Its number among key management methods.
+    /// The identifier of the method.
     pub const fn identifier(self) -> u8 {
         match self {
             Self::Draft => 192,
@@ -39,38 +42,43 @@ impl Method {
         }
     }
 
-    /// The method of this number.
+    /// Returns the method with this identifier.
     pub fn from_identifier(identifier: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.identifier() == identifier)
     }
 }
 
-/// How an endpoint agrees on keys.
+/// The key management settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// To be the client of a handshake: whom to trust, and as whom the server is known. Of a configuration that allows TLS 1.2 as
-    /// well, TLS 1.3 is what is taken.
+    /// The client role: the trust anchors, and the expected name of the server. TLS 1.3 is used even if
+    /// the configuration permits TLS 1.2.
     pub client: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// To be the server of one. A side that has none cannot be asked for new keys.
+    /// The server role. A side without it cannot be asked for new keys.
     pub server: Option<Arc<ServerConfig>>,
-    /// Whether there may be an association without protection, with a peer that asks for none. Strict: there is not.
+    /// Whether unprotected associations with peers that do not support protection are permitted. Default
+    /// strict: they are not.
     pub mode: Mode,
-    /// How long keys are used. An hour.
+    /// The maximum lifetime of keys. Default one hour.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# Implementations SHOULD
     //# rekey at least every hour and every 100 GB of data, which is a common
     //# policy for IPsec {{ANSSI-DAT-NT-003}}.
     pub rekey_after: Duration,
-    /// For how many bytes of packets, both ways. 90 GB: they are looked at every 10 seconds.
+    /// The maximum number of packet bytes per keys, in both directions. Default 90 GB, counted every 10
+    /// seconds.
     pub rekey_bytes: u64,
-    /// How long the first handshake may take. 30 seconds.
+    /// The time limit of the first handshake. Default 30 seconds.
     pub handshake_timeout: Duration,
-    /// How long keys that were replaced still open what the peer sent before. 120 seconds, once it sends with the new ones.
+    /// How long replaced keys still open packets, once the peer sends with the new ones. Default 120
+    /// seconds.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
     //# A value of 120 seconds (one Maximum Segment Lifetime) is
     //# RECOMMENDED in this case.
     pub drain: Duration,
-    /// The same, while it is not known to, and how long a handshake for new keys may take. 303 seconds, after which an association gives up with the values of RFC 9260.
+    /// How long replaced keys still open packets while the peer is not known to use the new ones, and
+    /// the time limit of a handshake for new keys. Default 303 seconds, after which an association with
+    /// RFC 9260's values has ended.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-6.2.3
     //# Implementations SHOULD set the drain timer to at least T_fail when
     //# delivery of the final rekeying message has not been confirmed.
@@ -93,17 +101,17 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// To be the client, towards a server of this name.
+    /// Settings of the client role, for a server with this name.
     pub fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> Self {
         Self { client: Some((config, name)), ..Self::default() }
     }
 
-    /// To be the server.
+    /// Settings of the server role.
     pub fn server(config: Arc<ServerConfig>) -> Self {
         Self { server: Some(config), ..Self::default() }
     }
 
-    /// What an association is to be told, for [`security.dtls`](braidftp_sctp::Config::security).
+    /// Returns the settings for [`security.dtls`](braidftp_sctp::Config::security).
     pub fn dtls(&self) -> DtlsConfig {
         let roles = match (&self.client, &self.server) {
             (Some(_), None) => Roles::Client,

@@ -14,11 +14,11 @@ use crate::core::{Core, Leaving};
 use crate::endpoint::{BindError, Endpoint, reachable_at};
 use crate::sockets::{Socket, Sockets};
 
-/// How long a socket stays once no association has its address: what the peers sent there before they heard is still on
-/// its way. Never more than two RTOs (RFC 5061 §5.3), of which the shortest of any profile is 100 ms.
+/// How long a socket stays open after the last association removed its address, for packets that are
+/// still in flight. Less than two RTOs (RFC 5061 §5.3); the shortest RTO of any profile is 100 ms.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// The endpoint has no such address, or no other.
+/// The endpoint has no such address, or no other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoSuchAddress;
 
@@ -31,8 +31,9 @@ impl std::fmt::Display for NoSuchAddress {
 impl std::error::Error for NoSuchAddress {}
 
 impl Endpoint {
-    /// Binds one more address, at the port of the first if its own is 0; the address with its port. Peers are told of it,
-    /// those that came before as far as they take such news ([`paths.asconf`](crate::Config::paths)).
+    /// Binds another address, at the port of the first one if its own port is 0; returns the address
+    /// with its port. Peers of existing associations are informed if they support it
+    /// ([`paths.asconf`](crate::Config::paths)).
     pub fn add_address(&self, addr: SocketAddr) -> Result<SocketAddr, BindError> {
         let carrier = self.carrier();
         let mut addr = addr;
@@ -40,7 +41,7 @@ impl Endpoint {
         if addr.port() == 0 {
             addr.set_port(core.local_addrs.first().map_or(0, SocketAddr::port));
         }
-        // One that stands for all addresses is bound to this one as well.
+        // A wildcard address covers this address as well.
         let covers = |bound: &SocketAddr| {
             bound.ip().is_unspecified() && bound.is_ipv4() == addr.is_ipv4() && bound.port() == addr.port()
         };
@@ -55,7 +56,7 @@ impl Endpoint {
         let ids: Vec<_> = core.seats.keys().copied().collect();
         for id in ids {
             if let Some(association) = core.machine.association_mut(id) {
-                // Those that cannot go on with what they have.
+                // Errors are ignored: such associations continue with their existing addresses.
                 let _ = association.add_address(addr);
             }
         }
@@ -64,8 +65,9 @@ impl Endpoint {
         Ok(addr)
     }
 
-    /// Gives up a local address: nothing leaves by it any more, where peers take such news. Where they do not, or have no
-    /// other, it is used until the association ends, and its socket goes with the last of them.
+    /// Removes a local address: nothing is sent from it any more on associations whose peers support
+    /// that. On others, and if it is the only address, it is used until the association ends; its socket
+    /// is closed with the last of them.
     pub fn remove_address(&self, addr: SocketAddr) -> Result<(), NoSuchAddress> {
         let mut core = self.shared.lock();
         let is_bound = core.local_addrs.contains(&addr);
@@ -88,13 +90,13 @@ impl Endpoint {
 }
 
 impl Core {
-    /// Tells the machine which addresses new associations have.
+    /// Tells the endpoint the addresses of new associations.
     fn announce(&mut self) {
         let (addresses, announce) = reachable_at(&self.local_addrs);
         self.machine.set_addresses(addresses, announce);
     }
 
-    /// Hands over the sockets that came, and takes back those that nobody needs; when to look again.
+    /// Adds the new sockets and removes those no longer needed; returns when to call again.
     pub(crate) fn settle(&mut self, now: Time, sockets: &mut Sockets) -> Option<Time> {
         self.arriving.drain(..).for_each(|socket| sockets.add(socket));
         let Self { machine, seats, leaving, .. } = self;
@@ -115,19 +117,19 @@ impl Core {
 }
 
 impl Association {
-    /// Asks the peer to take one of the endpoint's addresses as one of this association's: see
+    /// Requests that the peer add an address of the endpoint to this association: see
     /// [`add_address`](braidftp_sctp::Association::add_address).
     pub fn add_address(&self, local: SocketAddr) -> Result<(), AddressError> {
         self.change(|association| association.add_address(local))
     }
 
-    /// Asks the peer to forget an address of this association's: see
+    /// Requests that the peer delete an address of this association: see
     /// [`remove_address`](braidftp_sctp::Association::remove_address).
     pub fn remove_address(&self, local: SocketAddr) -> Result<(), AddressError> {
         self.change(|association| association.remove_address(local))
     }
 
-    /// Asks the peer to send to this address first: see
+    /// Requests that the peer send to this address first: see
     /// [`set_peer_primary`](braidftp_sctp::Association::set_peer_primary).
     pub fn set_peer_primary(&self, local: SocketAddr) -> Result<(), AddressError> {
         self.change(|association| association.set_peer_primary(local))

@@ -20,35 +20,36 @@ use crate::core::{Core, Seat, Shared, Signals};
 use crate::protection::Protection;
 use crate::up::Up;
 
-/// One association, to be cloned and shared at will: every stream can have its own task.
+/// A handle of an association; clones share it, so every stream can have its own task.
 ///
-/// Dropping the last clone shuts the association down: what was sent is still delivered, what arrives is discarded.
+/// Dropping the last clone shuts the association down: queued messages are still delivered, received
+/// ones are discarded.
 #[derive(Clone)]
 pub struct Association {
     seated: Arc<Seated>,
 }
 
-/// The right to a seat; given back when the last handle goes.
+/// Keeps the association; the last handle releases it when dropped.
 struct Seated {
     shared: Arc<Shared>,
     id: AssociationId,
     signals: Arc<Signals>,
 }
 
-/// Why [`Association::send`] failed; nothing of the message was sent.
+/// Why [`Association::send`] failed; no part of the message was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendError {
-    /// A shutdown has begun, here or at the peer.
+    /// A shutdown was started by this side or the peer.
     ShuttingDown,
     /// The message exceeds `Config.messages.max_bytes`.
     TooLong,
-    /// SCTP cannot carry a message without a byte (RFC 9260 §3.3.1).
+    /// SCTP cannot carry empty messages (RFC 9260 §3.3.1).
     Empty,
-    /// Packets are to be protected with keys that somebody else sets, and there are none yet.
+    /// Packets must be protected with keys that the user sets, and there are none yet.
     NotProtected,
     /// The association has no such outbound stream.
     NoSuchStream,
-    /// The association is over.
+    /// The association has ended.
     Closed(Reason),
 }
 
@@ -69,14 +70,16 @@ impl fmt::Display for SendError {
 impl std::error::Error for SendError {}
 
 impl Association {
-    /// The handle of `seat`; exactly one may be made this way, then cloned.
+    /// Creates the only handle of `seat`, which may then be cloned.
     pub(crate) fn new(shared: Arc<Shared>, id: AssociationId, seat: &Seat) -> Self {
         Self { seated: Arc::new(Seated { shared, id, signals: seat.signals.clone() }) }
     }
 
-    /// Waits until the handshake is done. Sending need not wait for it: what is sent before rides with COOKIE ECHO.
+    /// Waits until the association is established. Sending need not wait: messages sent before are
+    /// bundled with COOKIE ECHO.
     ///
     /// # Cancel safety
+    ///
     /// Changes nothing; may be cancelled and called again.
     pub async fn up(&self) -> Result<Up, Reason> {
         self.state(|seat| match (seat.up, &seat.closed) {
@@ -87,10 +90,11 @@ impl Association {
         .await
     }
 
-    /// Sends a whole message on `stream`, once there is room for it in the send buffer.
+    /// Sends a complete message on `stream`, once there is room for it in the send buffer.
     ///
     /// # Cancel safety
-    /// If cancelled, nothing of the message was sent. Among several calls that wait at once, none has precedence.
+    ///
+    /// If cancelled, no part of the message was sent. Concurrent calls complete in no particular order.
     pub async fn send(&self, stream: StreamId, message: Message) -> Result<(), SendError> {
         let attempt = |core: &mut Core, id: AssociationId| {
             let closed = |core: &Core| Some(Err(SendError::Closed(core.why(id))));
@@ -110,10 +114,12 @@ impl Association {
         self.attempt(&self.seated.signals.writable, attempt).await
     }
 
-    /// The next message of `stream`, or the next part of one too large to be held whole ([`Piece::end`] tells).
-    /// `None` once the peer has shut down and all was read; an error if the association ended in any other way.
+    /// Returns the next message of `stream`, or the next part of one that is too large to be buffered
+    /// completely ([`Piece::end`] tells). `None` once the peer has shut down and everything was read; an
+    /// error if the association ended in another way.
     ///
     /// # Cancel safety
+    ///
     /// If cancelled, nothing was taken from the stream.
     pub async fn recv(&self, stream: StreamId) -> Result<Option<Piece>, Reason> {
         if let Some(done) = self.told(|core, id| core.try_recv(id, stream)) {
@@ -129,26 +135,28 @@ impl Association {
         self.attempt(&readable, |core, id| core.try_recv(id, stream)).await
     }
 
-    /// The next message, or part of one, of whichever stream has something; streams take turns.
-    /// `None` and errors as in [`recv`](Self::recv).
+    /// Returns the next message, or part of one, of any readable stream, in turn. `None` and errors as
+    /// in [`recv`](Self::recv).
     ///
     /// # Cancel safety
+    ///
     /// If cancelled, nothing was taken from any stream.
     pub async fn recv_any(&self) -> Result<Option<(StreamId, Piece)>, Reason> {
         self.attempt(&self.seated.signals.readable, Core::try_recv_any).await
     }
 
-    /// Sends what is queued, then ends the association (RFC 9260 §9.2); waits until it is over and returns why.
-    /// What the peer still sends can be read meanwhile.
+    /// Sends queued messages and ends the association (RFC 9260 §9.2); waits until it has ended and
+    /// returns why. Messages that the peer still sends can be read meanwhile.
     ///
     /// # Cancel safety
-    /// The shutdown goes on if this is cancelled; [`closed`](Self::closed) waits on.
+    ///
+    /// The shutdown continues if this is cancelled; [`closed`](Self::closed) waits for its end.
     pub async fn shutdown(&self) -> Reason {
         self.start_shutdown();
         self.closed().await
     }
 
-    /// Begins what [`shutdown`](Self::shutdown) does, without waiting.
+    /// Starts a shutdown without waiting; see [`shutdown`](Self::shutdown).
     pub fn start_shutdown(&self) {
         self.told(|core, id| {
             if let Some(association) = core.machine.association_mut(id) {
@@ -157,7 +165,8 @@ impl Association {
         });
     }
 
-    /// Ends the association at once, with words to the peer (RFC 9260 §9.1). What is queued is lost.
+    /// Ends the association at once, with a reason for the peer (RFC 9260 §9.1). Queued messages are
+    /// lost.
     pub fn abort(&self, words: impl Into<Bytes>) {
         self.told(|core, id| {
             if let Some(association) = core.machine.association_mut(id) {
@@ -175,42 +184,43 @@ impl Association {
         });
     }
 
-    /// Waits until the association is over, and says why.
+    /// Waits until the association has ended, and returns why.
     ///
     /// # Cancel safety
+    ///
     /// Changes nothing; may be cancelled and called again.
     pub async fn closed(&self) -> Reason {
         self.state(|seat| seat.closed.clone()).await
     }
 
-    /// Why the association is over, if it is.
+    /// Returns why the association ended, if it has.
     pub fn reason(&self) -> Option<Reason> {
         self.seated.shared.lock().seats.get(&self.seated.id)?.closed.clone()
     }
 
-    /// Whether all that is sent is protected, and the peer authentic.
+    /// Whether sent packets are protected and the peer is authenticated.
     pub fn is_protected(&self) -> bool {
         let core = self.seated.shared.lock();
         core.protection(self.seated.id).is_some_and(Protection::is_up)
     }
 
-    /// The certificates that the peer showed, its own first.
+    /// Returns the certificates that the peer presented, its own first.
     pub fn peer_certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
         let core = self.seated.shared.lock();
         core.protection(self.seated.id)?.peer_certificates().map(<[_]>::to_vec)
     }
 
-    /// The epoch of the keys that protect what is sent: 3 at first, and one more each time that they are replaced.
+    /// Returns the epoch of the keys for sending: first 3, and one more for each replacement.
     pub fn keys_epoch(&self) -> Option<u64> {
         self.seated.shared.lock().protection(self.seated.id)?.epoch()
     }
 
-    /// Why the association could not be protected, if that is why it is over.
+    /// Returns why the association could not be protected, if that ended it.
     pub fn key_error(&self) -> Option<KeyError> {
         self.seated.shared.lock().protection(self.seated.id)?.failed().cloned()
     }
 
-    /// Lets the peer use all of the receive buffer: see [`admit`](sctp::Association::admit).
+    /// Permits the peer to use the whole receive buffer: see [`admit`](sctp::Association::admit).
     pub fn admit(&self) {
         self.told(|core, id| {
             if let Some(association) = core.machine.association_mut(id) {
@@ -219,13 +229,14 @@ impl Association {
         });
     }
 
-    /// How long nothing has come from the peer.
+    /// Returns how long no packet of the peer has arrived.
     pub fn silence(&self) -> Duration {
         let now = self.seated.shared.clock.now();
         self.seated.shared.lock().machine.silence(now, self.seated.id).unwrap_or_default()
     }
 
-    /// Sends a HEARTBEAT at once, unless one is under way: see [`probe_peer`](sctp::Association::probe_peer).
+    /// Sends a HEARTBEAT at once, unless one is outstanding: see
+    /// [`probe_peer`](sctp::Association::probe_peer).
     pub fn probe_peer(&self) {
         self.told(|core, id| {
             if let Some(association) = core.machine.association_mut(id) {
@@ -234,28 +245,28 @@ impl Association {
         });
     }
 
-    /// Bytes of messages that would be taken at once.
+    /// Returns how many bytes of messages would be accepted at once.
     pub fn send_room(&self) -> usize {
         self.look(|association| association.send_room()).unwrap_or(0)
     }
 
-    /// The receive buffer as it is now, in bytes: it may grow.
+    /// Returns the current size of the receive buffer in bytes; it may grow.
     pub fn receive_buffer_bytes(&self) -> usize {
         self.look(sctp::Association::receive_buffer_bytes).unwrap_or(0)
     }
 
-    /// Bytes queued on `stream` and not yet sent.
+    /// Returns the bytes queued on `stream` and not yet sent.
     pub fn queued_bytes(&self, stream: StreamId) -> usize {
         self.look(|association| association.queued_bytes(stream)).unwrap_or(0)
     }
 
-    /// Its numbers at this moment.
+    /// Returns the statistics.
     pub fn stats(&self) -> Stats {
         self.look(sctp::Association::stats).expect("an association is kept as long as it has a handle")
     }
 
-    /// Makes one of its paths the primary one, by which data leaves whenever it is active; the paths stand in
-    /// [`Stats::paths`] by their number. Only once the association is up.
+    /// Makes a path the primary one, which carries data whenever it is active; paths are numbered as in
+    /// [`Stats::paths`]. Only once the association is established.
     pub fn set_primary(&self, path: PathId) -> Result<(), NoSuchPath> {
         self.told(|core, id| match core.machine.association_mut(id) {
             Some(association) => association.set_primary(path),
@@ -263,8 +274,8 @@ impl Association {
         })
     }
 
-    /// Takes one of its paths out of use, or puts it back: see [`set_path_use`](sctp::Association::set_path_use). The paths
-    /// stand in [`Stats::paths`] by their number.
+    /// Takes a path out of use, or puts it back: see [`set_path_use`](sctp::Association::set_path_use).
+    /// Paths are numbered as in [`Stats::paths`].
     pub fn set_path_use(&self, path: PathId, path_use: PathUse) -> Result<(), PathUseError> {
         let now = self.seated.shared.clock.now();
         self.told(|core, id| match core.machine.association_mut(id) {
@@ -273,7 +284,8 @@ impl Association {
         })
     }
 
-    /// Sends a HEARTBEAT by each path, unless one is under way there (SPP_HB_DEMAND, RFC 6458 §8.1.12).
+    /// Sends a HEARTBEAT on each path, unless one is outstanding there (SPP_HB_DEMAND, RFC 6458
+    /// §8.1.12).
     pub fn demand_heartbeats(&self) {
         self.told(|core, id| {
             let Some(association) = core.machine.association_mut(id) else { return };
@@ -284,20 +296,22 @@ impl Association {
         });
     }
 
-    /// Makes streams begin anew (RFC 6525): see [`reset_streams`](sctp::Association::reset_streams).
-    /// [`reconfigured`](Self::reconfigured) tells the end.
+    /// Resets streams (RFC 6525): see [`reset_streams`](sctp::Association::reset_streams).
+    /// [`reconfigured`](Self::reconfigured) returns the result.
     pub fn reset_streams(&self, streams: StreamReset) -> Result<(), ReconfigError> {
         self.reconfigure(|association, _| association.reset_streams(streams))
     }
 
-    /// Makes all streams and TSNs begin anew (RFC 6525): see
-    /// [`reset_association`](sctp::Association::reset_association). [`reconfigured`](Self::reconfigured) tells the end.
+    /// Resets all streams and TSNs (RFC 6525): see
+    /// [`reset_association`](sctp::Association::reset_association). [`reconfigured`](Self::reconfigured)
+    /// returns the result.
     pub fn reset_association(&self) -> Result<(), ReconfigError> {
         self.reconfigure(|association, now| association.reset_association(now))
     }
 
-    /// Adds so many streams on which this side sends and on which the peer does (RFC 6525): see
-    /// [`add_streams`](sctp::Association::add_streams). [`reconfigured`](Self::reconfigured) tells the end.
+    /// Adds outbound and inbound streams (RFC 6525): see
+    /// [`add_streams`](sctp::Association::add_streams). [`reconfigured`](Self::reconfigured) returns the
+    /// result.
     pub fn add_streams(&self, outgoing: u16, incoming: u16) -> Result<(), ReconfigError> {
         self.reconfigure(|association, _| association.add_streams(outgoing, incoming))
     }
@@ -313,11 +327,12 @@ impl Association {
         })
     }
 
-    /// What became of streams next, at either side's request: a [`StreamReset`](sctp::Event::StreamReset),
-    /// [`AssociationReset`](sctp::Event::AssociationReset) or [`StreamChange`](sctp::Event::StreamChange). The last 64 are
-    /// kept for whoever asks first.
+    /// Returns the next result of a re-configuration requested by either side: a
+    /// [`StreamReset`](sctp::Event::StreamReset), [`AssociationReset`](sctp::Event::AssociationReset) or
+    /// [`StreamChange`](sctp::Event::StreamChange). The last 64 are kept; each is returned once.
     ///
     /// # Cancel safety
+    ///
     /// If cancelled, nothing was taken.
     pub async fn reconfigured(&self) -> Result<sctp::Event, Reason> {
         let signal = &self.seated.signals.state;
@@ -331,7 +346,7 @@ impl Association {
         self.attempt(signal, taken).await
     }
 
-    /// Its number within the endpoint.
+    /// Returns its id within the endpoint.
     pub fn id(&self) -> AssociationId {
         self.seated.id
     }
@@ -346,19 +361,19 @@ impl Association {
         self.look(|association| association.paths().next().map(|path| path.peer)).flatten()
     }
 
-    /// Asks the machine, changing nothing.
+    /// Reads the state of the association.
     fn look<T>(&self, ask: impl FnOnce(&sctp::Association) -> T) -> Option<T> {
         self.seated.shared.lock().machine.association(self.seated.id).map(ask)
     }
 
-    /// Tells the machine something and wakes the task.
+    /// Calls the association and wakes the task.
     pub(crate) fn told<T>(&self, tell: impl FnOnce(&mut Core, AssociationId) -> T) -> T {
         let told = tell(&mut self.seated.shared.lock(), self.seated.id);
         self.seated.shared.task.notify_one();
         told
     }
 
-    /// Tells the machine something until it is taken, each time that `signal` was given.
+    /// Repeats a call each time that `signal` was given, until it succeeds.
     async fn attempt<T>(
         &self,
         signal: &Notify,
@@ -369,7 +384,7 @@ impl Association {
         }
         loop {
             let mut signalled = pin!(signal.notified());
-            // Registered before the next look, so that no signal falls between.
+            // Registered before the next attempt, so that no signal is missed.
             signalled.as_mut().enable();
             if let Some(done) = self.told(&mut tell) {
                 return done;
@@ -414,7 +429,7 @@ impl Core {
         self.seats.get(&id)?.protection.as_ref()
     }
 
-    /// Whether what is to be sent waits for keys.
+    /// Whether messages must wait for keys.
     fn is_to_be_protected(&self, id: AssociationId) -> bool {
         self.protection(id).is_some_and(|protection| !protection.is_up())
     }
@@ -438,7 +453,7 @@ impl Core {
         self.at_end(id)
     }
 
-    /// What a reader that found nothing hears, if nothing can come any more.
+    /// The result for a reader that found nothing, if nothing more can arrive.
     fn at_end<T>(&self, id: AssociationId) -> Option<Result<Option<T>, Reason>> {
         let seat = self.seats.get(&id)?;
         match &seat.closed {

@@ -3,11 +3,11 @@
 
 use std::fs;
 
-/// Which part of the memory there is.
+/// The divisor of the available memory.
 const FRACTION: usize = 16;
-/// No less, in bytes: a few associations at full speed.
+/// The minimum in bytes: a few associations at full speed.
 const MIN_BYTES: usize = 16 << 20;
-/// No more, in bytes: beyond, more would speed up hardly anybody, and the process is to stay below 256 MB.
+/// The maximum in bytes: more would rarely be faster, and the process should stay below 256 MB.
 const MAX_BYTES: usize = 128 << 20;
 
 /// Returns the default of [`Limits::memory_bytes`](crate::sctp::Limits::memory_bytes): a sixteenth of this machine's memory, or of
@@ -16,7 +16,7 @@ pub fn default_memory_bytes() -> usize {
     share_of(machine_memory_bytes())
 }
 
-/// Returns the bytes of memory that this machine has, or that its control group allows; `None` if neither is told.
+/// Returns the memory of this machine, or of its control group, in bytes; `None` if neither is known.
 pub fn machine_memory_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
     let group =
@@ -30,7 +30,7 @@ fn share_of(memory_bytes: Option<u64>) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX).div_euclid(FRACTION).clamp(MIN_BYTES, MAX_BYTES)
 }
 
-/// The machine's memory in bytes, by the text of `/proc/meminfo`.
+/// Parses the machine's memory in bytes from the text of `/proc/meminfo`.
 fn total_of(meminfo: &str) -> Option<u64> {
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -12,7 +12,7 @@ use tracing::warn;
 
 use crate::carrier::Carrier;
 
-/// A capture file under way. If the disk fails it, the capture ends and the endpoint goes on.
+/// An open capture file. After a write error the capture ends and the endpoint continues.
 #[derive(Debug)]
 pub(crate) struct Capture {
     path: PathBuf,
@@ -21,7 +21,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Creates `path`, or empties it. The endpoint's clock must start now.
+    /// Creates or truncates `path`. The endpoint's clock must start now.
     pub(crate) fn create(path: &Path, carrier: Carrier) -> io::Result<Self> {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let writer = Writer::new(BufWriter::new(File::create(path)?), epoch)?;
@@ -32,7 +32,7 @@ impl Capture {
         Ok(Self { path: path.to_owned(), carrier, writer: Some(writer) })
     }
 
-    /// A datagram came in.
+    /// A datagram was received.
     pub(crate) fn received(&mut self, at: Time, datagram: &Datagram) {
         self.write(Packet {
             at,
@@ -47,7 +47,7 @@ impl Capture {
         });
     }
 
-    /// One datagram, or several of one size, go out.
+    /// A datagram, or several of the same size, were sent.
     pub(crate) fn sent(&mut self, at: Time, transmit: &Transmit) {
         self.write(Packet {
             at,
@@ -62,7 +62,7 @@ impl Capture {
         });
     }
 
-    /// Hands the system what was written so far, so that a reader sees whole packets.
+    /// Flushes buffered data, so that readers see complete packets.
     pub(crate) fn flush(&mut self) {
         self.keep(Writer::flush);
     }

@@ -3,19 +3,19 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-/// What carries SCTP packets.
+/// The layer below SCTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Carrier {
-    /// UDP (RFC 6951): for everybody, and through what knows no SCTP.
+    /// UDP (RFC 6951), for every user and through middleboxes that do not support SCTP.
     #[default]
     Udp,
-    /// IP itself, as protocol 132 (RFC 9260 §10): to stacks that have no UDP encapsulation. It needs the right to open
-    /// raw sockets (CAP_NET_RAW). An address has no UDP port then: it is written 0.
+    /// IP, as protocol 132 (RFC 9260 §10), for stacks without UDP encapsulation. Requires the privilege
+    /// to open raw sockets (CAP_NET_RAW). Addresses have no UDP port, which is written 0.
     Ip,
 }
 
 impl Carrier {
-    /// An address as this carrier has it.
+    /// Returns an address in the form of this carrier.
     pub(crate) fn address(self, addr: SocketAddr) -> SocketAddr {
         match self {
             Self::Udp => addr,
@@ -23,7 +23,7 @@ impl Carrier {
         }
     }
 
-    /// What a packet to `addr` has before SCTP's header, in bytes.
+    /// Returns the length of the headers before the SCTP header in a packet to `addr`, in bytes.
     pub(crate) fn headers(self, addr: SocketAddr) -> usize {
         let ip = if addr.is_ipv4() { 20 } else { 40 };
         match self {

@@ -23,13 +23,14 @@ use crate::protection::{Handshakes, Protection, Wakes};
 use crate::sockets::Socket;
 use crate::up::Up;
 
-/// Associations that peers opened and no [`Listener`](crate::Listener) took yet, a port; more are aborted.
+/// The maximum number of associations per port that peers opened and no [`Listener`](crate::Listener)
+/// accepted yet; more are aborted.
 pub(crate) const MAX_BACKLOG: usize = 1024;
 
-/// Re-configurations of an association that are remembered until somebody asks; the oldest are forgotten first.
+/// The maximum number of re-configuration results kept per association; the oldest are dropped first.
 const RECONFIGURED_MAX: usize = 64;
 
-/// The clock of one endpoint: time since it was bound.
+/// The clock of an endpoint: time since it was bound.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     origin: Instant,
@@ -53,9 +54,9 @@ impl Clock {
 #[derive(Debug)]
 pub(crate) struct Shared {
     core: Mutex<Core>,
-    /// Wakes the task after a handle told the machine something.
+    /// Wakes the task after a handle called the endpoint.
     pub(crate) task: Notify,
-    /// Wakes those who wait for associations, or the task, to end.
+    /// Wakes callers that wait for the end of associations or of the task.
     pub(crate) ends: Notify,
     pub(crate) clock: Clock,
     pub(crate) carrier: Carrier,
@@ -87,57 +88,58 @@ impl Shared {
         }
     }
 
-    /// The core. If the task panicked with it locked, its `Drop` has ended every seat, so that nobody waits in vain.
+    /// Locks the core. If the task panicked while holding the lock, its `Drop` has ended every
+    /// association, so that no caller waits forever.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The machine and its users.
+/// The endpoint and its users.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) machine: sctp::Endpoint,
     pub(crate) seats: BTreeMap<AssociationId, Seat>,
     pub(crate) backlogs: BTreeMap<u16, Backlog>,
-    /// Of those that wait to be accepted, the ones whose COOKIE ACK has not left: nobody may have them before.
+    /// Associations to be accepted whose COOKIE ACK was not sent: they must not be accepted before.
     unanswered: Vec<AssociationId>,
-    /// Associations that are not closed.
+    /// The number of associations that are not closed.
     pub(crate) open: usize,
-    /// `Endpoint` handles alive.
+    /// The number of `Endpoint` handles.
     pub(crate) endpoints: usize,
     pub(crate) phase: Phase,
-    /// Of associations that were forgotten.
+    /// The totals of removed associations.
     pub(crate) forgotten: Totals,
-    /// What the endpoint is bound to.
+    /// The bound addresses.
     pub(crate) local_addrs: Vec<SocketAddr>,
     /// Sockets that the task has not taken over yet.
     pub(crate) arriving: Vec<Socket>,
-    /// Addresses that were given up, whose sockets some association may still need.
+    /// Removed addresses whose sockets some association may still need.
     pub(crate) leaving: Vec<Leaving>,
-    /// When to look after keys.
+    /// The timers of key management.
     pub(crate) wakes: Wakes,
-    /// How many handshakes peers may begin.
+    /// The rate limit of handshakes started by peers.
     pub(crate) handshakes: Handshakes,
 }
 
-/// An address that was given up.
+/// A removed address.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     pub(crate) addr: SocketAddr,
-    /// When its socket goes; `None` while some association needs it.
+    /// When its socket is closed; `None` while some association needs it.
     pub(crate) until: Option<Time>,
 }
 
-/// What all associations of an endpoint did together, those that are over included.
+/// Totals over all associations of an endpoint, including closed ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Associations, those that never came up included.
+    /// Associations, including those never established.
     pub associations: u64,
     /// SCTP packets sent.
     pub packets_sent: u64,
     /// SCTP packets received.
     pub packets_received: u64,
-    /// DATA chunks sent again, for whatever reason.
+    /// DATA chunks retransmitted for any reason.
     pub retransmitted_chunks: u64,
 }
 
@@ -152,50 +154,50 @@ impl Totals {
     }
 }
 
-/// How far an endpoint's life is.
+/// The state of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// New associations are welcome.
+    /// New associations are accepted.
     Open,
-    /// All are being shut down; what is left at `until` is aborted.
+    /// All associations are being shut down; those left at `until` are aborted.
     Closing {
-        /// When patience ends.
+        /// The time limit.
         until: Time,
     },
-    /// The task is gone.
+    /// The task has ended.
     Ended,
-    /// The task is gone since it panicked: a fault of this program.
+    /// The task panicked: a bug of this program.
     Failed,
 }
 
-/// What the users of one association wait for.
+/// The notifications of one association's users.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    /// Any stream has something.
+    /// A stream is readable.
     pub(crate) readable: Notify,
-    /// There is room to send.
+    /// The send buffer has room.
     pub(crate) writable: Notify,
-    /// Up, the peer's shutdown, or closed.
+    /// Established, the peer's shutdown, or closed.
     pub(crate) state: Notify,
 }
 
-/// One association, as its users see it.
+/// One association from the view of its users.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) signals: Arc<Signals>,
-    /// Made when somebody first waits for that stream; as many as inbound streams at most.
+    /// Created when a task first waits for that stream; at most as many as inbound streams.
     pub(crate) streams: BTreeMap<StreamId, Arc<Notify>>,
     pub(crate) up: Option<Up>,
-    /// Whether the peer sends no more.
+    /// Whether the peer has shut down.
     pub(crate) peer_is_done: bool,
     pub(crate) closed: Option<Reason>,
-    /// What became of streams and nobody has asked for; the last [`RECONFIGURED_MAX`].
+    /// Re-configuration results that were not read; the last [`RECONFIGURED_MAX`].
     pub(crate) reconfigured: VecDeque<Event>,
-    /// Whether a handle exists or may still be accepted; otherwise what arrives is discarded.
+    /// Whether a handle exists or may still be accepted; otherwise received messages are discarded.
     pub(crate) held: bool,
     /// Whether the peer opened it.
     pub(crate) is_of_peer: bool,
-    /// If it is to be protected.
+    /// Its protection, if it must be protected.
     pub(crate) protection: Option<Protection>,
 }
 
@@ -214,7 +216,7 @@ impl Seat {
         }
     }
 
-    /// The same for an association that is to be protected.
+    /// The state of an association that must be protected.
     pub(crate) fn protected(settings: Option<Arc<Settings>>) -> Self {
         Self { protection: settings.map(Protection::new), ..Self::new() }
     }
@@ -233,7 +235,7 @@ impl Seat {
     }
 }
 
-/// A port at which no association is accepted, or not any more.
+/// The port is not, or no longer, listened on.
 #[derive(Debug)]
 pub(crate) struct NobodyListens;
 
@@ -242,12 +244,12 @@ pub(crate) struct NobodyListens;
 pub(crate) struct Backlog {
     pub(crate) waiting: VecDeque<AssociationId>,
     pub(crate) arrived: Arc<Notify>,
-    /// How those that come are protected, if they are.
+    /// The protection of new associations, if there is any.
     pub(crate) protection: Option<Arc<Settings>>,
 }
 
 impl Core {
-    /// Takes note of what the machine says of an association.
+    /// Processes an event of an association.
     pub(crate) fn on_event(&mut self, now: Time, id: AssociationId, event: Event) {
         match event {
             Event::Accepted => return self.on_accepted(id),
@@ -265,7 +267,7 @@ impl Core {
                 }
                 seat.signals.state.notify_waiters();
             }
-            // Those who hold the association spoke with the peer that forgot everything: it has to connect anew.
+            // The users communicated with the peer that lost its state: they must connect again.
             Event::Restarted => {
                 if let Some(association) = self.machine.association_mut(id) {
                     association
@@ -317,7 +319,7 @@ impl Core {
                 seat.closed = Some(reason);
                 seat.wake_all();
                 let held = seat.held;
-                // Nobody is ever given one that ended before its peer was authentic.
+                // An association that ended before its peer was authenticated is never accepted.
                 let is_wanted = seat.protection.as_ref().is_none_or(Protection::is_up) || !self.withdraw(id);
                 self.rest_keys(id);
                 if !held || !is_wanted {
@@ -331,7 +333,8 @@ impl Core {
         let Some(association) = self.machine.association_mut(id) else { return };
         let backlog = self.backlogs.get_mut(&association.ports().0);
         let settings = backlog.as_ref().and_then(|backlog| backlog.protection.clone());
-        // In loose mode a peer that asks for no protection has none. In strict mode there is no such association.
+        // In loose mode, a peer without support is not protected. In strict mode there is no such
+        // association.
         let agreed = association.dtls_agreement().is_some();
         let settings = settings.filter(|settings| agreed || settings.mode == Mode::Strict);
         let mut seat = Seat::protected(settings);
@@ -349,7 +352,8 @@ impl Core {
         self.seat(id, seat);
     }
 
-    /// The next association on `port` that may be had: once its COOKIE ACK has left, and once it is protected if it is to be.
+    /// Returns the next association on `port` that can be accepted: its COOKIE ACK was sent, and it is
+    /// protected if required.
     pub(crate) fn accept(&mut self, port: u16) -> Result<Option<AssociationId>, NobodyListens> {
         let waiting = &mut self.backlogs.get_mut(&port).ok_or(NobodyListens)?.waiting;
         let is_ready = |id: &AssociationId| {
@@ -360,11 +364,12 @@ impl Core {
         Ok(ready.and_then(|ready| waiting.remove(ready)))
     }
 
-    /// Lets those be accepted whose COOKIE ACK has left meanwhile, or never will.
+    /// Makes associations acceptable whose COOKIE ACK was sent meanwhile, or never will be.
     ///
-    /// The machine tells of an association before it builds that packet, and packets of others may leave in between,
-    /// when anybody can speak to it. An abort then would leave in the place of COOKIE ACK: the peer would hear that
-    /// it was refused, and its user never that the association was up.
+    /// The endpoint reports an association before it builds that packet, and packets of other
+    /// associations may be sent in between, while a user could already access it. An abort would then be
+    /// sent instead of COOKIE ACK: the peer would be rejected, and its user would never learn that the
+    /// association was established.
     pub(crate) fn let_in(&mut self) {
         let Self { unanswered, machine, seats, backlogs, .. } = self;
         let before = unanswered.len();
@@ -380,14 +385,14 @@ impl Core {
         }
     }
 
-    /// Makes room for the users of a new association.
+    /// Adds the user state of a new association.
     pub(crate) fn seat(&mut self, id: AssociationId, seat: Seat) {
         self.open += 1;
         let before = self.seats.insert(id, seat);
         assert!(before.is_none(), "an AssociationId is never used twice");
     }
 
-    /// The last handle of `id` is gone: finishes sending, discards what arrives.
+    /// The last handle of `id` was dropped: finishes sending, and discards received messages.
     pub(crate) fn release(&mut self, id: AssociationId) {
         let Some(seat) = self.seats.get_mut(&id) else { return };
         seat.held = false;
@@ -401,7 +406,7 @@ impl Core {
         self.discard(id);
     }
 
-    /// Begins to close everything, with patience until `until`.
+    /// Starts closing everything, with the time limit `until`.
     pub(crate) fn close(&mut self, until: Time) {
         match &mut self.phase {
             Phase::Open => self.phase = Phase::Closing { until },
@@ -419,7 +424,7 @@ impl Core {
         }
     }
 
-    /// Stops to listen; who was not accepted yet is shut down.
+    /// Stops listening; associations that were not accepted are shut down.
     pub(crate) fn unlisten(&mut self, port: u16) {
         self.machine.unlisten(port);
         let Some(backlog) = self.backlogs.remove(&port) else { return };
@@ -429,7 +434,7 @@ impl Core {
         }
     }
 
-    /// Aborts whatever is not closed yet.
+    /// Aborts all associations that are not closed.
     pub(crate) fn abort_all(&mut self, why: &'static [u8]) {
         for (id, seat) in &self.seats {
             if seat.closed.is_none()
@@ -440,12 +445,12 @@ impl Core {
         }
     }
 
-    /// Whether no handle of any kind is left.
+    /// Whether there is no handle left.
     pub(crate) fn is_deserted(&self) -> bool {
         self.endpoints == 0 && self.backlogs.is_empty() && !self.seats.values().any(|seat| seat.held)
     }
 
-    /// The task is going: nobody shall wait any more.
+    /// The task is ending: wakes all waiting callers.
     pub(crate) fn end(&mut self, reason: &Reason) {
         self.phase = if std::thread::panicking() { Phase::Failed } else { Phase::Ended };
         self.open = 0;
@@ -458,7 +463,7 @@ impl Core {
         }
     }
 
-    /// Takes an association from those that wait to be accepted. Whether it was one of them.
+    /// Removes an association from those waiting to be accepted; returns whether it was one of them.
     fn withdraw(&mut self, id: AssociationId) -> bool {
         let waiting = self.backlogs.values_mut().map(|backlog| &mut backlog.waiting);
         let found = waiting.filter_map(|waiting| {

@@ -20,35 +20,37 @@ use crate::packet_log::PacketLog;
 use crate::sockets::{self, BoundSocket, Socket, Sockets};
 use crate::task::Task;
 
-/// Where an endpoint is bound and how it behaves.
+/// The addresses and settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Bind {
-    /// Local addresses; each gets a socket of its own, so that a path's source address is its own. UDP port 0 lets
-    /// the system choose, the same port for all if it can; RFC 6951's port is 9899. Several are told to every peer. An
-    /// unspecified IP stands for all that the host has now, which are told to peers that have several themselves.
+    /// Local addresses. Each has its own socket, so the source address of a path is its own. With UDP
+    /// port 0 the system chooses a port, the same for all addresses if possible; RFC 6951's port is
+    /// 9899. Several addresses are announced to every peer. A wildcard stands for all current addresses
+    /// of the host, which are announced to peers that announce several themselves.
     pub addrs: Vec<SocketAddr>,
-    /// UDP sockets that are bound already, such as those that systemd passes: each is used in the place of a new one where its
-    /// address is among `addrs`.
+    /// UDP sockets that are already bound, such as those passed by systemd: each is used instead of a
+    /// new one if its address is in `addrs`.
     pub sockets: Vec<Arc<std::net::UdpSocket>>,
-    /// What carries the packets. UDP; with [`Carrier::Ip`] the ports of `addrs` mean nothing.
+    /// The layer below SCTP. Default UDP; with [`Carrier::Ip`] the ports of `addrs` are ignored.
     pub carrier: Carrier,
-    /// What the core's randomness grows from. `None`: from the operating system, as it must be but in tests.
+    /// The seed of the core's random numbers. `None`, the default: from the operating system, as
+    /// required except in tests.
     pub seed: Option<[u8; 32]>,
-    /// How long associations may take to shut down once the endpoint is closed or nobody holds a handle, before they
-    /// are aborted. 10 s.
+    /// How long associations may take to shut down after the endpoint was closed or its last handle
+    /// dropped, before they are aborted. Default 10 s.
     pub linger: Duration,
-    /// What peers can make the endpoint hold. The core's defaults, but for the memory of all associations:
-    /// [`default_memory_bytes`].
+    /// The limits of the endpoint. Default: those of the core, and [`default_memory_bytes`] for all
+    /// associations.
     pub limits: Limits,
-    /// A pcapng file to write every datagram to.
+    /// A pcapng file for all datagrams.
     pub pcap: Option<PathBuf>,
-    /// A text file to write every packet to, a line each, in packetdrill's notation: what the program `pkt` of
+    /// A text file for all packets, one per line in packetdrill's notation, which the program `pkt` of
     /// `braidftp-pkt` reads.
     pub packet_log: Option<PathBuf>,
 }
 
 impl Bind {
-    /// All defaults, at these addresses.
+    /// Defaults at these addresses.
     pub fn to(addrs: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self {
             addrs: addrs.into_iter().collect(),
@@ -66,24 +68,24 @@ impl Bind {
 /// Why an endpoint could not be bound.
 #[derive(Debug)]
 pub enum BindError {
-    /// There was no address to bind.
+    /// No address was given.
     NoAddress,
     /// An address could not be bound.
     Address {
-        /// What was to carry packets there.
+        /// The lower layer.
         carrier: Carrier,
-        /// Which.
+        /// The address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system error.
         error: io::Error,
     },
-    /// The system gave no randomness.
+    /// The system provided no random numbers.
     NoRandomness(io::Error),
     /// The capture file could not be written.
     Pcap {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         error: io::Error,
     },
 }
@@ -140,16 +142,16 @@ impl std::error::Error for BindError {
 pub enum ConnectError {
     /// The endpoint is closed or closing.
     Closed,
-    /// No socket of the endpoint is of the family of any of the peer's addresses.
+    /// No socket of the endpoint has the family of a peer address.
     NoLocalAddress,
-    /// The system knows no route to the peer.
+    /// The system has no route to the peer.
     NoRoute {
         /// The peer's address.
         peer: SocketAddr,
-        /// What the system said.
+        /// The system error.
         error: io::Error,
     },
-    /// The core refused.
+    /// The core rejected the call.
     Refused(sctp::ConnectError),
 }
 
@@ -168,42 +170,44 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Local addresses with SCTP behind them, driven by a task. Clones share it.
+/// Local addresses with an SCTP endpoint, driven by a task. Clones share it.
 ///
-/// The task ends once no handle is left (of the endpoint, of listeners, of associations) and every association has
-/// shut down; [`Bind::linger`] bounds that.
+/// The task ends once there is no handle (of the endpoint, of listeners, of associations) and every
+/// association has shut down, within [`Bind::linger`].
 pub struct Endpoint {
     pub(crate) shared: Arc<Shared>,
     linger: Duration,
 }
 
-/// The open sockets and files of an endpoint that does not run yet. Packets wait in the kernel.
+/// The open sockets and files of an endpoint that is not running yet. Packets wait in the kernel.
 #[derive(Debug)]
 pub struct Opened {
     bind: Bind,
     seed: [u8; 32],
     sockets: Vec<BoundSocket>,
-    /// The addresses of the host at which peers reach it, and to whom they are told.
+    /// The addresses at which peers can reach the host, and to whom they are announced.
     reachable: (Vec<SocketAddr>, Announce),
     capture: Option<Capture>,
     log: Option<PacketLog>,
 }
 
 impl Opened {
-    /// What will carry its packets.
+    /// Returns the layer below SCTP.
     pub fn carrier(&self) -> Carrier {
         self.bind.carrier
     }
 
-    /// The addresses bound, in the order of [`Bind::addrs`], with the ports that the system chose.
+    /// Returns the bound addresses in the order of [`Bind::addrs`], with the ports chosen by the system.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.sockets.iter().map(BoundSocket::local).collect()
     }
 
-    /// Spawns the task that drives the endpoint. Must be called within a tokio runtime with I/O and time enabled.
+    /// Spawns the task that drives the endpoint. Must be called within a tokio runtime with I/O and time
+    /// enabled.
     ///
     /// # Errors
-    /// The runtime does not take a socket.
+    ///
+    /// The runtime cannot register a socket.
     pub fn start(self) -> Result<Endpoint, BindError> {
         let Self { bind, seed, sockets, reachable, capture, log } = self;
         let carrier = bind.carrier;
@@ -233,7 +237,8 @@ impl Endpoint {
         Self::open(bind)?.start()
     }
 
-    /// Binds the addresses and opens the files of `bind`, for a program that gives up privileges before it starts a runtime.
+    /// Binds the addresses and opens the files of `bind`, for a program that drops privileges before it
+    /// starts a runtime.
     pub fn open(bind: Bind) -> Result<Opened, BindError> {
         if bind.addrs.is_empty() {
             return Err(BindError::NoAddress);
@@ -244,7 +249,7 @@ impl Endpoint {
         };
         let mut sockets: Vec<BoundSocket> = Vec::with_capacity(bind.addrs.len());
         for &addr in &bind.addrs {
-            // Peers hear of the other addresses without their ports, so that one port for all is what they expect.
+            // Peers learn the other addresses without their ports, so they expect the same port for all.
             let carrier = bind.carrier;
             let is_there =
                 |socket: &&Arc<std::net::UdpSocket>| socket.local_addr().is_ok_and(|at| at == addr);
@@ -275,25 +280,26 @@ impl Endpoint {
         Ok(Opened { bind, seed, sockets, reachable, capture, log })
     }
 
-    /// What carries its packets.
+    /// Returns the layer below SCTP.
     pub fn carrier(&self) -> Carrier {
         self.shared.carrier
     }
 
-    /// The addresses bound, in the order of [`Bind::addrs`], with the ports that the system chose, and those that were
-    /// added since.
+    /// Returns the bound addresses in the order of [`Bind::addrs`], with the ports chosen by the system,
+    /// and those added since.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.shared.lock().local_addrs.clone()
     }
 
-    /// Takes associations on SCTP port `port` from now on.
+    /// Accepts associations on SCTP port `port` from now on.
     pub fn listen(&self, port: u16, config: Arc<Config>) -> Result<Listener, ListenError> {
         self.listen_as(port, config, None)
     }
 
-    /// The same, for associations that are protected (draft-ietf-tsvwg-sctp-dtls-chunk) with these keys: peers that ask for no
-    /// protection are refused, or accepted without it if [`Settings::mode`] is loose ([`Association::is_protected`] tells). No
-    /// other is accepted before it is authentic.
+    /// Accepts protected associations (draft-ietf-tsvwg-sctp-dtls-chunk) with these keys. Peers that do
+    /// not support protection are rejected, or accepted without it if [`Settings::mode`] is loose
+    /// ([`Association::is_protected`] tells). No association is accepted before its peer is
+    /// authenticated.
     pub fn listen_protected(
         &self,
         port: u16,
@@ -315,14 +321,16 @@ impl Endpoint {
         Ok(Listener { shared: self.shared.clone(), port })
     }
 
-    /// Opens an association; returns at once. Wait for [`Association::up`], or just send: the first messages ride
-    /// with COOKIE ECHO. With [`Connect::local`] empty, all of the endpoint's addresses of the peer's families serve.
+    /// Opens an association; returns at once. Wait for [`Association::up`], or send: the first messages
+    /// are bundled with COOKIE ECHO. If [`Connect::local`] is empty, all addresses of the endpoint with
+    /// a family of the peer are used.
     pub fn connect(&self, connect: Connect) -> Result<Association, ConnectError> {
         self.connect_as(connect, None)
     }
 
-    /// The same, protected (draft-ietf-tsvwg-sctp-dtls-chunk): [`Association::up`] waits until the peer is authentic, and what is
-    /// sent waits, too. A peer that cannot protect packets is refused.
+    /// Opens a protected association (draft-ietf-tsvwg-sctp-dtls-chunk): [`Association::up`] waits until
+    /// the peer is authenticated, and so do sent messages. A peer that does not support protection is
+    /// rejected.
     pub fn connect_protected(
         &self,
         connect: Connect,
@@ -356,12 +364,12 @@ impl Endpoint {
         Ok(association)
     }
 
-    /// Associations that are not closed yet.
+    /// Returns the number of associations that are not closed.
     pub fn associations(&self) -> usize {
         self.shared.lock().open
     }
 
-    /// What all its associations did together, those that are over included.
+    /// Returns the totals over all associations, including closed ones.
     pub fn totals(&self) -> Totals {
         let core = self.shared.lock();
         let mut totals = core.forgotten;
@@ -373,27 +381,28 @@ impl Endpoint {
         totals
     }
 
-    /// What limits it.
+    /// Returns the limits.
     pub fn limits(&self) -> Limits {
         self.shared.lock().machine.limits()
     }
 
-    /// Bytes of memory that its associations take, as [`Limits::memory_bytes`] counts them.
+    /// Returns the memory of the associations in bytes, as in [`Limits::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         self.shared.lock().machine.memory_bytes()
     }
 
-    /// Handshakes refused since [`HANDSHAKES_A_SECOND`](crate::HANDSHAKES_A_SECOND) were exceeded.
+    /// Returns the number of handshakes rejected above
+    /// [`HANDSHAKES_A_SECOND`](crate::HANDSHAKES_A_SECOND).
     pub fn handshakes_refused(&self) -> u64 {
         self.shared.lock().handshakes.refused
     }
 
-    /// Associations that peers opened and [`Association::admit`] was not called for, as [`Limits::half_open`] counts them.
+    /// Returns the number of half-open associations, as in [`Limits::half_open`].
     pub fn half_open(&self) -> usize {
         self.shared.lock().machine.half_open()
     }
 
-    /// What came and belonged to none of its associations.
+    /// Returns the counters of packets that were not passed to an association.
     pub fn counters(&self) -> Counters {
         self.shared.lock().machine.counters()
     }
@@ -401,26 +410,30 @@ impl Endpoint {
     /// Waits until no association is open, without closing anything.
     ///
     /// # Cancel safety
+    ///
     /// Changes nothing; may be cancelled and called again.
     pub async fn wait_idle(&self) {
         self.reached(|open, phase| open == 0 || is_over(phase)).await;
     }
 
-    /// Stops to listen, shuts down every association (aborting those that take longer than [`Bind::linger`]), and
-    /// waits until the task is gone and its ports are free.
+    /// Stops listening, shuts down every association (and aborts those that take longer than
+    /// [`Bind::linger`]), and waits until the task has ended and its ports are free.
     ///
     /// # Cancel safety
-    /// The closing goes on if this is cancelled.
+    ///
+    /// The closing continues if this is cancelled.
     pub async fn close(&self) {
         self.shared.lock().close(self.shared.clock.now() + self.linger);
         self.shared.task.notify_one();
         self.reached(|_, phase| is_over(phase)).await;
     }
 
-    /// Waits until the task is gone, without closing anything, and says whether it failed: it panicked, which is a fault of
-    /// this program. Then the endpoint's ports are free, its associations are over, and nobody is told but who waits here.
+    /// Waits until the task has ended, without closing anything, and returns whether it panicked, which
+    /// is a bug of this program. Then the endpoint's ports are free, its associations have ended, and
+    /// only callers of this function are notified.
     ///
     /// # Cancel safety
+    ///
     /// Changes nothing; may be cancelled and called again.
     pub async fn ended(&self) -> Ended {
         self.reached(|_, phase| is_over(phase)).await;
@@ -441,7 +454,7 @@ impl Endpoint {
         }
     }
 
-    /// The local addresses from which any of `peers` can be reached.
+    /// Returns the local addresses from which any of `peers` can be reached.
     fn sources(&self, peers: &[SocketAddr]) -> Result<Vec<SocketAddr>, ConnectError> {
         let mut sources = Vec::new();
         for peer in peers {
@@ -460,7 +473,7 @@ impl Endpoint {
     }
 }
 
-/// The same configuration, with protection.
+/// Returns the configuration with protection.
 fn protected(config: &Config, settings: &Settings) -> Arc<Config> {
     Arc::new(config.clone().with(|c| c.security.dtls = Some(settings.dtls())))
 }
@@ -469,10 +482,10 @@ fn is_over(phase: Phase) -> bool {
     matches!(phase, Phase::Ended | Phase::Failed)
 }
 
-/// How an endpoint's task came to its end.
+/// How an endpoint's task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It was closed, nobody held it any more, or its runtime is gone.
+    /// The endpoint was closed, its last handle was dropped, or its runtime has ended.
     Closed,
     /// It panicked.
     Failed,
@@ -498,8 +511,8 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// One SCTP port on which an endpoint takes associations. Dropping it stops that; associations that were accepted go
-/// on.
+/// An SCTP port on which an endpoint accepts associations. Dropping it stops that; accepted associations
+/// continue.
 pub struct Listener {
     pub(crate) shared: Arc<Shared>,
     pub(crate) port: u16,
@@ -511,10 +524,11 @@ impl Listener {
         self.port
     }
 
-    /// The next association that a peer opened; `None` once the endpoint is closed. The peer has been told that it is
-    /// up: what is done with it, an abort too, comes after that.
+    /// Returns the next association that a peer opened; `None` once the endpoint is closed. Its COOKIE
+    /// ACK was sent, so an abort follows after it.
     ///
     /// # Cancel safety
+    ///
     /// If cancelled, no association is lost.
     pub async fn accept(&self) -> Option<Association> {
         let arrived = self.shared.lock().backlogs.get(&self.port)?.arrived.clone();
@@ -546,7 +560,8 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// Where peers can reach an endpoint with these sockets, and whether it was chosen to be there.
+/// Returns the addresses at which peers can reach an endpoint with these sockets, and to whom they are
+/// announced.
 pub(crate) fn reachable_at(local_addrs: &[SocketAddr]) -> (Vec<SocketAddr>, Announce) {
     if local_addrs.iter().all(|addr| !addr.ip().is_unspecified()) {
         return (local_addrs.to_vec(), Announce::Always);

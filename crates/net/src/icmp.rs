@@ -14,14 +14,14 @@ use tokio::net::UdpSocket;
 
 use crate::carrier::Carrier;
 
-/// Messages taken from a socket in one turn.
+/// The maximum number of messages taken from a socket at a time.
 #[cfg(target_os = "linux")]
 const MESSAGES_A_TURN: usize = 16;
 
-/// What is kept of a quoted packet, in bytes: more than RFC 9260 §10 looks at.
+/// The length kept of a quoted packet in bytes: more than RFC 9260 §10 needs.
 const QUOTED_BYTES: usize = 64;
 
-/// One message, and what it quotes.
+/// A message and the packet that it quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Notice {
     local: SocketAddr,
@@ -34,14 +34,14 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// As the core takes it.
+    /// Converts the message for the core.
     pub(crate) fn message(&self) -> Icmp<'_> {
         let &Self { local, peer, kind, code, size, .. } = self;
         Icmp { local, peer, kind, code, size, quoted: &self.quoted[..self.quoted_len] }
     }
 }
 
-/// Has the kernel keep them.
+/// Makes the kernel keep messages.
 pub(crate) fn keep(_socket: &socket2::Socket, _addr: SocketAddr) {
     #[cfg(target_os = "linux")]
     {
@@ -57,11 +57,11 @@ pub(crate) fn keep(_socket: &socket2::Socket, _addr: SocketAddr) {
     }
 }
 
-/// Takes what the kernel kept for a socket that is bound to `local`.
+/// Takes the messages that the kernel kept for a socket bound to `local`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn take(_io: &UdpSocket, _carrier: Carrier, _local: SocketAddr, _into: &mut Vec<Notice>) {}
 
-/// Takes what the kernel kept for a socket that is bound to `local`, up to a turn's worth.
+/// Takes messages that the kernel kept for a socket bound to `local`, up to the maximum.
 #[cfg(target_os = "linux")]
 pub(crate) fn take(io: &UdpSocket, carrier: Carrier, local: SocketAddr, into: &mut Vec<Notice>) {
     use std::io::IoSliceMut;
@@ -70,7 +70,8 @@ pub(crate) fn take(io: &UdpSocket, carrier: Carrier, local: SocketAddr, into: &m
 
     use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 
-    /// `SO_EE_ORIGIN_ICMP` and `SO_EE_ORIGIN_ICMP6` of Linux: what a router or host said, and not this kernel.
+    /// `SO_EE_ORIGIN_ICMP` and `SO_EE_ORIGIN_ICMP6` of Linux: messages of routers or hosts, not of this
+    /// kernel.
     const ORIGINS: [u8; 2] = [2, 3];
 
     for _ in 0..MESSAGES_A_TURN {
@@ -83,7 +84,7 @@ pub(crate) fn take(io: &UdpSocket, carrier: Carrier, local: SocketAddr, into: &m
         else {
             return;
         };
-        // The address that the packet was for.
+        // The destination of the packet.
         let peer = message.address.as_ref().and_then(|peer| {
             let v4 = peer.as_sockaddr_in().map(|v4| SocketAddr::from((v4.ip(), v4.port())));
             v4.or_else(|| peer.as_sockaddr_in6().map(|v6| SocketAddr::from((v6.ip(), v6.port()))))
@@ -95,7 +96,7 @@ pub(crate) fn take(io: &UdpSocket, carrier: Carrier, local: SocketAddr, into: &m
                 ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) => {
                     said = Some(error).filter(|error| ORIGINS.contains(&error.ee_origin));
                 }
-                // The message came to where the packet was from.
+                // The message arrived at the source address of the packet.
                 ControlMessageOwned::Ipv4PacketInfo(info) if local.ip().is_unspecified() => {
                     here = IpAddr::V4(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()));
                 }

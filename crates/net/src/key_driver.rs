@@ -9,7 +9,7 @@ use tracing::debug;
 use crate::core::Core;
 
 impl Core {
-    /// Something about the keys of an association.
+    /// Processes an event of an association's keys.
     pub(crate) fn on_keys(&mut self, now: Time, id: AssociationId, event: Option<DtlsEvent>) {
         let Self { machine, seats, wakes, handshakes, .. } = self;
         let Some(association) = machine.association_mut(id) else { return };
@@ -46,7 +46,7 @@ impl Core {
         }
     }
 
-    /// Looks after the keys whose time has come.
+    /// Drives the key managers that are due.
     pub(crate) fn drive_keys(&mut self, now: Time) {
         while let Some(id) = self.wakes.take_due(now) {
             if let Some(protection) = self.seats.get_mut(&id).and_then(|seat| seat.protection.as_mut()) {
@@ -56,7 +56,7 @@ impl Core {
         }
     }
 
-    /// The keys of an association that is over want nothing any more.
+    /// A closed association needs no keys.
     pub(crate) fn rest_keys(&mut self, id: AssociationId) {
         if let Some(protection) = self.seats.get_mut(&id).and_then(|seat| seat.protection.as_mut()) {
             self.wakes.set(id, protection.wake.take(), None);

@@ -20,7 +20,7 @@ use tracing::warn;
 
 use crate::carrier::Carrier;
 
-/// A log under way. If the disk fails it, the log ends and the endpoint goes on.
+/// An open log. After a write error the log ends and the endpoint continues.
 #[derive(Debug)]
 pub(crate) struct PacketLog {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct PacketLog {
     line: String,
 }
 
-/// Where a packet went, and how.
+/// The direction and addresses of a packet.
 struct Passage {
     at: Time,
     sign: char,
@@ -39,19 +39,19 @@ struct Passage {
 }
 
 impl PacketLog {
-    /// Creates `path`, or empties it.
+    /// Creates or truncates `path`.
     pub(crate) fn create(path: &Path, carrier: Carrier) -> io::Result<Self> {
         let writer = Some(BufWriter::new(File::create(path)?));
         Ok(Self { path: path.to_owned(), carrier, writer, line: String::new() })
     }
 
-    /// A datagram came in.
+    /// A datagram was received.
     pub(crate) fn received(&mut self, at: Time, datagram: &Datagram) {
         let Datagram { from, to, ecn, .. } = *datagram;
         self.write(&Passage { at, sign: '<', ecn, from, to }, datagram.payload.clone());
     }
 
-    /// One datagram, or several of one size, go out.
+    /// A datagram, or several of the same size, were sent.
     pub(crate) fn sent(&mut self, at: Time, transmit: &Transmit) {
         let Transmit { from, to, ecn, .. } = *transmit;
         let mut rest = transmit.payload.clone();
@@ -62,7 +62,7 @@ impl PacketLog {
         }
     }
 
-    /// Hands the system what was written so far, so that a reader sees whole lines.
+    /// Flushes buffered data, so that readers see complete lines.
     pub(crate) fn flush(&mut self) {
         let Some(writer) = &mut self.writer else { return };
         let outcome = writer.flush();

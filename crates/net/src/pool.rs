@@ -10,25 +10,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// Bytes of one buffer: the largest UDP payload, which is also the largest that GRO makes.
+/// The size of a buffer: the largest UDP payload, which is also the largest batch of GRO.
 pub(crate) const BUFFER_BYTES: usize = 65_536;
 
-/// Below this many bytes a received batch is copied out of its buffer, which is then reused at once.
+/// Batches of fewer bytes are copied, and their buffer is reused at once.
 const MIN_LENT_BYTES: usize = 16_384;
 
-/// Buffers that unread slices may hold at a time: 8 MiB of memory.
+/// The maximum number of buffers held by unread slices: 8 MiB of memory.
 const MAX_LENT: usize = 128;
 
-/// Bytes of copies of several datagrams that unread slices may hold at a time.
+/// The maximum number of bytes of copies of several datagrams held by unread slices.
 const MAX_COPIED_BYTES: usize = 8 << 20;
 
-/// Unused buffers kept for later; more are given back to the allocator.
+/// The maximum number of unused buffers kept; more are freed.
 const MAX_FREE: usize = 32;
 
-/// A buffer that [`Pool`] owns, and may be received into.
+/// A buffer of a [`Pool`].
 pub(crate) type Buffer = Box<[u8]>;
 
-/// Buffers for one endpoint's sockets.
+/// The buffers of an endpoint's sockets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pool {
     shared: Arc<Mutex<Shelf>>,
@@ -41,13 +41,13 @@ struct Shelf {
     copied_bytes: usize,
 }
 
-/// A copy of several datagrams, out as [`Bytes`].
+/// A copy of several datagrams, in use as [`Bytes`].
 struct Copied {
     bytes: Box<[u8]>,
     pool: Arc<Mutex<Shelf>>,
 }
 
-/// A buffer out on loan as [`Bytes`].
+/// A buffer in use as [`Bytes`].
 struct Lent {
     buffer: Buffer,
     len: usize,
@@ -55,14 +55,14 @@ struct Lent {
 }
 
 impl Pool {
-    /// A buffer to receive into.
+    /// Returns a buffer to receive into.
     pub(crate) fn take(&self) -> Buffer {
         let free = lock(&self.shared).free.pop();
         free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice())
     }
 
-    /// The datagrams of `stride` bytes each, but for the last, in the first `len` bytes of `buffer`, which is then fit to be
-    /// received into again.
+    /// Returns the datagrams in the first `len` bytes of `buffer`, each of `stride` bytes except the
+    /// last. `buffer` can be received into again.
     pub(crate) fn freeze(
         &self,
         buffer: &mut Buffer,
@@ -87,7 +87,7 @@ impl Pool {
         })
     }
 
-    /// Whether one more copy of several datagrams may go out; counts it if so.
+    /// Whether another copy of several datagrams may be made; counts it if so.
     fn count_copy(&self, len: usize) -> bool {
         let mut shelf = lock(&self.shared);
         let may = shelf.copied_bytes + len <= MAX_COPIED_BYTES;
@@ -95,7 +95,7 @@ impl Pool {
         may
     }
 
-    /// Whether one more buffer may go out; counts it if so.
+    /// Whether another buffer may be lent; counts it if so.
     fn lend(&self) -> bool {
         let mut shelf = lock(&self.shared);
         let may = shelf.lent < MAX_LENT;
@@ -133,7 +133,7 @@ impl Drop for Lent {
     }
 }
 
-/// The shelf is whole after every statement under its lock, so that a panic elsewhere spoils nothing.
+/// The state is consistent after every statement under the lock, so a panic elsewhere cannot corrupt it.
 fn lock(shelf: &Mutex<Shelf>) -> std::sync::MutexGuard<'_, Shelf> {
     shelf.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -177,7 +177,7 @@ mod tests {
         let mut buffer = pool.take();
         let (len, stride) = (14_300, 1_400);
         buffer[..len].iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / stride) as u8);
-        // Of each batch one datagram is kept.
+        // One datagram of each batch is kept.
         let mut kept = Vec::new();
         for _ in 0..2 * MAX_COPIED_BYTES / len {
             let datagrams: Vec<Bytes> = pool.freeze(&mut buffer, len, stride).collect();

@@ -11,15 +11,15 @@ use braidftp_sctp::{Admission, Association, AssociationId};
 
 use crate::up::Up;
 
-/// What protects one association.
+/// The protection of one association.
 #[derive(Debug)]
 pub(crate) struct Protection {
     pub(crate) settings: Arc<Settings>,
-    /// Once both sides agreed that there are to be keys.
+    /// The key manager, once both sides agreed on key management.
     pub(crate) manager: Option<KeyManager>,
-    /// When it is to be driven again.
+    /// When to drive it next.
     pub(crate) wake: Option<Time>,
-    /// What the association came up with: its users hear of it once it is protected.
+    /// The parameters of the established association, reported to its users once it is protected.
     pub(crate) up: Option<Up>,
     pub(crate) failed: Option<KeyError>,
 }
@@ -29,7 +29,7 @@ impl Protection {
         Self { settings, manager: None, wake: None, up: None, failed: None }
     }
 
-    /// Whether what is sent is protected, and the peer authentic.
+    /// Whether sent packets are protected and the peer is authenticated.
     pub(crate) fn is_up(&self) -> bool {
         self.manager.as_ref().is_some_and(KeyManager::is_protected)
     }
@@ -39,18 +39,18 @@ impl Protection {
         self.manager.as_ref()?.epoch()
     }
 
-    /// The certificates that the peer showed.
+    /// Returns the certificates that the peer presented.
     pub(crate) fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
         self.manager.as_ref()?.peer_certificates()
     }
 
-    /// Why there are no keys, if there could be none.
+    /// Returns why there are no keys, if key management failed.
     pub(crate) fn failed(&self) -> Option<&KeyError> {
         self.failed.as_ref()
     }
 }
 
-/// When which associations' keys want to be looked at.
+/// When to drive which association's keys.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes(BTreeSet<(Time, AssociationId)>);
 
@@ -75,12 +75,13 @@ impl Wakes {
     }
 }
 
-/// Handshakes a second that peers may begin at an endpoint, half of them from any one network (an IPv4 /24, an IPv6 /56); where
-/// others use up all, one and a half for each group of networks, and twelve after a pause ([`Admission`]). Each
-/// takes about half a millisecond of the endpoint's task.
+/// The maximum number of handshakes per second that peers may start at an endpoint; half of them from
+/// any single network (an IPv4 /24, an IPv6 /56). If others use up all of them, one and a half per
+/// second for each group of networks, and twelve after a pause ([`Admission`]). Each takes about half a
+/// millisecond of the endpoint's task.
 pub const HANDSHAKES_A_SECOND: u32 = 400;
 
-/// How many handshakes peers may begin, and how many may not.
+/// The rate limit of handshakes, and the number of rejected ones.
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     admission: Admission,
@@ -95,7 +96,7 @@ impl Default for Handshakes {
 }
 
 impl Handshakes {
-    /// Whether this association may have one now.
+    /// Whether this association may start a handshake now.
     pub(crate) fn admits(&mut self, now: Time, association: &Association) -> bool {
         let peer = association.paths().next().map(|path| path.peer.ip());
         let may = peer.is_none_or(|peer| self.admission.admits(now, peer));

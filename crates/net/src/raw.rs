@@ -14,19 +14,20 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use socket2::{Domain, Protocol, Type};
 
-/// The number of SCTP among the protocols of IP.
+/// The IP protocol number of SCTP.
 const SCTP: u8 = 132;
-/// The least IPv4 header (RFC 791 §3.1), in bytes.
+/// The minimum length of an IPv4 header (RFC 791 §3.1) in bytes.
 const IPV4_HEADER_BYTES: usize = 20;
 
-/// A socket for `addr`, not bound yet. It needs CAP_NET_RAW.
+/// Creates an unbound socket for `addr`. Requires CAP_NET_RAW.
 pub(crate) fn open(addr: SocketAddr) -> io::Result<socket2::Socket> {
-    // A raw socket of IPv6 sees no IPv4. IPV6_CHECKSUM is off (RFC 3542 §3.1) and stays so: SCTP's own checksum is
-    // another, and elsewhere.
+    // An IPv6 raw socket receives no IPv4. IPV6_CHECKSUM is off by default (RFC 3542 §3.1) and stays
+    // off: SCTP has its own checksum at another offset.
     socket2::Socket::new(Domain::for_address(addr), Type::RAW, Some(Protocol::from(i32::from(SCTP))))
 }
 
-/// The SCTP packet within what a socket bound to `local` received: IPv4 comes with its header, IPv6 without.
+/// Returns the SCTP packet in data received on a socket bound to `local`: IPv4 data includes the IP
+/// header, IPv6 data does not.
 pub(crate) fn payload(local: SocketAddr, received: &Bytes) -> Option<Bytes> {
     if local.is_ipv6() {
         return Some(received.clone());

@@ -28,20 +28,22 @@ use crate::icmp::Notice;
 use crate::pool::{Buffer, Pool};
 use crate::{icmp, raw, udp};
 
-/// Kernel receive buffer asked for, in bytes; the system may grant less (`net.core.rmem_max`).
+/// The requested kernel receive buffer in bytes; the system may grant less (`net.core.rmem_max`).
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
-/// Kernel send buffer asked for, in bytes. Smaller than the receive buffer: over loopback, where the kernel charges
-/// a datagram to its sender until it is read, the sender then waits before the receiver overflows.
+/// The requested kernel send buffer in bytes. Smaller than the receive buffer: over loopback, where the
+/// kernel charges a datagram to its sender until it is read, the sender then blocks before the receiver
+/// overflows.
 const SEND_BUFFER_BYTES: usize = 2 << 20;
 
-/// Bytes that wait for a socket the kernel will not take from, before the newest are dropped as a router would.
+/// The maximum number of bytes queued for a blocked socket; newer packets are dropped, as a router
+/// would.
 const MAX_QUEUED_BYTES: usize = 2 << 20;
 
-/// Coalesced batches taken by one receive call.
+/// The number of coalesced batches per receive call.
 const BATCHES: usize = 8;
 
-/// One bound socket and what waits to leave by it.
+/// A bound socket and its queue of packets to send.
 #[derive(Debug)]
 pub(crate) struct Socket {
     carrier: Carrier,
@@ -50,15 +52,15 @@ pub(crate) struct Socket {
     local: SocketAddr,
     queue: VecDeque<Transmit>,
     queued_bytes: usize,
-    /// Whether IP may cut packets of which nothing is said in pieces.
+    /// Whether IP may fragment packets with [`Split::Unspecified`].
     usual: Split,
-    /// Whether it may now.
+    /// The current setting of the socket.
     split: Split,
-    /// Whether a call failed, so that the kernel may have kept why.
+    /// Whether a call failed, so that the kernel may have kept an ICMP message.
     failed: bool,
 }
 
-/// A bound socket that no runtime knows yet.
+/// A bound socket that is not registered with a runtime yet.
 #[derive(Debug)]
 pub(crate) struct BoundSocket {
     carrier: Carrier,
@@ -69,7 +71,7 @@ pub(crate) struct BoundSocket {
 }
 
 impl BoundSocket {
-    /// Binds `addr`; port 0 lets the system choose one of UDP.
+    /// Binds `addr`; with UDP port 0 the system chooses one.
     pub(crate) fn bind(carrier: Carrier, addr: SocketAddr) -> io::Result<Self> {
         let socket = match carrier {
             Carrier::Udp => udp::open(addr)?,
@@ -79,7 +81,7 @@ impl BoundSocket {
         Self::set_up(carrier, socket, addr)
     }
 
-    /// Takes a UDP socket that is bound already.
+    /// Uses a UDP socket that is already bound.
     pub(crate) fn adopt(socket: std::net::UdpSocket) -> io::Result<Self> {
         let addr = socket.local_addr()?;
         Self::set_up(Carrier::Udp, socket.into(), addr)
@@ -87,7 +89,7 @@ impl BoundSocket {
 
     fn set_up(carrier: Carrier, socket: socket2::Socket, addr: SocketAddr) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        // Best effort: the kernel grants what it may.
+        // Best effort: the kernel limits the size.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
         let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
         let state = UdpSocketState::new((&socket).into())?;
@@ -100,13 +102,13 @@ impl BoundSocket {
                 Split::Allowed
             }
         };
-        // The standard library, like tokio, takes a socket of any protocol for one that sends and receives datagrams.
+        // The standard library and tokio treat a datagram socket of any protocol like a UDP socket.
         let socket = std::net::UdpSocket::from(socket);
         let local = carrier.address(socket.local_addr()?);
         Ok(Self { carrier, socket, state, local, split })
     }
 
-    /// The address it is bound to; its IP may be unspecified.
+    /// Returns the bound address; its IP may be a wildcard.
     pub(crate) fn local(&self) -> SocketAddr {
         self.local
     }
@@ -129,17 +131,17 @@ impl BoundSocket {
 }
 
 impl Socket {
-    /// Binds `addr`; port 0 lets the system choose one of UDP. Must be called within a tokio runtime.
+    /// Binds `addr`; with UDP port 0 the system chooses one. Must be called within a tokio runtime.
     pub(crate) fn bind(carrier: Carrier, addr: SocketAddr) -> io::Result<Self> {
         BoundSocket::bind(carrier, addr)?.register()
     }
 
-    /// The address it is bound to; its IP may be unspecified.
+    /// Returns the bound address; its IP may be a wildcard.
     pub(crate) fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Whether packets from `from` leave by this socket: 2 exactly, 1 as one of a wildcard's addresses, 0 not.
+    /// How well the socket fits the source address `from`: 2 exactly, 1 as a wildcard, 0 not.
     fn fit(&self, from: SocketAddr) -> u8 {
         if self.local.port() != from.port() || self.local.is_ipv4() != from.is_ipv4() {
             0
@@ -150,13 +152,13 @@ impl Socket {
         }
     }
 
-    /// Whether the kernel would not take the last datagram.
+    /// Whether the kernel did not accept the last datagram.
     pub(crate) fn is_blocked(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Makes the runtime forget what it knows of the socket's readiness: to it one that had an error is for ever
-    /// writable, and waiting until it is would be no waiting.
+    /// Resets the runtime's readiness state of the socket: a socket with an error stays writable there
+    /// forever, so that waiting for it would not wait.
     fn register_anew(&mut self) {
         let anew = self.io.as_fd().try_clone_to_owned().map(std::net::UdpSocket::from);
         match anew.and_then(UdpSocket::from_std) {
@@ -179,7 +181,7 @@ impl Socket {
         self.queue.push_back(transmit);
     }
 
-    /// Hands the kernel what it takes; the rest stays queued.
+    /// Passes queued packets to the kernel, as many as it accepts.
     fn flush(&mut self) {
         let (io, state) = (&self.io, &self.state);
         while let Some(transmit) = self.queue.front_mut() {
@@ -187,7 +189,7 @@ impl Socket {
             let part = match transmit.segment_size {
                 Some(segment) if len > segment => match self.carrier {
                     Carrier::Udp => udp::batch(len, segment, state.max_gso_segments()),
-                    // The kernel cuts no packets of this protocol.
+                    // The kernel does not segment packets of this protocol.
                     Carrier::Ip => segment,
                 },
                 _ => len,
@@ -219,7 +221,7 @@ impl Socket {
             };
             let outcome = io.try_io(Interest::WRITABLE, || match send() {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                    // The kernel may mean another packet, of which an ICMP message came.
+                    // The kernel may report an ICMP message about an earlier packet.
                     self.failed = true;
                     send()
                 }
@@ -227,7 +229,8 @@ impl Socket {
             });
             match outcome {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The device cannot segment: the state now says so, and the batch goes out one by one.
+                // The device does not support segmentation: the state now says so, and the batch is sent
+                // packet by packet.
                 Err(_)
                     if transmit
                         .segment_size
@@ -249,7 +252,7 @@ impl Socket {
     }
 }
 
-/// Whether the kernel and routers may cut what is larger than the path takes.
+/// Sets whether the kernel and routers may fragment packets larger than the path MTU.
 //= specs/rfc8899.txt#section-3
 //# In IPv4, a probe packet MUST be sent with the Don't
 //# Fragment (DF) bit set in the IP header and without network layer
@@ -276,7 +279,7 @@ fn allow(_socket: &socket2::Socket, _addr: SocketAddr, _split: Split) -> io::Res
     Ok(())
 }
 
-/// The sockets of one endpoint.
+/// The sockets of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     all: Vec<Socket>,
@@ -285,24 +288,24 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Takes over `all`.
+    /// Creates the set of these sockets.
     pub(crate) fn new(all: Vec<Socket>) -> Self {
         let pool = Pool::default();
         let buffers = (0..BATCHES).map(|_| pool.take()).collect();
         Self { all, pool, buffers }
     }
 
-    /// One more.
+    /// Adds a socket.
     pub(crate) fn add(&mut self, socket: Socket) {
         self.all.push(socket);
     }
 
-    /// Gives the port of one back.
+    /// Closes a socket.
     pub(crate) fn remove(&mut self, local: SocketAddr) {
         self.all.retain(|socket| socket.local != local);
     }
 
-    /// Takes one batch from each socket that has something; returns whether there may be more.
+    /// Receives a batch from each readable socket; returns whether there may be more.
     pub(crate) fn receive(&mut self, into: &mut Vec<Datagram>) -> bool {
         let mut more = false;
         for socket in &mut self.all {
@@ -318,8 +321,8 @@ impl Sockets {
                             debug!(local = %socket.local, %error, "receive failed");
                             failed = true;
                         }
-                        // Any other error is forgotten likewise: the next datagram makes the socket ready again,
-                        // and until then nobody spins on it.
+                        // Any other error is ignored likewise: the next datagram makes the socket ready
+                        // again, and nothing polls it in a loop until then.
                         io::ErrorKind::WouldBlock.into()
                     })
                 })
@@ -357,10 +360,10 @@ impl Sockets {
         more
     }
 
-    /// Takes what the kernel kept of ICMP messages about packets that left by these sockets.
+    /// Takes the ICMP messages that the kernel kept about packets of these sockets.
     pub(crate) fn notices(&mut self, into: &mut Vec<Notice>) {
         for socket in &mut self.all {
-            // The runtime knows of an error, or a call told. Otherwise this costs no call.
+            // The runtime reported an error, or a call failed. Otherwise this takes no system call.
             let told = std::mem::take(&mut socket.failed);
             if told || socket.io.try_io(Interest::ERROR, || Ok(())).is_ok() {
                 icmp::take(&socket.io, socket.carrier, socket.local, into);
@@ -369,7 +372,7 @@ impl Sockets {
         }
     }
 
-    /// Once the kernel has an error for one of the sockets.
+    /// Waits until the kernel reports an error on a socket.
     pub(crate) async fn error(&self) {
         let mut waits: Vec<_> =
             self.all.iter().map(|socket| Box::pin(socket.io.ready(Interest::ERROR))).collect();
@@ -380,8 +383,8 @@ impl Sockets {
         .await;
     }
 
-    /// Sends a packet, or several of equal size, by the socket of its source address; what the kernel does not take
-    /// now is queued.
+    /// Sends a packet, or several of equal size, on the socket of its source address; what the kernel
+    /// does not accept now is queued.
     pub(crate) fn send(&mut self, transmit: Transmit) {
         let best = self.all.iter_mut().max_by_key(|socket| socket.fit(transmit.from));
         match best.filter(|socket| socket.fit(transmit.from) > 0) {
@@ -395,24 +398,24 @@ impl Sockets {
         }
     }
 
-    /// Hands the kernel what it did not take before.
+    /// Passes queued packets to the kernel.
     pub(crate) fn flush(&mut self) {
         for socket in &mut self.all {
             socket.flush();
         }
     }
 
-    /// Gives the ports back.
+    /// Closes all sockets.
     pub(crate) fn close(&mut self) {
         self.all.clear();
     }
 
-    /// Whether no socket takes anything now.
+    /// Whether all sockets are blocked.
     pub(crate) fn all_blocked(&self) -> bool {
         !self.all.is_empty() && self.all.iter().all(Socket::is_blocked)
     }
 
-    /// Ready once a socket has something, or takes something it would not take before.
+    /// Ready once a socket is readable, or a blocked socket is writable.
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         for socket in &self.all {
             if socket.io.poll_recv_ready(cx).is_ready() {
@@ -426,7 +429,7 @@ impl Sockets {
     }
 }
 
-/// The local address that the system would send from to reach `peer`, if it knows a route.
+/// Returns the local address from which the system would send to `peer`, if it has a route.
 pub(crate) fn route_source(peer: SocketAddr) -> io::Result<IpAddr> {
     let socket = socket2::Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
     socket.connect(&peer.into())?; // sends nothing
@@ -434,7 +437,7 @@ pub(crate) fn route_source(peer: SocketAddr) -> io::Result<IpAddr> {
     Ok(local.ip())
 }
 
-/// The addresses of this host's interfaces, if the system tells.
+/// Returns the addresses of this host's interfaces, if the system provides them.
 pub(crate) fn host_addresses() -> Vec<IpAddr> {
     #[cfg(target_os = "linux")]
     if let Ok(interfaces) = nix::ifaddrs::getifaddrs() {
@@ -449,8 +452,8 @@ pub(crate) fn host_addresses() -> Vec<IpAddr> {
     Vec::new()
 }
 
-/// Turns off the receive timestamps that quinn-udp (0.6.2, 0.6.3) asks for: with them the control messages of a
-/// coalesced receive outgrow its buffer for them, and the ECN field, being last, is lost.
+/// Disables the receive timestamps that quinn-udp (0.6.2, 0.6.3) enables: with them, the control
+/// messages of a coalesced receive exceed its buffer, and the last one, the ECN field, is lost.
 fn without_timestamps(_socket: &socket2::Socket) {
     #[cfg(target_os = "linux")]
     if let Err(error) =
@@ -460,7 +463,7 @@ fn without_timestamps(_socket: &socket2::Socket) {
     }
 }
 
-/// `addr` with the IPv6 flow label of one packet forgotten, so that equal peers compare equal.
+/// Removes the IPv6 flow label of a packet from `addr`, so that addresses of the same peer are equal.
 fn without_flow(mut addr: SocketAddr) -> SocketAddr {
     if let SocketAddr::V6(v6) = &mut addr {
         v6.set_flowinfo(0);
@@ -515,7 +518,7 @@ mod tests {
         }
     }
 
-    /// Sends what is queued and receives until `count` datagrams came.
+    /// Sends what is queued and receives until `count` datagrams have arrived.
     async fn exchange(from: &mut Sockets, to: &mut Sockets, count: usize) -> Vec<Datagram> {
         let mut got = Vec::new();
         let all = async {
@@ -550,7 +553,7 @@ mod tests {
     #[tokio::test]
     async fn a_batch_of_equal_packets_arrives_as_as_many_datagrams() {
         let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));
-        // More than one GSO call may carry, by segments and by bytes.
+        // More than one GSO call can carry, by segments and by bytes.
         for (len, segment) in [(99_950, 1_000), (10_000, 100)] {
             let sent = transmit(from, to, len, Some(segment));
             one.send(sent.clone());

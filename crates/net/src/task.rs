@@ -17,30 +17,30 @@ use crate::icmp::Notice;
 use crate::packet_log::PacketLog;
 use crate::sockets::Sockets;
 
-/// Batches that the machine may hand out before the task looks for what arrived and lets others run. Each is given
-/// to the kernel at once: its memory is then free for the next, and still in the processor's cache.
+/// The maximum number of batches sent before the task receives again and yields. Each batch is passed to
+/// the kernel at once: its memory is then free for the next one, and still in the processor's cache.
 const SENDS_A_TURN: usize = 8;
 
-/// An endpoint's task, to be spawned.
+/// The task of an endpoint, to be spawned.
 #[derive(Debug)]
 pub(crate) struct Task {
     shared: Arc<Shared>,
     sockets: Sockets,
     capture: Option<Capture>,
     log: Option<PacketLog>,
-    /// How long associations without any handle may take to finish.
+    /// How long associations without handles may take to finish.
     linger: Duration,
     inbox: Vec<Datagram>,
     notices: Vec<Notice>,
 }
 
-/// What one step of the task leaves.
+/// The result of a step of the task.
 enum Next {
-    /// This is to leave, and there may be more.
+    /// Send this; there may be more.
     Send(Transmit),
-    /// Nothing before this time, unless somebody speaks.
+    /// Wait until this time at the latest, or for input.
     Wait(Option<Time>),
-    /// Nobody is left.
+    /// No handle is left.
     End,
 }
 
@@ -57,7 +57,8 @@ impl Task {
     pub(crate) async fn run(mut self) {
         let mut alarm = Alarm::new(&self.shared);
         loop {
-            // What the kernel would not take before goes first, so that `step` knows whether it still would not.
+            // Packets that the kernel did not accept before are sent first, so that `step` knows whether
+            // it is still blocked.
             self.sockets.flush();
             let more = self.sockets.receive(&mut self.inbox);
             self.sockets.notices(&mut self.notices);
@@ -79,7 +80,7 @@ impl Task {
         }
     }
 
-    /// Tells the machine what arrived and drains it, up to the next batch to send.
+    /// Passes received packets to the endpoint and polls it, up to the next batch to send.
     fn step(&mut self) -> Next {
         let now = self.shared.clock.now();
         let mut core = self.shared.lock();
@@ -99,7 +100,7 @@ impl Task {
         let freed = core.settle(now, &mut self.sockets);
         let end = self.mind_the_end(&mut core, now);
         if self.sockets.all_blocked() {
-            // The kernel is full: what the machine has to say now would only wait here.
+            // The kernel's buffers are full: packets built now would only wait here.
             return Next::Wait([end, freed, core.wakes.next()].into_iter().flatten().min());
         }
         let open_before = core.open;
@@ -132,7 +133,7 @@ impl Task {
         }
     }
 
-    /// Keeps the bound on how long a closing or deserted endpoint lingers.
+    /// Enforces the time limit of a closing endpoint or one without handles.
     fn mind_the_end(&self, core: &mut Core, now: Time) -> Option<Time> {
         if core.phase == Phase::Open && core.is_deserted() {
             core.close(now + self.linger);
@@ -147,7 +148,7 @@ impl Task {
         }
     }
 
-    /// Until a socket is ready, a handle spoke, or `deadline`.
+    /// Waits until a socket is ready, a handle made a call, or `deadline`.
     async fn wait(&mut self, alarm: &mut Alarm, deadline: Option<Time>) {
         if let Some(capture) = &mut self.capture {
             capture.flush();
@@ -173,11 +174,12 @@ impl Task {
 }
 
 impl Drop for Task {
-    /// However the task ends (its runtime may just be gone), nobody is left waiting, and the ports are free.
+    /// However the task ends (its runtime may just have ended), no caller keeps waiting, and the ports
+    /// are free.
     fn drop(&mut self) {
         let why = b"the task that drives this endpoint is gone";
         if !std::thread::panicking() {
-            // A last word to the peers, for what it is worth.
+            // Sends ABORTs to the peers, best effort.
             self.shared.lock().abort_all(why);
             while let Next::Send(transmit) = self.step() {
                 self.sockets.send(transmit);
@@ -189,7 +191,7 @@ impl Drop for Task {
     }
 }
 
-/// One timer, moved only when it must ring earlier: ringing too early costs one look at the machine.
+/// A timer that is only moved to earlier times: an early wake-up costs one poll of the endpoint.
 #[derive(Debug)]
 struct Alarm {
     sleep: Pin<Box<Sleep>>,
@@ -223,7 +225,7 @@ impl Alarm {
     }
 }
 
-/// Lets the other tasks of this thread run.
+/// Yields to other tasks of this thread.
 async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Type};
 
-/// The most bytes that one UDP datagram, or one GSO batch, carries over IPv4 (over IPv6 20 more would do).
+/// The maximum length of a UDP datagram or GSO batch over IPv4 in bytes (IPv6 would permit 20 more).
 const MAX_SEND_BYTES: usize = 65_507;
 
-/// A socket for `addr`, not bound yet.
+/// Creates an unbound socket for `addr`.
 //= specs/rfc6951.txt#section-5.3
 //# Within the UDP header, the source port MUST be the local UDP
 //# encapsulation port number of the SCTP stack, and the destination port
@@ -21,13 +21,13 @@ const MAX_SEND_BYTES: usize = 65_507;
 pub(crate) fn open(addr: SocketAddr) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
     if addr.is_ipv6() {
-        // An IPv4 address has a socket of its own; the two may share a port.
+        // An IPv4 address has its own socket; the two may share a port.
         socket.set_only_v6(true)?;
     }
     Ok(socket)
 }
 
-/// How many of `len` bytes leave in one call, as packets of `segment` bytes.
+/// Returns how many of `len` bytes are sent in one call, as packets of `segment` bytes.
 pub(crate) fn batch(len: usize, segment: usize, max_segments: usize) -> usize {
     let segments = (MAX_SEND_BYTES / segment).min(max_segments).max(1);
     len.min(segments * segment)

@@ -1,10 +1,10 @@
-//! What an association came up with.
+//! The parameters of an established association.
 
-/// What an association came up with (RFC 9260 §5.1.1).
+/// The parameters of an established association (RFC 9260 §5.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Up {
-    /// Streams that we may send on: 0 up to this, exclusive.
+    /// The number of outbound streams.
     pub outbound_streams: u16,
-    /// Streams that the peer may send on.
+    /// The number of inbound streams.
     pub inbound_streams: u16,
 }

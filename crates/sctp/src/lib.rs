@@ -17,10 +17,10 @@ pub mod wire;
 
 pub use association::{
     Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, DtlsError, DtlsEvent,
-    DtlsStats, Event, GOODBYE, KeyError, KeyVectors, KeysStats, Message, Multipath, MultipathError,
-    NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathScheduler, PathUse, PathUseError, PathView,
-    Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy, SackTiming, Scheduler, SendError, Split,
-    StreamReset, Streams, Transmit, Violation,
+    DtlsStats, Event, GOODBYE, KeyError, KeyVectors, KeysStats, Message, Multipath, MultipathConstants,
+    MultipathError, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathScheduler, PathUse,
+    PathUseError, PathView, Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy, SackTiming,
+    Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
     AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,

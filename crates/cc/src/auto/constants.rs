@@ -1,179 +1,108 @@
 //! The constants of `auto`. `docs/auto.md` gives the origin of each and what it trades.
 
-use std::fmt;
 use std::time::Duration;
 
-/// A value that can be moved by a part of itself.
-trait Scale: Copy {
-    /// Returns `percent` hundredths of this value, rounded to the nearest.
-    fn scaled(self, percent: u32) -> Self;
-}
-
-macro_rules! scale {
-    ($($kind:ty)*) => {$(
-        impl Scale for $kind {
-            fn scaled(self, percent: u32) -> Self {
-                let hundredths = self as i128 * i128::from(percent);
-                ((hundredths + 50 * hundredths.signum()) / 100) as Self
-            }
-        }
-    )*};
-}
-scale!(i32 u32 u64 u128 usize);
-
-impl Scale for Duration {
-    fn scaled(self, percent: u32) -> Self {
-        self * percent / 100
-    }
-}
-
-macro_rules! constants {
-    ($($(#[doc = $doc:expr])* $name:ident: $kind:ty = $value:expr,)*) => {
-        /// The constants of [`Auto`](super::Auto). Only the figure `utilisation/sensitivity` sets other
-        /// values than the default ones.
-        #[derive(Clone, Copy, PartialEq, Eq)]
-        pub struct Constants {
-            $($(#[doc = $doc])* pub $name: $kind,)*
-        }
-
-        impl Constants {
-            /// The values that `auto` has.
-            pub const DEFAULT: Self = Self { $($name: $value,)* };
-
-            /// The names of the constants.
-            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
-
-            /// Returns these constants with one of them at `percent` hundredths of its value; `None` if none
-            /// has this name.
-            pub fn moved(mut self, name: &str, percent: u32) -> Option<Self> {
-                match name {
-                    $(stringify!($name) => self.$name = self.$name.scaled(percent),)*
-                    _ => return None,
-                }
-                Some(self)
-            }
-        }
-
-        /// Formats the constants that differ from the default.
-        impl fmt::Debug for Constants {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let mut text = f.debug_struct("Constants");
-                $(if self.$name != Self::DEFAULT.$name {
-                    text.field(stringify!($name), &self.$name);
-                })*
-                text.finish_non_exhaustive()
-            }
-        }
-    };
-}
-
-impl Default for Constants {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-impl Default for &'static Constants {
-    fn default() -> Self {
-        &Constants::DEFAULT
-    }
-}
+use braidftp_base::constants;
 
 constants! {
-    /// The window of the model, in hundredths of what fills the path, except while probing.
-    window: u64 = 110,
-    /// Added packets, for acknowledgements of two packets each.
-    spare_mtus: usize = 4,
-    /// The resolution of a driver's clock: what arrives within this time is no queue.
-    shortest: Duration = Duration::from_millis(1),
-    /// The window does not grow while the queue is longer than this and than seven base RTTs.
-    queue_max: Duration = Duration::from_secs(1),
-    /// A path is far, so that Reno needs twice as long as CUBIC to regain its window, if packets² · RTT³ (in
-    /// ms) exceeds this. With a larger value Reno gets less than half of its share beside this flow over
-    /// 1 Mbit/s with 300 ms.
-    far: u128 = 33_000_000_000,
-    /// A window below this share of all data in flight, in hundredths, is behind.
-    behind: usize = 33,
-    /// A window at this share of all data in flight, in hundredths, has caught up.
-    caught_up: usize = 50,
-    /// At this share of the path's rate, in hundredths, which is known to about a tenth, the flow is alone.
-    alone: usize = 90,
-    /// CUBIC windows of fewer packets are not paced.
-    paced_mtus: usize = 32,
+    /// The constants of [`Auto`](super::Auto). Only the figure `utilisation/sensitivity` sets other values than the default
+    /// ones.
+    pub struct Constants {
+        /// The window of the model, in hundredths of what fills the path, except while probing.
+        window: u64 = 110,
+        /// Added packets, for acknowledgements of two packets each.
+        spare_mtus: usize = 4,
+        /// The resolution of a driver's clock: what arrives within this time is no queue.
+        shortest: Duration = Duration::from_millis(1),
+        /// The window does not grow while the queue is longer than this and than seven base RTTs.
+        queue_max: Duration = Duration::from_secs(1),
+        /// A path is far, so that Reno needs twice as long as CUBIC to regain its window, if packets² · RTT³ (in
+        /// ms) exceeds this. With a larger value Reno gets less than half of its share beside this flow over
+        /// 1 Mbit/s with 300 ms.
+        far: u128 = 33_000_000_000,
+        /// A window below this share of all data in flight, in hundredths, is behind.
+        behind: usize = 33,
+        /// A window at this share of all data in flight, in hundredths, has caught up.
+        caught_up: usize = 50,
+        /// At this share of the path's rate, in hundredths, which is known to about a tenth, the flow is alone.
+        alone: usize = 90,
+        /// CUBIC windows of fewer packets are not paced.
+        paced_mtus: usize = 32,
 
-    /// The train's rate counts as verified by a flight of 1/`tried` of the window it implies.
-    tried: usize = 16,
-    /// The largest growth per round trip of a ramp, in hundredths.
-    ramp_max: usize = 6_000,
+        /// The train's rate counts as verified by a flight of 1/`tried` of the window it implies.
+        tried: usize = 16,
+        /// The largest growth per round trip of a ramp, in hundredths.
+        ramp_max: usize = 6_000,
 
-    /// At this score losses are random: odds of 55 to 1. A window of few packets loses few per round trip,
-    /// and a transfer of seconds is over before longer odds are reached.
-    random_at: i32 = -40,
-    /// The same at the end of a ramp: two losses of one round trip suffice.
-    random_in_ramp_at: i32 = -25,
-    /// At this score losses are congestion.
-    congestion_at: i32 = 20,
-    /// The same in the model, whose probes raise the RTTs next to lost packets: odds of 3,000 to 1.
-    congestion_in_model_at: i32 = 80,
-    /// The same in a ramp whose RTT has not grown by an eighth.
-    congestion_at_flat: i32 = 50,
-    /// Below this score random loss is more likely, and a loss reduces the window to `leaning_cut`
-    /// hundredths.
-    leaning_at: i32 = -20,
-    /// The window after a loss that is more likely random, in hundredths.
-    leaning_cut: usize = 85,
-    /// A loss rate over `loss_packets` that is never taken for random, in thousandths: 10 % plus three
-    /// standard deviations. Many flows that share a queue of half a round trip lose more if each keeps its
-    /// former rate.
-    loss_max: u64 = 170,
-    /// The same for the first 2,000 packets: 30 % plus three standard deviations. So short a flow does not
-    /// harm others for long, and over a path with 30 % random loss CUBIC takes three times as long.
-    loss_max_at_first: u64 = 390,
+        /// At this score losses are random: odds of 55 to 1. A window of few packets loses few per round trip,
+        /// and a transfer of seconds is over before longer odds are reached.
+        random_at: i32 = -40,
+        /// The same at the end of a ramp: two losses of one round trip suffice.
+        random_in_ramp_at: i32 = -25,
+        /// At this score losses are congestion.
+        congestion_at: i32 = 20,
+        /// The same in the model, whose probes raise the RTTs next to lost packets: odds of 3,000 to 1.
+        congestion_in_model_at: i32 = 80,
+        /// The same in a ramp whose RTT has not grown by an eighth.
+        congestion_at_flat: i32 = 50,
+        /// Below this score random loss is more likely, and a loss reduces the window to `leaning_cut`
+        /// hundredths.
+        leaning_at: i32 = -20,
+        /// The window after a loss that is more likely random, in hundredths.
+        leaning_cut: usize = 85,
+        /// A loss rate over `loss_packets` that is never taken for random, in thousandths: 10 % plus three
+        /// standard deviations. Many flows that share a queue of half a round trip lose more if each keeps its
+        /// former rate.
+        loss_max: u64 = 170,
+        /// The same for the first 2,000 packets: 30 % plus three standard deviations. So short a flow does not
+        /// harm others for long, and over a path with 30 % random loss CUBIC takes three times as long.
+        loss_max_at_first: u64 = 390,
 
-    /// The excess of a probe over the rate, in hundredths: BBR's.
-    probe_max: u64 = 25,
-    /// The excess of a probe after probes without gain, in hundredths.
-    probe_min: u64 = 10,
-    /// The phases of a cycle, a round trip each: a probe, its drain, and the others at the delivery rate.
-    phases: usize = 8,
+        /// The excess of a probe over the rate, in hundredths: BBR's.
+        probe_max: u64 = 25,
+        /// The excess of a probe after probes without gain, in hundredths.
+        probe_min: u64 = 10,
+        /// The phases of a cycle, a round trip each: a probe, its drain, and the others at the delivery rate.
+        phases: usize = 8,
 
-    /// The number of round trips over which the rate is the maximum.
-    rate_rounds: u64 = 10,
-    /// The shortest RTT is the minimum over the last one or two spans.
-    rtt_span: Duration = Duration::from_secs(5),
-    /// RTTs within 1/`about` of the shortest count as shortest.
-    about: u32 = 16,
-    /// A loss rate is computed after this many packets or a round trip, whichever is later.
-    loss_packets: usize = 250,
+        /// The number of round trips over which the rate is the maximum.
+        rate_rounds: u64 = 10,
+        /// The shortest RTT is the minimum over the last one or two spans.
+        rtt_span: Duration = Duration::from_secs(5),
+        /// RTTs within 1/`about` of the shortest count as shortest.
+        about: u32 = 16,
+        /// A loss rate is computed after this many packets or a round trip, whichever is later.
+        loss_packets: usize = 250,
 
-    /// The number of RTT samples kept per round trip.
-    samples_a_round: u32 = 24,
-    /// The number of recent round trips whose samples are ranked.
-    rounds: u32 = 10,
-    /// The minimum span of samples: a few round trips of a short path say little.
-    span_min: Duration = Duration::from_millis(200),
-    /// The minimum number of samples for a rank.
-    samples_min: usize = 4,
-    /// RTTs that differ by at most 1/`alike` count as equal: bursts that grow with the rate are no queue.
-    alike: u32 = 100,
-    /// The number of losses counted per round trip: further losses saw the same queue.
-    losses_a_round: i32 = 2,
-    /// The span of the record of the longest standing queue, which covers the last one or two spans.
-    stood_span: Duration = Duration::from_secs(10),
-    /// A standing queue adds more than 1/`stood_part` of the shortest RTT.
-    stood_part: u32 = 16,
-    /// The bound of the score in both directions, so that a change of the path is noticed.
-    score_max: i32 = 110,
-    /// The weight of a loss where nearly all RTTs are alike and short: a queue that drops is not empty. Where
-    /// they are alike and long the weight is 0: a queue that is always full drops anything.
-    flat: i32 = -15,
+        /// The number of RTT samples kept per round trip.
+        samples_a_round: u32 = 24,
+        /// The number of recent round trips whose samples are ranked.
+        rounds: u32 = 10,
+        /// The minimum span of samples: a few round trips of a short path say little.
+        span_min: Duration = Duration::from_millis(200),
+        /// The minimum number of samples for a rank.
+        samples_min: usize = 4,
+        /// RTTs that differ by at most 1/`alike` count as equal: bursts that grow with the rate are no queue.
+        alike: u32 = 100,
+        /// The number of losses counted per round trip: further losses saw the same queue.
+        losses_a_round: i32 = 2,
+        /// The span of the record of the longest standing queue, which covers the last one or two spans.
+        stood_span: Duration = Duration::from_secs(10),
+        /// A standing queue adds more than 1/`stood_part` of the shortest RTT.
+        stood_part: u32 = 16,
+        /// The bound of the score in both directions, so that a change of the path is noticed.
+        score_max: i32 = 110,
+        /// The weight of a loss where nearly all RTTs are alike and short: a queue that drops is not empty. Where
+        /// they are alike and long the weight is 0: a queue that is always full drops anything.
+        flat: i32 = -15,
 
-    /// A trial of slow growth fails if less than 1/`little` of what was given up is regained.
-    little: usize = 3,
-    /// The number of losses with fast growth before the next trial: the initial value.
-    fast_losses_min: u32 = 4,
-    /// The number of losses with fast growth before the next trial: the largest value.
-    fast_losses_max: u32 = 16,
+        /// A trial of slow growth fails if less than 1/`little` of what was given up is regained.
+        little: usize = 3,
+        /// The number of losses with fast growth before the next trial: the initial value.
+        fast_losses_min: u32 = 4,
+        /// The number of losses with fast growth before the next trial: the largest value.
+        fast_losses_max: u32 = 16,
+    }
 }
 
 #[cfg(test)]

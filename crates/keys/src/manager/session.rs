@@ -11,12 +11,12 @@ use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConfig, Se
 use super::KeyError;
 use crate::exporter::{Exporter, Secret};
 
-/// The most bytes of a peer's part of a handshake.
+/// The maximum length of a peer's part of a handshake in bytes.
 const BYTES_MAX: usize = 1 << 17;
-/// The most messages.
+/// The maximum number of messages.
 const MESSAGES_MAX: usize = 32;
 
-/// A record that is an alert: handshake_failure, fatal (RFC 8446 §6).
+/// A record with a fatal handshake_failure alert (RFC 8446 §6).
 pub(super) const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
 /// Whether records begin with a ClientHello (RFC 8446 §4, §5.1).
@@ -26,7 +26,7 @@ pub(super) fn is_client_hello(records: &[u8]) -> bool {
     records.first() == Some(&HANDSHAKE) && records.get(5) == Some(&CLIENT_HELLO)
 }
 
-/// How far a handshake is.
+/// The progress of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     UnderWay,
@@ -47,7 +47,7 @@ impl Session {
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# The PSK key exchange mode psk_ke MUST NOT be used as it does not
     //# provide ephemeral key exchange.
-    // There is no resumption at all: each handshake authenticates both sides anew.
+    // Without resumption: each handshake authenticates both sides again.
     pub(super) fn client(config: &ClientConfig, name: &ServerName<'static>) -> Result<Self, Error> {
         let secret = Arc::new(Secret::default());
         let mut config = config.clone();
@@ -75,22 +75,22 @@ impl Session {
         matches!(self.tls, Connection::Client(_))
     }
 
-    /// Whether nothing of the peer has come.
+    /// Whether nothing was received from the peer.
     pub(super) fn awaits_first(&self) -> bool {
         self.messages == 0
     }
 
-    /// Whether the peer's keys were given out.
+    /// Whether the peer's keys were returned.
     pub(super) fn keys_taken(&self) -> bool {
         self.keys_taken
     }
 
-    /// Whether they have not been, and are now.
+    /// Returns true once, when the peer's keys may be taken.
     pub(super) fn take_keys(&mut self) -> bool {
         !std::mem::replace(&mut self.keys_taken, true)
     }
 
-    /// What the peer sent, if anything.
+    /// Processes records of the peer, if there are any.
     pub(super) fn handle(&mut self, records: &[u8]) -> Result<Progress, KeyError> {
         if !records.is_empty() {
             self.messages += 1;
@@ -101,7 +101,7 @@ impl Session {
         }
         let mut records = Cursor::new(records);
         while (records.position() as usize) < records.get_ref().len() {
-            // What rustls does not read it has no room for.
+            // rustls has no room for what it does not read.
             match self.tls.read_tls(&mut records) {
                 Ok(0) | Err(_) => return Err(KeyError::TooMuch),
                 Ok(_) => {}
@@ -111,7 +111,7 @@ impl Session {
         Ok(if self.tls.is_handshaking() { Progress::UnderWay } else { Progress::Done })
     }
 
-    /// What is to be sent.
+    /// Returns the records to send.
     pub(super) fn take_flight(&mut self) -> Bytes {
         let mut flight = Vec::new();
         while self.tls.wants_write() {
@@ -120,7 +120,7 @@ impl Session {
         flight.into()
     }
 
-    /// What keys are made from, once the server has sent its Finished.
+    /// Returns the exporter, once the server has sent its Finished.
     pub(super) fn exporter(&self) -> Option<Exporter> {
         Exporter::of(&self.secret, self.tls.negotiated_cipher_suite()?)
     }

@@ -79,8 +79,8 @@ pub(crate) use self::handshake::Passive;
 use self::handshake::Renewal;
 pub(crate) use self::memory::ASSOCIATION_BYTES_MIN;
 pub use self::multipath::{
-    Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
-    UnknownRetransmitBy,
+    Constants as MultipathConstants, Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy,
+    UnknownPathScheduler, UnknownRemedy, UnknownRetransmitBy,
 };
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 pub use self::partial::{Abandoned, Reliability};

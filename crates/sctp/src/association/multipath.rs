@@ -28,6 +28,7 @@
 
 mod admission;
 mod bottleneck;
+mod constants;
 pub(super) mod coupled;
 pub(super) mod cuc;
 pub(super) mod delivery_rate;
@@ -40,6 +41,7 @@ pub(super) mod send_times;
 
 use braidftp_base::Time;
 
+pub use self::constants::Constants;
 pub use self::names::{
     Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
     UnknownRetransmitBy,

@@ -145,6 +145,7 @@ fn multipath(draw: &mut Draw, scenario: &mut Scenario) {
             remedy: draw.pick(Remedy::ALL),
             coupling: draw.pick(Coupling::ALL),
             window_after_failure: NonZeroU8::new(draw.between(1, 4) as u8).expect("1 at least"),
+            ..Multipath::plain()
         };
         config.paths.multipath = (both || draw.one_in(8)).then_some(multipath);
     });

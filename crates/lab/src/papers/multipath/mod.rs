@@ -25,6 +25,7 @@ mod flapping;
 mod protected;
 mod remedies;
 mod schedulers;
+mod sensitivity;
 mod shared;
 mod traces;
 
@@ -60,6 +61,7 @@ static FIGURES: &[Figure] = &[
     flapping::FIGURE,
     traces::FIGURE,
     protected::FIGURE,
+    sensitivity::FIGURE,
 ];
 
 /// How long a flow sends.

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
+use braidftp_sctp as sctp;
 use braidftp_sim::apps::bulk::Span;
 use braidftp_sim::link::LinkConfig;
 
@@ -110,17 +111,21 @@ const COLUMNS: &[Column] = &[
     Column { name: "resent", unit: "chunks sent again" },
 ];
 
-/// A bottleneck, and who is beside the association.
-struct Bench {
-    wire: Wire,
-    /// How much longer what leaves a host may take until it is there.
-    jitter: Duration,
-    beside: &'static str,
+/// A bottleneck, and the flow beside the association.
+pub(super) struct Bench {
+    pub(super) wire: Wire,
+    /// The maximum additional delay of packets before the bottleneck.
+    pub(super) jitter: Duration,
+    pub(super) beside: &'static str,
 }
 
 impl Bench {
     fn run(&self, multipath: &str, over: &[usize], seed: u64) -> Row {
-        let config = modern(multipath, "auto");
+        self.run_with(modern(multipath, "auto"), over, seed)
+    }
+
+    /// Runs the association with this configuration over these of the paths.
+    pub(super) fn run_with(&self, config: sctp::Config, over: &[usize], seed: u64) -> Row {
         let other = match self.beside {
             "own" => bottleneck::over_sctp(config.clone().with(|c| c.paths.multipath = None)),
             "reno" => bottleneck::over_tcp(bottleneck::tcp(cc::Kind::Reno, 0)),

@@ -14,14 +14,9 @@ use std::time::Duration;
 
 use super::delivery_rate::{bytes_in, time_for};
 use super::scheduler::PendingData;
-use super::{Remedy, carries};
+use super::{Constants, Remedy, carries};
 use crate::association::path::Path;
 use crate::ids::PathId;
-
-/// Losses that occur less than once in this many flights are ignored.
-const RARE: u64 = 32;
-/// The maximum number of consecutive losses of a chunk that is considered.
-const LOSSES_MAX: u32 = 5;
 
 impl Remedy {
     /// Whether a new chunk may be sent on this path.
@@ -67,9 +62,9 @@ fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
         if steadily(other) > own_steadily {
             continue;
         }
-        // A measured rate may grow by a quarter until then.
+        // The rate may grow until then.
         let rate_bytes = bytes_in(path(other).rate(), own);
-        match room.checked_sub(rate_bytes + rate_bytes / 4) {
+        match room.checked_sub(rate_bytes + rate_bytes.saturating_mul(pending.constants.rate_growth) / 100) {
             Some(left) => room = left,
             None => return false,
         }
@@ -81,17 +76,18 @@ fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
 /// detected and repaired, by the loss ratio of the chunks in flight.
 fn blocks_for(path: &Path, pending: &PendingData, repair: Duration) -> Duration {
     let (packets, takes) = (path.flight_bytes / path.pmdcs() + 1, path.takes(pending.bytes));
-    let lost = path.delivery_rate.lost_thousandths();
-    takes + Flight { packets, takes, lost, repair }.repairs(LossModel::Certain)
+    let lost = path.delivery_rate.lost_thousandths(pending.constants);
+    takes + Flight { packets, takes, lost, repair }.repairs(LossModel::Certain, pending.constants)
 }
 
 /// The same if the path carried the whole window. The time to carry that much does not decrease without
 /// losses, and suffices to repair them.
 fn blocks_steadily(path: &Path, pending: &PendingData, repair: Duration) -> Duration {
     let (packets, takes) = (pending.window / path.pmdcs() + 1, path.round_trip());
-    let lost = path.delivery_rate.lost_thousandths();
-    let repairs = Flight { packets, takes, lost, repair }.repairs(LossModel::Mean);
-    let carries = path.delivery_rate.carries(pending.now).map(|rate| time_for(pending.window, rate));
+    let lost = path.delivery_rate.lost_thousandths(pending.constants);
+    let repairs = Flight { packets, takes, lost, repair }.repairs(LossModel::Mean, pending.constants);
+    let carries =
+        path.delivery_rate.carries(pending.now, pending.constants).map(|rate| time_for(pending.window, rate));
     (takes + repairs).max(carries.unwrap_or_default())
 }
 
@@ -113,12 +109,12 @@ struct Flight {
 
 impl Flight {
     /// The time until the flight's losses are detected and repaired, including losses of the repairs.
-    fn repairs(&self, model: LossModel) -> Duration {
+    fn repairs(&self, model: LossModel, constants: &Constants) -> Duration {
         let mut lost = self.packets as u64 * 1_000;
         let mut wait = Duration::ZERO;
-        for nth in 0..LOSSES_MAX {
+        for nth in 0..constants.losses_max {
             lost = lost * self.lost / 1_000;
-            if lost * RARE < 1_000 {
+            if lost * constants.rare_loss_flights < 1_000 {
                 break;
             }
             // The loss of the last packet in flight is detected an eighth of an RTT late, or earlier.

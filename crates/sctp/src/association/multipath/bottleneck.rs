@@ -22,22 +22,11 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
+use crate::association::multipath::Constants;
 use crate::association::multipath::delivery_rate::Load;
 use crate::association::path::Path;
 use crate::ids::PathId;
 use crate::stats::PathState;
-
-/// The score at which a bottleneck is considered shared; at 0 it no longer is.
-const FOUND_AT: i8 = 2;
-/// The maximum score for or against.
-const SCORE_MAX: i8 = 4;
-/// A change of the queueing delay below this fraction of an RTT, or below this value, shows nothing.
-const SHOWS: u32 = 32;
-const SHOWS_MIN: Duration = Duration::from_millis(1);
-/// After this many simultaneous window reductions, they may continue forever.
-const IN_STEP: u32 = 2;
-/// The minimum length of a span: a few packets give no mean.
-const SPAN_MIN: Duration = Duration::from_millis(10);
 
 /// Which paths are known to share a bottleneck.
 #[derive(Debug, Default)]
@@ -48,7 +37,7 @@ pub(in crate::association) struct Bottlenecks {
     /// When a window was last reduced, and the time since the previous reduction.
     reduced_at: Option<Time>,
     pause: Duration,
-    /// The number of simultaneous reductions, which cannot be judged; at most [`IN_STEP`].
+    /// The number of simultaneous reductions, which cannot be judged; at most [`Constants::simultaneous_max`].
     simultaneous: u32,
     /// When a trial was last started or attempted.
     tried_at: Time,
@@ -103,14 +92,15 @@ impl Mean {
 }
 
 impl Pair {
-    fn judge(&mut self, agrees: i8) {
-        self.score = (self.score + agrees).clamp(-SCORE_MAX, SCORE_MAX);
-        self.is_common = if self.is_common { self.score > 0 } else { self.score >= FOUND_AT };
+    fn judge(&mut self, agrees: i8, constants: &Constants) {
+        let max = constants.score_max;
+        self.score = (self.score + agrees).clamp(-max, max);
+        self.is_common = if self.is_common { self.score > 0 } else { self.score >= constants.shared_score };
     }
 
     /// Whether the pair is undecided.
-    fn is_open(self) -> bool {
-        !self.is_common && self.score > -FOUND_AT
+    fn is_open(self, constants: &Constants) -> bool {
+        !self.is_common && self.score > -constants.shared_score
     }
 }
 
@@ -134,14 +124,19 @@ impl Bottlenecks {
         id: PathId,
         round_trip: Duration,
         paths: &[Path],
+        constants: &Constants,
     ) -> Option<PathId> {
         self.waits.resize(paths.len(), <[Mean; 2]>::default());
         self.pairs.resize(place(0, paths.len()), Pair::default());
         let active = || paths.iter().filter(|path| path.state == PathState::Active);
-        let span = active().filter_map(|path| path.rtt.srtt()).max().unwrap_or_default().max(SPAN_MIN);
+        let span = active()
+            .filter_map(|path| path.rtt.srtt())
+            .max()
+            .unwrap_or_default()
+            .max(constants.delay_span_min);
         let reduced_at = paths.iter().filter_map(|path| path.reduced_at).max();
         if reduced_at > self.reduced_at {
-            self.on_reduced(now, paths, span);
+            self.on_reduced(now, paths, span, constants);
             self.reduced_at = reduced_at;
         }
         match &mut self.trial {
@@ -151,7 +146,7 @@ impl Bottlenecks {
             }
             Some(trial) if now.since(trial.began) >= trial.span * 2 => {
                 let trial = self.trial.take().expect("just checked");
-                self.judge(&trial);
+                self.judge(&trial, constants);
                 self.begin_span(now);
             }
             Some(_) => {}
@@ -159,9 +154,9 @@ impl Bottlenecks {
             None => {}
         }
         self.waits[usize::from(id.0)][0].add(round_trip);
-        let choose_trial_path = self.choose_trial_path(now, paths, span)?;
-        self.begin_trial(now, choose_trial_path, span);
-        Some(choose_trial_path)
+        let trial_path = self.choose_trial_path(now, paths, span, constants)?;
+        self.begin_trial(now, trial_path, span);
+        Some(trial_path)
     }
 
     fn begin_span(&mut self, now: Time) {
@@ -170,19 +165,19 @@ impl Bottlenecks {
     }
 
     /// One or more windows were reduced.
-    fn on_reduced(&mut self, now: Time, paths: &[Path], span: Duration) {
+    fn on_reduced(&mut self, now: Time, paths: &[Path], span: Duration, constants: &Constants) {
         let since = |at: Option<Time>| at > self.reduced_at;
         let mut reduced = (0..paths.len()).filter(|index| since(paths[*index].reduced_at));
         let (first, second) = (reduced.next(), reduced.next());
         let pause = self.reduced_at.map_or(Duration::MAX, |at| now.since(at));
-        let is_first = pause > span * 3;
+        let is_first = pause > span * constants.quiet_spans;
         if is_first {
             self.pause = pause;
         }
         (self.trial, self.tried_at) = (None, now);
         match first.filter(|_| is_first && second.is_none()) {
             Some(index) => self.begin_trial(now, PathId(index as u8), span),
-            None => self.simultaneous = IN_STEP.min(self.simultaneous + 1),
+            None => self.simultaneous = constants.simultaneous_max.min(self.simultaneous + 1),
         }
     }
 
@@ -194,30 +189,38 @@ impl Bottlenecks {
 
     /// The path to test when windows are reduced simultaneously: the largest with a queue and an undecided
     /// pair.
-    fn choose_trial_path(&self, now: Time, paths: &[Path], span: Duration) -> Option<PathId> {
-        let is_halfway = now.since(self.tried_at) > (self.pause / 2).max(span * 3);
-        if self.simultaneous < IN_STEP || self.trial.is_some() || !is_halfway {
+    fn choose_trial_path(
+        &self,
+        now: Time,
+        paths: &[Path],
+        span: Duration,
+        constants: &Constants,
+    ) -> Option<PathId> {
+        let is_halfway = now.since(self.tried_at) > (self.pause / 2).max(span * constants.quiet_spans);
+        if self.simultaneous < constants.simultaneous_max || self.trial.is_some() || !is_halfway {
             return None;
         }
         let is_active = |index: &usize| paths[*index].state == PathState::Active;
         let has_open = |own: usize| {
             let mut others = (0..paths.len()).filter(|other| *other != own).filter(is_active);
-            others.any(|other| self.pairs[place(own, other)].is_open())
+            others.any(|other| self.pairs[place(own, other)].is_open(constants))
         };
         (0..paths.len())
             .filter(is_active)
-            .filter(|own| paths[*own].load() == Load::Queued && has_open(*own))
+            .filter(|own| paths[*own].load(constants) == Load::Queued && has_open(*own))
             .max_by_key(|own| paths[*own].controller.window())
             .map(|own| PathId(own as u8))
     }
 
-    fn judge(&mut self, trial: &Trial) {
+    fn judge(&mut self, trial: &Trial, constants: &Constants) {
         let shorter = |index: usize| {
             let (before, after) = (*trial.before.get(index)?, self.waits[index][0].get());
             Some((before?, before?.saturating_sub(after?)))
         };
         let own = usize::from(trial.path.0);
-        let Some((_, by)) = shorter(own).filter(|(all, by)| *by >= SHOWS_MIN.max(*all / SHOWS)) else {
+        let Some((_, by)) = shorter(own)
+            .filter(|(all, by)| *by >= constants.delay_change_min.max(*all / constants.delay_change_part))
+        else {
             // A deliberate reduction would show nothing either.
             self.simultaneous = 0;
             return;
@@ -225,7 +228,7 @@ impl Bottlenecks {
         for other in (0..self.waits.len()).filter(|other| *other != own) {
             let Some((_, theirs)) = shorter(other) else { continue };
             let agrees = theirs >= by / 2 && theirs <= by * 2;
-            self.pairs[place(own, other)].judge(if agrees { 1 } else { -1 });
+            self.pairs[place(own, other)].judge(if agrees { 1 } else { -1 }, constants);
         }
     }
 }

@@ -7,6 +7,7 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 
+use crate::association::multipath::Constants;
 use crate::association::multipath::bottleneck::Bottlenecks;
 use crate::association::path::Path;
 use crate::ids::PathId;
@@ -28,9 +29,10 @@ impl Coupled {
         id: PathId,
         round_trip: Duration,
         paths: &mut [Path],
+        constants: &Constants,
     ) {
-        if let Some(choose_trial_path) = self.bottlenecks.on_round_trip(now, id, round_trip, paths) {
-            let controller = &mut paths[usize::from(choose_trial_path.0)].controller;
+        if let Some(trial) = self.bottlenecks.on_round_trip(now, id, round_trip, paths, constants) {
+            let controller = &mut paths[usize::from(trial.0)].controller;
             controller.limit_window(controller.window() / 2);
         }
     }

@@ -4,26 +4,10 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
+use super::Constants;
+
 /// The rate is the maximum of this many spans.
 const SPANS: usize = 4;
-/// The loss ratio is measured over this many to twice as many bytes.
-const MEMORY_BYTES: u64 = 2 << 20;
-/// The initial value of bytes arrived: one loss among few packets is chance, and a path that is no longer
-/// used would never improve.
-const TRUST_BYTES: u64 = 64 << 10;
-/// The time after which the measurements are halved, so that an unused path is tried again.
-const MEMORY: Duration = Duration::from_secs(16);
-/// The minimum length of a span, otherwise one RTT: a few packets give no rate.
-const SPAN_MIN: Duration = Duration::from_millis(20);
-
-/// The maximum loss ratio, in thousandths, that is used in estimates.
-pub(super) const LOST_MAX: u64 = 900;
-
-/// An RTT that exceeds the minimum by this factor shows a queue, if enough packets are in flight.
-pub(super) const QUEUED: (u32, u32) = (3, 2);
-pub(super) const QUEUED_PACKETS: usize = 4;
-/// How long the rate measured with a queue is considered the path's capacity.
-const BELIEVED: Duration = Duration::from_secs(30);
 
 /// The delivery rate of a path in bytes per second.
 #[derive(Debug, Default, Clone, Copy)]
@@ -51,12 +35,13 @@ impl DeliveryRate {
         bytes: usize,
         round_trip: Duration,
         load: Load,
+        constants: &Constants,
     ) {
-        if self.arrived > MEMORY_BYTES {
+        if self.arrived > constants.loss_window_bytes {
             self.halve(now);
         }
         self.arrived += bytes as u64;
-        let span = round_trip.max(SPAN_MIN);
+        let span = round_trip.max(constants.rate_span_min);
         let queued = (load == Load::Queued).then_some(now);
         if let (Some(now), Some(since)) = (queued, std::mem::replace(&mut self.queued_at, queued)) {
             self.queued = (self.queued.0 + now.since(since), self.queued.1 + bytes as u64);
@@ -88,19 +73,20 @@ impl DeliveryRate {
     }
 
     /// The capacity of the path in bytes per second, as far as known.
-    pub(super) fn carries(&self, now: Time) -> Option<u64> {
-        self.carries.filter(|(rate, at)| *rate > 0 && now.since(*at) < BELIEVED).map(|(rate, _)| rate)
+    pub(super) fn carries(&self, now: Time, constants: &Constants) -> Option<u64> {
+        let is_valid = |(rate, at): &(u64, Time)| *rate > 0 && now.since(*at) < constants.capacity_life;
+        self.carries.filter(is_valid).map(|(rate, _)| rate)
     }
 
     /// The loss ratio, in thousandths.
-    pub(super) fn lost_thousandths(&self) -> u64 {
+    pub(super) fn lost_thousandths(&self, constants: &Constants) -> u64 {
         let (lost, known) = (self.lost, self.lost.saturating_add(self.arrived));
-        lost.saturating_mul(1_000) / known.saturating_add(TRUST_BYTES)
+        lost.saturating_mul(1_000) / known.saturating_add(constants.prior_bytes)
     }
 
     /// Ages the measurements as time passes, whether or not the path is used.
-    pub(in crate::association) fn age(&mut self, now: Time) {
-        if now.since(self.halved_at) >= MEMORY {
+    pub(in crate::association) fn age(&mut self, now: Time, constants: &Constants) {
+        if now.since(self.halved_at) >= constants.loss_half_life {
             self.halve(now);
         }
     }
@@ -145,19 +131,21 @@ pub(super) fn time_for(bytes: usize, bytes_per_second: u64) -> Duration {
 mod tests {
     use super::*;
 
+    const C: &Constants = &Constants::DEFAULT;
+
     #[test]
     fn the_rate_is_the_recent_maximum_and_ignores_pauses() {
         let mut rate = DeliveryRate::default();
         let round_trip = Duration::from_millis(100);
         let at = |ms| Time::from_millis(1_000 + ms);
         for ms in (0..=100).step_by(10) {
-            rate.on_arrived(at(ms), 1_000, round_trip, Load::Light);
+            rate.on_arrived(at(ms), 1_000, round_trip, Load::Light, C);
         }
         assert_eq!(rate.spans, [100_000, 0, 0, 0], "10 packets in a tenth of a second");
-        rate.on_arrived(at(900), 50, round_trip, Load::Light);
+        rate.on_arrived(at(900), 50, round_trip, Load::Light, C);
         assert_eq!(rate.spans[0], 100_000, "1000 bytes in 0.8 s");
         for span in 1..=SPANS as u64 {
-            rate.on_arrived(at(900 + 100 * span), 50, round_trip, Load::Light);
+            rate.on_arrived(at(900 + 100 * span), 50, round_trip, Load::Light, C);
         }
         assert_eq!(rate.spans, [500; SPANS]);
     }
@@ -166,20 +154,20 @@ mod tests {
     fn a_single_loss_weighs_little_and_old_losses_are_forgotten() {
         let (mut few, mut many) = (DeliveryRate::default(), DeliveryRate::default());
         let now = Time::ZERO;
-        few.on_arrived(now, 23 * 1_468, Duration::from_millis(100), Load::Light);
+        few.on_arrived(now, 23 * 1_468, Duration::from_millis(100), Load::Light, C);
         few.on_lost(1_468);
-        assert!(few.lost_thousandths() < 20, "{}", few.lost_thousandths());
-        many.on_arrived(now, 900_000, Duration::from_millis(100), Load::Light);
+        assert!(few.lost_thousandths(C) < 20, "{}", few.lost_thousandths(C));
+        many.on_arrived(now, 900_000, Duration::from_millis(100), Load::Light, C);
         many.on_lost(100_000);
-        assert!(many.lost_thousandths() > 90, "{}", many.lost_thousandths());
+        assert!(many.lost_thousandths(C) > 90, "{}", many.lost_thousandths(C));
         for age in 1..=8 {
-            let before = many.lost_thousandths();
-            many.age(now + MEMORY * age - Duration::from_millis(1));
-            assert_eq!(many.lost_thousandths(), before, "not yet");
-            many.age(now + MEMORY * age);
-            assert!(many.lost_thousandths() < before);
+            let before = many.lost_thousandths(C);
+            many.age(now + C.loss_half_life * age - Duration::from_millis(1), C);
+            assert_eq!(many.lost_thousandths(C), before, "not yet");
+            many.age(now + C.loss_half_life * age, C);
+            assert!(many.lost_thousandths(C) < before);
         }
-        assert!(many.lost_thousandths() < 10, "{}", many.lost_thousandths());
+        assert!(many.lost_thousandths(C) < 10, "{}", many.lost_thousandths(C));
     }
 
     #[test]
@@ -188,16 +176,16 @@ mod tests {
         let round_trip = Duration::from_millis(100);
         // Every 200 ms eleven packets at once, 100 kB/s; a queue for 20 ms.
         for burst in 0..5 {
-            assert_eq!(rate.carries(Time::from_millis(200 * burst)), None);
+            assert_eq!(rate.carries(Time::from_millis(200 * burst), C), None);
             for nth in 0..=10 {
                 let load = if nth < 10 { Load::Queued } else { Load::Light };
-                rate.on_arrived(Time::from_millis(200 * burst + 2 * nth), 2_000, round_trip, load);
+                rate.on_arrived(Time::from_millis(200 * burst + 2 * nth), 2_000, round_trip, load, C);
             }
         }
         // Not before one RTT of it.
         for nth in 0..=10 {
-            rate.on_arrived(Time::from_millis(1_000 + 2 * nth), 2_000, round_trip, Load::Queued);
+            rate.on_arrived(Time::from_millis(1_000 + 2 * nth), 2_000, round_trip, Load::Queued, C);
         }
-        assert_eq!(rate.carries(Time::from_millis(1_020)), Some(1_000_000));
+        assert_eq!(rate.carries(Time::from_millis(1_020), C), Some(1_000_000));
     }
 }

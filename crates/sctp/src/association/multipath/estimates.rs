@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::association::multipath::delivery_rate::{
-    LOST_MAX, Load, QUEUED, QUEUED_PACKETS, per_second, time_for,
-};
+use crate::association::multipath::Constants;
+use crate::association::multipath::delivery_rate::{Load, per_second, time_for};
 use crate::association::path::Path;
 
 impl Path {
@@ -16,9 +15,10 @@ impl Path {
     }
 
     /// Whether there is a queue.
-    pub(in crate::association) fn load(&self) -> Load {
-        let is_longer = self.min_rtt.is_some_and(|least| self.latest_rtt > least * QUEUED.0 / QUEUED.1);
-        if is_longer && self.flight_bytes >= QUEUED_PACKETS * self.pmdcs() {
+    pub(in crate::association) fn load(&self, constants: &Constants) -> Load {
+        let is_longer =
+            self.min_rtt.is_some_and(|least| self.latest_rtt > least * constants.queued_rtt / 100);
+        if is_longer && self.flight_bytes >= constants.queued_packets * self.pmdcs() {
             Load::Queued
         } else {
             Load::Light
@@ -41,8 +41,9 @@ impl Path {
     }
 
     /// The same including the mean time for retransmissions: 9/8 of it for each.
-    pub(super) fn takes_in_the_mean(&self, bytes: usize) -> Duration {
-        let (takes, lost) = (self.takes(bytes), self.delivery_rate.lost_thousandths().min(LOST_MAX) as u32);
+    pub(super) fn takes_in_the_mean(&self, bytes: usize, constants: &Constants) -> Duration {
+        let lost = self.delivery_rate.lost_thousandths(constants).min(constants.loss_max.min(999)) as u32;
+        let takes = self.takes(bytes);
         takes + (takes + takes / 8) * lost / (1_000 - lost)
     }
 

@@ -8,19 +8,13 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 
 use super::scheduler::has_room;
-use super::{Multipath, Remedy, carries};
+use super::{Constants, Multipath, Remedy, carries};
 use crate::association::Association;
 use crate::association::path::{Purpose, Recovery, choose};
 use crate::association::permit::window_takes;
 use crate::association::sent::Slot;
 use crate::association::state::State;
 use crate::ids::{PathId, Tsn};
-
-/// The number of outstanding chunks examined.
-const LOOK: usize = 64;
-/// The minimum ratio of the remaining time on the chunk's own path to the time on the other one. Of two
-/// equal paths, one always seems shorter by chance.
-const LONGER: (u32, u32) = (5, 4);
 
 /// A chunk in flight on another path.
 #[derive(Debug, Clone, Copy)]
@@ -38,9 +32,13 @@ pub(super) struct Waits {
 /// acknowledgements arrive on its path, the path is only slower than estimated, and chunks in its queue are
 /// still on their way: sending copies would fill that queue, and its RTT could never be measured, since
 /// retransmissions are ambiguous.
-pub(super) fn is_held_up(Waits { waited, silent, patience }: Waits, takes: Duration) -> bool {
+pub(super) fn is_held_up(
+    Waits { waited, silent, patience }: Waits,
+    takes: Duration,
+    constants: &Constants,
+) -> bool {
     let to_come = patience.saturating_sub(waited);
-    to_come > takes / LONGER.1 * LONGER.0 || silent > patience + patience.max(takes)
+    to_come > takes / 4 * constants.blocked_quarters || silent > patience + patience.max(takes)
 }
 
 impl Association {
@@ -72,7 +70,7 @@ impl Association {
             return None;
         }
         let by_another = |slot: &Slot| slot.path != id && slot.bytes <= path.pmdcs();
-        let first = up.sent.first_blocking(LOOK, by_another)?;
+        let first = up.sent.first_blocking(multipath.constants.search_chunks, by_another)?;
         let is_held_up = || {
             let sent_on = &self.paths[usize::from(first.path.0)];
             let waits = Waits {
@@ -80,7 +78,7 @@ impl Association {
                 silent: now.since(first.sent_at.max(sent_on.heard_at)),
                 patience: sent_on.takes(len),
             };
-            is_held_up(waits, path.takes(len))
+            is_held_up(waits, path.takes(len), multipath.constants)
         };
         // A chunk that will arrive soon by itself blocks nothing.
         (multipath.remedy != Remedy::Preventive || is_held_up()).then_some(first.data.tsn)

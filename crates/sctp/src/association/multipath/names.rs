@@ -7,6 +7,8 @@ use std::str::FromStr;
 use braidftp_base::named;
 use braidftp_cc::coupled::{Coupling, UnknownCoupling};
 
+use super::Constants;
+
 /// Options of concurrent multipath transfer. As text: `scheduler=ecf,retransmit=cwnd`; unnamed options are
 /// as in [`Multipath::default`]. `default` stands for all defaults, `plain` for [`Multipath::plain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Multipath {
     /// With [`failover.potentially_failed_max_retrans`](crate::Config::failover): the initial window, in MTUs, of a
     /// potentially failed path whose HEARTBEAT was acknowledged. Default 2 (CMT-PF).
     pub window_after_failure: NonZeroU8,
+    /// The constants of the default algorithm. Not part of the text form.
+    pub constants: &'static Constants,
 }
 
 const TWO: NonZeroU8 = NonZeroU8::new(2).expect("2 is not 0");
@@ -36,6 +40,7 @@ impl Multipath {
             remedy: Remedy::None,
             coupling: Coupling::None,
             window_after_failure: TWO,
+            constants: &Constants::DEFAULT,
         }
     }
 }
@@ -183,7 +188,7 @@ const CHOICES: [&str; 5] = ["scheduler", "retransmit", "remedy", "coupling", "wi
 
 impl fmt::Display for Multipath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheduler, retransmit_by, remedy, coupling, window_after_failure } = self;
+        let Self { scheduler, retransmit_by, remedy, coupling, window_after_failure, constants: _ } = self;
         write!(f, "scheduler={scheduler},retransmit={retransmit_by},remedy={remedy},coupling={coupling}")?;
         write!(f, ",window-after-failure={window_after_failure}")
     }
@@ -272,8 +277,14 @@ mod tests {
                         let (scheduler, retransmit_by, remedy) = (*scheduler, *retransmit_by, *remedy);
                         let window_after_failure = NonZeroU8::MIN;
                         let coupling = *coupling;
-                        let all =
-                            Multipath { scheduler, retransmit_by, remedy, coupling, window_after_failure };
+                        let all = Multipath {
+                            scheduler,
+                            retransmit_by,
+                            remedy,
+                            coupling,
+                            window_after_failure,
+                            ..Multipath::plain()
+                        };
                         assert_eq!(all.to_string().parse(), Ok(all));
                     }
                 }

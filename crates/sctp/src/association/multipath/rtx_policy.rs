@@ -1,7 +1,7 @@
 //! Retransmission path policies.
 
 use super::delivery_rate::bytes_in;
-use super::{Multipath, RetransmitBy};
+use super::{Constants, Multipath, RetransmitBy};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::Up;
 use crate::ids::{PathId, Tsn};
@@ -18,7 +18,7 @@ pub(in crate::association) fn rtx_path(
     paths: &[Path],
     sent_on: PathId,
     fallback: PathId,
-    by: RetransmitBy,
+    Multipath { retransmit_by: by, constants, .. }: Multipath,
     tie_break: u32,
 ) -> PathId {
     let ids = (0..paths.len()).map(|index| PathId(index as u8));
@@ -36,7 +36,7 @@ pub(in crate::association) fn rtx_path(
         RetransmitBy::Asap => room(&one).cmp(&room(&other)),
         RetransmitBy::LossRate => path(other).compare_loss(path(one)),
         RetransmitBy::Soonest => {
-            let takes = |id: PathId| path(id).takes_in_the_mean(path(id).pmdcs());
+            let takes = |id: PathId| path(id).takes_in_the_mean(path(id).pmdcs(), constants);
             takes(other).cmp(&takes(one))
         }
     };
@@ -56,18 +56,19 @@ pub(in crate::association) fn rtx_path(
 pub(in crate::association) fn next_lost(
     up: &mut Up,
     paths: &[Path],
-    Multipath { retransmit_by, .. }: Multipath,
+    multipath: Multipath,
     id: PathId,
 ) -> Option<Tsn> {
+    let Multipath { retransmit_by, constants, .. } = multipath;
     let first = up.sent.next_lost()?;
     let fallback = choose(paths, up.primary, Purpose::New);
     let tie_break = up.tie_break;
-    let leaves_here = |sent_on: PathId| rtx_path(paths, sent_on, fallback, retransmit_by, tie_break) == id;
+    let leaves_here = |sent_on: PathId| rtx_path(paths, sent_on, fallback, multipath, tie_break) == id;
     if retransmit_by == RetransmitBy::Same {
         return up.sent.lost().find(|(_, sent_on)| leaves_here(*sent_on)).map(|(tsn, _)| tsn);
     }
     if retransmit_by == RetransmitBy::Soonest {
-        let chunks = sooner_elsewhere(paths, id, fallback)? / paths[usize::from(id.0)].pmdcs();
+        let chunks = sooner_elsewhere(paths, id, fallback, constants)? / paths[usize::from(id.0)].pmdcs();
         return up.sent.nth_lost(chunks);
     }
     // All lost chunks take the same path.
@@ -78,10 +79,15 @@ pub(in crate::association) fn next_lost(
 /// The number of bytes that other paths would deliver one after another before this one delivers one chunk;
 /// `None` if the path must not carry any. These bytes are the chunks lost first: a fast path with a low
 /// rate is the soonest for one chunk, but not for a thousand.
-pub(super) fn sooner_elsewhere(paths: &[Path], id: PathId, fallback: PathId) -> Option<usize> {
+pub(super) fn sooner_elsewhere(
+    paths: &[Path],
+    id: PathId,
+    fallback: PathId,
+    constants: &Constants,
+) -> Option<usize> {
     let takes = |id: PathId| {
         let path = &paths[usize::from(id.0)];
-        path.takes_in_the_mean(path.pmdcs())
+        path.takes_in_the_mean(path.pmdcs(), constants)
     };
     if !carries(paths, id, fallback) {
         return None;

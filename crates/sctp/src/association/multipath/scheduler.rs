@@ -6,7 +6,7 @@
 
 use braidftp_base::Time;
 
-use super::{Multipath, PathScheduler, carries, next_lost};
+use super::{Constants, Multipath, PathScheduler, carries, next_lost};
 use crate::association::Association;
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::permit::{may_send, window_takes};
@@ -15,8 +15,6 @@ use crate::association::timers::Timer;
 use crate::config::{Config, LossDetection};
 use crate::ids::PathId;
 
-/// The number of bursts into which a window is divided, if it has more packets.
-const BURSTS: usize = 128;
 /// BLEST's λ, in tenths: the factor by which the fast path may exceed the estimate. The initial value of
 /// its authors' code; not adapted here.
 const LAMBDA_TENTHS: u64 = 12;
@@ -38,6 +36,7 @@ pub(super) struct PendingData {
     pub(super) send_buffer: usize,
     /// The path used if none is active.
     pub(super) fallback: PathId,
+    pub(super) constants: &'static Constants,
 }
 
 impl Association {
@@ -64,6 +63,7 @@ impl Association {
             window: if keeps_all { window.min(send_buffer) } else { window },
             send_buffer,
             fallback,
+            constants: multipath.constants,
         };
         let literature = uses_cmt_rules(&self.config);
         //= specs/rfc9260.txt#section-6.1
@@ -105,7 +105,7 @@ impl Association {
             let path = &mut self.paths[usize::from(id.0)];
             if !literature {
                 let window = path.window();
-                path.burst_bytes = window / BURSTS;
+                path.burst_bytes = window / multipath.constants.bursts;
                 if up.turn != usize::from(id.0) && path.flight_bytes > window - path.burst_bytes {
                     continue;
                 }

@@ -89,10 +89,11 @@ impl Association {
         let round_trip = now.since(sent_at);
         path.measure(now, round_trip);
         path.pending_sample = Some(round_trip);
-        let detected =
-            self.config.paths.multipath.is_some_and(|multipath| multipath.coupling == Coupling::Detected);
-        if detected && let State::Up(up) = &mut self.state {
-            up.coupled.on_round_trip(now, received_on, round_trip, &mut self.paths);
+        if let Some(multipath) = self.config.paths.multipath
+            && multipath.coupling == Coupling::Detected
+            && let State::Up(up) = &mut self.state
+        {
+            up.coupled.on_round_trip(now, received_on, round_trip, &mut self.paths, multipath.constants);
         }
     }
 }

@@ -7,6 +7,7 @@ use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 use rand_core::Rng;
 
+use crate::association::multipath::Constants;
 use crate::association::multipath::coupled::Coupled;
 use crate::association::multipath::cuc::{PseudoCumAck, advance};
 use crate::association::multipath::uses_cmt_rules;
@@ -53,6 +54,7 @@ struct ReportContext {
     /// Whether the peer sends SACKs on several paths.
     several_ack_paths: bool,
     coupling: Coupling,
+    constants: &'static Constants,
     cum_tsn_ack_point: Tsn,
 }
 
@@ -217,9 +219,12 @@ impl Association {
                 path.fast_retransmit_due = path_report.lost;
             }
         }
-        let coupling = self.config.paths.multipath.map_or(Coupling::None, |multipath| multipath.coupling);
+        let multipath = self.config.paths.multipath;
+        let coupling = multipath.map_or(Coupling::None, |multipath| multipath.coupling);
+        let constants = multipath.map_or(&Constants::DEFAULT, |multipath| multipath.constants);
         let mut coupled = std::mem::take(&mut up.coupled);
-        let context = ReportContext { now, received_on, several_ack_paths, coupling, cum_tsn_ack_point };
+        let context =
+            ReportContext { now, received_on, several_ack_paths, coupling, constants, cum_tsn_ack_point };
         for index in 0..self.paths.len() {
             self.on_path_report(context, PathId(index as u8), &report, &mut coupled);
         }
@@ -254,7 +259,8 @@ impl Association {
 
     /// Updates one path: bytes in flight, RTT, controller, losses and timers.
     fn on_path_report(&mut self, context: ReportContext, id: PathId, report: &Report, coupled: &mut Coupled) {
-        let ReportContext { now, received_on, several_ack_paths, coupling, cum_tsn_ack_point } = context;
+        let ReportContext { now, received_on, several_ack_paths, coupling, constants, cum_tsn_ack_point } =
+            context;
         let rfc4960 = self.config.legacy.loss_recovery == LossRecovery::Rfc4960;
         let several = self.config.paths.multipath.is_some();
         let by_literature = uses_cmt_rules(&self.config);
@@ -262,7 +268,7 @@ impl Association {
         let path_report = &report.paths[index];
         coupled.find_siblings(&self.paths, id, coupling);
         let path = &mut self.paths[index];
-        path.delivery_rate.age(now);
+        path.delivery_rate.age(now, constants);
         path.marked_up_to.take_if(|exit| !exit.after(cum_tsn_ack_point));
         let (flight_before, lost_before) = (path.flight_bytes, path.lost_bytes);
         path.flight_bytes = path.flight_bytes + path_report.reneged_bytes - path_report.left_flight_bytes;
@@ -294,8 +300,8 @@ impl Association {
             //# addresses to which it transmitted the acknowledged data.
             let round_trip = path.rtt.srtt().unwrap_or(path.latest_rtt);
             path.between_losses[0] = path.between_losses[0].saturating_add(path_report.acked_bytes as u64);
-            let load = path.load();
-            path.delivery_rate.on_arrived(now, path_report.carried_bytes, round_trip, load);
+            let load = path.load(constants);
+            path.delivery_rate.on_arrived(now, path_report.carried_bytes, round_trip, load, constants);
             path.controller.on_ack(cc::Ack {
                 now,
                 bytes: path_report.acked_bytes,
@@ -326,7 +332,7 @@ impl Association {
         if let (Coupling::Detected, AckPath::Any, Some(round_trip)) =
             (coupling, ack_path, rtt_report.round_trip)
         {
-            coupled.on_round_trip(now, id, round_trip, &mut self.paths);
+            coupled.on_round_trip(now, id, round_trip, &mut self.paths, constants);
         }
         let path = &mut self.paths[index];
         if let Some(reduction) = path.reduction.as_mut().filter(|_| path.recovery != Recovery::No) {

@@ -22,6 +22,11 @@ use crate::wire::{Data, Sack};
 
 const A: PathId = PathId(0);
 const B: PathId = PathId(1);
+const C: &Constants = &Constants::DEFAULT;
+
+fn by_policy(retransmit_by: RetransmitBy) -> Multipath {
+    Multipath { retransmit_by, ..Multipath::plain() }
+}
 
 struct Bench {
     sent: Sent,
@@ -182,6 +187,7 @@ fn an_idle_path_with_ten_times_the_loss_is_not_preferred() {
             (1_000 - lost) * 1_000,
             Duration::from_millis(90),
             Load::Light,
+            C,
         );
         path.delivery_rate.on_lost(lost * 1_000);
     }
@@ -193,6 +199,7 @@ fn an_idle_path_with_ten_times_the_loss_is_not_preferred() {
         window,
         send_buffer: usize::MAX,
         fallback: A,
+        constants: C,
     };
     let admits = |paths: &[Path], id, window| Remedy::Preventive.admits(paths, id, &pending(window));
     for flight in [0, 20, 40] {
@@ -208,11 +215,11 @@ fn an_overdue_rescued_chunk_counts_as_lost_on_its_path() {
     let mut path = paths().remove(0);
     path.rtt.on_sample(Duration::from_millis(90));
     path.min_rtt = Some(Duration::from_millis(90));
-    path.delivery_rate.on_arrived(Time::ZERO, 99_000, Duration::from_millis(90), Load::Light);
+    path.delivery_rate.on_arrived(Time::ZERO, 99_000, Duration::from_millis(90), Load::Light, C);
     path.on_retransmitted_elsewhere(1_000, Duration::from_millis(80));
-    assert_eq!(path.delivery_rate.lost_thousandths(), 0, "it may be on its way");
+    assert_eq!(path.delivery_rate.lost_thousandths(C), 0, "it may be on its way");
     path.on_retransmitted_elsewhere(1_000, Duration::from_millis(181));
-    assert_eq!(path.delivery_rate.lost_thousandths(), 6, "of 100 KB, and 64 KB that count as arrived");
+    assert_eq!(path.delivery_rate.lost_thousandths(C), 6, "of 100 KB, and 64 KB that count as arrived");
 }
 
 /// Paths whose windows are made smaller one at a time, every two seconds, and what is found of them.
@@ -255,7 +262,7 @@ impl Reductions {
                 let by = if self.now < until { shorter[index] } else { 0 };
                 let round_trip = Duration::from_millis(ms - by);
                 if let Some(choose_trial_path) =
-                    self.found.on_round_trip(self.now, id, round_trip, &self.paths)
+                    self.found.on_round_trip(self.now, id, round_trip, &self.paths, C)
                 {
                     self.trial_paths.push(choose_trial_path);
                     shorter = self.beside[usize::from(choose_trial_path.0)];
@@ -363,7 +370,7 @@ fn the_coupling_determines_the_siblings() {
 #[test]
 fn each_retransmission_policy_selects_by_its_criterion() {
     let mut paths = paths();
-    let by = |paths: &[Path], policy, chance| rtx_path(paths, B, A, policy, chance);
+    let by = |paths: &[Path], policy, chance| rtx_path(paths, B, A, by_policy(policy), chance);
     assert_eq!(by(&paths, RetransmitBy::Same, 0), B);
     assert_eq!(by(&paths, RetransmitBy::Cwnd, 0), A);
     for (path, lost) in paths.iter_mut().zip([20, 10, 15]) {
@@ -388,9 +395,9 @@ fn each_retransmission_policy_selects_by_its_criterion() {
 #[test]
 fn lost_chunks_are_retransmitted_on_the_path_of_earliest_arrival_including_losses() {
     let mut paths = measured([20, 20], [94, 90]);
-    let by = |paths: &[Path]| rtx_path(paths, A, A, RetransmitBy::Soonest, 0);
+    let by = |paths: &[Path]| rtx_path(paths, A, A, by_policy(RetransmitBy::Soonest), 0);
     assert_eq!(by(&paths), B);
-    paths[1].delivery_rate.on_arrived(Time::ZERO, 900_000, Duration::from_millis(90), Load::Light);
+    paths[1].delivery_rate.on_arrived(Time::ZERO, 900_000, Duration::from_millis(90), Load::Light, C);
     paths[1].delivery_rate.on_lost(100_000);
     assert_eq!(by(&paths), A, "90 ms, and once in ten as much again");
 }
@@ -400,7 +407,7 @@ fn only_active_paths_carry_anything_while_there_is_one() {
     let mut paths = paths();
     paths[0].state = PathState::PotentiallyFailed;
     assert_eq!(
-        rtx_path(&paths, A, A, RetransmitBy::Same, 0),
+        rtx_path(&paths, A, A, by_policy(RetransmitBy::Same), 0),
         PathId(2),
         "the larger window of those that are left"
     );
@@ -409,7 +416,7 @@ fn only_active_paths_carry_anything_while_there_is_one() {
         path.state = PathState::PotentiallyFailed;
     }
     assert_eq!([A, B].map(|id| carries(&paths, id, B)), [false, true], "what stands in");
-    assert_eq!(rtx_path(&paths, A, B, RetransmitBy::Cwnd, 0), B);
+    assert_eq!(rtx_path(&paths, A, B, by_policy(RetransmitBy::Cwnd), 0), B);
 }
 
 #[test]
@@ -427,7 +434,7 @@ fn the_fast_path_retransmits_what_it_delivers_before_the_slow_path_could() {
     let mut bench = Bench::new(&[B; 600]);
     bench.sack(0, &[(580, 600)], 20);
     let state = |bench: &mut Bench, paths: &[Path], id| {
-        let chunks = sooner_elsewhere(paths, id, A)? / paths[usize::from(id.0)].pmdcs();
+        let chunks = sooner_elsewhere(paths, id, A, C)? / paths[usize::from(id.0)].pmdcs();
         bench.sent.nth_lost(chunks).map(|tsn| tsn.0)
     };
     assert_eq!(bench.sent.lost().count(), 579);
@@ -469,7 +476,15 @@ fn of_two_equal_paths_the_one_with_less_in_flight_delivers_sooner() {
 }
 
 fn pending(window: usize, queued: usize) -> PendingData {
-    PendingData { now: Time::ZERO, bytes: 1_440, queued, window, send_buffer: 1 << 20, fallback: A }
+    PendingData {
+        now: Time::ZERO,
+        bytes: 1_440,
+        queued,
+        window,
+        send_buffer: 1 << 20,
+        fallback: A,
+        constants: C,
+    }
 }
 
 #[test]
@@ -495,7 +510,7 @@ fn a_slow_path_is_admitted_if_the_window_holds_the_fast_paths_deliveries_meanwhi
     assert!(admits(B, needs + 2_000));
     // What is lost must come again, by the fast path.
     let mut paths = paths;
-    paths[1].delivery_rate.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200), Load::Light);
+    paths[1].delivery_rate.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200), Load::Light, C);
     paths[1].delivery_rate.on_lost(10_000);
     let admits = |window| Remedy::Preventive.admits(&paths, B, &pending(window, 1 << 20));
     assert!(!admits(needs + 2_000) && admits(2 * needs));
@@ -620,7 +635,7 @@ fn a_chunk_retransmitted_on_a_slow_path_can_be_rescued() {
 fn a_chunk_is_blocked_by_a_path_that_is_clearly_longer_or_overdue() {
     let waits = |waited, silent, patience, takes| {
         let [waited, silent, patience, takes] = [waited, silent, patience, takes].map(Duration::from_millis);
-        is_held_up(Waits { waited, silent, patience }, takes)
+        is_held_up(Waits { waited, silent, patience }, takes, C)
     };
     let held_up = |waited, patience, takes| waits(waited, waited, patience, takes);
     assert!(!held_up(0, 100, 92) && !held_up(0, 115, 92), "paths alike");
@@ -637,12 +652,16 @@ fn a_chunk_is_blocked_by_a_path_that_is_clearly_longer_or_overdue() {
 fn a_time_out_counts_at_least_one_packet_as_lost() {
     let mut path = paths().remove(0);
     let mtu = path.pmdcs();
-    path.delivery_rate.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90), Load::Light);
+    path.delivery_rate.on_arrived(Time::ZERO, 9 * mtu, Duration::from_millis(90), Load::Light, C);
     path.on_lost(Time::ZERO, 4 * mtu, Time::ZERO);
-    assert_eq!(path.delivery_rate.lost_thousandths(), 18, "nothing is in flight any more: it was a time-out");
+    assert_eq!(
+        path.delivery_rate.lost_thousandths(C),
+        18,
+        "nothing is in flight any more: it was a time-out"
+    );
     path.flight_bytes = mtu;
     path.on_lost(Time::ZERO, 2 * mtu, Time::ZERO);
-    assert_eq!(path.delivery_rate.lost_thousandths(), 52);
+    assert_eq!(path.delivery_rate.lost_thousandths(C), 52);
 }
 
 #[test]

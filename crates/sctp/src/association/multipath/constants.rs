@@ -1,0 +1,71 @@
+//! The constants of multipath transfer. `docs/multipath.md` gives the origin of each and what it trades.
+
+use std::time::Duration;
+
+use braidftp_base::constants;
+
+constants! {
+    /// The constants of the default multipath algorithm. Only the figure `multipath/sensitivity` sets other values than the
+    /// default ones.
+    pub struct Constants {
+        /// The number of bursts into which a path's window is divided, if it has more packets: new data is sent on one path
+        /// for at least a burst.
+        bursts: usize = 128,
+        /// Admission: losses that occur less than once in this many flights are ignored.
+        rare_loss_flights: u64 = 32,
+        /// Admission: the maximum number of consecutive losses of a chunk that is considered.
+        losses_max: u32 = 5,
+        /// Admission: by how much a measured rate may grow until a chunk on a slow path has arrived, in hundredths.
+        rate_growth: u64 = 25,
+        /// Head-of-line rescue: the number of outstanding chunks examined.
+        search_chunks: usize = 64,
+        /// Head-of-line rescue: a chunk is blocked by its path if its remaining time exceeds that of the other path by this
+        /// factor, in quarters. Of two equal paths, one always seems shorter by chance.
+        blocked_quarters: u32 = 5,
+        /// An RTT above this many hundredths of the minimum shows a queue, if enough packets are in flight.
+        queued_rtt: u32 = 150,
+        /// The number of packets in flight below which a long RTT does not show a queue.
+        queued_packets: usize = 4,
+        /// The minimum span of a rate measurement, otherwise one RTT: a few packets give no rate.
+        rate_span_min: Duration = Duration::from_millis(20),
+        /// How long the rate measured with a queue is considered the path's capacity.
+        capacity_life: Duration = Duration::from_secs(30),
+        /// The loss ratio is measured over this many to twice as many bytes.
+        loss_window_bytes: u64 = 2 << 20,
+        /// The initial value of bytes arrived: one loss among few packets is chance, and a path that is no longer used would
+        /// never improve.
+        prior_bytes: u64 = 64 << 10,
+        /// The time after which the bytes arrived and lost are halved, so that an unused path is tried again.
+        loss_half_life: Duration = Duration::from_secs(16),
+        /// The maximum loss ratio that estimates use, in thousandths.
+        loss_max: u64 = 900,
+        /// Shared bottlenecks: the score at which a bottleneck is considered shared; at 0 it no longer is.
+        shared_score: i8 = 2,
+        /// Shared bottlenecks: the maximum score for or against.
+        score_max: i8 = 4,
+        /// Shared bottlenecks: a change of the queueing delay below 1/`delay_change_part` of an RTT shows nothing.
+        delay_change_part: u32 = 32,
+        /// Shared bottlenecks: a change of the queueing delay below this value shows nothing.
+        delay_change_min: Duration = Duration::from_millis(1),
+        /// Shared bottlenecks: after this many simultaneous window reductions, one path reduces its window as a test.
+        simultaneous_max: u32 = 2,
+        /// Shared bottlenecks: the number of spans without a reduction before one that counts as alone, and before a test.
+        quiet_spans: u32 = 3,
+        /// Shared bottlenecks: the minimum span of a mean RTT, otherwise the longest RTT: a few packets give no mean.
+        delay_span_min: Duration = Duration::from_millis(10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_constant_is_moved_both_ways() {
+        for name in Constants::NAMES {
+            for percent in [70, 130] {
+                assert_ne!(Constants::DEFAULT.moved(name, percent).unwrap(), Constants::DEFAULT, "{name}");
+            }
+        }
+    }
+}
