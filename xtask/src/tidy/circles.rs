@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use super::walk;
 
 /// The path of a module in its crate; empty for the root.
-type Module = Vec<String>;
+pub(super) type Module = Vec<String>;
 
 /// Reports every circle.
 pub(super) fn check(problems: &mut Vec<String>) -> Result<()> {
@@ -43,7 +43,7 @@ fn show(module: &Module) -> String {
 }
 
 /// The modules of a crate's library or program, with their text.
-fn sources(src: &Path) -> Result<BTreeMap<Module, String>> {
+pub(super) fn sources(src: &Path) -> Result<BTreeMap<Module, String>> {
     let mut files = Vec::new();
     walk(src, &mut files)?;
     let mut sources = BTreeMap::new();
@@ -74,7 +74,7 @@ fn code(text: &str) -> String {
 }
 
 /// Which module imports which, without ancestors.
-fn graph(sources: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
+pub(super) fn graph(sources: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut graph = BTreeMap::new();
     for (module, text) in sources {
         let mut to = BTreeSet::new();

@@ -6,6 +6,7 @@
 mod circles;
 mod crates;
 mod functions;
+mod rooms;
 mod rules;
 
 use std::collections::BTreeSet;
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     crates::check(&mut problems)?;
     pure_crates(&mut problems)?;
     circles::check(&mut problems)?;
+    rooms::check(&mut problems)?;
     let files = tracked_files()?;
     let mut long = Vec::new();
     let (mut words, mut pages) = (BTreeSet::new(), Vec::new());

@@ -58,3 +58,84 @@ pub(super) const IMPURE: &[(&str, &str)] = &[
 
 /// Files with more lines are reported as candidates for splitting.
 pub(super) const LONG_FILE_LINES: usize = 900;
+
+/// A group of modules of `sctp::association`.
+pub(super) struct Room {
+    /// Its name.
+    pub name: &'static str,
+    /// Its modules, without their submodules.
+    pub modules: &'static [&'static str],
+    /// The other rooms that its modules may import.
+    pub may_import: &'static [&'static str],
+}
+
+/// The rooms of `sctp::association`. What is sent and the paths know nothing of what is received.
+pub(super) const ROOMS: &[Room] = &[
+    Room {
+        name: "lifecycle",
+        modules: &["check", "handshake", "memory", "settings", "shutdown", "state", "timers", "violation"],
+        may_import: &["sending", "receiving", "paths", "extensions"],
+    },
+    Room {
+        name: "sending",
+        modules: &[
+            "loss",
+            "pacing",
+            "permit",
+            "reduction",
+            "scheduler",
+            "send_order",
+            "send_queue",
+            "sent",
+            "transmit",
+            "undo",
+        ],
+        may_import: &["paths", "extensions", "lifecycle"],
+    },
+    Room {
+        name: "receiving",
+        modules: &["inbox", "reassembly", "receive", "receive_buffer", "received"],
+        may_import: &["sending", "paths", "extensions", "lifecycle"],
+    },
+    Room {
+        name: "paths",
+        modules: &["expiry", "pairing", "path", "refused"],
+        may_import: &["sending", "extensions", "lifecycle"],
+    },
+    Room {
+        name: "extensions",
+        modules: &[
+            "asconf",
+            "auth",
+            "dtls",
+            "ecn",
+            "interleaved",
+            "mtu_probes",
+            "multipath",
+            "partial",
+            "pmtu",
+            "port_unreachable",
+            "reset",
+        ],
+        may_import: &["sending", "receiving", "paths", "lifecycle"],
+    },
+];
+
+/// The modules that may import an extension of `sctp::association`, besides `association` itself.
+pub(super) const DOORS: &[(&str, &[&str])] = &[
+    // The handshake negotiates it; the state holds what it needs once it is on.
+    ("asconf", &["handshake", "state"]),
+    ("auth", &["handshake"]),
+    ("dtls", &["handshake"]),
+    ("ecn", &[]),
+    // I-DATA replaces the reassembly of DATA.
+    ("interleaved", &["reassembly"]),
+    ("mtu_probes", &[]),
+    // It selects paths, permits and couples: wherever one path is chosen.
+    ("multipath", &["expiry", "handshake", "loss", "pacing", "path", "receive", "state", "transmit"]),
+    // Each message has a reliability, and each chunk that of its message.
+    ("partial", &["handshake", "receive", "send_queue", "sent", "state"]),
+    ("pmtu", &["mtu_probes", "path"]),
+    ("port_unreachable", &[]),
+    ("reset", &["handshake", "receive", "shutdown", "state"]),
+];
