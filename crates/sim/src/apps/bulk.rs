@@ -46,7 +46,7 @@ impl Span {
 /// One side of the flow.
 #[derive(Debug)]
 pub struct Bulk {
-    /// The pending actions of the sender: to connect, and later to close.
+    /// What the sender still has to do: connect, and later close.
     connects: Option<Connects>,
     ends: Option<Time>,
     /// The data sent repeatedly; empty on the reading side.
@@ -65,14 +65,15 @@ struct Connects {
     protocol: Protocol,
 }
 
-/// The two hosts of a flow that begins at the start of the world: the sender and the reader.
+/// Returns the two hosts of a flow that begins at the start of the world: the sender and the reader.
 pub fn flow(protocol: &Protocol, sender: SocketAddr, reader: SocketAddr, seed: u64) -> [Host<Bulk>; 2] {
     flow_during(Span::ALWAYS, protocol, sender, reader, seed)
 }
 
-/// As [`flow`], of a flow that may begin late and end early.
+/// Like [`flow`], for a flow that may begin late and end early.
 ///
 /// # Panics
+///
 /// If it ends before it begins.
 pub fn flow_during(
     span: Span,
@@ -84,10 +85,11 @@ pub fn flow_during(
     flow_between(span, protocol, &[sender.ip()], &[reader.ip()], seed)
 }
 
-/// As [`flow_during`], between hosts that may have several addresses each: SCTP has paths between them, as
-/// [`paths.allowed`](sctp::Config::paths) allows, and TCP takes the first.
+/// Like [`flow_during`], between hosts that may have several addresses each: SCTP has paths between
+/// them, as [`paths.allowed`](sctp::Config::paths) permits, and TCP uses the first address.
 ///
 /// # Panics
+///
 /// If it ends before it begins, or if there is no address.
 pub fn flow_between(
     span: Span,
@@ -173,12 +175,12 @@ impl Bulk {
         self.read
     }
 
-    /// The flow's association, if it is one and is known here.
+    /// The flow's association, if it uses SCTP and the association is known here.
     pub fn association(&self) -> Option<sctp::AssociationId> {
         self.association
     }
 
-    /// The flow's TCP connection, if it is one and is known here.
+    /// The flow's connection, if it uses TCP and the connection is known here.
     pub fn connection(&self) -> Option<tcp::ConnectionId> {
         self.connection
     }
@@ -250,8 +252,8 @@ mod tests {
     use crate::topology::{self, Dumbbell};
     use crate::{HostId, LinkConfig, World};
 
-    /// Bytes that each of two flows over 8 Mbit/s has brought after so many seconds: the first is there always, the second
-    /// from 2 s to 4 s.
+    /// Bytes delivered by each of two flows over 8 Mbit/s after each second: the first one all the time,
+    /// the second from 2 s to 4 s.
     fn brought(protocol: &Protocol) -> [Vec<u64>; 2] {
         let mut world = World::new(1);
         let [left, right] = topology::dumbbell_addresses(2);
@@ -286,7 +288,7 @@ mod tests {
             let [always, between] = brought(&protocol);
             assert_eq!(between[..3], [0, 0, 0], "{protocol:?}");
             assert!(between[4] > 200_000, "{between:?}");
-            // What is in the buffer as it ends takes 0.2 s at half of the link.
+            // The contents of the buffer at the end take 0.2 s at half of the rate.
             assert!(between[5] <= between[4] + buffer as u64, "{between:?}");
             assert_eq!(between[5..], [between[5]; 4], "{protocol:?}");
             let alone = always[8] - always[6];

@@ -21,21 +21,21 @@ use bytes::Bytes;
 
 use crate::host::{App, Endpoints};
 
-/// The largest packet of any configuration here, in bytes.
+/// The largest packet of any configuration in bytes.
 const CHUNK_MAX: usize = 9_000;
 
 /// A planned message: its contents follow from the sender, the stream and the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planned {
-    /// On which stream.
+    /// Its stream.
     pub stream: StreamId,
-    /// How long, in bytes. An unordered one has four bytes at least, for its number.
+    /// Its length in bytes. An unordered message has at least four bytes, for its number.
     pub bytes: usize,
     /// Whether it is ordered.
     pub order: Order,
     /// Its number among those of its stream and order.
     pub number: u32,
-    /// How long it is retransmitted.
+    /// Its partial reliability.
     pub reliability: Reliability,
 }
 
@@ -73,11 +73,11 @@ pub type Key = (StreamId, bool, u32);
 /// The fate of the messages of partial reliability.
 #[derive(Debug, Clone, Default)]
 pub struct Loose {
-    /// Those that the association accepted.
+    /// Messages that the association accepted.
     pub accepted: BTreeSet<Key>,
-    /// Those of them that it abandoned, and whether they had been sent.
+    /// Those that it abandoned, and whether they had been sent.
     pub abandoned: BTreeMap<Key, bool>,
-    /// Those of the other side that arrived.
+    /// Messages of the other side that arrived.
     pub received: BTreeSet<Key>,
 }
 
@@ -88,7 +88,7 @@ struct Sender {
     life: u8,
 }
 
-/// Who sends.
+/// The sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The side that opens the association.
@@ -156,14 +156,14 @@ pub fn numbered(messages: impl IntoIterator<Item = (StreamId, usize, Order)>) ->
 pub struct Messages {
     side: Side,
     exchanges: BTreeMap<AssociationId, Exchange>,
-    /// What passes over the associations, by the client's port.
+    /// The plans of the associations, by the client's port.
     plans: BTreeMap<u16, Plan>,
-    /// If this side opens associations: how.
+    /// On the side that opens associations: the parameters.
     dial: Option<Connect>,
     lives: BTreeMap<u16, Lives>,
     /// Whether the other host may have lost its memory.
     restarts: Restarts,
-    /// How often this host did.
+    /// The number of times this host lost its memory.
     forgot: u32,
 }
 
@@ -179,7 +179,7 @@ pub enum Restarts {
 /// The lives of both sides in the associations of one port of the client.
 #[derive(Debug, Default)]
 struct Lives {
-    /// How many this side had.
+    /// The number of lives of this side.
     own: u8,
     /// The lives of the other side from which messages arrived.
     peer: BTreeSet<u8>,
@@ -188,21 +188,21 @@ struct Lives {
 /// The maximum number of times an association is opened.
 const LIVES_MAX: u8 = 50;
 
-/// One association of it.
+/// One association of a plan.
 #[derive(Debug)]
 struct Exchange {
     client_port: u16,
-    /// Of this side, in this association.
+    /// The life of this side in this association.
     life: u8,
-    /// Of the other side, once something came.
+    /// The life of the other side, once a message has arrived.
     peer_life: Option<u8>,
     to_send: VecDeque<Planned>,
-    /// The first of them, once it was made.
+    /// The next message to send, once created.
     ready: Option<Message>,
-    /// What is still to come, in its order on each stream.
+    /// The messages still to come, in order for each stream.
     ordered: BTreeMap<StreamId, VecDeque<Planned>>,
     unordered: BTreeMap<(StreamId, u32), Planned>,
-    /// The message that is coming in pieces, by stream.
+    /// The incomplete message of each stream.
     partial: BTreeMap<StreamId, Vec<u8>>,
     appetite: Appetite,
     ending: Ending,
@@ -213,38 +213,39 @@ struct Exchange {
     closed: Option<Reason>,
     /// Whether this side has done its part of the ending.
     ended: bool,
-    /// Messages that the association took.
+    /// The number of messages that the association accepted.
     accepted: usize,
-    /// Messages that came.
+    /// The number of messages that arrived.
     received: usize,
-    /// Of those that may be given up, which neither counts.
+    /// Messages that may be abandoned, which neither of these counts.
     loose: Loose,
     /// Packets sent and received at the last check of the core's invariants.
     looked_at: (u64, u64),
 }
 
-/// What one side did in an association.
+/// The results of one side in an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     /// The association.
     pub id: AssociationId,
-    /// Messages that the association took to send.
+    /// The number of messages that the association accepted.
     pub accepted: usize,
-    /// Messages that came, each as planned.
+    /// The number of messages that arrived, each as planned.
     pub received: usize,
-    /// Messages planned and not accepted, or not come.
+    /// The number of messages not accepted, or not arrived.
     pub left: usize,
-    /// Whether it is over.
+    /// Whether it has ended.
     pub is_over: bool,
 }
 
 impl Messages {
-    /// The side that opens associations by [`Messages::open`], like this but for the port, over which these plans pass.
+    /// The side that opens associations with [`Messages::open`], like `dial` except for the port, for
+    /// these plans.
     pub fn client(plans: BTreeMap<u16, Plan>, dial: Connect, restarts: Restarts) -> Self {
         Self { dial: Some(dial), ..Self::new(Side::Client, plans, restarts) }
     }
 
-    /// The side that accepts them, with what passes over each, by the client's port.
+    /// The side that accepts associations, for these plans by the client's port.
     pub fn server(plans: BTreeMap<u16, Plan>, restarts: Restarts) -> Self {
         Self::new(Side::Server, plans, restarts)
     }
@@ -280,7 +281,8 @@ impl Messages {
         std::mem::take(&mut self.exchanges).into_values().map(|exchange| exchange.client_port).collect()
     }
 
-    /// What was done in each association that came about, by the client's port: in the last one, if there were several.
+    /// Returns the results of each association by the client's port; of the last one, if there were
+    /// several.
     pub fn tallies(&self) -> BTreeMap<u16, Tally> {
         let mut tallies: BTreeMap<u16, (u8, Tally)> = BTreeMap::new();
         for (id, exchange) in &self.exchanges {
@@ -295,15 +297,15 @@ impl Messages {
         tallies.into_iter().map(|(port, (_, tally))| (port, tally)).collect()
     }
 
-    /// What became of the messages that may be given up, by the client's port: in the last association, if there were
-    /// several.
+    /// Returns the fate of messages that may be abandoned by the client's port; in the last association,
+    /// if there were several.
     pub fn loose(&self) -> BTreeMap<u16, Loose> {
         let mut exchanges: Vec<_> = self.exchanges.values().collect();
         exchanges.sort_by_key(|exchange| exchange.life);
         exchanges.into_iter().map(|exchange| (exchange.client_port, exchange.loose.clone())).collect()
     }
 
-    /// An association has come about.
+    /// An association was created.
     fn begin(&mut self, id: AssociationId, client_port: u16) {
         let lives = self.lives.entry(client_port).or_default();
         let plan = self.plans.get(&client_port);

@@ -27,14 +27,14 @@ const HEAD: usize = 16;
 /// The most bytes written at a time.
 const WRITE: usize = 16 << 10;
 
-/// What is asked for.
+/// A requested transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// When.
+    /// When it begins.
     pub due: Due,
-    /// Bytes of the request; 16 at least are sent.
+    /// Bytes of the request; at least 16 are sent.
     pub request_bytes: u64,
-    /// Bytes of the answer; 1 at least is sent.
+    /// Bytes of the answer; at least 1 is sent.
     pub answer_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Transfer {
 pub enum Due {
     /// At this time after the start of the world.
     At(Duration),
-    /// So long after the end of the transfer before it; of the first, after the start of the world.
+    /// This long after the end of the previous transfer; the first one after the start of the world.
     After(Duration),
 }
 
@@ -56,12 +56,12 @@ pub enum Connections {
     Shared,
 }
 
-/// What became of a transfer.
+/// The result of a transfer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fate {
     /// When it was due.
     pub due: Option<Time>,
-    /// When the answer was whole.
+    /// When the answer was complete.
     pub done: Option<Time>,
     /// Whether its connection failed before.
     pub failed: bool,
@@ -94,13 +94,13 @@ struct Client {
 #[derive(Debug)]
 struct Conn {
     id: Id,
-    /// What is to be written: parts of requests or answers.
+    /// Data to be written: parts of requests or answers.
     out: VecDeque<Part>,
-    /// What is expected: of a client the answers, of a server the rest of a request.
+    /// Expected data: answers on the client, the rest of a request on the server.
     expects: VecDeque<Expected>,
-    /// The beginning of a request.
+    /// The first bytes of a request.
     head: BytesMut,
-    /// Whether it is closed when its last answer is there.
+    /// Whether it is closed after its last answer.
     closes: bool,
 }
 
@@ -118,11 +118,11 @@ enum Part {
 
 #[derive(Debug)]
 struct Expected {
-    /// Bytes that are still to come.
+    /// The bytes still missing.
     left: u64,
-    /// Of a client: the transfer.
+    /// On the client: the transfer.
     transfer: usize,
-    /// Of a server: the length of the answer.
+    /// On the server: the length of the answer.
     answer_bytes: u64,
 }
 
@@ -171,7 +171,7 @@ pub fn hosts(
 }
 
 impl Transfers {
-    /// What became of each transfer; of the server none.
+    /// The results of the transfers; empty on the server.
     pub fn fates(&self) -> &[Fate] {
         self.client.as_ref().map_or(&[], |client| &client.fates)
     }
@@ -249,7 +249,7 @@ impl Transfers {
 }
 
 impl Client {
-    /// When the next transfer is due, as far as it is known.
+    /// When the next transfer begins, as far as it is known.
     fn due(&self) -> Option<Time> {
         match self.plan.get(self.next)?.due {
             Due::At(at) => Some(Time::ZERO + at),
@@ -340,7 +340,7 @@ impl Conn {
         }
     }
 
-    /// Writes as much as the send buffer takes.
+    /// Writes as much as the send buffer accepts.
     fn write(&mut self, endpoints: &mut Endpoints) {
         static FILLER: [u8; WRITE] = [0x5a; WRITE];
         while let Some(part) = self.out.pop_front() {

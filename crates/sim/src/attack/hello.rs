@@ -1,9 +1,9 @@
-//! A ClientHello (RFC 8446 §4.1.2) that makes a server of TLS 1.3 agree on keys, sign, and answer.
+//! A ClientHello (RFC 8446 §4.1.2) that makes a TLS 1.3 server agree on keys, sign, and respond.
 //!
-//! It offers TLS_AES_128_GCM_SHA256 and X25519 alone, so that it costs whoever sends it nothing: there is no secret behind its
-//! share of a key.
+//! It only offers TLS_AES_128_GCM_SHA256 and X25519 with a fixed key share without a secret, so it costs
+//! the attacker nothing.
 
-/// The record that holds it.
+/// Returns a record with the ClientHello.
 pub fn client_hello() -> Vec<u8> {
     let extensions = [
         // supported_versions: TLS 1.3.
@@ -16,7 +16,7 @@ pub fn client_hello() -> Vec<u8> {
         extension(51, &[&[0, 36, 0, 29, 0, 32][..], &[9; 32]].concat()),
     ];
     let body = [
-        // legacy_version, and a random number that is none.
+        // legacy_version, and a fixed random number.
         &[&[3, 3][..], &[7; 32]].concat()[..],
         // No session ID; TLS_AES_128_GCM_SHA256; no compression.
         &[0, 0, 2, 0x13, 0x01, 1, 0],
@@ -27,7 +27,7 @@ pub fn client_hello() -> Vec<u8> {
     [&[22, 3, 1][..], &prefixed(&message)].concat()
 }
 
-/// Bytes behind their length, in two bytes.
+/// Bytes with a two-byte length prefix.
 fn prefixed(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u16).to_be_bytes()[..], bytes].concat()
 }

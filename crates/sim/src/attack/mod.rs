@@ -1,8 +1,8 @@
-//! Attacks on an SCTP server: what a peer says that obeys no rule, with the right tags and checksums.
+//! Attacks on an SCTP server by a peer that violates the protocol, with valid tags and checksums.
 //!
-//! [`ATTACKS`] is the table. An [`Attacker`] carries one of them out: a sans-IO machine like every host of a
-//! [`World`](crate::World), so that `victim` runs it in virtual time, and `examples/attack.rs` over real UDP. What is watched is
-//! how much memory the server's associations take, and what an honest client gets meanwhile.
+//! [`ATTACKS`] is the table. An [`Attacker`] performs one of them: a sans-IO machine like every host of
+//! a [`World`](crate::World), so `victim` runs it in virtual time, and `examples/attack.rs` over real
+//! UDP. The results are the memory of the server's associations, and the service of an honest client.
 
 pub mod hello;
 mod peer;
@@ -24,11 +24,11 @@ use crate::world::Actor;
 
 /// The lowest port of an attacker's associations.
 const PORT_MIN: u16 = 1_024;
-/// Bytes of an upload in a packet.
+/// Bytes of an upload per packet.
 pub const UPLOAD_PACKET_BYTES: usize = 15_000;
-/// Where nothing is left to say, an attacker looks again after so long.
+/// The poll interval of an attacker with nothing to send.
 const IDLE: Duration = Duration::from_millis(10);
-/// How far an attacker may be behind its rate and catch up.
+/// The maximum time by which an attacker may lag behind its rate and catch up.
 const BEHIND_MAX: Duration = Duration::from_millis(20);
 
 /// One attack.
@@ -38,56 +38,56 @@ pub struct Attack {
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
-    /// How many associations it opens.
+    /// The number of associations that it opens.
     pub associations: u16,
-    /// How many of them from one address.
+    /// The number of them from one address.
     pub from_one_address: u16,
-    /// How many streams each has, each way. A server of FTP takes associations with more than 2 for braid's.
+    /// The number of streams in each direction. An FTP server uses mode braid with more than 2.
     pub streams: u16,
-    /// What it says on the control stream first.
+    /// What it first sends on the control stream.
     pub commands: Commands,
-    /// How many files each association asks for, or stores, at once.
+    /// The number of files that each association requests or stores at a time.
     pub files: u16,
-    /// What each association says then, again and again.
+    /// What each association then sends repeatedly.
     pub says: Says,
-    /// What it answers to the server's data.
+    /// How it responds to the server's data.
     pub answers: Answers,
     /// Packets that belong to no association.
     pub flood: Option<Flood>,
-    /// Packets in a second, of all associations together.
+    /// Packets per second of all associations together.
     pub packets_a_second: u32,
 }
 
-/// What an attack says on the control stream.
+/// What an attack sends on the control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commands {
     /// Nothing.
     None,
-    /// It logs in.
+    /// A login.
     LogIn,
-    /// It logs in and asks for data without end.
+    /// A login and requests for endless data.
     LogInAndAsk,
-    /// It logs in and begins uploads.
+    /// A login and starts of uploads.
     LogInAndStore,
-    /// It logs in and says good-bye.
+    /// A login and the end of the session.
     LogInAndQuit,
-    /// It logs in, asks for data without end, and says good-bye.
+    /// A login, requests for endless data, and the end of the session.
     LogInAskAndQuit,
 }
 
-/// What an association of an attack says.
+/// What an association of an attack sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
     /// Nothing.
     Nothing,
-    /// Messages on a stream that nobody reads, each in a datagram padded to `datagram_bytes`.
+    /// Messages on a stream that is not read, each in a datagram padded to `datagram_bytes`.
     Unread {
         /// Bytes of a message.
         payload_bytes: usize,
         /// Bytes of a datagram, with a PAD chunk.
         datagram_bytes: usize,
     },
-    /// The same behind a TSN that never comes.
+    /// The same after a missing TSN.
     Gap {
         /// Bytes of a message.
         payload_bytes: usize,
@@ -96,34 +96,35 @@ pub enum Says {
     },
     /// Every second TSN.
     Holes,
-    /// Fragments of a message that never ends.
+    /// Fragments of an endless message.
     Fragments {
         /// Bytes of a fragment.
         payload_bytes: usize,
     },
-    /// Empty command lines on the control stream, a message of a byte each, many in a packet.
+    /// Empty command lines on the control stream, one byte per message and many per packet.
     Lines,
-    /// A ClientHello over an association that offers protection, which then ends with ABORT; the next one follows.
+    /// A ClientHello over an association that offers protection, followed by ABORT and the next
+    /// association.
     Hellos,
-    /// On each data stream an upload of braid that ends in the middle, after so many packets of [`UPLOAD_PACKET_BYTES`].
+    /// On each data stream a braid upload that stops after this many packets of [`UPLOAD_PACKET_BYTES`].
     Uploads {
         /// Packets on each stream.
         packets: u32,
     },
 }
 
-/// What an association of an attack answers to data.
+/// How an association of an attack responds to data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
-    /// It acknowledges all.
+    /// It acknowledges everything.
     All,
-    /// It answers every probe with a window of zero, and takes nothing.
+    /// It answers every window probe with a window of zero, and accepts nothing.
     ZeroWindow,
     /// It never acknowledges.
     Nothing,
-    /// It takes a packet a second.
+    /// It accepts a packet per second.
     Slowly,
-    /// It acknowledges so many bytes, and then takes nothing, with a window of zero.
+    /// It acknowledges this many bytes, and then accepts nothing, with a window of zero.
     Until(u64),
 }
 
@@ -132,7 +133,7 @@ pub enum Answers {
 pub enum Flood {
     /// INIT chunks.
     Inits,
-    /// COOKIE ECHO chunks that were never sealed.
+    /// Forged COOKIE ECHO chunks.
     Cookies,
 }
 
@@ -336,20 +337,20 @@ pub const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// What an attacker says to the server's application, a message each.
+/// The messages that an attacker sends to the server's application.
 #[derive(Debug, Clone, Default)]
 pub struct Words {
-    /// To log in.
+    /// Logs in.
     pub log_in: Vec<Bytes>,
-    /// To be sent data without end.
+    /// Requests endless data.
     pub ask: Vec<Bytes>,
-    /// To begin an upload, of this number.
+    /// Starts the upload with this number.
     pub store: Option<fn(u32) -> Bytes>,
     /// To end the session.
     pub quit: Vec<Bytes>,
 }
 
-/// Whom an attacker attacks, and from where.
+/// The target of an attack, and the attacker's addresses.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The server's address.
@@ -361,13 +362,13 @@ pub struct Target {
 }
 
 impl Attack {
-    /// From how many addresses it comes.
+    /// The number of addresses that it needs.
     pub fn addresses(&self) -> u16 {
         self.associations.div_ceil(self.from_one_address).max(1)
     }
 }
 
-/// One attack under way.
+/// A running attack.
 #[derive(Debug)]
 pub struct Attacker {
     attack: Attack,
@@ -383,10 +384,11 @@ pub struct Attacker {
 }
 
 impl Attacker {
-    /// Begins an attack.
+    /// Starts an attack.
     ///
     /// # Panics
-    /// If the target names fewer addresses to come from than the attack needs.
+    ///
+    /// If the target has fewer source addresses than the attack needs.
     pub fn new(attack: Attack, target: Target, words: &Words, seed: u64) -> Self {
         assert!(target.from.len() >= usize::from(attack.addresses()), "{} addresses", attack.addresses());
         let mut dice = Dice::new(seed, 1 << 50);
@@ -414,34 +416,34 @@ impl Attacker {
         Self { attack, target, peers, turn, outbox, next_at, stopped, dice, sent }
     }
 
-    /// From now on it says nothing, not even an answer.
+    /// Sends nothing from now on, not even responses.
     pub fn stop(&mut self) {
         self.stopped = true;
         self.outbox.clear();
     }
 
-    /// How many of its associations are up and have had their commands acknowledged.
+    /// The number of its associations that are established and whose commands were acknowledged.
     pub fn at_it(&self) -> usize {
         self.peers.iter().filter(|peer| peer.is_at_it()).count()
     }
 
-    /// How many of its associations the server has ended or refused.
+    /// The number of its associations that the server ended or rejected.
     pub fn over(&self) -> usize {
         self.peers.iter().filter(|peer| peer.is_over()).count()
     }
 
-    /// Bytes of uploads that the server has acknowledged, if the attack uploads.
+    /// Bytes of uploads that the server acknowledged, if the attack uploads.
     pub fn uploaded(&self) -> Option<u64> {
         let uploads = matches!(self.attack.says, Says::Uploads { .. });
         uploads.then(|| self.peers.iter().map(Peer::uploaded).sum())
     }
 
-    /// Bytes of data that were taken from the server.
+    /// Bytes of data accepted from the server.
     pub fn taken(&self) -> u64 {
         self.peers.iter().map(Peer::taken).sum()
     }
 
-    /// How many packets it has sent.
+    /// The number of packets sent.
     pub fn packets_sent(&self) -> u64 {
         self.sent
     }
@@ -454,7 +456,7 @@ impl Attacker {
         Datagram { from, to: self.target.server, ecn: Ecn::NotEct, payload }
     }
 
-    /// What the next association that has something to say says.
+    /// Returns the next packet of an association with something to send.
     fn speak(&mut self, now: Time) -> Option<Datagram> {
         if let Some(flood) = self.attack.flood {
             return Some(self.forge(flood));

@@ -1,6 +1,6 @@
-//! One raw association: what a peer that obeys no rule says, with the right tags and checksums.
+//! One raw association of an attacker, with valid tags and checksums.
 //!
-//! It keeps what it must know to be believed (tags, TSNs, the cookie), and nothing that it would have to retransmit but the
+//! It keeps the state that makes its packets valid (tags, TSNs, the cookie), and retransmits only
 //! packets of the handshake and its commands.
 
 use std::time::Duration;
@@ -16,24 +16,24 @@ use bytes::Bytes;
 use super::hello::client_hello;
 use super::{Answers, Attack, Says, UPLOAD_PACKET_BYTES};
 
-/// After so long, a packet of the handshake or a command is sent again.
+/// The retransmission interval of handshake packets and commands.
 const REPEATED_AFTER: Duration = Duration::from_millis(500);
-/// The receive window of a peer that has nothing against data.
+/// The receive window of a peer that accepts data.
 const WINDOW: u32 = 1 << 20;
-/// The window of a peer that takes a packet at a time.
+/// The receive window of a peer that accepts a packet at a time.
 const NARROW: u32 = 1_500;
-/// A peer that takes a packet at a time takes one so often.
+/// The interval at which such a peer accepts a packet.
 const TAKES_EVERY: Duration = Duration::from_secs(1);
-/// Messages of a byte in a packet.
+/// One-byte messages per packet.
 const LINES_IN_PACKET: u32 = 60;
-/// How many of them are said ahead of what is acknowledged.
+/// The maximum number of them sent beyond the acknowledged ones.
 const LINES_AHEAD: u32 = 600;
-/// Packets of uploads said ahead of what is acknowledged.
+/// The maximum number of upload packets sent beyond the acknowledged ones.
 const UPLOADS_AHEAD: u32 = 16;
-/// The stream for what nobody reads.
+/// The stream that the server does not read.
 const UNREAD: StreamId = StreamId(1);
 
-/// How far it is.
+/// Its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stage {
     Asks,
@@ -49,27 +49,27 @@ pub(super) struct Peer {
     own_tag: VerificationTag,
     tag: VerificationTag,
     stage: Stage,
-    /// When it last said something that may have to be said again.
+    /// When it last sent a packet that may have to be retransmitted.
     said_at: Option<Time>,
     first_tsn: Tsn,
     next_tsn: Tsn,
-    /// Of what it says: how many packets.
+    /// The number of packets sent.
     said: u32,
-    /// Its commands, each a message on stream 0; so many of them are acknowledged.
+    /// Its commands, each a message on stream 0; this many are acknowledged.
     commands: Vec<Bytes>,
     acked: Tsn,
-    /// All of the victim's DATA up to this TSN came.
+    /// The cumulative TSN of the victim's DATA.
     cum_tsn: Tsn,
     answers: Answers,
     streams: u16,
     took_at: Time,
-    /// Bytes of DATA that it took.
+    /// Bytes of DATA accepted.
     taken: u64,
     builder: PacketBuilder,
 }
 
 impl Peer {
-    /// An association from `port` to be, which begins with `commands`.
+    /// Creates an association from `port` that begins with `commands`.
     pub(super) fn new(
         port: u16,
         victim: u16,
@@ -97,17 +97,17 @@ impl Peer {
         }
     }
 
-    /// The victim's port and its own: what finds it.
+    /// Returns the ports, which identify it.
     pub(super) fn port(&self) -> u16 {
         self.ports.0
     }
 
-    /// Whether the victim takes part no more.
+    /// Whether the victim has ended the association.
     pub(super) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// Whether it is an association, and has said its commands.
+    /// Whether it is established and its commands are acknowledged.
     pub(super) fn is_at_it(&self) -> bool {
         self.stage == Stage::Up && !self.last_command().after(self.acked)
     }
@@ -118,7 +118,7 @@ impl Peer {
         u64::from(packets.unwrap_or(0)) * UPLOAD_PACKET_BYTES as u64
     }
 
-    /// Bytes of the victim's data that were taken.
+    /// Bytes of the victim's data that were accepted.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
@@ -145,14 +145,14 @@ impl Peer {
         }
     }
 
-    /// Becomes another association, from the same port.
+    /// Starts another association from the same port.
     fn begin_anew(&mut self) {
         self.own_tag = VerificationTag(self.own_tag.0.wrapping_add(0x9e37_79b9).max(1));
         self.acked = self.first_tsn.minus(1);
         (self.stage, self.said, self.said_at) = (Stage::Asks, 0, None);
     }
 
-    /// Takes a packet from the victim; gives the answer to it.
+    /// Processes a packet from the victim; returns the response.
     pub(super) fn handle(&mut self, now: Time, packet: &Packet) -> Option<Bytes> {
         if packet.header.tag != self.own_tag {
             return None;
@@ -201,7 +201,7 @@ impl Peer {
         (!answers.is_empty() && !self.is_over()).then(|| self.packet(self.tag, &answers))
     }
 
-    /// What it says when its turn comes, if anything.
+    /// Returns its next packet, if it has one.
     pub(super) fn speak(&mut self, now: Time, says: Says) -> Option<Bytes> {
         let repeats = self.said_at.is_none_or(|at| now.since(at) >= REPEATED_AFTER);
         match self.stage.clone() {
@@ -236,7 +236,7 @@ impl Peer {
         }
     }
 
-    /// The first command that is not acknowledged, so that each has taken effect before the next.
+    /// The first command that is not acknowledged, so that each takes effect before the next.
     fn command(&mut self, now: Time) -> Bytes {
         self.said_at = Some(now);
         let nth = self.acked.next().distance_from(self.first_tsn);
@@ -249,13 +249,13 @@ impl Peer {
         self.packet(self.tag, &chunks)
     }
 
-    /// Lines of commands as a message.
+    /// Command lines as a message.
     fn line(&self, tsn: Tsn, ssn: Ssn, payload: Bytes) -> Data {
         let ppid = Ppid(if self.streams > 2 { ppid::LINES } else { ppid::PLAIN });
         Data { ssn, ppid, ..whole(tsn, StreamId(0), payload) }
     }
 
-    /// The next packet of empty lines; those that were lost are said again.
+    /// The next packet of empty lines; lost ones are sent again.
     fn empty_lines(&mut self) -> Bytes {
         let before = self.commands.len() as u32;
         let acked = self.acked.next().distance_from(self.first_tsn.plus(before));
@@ -271,7 +271,8 @@ impl Peer {
         self.packet(self.tag, &chunks)
     }
 
-    /// The next packet of its uploads, of which each data stream gets so many. What is not acknowledged is said again.
+    /// The next packet of its uploads, `packets` on each data stream. Unacknowledged ones are sent
+    /// again.
     fn upload(&mut self, now: Time, packets: u32) -> Option<Bytes> {
         let acked = self.acked.distance_from(self.last_command());
         if self.said >= acked + UPLOADS_AHEAD {
@@ -330,7 +331,7 @@ impl Peer {
             Says::Unread { payload_bytes, datagram_bytes } => {
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
             }
-            // One TSN is missing for ever. Within reach of a gap block, the same ones are said again.
+            // One TSN is missing forever. The TSNs in the range of gap blocks are sent again and again.
             Says::Gap { payload_bytes, datagram_bytes } => {
                 tsn = self.first_tsn.plus(self.commands.len() as u32 + 1 + nth % 60_000);
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
@@ -353,13 +354,13 @@ impl Peer {
     }
 }
 
-/// What a client of protected associations offers.
+/// The key management parameter of a client of protected associations.
 fn offer() -> Parameter {
     let methods = Bytes::from(Method::ALL.map(Method::identifier).to_vec());
     Parameter::KeyManagement(KeyManagement { tie_breaker: 1, flags: KeyManagement::CLIENT, methods })
 }
 
-/// A whole message.
+/// A complete message.
 fn whole(tsn: Tsn, stream: StreamId, payload: Bytes) -> Data {
     Data {
         begin: true,

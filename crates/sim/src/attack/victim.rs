@@ -1,7 +1,8 @@
 //! A server under attack in the simulator, and an honest client of it.
 //!
-//! The server does what `braidftp serve` does with an association, and no more: before a login it reads the control
-//! stream alone, with a small window, and for a limited time; after it, it reads an upload or sends without end, as asked.
+//! The server uses an association as `braidftp serve` does: before a login it reads only the control
+//! stream, with a small window and a time limit; after it, it reads an upload or sends endless data, as
+//! requested.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -27,65 +28,66 @@ const PORT: u16 = 21;
 const CONTROL: StreamId = StreamId(0);
 /// The stream of data.
 const DATA: StreamId = StreamId(1);
-/// What the client writes at a time, in bytes.
+/// The length of the client's writes in bytes.
 const WRITE: usize = 16 << 10;
-/// How long a client has to log in.
+/// The time limit of a login.
 const LOGIN: Duration = Duration::from_secs(15);
 
-/// What is said to the server: it knows no other words.
+/// The commands of this server.
 const LOG_IN: &[u8] = b"log in";
 const LOGGED_IN: &[u8] = b"logged in";
 const SEND: &[u8] = b"send";
 const TAKE: &[u8] = b"take";
 const QUIT: &[u8] = b"quit";
 
-/// The words of this server.
+/// The messages of an attacker for this server.
 pub fn words() -> Words {
     let words = |word: &'static [u8]| vec![Bytes::from_static(word)];
     Words { log_in: words(LOG_IN), ask: words(SEND), store: None, quit: words(QUIT) }
 }
 
-/// What it takes to run an attack in the simulator.
+/// An attack in the simulator.
 #[derive(Debug, Clone)]
 pub struct Trial {
     /// The attack, if there is one.
     pub attack: Option<Attack>,
-    /// What limits the server's endpoint.
+    /// The limits of the server's endpoint.
     pub limits: Limits,
     /// The server's associations.
     pub config: Config,
-    /// For how long it attacks; the honest client comes in the middle.
+    /// The duration of the attack; the honest client connects in the middle of it.
     pub lasts: Duration,
-    /// How long the server then has to give memory back.
+    /// The time that the server then has to free memory.
     pub gives_back: Duration,
-    /// Where chance comes from.
+    /// The seed.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result of an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The most memory that the server's associations took, in bytes.
+    /// The maximum memory of the server's associations in bytes.
     pub memory_most: usize,
-    /// What they took at the end, without the honest client's.
+    /// Their memory at the end, without the honest client's.
     pub memory_after: usize,
-    /// The most associations that the server had.
+    /// The maximum number of associations.
     pub associations_most: usize,
-    /// What it had at the end, the honest client's among them.
+    /// The number of associations at the end, including the honest client's.
     pub associations_after: usize,
-    /// How long the honest client took to log in, if it could.
+    /// The time that the honest client took to log in, if it could.
     pub login: Option<Duration>,
-    /// Bytes that the server read of the honest client while the attack lasted.
+    /// Bytes of the honest client that the server read during the attack.
     pub taken: u64,
-    /// How many of the attack's associations came to attack.
+    /// The number of the attack's associations that were able to attack.
     pub at_it: usize,
-    /// What the server's endpoint counted.
+    /// The counters of the server's endpoint.
     pub counters: Counters,
 }
 
 impl Trial {
-    /// Of this attack, on a server with the configuration that follows from the profile `modern`: a window of 16 KiB and 15 s
-    /// before login, 50 associations from one address, 200 half-open ones, and this bound on memory.
+    /// This attack on a server with a configuration derived from the profile `modern`: a window of 16
+    /// KiB and 15 s before login, 50 associations per address, 200 half-open ones, and this memory
+    /// limit.
     pub fn of(attack: Option<Attack>, memory_bytes: usize) -> Self {
         let config = Profile::Modern.config().with(|c| {
             c.streams.inbound = 65;
@@ -99,12 +101,12 @@ impl Trial {
         Self { attack, limits, config, lasts, gives_back, seed: 1 }
     }
 
-    /// Whether the server takes protected associations alone.
+    /// Whether the server only accepts protected associations.
     fn is_protected(&self) -> bool {
         self.attack.is_some_and(|attack| attack.says == Says::Hellos)
     }
 
-    /// Adds the attacker's host, with a link of its own.
+    /// Adds the attacker's host with its own link.
     fn add_attacker(&self, world: &mut World<Node>, attack: Attack, server: SocketAddr) -> HostId {
         let from: Vec<_> = (0..attack.addresses())
             .map(|nth| SocketAddr::new(ip(2 + (nth / 250) as u8, 1 + (nth % 250) as u8), server.port()))
@@ -121,7 +123,7 @@ impl Trial {
         id
     }
 
-    /// Lets it happen.
+    /// Runs the attack.
     pub fn run(&self) -> Outcome {
         let server_ip = ip(0, 1);
         let at = |ip| SocketAddr::new(ip, 9_899);
@@ -204,7 +206,7 @@ fn ip(net: u8, host: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, net, host).into()
 }
 
-/// Who takes part.
+/// The hosts.
 #[derive(Debug)]
 enum Node {
     Server(Host<Server>),
@@ -239,7 +241,7 @@ impl Actor for Node {
     }
 }
 
-/// What a client of the server asked for.
+/// What a client of the server requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Wish {
     #[default]
@@ -261,9 +263,9 @@ struct Session {
 #[derive(Debug, Default)]
 struct Server {
     sessions: BTreeMap<AssociationId, Session>,
-    /// Bytes read of uploads.
+    /// Bytes of uploads read.
     taken: u64,
-    /// Who uploads.
+    /// The association of the honest client.
     honest: Option<AssociationId>,
 }
 
@@ -282,7 +284,7 @@ impl Server {
             LOG_IN => {
                 session.logged_in = true;
                 association.admit();
-                // If it is full or shutting down, its peer waits in vain.
+                // If it is full or shutting down, its peer gets no response.
                 let _ = association.send(CONTROL, Message::new(Ppid(0), Bytes::from_static(LOGGED_IN)));
             }
             SEND if session.logged_in => {
@@ -342,7 +344,7 @@ impl App for Server {
     }
 }
 
-/// An honest client: it logs in and uploads without end.
+/// An honest client: logs in and uploads endlessly.
 #[derive(Debug, Default)]
 struct Client {
     connect: Option<(Time, Connect)>,

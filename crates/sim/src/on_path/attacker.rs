@@ -1,4 +1,5 @@
-//! What the attacker does with each packet. It has no keys; it can compute checksums, and knows all that is in the clear.
+//! The attacker's treatment of each packet. It has no keys; it can compute checksums, and reads
+//! everything unprotected.
 
 use std::time::Duration;
 
@@ -10,23 +11,23 @@ use crate::dice::Dice;
 
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
-/// The initiate tag of forged INITs: no association of the hosts has it.
+/// The Initiate Tag of forged INITs, which no association of the hosts has.
 pub(super) const TAG: VerificationTag = VerificationTag(1);
 /// Bytes of the common header.
 const HEADER: usize = 12;
 /// The type of the DTLS Key Management parameter.
 const KEY_MANAGEMENT: [u8; 2] = [0x80, 0x06];
-/// How many packets it remembers, to send them again.
+/// The number of packets kept for replays.
 const REMEMBERED: usize = 200;
 
-/// Somebody who sees and changes all packets of two hosts.
+/// An attacker that sees and can change all packets between two hosts.
 #[derive(Debug)]
 pub(super) struct Attacker {
     dice: Dice,
-    /// Whether it does anything but watch.
+    /// Whether it does more than observe.
     pub(super) is_here: bool,
     edits_offers: bool,
-    /// Packets that it saw, by sender.
+    /// Observed packets by sender.
     seen: [Vec<Bytes>; 2],
     attacks: u64,
     fault: Option<String>,
@@ -38,7 +39,7 @@ impl Attacker {
         Self { dice, is_here: false, edits_offers, seen, attacks: 0, fault: None }
     }
 
-    /// What it did.
+    /// The number of attacks.
     pub(super) fn attacks(&self) -> u64 {
         self.attacks
     }
@@ -48,7 +49,7 @@ impl Attacker {
         self.fault.clone()
     }
 
-    /// A packet was found that should not have been sent.
+    /// A packet was observed that should not have been sent.
     pub(super) fn find(&mut self, fault: String) {
         self.fault.get_or_insert(fault);
     }
@@ -64,7 +65,7 @@ impl Attacker {
         (!packets.is_empty()).then(|| packets[self.dice.below(packets.len() as u64) as usize].clone())
     }
 
-    /// What goes on of a packet of this host, and how much later.
+    /// Returns the packets to forward in place of this one, with their delays.
     pub(super) fn pass(&mut self, from: usize, datagram: Datagram) -> Vec<(Duration, Datagram)> {
         let packet = datagram.payload.clone();
         if !self.is_here || packet.len() <= HEADER {
@@ -97,14 +98,14 @@ impl Attacker {
         }
     }
 
-    /// Packets in the name of a host that just sent one.
+    /// Forged packets of the host that just sent one.
     fn injected(&mut self, from: usize, packet: &[u8]) -> Vec<Vec<u8>> {
         let mut said = Vec::new();
         if self.falls(10) {
             said.push([&packet[..HEADER], &self.forged_chunk()].concat());
         }
         if self.falls(2) {
-            // The tag of the other direction, as an ABORT with the T bit has it (RFC 9260 §8.5.1).
+            // The tag of the other direction, as in an ABORT with the T bit (RFC 9260 §8.5.1).
             if let Some(other) = self.pick(1 - from) {
                 let chunk: [u8; 4] = [6, 1, 0, 4];
                 said.push([&packet[..4], &other[4..8], &[0; 4], &chunk].concat());
@@ -127,7 +128,7 @@ impl Attacker {
         if self.falls(3)
             && let Some(other) = self.pick(1 - from)
         {
-            // What the other side sent comes back to it.
+            // A packet of the other side is reflected to it.
             said.push([&packet[..HEADER], &other[HEADER..]].concat());
         }
         if self.falls(10) {
@@ -150,7 +151,7 @@ impl Attacker {
         flipped
     }
 
-    /// The packet as it goes on.
+    /// Returns the changed packet.
     fn edited(&mut self, packet: Bytes) -> Bytes {
         if self.edits_offers && is_offer(&packet) {
             return with_checksum(self.with_edited_offer(packet.to_vec()));
@@ -161,7 +162,8 @@ impl Attacker {
         packet
     }
 
-    /// The packet with another offer, if offers are edited and it has one: no copy of an offer passes as it was.
+    /// Returns the packet with a modified offer, if offers are modified and it contains one: no copy of
+    /// an offer passes unmodified.
     fn with_edited_offer(&mut self, mut packet: Vec<u8>) -> Vec<u8> {
         if self.edits_offers
             && is_offer(&packet)
@@ -173,7 +175,7 @@ impl Attacker {
         packet
     }
 
-    /// Takes a parameter out, changes it, or gives it a type that nobody knows and all skip.
+    /// Removes a parameter, changes it, or changes its type to an unknown one that is skipped.
     fn edit_offer(&mut self, packet: &mut Vec<u8>, at: usize) {
         let length = usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]]));
         match self.dice.below(3) {
@@ -190,7 +192,7 @@ impl Attacker {
         }
     }
 
-    /// A chunk that means something.
+    /// Returns a chunk with an effect.
     fn forged_chunk(&mut self) -> Vec<u8> {
         let tsn = (self.dice.below(1 << 32) as u32).to_be_bytes();
         let with_tsn = |head: &[u8], tail: &[u8]| [head, &tsn, tail].concat();
@@ -216,9 +218,9 @@ fn is_offer(packet: &[u8]) -> bool {
     packet.get(HEADER).is_some_and(|kind| [INIT, INIT_ACK].contains(kind))
 }
 
-/// Where the DTLS Key Management parameter of an INIT or INIT ACK begins, if it has one.
+/// The offset of the DTLS Key Management parameter in an INIT or INIT ACK, if there is one.
 fn offer_in(packet: &[u8]) -> Option<usize> {
-    // Behind the fixed fields of the chunk come parameters (RFC 9260 §3.3.2).
+    // Parameters follow the fixed fields of the chunk (RFC 9260 §3.3.2).
     let mut at = HEADER + 20;
     while at + 4 < packet.len() {
         let length = usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]]));
@@ -230,13 +232,13 @@ fn offer_in(packet: &[u8]) -> Option<usize> {
     None
 }
 
-/// An INIT in the name of who sent this packet.
+/// An INIT with the source of this packet.
 fn forged_init(packet: &[u8]) -> Vec<u8> {
     let rest = b"\x00\x01\x00\x00\x00\x0a\x00\x0a\x00\x00\x00\x01";
     [&packet[..4], &[0; 8], b"\x01\x00\x00\x14", &TAG.0.to_be_bytes(), rest].concat()
 }
 
-/// The packet with the checksum that it must have.
+/// Sets the checksum of a packet.
 fn with_checksum(mut packet: Vec<u8>) -> Bytes {
     packet[8..12].fill(0);
     let checksum = crc_fast::crc32_iscsi(&packet);

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use super::CLIENT_PORTS;
 use crate::host::{App, Endpoints};
 
-/// The streams that carry messages in turn. Stream 0 also carries the messages of the key management.
+/// The streams that carry messages in turn. Stream 0 also carries key management messages.
 const STREAMS: u64 = 2;
 
-/// Who sends.
+/// The sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
@@ -23,7 +23,7 @@ pub(super) enum Side {
 #[derive(Debug)]
 pub(super) struct Exchange {
     side: Side,
-    /// Messages in each association.
+    /// The number of messages in each association.
     messages: u64,
     /// Whether to send.
     is_begun: bool,
@@ -35,7 +35,7 @@ pub(super) struct Exchange {
 struct State {
     client_port: u16,
     sent: u64,
-    /// By stream: messages that arrived whole, and the beginning of the next one.
+    /// By stream: the number of complete messages, and the beginning of the next one.
     received: [u64; STREAMS as usize],
     partial: [Vec<u8>; STREAMS as usize],
     is_up: bool,
@@ -56,7 +56,7 @@ impl Exchange {
         self.associations.values().filter(|state| state.is_up).count() == CLIENT_PORTS.len()
     }
 
-    /// Whether the association of this port of the client is protected.
+    /// Whether the association with this client port is protected.
     pub(super) fn is_protected(&self, client_port: u16) -> bool {
         let mut states = self.associations.values();
         states.any(|state| state.client_port == client_port && state.is_up && state.closed.is_none())
@@ -74,12 +74,12 @@ impl Exchange {
         self.associations.values().filter_map(|state| state.closed.as_ref())
     }
 
-    /// Messages that arrived, in all associations.
+    /// The number of messages that arrived in all associations.
     pub(super) fn received(&self) -> u64 {
         self.associations.values().flat_map(|state| state.received).sum()
     }
 
-    /// What was delivered and not sent.
+    /// A delivered message that was not sent.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -169,7 +169,7 @@ impl App for Exchange {
     }
 }
 
-/// A message that nobody else sends: its length and bytes follow from who sends it.
+/// A message unique to its sender: its length and bytes follow from the sender and the number.
 fn message_of(side: Side, client_port: u16, number: u64) -> Bytes {
     let salt = number * 77 + u64::from(client_port) * 13 + side as u64 * 101;
     let length = 200 + (salt * 2_657) % 9_000;

@@ -1,8 +1,9 @@
-//! TCP connections that together do what an association with streams does, for what FTP over TCP cannot say: pipelining
-//! over one connection or two, and parallel connections (P2 §2.2). A message becomes a marker and its bytes: the burden
-//! that TCP lays on the application, as the paper says.
+//! Several TCP connections that replace an association with streams, for variants that FTP over TCP
+//! lacks: pipelining over one connection or two, and parallel connections (P2 §2.2). A message becomes a
+//! marker and its bytes, which is the application overhead that the paper attributes to TCP.
 //!
-//! The k-th connection goes to the k-th of the server's [`PORT`]s and carries stream k; the only one carries all streams.
+//! The k-th connection goes to the k-th of the server's [`PORT`]s and carries stream k; a single one
+//! carries all streams.
 
 use std::collections::VecDeque;
 
@@ -14,20 +15,20 @@ use super::piece::{Piece, Sent};
 
 /// The port of the first connection.
 pub(super) const PORT: u16 = 2_100;
-/// Bytes of a marker: the stream, the kind, and the length of what follows.
+/// The length of a marker in bytes: the stream, the kind, and the length of the message.
 const MARKER: usize = 10;
-/// Bytes of each stream that may lie unread.
+/// The maximum number of unread bytes per stream.
 const STREAM_BUFFER_BYTES: usize = 1 << 20;
-/// No message is longer.
+/// The maximum length of a message.
 const MESSAGE_MAX: usize = 16 << 20;
 
-/// Connections that act as one.
+/// Several connections that act as one.
 #[derive(Debug)]
 pub(super) struct Bundle {
     lines: Vec<Line>,
-    /// What came, by stream.
+    /// Received pieces by stream.
     arrived: Vec<VecDeque<Piece>>,
-    /// Whether its user was told that it is up.
+    /// Whether its user was notified that it is established.
     pub(super) told_up: bool,
 }
 
@@ -36,15 +37,15 @@ pub(super) struct Bundle {
 struct Line {
     id: Option<tcp::ConnectionId>,
     is_up: bool,
-    /// What the connection has no room for.
+    /// Data for which the connection has no room.
     unsent: VecDeque<Bytes>,
     incoming: BytesMut,
-    /// The message that is coming: stream, kind, and how many of its bytes are not here.
+    /// The message being received: stream, kind, and the bytes still missing.
     open: Option<(u16, u32, usize)>,
 }
 
 impl Bundle {
-    /// So many connections, for so many streams, none of them open.
+    /// Creates a bundle of this many connections and streams, with no connection open.
     pub(super) fn new(connections: usize, streams: usize) -> Self {
         let line = || Line {
             id: None,
@@ -60,24 +61,24 @@ impl Bundle {
         }
     }
 
-    /// Bytes that may lie unread, over all streams.
+    /// The maximum number of unread bytes of all streams.
     pub(super) fn receive_buffer_bytes(&self) -> usize {
         self.arrived.len() * STREAM_BUFFER_BYTES
     }
 
-    /// A connection of it was opened.
+    /// One of its connections was opened.
     pub(super) fn join(&mut self, line: usize, id: tcp::ConnectionId) {
         if let Some(line) = self.lines.get_mut(line) {
             line.id = Some(id);
         }
     }
 
-    /// Whether that is one of its connections.
+    /// Whether this is one of its connections.
     pub(super) fn has(&self, id: tcp::ConnectionId) -> bool {
         self.lines.iter().any(|line| line.id == Some(id))
     }
 
-    /// A connection of it is up. Says whether all are.
+    /// One of its connections is established. Returns whether all are.
     pub(super) fn up(&mut self, id: tcp::ConnectionId) -> bool {
         for line in self.lines.iter_mut().filter(|line| line.id == Some(id)) {
             line.is_up = true;
@@ -90,7 +91,7 @@ impl Bundle {
         self.lines.iter().filter_map(|line| line.id)
     }
 
-    /// Its streams.
+    /// The number of streams.
     pub(super) fn streams(&self) -> usize {
         self.arrived.len()
     }
@@ -100,7 +101,7 @@ impl Bundle {
         &mut self.lines[usize::from(stream).min(last)]
     }
 
-    /// Sends a message: all of it is taken, or nothing.
+    /// Sends a complete message, or nothing.
     pub(super) fn send(
         &mut self,
         endpoint: &mut tcp::Endpoint,
@@ -125,14 +126,15 @@ impl Bundle {
         }
     }
 
-    /// Sends what waits for room.
+    /// Sends data that waited for room.
     pub(super) fn flush(&mut self, endpoint: &mut tcp::Endpoint) {
         for line in &mut self.lines {
             line.flush(endpoint);
         }
     }
 
-    /// The next of what a stream brought. The connections of other streams are left alone, so that they fill up.
+    /// Returns the next piece received on a stream. Connections of other streams are not read, so that
+    /// they fill up.
     pub(super) fn recv(&mut self, endpoint: &mut tcp::Endpoint, stream: u16) -> Option<Piece> {
         let at = usize::from(stream);
         let line = self.lines.len().min(at + 1) - 1;
@@ -149,7 +151,7 @@ impl Bundle {
         let mut bytes = bytes;
         while !bytes.is_empty() {
             match &mut line.open {
-                // Markers, and messages that are wanted whole, are gathered.
+                // Markers, and messages that are needed complete, are collected.
                 None => {
                     let part = bytes.split_to(bytes.len().min(MARKER - line.incoming.len()));
                     line.incoming.extend_from_slice(&part);

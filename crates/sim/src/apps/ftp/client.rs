@@ -1,9 +1,11 @@
-//! The client of a multiple get: logs in, asks for the names (NLST), then for every file, by
-//! [`client::Session`](braidftp_ftp::client::Session) and in the way that the session's mode has. It compares what comes with what must come, byte by byte.
+//! The client of a multiple get: logs in, requests the names (NLST), and then every file, with
+//! [`client::Session`](braidftp_ftp::client::Session) as the session's mode requires. Compares every
+//! received byte with the expected one.
 //!
-//! What a transfer brought that failed is thrown away, and the transfer is asked for again; if the session is lost, it
-//! logs in again and asks for what is missing. A session that is silent for longer than its patience is lost: the server may
-//! have given up a connection and its last word about it been lost, and then nobody would ever say anything again.
+//! The data of a failed transfer is discarded, and the transfer is repeated; if the session is lost, the
+//! client logs in again and requests what is missing. A session that is silent for too long counts as
+//! lost: the server may have closed a connection and its last packet been lost, and then neither side
+//! would send anything again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -32,45 +34,46 @@ use super::{Asks, Ends, FileOutcome, digest};
 
 /// The first port on which the client listens for data.
 const FIRST_PORT: u16 = 40_000;
-/// Room in the receive buffer for the control stream, beside the credit of the data streams, as in `braidftp`.
+/// Room in the receive buffer for the control stream, in addition to the credit of the data streams, as
+/// in `braidftp`.
 const CONTROL_BUFFER_BYTES: usize = 128 << 10;
 
-/// What a client is like.
+/// The settings of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) mode: Mode,
-    /// Its addresses, as it knows them itself.
+    /// The client's own addresses.
     pub(super) local: Vec<SocketAddr>,
-    /// The server's.
+    /// The server's addresses.
     pub(super) server: Vec<SocketAddr>,
-    /// Of the control association.
+    /// The configuration of the control association.
     pub(super) sctp: Arc<sctp::Config>,
-    /// Of data associations.
+    /// The configuration of data associations.
     pub(super) data_sctp: Arc<sctp::Config>,
-    /// Of TCP connections.
+    /// The configuration of TCP connections.
     pub(super) tcp: Arc<tcp::Config>,
-    /// What carries the session.
+    /// The transport of the session.
     pub(super) carrier: Carrier,
-    /// Data streams of braid.
+    /// The number of data streams in mode braid.
     pub(super) data_streams: u16,
-    /// How often each file, and the session, is tried.
+    /// The maximum number of attempts for each file and for the session.
     pub(super) attempts: u32,
-    /// How long it waits in silence.
+    /// The silence after which a session counts as lost.
     pub(super) patience: Duration,
-    /// When it is asked for the files.
+    /// When the files are requested.
     pub(super) asks: Asks,
-    /// When the session is over.
+    /// When the session ends.
     pub(super) ends: Ends,
 }
 
-/// What carries a session.
+/// The transport of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carrier {
     /// An association.
     Sctp,
     /// A TCP connection, and one for each file.
     Tcp,
-    /// So many TCP connections, for so many streams.
+    /// This many TCP connections, for this many streams.
     Bundle(usize, usize),
 }
 
@@ -82,43 +85,43 @@ pub(super) struct Client {
     session: Session,
     control: Option<Conn>,
     lines: u32,
-    /// What the transport has no room for, and what kind of message it is.
+    /// Data for which the transport has no room, with the kind of message.
     out: VecDeque<(u32, Bytes)>,
     stage: Stage,
     fetches: BTreeMap<Tag, Fetch>,
-    /// The transfers whose turn on stream 1 has come, in their order.
+    /// The transfers that use stream 1, in order.
     stream1: VecDeque<Tag>,
-    /// What stream 1 brought beyond the end of a file.
+    /// Data of stream 1 beyond the end of a file.
     over: VecDeque<Bytes>,
     /// Whether a message ended where `over` begins.
     at_end: bool,
-    /// Where a data connection is awaited, and for which transfer.
+    /// The port on which a data connection is expected, and its transfer.
     awaited: Option<(u16, Tag)>,
     next_port: u16,
-    /// Data connections that are open.
+    /// Open data connections.
     data: BTreeMap<Conn, DataConn>,
-    /// The data streams of braid.
+    /// The data streams of mode braid.
     streams: Vec<Stream>,
-    /// Their credit.
+    /// The credit of the data streams.
     pool: CreditPool,
     sessions: u32,
-    /// When something was last heard of the server.
+    /// When the server was last heard.
     heard: Time,
-    /// When it looks next whether that is too long ago: not at each packet anew.
+    /// When the silence is checked next, rather than at each packet.
     looks_at: Option<Time>,
     report: Report,
 }
 
-/// What the client saw.
+/// The observations of the client.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// When it was asked for all files: the clock of the first paper.
+    /// When it was asked for all files: the start of the first paper's measurement.
     pub(super) asked: Option<Time>,
-    /// When the 150 to NLST came: the clock of the second.
+    /// When the 150 to NLST arrived: the start of the second paper's measurement.
     pub(super) opened: Option<Time>,
-    /// When the last file was whole and its 226 here.
+    /// When the last file was complete and its 226 had arrived.
     pub(super) done: Option<Time>,
-    /// When the session was over, after QUIT.
+    /// When the session ended after QUIT.
     pub(super) left: Option<Time>,
     pub(super) files: Vec<FileOutcome>,
     pub(super) attempts: Vec<u32>,
@@ -127,17 +130,17 @@ pub(super) struct Report {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// USER, PASS and TYPE are on their way: the number of answers awaited.
+    /// USER, PASS and TYPE were sent: the number of replies missing.
     LoggingIn {
         answers: u32,
     },
-    /// Logged in, and not asked for anything.
+    /// Logged in, and not asked for files yet.
     Ready,
     Listing,
     Fetching {
         left: usize,
     },
-    /// QUIT is on its way.
+    /// QUIT was sent.
     Quitting,
     /// The association is being shut down.
     Closing,
@@ -148,9 +151,9 @@ enum Stage {
 struct Fetch {
     what: What,
     flow: Flow,
-    /// Bytes that came.
+    /// Bytes received.
     bytes: u64,
-    /// Whether they were those of the file.
+    /// Whether they were the bytes of the file.
     right: Right,
 }
 
@@ -166,18 +169,18 @@ enum What {
     File(usize),
 }
 
-/// What the session said of a transfer's bytes.
+/// Where the session expects a transfer's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
-    /// Nothing: they are left where they are.
+    /// Nowhere yet: they are not read.
     Unasked,
-    /// To take them from the data connection, to its end.
+    /// On the data connection, until its end.
     Connection,
-    /// To take so many from stream 1.
+    /// On stream 1, this many bytes.
     Counted(u64),
-    /// To take a message from stream 1.
+    /// On stream 1, as one message.
     Message,
-    /// To take the frames of that number.
+    /// In the frames with this transfer number.
     Framed(TransferNumber),
 }
 
@@ -185,14 +188,14 @@ enum Flow {
 struct DataConn {
     tag: Tag,
     end: Option<Closed>,
-    /// Whether it is over for the transport too.
+    /// Whether the transport has closed it too.
     closed: bool,
 }
 
 #[derive(Debug)]
 struct Stream {
     receiver: Receiver,
-    /// Of which transfer the frames are; none: they are thrown away.
+    /// The transfer of the frames; `None`: they are discarded.
     tag: Option<Tag>,
 }
 
@@ -225,17 +228,17 @@ impl Client {
         }
     }
 
-    /// Whether there is nothing more to wait for.
+    /// Whether nothing more will happen.
     pub(super) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// What it saw.
+    /// Returns the observations.
     pub(super) fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Whether it asks for the files without waiting for anything.
+    /// Whether it requests the files without waiting.
     pub(super) fn asks_at_once(&self) -> bool {
         self.settings.asks == Asks::AtOnce
     }
@@ -245,7 +248,7 @@ impl Client {
         self.stage == Stage::Ready
     }
 
-    /// How often it logged in again.
+    /// The number of repeated logins.
     pub(super) fn reconnections(&self) -> u32 {
         self.sessions.saturating_sub(1)
     }
@@ -303,7 +306,7 @@ impl Client {
         }
     }
 
-    /// Something happened to a connection.
+    /// Processes an event of a connection.
     pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, happened: Happened) {
         self.heard = net.now;
         match happened {
@@ -322,7 +325,7 @@ impl Client {
             Happened::PeerDone => {
                 if let Some(data) = self.data.get_mut(&conn) {
                     data.end.get_or_insert(Closed::InOrder);
-                    // TCP closes each direction by itself.
+                    // TCP closes each direction separately.
                     if let Conn::Tcp(_) = conn {
                         net.close(conn);
                     }
@@ -338,7 +341,7 @@ impl Client {
                 }
             }
             Happened::Closed(how) => match self.data.get_mut(&conn) {
-                // What came is read first.
+                // Received data is read first.
                 Some(data) => {
                     data.end.get_or_insert(how);
                     data.closed = true;
@@ -349,7 +352,8 @@ impl Client {
         }
     }
 
-    /// Whether it waits for the server, and has for too long. Then it acts as if the session had been closed.
+    /// Whether it has waited for the server for too long. If so, it acts as if the session had been
+    /// closed.
     pub(super) fn loses_patience(&mut self, now: Time) -> bool {
         if matches!(self.stage, Stage::Ready | Stage::Over) {
             self.looks_at = None;
@@ -367,12 +371,12 @@ impl Client {
         false
     }
 
-    /// When it looks next whether the silence has lasted too long.
+    /// When it checks the silence next.
     pub(super) fn looks_at(&self) -> Option<Time> {
         self.looks_at
     }
 
-    /// Does all that can be done now.
+    /// Does everything that is possible now.
     pub(super) fn pump(&mut self, net: &mut Net<'_>) {
         while !self.is_over() {
             let sessions = self.sessions;
@@ -405,7 +409,7 @@ impl Client {
         }
     }
 
-    /// After the end connections are only to close.
+    /// After the end, connections are only closed.
     fn read_out(&mut self, net: &mut Net<'_>) {
         for (conn, data) in &self.data {
             while net.recv(*conn, CONTROL_STREAM).is_some() {}
@@ -442,7 +446,7 @@ impl Client {
                     *answers -= 1;
                     if *answers == 0 {
                         self.stage = Stage::Ready;
-                        // Only the first time is it for somebody else to say.
+                        // Only the first request is triggered from outside.
                         if self.report.asked.is_some() {
                             self.ask(net.now);
                         }
@@ -468,7 +472,7 @@ impl Client {
             }
             Event::Receive(tag, data) => self.begin(net.now, tag, data),
             Event::Finished(tag, result) => self.finished(net, tag, result.map(|finished| finished.bytes)),
-            // No protection is asked for.
+            // No protection is requested.
             Event::StartTls => self.session.handle(Input::Closed),
             Event::Unprotected(_) => {}
             Event::Ended(_) if self.stage == Stage::Quitting => self.leave(net),
@@ -486,7 +490,7 @@ impl Client {
         }
     }
 
-    /// The server says that a transfer's bytes may be taken, or, in braid, that it was asked for.
+    /// The server announces a transfer's bytes or, in mode braid, the transfer was requested.
     fn begin(&mut self, now: Time, tag: Tag, data: Data) {
         let Some(fetch) = self.fetches.get_mut(&tag) else { return };
         fetch.flow = match data {
@@ -503,7 +507,7 @@ impl Client {
         }
     }
 
-    /// The 150 of a transfer came; in braid, its header.
+    /// The 150 of a transfer or, in mode braid, its header arrived.
     fn opened(&mut self, now: Time, tag: Tag) {
         match self.fetches.get(&tag).map(|fetch| &fetch.what) {
             Some(What::Names(_)) => drop(self.report.opened.get_or_insert(now)),
@@ -512,7 +516,7 @@ impl Client {
         }
     }
 
-    /// Asks for the names, or for the files if their names are known from a session before.
+    /// Requests the names, or the files if their names are known from an earlier session.
     pub(super) fn ask(&mut self, now: Time) {
         self.report.asked.get_or_insert(now);
         self.heard = now;
@@ -592,7 +596,7 @@ impl Client {
         }
     }
 
-    /// The files that a listing names, if these are all.
+    /// Returns the files that a listing names, if these are all files.
     fn files_of(&self, names: &[u8]) -> Option<Vec<usize>> {
         let mut files = Vec::new();
         for line in names.split(|byte| *byte == b'\n') {
@@ -615,7 +619,7 @@ impl Client {
         };
     }
 
-    /// The server has answered QUIT, or is gone.
+    /// The server answered QUIT, or closed the connection.
     fn leave(&mut self, net: &mut Net<'_>) {
         if let Some(control) = self.control {
             net.close(control);
@@ -634,7 +638,7 @@ impl Client {
         self.stage = Stage::Over;
     }
 
-    /// Takes what came of transfers that may be taken. Says whether one came to its end.
+    /// Reads the data of transfers. Returns whether one was completed.
     fn take_data(&mut self, net: &mut Net<'_>) -> bool {
         match self.settings.mode {
             Mode::Tcp | Mode::Naive => self.take_connections(net),
@@ -736,7 +740,7 @@ impl Client {
         some_over
     }
 
-    /// Takes what a data stream of braid brought; nothing if it is against the protocol.
+    /// Processes a piece of a data stream in mode braid; `None` if it violates the protocol.
     fn take_piece(&mut self, now: Time, at: usize, piece: Piece) -> Option<bool> {
         let (last, mut over) = (piece.payload.len(), false);
         for (nth, payload) in piece.payload.into_iter().enumerate() {
@@ -749,7 +753,7 @@ impl Client {
         Some(over)
     }
 
-    /// Takes what a piece holds. Says whether a transfer came to its end.
+    /// Processes the contents of a piece. Returns whether a transfer was completed.
     fn take_incoming(&mut self, now: Time, at: usize, incoming: Incoming) -> bool {
         let result = match incoming {
             Incoming::Header(header) => {
@@ -781,7 +785,7 @@ impl Client {
         true
     }
 
-    /// Sends the credit of a data stream that is due.
+    /// Sends the credit of a data stream, if due.
     fn grant(&mut self, at: usize) {
         if let Some(credit) = self.pool.grant(&mut self.streams[at].receiver) {
             self.out.push_back((ppid::CREDIT, credit.encode()));
@@ -789,7 +793,7 @@ impl Client {
     }
 }
 
-/// Active, and a command at a time, as the papers' clients were; the modes of SCTP have each their own way.
+/// Active mode with one command at a time, as the papers' clients; the SCTP modes have their own rules.
 fn config(mode: Mode) -> Config {
     Config { pipelining: Pipelining::LockStep, passive: Passive::Active, ..Config::new(mode) }
 }

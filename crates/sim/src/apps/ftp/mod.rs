@@ -55,30 +55,31 @@ pub use self::node::Node;
 pub use self::tap::{Count, Purpose, Traffic};
 pub use self::transcript::{End, Over, Pdu};
 
-/// The stream of draws of endpoints' seeds.
+/// The random stream of the endpoints' seeds.
 const DICE: u64 = 1 << 51;
-/// That of the acknowledgements that are lost.
+/// The random stream of lost acknowledgements.
 const ACK_DICE: u64 = DICE + 1;
-/// The hosts, in each network.
+/// The host numbers in each network.
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;
-/// After so long nothing is on its way that nobody waits for: late acknowledgements.
+/// After this time without an event nothing relevant is in flight, such as late acknowledgements.
 const QUIET: Duration = Duration::from_secs(2);
-/// How long what is left of data connections may take to close when the last file is there.
+/// The time that data connections may take to close after the last file.
 const EPILOGUE: Duration = Duration::from_secs(60);
 
-/// How files are asked for and carried.
+/// How files are requested and carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variant {
-    /// A TCP connection for control and one for each file, that the server opens (RFC 959's default; P2's "TCP").
+    /// A TCP connection for control, and one for each file opened by the server (RFC 959's default; P2's
+    /// "TCP").
     Tcp,
-    /// An association for control and one for each file (P2 §4.1).
+    /// An association for control, and one for each file (P2 §4.1).
     Naive,
     /// One association of two streams (P2 §4.2).
     Ms,
-    /// The same, commands pipelined (P2 §4.3).
+    /// One association of two streams with pipelined commands (P2 §4.3).
     MsCp,
-    /// One association, files at the same time on several streams, framed (specs/ftp-over-sctp.md §6).
+    /// One association with concurrent, framed files on several streams (specs/ftp-over-sctp.md §6).
     Braid,
     /// ms-cp over one TCP connection (P2 §2.2 A).
     TcpOneCp,
@@ -86,13 +87,13 @@ pub enum Variant {
     TcpTwo,
     /// ms-cp over two TCP connections (P2 §2.2 C).
     TcpTwoCp,
-    /// braid over a TCP connection for control and one for each data stream (P2 §2.2 D). FTP itself has no such thing: its
-    /// clients open as many sessions, with a control connection each.
+    /// braid over a TCP connection for control and one for each data stream (P2 §2.2 D). FTP has no such
+    /// mode: its clients open several sessions, each with a control connection.
     TcpParallel,
 }
 
 impl Variant {
-    /// All of them, in the order of tables.
+    /// All variants, in the order of tables.
     pub const ALL: &[Self] = &[
         Self::Tcp,
         Self::Naive,
@@ -105,7 +106,7 @@ impl Variant {
         Self::TcpParallel,
     ];
 
-    /// The name by which [`FromStr`](std::str::FromStr) knows it.
+    /// The name that [`FromStr`](std::str::FromStr) parses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -146,18 +147,19 @@ impl Variant {
 
 named!(Variant, UnknownVariant, "variant");
 
-/// When the data of a new data association leaves (naive): the second paper does not say, and half a round trip of each
-/// file hangs on it.
+/// When the data of a new data association is sent (naive). The second paper does not say, and it
+/// accounts for half an RTT per file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Handshake {
-    /// When COOKIE ACK has come, as after a `connect` that blocks.
+    /// After COOKIE ACK has arrived, as after a blocking `connect`.
     #[default]
     First,
     /// Together with COOKIE ECHO.
     WithData,
 }
 
-/// A router in front of the client that rewrites addresses, and neither ports nor what is said inside.
+/// A router in front of the client that rewrites addresses, but neither ports nor addresses inside
+/// packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nat {
     /// The client's own address.
@@ -169,77 +171,80 @@ pub struct Nat {
 /// When the client is asked for the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Asks {
-    /// When it has logged in and both sides are quiet, as the user of an interactive client does: the papers' experiments.
+    /// When it has logged in and both sides are idle, like a user of an interactive client: the papers'
+    /// experiments.
     #[default]
     WhenReady,
-    /// At once, as a job does that is given its URL: in braid the login and NLST are sent with COOKIE ECHO.
+    /// At once, like a job with a URL: in mode braid the login and NLST are sent with COOKIE ECHO.
     AtOnce,
 }
 
-/// When a session is over.
+/// When a session ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ends {
     /// With the last file and its 226.
     #[default]
     WithLastFile,
-    /// When the client has said QUIT and the server has answered; over SCTP, when the association is shut down.
+    /// After QUIT and its reply; over SCTP, when the association is shut down.
     WithQuit,
 }
 
-/// What is watched beyond the counts.
+/// What is recorded besides the counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watch {
-    /// Whether the server's congestion windows are: [`Outcome::windows`].
+    /// The server's congestion windows: [`Outcome::windows`].
     pub windows: bool,
-    /// Whether every packet is kept: [`Outcome::packets`].
+    /// Every packet: [`Outcome::packets`].
     pub packets: bool,
-    /// Whether the server's memory is: [`Outcome::memory_bytes_mean`].
+    /// The server's memory: [`Outcome::memory_bytes_mean`].
     pub memory: bool,
-    /// Whether it is measured how long each side was silent: [`Outcome::silent`]. SCTP alone.
+    /// The silences of each side: [`Outcome::silent`]. SCTP only.
     pub silence: bool,
 }
 
 /// A multiple get.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// How.
+    /// The variant.
     pub variant: Variant,
     /// The sizes of the files, in bytes.
     pub files: Vec<u64>,
-    /// The values of SCTP, of both sides. Numbers of streams are the variant's; the receive buffer is no smaller than braid
-    /// needs it. With `sctp::Config.security.dtls`, whatever it is, both sides are protected ([`Host::protected`]).
+    /// The SCTP configuration of both sides. The variant determines the number of streams; the receive
+    /// buffer is at least as large as braid requires. With `sctp::Config.security.dtls`, whatever it is,
+    /// both sides are protected ([`Host::protected`]).
     pub sctp: sctp::Config,
-    /// The values of TCP, of both sides.
+    /// The TCP configuration of both sides.
     pub tcp: tcp::Config,
-    /// Of each path, from client to server and back. Both sides have an address on each; TCP uses the first.
+    /// The links of each path, from client to server and back. Both sides have an address on each; TCP
+    /// uses the first.
     pub paths: Vec<[LinkConfig; 2]>,
-    /// Whether there is a NAT in front of the client, on the first path.
+    /// Whether a NAT is in front of the client, on the first path.
     pub nat: NatBox,
-    /// When the data of naive's associations leaves.
+    /// When the data of naive's associations is sent.
     pub handshake: Handshake,
     /// When the client is asked for the files.
     pub asks: Asks,
-    /// When it is over.
+    /// When the session ends.
     pub ends: Ends,
-    /// Packets of the client that are nothing but acknowledgements, of which this part is lost before it reaches a link: no
-    /// link can tell them from others.
+    /// The probability with which the client's pure acknowledgements are lost before they reach a link:
+    /// links cannot distinguish them from other packets.
     pub lost_acks: Option<Probability>,
-    /// Bytes of a file that share an SCTP message. 16 KiB, as `braidftp serve` has it; a block of FreeBSD's file system,
-    /// which its ftpd wrote at a time, was as long.
+    /// Bytes of a file per SCTP message. Default 16 KiB, as in `braidftp serve`; equal to the file
+    /// system block of FreeBSD, which its ftpd wrote at a time.
     pub message_bytes: usize,
-    /// Data streams of braid.
+    /// The number of data streams in mode braid.
     pub data_streams: u16,
-    /// How often each file, and the login, is tried.
+    /// The maximum number of attempts for each file and for the login.
     pub attempts: u32,
-    /// How long the client hears nothing before it takes the session for lost. Two hours and ten minutes: what a TCP of BSD
-    /// takes to find by its keep-alive probes that nobody is there (idle for 2 h, then 8 times 75 s). An association finds it
-    /// by HEARTBEATs long before.
+    /// The silence after which the client considers the session lost. Two hours and ten minutes: the
+    /// time in which BSD's TCP detects a vanished peer by keep-alive probes (2 h idle, then 8 probes at
+    /// 75 s). An association detects it much earlier by HEARTBEATs.
     pub patience: Duration,
-    /// The virtual time after which a run that is not done has failed.
+    /// The virtual time after which an unfinished run has failed.
     pub at_most: Duration,
-    /// What is watched.
+    /// What is recorded.
     pub watch: Watch,
-    /// Steers everything that is random.
+    /// The seed of all randomness.
     pub seed: u64,
 }
 
@@ -254,7 +259,7 @@ pub enum NatBox {
 }
 
 impl Default for Session {
-    /// Ten files of 10 kB by ms-cp over a path without limits.
+    /// Ten files of 10 kB with ms-cp over an unlimited path.
     fn default() -> Self {
         Self {
             variant: Variant::MsCp,
@@ -278,63 +283,68 @@ impl Default for Session {
     }
 }
 
-/// What came of it. Counts begin when the client is asked for the files: connection, login and TYPE are left out; and end
-/// when the last file is there and the connections of data are closed.
+/// The result. Counts begin when the client is asked for the files, without connection setup, login and
+/// TYPE; they end when the last file is complete and the data connections are closed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Why it failed, if it did. Then the times are those until it did.
+    /// Why it failed, if it did. Then the times are those until the failure.
     pub failed: Option<String>,
-    /// From the beginning of the run, at which the client sends its first packet, to the last file's end and 226.
+    /// From the start of the run, when the client sends its first packet, to the end and 226 of the last
+    /// file.
     pub since_started: Duration,
-    /// From the same beginning to the end of the session, with [`Ends::WithQuit`].
+    /// From the same start to the end of the session, with [`Ends::WithQuit`].
     pub until_exit: Option<Duration>,
-    /// From the client's first packet about the files to the last file's end and 226: the clock of the first paper.
+    /// From the client's first packet about the files to the end and 226 of the last file: the first
+    /// paper's measurement.
     pub since_asked: Duration,
-    /// From the "150" to NLST (braid: the header of the names) to the same end: the clock of the second paper.
+    /// From the "150" to NLST (braid: the header of the names) to the same end: the second paper's
+    /// measurement.
     pub since_opened: Duration,
-    /// Each file.
+    /// The result of each file.
     pub files: Vec<FileOutcome>,
     /// What the client sent.
     pub to_server: Traffic,
     /// What the server sent.
     pub to_client: Traffic,
-    /// Connections and associations that were opened, the one of control included.
+    /// Connections and associations opened, including the control connection.
     pub connections: u64,
-    /// Logins beyond the first.
+    /// Repeated logins.
     pub reconnections: u32,
-    /// The most connections that the server held at a time, those that wait after their end included.
+    /// The maximum number of connections that the server held, including those in TIME-WAIT.
     pub control_blocks_max: usize,
-    /// How many it held in the mean over `since_asked`.
+    /// The mean number of connections over `since_asked`.
     pub control_blocks_mean: f64,
-    /// If watched: the most memory that the server's transports took at a time, in bytes, as they account for it themselves:
-    /// control blocks and what their buffers hold.
+    /// If recorded: the maximum memory of the server's transports in bytes, by their own accounting:
+    /// control blocks and contents of buffers.
     pub memory_bytes_max: usize,
-    /// And in the mean over `since_asked`.
+    /// If recorded: the mean memory over `since_asked`.
     pub memory_bytes_mean: f64,
-    /// Retransmission time-outs of both sides, from the beginning.
+    /// Retransmission time-outs of both sides, from the start.
     pub timeouts: u64,
-    /// Losses that duplicate reports told, of both sides, from the beginning.
+    /// Losses detected by duplicate reports of both sides, from the start.
     pub fast_retransmits: u64,
-    /// Chunks or segments with data that were sent again, from the beginning.
+    /// Retransmitted chunks or segments with data, from the start.
     pub retransmissions: u64,
-    /// Packets from outside that a NAT turned away.
+    /// Packets from outside that a NAT discarded.
     pub turned_away: u64,
-    /// If watched: the congestion windows of the server's data.
+    /// If recorded: the congestion windows of the server's data.
     pub windows: Vec<WindowPoint>,
-    /// If watched: what left and reached the hosts, from the client's first word about the files.
+    /// If recorded: the packets that hosts sent and received, from the client's first packet about the
+    /// files.
     pub packets: Vec<Seen>,
-    /// How many packets the first path had carried each way before the client was asked for the files.
+    /// The number of packets in each direction on the first path before the client was asked for the
+    /// files.
     pub packets_before: [u64; 2],
-    /// If watched: the longest time that client and server each sent nothing although they had something to send, and fewer than
-    /// eight packets in a row were lost.
+    /// If recorded: the longest time that client and server each sent nothing although they had
+    /// something to send, while fewer than eight consecutive packets were lost.
     pub silent: [Duration; 2],
-    /// What happened, as a number: the same session gives the same.
+    /// The fingerprint of the run, equal for equal sessions.
     pub fingerprint: u64,
-    /// Packets that came out of links.
+    /// Packets that left links.
     pub packets_carried: u64,
 }
 
-/// What a server held, at most and in the mean, and what the links had carried before that was counted.
+/// The maximum and mean of what a server held, and the packets carried before counting began.
 struct Loads {
     blocks: (usize, f64),
     memory: (usize, f64),
@@ -342,49 +352,50 @@ struct Loads {
     silent: [Duration; 2],
 }
 
-/// What became of a file.
+/// The result of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileOutcome {
-    /// When its transfer was given to the session. In most variants its turn comes later.
+    /// When its transfer was passed to the session. In most variants its turn comes later.
     pub asked: Option<Time>,
-    /// When its 150 came, or its header.
+    /// When its 150 or its header arrived.
     pub opened: Option<Time>,
-    /// When the first byte of it was read.
+    /// When its first byte was read.
     pub first_byte: Option<Time>,
-    /// When the last that was read so far was.
+    /// When the last byte so far was read.
     pub last_byte: Option<Time>,
-    /// When it was whole and its 226 here.
+    /// When it was complete and its 226 had arrived.
     pub done: Option<Time>,
-    /// Whether all its bytes came, and no other.
+    /// Whether all of its bytes arrived, and no others.
     pub whole: bool,
 }
 
-/// The congestion window of a connection of the server that carries data, from then on.
+/// The congestion window of a data connection of the server, from this time on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowPoint {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// Which connection, in the order in which they came up.
+    /// The connection, numbered in the order of establishment.
     pub connection: usize,
     /// The window, in bytes.
     pub cwnd_bytes: usize,
-    /// Where slow start ends, in bytes.
+    /// The slow-start threshold in bytes.
     pub ssthresh_bytes: usize,
-    /// What is in flight, in bytes.
+    /// Bytes in flight.
     pub flight_bytes: usize,
 }
 
 impl Outcome {
-    /// If packets were watched: each of them, in the order in which they left, in words.
+    /// If packets were recorded: a transcript of each, in the order in which they were sent.
     pub fn transcript(&self) -> Vec<Pdu> {
         transcript::transcript(&self.packets, SERVER)
     }
 }
 
 impl Session {
-    /// Lets it happen.
+    /// Runs the session.
     ///
     /// # Panics
+    ///
     /// If there is no path.
     pub fn run(&self) -> Outcome {
         let mut world: World<Node> = World::new(self.seed);
@@ -394,8 +405,8 @@ impl Session {
         self.run_in(world, ends, &mut Nothing).0
     }
 
-    /// Lets it happen between two hosts of a world that [`Session::join`] added, beside whatever else is there: `meanwhile`
-    /// is called at the times that it names. Returns the world as it was two seconds or more after the last file.
+    /// Runs the session between two hosts of a world that [`Session::join`] added, besides others;
+    /// `meanwhile` is called at its times. Returns the world two seconds or more after the last file.
     pub fn run_in<H: Holds>(
         &self,
         mut world: World<H>,
@@ -408,7 +419,7 @@ impl Session {
                 let it = world.host(client).ftp().host.app().client();
                 !it.is_ready() && !it.is_over()
             };
-            // The last of the login is left to be quiet.
+            // Packets of the login may still be in flight.
             advance(&mut world, until, meanwhile, waits);
             let quiet = (world.now() + QUIET).min(until);
             advance(&mut world, quiet, meanwhile, |_| true);
@@ -611,7 +622,7 @@ impl Session {
         match carrier {
             Carrier::Sctp => {}
             Carrier::Tcp => {
-                // As BSD's ftpd does, so that no reply waits for the acknowledgement of the one before.
+                // As in BSD's ftpd, so that no reply waits for the acknowledgement of the previous one.
                 let control = Arc::new(tcp::Config { nagle: false, ..self.tcp.clone() });
                 server_ends.tcp.listen(CONTROL_PORT, control).expect("it listens nowhere");
             }
@@ -677,15 +688,16 @@ impl Session {
     }
 }
 
-/// A host of a world in which a [`Session`] runs, perhaps beside hosts of other kinds.
+/// A host of a world in which a [`Session`] runs, possibly besides hosts of other kinds.
 pub trait Holds: Actor + From<Node> {
     /// The host of the session.
     ///
     /// # Panics
-    /// If it is one of another kind.
+    ///
+    /// If the host is of another kind.
     fn ftp(&self) -> &Node;
 
-    /// As [`Holds::ftp`], for input.
+    /// Like [`Holds::ftp`], for input.
     fn ftp_mut(&mut self) -> &mut Node;
 }
 
@@ -699,19 +711,19 @@ impl Holds for Node {
     }
 }
 
-/// What happens in a world while a session runs, by others than its hosts: links change, numbers are read.
+/// Actions in a world while a session runs: links change, values are recorded.
 pub trait Meanwhile<H> {
-    /// When something happens next.
+    /// When the next action is due.
     fn next(&self) -> Option<Time>;
 
-    /// It is time. Afterwards, [`Meanwhile::next`] is later than now.
+    /// Performs the due action. Afterwards, [`Meanwhile::next`] is later than now.
     fn happen(&mut self, world: &mut World<H>);
 
-    /// The last file is there, or the session failed.
+    /// The last file is complete, or the session failed.
     fn ended(&mut self, _world: &mut World<H>) {}
 }
 
-/// Nothing happens.
+/// No action.
 #[derive(Debug, Clone, Copy)]
 pub struct Nothing;
 
@@ -723,7 +735,7 @@ impl<H> Meanwhile<H> for Nothing {
     fn happen(&mut self, _: &mut World<H>) {}
 }
 
-/// Runs while `busy`, until a time at most.
+/// Runs while `busy`, at most until a time.
 fn advance<H: Actor>(
     world: &mut World<H>,
     until: Time,
@@ -744,7 +756,8 @@ fn address(path: usize, host: u8) -> SocketAddr {
     SocketAddr::new(topology::address(path as u8, host), 0)
 }
 
-/// What stands for the digest of a transfer. The bytes themselves are compared one by one, which costs less than BLAKE3.
+/// A substitute for the digest of a transfer. The bytes themselves are compared, which costs less than
+/// BLAKE3.
 fn digest(transfer: TransferNumber, bytes: u64) -> Digest {
     let mut digest = [0; DIGEST_LENGTH];
     digest[..4].copy_from_slice(&transfer.0.to_be_bytes());

@@ -1,7 +1,8 @@
-//! What a user of a host sees of its transports: connections with numbered streams of messages, and little else.
+//! The transports of a host, reduced to what an FTP session needs: connections with numbered streams of
+//! messages.
 //!
-//! An SCTP association is one as it is. A TCP connection has one stream, without ends of messages; a [`Bundle`] of them
-//! has several.
+//! An SCTP association is such a connection. A TCP connection has one stream without message boundaries;
+//! a [`Bundle`] of them has several.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,54 +31,54 @@ pub(super) enum Conn {
     Bundle(usize),
 }
 
-/// Something that happened to a connection.
+/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Happened {
-    /// A peer opened it, to this port.
+    /// A peer opened it on this port.
     Accepted { port: u16 },
-    /// It is open, with so many streams in.
+    /// It is established, with this many inbound streams.
     Up { inbound_streams: u16 },
-    /// The peer sends no more.
+    /// The peer sends nothing more.
     PeerDone,
-    /// It is over.
+    /// It has ended.
     Closed(Closed),
-    /// There is something to read, or room to write.
+    /// It may be readable or writable.
     Stirred,
 }
 
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// All that was sent either way arrived.
+    /// Gracefully: everything sent in either direction arrived.
     InOrder,
-    /// For this reason.
+    /// With an error.
     Broken(String),
 }
 
-/// What a host's transports did, of connections that are over.
+/// Totals over the closed connections of a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger {
     /// Connections that this side opened.
     pub(super) opened: u64,
-    /// Connections that are not forgotten.
+    /// Connections that were not removed.
     live: Vec<Conn>,
     /// Retransmission time-outs.
     pub(super) timeouts: u64,
-    /// Losses found by duplicate reports.
+    /// Losses detected by duplicate reports.
     pub(super) fast_retransmits: u64,
-    /// Chunks or segments with data sent again.
+    /// Chunks or segments with data that were retransmitted.
     pub(super) retransmissions: u64,
 }
 
 impl Ledger {
-    /// The same, with what the connections did that are not over.
+    /// Returns the totals including open connections.
     pub(super) fn with_living(&self, endpoints: &Endpoints) -> Self {
         let mut sum = self.clone();
         self.live.iter().for_each(|conn| sum.add(endpoints, *conn));
         sum
     }
 
-    /// How many connections are not over, those left out that wait for stray segments.
+    /// The number of open connections, without those in TIME-WAIT.
     pub(super) fn open(&self, tcp: &tcp::Endpoint) -> usize {
         let is_open = |conn: &&Conn| match conn {
             Conn::Tcp(id) => {
@@ -88,7 +89,7 @@ impl Ledger {
         self.live.iter().filter(is_open).count()
     }
 
-    /// The associations that are not forgotten.
+    /// The associations that were not removed.
     pub(super) fn associations(&self) -> impl Iterator<Item = AssociationId> + '_ {
         self.live.iter().filter_map(|conn| match conn {
             Conn::Sctp(id) => Some(*id),
@@ -108,19 +109,19 @@ impl Ledger {
             Conn::Tcp(id) => {
                 if let Some(connection) = endpoints.tcp.connection(id) {
                     let counters = connection.stats().counters;
-                    // Those of SYN are counted with the packets that open connections.
+                    // Time-outs of SYN count with the packets that open connections.
                     self.timeouts += counters.timeouts - counters.syn_timeouts;
                     self.fast_retransmits += counters.fast_retransmits;
                     self.retransmissions += counters.retransmissions - counters.syn_timeouts;
                 }
             }
-            // Its connections are counted one by one.
+            // Its connections are counted individually.
             Conn::Bundle(_) => {}
         }
     }
 }
 
-/// A host's transports.
+/// The transports of a host.
 pub(super) struct Net<'a> {
     pub(super) now: Time,
     pub(super) endpoints: &'a mut Endpoints,
@@ -128,12 +129,12 @@ pub(super) struct Net<'a> {
     pub(super) ledger: &'a mut Ledger,
 }
 
-/// A port that is in use, or a peer that cannot be asked.
+/// The port is in use, or the connection cannot be opened.
 #[derive(Debug)]
 pub(super) struct Refused(pub(super) String);
 
 impl Net<'_> {
-    /// Sends a message behind those before it on its stream. Over TCP a part may be taken: what was is gone from `payload`.
+    /// Sends a message on a stream. TCP may accept a part, which is removed from `payload`.
     pub(super) fn send(&mut self, conn: Conn, stream: u16, kind: u32, payload: &mut Bytes) -> Sent {
         let order = if kind == ppid::CREDIT { Order::Unordered } else { Order::Ordered };
         match conn {
@@ -163,7 +164,7 @@ impl Net<'_> {
         }
     }
 
-    /// The next of what a stream brought.
+    /// Returns the next piece received on a stream.
     pub(super) fn recv(&mut self, conn: Conn, stream: u16) -> Option<Piece> {
         match conn {
             Conn::Sctp(id) => {
@@ -178,19 +179,19 @@ impl Net<'_> {
         }
     }
 
-    /// Whether what was sent on a stream may still be overtaken by what is sent on another.
+    /// Whether data sent on another stream may still overtake data sent on this one.
     pub(super) fn waits(&self, conn: Conn, stream: u16) -> bool {
         match conn {
             Conn::Sctp(id) => {
                 let association = self.endpoints.sctp.association(id);
                 association.is_some_and(|association| association.queued_bytes(StreamId(stream)) > 0)
             }
-            // What overtakes it there fills a window of its own.
+            // Data that overtakes it there uses its own window.
             Conn::Tcp(_) | Conn::Bundle(_) => false,
         }
     }
 
-    /// The receive buffer, in bytes, that the data streams share with the control stream.
+    /// The receive buffer in bytes that data streams and the control stream share.
     pub(super) fn receive_buffer_bytes(&self, conn: Conn) -> usize {
         match conn {
             Conn::Sctp(id) => {
@@ -201,7 +202,7 @@ impl Net<'_> {
         }
     }
 
-    /// The port of this side.
+    /// The local port.
     pub(super) fn port(&self, conn: Conn) -> Option<u16> {
         match conn {
             Conn::Sctp(id) => self.endpoints.sctp.association(id).map(|it| it.ports().0),
@@ -210,7 +211,7 @@ impl Net<'_> {
         }
     }
 
-    /// The addresses of the other side.
+    /// The addresses of the peer.
     pub(super) fn peers(&self, conn: Conn) -> Vec<SocketAddr> {
         let Conn::Sctp(id) = conn else { return Vec::new() };
         let mut peers = Vec::new();
@@ -222,13 +223,13 @@ impl Net<'_> {
         peers
     }
 
-    /// Both ends of a TCP connection.
+    /// The addresses of both ends of a TCP connection.
     pub(super) fn ends(&self, conn: Conn) -> Option<(SocketAddr, SocketAddr)> {
         let Conn::Tcp(id) = conn else { return None };
         self.endpoints.tcp.connection(id).map(|connection| (connection.local(), connection.peer()))
     }
 
-    /// Ends a connection once what was sent has arrived.
+    /// Closes a connection once everything sent has arrived.
     pub(super) fn close(&mut self, conn: Conn) {
         match conn {
             Conn::Sctp(id) => {
@@ -248,7 +249,7 @@ impl Net<'_> {
         }
     }
 
-    /// Ends a connection now.
+    /// Aborts a connection.
     pub(super) fn abort(&mut self, conn: Conn) {
         match conn {
             Conn::Sctp(id) => {
@@ -278,7 +279,7 @@ impl Net<'_> {
         self.endpoints.tcp.listen(port, config.clone()).map_err(|error| Refused(error.to_string()))
     }
 
-    /// Accepts no more there.
+    /// Stops accepting connections.
     pub(super) fn unlisten(&mut self, port: u16) {
         self.endpoints.sctp.unlisten(port);
         self.endpoints.tcp.unlisten(port);
@@ -334,7 +335,7 @@ impl Net<'_> {
         }
     }
 
-    /// Forgets a connection that is over.
+    /// Removes a closed connection.
     pub(super) fn forget(&mut self, conn: Conn) {
         self.ledger.live.retain(|live| *live != conn);
         self.ledger.add(self.endpoints, conn);
@@ -348,7 +349,7 @@ impl Net<'_> {
         }
     }
 
-    /// What an event of a TCP connection is to the user: of it, or of the bundle that it belongs to.
+    /// Translates an event of a TCP connection into one of it, or of its bundle.
     pub(super) fn happened(&mut self, id: tcp::ConnectionId, event: tcp::Event) -> (Conn, Happened) {
         let conn = Conn::Tcp(id);
         let happened = match event {
@@ -382,7 +383,7 @@ impl Net<'_> {
     }
 }
 
-/// Puts an event of an association in the words used here.
+/// Translates an event of an association.
 pub(super) fn happened(endpoint: &Endpoint, id: AssociationId, event: &Event) -> Happened {
     match event {
         Event::Accepted => {

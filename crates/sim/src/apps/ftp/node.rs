@@ -1,4 +1,4 @@
-//! A host of such a run: what sends, a tap, and perhaps a NAT in front of it.
+//! A host of a session: client or server, a tap, and possibly a NAT in front of it.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -27,47 +27,47 @@ pub struct Node {
     pub(super) tap: Tap,
     overhead: usize,
     nat: Option<Translator>,
-    /// What part of its acknowledgements is lost.
+    /// The probability with which its acknowledgements are lost.
     loses: Option<(Dice, Probability)>,
 }
 
-/// The user of a host.
+/// The application of a host.
 #[derive(Debug)]
 pub(super) struct Party {
     pub(super) side: Side,
     pub(super) ledger: Ledger,
     pub(super) bundles: Vec<Bundle>,
-    /// Whether something happened that was not acted upon.
+    /// Whether there was an event that was not acted upon.
     stirred: bool,
     pub(super) blocks: Gauge,
     pub(super) memory: Option<Gauge>,
     pub(super) windows: Option<Windows>,
-    /// Whether it is watched for [`Party::waits`].
+    /// Whether [`Party::waits`] is recorded.
     watches_waits: bool,
-    /// If watched: whether it has something to send that the peer has not acknowledged.
+    /// If recorded: whether it has data that the peer has not acknowledged.
     pub(super) waits: bool,
 }
 
-/// What it does.
+/// Its role.
 #[derive(Debug)]
 pub(super) enum Side {
     Client(Box<Client>),
     Server(Server),
 }
 
-/// How much a host held of something, over time.
+/// A quantity over time.
 #[derive(Debug, Default)]
 pub(super) struct Gauge {
     most: usize,
     now: usize,
     since: Time,
-    /// What it held, times seconds.
+    /// The integral over seconds.
     area: f64,
     begun: Time,
 }
 
 impl Gauge {
-    /// Counts from here on.
+    /// Starts recording.
     pub(super) fn start(&mut self, now: Time) {
         *self = Self { most: self.now, now: self.now, since: now, area: 0.0, begun: now };
     }
@@ -81,7 +81,7 @@ impl Gauge {
         }
     }
 
-    /// The most, and the mean over the time.
+    /// Returns the maximum and the mean.
     pub(super) fn most_and_mean(&self, now: Time) -> (usize, f64) {
         let area = self.area + self.now as f64 * now.since(self.since).as_secs_f64();
         let seconds = now.since(self.begun).as_secs_f64();
@@ -89,7 +89,7 @@ impl Gauge {
     }
 }
 
-/// What the congestion windows of the server's data were, over time.
+/// The congestion windows of the server's data over time.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     conns: Vec<Conn>,
@@ -122,7 +122,7 @@ impl Windows {
     }
 }
 
-/// Window, threshold and flight of a connection that is up.
+/// Window, threshold and bytes in flight of an established connection.
 fn numbers(endpoints: &Endpoints, conn: Conn) -> Option<[usize; 3]> {
     match conn {
         Conn::Sctp(id) => {
@@ -154,17 +154,18 @@ impl Party {
         }
     }
 
-    /// Lets a client begin.
+    /// Starts a client.
     pub(super) fn start(&mut self, endpoints: &mut Endpoints) {
         let Self { side, ledger, bundles, stirred, .. } = self;
         if let Side::Client(client) = side {
             client.start(&mut Net { now: Time::ZERO, endpoints, bundles, ledger });
-            // What it asks for at once goes to the transport before that is up, and may leave with the handshake.
+            // Requests made at once are passed to the transport before it is established, and may be
+            // sent with the handshake.
             *stirred = client.asks_at_once();
         }
     }
 
-    /// Lets a client that is ready ask for the files.
+    /// Asks a client that is ready for the files.
     pub(super) fn ask(&mut self, now: Time) {
         if let Side::Client(client) = &mut self.side {
             client.ask(now);
@@ -213,7 +214,7 @@ impl App for Party {
                 wakes_at = client.looks_at();
             }
             Side::Server(server) => {
-                // That the last reply has left is no event.
+                // The sending of the last reply gives no event.
                 if *stirred || server.waits_for_replies() {
                     server.pump(&mut net);
                 }
@@ -263,7 +264,7 @@ impl Node {
         Self { host, tap: Tap::new(shared), overhead, nat: nat.map(Translator::new), loses }
     }
 
-    /// Packets that came to the NAT and belonged to no flow that began inside.
+    /// Packets that the NAT discarded because they belong to no flow started inside.
     pub(super) fn turned_away(&self) -> u64 {
         self.nat.as_ref().map_or(0, |nat| nat.turned_away)
     }
@@ -298,11 +299,11 @@ impl Actor for Node {
     }
 }
 
-/// Rewrites addresses, and neither ports nor anything that a packet says of addresses inside.
+/// Rewrites addresses, but neither ports nor addresses inside packets.
 #[derive(Debug)]
 struct Translator {
     nat: Nat,
-    /// The flows that began inside: the port inside, the other side, and its port.
+    /// The flows started inside: the inner port, the peer, and its port.
     flows: BTreeSet<(u16, IpAddr, u16)>,
     turned_away: u64,
 }
@@ -333,10 +334,11 @@ impl Translator {
     }
 }
 
-/// Where the checksum of a TCP segment is. It covers the addresses (RFC 9293 §3.1); that of SCTP does not.
+/// The offset of the checksum in a TCP segment, which covers the addresses (RFC 9293 §3.1); that of SCTP
+/// does not.
 const CHECKSUM_AT: usize = 16;
 
-/// Makes the checksum right for another address (RFC 1624 §3), as every NAT does.
+/// Updates the checksum for a changed address (RFC 1624 §3).
 fn rewrite(datagram: &mut Datagram, before: IpAddr, after: IpAddr) {
     let is_tcp = datagram.from.port() != 0 && datagram.to.port() != 0;
     let (IpAddr::V4(before), IpAddr::V4(after)) = (before, after) else { return };
@@ -355,7 +357,7 @@ fn rewrite(datagram: &mut Datagram, before: IpAddr, after: IpAddr) {
     datagram.payload = Bytes::from(payload);
 }
 
-/// The ports of a packet, which are where they are in TCP and SCTP alike.
+/// The ports of a packet, at the same offsets in TCP and SCTP.
 fn ports(datagram: &Datagram) -> Option<(u16, u16)> {
     let payload = &datagram.payload;
     (payload.len() >= 4).then(|| (word16(payload, 0), word16(payload, 2)))

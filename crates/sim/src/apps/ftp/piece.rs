@@ -1,19 +1,19 @@
-//! Parts of messages, and what became of an attempt to send one.
+//! Pieces of messages, and the result of sending.
 
 use bytes::{Bytes, BytesMut};
 
-/// What came of an attempt to send.
+/// The result of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// All of it is taken.
+    /// Everything was accepted.
     All,
-    /// There is no room for the rest: there will be word.
+    /// There is no room for the rest; an event will follow.
     Full,
-    /// The connection takes no more.
+    /// The connection accepts nothing more.
     Gone,
 }
 
-/// Some of a message.
+/// A piece of a message.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) ppid: u32,
@@ -23,7 +23,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The payload in one.
+    /// Joins the payload.
     pub(super) fn joined(mut self) -> Bytes {
         if self.payload.len() == 1 {
             return self.payload.remove(0);

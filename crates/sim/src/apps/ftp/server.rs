@@ -1,8 +1,8 @@
-//! The server: does what [`server::Session`](braidftp_ftp::server::Session) asks for, as
-//! `braidftp serve` does, with a [`Store`] in place of a disk.
+//! The server: performs the jobs of [`server::Session`](braidftp_ftp::server::Session) as `braidftp
+//! serve` does, with a [`Store`] in place of a disk.
 //!
-//! It sends and never receives, and it knows nobody whom it would not let in. Its sessions never find the client idle: the
-//! experiments' links take longer than a server of today would wait.
+//! It sends files and receives none, and accepts every user. Its sessions never time out: the
+//! experiments' links are slower than a current server's time limit.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -31,24 +31,24 @@ use super::piece::Sent;
 use super::store::Store;
 use super::{Handshake, digest};
 
-/// Credit and messages aside, how long a session may be silent.
+/// The maximum silence of a session.
 const IDLE: Duration = Duration::from_secs(1 << 30);
 
-/// Bytes of replies that share a message in braid.
+/// The maximum length of replies joined in one message in mode braid.
 const JOINED_BYTES: usize = 16 << 10;
 
-/// What a server is like.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    /// Its addresses.
+    /// The server's addresses.
     pub(super) local: Vec<SocketAddr>,
-    /// Of data associations.
+    /// The configuration of data associations.
     pub(super) sctp: Arc<sctp::Config>,
-    /// Of data connections.
+    /// The configuration of data connections.
     pub(super) tcp: Arc<tcp::Config>,
-    /// Bytes of a file that share a message.
+    /// Bytes of a file per message.
     pub(super) message_bytes: usize,
-    /// When the data of a new association leaves.
+    /// When the data of a new data association is sent.
     pub(super) handshake: Handshake,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Server {
     store: Arc<Store>,
     config: Arc<Config>,
     sessions: Vec<Served>,
-    /// Connections of transfers that are not over.
+    /// The connections of unfinished transfers.
     data: Vec<Conn>,
 }
 
@@ -68,16 +68,16 @@ pub(super) struct Server {
 struct Served {
     control: Conn,
     session: Session,
-    /// What lines are called in messages of this mode.
+    /// The payload protocol identifier of lines in this mode.
     lines: u32,
-    /// Replies that the transport has no room for.
+    /// Replies for which the transport has no room.
     out: VecDeque<Bytes>,
     jobs: VecDeque<Job>,
-    /// The data streams of braid.
+    /// The data streams of mode braid.
     lanes: Vec<Sender>,
-    /// Connections that were opened for transfers since the server looked.
+    /// Connections opened for transfers since the last check.
     begun: Vec<Conn>,
-    /// Whether data goes over the control connection.
+    /// Whether data uses the control connection.
     shares: bool,
     phase: Phase,
 }
@@ -85,7 +85,7 @@ struct Served {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// To be closed when the replies have left.
+    /// To be closed when the replies were sent.
     Closing,
     Over,
 }
@@ -101,20 +101,20 @@ struct Job {
 
 #[derive(Debug)]
 enum Content {
-    /// Of a file: from here to there.
+    /// A part of a file.
     File { file: usize, at: u64, end: u64 },
-    /// What is left of a listing.
+    /// The rest of a listing.
     Listing(Bytes),
 }
 
-/// Where a transfer goes.
+/// The transport of a transfer.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     /// A connection of its own.
     Own { conn: Conn, open: Open },
-    /// Stream 1; the 150 may still be leaving.
+    /// Stream 1; the 150 may not have been sent yet.
     Stream1 { said: Said },
-    /// On that data stream of braid, once it has one.
+    /// A data stream of mode braid, once assigned.
     Framed { transfer: TransferNumber, lane: Option<usize> },
 }
 
@@ -130,10 +130,10 @@ enum Said {
     Yes,
 }
 
-/// How far a transfer got.
+/// The progress of a transfer.
 enum Progress {
     Waits,
-    /// Something was sent, and more may be when the others had their turn.
+    /// Something was sent, and more may be after the other transfers.
     Moves,
     Over(Result<Outcome, Failure>),
 }
@@ -146,13 +146,13 @@ impl Server {
         Self { settings, store, config: Arc::new(config), sessions: Vec::new(), data: Vec::new() }
     }
 
-    /// The connections over which data goes.
+    /// The connections that carry data.
     pub(super) fn data_conns(&self) -> impl Iterator<Item = Conn> + '_ {
         let shared = self.sessions.iter().filter(|served| served.shares);
         shared.map(|served| served.control).chain(self.data.iter().copied())
     }
 
-    /// Something happened to a connection.
+    /// Processes an event of a connection.
     pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, happened: Happened) {
         match happened {
             Happened::Accepted { .. } => net.accepted(conn),
@@ -190,7 +190,7 @@ impl Server {
         self.sessions.retain(|served| served.phase != Phase::Over);
     }
 
-    /// Does all that can be done now.
+    /// Does everything that is possible now.
     pub(super) fn pump(&mut self, net: &mut Net<'_>) {
         for served in &mut self.sessions {
             served.pump(net, &self.store, &self.settings);
@@ -198,7 +198,7 @@ impl Server {
         }
     }
 
-    /// Whether a transfer waits until replies have left, or replies do until those before them have.
+    /// Whether a transfer waits until replies were sent, or replies wait for earlier ones.
     pub(super) fn waits_for_replies(&self) -> bool {
         let waits = |job: &Job| matches!(job.way, Way::Stream1 { said: Said::NotYet });
         let replies = |served: &Served| served.lines == ppid::LINES && !served.out.is_empty();
@@ -236,7 +236,7 @@ impl Served {
         })
     }
 
-    /// A connection is over: a transfer that is not has failed.
+    /// A connection has ended: its unfinished transfer has failed.
     fn lost(&mut self, now: Time, conn: Conn, _how: &Closed) {
         let Some(at) =
             self.jobs.iter().position(|job| matches!(job.way, Way::Own { conn: its, .. } if its == conn))
@@ -303,7 +303,7 @@ impl Served {
 
     fn reply(&mut self, net: &mut Net<'_>) {
         while let Some(first) = self.out.front_mut() {
-            // What cannot leave yet is joined by the replies that come meanwhile, as in `braidftp serve`.
+            // Replies that cannot be sent yet are joined with later ones, as in `braidftp serve`.
             let more_come = self.lines == ppid::LINES && !self.jobs.is_empty();
             if more_come && net.waits(self.control, CONTROL_STREAM) {
                 return;
@@ -322,7 +322,7 @@ impl Served {
         let input = match todo {
             Do::Authenticate { .. } => Input::Authenticated(Ok(())),
             Do::LogOut | Do::NoteUnprotected { .. } => return,
-            // Nobody vouches for a user here, and there is no TLS.
+            // Users are not authenticated here, and there is no TLS.
             Do::StartTls | Do::Admit { .. } => Input::Closed,
             Do::Query { job, path, query: Query::Followed | Query::Facts } => {
                 let found = find(store, &path).map(|found| match found {
@@ -339,7 +339,7 @@ impl Served {
             Do::Change { job, .. } | Do::Receive { job, .. } => {
                 done(job, Err(Failure::Store(StoreError::ReadOnly)))
             }
-            // Active mode is what the papers had.
+            // The papers used active mode.
             Do::Listen { job } => done(job, Err(Failure::CannotOpenData)),
             Do::Send { job, data, source } => match self.begin(net, store, settings, job, data, source) {
                 Ok(()) => return,
@@ -376,7 +376,7 @@ impl Served {
             DataPath::Association { port } => {
                 let connect = sctp::Connect {
                     local: settings.local.clone(),
-                    // As `connect` to the address of EPRT: the others are learnt from INIT ACK.
+                    // Like `connect` to the address of EPRT; INIT ACK lists the others.
                     peer: net.peers(self.control).into_iter().take(1).collect(),
                     source_port: Some(DATA_PORT),
                     destination_port: port,
@@ -406,7 +406,7 @@ impl Served {
         Ok(())
     }
 
-    /// Sends as much as there is room for. Says whether a transfer came to its end.
+    /// Sends as much as there is room for. Returns whether a transfer was completed.
     fn send(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings) -> bool {
         let mut some_over = false;
         let mut moves = true;
@@ -434,7 +434,7 @@ impl Served {
         match self.jobs[at].way {
             Way::Own { conn, open } => self.jobs[at].send_alone(net, store, settings, conn, open),
             Way::Stream1 { said } => {
-                // What is sent in front of its 150 fills the window of a client that waits for the 150.
+                // Data sent before its 150 fills the window of a client that waits for the 150.
                 let waits = || !self.out.is_empty() || net.waits(self.control, CONTROL_STREAM);
                 if said == Said::NotYet && waits() {
                     return Progress::Waits;
@@ -455,8 +455,8 @@ impl Served {
         transfer: TransferNumber,
         lane: Option<usize>,
     ) -> Progress {
-        // Jobs stand in the order of their numbers, and so do the headers that go out: a job behind one that has not begun
-        // waits too.
+        // Jobs are ordered by number, and so are headers: a job after one that has not begun waits as
+        // well.
         let is_behind = at > 0 && matches!(self.jobs[at - 1].way, Way::Framed { lane: None, .. });
         let bytes = self.jobs[at].content.left();
         let free = || {
@@ -566,7 +566,7 @@ impl Content {
         }
     }
 
-    /// What comes next of it; nothing at its end.
+    /// Returns the next part of the content; empty at its end.
     fn next(&self, store: &Store, most: usize) -> Bytes {
         match self {
             Self::File { file, at, end } => {
@@ -600,7 +600,7 @@ fn open(store: &Store, data: DataPath, source: Source) -> Result<Content, Failur
                 if offset > size {
                     return Err(Failure::Store(StoreError::BadOffset));
                 }
-                // Files here never change, so that exactly what was told is what there is.
+                // Files never change here, so the announced size is exact.
                 let end = match extent {
                     Extent::ToEnd => size,
                     Extent::Exactly(bytes) => size.min(offset + bytes),

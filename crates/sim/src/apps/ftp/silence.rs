@@ -11,20 +11,20 @@ use braidftp_sctp::{Endpoint, Phase};
 
 use crate::link::Counters;
 
-/// How many packets that are lost in a row excuse a silence.
+/// The number of consecutive lost packets that excuses a silence.
 pub(super) const EXCUSED_BY: u64 = 8;
 
-/// What is known of one side.
+/// The state of one side.
 #[derive(Debug, Default)]
 struct Side {
-    /// When the silence began that lasts now.
+    /// The start of the current silence.
     since: Option<Time>,
-    /// Whether so many packets were lost in a row while it lasted that it does not count.
+    /// Whether enough consecutive packets were lost during it that it does not count.
     excused: bool,
     longest: Duration,
 }
 
-/// What is known of one link.
+/// The state of one link.
 #[derive(Debug, Clone, Copy, Default)]
 struct Wire {
     packets_in: u64,
@@ -32,7 +32,7 @@ struct Wire {
     lost_in_a_row: u64,
 }
 
-/// Measures both sides of a session; asked after each step of a run.
+/// Measures both sides of a session, after each step of a run.
 #[derive(Debug)]
 pub(super) struct Silence {
     sides: [Side; 2],
@@ -45,8 +45,8 @@ impl Silence {
         Self { sides: Default::default(), wires: vec![Wire::default(); links] }
     }
 
-    /// Takes note of a moment: which sides have something to send, and what their links did. Links alternate: to the server, to the
-    /// client.
+    /// Records which sides have data to send, and what their links did. Links alternate: to the server,
+    /// to the client.
     pub(super) fn look(&mut self, now: Time, waits: [bool; 2], links: impl Iterator<Item = Counters>) {
         let mut under_way = [false; 2];
         let mut many_lost = false;
@@ -56,7 +56,8 @@ impl Silence {
                 (counters.packets_in - wire.packets_in, counters.dropped() - wire.dropped);
             if packets > 0 {
                 sent[index % 2] = true;
-                // Several in one step, of which some were lost: their order is not known, and nothing is excused.
+                // If only some of several packets in one step were lost, their order is unknown and
+                // nothing is excused.
                 let all_lost = dropped == packets;
                 let lost_in_a_row = if all_lost { wire.lost_in_a_row + packets } else { 0 };
                 *wire = Wire { packets_in: counters.packets_in, dropped: counters.dropped(), lost_in_a_row };
@@ -76,7 +77,7 @@ impl Silence {
         }
     }
 
-    /// The longest silence of either side: client, server.
+    /// Returns the longest silence of client and server.
     pub(super) fn longest(mut self, now: Time) -> [Duration; 2] {
         self.sides.iter_mut().for_each(|side| side.end(now));
         self.sides.map(|side| side.longest)
@@ -93,8 +94,8 @@ impl Side {
     }
 }
 
-/// Whether an association of this endpoint has something to send: a handshake to finish, or user data that the peer has not
-/// acknowledged.
+/// Whether an association of this endpoint has something to send: an unfinished handshake, or user data
+/// that the peer has not acknowledged.
 pub(super) fn waits(endpoint: &Endpoint, ids: impl Iterator<Item = braidftp_sctp::AssociationId>) -> bool {
     ids.filter_map(|id| endpoint.association(id)).any(|association| {
         let stats = association.stats();

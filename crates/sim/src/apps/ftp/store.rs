@@ -1,16 +1,15 @@
-//! A folder of files in memory whose content follows from their number, so that no byte is kept twice: what is sent is a
-//! slice of one pattern, and what comes is compared with it.
+//! Files in memory whose contents follow from their number: file data is a slice of one pattern, with
+//! which received data is compared.
 
 use bytes::Bytes;
 
 use crate::dice::Dice;
 
-/// After so many bytes the pattern begins anew: a prime, so that no packet that is missing, doubled or swapped with
-/// another goes unseen.
+/// The period of the pattern: a prime, so that missing, duplicate or swapped packets are detected.
 const PERIOD: usize = 65_521;
-/// Bytes of the longest slice.
+/// The maximum length of a slice.
 pub(super) const SLICE_MAX: usize = 65_536;
-/// The stream of draws of the pattern.
+/// The random stream of the pattern.
 const DICE: u64 = 1 << 50;
 
 /// The files.
@@ -21,7 +20,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Files of these sizes, in bytes.
+    /// Creates files of these sizes in bytes.
     pub(super) fn new(sizes: Vec<u64>) -> Self {
         let mut pattern = vec![0; PERIOD];
         Dice::new(0, DICE).fill(&mut pattern);
@@ -30,28 +29,28 @@ impl Store {
         Self { sizes, pattern: pattern.into() }
     }
 
-    /// How many there are.
+    /// The number of files.
     pub(super) fn len(&self) -> usize {
         self.sizes.len()
     }
 
-    /// What a file is called.
+    /// The name of a file.
     pub(super) fn name(file: usize) -> String {
         format!("f{file:04}")
     }
 
-    /// The file of that name.
+    /// Returns the file with this name.
     pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
         let file = std::str::from_utf8(name.strip_prefix(b"f")?).ok()?.parse().ok()?;
         (file < self.len() && Self::name(file).as_bytes() == name).then_some(file)
     }
 
-    /// Bytes in a file.
+    /// The size of a file in bytes.
     pub(super) fn size(&self, file: usize) -> u64 {
         self.sizes[file]
     }
 
-    /// Some of its content: as much as may be, up to `most` bytes.
+    /// Returns a part of the content, of at most `most` bytes.
     pub(super) fn content(&self, file: usize, offset: u64, most: usize) -> Bytes {
         let left = self.sizes[file].saturating_sub(offset);
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(most).min(SLICE_MAX);
@@ -59,7 +58,7 @@ impl Store {
         self.pattern.slice(start..start + length)
     }
 
-    /// Whether a file has these bytes there.
+    /// Whether a file has these bytes at this offset.
     pub(super) fn matches(&self, file: usize, offset: u64, bytes: &[u8]) -> bool {
         let left = self.sizes[file].saturating_sub(offset);
         let start = Self::place(file, offset);

@@ -1,4 +1,4 @@
-//! Counts what a host sends, by looking into each packet: what it is for, and whether it was sent before.
+//! Counts the packets that a host sends, by purpose and by whether they are retransmissions.
 
 use std::collections::BTreeMap;
 
@@ -7,42 +7,42 @@ use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_PORT};
 
 use super::bundle;
 
-/// Packets and their bytes, headers of IP included.
+/// Packets and their bytes, including IP headers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// The number of packets.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
 }
 
-/// What one side sent, by what it was for. A packet of several purposes counts for the first of these.
+/// The traffic of one side by purpose. A packet with several purposes counts for the first of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// With bytes of files or listings.
+    /// Packets with bytes of files or listings.
     pub data: Count,
-    /// With commands or replies.
+    /// Packets with commands or replies.
     pub control: Count,
-    /// To open or close a connection.
+    /// Packets that open or close a connection.
     pub setup: Count,
-    /// Nothing but acknowledgements.
+    /// Pure acknowledgements.
     pub acks: Count,
-    /// HEARTBEATs and the like.
+    /// HEARTBEATs and other packets.
     pub other: Count,
-    /// Bytes of user data that were sent before, of data and control.
+    /// Retransmitted bytes of user data, of data and control.
     pub resent_bytes: u64,
-    /// Packets to open or close a connection that were sent before.
+    /// Retransmitted packets that open or close a connection.
     pub resent_setup: u64,
 }
 
-/// What a packet is for.
+/// The purpose of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// Bytes of files or listings.
     Data,
     /// Commands or replies.
     Control,
-    /// To open or close a connection.
+    /// Opens or closes a connection.
     Setup,
     /// Acknowledgements.
     Ack,
@@ -51,7 +51,7 @@ pub enum Purpose {
 }
 
 impl Traffic {
-    /// All of it.
+    /// The total.
     pub fn total(&self) -> Count {
         let parts = [self.data, self.control, self.setup, self.acks, self.other];
         parts.iter().fold(Count::default(), |sum, part| Count {
@@ -74,13 +74,13 @@ impl Traffic {
 /// Whether commands and files share a TCP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
-    /// Each has its own.
+    /// They use separate connections.
     No,
-    /// They do: what the server sends counts as data, what the client sends as control.
+    /// They do: packets of the server count as data, those of the client as control.
     Yes,
 }
 
-/// Looks at the packets that leave a host.
+/// Inspects the packets that a host sends.
 #[derive(Debug)]
 pub(super) struct Tap {
     shared: Shared,
@@ -91,11 +91,11 @@ pub(super) struct Tap {
 
 #[derive(Debug, Default)]
 struct Flow {
-    /// The tag of the peer, by which an association is told from one before with the same ports.
+    /// The peer's tag, which distinguishes an association from an earlier one with the same ports.
     tag: u32,
-    /// The highest TSN that was sent.
+    /// The highest TSN sent.
     highest: Option<u32>,
-    /// Chunks to open or close it that were sent, by type.
+    /// Chunks sent to open or close it, by type.
     setup: u32,
 }
 
@@ -104,17 +104,17 @@ impl Tap {
         Self { shared, traffic: Traffic::default(), flows: BTreeMap::new() }
     }
 
-    /// What was sent since it was last started.
+    /// Returns the traffic since the last start.
     pub(super) fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// Counts from here on.
+    /// Starts counting.
     pub(super) fn start(&mut self) {
         self.traffic = Traffic::default();
     }
 
-    /// A packet leaves. Says what it is for.
+    /// A packet is sent. Returns its purpose.
     pub(super) fn see(&mut self, datagram: &Datagram, overhead: usize) -> Purpose {
         let bytes = (datagram.payload.len() + overhead) as u64;
         let is_tcp = datagram.from.port() != 0;
@@ -193,7 +193,7 @@ impl Tap {
     }
 }
 
-/// As much of TCP's segments as is needed to say what they are for (RFC 9293 §3.1).
+/// The parts of TCP segments that determine their purpose (RFC 9293 §3.1).
 pub(super) mod tcp {
     use super::*;
 
@@ -209,7 +209,7 @@ pub(super) mod tcp {
         segment.len().saturating_sub(usize::from(segment[12] >> 4) * 4)
     }
 
-    /// What its data is for.
+    /// The purpose of its data.
     pub(crate) fn purpose((from, to): (u16, u16), shared: Shared) -> Purpose {
         let is = |port| from == port || to == port;
         let lines = is(CONTROL_PORT) || (is(bundle::PORT) && (shared == Shared::No || to == bundle::PORT));
@@ -217,13 +217,13 @@ pub(super) mod tcp {
     }
 }
 
-/// As much of SCTP's packets as is needed to say what they are for (RFC 9260 §3).
+/// The parts of SCTP packets that determine their purpose (RFC 9260 §3).
 pub(super) mod sctp {
     use super::*;
 
     pub(crate) const HEADER: usize = 12;
 
-    /// A chunk, its header included.
+    /// A chunk including its header.
     pub(crate) struct Chunk<'a> {
         pub(crate) kind: u8,
         pub(crate) bytes: &'a [u8],
@@ -265,7 +265,7 @@ pub(super) mod sctp {
         }
     }
 
-    /// The chunks of a packet, as far as they are whole.
+    /// The complete chunks of a packet.
     pub(crate) fn chunks(packet: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
         let mut rest = packet.get(HEADER..).unwrap_or_default();
         std::iter::from_fn(move || {
@@ -276,7 +276,7 @@ pub(super) mod sctp {
         })
     }
 
-    /// What a chunk is for. Stream 0 of an association that has not the port of data carries lines.
+    /// The purpose of a chunk. Stream 0 of an association carries lines, except on the data port.
     pub(crate) fn purpose((from, to): (u16, u16), chunk: &Chunk<'_>) -> Purpose {
         match chunk.kind {
             _ if chunk.is_data() => {

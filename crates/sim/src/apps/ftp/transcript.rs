@@ -1,4 +1,4 @@
-//! What two hosts said to each other, packet by packet, in words that a person reads: the second paper's Figures 3 to 5 are
+//! A transcript of the packets between two hosts in readable form: the second paper's Figures 3 to 5 are
 //! such sequences.
 
 use std::collections::BTreeMap;
@@ -13,25 +13,25 @@ use super::tap::{Purpose, sctp, tcp, word16, word32};
 use crate::topology::host_of;
 use crate::world::{Seen, Sight};
 
-/// Where a payload protocol identifier stands in a DATA chunk (RFC 9260 §3.3.1).
+/// The offset of the payload protocol identifier in a DATA chunk (RFC 9260 §3.3.1).
 const PPID_AT: usize = 12;
 
-/// A packet on its way.
+/// A packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pdu {
-    /// When it left.
+    /// When it was sent.
     pub sent: Time,
-    /// When it arrived; it was lost if it did not.
+    /// When it arrived; `None` if it was lost.
     pub arrived: Option<Time>,
-    /// Who sent it.
+    /// Its sender.
     pub from: End,
-    /// Over what.
+    /// Its connection.
     pub over: Over,
-    /// What it was for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// The number of its first byte or chunk with data, and how many bytes of data are in it.
+    /// The number of its first byte or chunk with data, and the number of bytes of data.
     pub data: Option<(u32, usize)>,
-    /// What it said.
+    /// Its contents in words.
     pub says: String,
 }
 
@@ -44,10 +44,10 @@ pub enum End {
     Server,
 }
 
-/// What a packet belongs to.
+/// The connection of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
-    /// The connection or association that lives as long as the session.
+    /// The connection or association of the whole session.
     Session,
     /// One that was opened for a transfer.
     Transfer,
@@ -71,7 +71,7 @@ impl fmt::Display for Pdu {
 /// The packets of a record, in the order in which they left; `server` is the number of the server's host in each network.
 pub(super) fn transcript(record: &[Seen], server: u8) -> Vec<Pdu> {
     let mut pdus: Vec<Pdu> = Vec::new();
-    // Packets under way, by where their bytes are: a link passes bytes on and copies none.
+    // Packets in transit, by the address of their bytes: links pass bytes on without copying.
     let mut under_way: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for Seen { at, what, datagram } in record {
         let key = (datagram.payload.as_ptr() as usize, datagram.payload.len());
@@ -186,7 +186,7 @@ fn read_tcp(pdu: &mut Pdu, segment: &[u8], ports: (u16, u16)) {
     pdu.says = parts.join(" ");
 }
 
-/// Lines, one behind the other.
+/// Lines, joined.
 fn lines(bytes: &[u8]) -> String {
     let lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let lines: Vec<_> =
