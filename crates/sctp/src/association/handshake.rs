@@ -120,7 +120,7 @@ impl Association {
     /// Begins the handshake: `poll` returns the INIT.
     pub(crate) fn connect(now: Time, id: AssociationId, setup: Setup) -> Self {
         let paths = paths_of(pair_up(&setup.local, &setup.peer, None, &setup.config), &setup.config);
-        // The peer is not told of addresses that must not be used.
+        // Addresses that must not be used are not listed.
         let allowed = &setup.config.paths.allowed;
         let may_be_used =
             |local: &SocketAddr| allowed.is_empty() || allowed.iter().any(|path| path.local == local.ip());
@@ -351,7 +351,7 @@ impl Association {
 
     /// Treats DATA or SACK in COOKIE-ECHOED as a COOKIE ACK that was lost or is late: the peer sends them only once it has
     /// accepted the cookie. The caller has checked the Verification Tag, and AUTH where this side requires it.
-    // Nothing but the same tag protects COOKIE ACK: whoever can forge this chunk can forge that one.
+    // COOKIE ACK is protected by the same tag only: an attacker who can forge this chunk can forge that one.
     pub(super) fn on_implicit_cookie_ack(&mut self, now: Time, chunk: &Chunk) {
         let implies =
             matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::NrSack(_) | Chunk::CompactSack(_));

@@ -235,7 +235,7 @@ pub enum Reason {
     PeerAborted(Vec<Cause>),
     /// The peer did not answer INIT or COOKIE ECHO.
     NoAnswer,
-    /// The peer's host said of INITs that nobody has the UDP port (`Handshake::refused_inits`).
+    /// ICMP reported for INITs that the UDP port is closed (`Handshake::refused_inits`).
     Refused,
     /// The peer no longer answers.
     PeerUnreachable,

@@ -258,7 +258,7 @@ impl Association {
     //# that can be acknowledged that are larger than the cumulative TSN and
     //# thus gaps exist in the TSN sequence) or if duplicate TSNs have been
     //# received, then a SACK chunk MUST also be sent.
-    // With a duplicate that is not told of yet a SACK is due anyhow (§6.2).
+    // With an unreported duplicate a SACK is due anyway (§6.2).
     fn sack_with_shutdown(&mut self) {
         if let State::Up(up) = &mut self.state
             && matches!(self.shutdown, Shutdown::Sent { .. })

@@ -28,7 +28,7 @@ pub(super) enum State {
         init_due: bool,
         /// The time of each INIT.
         sent_at: Vec<Time>,
-        /// The number of INITs of which the peer's host said that nobody has the UDP port.
+        /// The number of INITs for which ICMP reported that the UDP port is closed.
         refused: u32,
     },
     /// COOKIE-ECHOED: COOKIE ECHO was sent or is about to be.
