@@ -9,9 +9,9 @@ use braidftp_net::keys::rustls::crypto::aws_lc_rs;
 use braidftp_net::keys::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use braidftp_net::keys::{KeyError, Settings};
-use braidftp_net::sctp::dtls::Mode;
+use braidftp_net::sctp::dtls::{FIRST_EPOCH, KEY_MANAGEMENT_PPID, Mode};
 use braidftp_net::{
-    Association, Config, Endpoint, HANDSHAKES_A_SECOND, Message, Ppid, Profile, Reason, StreamId,
+    Association, Config, Endpoint, HANDSHAKES_A_SECOND, Message, PathState, Ppid, Profile, Reason, StreamId,
 };
 use common::{PORT, content, endpoint, receive_all, send_all, soon, to};
 
@@ -235,4 +235,96 @@ async fn handshakes_have_a_rate_and_those_beyond_are_refused() {
     let seconds = start.elapsed().as_secs() as usize + 2;
     let taken = 3 * most - endpoints[1].handshakes_refused() as usize;
     assert!((most..=most * seconds).contains(&taken), "{taken} handshakes in {seconds} s");
+}
+
+/// Messages of the key management that no TLS stack sends; the server ends each of these associations, and goes on.
+#[tokio::test]
+async fn truncated_and_oversized_key_messages_end_their_association_alone() {
+    let [client, server] = settings();
+    let server = Settings { handshake_timeout: Duration::from_secs(3), ..server };
+    let endpoints = [endpoint(), endpoint()];
+    let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
+    let epoch = FIRST_EPOCH as u8;
+    // A handshake record of a ClientHello that is longer than any, and its further records.
+    let first = [&[epoch, 22, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff][..], &[0; (16 << 10) - 4]].concat();
+    let further = [&[epoch, 22, 3, 1, 0x40, 0][..], &[0; 16 << 10]].concat();
+    let endless = [vec![first], vec![further; 8]].concat();
+    let cases: [(&str, Vec<Vec<u8>>); 7] = [
+        ("no record", vec![vec![epoch]]),
+        ("another epoch", vec![vec![epoch + 7, 22, 3, 1, 0, 1, 1]]),
+        ("no TLS", vec![[vec![epoch], vec![0xff; 100]].concat()]),
+        ("half a record header", vec![vec![epoch, 22, 3]]),
+        ("half a ClientHello", vec![vec![epoch, 22, 3, 1, 1, 0, 1, 0, 0, 0xfc, 3, 3]]),
+        ("a record that is too long", vec![[vec![epoch, 22, 3, 1, 0xff, 0xff], vec![0; 65_535]].concat()]),
+        ("a ClientHello without an end", endless),
+    ];
+    for (name, messages) in cases {
+        let peer = silent(&endpoints[0], &endpoints[1], &client).await;
+        soon(peer.up()).await.unwrap();
+        for message in messages {
+            // The server may have ended it already.
+            let _ = soon(peer.send(StreamId(0), Message::new(Ppid(KEY_MANAGEMENT_PPID), message))).await;
+        }
+        let reason = soon(peer.closed()).await;
+        assert!(matches!(reason, Reason::PeerAborted(_)), "{name}: {reason}");
+        assert!(endpoints[1].memory_bytes() < 1 << 20, "{name}: {} bytes", endpoints[1].memory_bytes());
+    }
+    let connect = to(&endpoints[1], &modern());
+    let good = endpoints[0].connect_protected(connect, Arc::new(client)).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    soon(good.send(StreamId(0), Message::new(Ppid(0), "hello"))).await.unwrap();
+    assert!(soon(server.recv(StreamId(0))).await.unwrap().is_some());
+}
+
+/// Sends messages each way, and waits until they are there.
+async fn talk(client: &Association, server: &Association) {
+    for (from, to) in [(client, server), (server, client)] {
+        from.send(StreamId(0), Message::new(Ppid(0), content(0, 0, 50_000))).await.unwrap();
+        let mut length = 0;
+        while length < 50_000 {
+            length += soon(to.recv(StreamId(0))).await.unwrap().expect("it is not over").len();
+        }
+    }
+}
+
+/// Waits until an association has so many paths, and all are active.
+async fn have_paths(association: &Association, count: usize) {
+    let there = || {
+        let paths = association.stats().paths.into_iter();
+        paths.filter(|path| path.state != PathState::Removed).collect::<Vec<_>>()
+    };
+    soon(async {
+        while there().len() != count || there().iter().any(|path| path.state != PathState::Active) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_stay_when_an_address_is_added_and_the_first_one_is_removed() {
+    let [client, server] = settings();
+    let config = Arc::new(Profile::Modern.config().with(|c| c.paths.asconf = true));
+    let endpoints = [endpoint(), endpoint()];
+    let listener = endpoints[1].listen_protected(PORT, config.clone(), Arc::new(server)).unwrap();
+    let connect = to(&endpoints[1], &config);
+    let client = endpoints[0].connect_protected(connect, Arc::new(client)).unwrap();
+    let server = soon(listener.accept()).await.unwrap();
+    soon(client.up()).await.unwrap();
+    talk(&client, &server).await;
+    let epochs = || [client.keys_epoch(), server.keys_epoch()];
+    let before = epochs();
+    assert!(before[0].is_some());
+    let first = endpoints[0].local_addrs()[0];
+    // An address that no other test has: the port is free there.
+    endpoints[0].add_address("127.0.14.2:0".parse().unwrap()).unwrap();
+    have_paths(&client, 2).await;
+    talk(&client, &server).await;
+    endpoints[0].remove_address(first).unwrap();
+    have_paths(&client, 1).await;
+    have_paths(&server, 1).await;
+    talk(&client, &server).await;
+    assert_eq!(epochs(), before, "no handshake took place");
+    assert!(client.is_protected() && server.is_protected());
+    assert_eq!(soon(client.shutdown()).await, Reason::Shutdown);
 }
