@@ -1,12 +1,13 @@
-//! `--limit`: a bucket of bytes that fills at a rate.
+//! `--limit`: a bucket of bytes that fills at a rate, which may change at any time.
 //!
 //! Downloads take from it before they hand bytes on, so that the transport's own flow control slows the server;
 //! uploads before they send.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braidftp_base::Rate;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 /// How far the bucket may run ahead: what may pass at once after a pause.
@@ -15,15 +16,32 @@ const BURST: Duration = Duration::from_millis(100);
 /// Holds a job to a rate. Shared by all its transfers.
 #[derive(Debug)]
 pub struct Limiter {
-    rate: Rate,
+    /// None while there is no limit.
+    rate: watch::Sender<Option<Rate>>,
     /// When what was let pass so far is through, at the rate.
     through: Mutex<Instant>,
 }
 
 impl Limiter {
-    /// A limiter to `rate`. Needs a tokio runtime.
-    pub fn new(rate: Rate) -> Self {
-        Self { rate, through: Mutex::new(Instant::now()) }
+    /// A limiter to `rate`; none lets everything pass until [`Limiter::set`]. Needs a tokio runtime.
+    pub fn new(rate: impl Into<Option<Rate>>) -> Self {
+        Self { rate: watch::Sender::new(rate.into()), through: Mutex::new(Instant::now()) }
+    }
+
+    /// The rate that holds now; none if there is no limit.
+    pub fn rate(&self) -> Option<Rate> {
+        *self.rate.borrow()
+    }
+
+    /// Changes the rate, also for what waits already.
+    pub fn set(&self, rate: Option<Rate>) {
+        // What waits counts its bytes anew, at the new rate.
+        *self.lock() = Instant::now();
+        self.rate.send_replace(rate);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Instant> {
+        self.through.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until `bytes` may pass.
@@ -31,19 +49,30 @@ impl Limiter {
     /// # Cancel safety
     /// The bytes count as passed even if this is cancelled.
     pub async fn pass(&self, bytes: usize) {
-        let until = {
-            let mut through = self.through.lock().unwrap_or_else(PoisonError::into_inner);
-            *through = (*through).max(Instant::now()) + self.rate.transmit_time(bytes);
-            *through
-        };
-        if let Some(start) = until.checked_sub(BURST) {
-            sleep_until(start).await;
+        if self.rate.borrow().is_none() {
+            return;
+        }
+        let mut rates = self.rate.subscribe();
+        loop {
+            let Some(rate) = *rates.borrow_and_update() else { return };
+            let until = {
+                let mut through = self.lock();
+                *through = (*through).max(Instant::now()) + rate.transmit_time(bytes);
+                *through
+            };
+            let Some(start) = until.checked_sub(BURST) else { return };
+            tokio::select! {
+                biased;
+                () = sleep_until(start) => return,
+                // The sender lives as long as this.
+                _ = rates.changed() => {}
+            }
         }
     }
 
     /// Whether somebody waits now, or would.
     pub fn is_holding(&self) -> bool {
-        *self.through.lock().unwrap_or_else(PoisonError::into_inner) > Instant::now() + BURST
+        self.rate.borrow().is_some() && *self.lock() > Instant::now() + BURST
     }
 }
 
@@ -51,9 +80,13 @@ impl Limiter {
 mod tests {
     use super::*;
 
+    fn limiter(rate: &str) -> Limiter {
+        Limiter::new(rate.parse::<Rate>().unwrap())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_second_of_bytes_takes_a_second() {
-        let limiter = Limiter::new("8kbit".parse().unwrap());
+        let limiter = limiter("8kbit");
         let start = Instant::now();
         for _ in 0..10 {
             limiter.pass(100).await;
@@ -65,11 +98,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_saves_up_nothing() {
-        let limiter = Limiter::new("8kbit".parse().unwrap());
+        let limiter = limiter("8kbit");
         tokio::time::sleep(Duration::from_secs(100)).await;
         let start = Instant::now();
         limiter.pass(1000).await;
         limiter.pass(1000).await;
         assert_eq!(start.elapsed(), Duration::from_millis(1900));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_rate_holds_for_what_waits_already_too() {
+        let limiter = std::sync::Arc::new(limiter("8kbit"));
+        let start = Instant::now();
+        let waiting = tokio::spawn({
+            let limiter = limiter.clone();
+            async move { limiter.pass(100_000).await }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(limiter.is_holding() && !waiting.is_finished());
+        limiter.set(Some("80kbit".parse().unwrap()));
+        waiting.await.unwrap();
+        assert_eq!(start.elapsed(), Duration::from_millis(1000 + 10_000 - 100));
+        let waiting = tokio::spawn({
+            let limiter = limiter.clone();
+            async move { limiter.pass(1_000_000).await }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        limiter.set(None);
+        waiting.await.unwrap();
+        assert_eq!(start.elapsed(), Duration::from_millis(10_900 + 1000));
+        assert!(!limiter.is_holding() && limiter.rate().is_none());
     }
 }

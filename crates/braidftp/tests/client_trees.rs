@@ -66,6 +66,41 @@ fn a_name_with_a_line_end_is_named_and_counted_and_the_rest_comes() {
 }
 
 #[test]
+fn several_sources_go_to_folders_of_their_names() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    for folder in ["a", "deep/b"] {
+        fs::create_dir_all(tree.join(folder)).unwrap();
+        fs::write(tree.join(folder).join("file"), folder).unwrap();
+        fs::write(tree.join(folder).join("file.o"), "left out").unwrap();
+    }
+    let (server, store) = (Served::new(&tree), room.folder("store"));
+    let up = Served::writable(&store);
+    let (here, copy) = (tree.to_str().unwrap(), room.path("copy"));
+    let urls = ["a/", "deep/b"].map(|folder| format!("{}{folder}", server.url("braid")));
+    let down = ["mirror", &urls[0], &urls[1], copy.to_str().unwrap(), "--filter", "- *.o"];
+    let folders = ["a", "deep/b"].map(|folder| format!("{here}/{folder}"));
+    let url = format!("{}sent", up.url("tcp"));
+    let up = ["mirror", "-R", "-f", "+ file", "-f", "- *", &folders[0], &folders[1], &url];
+    for (args, there) in [(&down[..], &copy), (&up[..], &store.join("sent"))] {
+        let (code, _, err) = cli(&room.home(), args);
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(names(there), ["a", "b"]);
+        assert_eq!(names(&there.join("b")), ["file"]);
+        assert_eq!(fs::read_to_string(there.join("b/file")).unwrap(), "deep/b");
+    }
+    let refused = |args: &[&str], says: &str| {
+        let (code, _, err) = cli(&room.home(), args);
+        assert!(code == 1 && err.contains(says), "{err}");
+    };
+    refused(&["mirror", &urls[0], &urls[0], copy.to_str().unwrap()], "the same name");
+    refused(&["mirror", &server.url("braid"), &urls[0], copy.to_str().unwrap()], "no name of its own");
+    refused(&["mirror", &urls[0], &urls[1], copy.to_str().unwrap(), "--plan", "p"], "a plan is of one");
+    refused(&["mirror", &urls[0], copy.to_str().unwrap(), "--filter", "hide x"], "not built");
+    refused(&["mirror", &urls[0]], "2");
+}
+
+#[test]
 fn permissions_are_kept_both_ways_or_left_alone() {
     let room = Room::new();
     let tree = room.folder("tree");

@@ -18,8 +18,7 @@ use super::{in_memory, median};
 use crate::peers::{Proof, install};
 use crate::shell::{cargo, check, root};
 
-const USAGE: &str =
-    "usage: cargo xtask bench files [--rounds N] [--quick] [--files N,...] [--tree DIR] [--dir DIR]";
+const USAGE: &str = "usage: cargo xtask bench files [--rounds N] [--quick] [--files N,...] [--tree DIR] [--dir DIR] [--program FILE]";
 
 /// The required multiple of rsync's files a second.
 const RSYNC_TARGET: f64 = 1.0;
@@ -36,12 +35,14 @@ struct Options {
     files: Vec<usize>,
     tree: Option<PathBuf>,
     dir: PathBuf,
+    /// Measured instead of a release build of this tree.
+    program: Option<PathBuf>,
 }
 
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
         let dir = in_memory().unwrap_or_else(std::env::temp_dir);
-        let mut options = Self { rounds: 3, files: vec![100_000, 30_000], tree: None, dir };
+        let mut options = Self { rounds: 3, files: vec![100_000, 30_000], tree: None, dir, program: None };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().context(USAGE);
@@ -53,6 +54,7 @@ impl Options {
                     options.files = numbers.context("--files takes numbers, as in 100000,30000")?;
                 }
                 "--tree" => options.tree = Some(value()?.into()),
+                "--program" => options.program = Some(value()?.into()),
                 "--dir" => options.dir = value()?.into(),
                 _ => bail!("{USAGE}"),
             }
@@ -100,9 +102,14 @@ const WHAT: [&str; 4] = ["down", "down again", "up", "up again"];
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::read(args)?;
     install(PACKAGES)?;
-    check(cargo().current_dir(root()).args(["build", "--release", "-p", "braidftp"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let program = target.join("release/braidftp");
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => {
+            check(cargo().current_dir(root()).args(["build", "--release", "-p", "braidftp"]))?;
+            let target = std::env::var_os("CARGO_TARGET_DIR");
+            target.map_or_else(|| root().join("target"), PathBuf::from).join("release/braidftp")
+        }
+    };
     let place = Place(options.dir.join(format!("braidftp-bench-{}", std::process::id())));
     fs::create_dir_all(&place.0)?;
     let mut failed = false;

@@ -68,6 +68,8 @@ pub enum Command {
     Config(ConfigCommand),
     /// List the network paths of a job that runs, take one out of use, or put it back
     Path(PathCommand),
+    /// Tell or change how fast a job that runs may move file bytes
+    Limit(LimitCommand),
     /// Show the key of this user, by which a server may know them, or make one
     Key(KeyCommand),
     /// Explain a topic: cc, multipath, urls, filter, users
@@ -110,7 +112,7 @@ pub struct Common {
     /// Write every SCTP packet to FILE, a line each, in packetdrill's notation
     #[arg(long, value_name = "FILE")]
     pub packet_log: Option<PathBuf>,
-    /// Move file bytes no faster than this, as in 3mbit or 2MB (a second)
+    /// Move file bytes no faster than this, as in 3mbit or 2MB (a second); `braidftp limit` changes it while the job runs
     #[arg(long, value_name = "RATE", visible_alias = "bwlimit")]
     pub limit: Option<Rate>,
     /// One JSON event a line on standard output, the last a summary
@@ -152,7 +154,8 @@ pub struct Common {
     /// multipath) [default: default in braid, off in other modes]
     #[arg(long, value_name = "off|NAME|KEY=NAME[,..]")]
     pub multipath: Option<MultipathChoice>,
-    /// Make a Unix socket of this name, by which `braidftp path` takes paths out and puts them back while the job runs
+    /// Make a Unix socket of this name, by which `braidftp path` takes paths out and puts them back, and `braidftp limit` changes
+    /// --limit, while the job runs
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
     /// Whether what travels is protected.
@@ -253,6 +256,15 @@ pub struct PathCommand {
     pub number: Option<usize>,
 }
 
+/// `limit`.
+#[derive(Debug, Args)]
+pub struct LimitCommand {
+    /// What the job was given as --control
+    pub socket: PathBuf,
+    /// The new rate, as in 3mbit or 2MB (a second), or `off`; without it the rate is told
+    pub rate: Option<String>,
+}
+
 /// `get`.
 #[derive(Debug, Args)]
 pub struct Get {
@@ -293,6 +305,10 @@ pub struct Selection {
     /// Leave out what FILE says in .gitignore's notation; may be given several times
     #[arg(long, value_name = "FILE")]
     pub exclude_from: Vec<PathBuf>,
+    /// A rule in rsync's notation, as in '- *.o' or '+ /src/***'; of several the first that matches a path, or a folder above it,
+    /// decides; may be given several times
+    #[arg(short = 'f', long, value_name = "RULE", allow_hyphen_values = true)]
+    pub filter: Vec<String>,
     /// Only the paths that FILE lists, one a line from the top of the tree, and with a folder all beneath it
     #[arg(long, value_name = "FILE")]
     pub files_from: Option<PathBuf>,
@@ -301,12 +317,10 @@ pub struct Selection {
 /// `mirror`.
 #[derive(Debug, Clone, Args)]
 pub struct Mirror {
-    /// The source: a URL; with -R a folder
-    #[arg(required_unless_present = "apply")]
-    pub source: Option<String>,
-    /// The destination: a folder; with -R a URL
-    #[arg(required_unless_present = "apply")]
-    pub destination: Option<String>,
+    /// Source and destination: a URL and a folder, with -R a folder and a URL. Of several sources each goes to a folder of its own
+    /// name in the destination
+    #[arg(required_unless_present = "apply", value_names = ["SOURCE", "DESTINATION"], num_args = 2..)]
+    pub places: Vec<String>,
     /// Send the local folder to the server
     #[arg(short = 'R', long)]
     pub reverse: bool,
@@ -335,8 +349,8 @@ pub struct Mirror {
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// Do what the plan in FILE says and nothing else, if both sides are as they were when it was made
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "destination", "reverse", "delete", "include", "exclude",
-        "exclude_from", "files_from", "max_delete", "newer", "size_only", "checksum", "dry_run", "plan", "no_permissions",
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["places", "reverse", "delete", "include", "exclude",
+        "exclude_from", "filter", "files_from", "max_delete", "newer", "size_only", "checksum", "dry_run", "plan", "no_permissions",
         "no_links", "no_holes"])]
     pub apply: Option<PathBuf>,
     /// Leave permission bits of files and folders to the other side

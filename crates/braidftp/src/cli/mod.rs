@@ -12,6 +12,7 @@ mod shell;
 mod topics;
 
 use std::future::Future;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -72,6 +73,13 @@ fn parse(words: Vec<std::ffi::OsString>) -> Result<Parsed> {
         return Ok(Cli::try_parse_from(words).map_or_else(told, |cli| Parsed::Command(Box::new(cli))));
     }
     let mut settings = settings::Settings::load()?;
+    // The shell comes here for each line.
+    static TOLD: std::sync::Once = std::sync::Once::new();
+    TOLD.call_once(|| {
+        for warning in settings::Settings::unknown_variables() {
+            eprintln!("braidftp: warning: {warning}");
+        }
+    });
     let words = settings.resolve(words)?;
     Ok(match settings.parse(words) {
         Err(error) => told(error),
@@ -170,6 +178,7 @@ async fn dispatch(command: Command) -> Result<()> {
             doctor::run(args.url, |url| job(url, &common)).await
         }
         Command::Path(args) => path(args).await,
+        Command::Limit(args) => limit(args).await,
         Command::Key(args) => key(&args),
     }
 }
@@ -243,7 +252,8 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         profile: common.profile.as_deref().map(|name| parse_name("--profile", name)).transpose()?,
         pcap: common.pcap.clone(),
         packet_log: common.packet_log.clone(),
-        limiter: common.limit.map(|rate| Arc::new(Limiter::new(rate))),
+        limiter: (common.limit.is_some() || common.control.is_some())
+            .then(|| Arc::new(Limiter::new(common.limit))),
         timeout: common.timeout.0,
         refusal: Refusal::Ends,
         bounds: common.bounds(),
@@ -262,7 +272,6 @@ fn job(url: Url, common: &Common) -> Result<Job> {
             (common.pcap.is_some(), "--pcap"),
             (common.packet_log.is_some(), "--packet-log"),
             (common.multipath.is_some(), "--multipath"),
-            (common.control.is_some(), "--control"),
         ] {
             if given {
                 return Err(Error::usage(format_args!("use {option} with an ftp:// URL"), "it is for SCTP")
@@ -276,6 +285,9 @@ fn job(url: Url, common: &Common) -> Result<Job> {
     }
     no_path_twice(&common.paths)?;
     if let Some(socket) = &common.control {
+        if let Some(limiter) = &options.limiter {
+            options.control.steer(limiter.clone());
+        }
         options.control.listen(socket)?;
     }
     let style = match (common.json, common.quiet) {
@@ -361,6 +373,12 @@ async fn path(args: args::PathCommand) -> Result<()> {
     Ok(())
 }
 
+async fn limit(args: args::LimitCommand) -> Result<()> {
+    let answer = say(&args.socket, &format!("limit {}", args.rate.unwrap_or_default())).await?;
+    println!("{answer}");
+    Ok(())
+}
+
 /// Runs attempts of `attempt` until one goes through.
 async fn run_job<F>(job: Job, command: &'static str, attempt: impl Fn(Client, Job) -> F) -> Result<()>
 where
@@ -431,17 +449,72 @@ async fn mirror(args: args::Mirror) -> Result<()> {
     }
 }
 
+/// Mirrors one tree after another; the worst of the results is the command's.
 async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
-    let (source, destination) = args.ends();
-    let (remote, local) = if args.reverse { (destination, source) } else { (source, destination) };
-    if local.contains("://") {
+    let mut result = Ok(());
+    for (url, local) in mirrored(&args)? {
+        match mirror_one(&args, plan.clone(), url, local).await {
+            Err(error) if error.exit == Exit::Sigint => return Err(error),
+            done => result = result.and(done),
+        }
+    }
+    result
+}
+
+/// What a mirror is between: URLs and local folders.
+fn mirrored(args: &args::Mirror) -> Result<Vec<(Url, PathBuf)>> {
+    let Some((destination, sources)) = args.places.split_last() else { return Ok(Vec::new()) };
+    let locals = if args.reverse { sources } else { std::slice::from_ref(destination) };
+    if locals.iter().any(|local| local.contains("://")) {
         return Err(Error::usage(
-            format_args!("mirror {source} {destination}"),
+            format_args!("mirror {}", args.places.join(" ")),
             "the local folder is where the URL should be",
         )
-        .hint("down: braidftp mirror URL DIR; up: braidftp mirror -R DIR URL"));
+        .hint("down: braidftp mirror URL... DIR; up: braidftp mirror -R DIR... URL"));
     }
-    let url: Url = remote.parse()?;
+    let pair = |source: &String| -> Result<(Url, PathBuf)> {
+        let (url, local) = if args.reverse { (destination, source) } else { (source, destination) };
+        let (mut url, mut local): (Url, PathBuf) = (url.parse()?, local.into());
+        if sources.len() > 1 {
+            let nameless = || {
+                Error::usage(format_args!("mirror {source} beside others"), "it has no name of its own")
+                    .hint("of several sources each goes to a folder of its name in the destination")
+            };
+            if args.reverse {
+                let name = local.file_name().ok_or_else(nameless)?;
+                if !url.path.is_empty() && !url.path.ends_with(b"/") {
+                    url.path.push(b'/');
+                }
+                url.path.extend_from_slice(name.as_bytes());
+            } else {
+                let path = url.path.strip_suffix(b"/").unwrap_or(&url.path);
+                let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                if matches!(name, b"" | b"." | b"..") || name.contains(&0) {
+                    return Err(nameless());
+                }
+                local.push(std::ffi::OsStr::from_bytes(name));
+            }
+        }
+        Ok((url, local))
+    };
+    let pairs: Vec<_> = sources.iter().map(pair).collect::<Result<_>>()?;
+    for (at, (url, local)) in pairs.iter().enumerate() {
+        let is_same = |(other, there): &(Url, PathBuf)| match args.reverse {
+            true => other.path == url.path,
+            false => there == local,
+        };
+        if pairs[..at].iter().any(is_same) {
+            return Err(Error::usage(
+                format_args!("mirror {}", args.places.join(" ")),
+                "two sources have the same name, and one would be mixed with the other",
+            )
+            .hint("mirror them one by one, each to a folder of its own"));
+        }
+    }
+    Ok(pairs)
+}
+
+async fn mirror_one(args: &args::Mirror, plan: Plan, url: Url, local: PathBuf) -> Result<()> {
     let mirror = Mirror {
         filter: filter(&args.selection)?,
         compare: Compare { times: !args.size_only, newer: args.newer, contents: args.checksum },
@@ -459,7 +532,6 @@ async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
         plan,
     };
     let job = job(url, &args.common)?;
-    let local = PathBuf::from(local);
     if args.reverse {
         let up = MirrorUp { mirror, from: local };
         run_job(job, "mirror", |client, job| job::mirror_up(client, job, up.clone())).await
@@ -473,6 +545,7 @@ async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
 fn filter(selection: &args::Selection) -> Result<Filter> {
     Filter::new(&selection.include, &selection.exclude)?
         .without(&selection.exclude_from)?
+        .ruled(&selection.filter)?
         .only(selection.files_from.as_deref())
 }
 

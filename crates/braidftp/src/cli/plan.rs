@@ -15,6 +15,10 @@ use crate::url::Url;
 /// The URL is none, or there is no current folder.
 pub(super) fn write(args: &Mirror) -> Result<Plan> {
     let Some(file) = &args.plan else { return Ok(Plan::None) };
+    if args.places.len() > 2 {
+        return Err(Error::usage("use --plan with several sources", "a plan is of one")
+            .hint("make a plan for each source"));
+    }
     let (source, destination) = args.ends();
     let (remote, local) = if args.reverse { (destination, source) } else { (source, destination) };
     let header = Header {
@@ -76,7 +80,10 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 impl Mirror {
     /// Source and destination.
     pub(super) fn ends(&self) -> (&str, &str) {
-        (self.source.as_deref().unwrap_or_default(), self.destination.as_deref().unwrap_or_default())
+        match self.places.as_slice() {
+            [source, destination] => (source, destination),
+            _ => ("", ""),
+        }
     }
 
     /// The options that say what belongs to the mirror.
@@ -94,6 +101,7 @@ impl Mirror {
             flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned()).collect();
         options.extend(self.selection.include.iter().map(|glob| format!("--include={glob}")));
         options.extend(self.selection.exclude.iter().map(|glob| format!("--exclude={glob}")));
+        options.extend(self.selection.filter.iter().map(|rule| format!("--filter={rule}")));
         for file in &self.selection.exclude_from {
             options.push(format!("--exclude-from={}", absolute(file)?.display()));
         }

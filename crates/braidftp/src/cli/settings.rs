@@ -41,6 +41,22 @@ const KEYS: [&str; 18] = [
     "retries",
     "timeout",
 ];
+/// Variables of the environment that are no settings of a client: who logs in, where `ctl` finds its server, what a hook is
+/// told, and what the project's own tests are told.
+const VARIABLES: [&str; 12] = [
+    "BRAIDFTP_USER",
+    "BRAIDFTP_PASSWORD",
+    "BRAIDFTP_CONTROL",
+    "BRAIDFTP_EVENT",
+    "BRAIDFTP_FILE",
+    "BRAIDFTP_BUDGET",
+    "BRAIDFTP_COMMIT",
+    "BRAIDFTP_FINGERPRINTS",
+    "BRAIDFTP_PEERS",
+    "BRAIDFTP_REQUIRE_PEERS",
+    "BRAIDFTP_ROWS",
+    "BRAIDFTP_TEST_PCAP",
+];
 /// Those that are true or false.
 const FLAGS: [&str; 3] = ["accept-new", "plain", "protect"];
 /// Those that are for SCTP.
@@ -74,6 +90,27 @@ impl Settings {
         let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let place = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
         Some(place.join("braidftp/config.toml"))
+    }
+
+    /// Sentences about variables of the environment that are called like a setting and are none.
+    pub(super) fn unknown_variables() -> Vec<String> {
+        let name_of = |key: &str| format!("BRAIDFTP_{}", key.to_uppercase().replace('-', "_"));
+        let known: Vec<String> = KEYS.into_iter().map(name_of).chain(VARIABLES.map(String::from)).collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let given = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let mut unknown: Vec<String> =
+            given.filter(|name| name.starts_with("BRAIDFTP_") && !known.contains(&name.as_str())).collect();
+        unknown.sort();
+        let sentence = |name: String| {
+            let name = escape(name.as_bytes());
+            match nearest(&name, &known) {
+                Some(meant) => format!("{name} of the environment is no setting: did you mean {meant}?"),
+                None => format!(
+                    "{name} of the environment is no setting; braidftp config show --origin lists them"
+                ),
+            }
+        };
+        unknown.into_iter().map(sentence).collect()
     }
 
     /// Reads the file, if there is one, and the environment.

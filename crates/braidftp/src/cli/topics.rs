@@ -18,7 +18,11 @@ pub(super) const TOPICS: [Topic; 5] = [
     Topic { name: "cc", about: "names and parameters of --cc", text: cc::help },
     Topic { name: "multipath", about: "names of --multipath", text: multipath_help },
     Topic { name: "urls", about: "URLs, passwords, exit codes", text: || URL_HELP.to_owned() },
-    Topic { name: "filter", about: "what a mirror takes: --include, --exclude", text: || FILTER.to_owned() },
+    Topic {
+        name: "filter",
+        about: "what a mirror takes: --include, --exclude, --filter",
+        text: || FILTER.to_owned(),
+    },
     Topic { name: "users", about: "the file of `serve --users`", text: || USERS.to_owned() },
 ];
 
@@ -43,7 +47,15 @@ const FILTER: &str = "\
 --include GLOB takes only files that match, --exclude GLOB no file or folder that matches and nothing beneath it; --exclude wins.
 Both may be given several times. A glob without a slash is compared with the last name of a path, one with a slash with the
 whole path from the top of the tree. * and ? match within a name, ** across slashes, [a-z] one byte, {a,b} either.
-  braidftp mirror URL DIR --exclude '*.o' --exclude target --include 'src/**'";
+  braidftp mirror URL DIR --exclude '*.o' --exclude target --include 'src/**'
+
+--exclude-from FILE reads patterns in .gitignore's notation. --filter RULE is in rsync's:
+  - PATTERN       leaves out what matches          + PATTERN     takes it, whatever later rules say
+  merge FILE      rules from FILE, one a line      clear         forgets the rules before
+The first rule that matches decides. A pattern without a slash is compared with the last name, one with a slash with the end of
+the path, one that begins with a slash with the whole path from the top; one that ends in a slash matches folders alone, and
+dir/*** the folder and all in it. A folder that is left out is not entered.
+  braidftp mirror URL DIR --filter '+ */' --filter '+ *.c' --filter '- *'";
 
 /// The form of the users file, as docs/guide.md has it.
 pub(crate) const USERS: &str = "\

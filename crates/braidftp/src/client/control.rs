@@ -1,7 +1,8 @@
-//! Paths that are taken out of use and put back while a job runs, by words: `path`, `path off 2`, `path on 2`.
+//! A job steered while it runs, by words: `path`, `path off 2` and `path on 2` take paths out of use and put them back; `limit`,
+//! `limit 3mbit` and `limit off` tell and change how fast file bytes move.
 //!
 //! Who says them is whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out, the last of them
-//! `ok` or `error: why`. `braidftp path SOCKET off 2` does that, and so does `nc -U`. The socket is its owner's alone, and goes
+//! `ok` or `error: why`. `braidftp path SOCKET off 2` and `braidftp limit SOCKET 3mbit` do that, and so does `nc -U`. The socket is its owner's alone, and goes
 //! when the job ends. What is taken out stays out, also where a connection is opened again.
 
 use std::fmt::Write as _;
@@ -17,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use super::carrier::{Ends, Gauge};
 use crate::exit::{Error, Exit, Result};
+use crate::limiter::Limiter;
 
 /// The longest line that is read.
 const LINE_MAX: u64 = 256;
@@ -28,7 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is understood, for those who said something else.
-const WORDS: &str = "there are `path`, `path off NUMBER` and `path on NUMBER`";
+const WORDS: &str =
+    "there are `path`, `path off NUMBER`, `path on NUMBER`, `limit`, `limit RATE` and `limit off`";
 
 /// Steers the paths of a job's sessions. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +41,8 @@ pub struct PathControl(Arc<Shared>);
 struct Shared {
     /// Of the session there is.
     gauge: Mutex<Option<Gauge>>,
+    /// What holds the job to a rate.
+    limiter: Mutex<Option<Arc<Limiter>>>,
     /// What is out of use.
     aside: Mutex<Vec<Ends>>,
     /// What goes when nobody steers any more.
@@ -59,6 +64,11 @@ impl PathControl {
     /// It is about this session from now on.
     pub(super) fn attach(&self, gauge: Gauge) {
         *lock(&self.0.gauge) = Some(gauge);
+    }
+
+    /// `limit` is about this limiter.
+    pub fn steer(&self, limiter: Arc<Limiter>) {
+        *lock(&self.0.limiter) = Some(limiter);
     }
 
     /// Listens for words at a Unix socket of this name, until the last clone is dropped. Needs a tokio runtime.
@@ -94,9 +104,12 @@ impl PathControl {
 impl Shared {
     /// Does what a line says, and gives what there is to say to it; else why it was not done.
     fn run(&self, line: &str) -> std::result::Result<String, String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["limit", rate @ ..] = words.as_slice() {
+            return self.limit(rate);
+        }
         let gauge = lock(&self.gauge);
         let gauge = gauge.as_ref().ok_or("there is no connection yet")?;
-        let words: Vec<&str> = line.split_whitespace().collect();
         let number = |text: &str| {
             text.parse().map_err(|_| format!("`{}` is not the number of a path", text.escape_debug()))
         };
@@ -117,6 +130,27 @@ impl Shared {
             }
             _ => Err(format!("`{}` is not understood; {WORDS}", line.trim().escape_debug())),
         }
+    }
+}
+
+impl Shared {
+    /// Tells the rate, or changes it first.
+    fn limit(&self, rate: &[&str]) -> std::result::Result<String, String> {
+        let limiter = lock(&self.limiter);
+        let limiter = limiter.as_ref().ok_or("this job has no rate")?;
+        match rate {
+            [] => {}
+            ["off"] => limiter.set(None),
+            [rate] => {
+                let wrong = |why| format!("`{}` is no rate: {why}", rate.escape_debug());
+                limiter.set(Some(rate.parse().map_err(wrong)?));
+            }
+            _ => return Err(format!("too many words; {WORDS}")),
+        }
+        Ok(match limiter.rate() {
+            Some(rate) => format!("limit {rate}\n"),
+            None => "limit off\n".into(),
+        })
     }
 }
 
@@ -254,6 +288,26 @@ mod tests {
         drop(control);
         assert!(!at.exists());
         assert_eq!(say(&at, "path").await.unwrap_err().exit, Exit::Connect);
+    }
+
+    #[tokio::test]
+    async fn the_rate_is_told_and_changed_before_there_is_a_connection_and_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("control");
+        let control = PathControl::default();
+        control.listen(&at).unwrap();
+        assert!(say(&at, "limit").await.unwrap_err().to_string().contains("no rate"));
+        let limiter = Arc::new(Limiter::new(None));
+        control.steer(limiter.clone());
+        assert_eq!(say(&at, "limit").await.unwrap(), "limit off");
+        assert_eq!(say(&at, "limit 3mbit").await.unwrap(), "limit 3mbit");
+        assert_eq!(limiter.rate(), Some("3mbit".parse().unwrap()));
+        for (line, says) in [("limit fast", "`fast` is not a rate"), ("limit 1mbit 2", "too many words")] {
+            let why = say(&at, line).await.unwrap_err().to_string();
+            assert!(why.contains(says), "{why}");
+        }
+        assert_eq!(say(&at, "limit off").await.unwrap(), "limit off");
+        assert_eq!(limiter.rate(), None);
     }
 
     #[tokio::test]

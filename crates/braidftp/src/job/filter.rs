@@ -1,4 +1,5 @@
-//! Which paths of a tree belong to the job: `--include`, `--exclude`, `--exclude-from` and `--files-from`.
+//! Which paths of a tree belong to the job: `--include`, `--exclude`, `--exclude-from`, `--filter` and
+//! `--files-from`.
 //!
 //! A glob without a slash is matched against the last name, one with a slash against the whole path from the top of
 //! the tree. `*` does not cross a slash, `**` does. Bytes that are not UTF-8 are matched as they are.
@@ -13,6 +14,7 @@ use braidftp_ftp::SafePath;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use super::filter_rules::Rules;
 use crate::exit::Error;
 
 /// What of a tree belongs to a job.
@@ -22,6 +24,8 @@ pub struct Filter {
     exclude: Option<Globs>,
     /// What files in gitignore's notation leave out.
     ignored: Option<Arc<Gitignore>>,
+    /// Rules in rsync's notation.
+    rules: Option<Arc<Rules>>,
     listed: Option<Arc<Listed>>,
 }
 
@@ -41,7 +45,7 @@ impl Listed {
 }
 
 /// Where the names of a path end.
-fn ends(path: &[u8]) -> impl Iterator<Item = usize> {
+pub(super) fn ends(path: &[u8]) -> impl Iterator<Item = usize> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([path.len()])
 }
 
@@ -58,7 +62,7 @@ impl Filter {
     /// A glob that is none.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, Error> {
         let (include, exclude) = (Globs::new("--include", include)?, Globs::new("--exclude", exclude)?);
-        Ok(Self { include, exclude, ignored: None, listed: None })
+        Ok(Self { include, exclude, ignored: None, rules: None, listed: None })
     }
 
     /// Leaves out what these files say in gitignore's notation; paths are from the top of the tree.
@@ -78,6 +82,15 @@ impl Filter {
         }
         let ignored = builder.build().map_err(|error| Error::usage("use --exclude-from", error))?;
         self.ignored = Some(Arc::new(ignored));
+        Ok(self)
+    }
+
+    /// Leaves out what rules in rsync's notation say.
+    ///
+    /// # Errors
+    /// A rule that is none, or a file of rules that cannot be read.
+    pub fn ruled(mut self, rules: &[String]) -> Result<Self, Error> {
+        self.rules = Rules::new(rules)?.map(Arc::new);
         Ok(self)
     }
 
@@ -112,7 +125,9 @@ impl Filter {
         let matched = |ignored: &Arc<Gitignore>| {
             ignored.matched_path_or_any_parents(as_path(path), is_folder).is_ignore()
         };
-        !path.is_empty() && self.ignored.as_ref().is_some_and(matched)
+        !path.is_empty()
+            && (self.ignored.as_ref().is_some_and(matched)
+                || self.rules.as_ref().is_some_and(|rules| rules.exclude(path, is_folder)))
     }
 
     fn excludes(&self, path: &[u8]) -> bool {
@@ -196,7 +211,7 @@ fn glob(option: &str, text: &str) -> Result<Glob, Error> {
     })
 }
 
-fn as_path(bytes: &[u8]) -> &Path {
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 

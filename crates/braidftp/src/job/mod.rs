@@ -13,6 +13,7 @@ mod download;
 mod facts;
 mod files;
 mod filter;
+mod filter_rules;
 mod get;
 mod listing;
 mod local;
