@@ -23,6 +23,8 @@ use crate::store::fs::{self, Root};
 /// Bytes of one listing that may wait to be read by the job. So much that the files behind it on the same stream are
 /// not held up by a job that waits for them.
 pub const LISTING_QUEUE_BYTES: usize = 16 << 20;
+/// The same of a listing that was asked for before its turn.
+pub const LISTING_AHEAD_BYTES: usize = 1 << 20;
 
 /// What a data task needs beside its bytes.
 #[derive(Debug, Clone)]
@@ -194,9 +196,14 @@ impl Queue {
     /// No bytes are lost.
     pub async fn next(&mut self) -> Option<Bytes> {
         let bytes = self.from.recv().await?;
-        self.room.add_permits(bytes.len());
+        self.room.add_permits(permits(&bytes));
         Some(bytes)
     }
+}
+
+/// What bytes take of a queue's room: no more than the smallest room has, or they would wait for ever.
+fn permits(bytes: &Bytes) -> usize {
+    bytes.len().min(LISTING_AHEAD_BYTES)
 }
 
 impl FileSink {
@@ -230,10 +237,11 @@ impl FileSink {
 }
 
 impl Sink {
-    /// A sink and the queue that its bytes come out of, `most` of them; one more is the error `beyond`.
-    pub fn queue(most: u64, beyond: Error) -> (Self, Queue) {
+    /// A sink and the queue that its bytes come out of, `most` of them; one more is the error `beyond`. So many as `waiting`, at
+    /// least [`LISTING_AHEAD_BYTES`], wait in the queue before the data path is no longer read.
+    pub fn queue(most: u64, beyond: Error, waiting: usize) -> (Self, Queue) {
         let (to, from) = mpsc::unbounded_channel();
-        let room = Arc::new(Semaphore::new(LISTING_QUEUE_BYTES));
+        let room = Arc::new(Semaphore::new(waiting.max(LISTING_AHEAD_BYTES)));
         let beyond = Box::new(beyond);
         let sink =
             QueueSink { to, left: most, beyond, over: false, room: room.clone(), hasher: Box::default() };
@@ -302,7 +310,7 @@ impl Sink {
                 queue.left = left;
                 queue.hasher.update(&bytes);
                 let _busy = pump.activity.busy();
-                if let Ok(permit) = queue.room.acquire_many(bytes.len() as u32).await {
+                if let Ok(permit) = queue.room.acquire_many(permits(&bytes) as u32).await {
                     permit.forget();
                 }
                 // Nobody reads any more: the bytes are not wanted.

@@ -33,8 +33,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub use body::{
-    Body, DataEnd, FileSink, LISTING_QUEUE_BYTES, Queue, QueueSink, Sink, Source, same_time, system_time,
-    timestamp,
+    Body, DataEnd, FileSink, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Queue, QueueSink, Sink, Source,
+    same_time, system_time, timestamp,
 };
 pub use bounds::{
     Bounds, DISCARDED_BYTES_MAX, ENTRIES_MAX, HELD_BYTES_MAX, HELD_PATH_BYTES, UNTOLD_SIZE_MAX,
@@ -45,7 +45,7 @@ pub use control::{PathControl, say};
 pub(crate) use errors::{of_reply, of_write_reply};
 pub use login::Login;
 pub use path_rule::PathRule;
-pub use pool::{Lane, PARALLEL, PARALLEL_MAX, Parallel};
+pub use pool::{Lane, PARALLEL, PARALLEL_MAX, Parallel, Turn};
 pub use protection::Protection;
 
 use crate::exit::{Error, Exit, Result};
@@ -280,6 +280,19 @@ pub struct UnderWay {
 }
 
 impl UnderWay {
+    /// The same, which gives `lane` back as soon as it has ended, whoever waits for it.
+    pub fn releasing(self, lane: Lane) -> Self {
+        let shared = self.shared.clone();
+        let (tell, answer) = oneshot::channel();
+        tokio::spawn(async move {
+            let done = self.done().await;
+            drop(lane);
+            // Nobody may want to know.
+            let _ = tell.send(done);
+        });
+        Self { answer, shared }
+    }
+
     /// Waits for its end.
     ///
     /// # Cancel safety
@@ -364,6 +377,20 @@ impl Client {
         }
     }
 
+    /// A session for one listing. For one that is asked for before its turn there is none unless another session has no listing, so
+    /// that files can always move.
+    pub fn listing_lane(&self, turn: Turn) -> Option<Lane> {
+        match &self.pool {
+            Some(pool) => pool.listing_lane(self, &self.shared.options.parallel, turn),
+            None => (turn == Turn::Now).then(|| Lane::of(self)),
+        }
+    }
+
+    /// Whether there is a session that has no listing to move.
+    pub fn has_lane_without_listing(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.has_lane_without_listing())
+    }
+
     /// How many sessions transfers may have at the same time.
     pub fn parallel(&self) -> usize {
         self.pool.as_ref().map_or(1, |_| self.shared.options.parallel.get())
@@ -446,8 +473,21 @@ impl Client {
     /// # Errors
     /// The session has ended, with why.
     pub async fn list(&self, form: ListForm, path: Option<PathArg>) -> Result<(Queue, UnderWay)> {
+        self.list_waiting(form, path, LISTING_QUEUE_BYTES).await
+    }
+
+    /// The same, of which no more than `waiting` bytes wait to be used.
+    ///
+    /// # Errors
+    /// The session has ended, with why.
+    pub async fn list_waiting(
+        &self,
+        form: ListForm,
+        path: Option<PathArg>,
+        waiting: usize,
+    ) -> Result<(Queue, UnderWay)> {
         let most = self.bounds().listing_bytes();
-        let (sink, queue) = Sink::queue(most, listing_beyond(most, "read the listing"));
+        let (sink, queue) = Sink::queue(most, listing_beyond(most, "read the listing"), waiting);
         let under_way = self.transfer(Transfer::List { form, path }, Body::Sink(sink)).await?;
         Ok((queue, under_way))
     }

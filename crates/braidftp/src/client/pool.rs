@@ -1,8 +1,9 @@
 //! Several sessions with one server, for transfers at the same time where a session moves one file after another (FTP over TCP).
 //!
 //! Further sessions are opened when those that are open have enough to do. A server that takes no more of them (421, 530, or no
-//! connection) is told of once, and the job goes on with what it has; that holds for later attempts of the job, too. Commands and
-//! listings stay on the first session, and transfers prefer the others.
+//! connection) is told of once, and the job goes on with what it has; that holds for later attempts of the job, too. Commands stay on
+//! the first session. Listings take any, one at a time; files that are asked for behind a listing would wait until somebody has
+//! read it, so that transfers take sessions without one, and one such session is always left.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,10 +58,47 @@ pub(super) struct Pool {
 
 #[derive(Debug)]
 struct State {
-    /// Transfers of the first session.
-    first: Arc<AtomicUsize>,
-    others: Vec<(Client, Arc<AtomicUsize>)>,
+    first: Arc<Load>,
+    others: Vec<(Client, Arc<Load>)>,
     opening: Opening,
+}
+
+/// What a session has to move.
+#[derive(Debug, Default)]
+struct Load {
+    files: AtomicUsize,
+    listings: AtomicUsize,
+}
+
+impl Load {
+    /// What is compared when a session is chosen.
+    fn weight(&self) -> (usize, usize) {
+        (self.listings.load(Ordering::Relaxed), self.files.load(Ordering::Relaxed))
+    }
+}
+
+/// When a listing is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// At once.
+    Now,
+    /// When those before it are done.
+    Ahead,
+}
+
+impl State {
+    fn loads(&self) -> impl Iterator<Item = &Arc<Load>> {
+        self.others.iter().map(|(_, load)| load).chain([&self.first])
+    }
+
+    /// The session that has least to do; the first, which has the commands too, after others.
+    fn least(&self, first: &Client) -> (Client, Arc<Load>) {
+        let others = self.others.iter().map(|(client, load)| (client, load));
+        let all = others.chain([(first, &self.first)]);
+        let least = all.min_by_key(|(_, load)| load.weight());
+        let (client, load) = least.unwrap_or((first, &self.first));
+        (client.clone(), load.clone())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,14 +116,23 @@ enum Opening {
 pub struct Lane {
     /// The session.
     pub client: Client,
-    load: Option<(Arc<AtomicUsize>, OwnedSemaphorePermit)>,
+    load: Option<(Arc<Load>, Kind)>,
+}
+
+/// What a lane is for.
+#[derive(Debug)]
+enum Kind {
+    File(#[expect(dead_code, reason = "held while the file moves")] OwnedSemaphorePermit),
+    Listing,
 }
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        if let Some((load, _)) = &self.load {
-            load.fetch_sub(1, Ordering::Relaxed);
-        }
+        match &self.load {
+            Some((load, Kind::File(_))) => load.files.fetch_sub(1, Ordering::Relaxed),
+            Some((load, Kind::Listing)) => load.listings.fetch_sub(1, Ordering::Relaxed),
+            None => 0,
+        };
     }
 }
 
@@ -112,31 +159,49 @@ impl Pool {
 
     /// A place for a transfer, when there is one.
     pub(super) async fn lane(self: &Arc<Self>, first: &Client, parallel: &Parallel) -> Lane {
-        if self.places.available_permits() == 0 && parallel.get() > 1 {
-            let mut state = self.lock();
-            if state.opening == Opening::No {
-                state.opening = Opening::Begun;
-                drop(state);
-                tokio::spawn(self.clone().open(parallel.clone()));
-            }
+        if self.places.available_permits() == 0 {
+            self.open_others(parallel);
         }
         let Ok(place) = self.places.clone().acquire_owned().await else {
             return Lane { client: first.clone(), load: None };
         };
+        let (client, load) = self.lock().least(first);
+        load.files.fetch_add(1, Ordering::Relaxed);
+        Lane { client, load: Some((load, Kind::File(place))) }
+    }
+
+    /// A session for one listing. Before its turn there is none, unless two sessions or more have no listing.
+    pub(super) fn listing_lane(
+        self: &Arc<Self>,
+        first: &Client,
+        parallel: &Parallel,
+        turn: Turn,
+    ) -> Option<Lane> {
+        if turn == Turn::Ahead {
+            self.open_others(parallel);
+        }
         let state = self.lock();
-        let loads = state.others.iter().map(|(client, load)| (client, load));
-        let least = loads.min_by_key(|(_, load)| load.load(Ordering::Relaxed));
-        // The first one has the listings, too.
-        let (client, load) = match least {
-            Some((client, load))
-                if load.load(Ordering::Relaxed) <= state.first.load(Ordering::Relaxed) + 1 =>
-            {
-                (client.clone(), load.clone())
-            }
-            _ => (first.clone(), state.first.clone()),
-        };
-        load.fetch_add(1, Ordering::Relaxed);
-        Lane { client, load: Some((load, place)) }
+        let free = state.loads().filter(|load| load.weight().0 == 0).count();
+        if turn == Turn::Ahead && free < 2 {
+            return None;
+        }
+        let (client, load) = state.least(first);
+        load.listings.fetch_add(1, Ordering::Relaxed);
+        Some(Lane { client, load: Some((load, Kind::Listing)) })
+    }
+
+    pub(super) fn has_lane_without_listing(&self) -> bool {
+        self.lock().loads().any(|load| load.weight().0 == 0)
+    }
+
+    /// Begins to open the further sessions, if that was not done yet.
+    fn open_others(self: &Arc<Self>, parallel: &Parallel) {
+        let mut state = self.lock();
+        if parallel.get() > 1 && state.opening == Opening::No {
+            state.opening = Opening::Begun;
+            drop(state);
+            tokio::spawn(self.clone().open(parallel.clone()));
+        }
     }
 
     /// Opens the further sessions, one after another.

@@ -15,7 +15,7 @@ use super::bounds::{TreeBounds, Unique};
 use super::facts::{Facts, facts, of_mlst};
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::{Job, named_path, remote_path};
-use crate::client::{Client, Sink, of_reply, of_write_reply};
+use crate::client::{Client, LISTING_QUEUE_BYTES, Sink, of_reply, of_write_reply};
 use crate::exit::{Again, Error, Exit, Result, escape};
 use crate::report::{Action, Event};
 use crate::url::Url;
@@ -241,7 +241,7 @@ pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
     for url in &urls {
         let most = client.bounds().max_size.unwrap_or(u64::MAX);
         let beyond = client.bounds().beyond(&format!("read {}", escape(&url.path)), None);
-        let (sink, mut queue) = Sink::queue(most, beyond);
+        let (sink, mut queue) = Sink::queue(most, beyond, LISTING_QUEUE_BYTES);
         let under_way = client.retrieve(named_path(&url.path, b"")?, 0, sink).await?;
         let meter = job.reporter.file(&url.path, None);
         let mut written = 0;

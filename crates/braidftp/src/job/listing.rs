@@ -10,7 +10,9 @@ use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::{Code, PathArg, SafePath};
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::client::{Client, Queue, UnderWay, listing_beyond, timestamp};
+use crate::client::{
+    Client, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Lane, Queue, Turn, UnderWay, listing_beyond, timestamp,
+};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::packed::{UnpackError, Unpacker};
 use crate::store::fs::fits_a_line;
@@ -49,24 +51,46 @@ impl Listing {
     /// # Errors
     /// The session has ended.
     pub(crate) async fn ask(client: &Client, form: ListForm, path: Option<PathArg>) -> Result<Self> {
+        match client.listing_lane(Turn::Now) {
+            Some(lane) => Self::ask_by(lane, form, path, LISTING_QUEUE_BYTES).await,
+            None => Err(Error::new(Exit::Interrupted, "list", "there is no session")),
+        }
+    }
+
+    /// Asks for a listing before its turn, if a session is to spare. Little of it waits to be used.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub(crate) async fn ask_ahead(
+        client: &Client,
+        form: ListForm,
+        path: Option<PathArg>,
+    ) -> Result<Option<Self>> {
+        let Some(lane) = client.listing_lane(Turn::Ahead) else { return Ok(None) };
+        Self::ask_by(lane, form, path, LISTING_AHEAD_BYTES).await.map(Some)
+    }
+
+    async fn ask_by(lane: Lane, form: ListForm, path: Option<PathArg>, waiting: usize) -> Result<Self> {
+        let client = &lane.client;
         let what = match &path {
             Some(path) => format!("list {path}"),
             None => "list the folder".into(),
         };
         let is_packed = client.mode() == Mode::Braid && matches!(form, ListForm::Facts | ListForm::Tree);
-        let (queue, under_way) = client.list(form, path).await?;
+        let (queue, under_way) = client.list_waiting(form, path, waiting).await?;
+        let bounds = client.bounds();
         Ok(Self {
             queue,
-            under_way: Some(under_way),
+            under_way: Some(under_way.releasing(lane)),
             form,
             //= specs/ftp-over-sctp.md#section-7.4
             //# A client MUST bound what it unpacks
-            unpacker: is_packed.then(|| Unpacker::new(client.bounds().listing_bytes())),
+            unpacker: is_packed.then(|| Unpacker::new(bounds.listing_bytes())),
             waiting: BytesMut::new(),
             lines: VecDeque::new(),
-            left: client.bounds().max_entries,
-            max_entries: client.bounds().max_entries,
-            listing_bytes: client.bounds().listing_bytes(),
+            left: bounds.max_entries,
+            max_entries: bounds.max_entries,
+            listing_bytes: bounds.listing_bytes(),
             what,
         })
     }

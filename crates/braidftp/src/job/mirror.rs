@@ -213,6 +213,7 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
         Mode::Naive | Mode::Ms => tree.by_folders(&client, ListForm::Facts, when).await,
         Mode::Tcp => {
             let form = folder_form(&client.features().await?);
+            let when = if when == When::Now { When::Behind } else { when };
             tree.by_folders(&client, form, when).await
         }
     };
@@ -240,7 +241,14 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
 enum When {
     Now,
     Later,
+    /// When a folder's listing is here, while the next ones are listed.
+    Behind,
 }
+
+/// Listings that are asked for before their turn, at most.
+const LISTED_AHEAD: usize = 16;
+/// Files of a folder that are kept before they are asked for while the folder is listed still.
+const KEPT_FILES: usize = 4_096;
 
 struct Down {
     base: Vec<u8>,
@@ -342,16 +350,21 @@ impl Down {
     /// A listing a folder.
     async fn by_folders(&mut self, client: &Client, form: ListForm, when: When) -> Result<()> {
         let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
+        let mut ahead: HashMap<u128, Listing, BuildHasherDefault<Ready>> = HashMap::default();
         self.tree.hold(&SafePath::ROOT)?;
         while let Some((folder, unique)) = waiting.pop() {
             self.tree.release(&folder);
+            let asked = ahead.remove(&path_hash(folder.as_bytes()));
             let may_enter = self.tree.check_depth(&folder).and_then(|()| self.tree.enter(&folder, unique));
             if let Err(error) = may_enter {
                 self.too_deep(&folder, error);
                 continue;
             }
             let path = remote_path(&self.base, folder.as_bytes())?;
-            let mut listing = Listing::ask(client, form, path).await?;
+            let mut listing = match asked {
+                Some(listing) => listing,
+                None => Listing::ask(client, form, path).await?,
+            };
             let mut below = Vec::new();
             loop {
                 let line = match listing.next().await {
@@ -410,20 +423,53 @@ impl Down {
                     self.tree.hold(&path)?;
                     below.push((path.clone(), entry.metadata.unique));
                 }
-                if !is_folder && when == When::Later && entry.metadata.kind == FileKind::File {
+                if !is_folder && when != When::Now && entry.metadata.kind == FileKind::File {
                     self.tree.hold(&path)?;
                     let store::Metadata { size, modified, unix_mode, .. } = entry.metadata;
                     self.later.push(Later { path, size, modified, unix_mode });
+                    // Behind a listing on the only session they would wait for what is not read meanwhile.
+                    let is_much = self.later.len() >= KEPT_FILES && client.has_lane_without_listing();
+                    if when == When::Behind && is_much {
+                        self.fetch_later().await?;
+                    }
                     continue;
                 }
                 self.entry(path, entry.metadata, entry.listed).await?;
             }
             // Depth first, in the order of the listing.
             waiting.extend(below.into_iter().rev());
+            if when == When::Behind {
+                self.list_ahead(client, form, &waiting, &mut ahead).await?;
+                self.fetch_later().await?;
+            }
         }
         Ok(())
     }
 
+    /// Asks for the listings of the next folders, as far as there are sessions to spare.
+    async fn list_ahead(
+        &self,
+        client: &Client,
+        form: ListForm,
+        waiting: &[(SafePath, Unique)],
+        ahead: &mut HashMap<u128, Listing, BuildHasherDefault<Ready>>,
+    ) -> Result<()> {
+        for (folder, _) in waiting.iter().rev().take(LISTED_AHEAD) {
+            let key = path_hash(folder.as_bytes());
+            if ahead.len() >= LISTED_AHEAD {
+                return Ok(());
+            }
+            if ahead.contains_key(&key) || self.tree.check_depth(folder).is_err() {
+                continue;
+            }
+            let path = remote_path(&self.base, folder.as_bytes())?;
+            let Some(listing) = Listing::ask_ahead(client, form, path).await? else { return Ok(()) };
+            ahead.insert(key, listing);
+        }
+        Ok(())
+    }
+
+    /// Asks for the files that were kept.
     async fn fetch_later(&mut self) -> Result<()> {
         let mut later = std::mem::take(&mut self.later).into_iter();
         loop {
@@ -438,10 +484,10 @@ impl Down {
             if files.is_empty() {
                 return Ok(());
             }
-            if self.digests.is_some() {
-                self.look_ahead(files.iter().map(|(path, metadata)| (path, metadata))).await?;
-            }
+            // What was made by this run needs no look, and others are looked at together.
+            self.look_ahead(files.iter().map(|(path, metadata)| (path, metadata))).await?;
             for (path, metadata) in files {
+                self.tree.release(&path);
                 self.entry(path, metadata, Listed::Whole).await?;
             }
         }

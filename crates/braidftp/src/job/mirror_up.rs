@@ -107,6 +107,7 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         root: root.clone(),
         seen: up.mirror.delete.is_on().then(Seen::default),
         is_tcp: client.mode() == Mode::Tcp,
+        has_sessions: client.parallel() > 1,
         modes: Vec::new(),
         digests,
         same: HashSet::default(),
@@ -202,6 +203,8 @@ struct Sending<'a> {
     seen: Option<Seen>,
     /// Whether the server may be another's.
     is_tcp: bool,
+    /// Whether files move over several sessions.
+    has_sessions: bool,
     /// Folders whose permission bits are set at the end, when nothing is put into them any more.
     modes: Vec<(PathBuf, u32)>,
     /// How contents are compared, if they are.
@@ -218,7 +221,8 @@ impl Sending<'_> {
         }
         while let Some(items) = walk.next_chunk().await {
             self.look_ahead(&items).await?;
-            for item in items {
+            let (folders, rest) = self.folders_first(items);
+            for item in folders.into_iter().chain(rest) {
                 match item {
                     WalkItem::Found { path, metadata } => self.found(path, metadata).await?,
                     WalkItem::Unreadable { path, error } => {
@@ -232,6 +236,15 @@ impl Sending<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Where several sessions move files, the folders of a chunk are made together: a file waits until those before it are there.
+    fn folders_first(&self, items: Vec<WalkItem>) -> (Vec<WalkItem>, Vec<WalkItem>) {
+        if !self.has_sessions {
+            return (items, Vec::new());
+        }
+        let is_folder = |item: &WalkItem| matches!(item, WalkItem::Found { metadata, .. } if metadata.kind == Kind::Folder);
+        items.into_iter().partition(is_folder)
     }
 
     /// Compares the contents of the files among these whose sizes are the same, if contents count.

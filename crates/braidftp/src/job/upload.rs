@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::tasks::Tasks;
 use super::{Record, path_hash};
-use crate::client::{Body, Client, Lane, Source, of_write_reply, timestamp};
+use crate::client::{Body, Client, Source, of_write_reply, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::progress::Reporter;
 use crate::report::Action;
@@ -210,7 +210,7 @@ impl Uploads {
         let lane = self.client.lane().await;
         let under_way = lane.client.store(file.remote.clone(), file.size, source).await?;
         let finish = Finish {
-            lane,
+            client: lane.client.clone(),
             reporter: self.reporter.clone(),
             record: self.record.clone(),
             file,
@@ -220,7 +220,12 @@ impl Uploads {
             modes: self.modes.clone(),
             _permit: permit,
         };
-        self.tasks.spawn(async move { finish.run(under_way.done().await).await });
+        self.tasks.spawn(async move {
+            let done = under_way.done().await;
+            // Its time and mode are set while the next file moves.
+            drop(lane);
+            finish.run(done).await
+        });
         Ok(())
     }
 
@@ -244,7 +249,7 @@ impl Uploads {
 
 struct Finish {
     /// The session of the transfer, which does what follows, too.
-    lane: Lane,
+    client: Client,
     reporter: Reporter,
     record: Record,
     file: Send,
@@ -281,14 +286,14 @@ impl Finish {
         }
         if self.set_time {
             let command = Command::SetModifiedTime(timestamp(self.file.modified), self.file.remote.clone());
-            let reply = self.lane.client.command(command).await?;
+            let reply = self.client.command(command).await?;
             if reply.code.is_error() {
                 self.reporter.warn(format_args!("the time of {} could not be set: {reply}", escape(name)));
             }
         }
         if let Some(mode) = self.file.mode.filter(|_| !self.modes.are_refused()) {
             let command = Command::Site(Site::Chmod(mode, self.file.remote.clone()));
-            let reply = self.lane.client.command(command).await?;
+            let reply = self.client.command(command).await?;
             if reply.code.is_error() {
                 self.modes.refuse(&self.reporter, &reply);
             }
