@@ -340,7 +340,7 @@ rows! { now;
         Amount::Bytes(DISCARDED_BYTES_MAX), "the session: exit code 14", "an error";
     ListingBytes Client "bytes of a listing, unpacked" Some("--max-entries"), Amount::Bytes(now.bounds.listing_bytes()), "the listing: failed", "an error";
     ListingMessage Client "bytes of a listing in ms and ms-cp" NONE, bytes(LISTING_MESSAGE_MAX), "the listing: failed", "an error";
-    ListingQueue Client "bytes of a listing that wait to be used" NONE, bytes(LISTING_QUEUE_BYTES),
+    ListingQueue Client "bytes of a listing that wait to be used; of all that are asked for before their turn over TCP, together" NONE, bytes(LISTING_QUEUE_BYTES),
         "nobody; the data path is not read", "nothing";
     Entries Client "entries of a tree, or of one listing" Some("--max-entries"), Amount::Count(now.bounds.max_entries),
         "the job: exit code 14", "an error";

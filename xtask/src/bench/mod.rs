@@ -2,6 +2,7 @@
 //! are meaningful on any machine.
 
 mod files;
+mod idle;
 mod link;
 mod loopback;
 mod multipath;
@@ -16,14 +17,17 @@ use anyhow::{Result, bail};
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
         Some((name, rest)) if name == "files" => files::run(rest),
+        Some((name, rest)) if name == "idle" => idle::run(rest),
         Some((name, rest)) if name == "loopback" => loopback::run(rest),
         Some((name, rest)) if name == "multipath" => multipath::run(rest),
         Some((name, rest)) if name == "sim" => sim::run(rest),
         Some((name, rest)) if name == "tails" => tails::run(rest),
         Some((name, _)) => {
-            bail!("there is no benchmark `{name}`; there are: files, loopback, multipath, sim, tails")
+            bail!("there is no benchmark `{name}`; there are: files, idle, loopback, multipath, sim, tails")
         }
-        None => bail!("usage: cargo xtask bench files|loopback|multipath|sim|tails [--rounds N] [--quick]"),
+        None => {
+            bail!("usage: cargo xtask bench files|idle|loopback|multipath|sim|tails [--rounds N] [--quick]")
+        }
     }
 }
 

@@ -353,6 +353,10 @@ pub struct Mirror {
         "exclude_from", "filter", "files_from", "max_delete", "newer", "size_only", "checksum", "dry_run", "plan", "no_permissions",
         "no_links", "no_holes"])]
     pub apply: Option<PathBuf>,
+    /// Write down what is finished, so that the same command goes on where this one was killed without looking at it again; in braid
+    /// the tree is not listed again either
+    #[arg(long, conflicts_with_all = ["dry_run", "plan", "apply", "checksum"])]
+    pub journal: bool,
     /// Leave permission bits of files and folders to the other side
     #[arg(long)]
     pub no_permissions: bool,

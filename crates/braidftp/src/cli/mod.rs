@@ -29,7 +29,7 @@ use crate::client::{
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
-    self, Caller, Compare, Delete, Filter, Find, Form, Job, Keep, Mirror, MirrorDown, MirrorUp, Parents,
+    self, Caller, Compare, Delete, Filter, Find, Form, Job, Journal, Keep, Mirror, MirrorDown, MirrorUp, Parents,
     Parts, Plan, Reading, Record, Recursion, Shown, Verify,
 };
 use crate::progress::{Reporter, Style};
@@ -532,13 +532,36 @@ async fn mirror_one(args: &args::Mirror, plan: Plan, url: Url, local: PathBuf) -
         plan,
     };
     let job = job(url, &args.common)?;
-    if args.reverse {
+    let journal = match args.journal {
+        true => journal(args, &job, &local)?,
+        false => None,
+    };
+    let done = if args.reverse {
         let up = MirrorUp { mirror, from: local };
         run_job(job, "mirror", |client, job| job::mirror_up(client, job, up.clone())).await
     } else {
         let down = MirrorDown { mirror, to: local };
         run_job(job, "mirror", |client, job| job::mirror_down(client, job, down.clone())).await
+    };
+    if let Some(journal) = journal
+        && matches!(done.as_ref().map_or_else(|error| error.exit, |()| Exit::Ok), Exit::Ok | Exit::SomeFailed)
+    {
+        journal.remove();
     }
+    done
+}
+
+/// The journal of a mirror, which its job uses from now on.
+fn journal(args: &args::Mirror, job: &Job, local: &std::path::Path) -> Result<Option<Journal>> {
+    let local =
+        std::path::absolute(local).map_err(|error| Error::local("find the current folder", &error))?;
+    let name = job::journal_name(args.reverse, &job.url, &local);
+    // What is deleted is deleted by a listing of today.
+    let journal = Journal::open(&name, !args.delete, &job.reporter)?;
+    if let Some(journal) = &journal {
+        job.record.keep(journal.clone(), job.options.bounds)?;
+    }
+    Ok(journal)
 }
 
 /// The filter that options ask for.

@@ -98,6 +98,12 @@ impl TreeBounds {
         }
     }
 
+    /// Whether a folder that waits is one of those above it, as far as these were listed.
+    pub(crate) fn leads_back(&self, folder: &SafePath, unique: Unique) -> bool {
+        let above = &self.chain[..depth(folder).min(self.chain.len())];
+        unique.is_some() && above.contains(&unique)
+    }
+
     /// A folder is listed now; those above it were listed before.
     ///
     /// # Errors

@@ -214,7 +214,7 @@ impl Downloads {
         }
         let offset = match have {
             Have::Whole => {
-                self.record.done(file.local.as_bytes());
+                self.record.finished(file.local.as_bytes());
                 self.reporter.done(file.local.as_bytes(), Action::Skipped, file.size.unwrap_or(0), 0);
                 return Ok(());
             }
@@ -499,7 +499,7 @@ impl Finish {
             let name = file.local.as_bytes();
             match result {
                 Ok(_) => {
-                    record.done(name);
+                    record.finished(name);
                     reporter.done(name, Action::Received, length, offset);
                 }
                 Err(error) => {

@@ -10,8 +10,9 @@ use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::{Code, PathArg, SafePath};
 use bytes::{Buf, Bytes, BytesMut};
 
+use super::journal::{Feed, Journal};
 use crate::client::{
-    Client, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Lane, Queue, Turn, UnderWay, listing_beyond, timestamp,
+    Client, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Lane, Turn, listing_beyond, timestamp,
 };
 use crate::exit::{Error, Exit, Result, escape};
 use crate::packed::{UnpackError, Unpacker};
@@ -30,8 +31,7 @@ pub(crate) enum Line {
 /// A listing that is being read.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    queue: Queue,
-    under_way: Option<UnderWay>,
+    feed: Feed,
     form: ListForm,
     /// braid: what unpacks the lines.
     unpacker: Option<Unpacker>,
@@ -57,6 +57,25 @@ impl Listing {
         }
     }
 
+    /// The listing that the journal has kept, or else one that is asked for, and kept there if there is a journal.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub(crate) async fn ask_once(
+        client: &Client,
+        form: ListForm,
+        path: Option<PathArg>,
+        journal: Option<Journal>,
+    ) -> Result<Self> {
+        let kept = journal.as_ref().filter(|_| client.mode() == Mode::Braid);
+        let Some(journal) = kept else { return Self::ask(client, form, path).await };
+        if let Some(feed) = journal.listing(form) {
+            return Ok(Self::of(client, form, path.as_ref(), feed));
+        }
+        let (queue, under_way) = client.list(form, path.clone()).await?;
+        Ok(Self::of(client, form, path.as_ref(), journal.keep(form, queue, under_way)))
+    }
+
     /// Asks for a listing before its turn, if a session is to spare. Little of it waits to be used.
     ///
     /// # Errors
@@ -71,17 +90,21 @@ impl Listing {
     }
 
     async fn ask_by(lane: Lane, form: ListForm, path: Option<PathArg>, waiting: usize) -> Result<Self> {
-        let client = &lane.client;
-        let what = match &path {
+        let client = lane.client.clone();
+        let (queue, under_way) = client.list_waiting(form, path.clone(), waiting).await?;
+        let feed = Feed::Live(queue, Some(under_way.releasing(lane)));
+        Ok(Self::of(&client, form, path.as_ref(), feed))
+    }
+
+    fn of(client: &Client, form: ListForm, path: Option<&PathArg>, feed: Feed) -> Self {
+        let what = match path {
             Some(path) => format!("list {path}"),
             None => "list the folder".into(),
         };
         let is_packed = client.mode() == Mode::Braid && matches!(form, ListForm::Facts | ListForm::Tree);
-        let (queue, under_way) = client.list_waiting(form, path, waiting).await?;
         let bounds = client.bounds();
-        Ok(Self {
-            queue,
-            under_way: Some(under_way.releasing(lane)),
+        Self {
+            feed,
             form,
             //= specs/ftp-over-sctp.md#section-7.4
             //# A client MUST bound what it unpacks
@@ -92,7 +115,7 @@ impl Listing {
             max_entries: bounds.max_entries,
             listing_bytes: bounds.listing_bytes(),
             what,
-        })
+        }
     }
 
     /// The next line; `None` at the end of a listing that came whole.
@@ -113,22 +136,14 @@ impl Listing {
                 self.cut()?;
                 continue;
             }
-            match (self.queue.next().await, &mut self.unpacker) {
+            let next = self.feed.next().await;
+            match (next.map_err(|error| Error { what: self.what.clone(), ..error })?, &mut self.unpacker) {
                 (Some(packed), Some(unpacker)) => unpacker.push(packed),
                 (Some(bytes), None) => {
                     self.waiting.extend_from_slice(&bytes);
                     self.cut()?;
                 }
                 (None, _) => {
-                    if let Some(under_way) = self.under_way.take() {
-                        let done = under_way.done().await;
-                        if let Err(error) = done.result {
-                            return Err(Error { what: self.what.clone(), ..error });
-                        }
-                        if let Some(error) = done.data.error {
-                            return Err(Error { what: self.what.clone(), ..error });
-                        }
-                    }
                     if self.unpacker.as_ref().is_some_and(|unpacker| !unpacker.is_over()) {
                         return Err(Error::new(Exit::Protocol, &self.what, "what is packed has no end"));
                     }

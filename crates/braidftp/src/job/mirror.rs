@@ -27,7 +27,7 @@ use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
 use super::plan::{Facts, Plan};
 use super::{Job, Ready, named_path, path_hash, remote_path};
-use crate::client::{Client, timestamp};
+use crate::client::{Client, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root};
@@ -246,7 +246,7 @@ enum When {
 }
 
 /// Listings that are asked for before their turn, at most.
-const LISTED_AHEAD: usize = 16;
+const LISTED_AHEAD: usize = LISTING_QUEUE_BYTES / LISTING_AHEAD_BYTES;
 /// Files of a folder that are kept before they are asked for while the folder is listed still.
 const KEPT_FILES: usize = 4_096;
 
@@ -277,7 +277,13 @@ struct Later {
 impl Down {
     /// braid: one listing of all.
     async fn whole(&mut self, client: &Client) -> Result<()> {
-        let mut listing = Listing::ask(client, ListForm::Tree, remote_path(&self.base, b"")?).await?;
+        let mut listing = Listing::ask_once(
+            client,
+            ListForm::Tree,
+            remote_path(&self.base, b"")?,
+            self.job.record.journal(),
+        )
+        .await?;
         loop {
             let lines = listing.next_lines(LOOK_AHEAD).await?;
             if lines.is_empty() {
@@ -328,7 +334,10 @@ impl Down {
         }
         let mut files = Vec::new();
         for (path, metadata) in entries {
-            if metadata.kind != FileKind::File || !self.mirror.filter.takes_file(path.as_bytes()) {
+            if metadata.kind != FileKind::File
+                || !self.mirror.filter.takes_file(path.as_bytes())
+                || self.job.record.is_settled(path.as_bytes())
+            {
                 continue;
             }
             if path.parent().is_some_and(|folder| self.folders.is_new(&folder)) {
@@ -454,12 +463,13 @@ impl Down {
         waiting: &[(SafePath, Unique)],
         ahead: &mut HashMap<u128, Listing, BuildHasherDefault<Ready>>,
     ) -> Result<()> {
-        for (folder, _) in waiting.iter().rev().take(LISTED_AHEAD) {
+        for (folder, unique) in waiting.iter().rev().take(LISTED_AHEAD) {
             let key = path_hash(folder.as_bytes());
             if ahead.len() >= LISTED_AHEAD {
                 return Ok(());
             }
-            if ahead.contains_key(&key) || self.tree.check_depth(folder).is_err() {
+            let may_enter = self.tree.check_depth(folder).is_ok() && !self.tree.leads_back(folder, *unique);
+            if ahead.contains_key(&key) || !may_enter {
                 continue;
             }
             let path = remote_path(&self.base, folder.as_bytes())?;
@@ -617,7 +627,7 @@ impl Down {
         let to = PathBuf::from(OsStr::from_bytes(target));
         match self.folders.link(path, to, metadata.modified).await {
             Ok(Linked::Now) => {
-                self.job.record.done(path.as_bytes());
+                self.job.record.finished(path.as_bytes());
                 self.job.reporter.done(path.as_bytes(), Action::Linked, 0, 0);
             }
             Ok(Linked::Before) => {}

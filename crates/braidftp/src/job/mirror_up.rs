@@ -19,6 +19,7 @@ use super::bounds::{TreeBounds, Under, Unique};
 use super::compare::Compare;
 use super::delete::Seen;
 use super::digests::{Digests, Pair};
+use super::journal::Journal;
 use super::listing::{Line, Listing, folder_form, unsayable};
 use super::mirror::Mirror;
 use super::plan::Facts;
@@ -86,7 +87,7 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     let root = Root::open(&up.from).map_err(|error| Error::store(&error))?;
     let mut remote = Remote { features: client.features().await?, ..Remote::default() };
     let base = job.url.path.clone();
-    let listed = read_remote(&client, &base, &remote.features, |path, there| {
+    let listed = read_remote(&client, &base, &remote.features, job.record.journal(), |path, there| {
         remote.there.insert(path_hash(path.as_bytes()), there);
     })
     .await?;
@@ -136,6 +137,7 @@ async fn read_remote(
     client: &Client,
     base: &[u8],
     features: &Features,
+    journal: Option<Journal>,
     mut tell: impl FnMut(&SafePath, There),
 ) -> Result<ReadRemote> {
     let there = |metadata: &store::Metadata| match metadata.kind {
@@ -158,7 +160,8 @@ async fn read_remote(
         tree.release(&folder);
         tree.check_depth(&folder)?;
         tree.enter(&folder, unique)?;
-        let mut listing = Listing::ask(client, form, remote_path(base, folder.as_bytes())?).await?;
+        let path = remote_path(base, folder.as_bytes())?;
+        let mut listing = Listing::ask_once(client, form, path, journal.clone()).await?;
         loop {
             let line = match listing.next().await {
                 Ok(Some(line)) => line,
@@ -355,7 +358,7 @@ impl Sending<'_> {
                     return self.mirror.plan.found(name, None, &facts, &was);
                 }
                 if same {
-                    self.job.record.done(name);
+                    self.job.record.finished(name);
                     self.job.reporter.done(name, Action::Skipped, metadata.size, 0);
                     return Ok(());
                 }
@@ -533,7 +536,7 @@ async fn delete_remote(
 ) -> Result<()> {
     let mut doomed: Vec<(SafePath, bool)> = Vec::new();
     let mut going = Under::default();
-    read_remote(client, base, features, |path, there| {
+    read_remote(client, base, features, None, |path, there| {
         let name = path.as_bytes();
         let is_folder = matches!(there, There::Folder { .. });
         let below = going.holds(path);

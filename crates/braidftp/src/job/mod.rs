@@ -15,6 +15,7 @@ mod files;
 mod filter;
 mod filter_rules;
 mod get;
+mod journal;
 mod listing;
 mod local;
 mod mirror;
@@ -41,6 +42,7 @@ pub use files::{
 };
 pub use filter::Filter;
 pub use get::{get, put};
+pub use journal::{Journal, name as journal_name};
 pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};
 pub use mirror_up::{MirrorUp, mirror_up};
 pub use plan::{Applying, Header, Plan, Writing};
@@ -114,6 +116,8 @@ struct Recorded {
     retries: u32,
     /// How often these paths were left to another attempt.
     tries: HashMap<u128, u32, BuildHasherDefault<Ready>>,
+    /// Where finished files are written down, too.
+    journal: Option<Journal>,
     /// The last such error that another attempt is to make up for.
     again: Option<Error>,
 }
@@ -175,6 +179,31 @@ impl Record {
         let mut recorded = self.lock();
         recorded.settled.insert(path_hash(path));
         recorded.good += 1;
+    }
+
+    /// This file or link is done, and need not be looked at again by a later run with the same journal.
+    pub(crate) fn finished(&self, path: &[u8]) {
+        self.done(path);
+        if let Some(journal) = self.journal() {
+            journal.done(path);
+        }
+    }
+
+    /// Uses a journal, and takes for done what earlier runs have finished.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn keep(&self, journal: Journal, bounds: Bounds) -> Result<()> {
+        let finished = journal.finished(bounds.max_entries)?;
+        let mut recorded = self.lock();
+        recorded.settled.extend(finished);
+        recorded.journal = Some(journal);
+        Ok(())
+    }
+
+    /// The journal, if there is one.
+    pub(crate) fn journal(&self) -> Option<Journal> {
+        self.lock().journal.clone()
     }
 
     /// This path has failed. A transient error is the attempt's; what another attempt may well bring is left to it;

@@ -299,7 +299,7 @@ impl Finish {
             }
         }
         self.memory.forget();
-        self.record.done(name);
+        self.record.finished(name);
         self.reporter.done(name, Action::Sent, self.offset + done.data.bytes, self.offset);
         Ok(())
     }
