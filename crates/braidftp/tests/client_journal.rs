@@ -23,7 +23,7 @@ fn many(tree: &Path) {
 /// The journal's folder, when there is one.
 fn journal(room: &Room) -> Option<PathBuf> {
     let all = fs::read_dir(room.home().join(".local/state/braidftp/journals")).ok()?;
-    Some(all.map(|entry| entry.unwrap().path()).next()?)
+    all.map(|entry| entry.unwrap().path()).next()
 }
 
 fn mirror(args: &[&str], room: &Room) -> Command {
