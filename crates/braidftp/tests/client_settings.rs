@@ -50,8 +50,8 @@ fn settings_and_bookmarks_hold_and_say_where_they_come_from() {
     fs::remove_file(&file).unwrap();
     let (code, _, err) = run(braidftp(&room.home()).env("BRAIDFTP_LIMIT", "fast").args(["ls", &url]));
     assert!(code == 1 && err.contains("BRAIDFTP_LIMIT"), "{err}");
-    let (code, _, err) = run(braidftp(&room.home()).env("BRAIDFTP_TIMOUT", "5").args(["ls", &url]));
-    assert!(code == 0 && err.contains("BRAIDFTP_TIMOUT") && err.contains("BRAIDFTP_TIMEOUT?"), "{err}");
+    let (code, _, err) = run(braidftp(&room.home()).env("BRAIDFTP_TIMEOUTS", "5").args(["ls", &url]));
+    assert!(code == 0 && err.contains("BRAIDFTP_TIMEOUTS") && err.contains("BRAIDFTP_TIMEOUT?"), "{err}");
     let (code, _, err) = run(braidftp(&room.home()).env("BRAIDFTP_USER", "anonymous").args(["ls", &url]));
     assert!(code == 0 && err.is_empty(), "{err}");
 }

@@ -5,8 +5,6 @@
 //! the tree. `*` does not cross a slash, `**` does. Bytes that are not UTF-8 are matched as they are.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +12,7 @@ use braidftp_ftp::SafePath;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::filter_rules::Rules;
+use super::filter_rules::{Rules, as_path, ends};
 use crate::exit::Error;
 
 /// What of a tree belongs to a job.
@@ -42,11 +40,6 @@ impl Listed {
     fn holds(&self, path: &[u8]) -> bool {
         ends(path).any(|end| self.paths.contains(&path[..end]))
     }
-}
-
-/// Where the names of a path end.
-pub(super) fn ends(path: &[u8]) -> impl Iterator<Item = usize> {
-    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([path.len()])
 }
 
 #[derive(Debug, Clone)]
@@ -209,10 +202,6 @@ fn glob(option: &str, text: &str) -> Result<Glob, Error> {
             "`*`, `?` and `[a-z]` match in one name, `**` over folders; `\\` makes the next character plain",
         )
     })
-}
-
-pub(super) fn as_path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 //! not entered, so that each folder above a path is asked about first. Left out, and refused by name: per-folder rules (`:`),
 //! `hide`, `show`, `protect`, `risk` and modifiers. `**` stands alone between slashes.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::filter::{as_path, ends};
 use crate::exit::Error;
 
 /// Files that `merge` reads within another.
@@ -151,6 +152,16 @@ impl Reading {
         }
         Ok(())
     }
+}
+
+/// Where the names of a path end.
+pub(super) fn ends(path: &[u8]) -> impl Iterator<Item = usize> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([path.len()])
+}
+
+/// Bytes as a path.
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
 #[cfg(test)]

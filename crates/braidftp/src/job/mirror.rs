@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use braidftp_ftp::client::ListForm;
-use braidftp_ftp::listing::{Gap, Listed};
+use braidftp_ftp::listing::{Entry, Gap, Listed};
 use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::FileKind;
@@ -400,33 +400,7 @@ impl Down {
                     }
                     Line::Entry(entry) => *entry,
                 };
-                // `cdir`, the folder itself.
-                let Some(name) = entry.path.name() else {
-                    self.tree.identify(entry.metadata.unique);
-                    if folder.is_root() {
-                        let mode = self.kept_mode(&entry.metadata);
-                        self.folders.remember(&folder, entry.metadata.modified, mode);
-                    }
-                    if let Listed::Incomplete(gap) = &entry.listed {
-                        self.missing(&folder, gap);
-                    }
-                    continue;
-                };
-                let path = match folder.join(&name) {
-                    Ok(path) if entry.path.as_bytes() == name.as_bytes() => path,
-                    Ok(_) => {
-                        self.bad(
-                            &folder,
-                            entry.path.as_bytes(),
-                            "a name of a folder's listing holds a slash",
-                        );
-                        continue;
-                    }
-                    Err(error) => {
-                        self.bad(&folder, entry.path.as_bytes(), &error.to_string());
-                        continue;
-                    }
-                };
+                let Some(path) = self.path_in(&folder, &entry) else { continue };
                 let is_folder = entry.metadata.kind == FileKind::Directory;
                 if is_folder && self.mirror.filter.takes_folder(path.as_bytes()) {
                     self.tree.hold(&path)?;
@@ -453,6 +427,33 @@ impl Down {
             }
         }
         Ok(())
+    }
+
+    /// The path of an entry of a folder's listing; none if that is the folder itself, or a name that cannot be used.
+    fn path_in(&mut self, folder: &SafePath, entry: &Entry) -> Option<SafePath> {
+        // `cdir`, the folder itself.
+        let Some(name) = entry.path.name() else {
+            self.tree.identify(entry.metadata.unique);
+            if folder.is_root() {
+                let mode = self.kept_mode(&entry.metadata);
+                self.folders.remember(folder, entry.metadata.modified, mode);
+            }
+            if let Listed::Incomplete(gap) = &entry.listed {
+                self.missing(folder, gap);
+            }
+            return None;
+        };
+        match folder.join(&name) {
+            Ok(path) if entry.path.as_bytes() == name.as_bytes() => Some(path),
+            Ok(_) => {
+                self.bad(folder, entry.path.as_bytes(), "a name of a folder's listing holds a slash");
+                None
+            }
+            Err(error) => {
+                self.bad(folder, entry.path.as_bytes(), &error.to_string());
+                None
+            }
+        }
     }
 
     /// Asks for the listings of the next folders, as far as there are sessions to spare.
