@@ -15,7 +15,8 @@ mod settings;
 mod translation;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use self::pattern::Exactness;
@@ -44,60 +45,84 @@ enum Verbosity {
     Notes,
 }
 
-fn main() -> ExitCode {
-    let mut options = Options {
-        leftovers: Leftovers::Ignored,
-        exactness: Exactness::Meaning,
-        defined: BTreeSet::new(),
-        overrides: Vec::new(),
-    };
-    let mut verbosity = Verbosity::Normal;
-    let mut named = Vec::new();
-    let mut words = std::env::args_os().skip(1);
-    let refuse = |what: String| {
-        eprint!("pkt: {what}\n\n{HELP}");
-        ExitCode::FAILURE
-    };
-    while let Some(word) = words.next() {
-        match word.to_str() {
-            Some("--strict") => {
-                options.leftovers = Leftovers::Forbidden;
-                options.exactness = Exactness::Exact;
-            }
-            Some("-v" | "--verbose") => verbosity = Verbosity::Notes,
-            Some("-q" | "--quiet") => verbosity = Verbosity::Quiet,
-            Some("--help" | "-h") => {
-                print!("{HELP}");
-                return ExitCode::SUCCESS;
-            }
-            Some("-D") => match words.next().and_then(|name| name.into_string().ok()) {
-                Some(name) => {
-                    options.defined.insert(name);
+/// What the command line asks for.
+struct Arguments {
+    options: Options,
+    verbosity: Verbosity,
+    /// Files, folders and patterns.
+    names: Vec<OsString>,
+}
+
+/// Why the program ends before it runs a script.
+enum End {
+    Help,
+    /// A mistake on the command line.
+    Usage(String),
+}
+
+impl Arguments {
+    fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Self, End> {
+        let mut options = Options {
+            leftovers: Leftovers::Ignored,
+            exactness: Exactness::Meaning,
+            defined: BTreeSet::new(),
+            overrides: Vec::new(),
+        };
+        let mut verbosity = Verbosity::Normal;
+        let mut names = Vec::new();
+        while let Some(word) = words.next() {
+            match word.to_str() {
+                Some("--strict") => {
+                    options.leftovers = Leftovers::Forbidden;
+                    options.exactness = Exactness::Exact;
                 }
-                None => return refuse("-D needs a name, as in `-D Linux`".to_owned()),
-            },
-            Some(option) if option.starts_with("-D") => {
-                options.defined.insert(option[2..].to_owned());
+                Some("-v" | "--verbose") => verbosity = Verbosity::Notes,
+                Some("-q" | "--quiet") => verbosity = Verbosity::Quiet,
+                Some("--help" | "-h") => return Err(End::Help),
+                Some("-D") => match words.next().and_then(|name| name.into_string().ok()) {
+                    Some(name) => {
+                        options.defined.insert(name);
+                    }
+                    None => return Err(End::Usage("-D needs a name, as in `-D Linux`".to_owned())),
+                },
+                Some(option) if option.starts_with("-D") => {
+                    options.defined.insert(option[2..].to_owned());
+                }
+                Some(option) if option.starts_with("--") && option.contains('=') => {
+                    let (name, value) = option[2..].split_once('=').expect("checked above");
+                    let (name, value) = (name.to_owned(), Some(value.to_owned()));
+                    options.overrides.push(ScriptOption { line: 0, name, value });
+                }
+                Some(option) if option.starts_with('-') => {
+                    return Err(End::Usage(format!("unknown option `{}`", option.escape_debug())));
+                }
+                _ => names.push(word),
             }
-            Some(option) if option.starts_with("--") && option.contains('=') => {
-                let (name, value) = option[2..].split_once('=').expect("checked above");
-                let (name, value) = (name.to_owned(), Some(value.to_owned()));
-                options.overrides.push(ScriptOption { line: 0, name, value });
-            }
-            Some(option) if option.starts_with('-') => {
-                return refuse(format!("unknown option `{}`", option.escape_debug()));
-            }
-            _ => named.push(word),
         }
+        if options.defined.is_empty() {
+            options.defined.insert("FreeBSD".to_owned());
+        }
+        if names.is_empty() {
+            return Err(End::Usage("no script named; give a file, a folder or a pattern".to_owned()));
+        }
+        Ok(Self { options, verbosity, names })
     }
-    if options.defined.is_empty() {
-        options.defined.insert("FreeBSD".to_owned());
-    }
-    if named.is_empty() {
-        return refuse("no script named; give a file, a folder or a pattern".to_owned());
-    }
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args_os().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(End::Help) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(End::Usage(what)) => {
+            eprint!("pkt: {what}\n\n{HELP}");
+            return ExitCode::FAILURE;
+        }
+    };
     let mut scripts = Vec::new();
-    for name in &named {
+    for name in &arguments.names {
         match files::scripts(Path::new(name)) {
             Ok(found) => scripts.extend(found),
             Err(error) => {
@@ -106,11 +131,16 @@ fn main() -> ExitCode {
             }
         }
     }
+    if run_all(&scripts, &arguments) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs the scripts and prints their verdicts; returns whether all pass.
+fn run_all(scripts: &[PathBuf], Arguments { options, verbosity, .. }: &Arguments) -> bool {
     let mut counts = [0; 3];
-    for path in &scripts {
+    for path in scripts {
         let (verdict, notes) = match std::fs::read(path) {
             // Bytes that are not UTF-8 only occur in comments.
-            Ok(text) => run::run(&String::from_utf8_lossy(&text), &options),
+            Ok(text) => run::run(&String::from_utf8_lossy(&text), options),
             Err(error) => {
                 let what = format!("cannot be read: {error}");
                 (Verdict::Fail { line: 0, what, expected: None, got: None }, Vec::new())
@@ -122,10 +152,10 @@ fn main() -> ExitCode {
             Verdict::Unsupported { .. } => &mut counts[2],
         };
         *count += 1;
-        if verdict != Verdict::Pass || verbosity != Verbosity::Quiet {
+        if verdict != Verdict::Pass || *verbosity != Verbosity::Quiet {
             print_verdict(path, &verdict);
         }
-        if verbosity == Verbosity::Notes {
+        if *verbosity == Verbosity::Notes {
             notes.iter().for_each(|note| println!("    note: {note}"));
         }
     }
@@ -133,7 +163,7 @@ fn main() -> ExitCode {
     if scripts.len() > 1 {
         println!("{} scripts: {passed} pass, {failed} fail, {unsupported} not supported", scripts.len());
     }
-    if passed == scripts.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    passed == scripts.len()
 }
 
 fn print_verdict(path: &Path, verdict: &Verdict) {

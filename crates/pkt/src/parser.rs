@@ -236,14 +236,7 @@ impl<'a> Parser<'a> {
         };
         let (ecn, header) = self.ip_info()?;
         let route = self.route()?;
-        let ports = match self.peek() {
-            Some(Token::Int(_)) if self.peek_at(1) == Some(&Token::Sign('>')) => {
-                let source = self.port()?;
-                self.sign('>')?;
-                Some((source, self.port()?))
-            }
-            _ => None,
-        };
+        let ports = self.ports()?;
         let is_icmp = self.is_word("icmp") || self.is_word("icmpv6");
         if quoted.is_some() && !(is_icmp && direction == Direction::In) {
             return self.error("only an inbound ICMP message may quote a packet");
@@ -260,6 +253,27 @@ impl<'a> Parser<'a> {
             };
         }
         self.at += 1;
+        let (tag, crc) = self.tag_and_checksum(direction)?;
+        let udp = self.udp()?;
+        self.sign(':')?;
+        let content = self.content()?;
+        Ok(PacketSpec { direction, ecn, header, route, ports, tag, crc, udp, content })
+    }
+
+    /// `49152>9899`
+    fn ports(&mut self) -> Result<Option<(u16, u16)>> {
+        Ok(match self.peek() {
+            Some(Token::Int(_)) if self.peek_at(1) == Some(&Token::Sign('>')) => {
+                let source = self.port()?;
+                self.sign('>')?;
+                Some((source, self.port()?))
+            }
+            _ => None,
+        })
+    }
+
+    /// `(tag=1, bad_crc32c)`, if it is there.
+    fn tag_and_checksum(&mut self, direction: Direction) -> Result<(Option<u32>, Crc)> {
         let (mut tag, mut crc) = (None, Crc::Right);
         if self.take_sign('(') {
             loop {
@@ -291,9 +305,12 @@ impl<'a> Parser<'a> {
             }
             self.sign(')')?;
         }
-        let udp = self.udp()?;
-        self.sign(':')?;
-        let content = if self.take_sign('[') {
+        Ok((tag, crc))
+    }
+
+    /// The bytes of a packet, or its chunks.
+    fn content(&mut self) -> Result<Content> {
+        if self.take_sign('[') {
             let mut bytes = Vec::new();
             while !self.take_sign(']') {
                 let byte = self.number("a byte")?;
@@ -305,7 +322,7 @@ impl<'a> Parser<'a> {
                     self.sign(',')?;
                 }
             }
-            Content::Bytes(bytes)
+            Ok(Content::Bytes(bytes))
         } else {
             let mut chunks = Vec::new();
             while matches!(self.peek(), Some(Token::Word(_))) {
@@ -314,9 +331,8 @@ impl<'a> Parser<'a> {
                     break;
                 }
             }
-            Content::Chunks(chunks)
-        };
-        Ok(PacketSpec { direction, ecn, header, route, ports, tag, crc, udp, content })
+            Ok(Content::Chunks(chunks))
+        }
     }
 
     /// `192.168.0.2>192.0.2.2`

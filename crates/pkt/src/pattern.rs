@@ -153,82 +153,81 @@ impl Pattern {
         };
         let mut pattern =
             Self { kind: Some(*kind), flags, len: None, fixed: Vec::new(), rest: Rest::Nothing };
-        let mut number = |fields: &mut Fields<'_>, name: &'static str, bytes: usize| {
-            let value = fields.number(name, Range::of_bytes(bytes))?;
-            pattern.fixed.push(Fixed { name, bytes, value });
-            Ok(())
-        };
+        pattern.read_transfer(&mut fields, item)?;
+        pattern.read_control(&mut fields, item)?;
+        pattern.read_extension(&mut fields, item)?;
+        fields.end()?;
+        Ok(pattern)
+    }
+
+    /// The fields of chunks that carry data or acknowledge TSNs.
+    fn read_transfer(&mut self, fields: &mut Fields<'_>, item: &Item) -> Result<()> {
         match item.name.as_str() {
             "DATA" => {
                 let len = fields.number("len", Range { min: 16, max: 65_535 })?;
-                for (name, bytes) in [("tsn", 4), ("sid", 2), ("ssn", 2), ("ppid", 4)] {
-                    number(&mut fields, name, bytes)?;
+                for (field, bytes) in [("tsn", 4), ("sid", 2), ("ssn", 2), ("ppid", 4)] {
+                    self.read_number(fields, field, bytes)?;
                 }
-                pattern.len = len.map(|len| len as u16);
-                pattern.rest = Rest::Any;
+                self.len = len.map(|len| len as u16);
+                self.rest = Rest::Any;
             }
             "I_DATA" => {
                 let len = fields.number("len", Range { min: 20, max: 65_535 })?;
-                for (name, bytes) in [("tsn", 4), ("sid", 2)] {
-                    number(&mut fields, name, bytes)?;
+                for (field, bytes) in [("tsn", 4), ("sid", 2)] {
+                    self.read_number(fields, field, bytes)?;
                 }
                 let mid = fields.number("mid", Range::of_bytes(4))?;
                 let last = if fields.is("fsn") { "fsn" } else { "ppid" };
                 let value = fields.number(last, Range::of_bytes(4))?;
-                pattern.fixed.extend([
+                self.fixed.extend([
                     Fixed { name: "reserved", bytes: 2, value: Some(0) },
                     Fixed { name: "mid", bytes: 4, value: mid },
                     Fixed { name: last, bytes: 4, value },
                 ]);
-                pattern.len = len.map(|len| len as u16);
-                pattern.rest = Rest::Any;
-            }
-            "INIT" | "INIT_ACK" => {
-                for (name, bytes) in [("tag", 4), ("a_rwnd", 4), ("os", 2), ("is", 2), ("tsn", 4)] {
-                    number(&mut fields, name, bytes)?;
-                }
-                pattern.rest = match fields.items()? {
-                    Some(items) => Rest::Parameters(tlv::parameters(&items)?),
-                    None => Rest::Any,
-                };
+                self.len = len.map(|len| len as u16);
+                self.rest = Rest::Any;
             }
             "SACK" | "NR_SACK" => {
-                number(&mut fields, "cum_tsn", 4)?;
-                number(&mut fields, "a_rwnd", 4)?;
+                self.read_number(fields, "cum_tsn", 4)?;
+                self.read_number(fields, "a_rwnd", 4)?;
                 let gaps = fields.gaps("gaps")?;
                 let nr_gaps = if item.name == "NR_SACK" { Some(fields.gaps("nr_gaps")?) } else { None };
-                pattern.rest = Rest::Blocks { gaps, nr_gaps, dups: fields.numbers("dups")? };
+                self.rest = Rest::Blocks { gaps, nr_gaps, dups: fields.numbers("dups")? };
             }
-            "ECNE" | "CWR" => number(&mut fields, "tsn", 4)?,
             "FORWARD_TSN" | "I_FORWARD_TSN" => {
-                number(&mut fields, "cum_tsn", 4)?;
+                self.read_number(fields, "cum_tsn", 4)?;
                 let sizes: &[usize] = if item.name == "FORWARD_TSN" { &[2, 2] } else { &[2, 2, 4] };
-                pattern.rest = Rest::Streams { ids: fields.tuples("ids", sizes)?, len: sizes.iter().sum() };
+                self.rest = Rest::Streams { ids: fields.tuples("ids", sizes)?, len: sizes.iter().sum() };
             }
-            "RECONFIG" => {
-                pattern.rest = match fields.items()? {
+            "ECNE" | "CWR" => self.read_number(fields, "tsn", 4)?,
+            "SHUTDOWN" => self.read_number(fields, "cum_tsn", 4)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The fields of chunks that begin, probe and end an association.
+    fn read_control(&mut self, fields: &mut Fields<'_>, item: &Item) -> Result<()> {
+        match item.name.as_str() {
+            "INIT" | "INIT_ACK" => {
+                for (field, bytes) in [("tag", 4), ("a_rwnd", 4), ("os", 2), ("is", 2), ("tsn", 4)] {
+                    self.read_number(fields, field, bytes)?;
+                }
+                self.rest = match fields.items()? {
                     Some(items) => Rest::Parameters(tlv::parameters(&items)?),
                     None => Rest::Any,
                 };
             }
-            "ASCONF" | "ASCONF_ACK" => {
-                number(&mut fields, "serial", 4)?;
-                pattern.rest = match fields.items()? {
-                    Some(items) => Rest::Parameters(tlv::parameters(&items)?),
-                    None => Rest::Any,
-                };
-            }
-            "AUTH" => {
-                let len = fields.number("len", Range { min: 8, max: 65_535 })?;
-                number(&mut fields, "shk_id", 2)?;
-                number(&mut fields, "hmac_id", 2)?;
-                pattern.rest = fields.bytes("hmac")?.map_or(Rest::Any, Rest::Bytes);
-                pattern.len = len.map(|len| len as u16);
-            }
-            "PAD" => {
+            "COOKIE_ECHO" => {
                 let len = fields.number("len", Range { min: 4, max: 65_535 })?;
-                pattern.rest = fields.bytes("val")?.map_or(Rest::Any, Rest::Bytes);
-                pattern.len = len.map(|len| len as u16);
+                self.rest = match fields.bytes("val")? {
+                    Some(bytes) => {
+                        fields.expect_len("val", len, HEADER_LEN + bytes.len())?;
+                        Rest::Bytes(bytes)
+                    }
+                    None => Rest::Cookie,
+                };
+                self.len = len.map(|len| len as u16);
             }
             "HEARTBEAT" | "HEARTBEAT_ACK" => {
                 let items = fields.items()?.unwrap_or_default();
@@ -237,30 +236,57 @@ impl Pattern {
                 };
                 let info = tlv::heartbeat_information(info)?;
                 let copies = item.name == "HEARTBEAT_ACK" && info.is_open();
-                pattern.rest = if copies { Rest::Heartbeat } else { Rest::Parameters(vec![info]) };
+                self.rest = if copies { Rest::Heartbeat } else { Rest::Parameters(vec![info]) };
             }
             "ABORT" | "ERROR" => {
-                pattern.rest = match fields.items()? {
+                self.rest = match fields.items()? {
                     Some(items) => Rest::Causes(tlv::causes(&items)?),
                     None => Rest::Any,
                 };
             }
-            "SHUTDOWN" => number(&mut fields, "cum_tsn", 4)?,
-            "COOKIE_ECHO" => {
-                let len = fields.number("len", Range { min: 4, max: 65_535 })?;
-                pattern.rest = match fields.bytes("val")? {
-                    Some(bytes) => {
-                        fields.expect_len("val", len, HEADER_LEN + bytes.len())?;
-                        Rest::Bytes(bytes)
-                    }
-                    None => Rest::Cookie,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The fields of extensions: RECONFIG, ASCONF, AUTH and PAD.
+    fn read_extension(&mut self, fields: &mut Fields<'_>, item: &Item) -> Result<()> {
+        match item.name.as_str() {
+            "RECONFIG" => {
+                self.rest = match fields.items()? {
+                    Some(items) => Rest::Parameters(tlv::parameters(&items)?),
+                    None => Rest::Any,
                 };
-                pattern.len = len.map(|len| len as u16);
+            }
+            "ASCONF" | "ASCONF_ACK" => {
+                self.read_number(fields, "serial", 4)?;
+                self.rest = match fields.items()? {
+                    Some(items) => Rest::Parameters(tlv::parameters(&items)?),
+                    None => Rest::Any,
+                };
+            }
+            "AUTH" => {
+                let len = fields.number("len", Range { min: 8, max: 65_535 })?;
+                self.read_number(fields, "shk_id", 2)?;
+                self.read_number(fields, "hmac_id", 2)?;
+                self.rest = fields.bytes("hmac")?.map_or(Rest::Any, Rest::Bytes);
+                self.len = len.map(|len| len as u16);
+            }
+            "PAD" => {
+                let len = fields.number("len", Range { min: 4, max: 65_535 })?;
+                self.rest = fields.bytes("val")?.map_or(Rest::Any, Rest::Bytes);
+                self.len = len.map(|len| len as u16);
             }
             _ => {}
         }
-        fields.end()?;
-        Ok(pattern)
+        Ok(())
+    }
+
+    /// A number of `bytes` bytes at the next fixed offset.
+    fn read_number(&mut self, fields: &mut Fields<'_>, name: &'static str, bytes: usize) -> Result<()> {
+        let value = fields.number(name, Range::of_bytes(bytes))?;
+        self.fixed.push(Fixed { name, bytes, value });
+        Ok(())
     }
 
     fn generic(mut fields: Fields<'_>) -> Result<Self> {

@@ -283,23 +283,39 @@ pub(super) fn heartbeat_information(item: &Item) -> Result<Tlv> {
 
 fn parameter(item: &Item) -> Result<Tlv> {
     let mut fields = Fields::new(item);
-    let tlv = match item.name.as_str() {
+    if let Some(kind) = opaque_kind(&item.name).filter(|_| fields.is_any()) {
+        return Ok(Tlv::new(item, kind, None));
+    }
+    for group in [handshake_parameter, reconfig_parameter, auth_or_asconf_parameter] {
+        if let Some(tlv) = group(item, &mut fields)? {
+            fields.end()?;
+            return Ok(tlv);
+        }
+    }
+    Err(ScriptError::new(item.line, format!("unknown parameter `{}`", item.name)))
+}
+
+/// The type of a parameter that has only a length and bytes.
+fn opaque_kind(name: &str) -> Option<u16> {
+    Some(match name {
+        "HEARTBEAT_INFORMATION" => 1,
+        "STATE_COOKIE" => 7,
+        "PAD" => 0x8005,
+        _ => return None,
+    })
+}
+
+/// The parameters of INIT, INIT ACK and HEARTBEAT, and `PARAMETER`, by its number. `None` for another name.
+fn handshake_parameter(item: &Item, fields: &mut Fields<'_>) -> Result<Option<Tlv>> {
+    Ok(Some(match item.name.as_str() {
         "PARAMETER" => {
             let kind = fields.number("type", Range::of_bytes(2))?;
-            let (len, value) = opaque(&mut fields, "val")?;
+            let (len, value) = opaque(fields, "val")?;
             Tlv { name: item.name.clone(), kind: kind.map(|kind| kind as u16), len, value }
         }
         "HEARTBEAT_INFORMATION" | "STATE_COOKIE" | "PAD" => {
-            let kind = match item.name.as_str() {
-                "HEARTBEAT_INFORMATION" => 1,
-                "STATE_COOKIE" => 7,
-                _ => 0x8005,
-            };
-            if fields.is_any() {
-                return Ok(Tlv::new(item, kind, None));
-            }
-            let (len, value) = opaque(&mut fields, "val")?;
-            Tlv { name: item.name.clone(), kind: Some(kind), len, value }
+            let (len, value) = opaque(fields, "val")?;
+            Tlv { name: item.name.clone(), kind: opaque_kind(&item.name), len, value }
         }
         "IPV4_ADDRESS" | "IPV6_ADDRESS" => {
             let kind = if item.name == "IPV4_ADDRESS" { 5 } else { 6 };
@@ -311,10 +327,10 @@ fn parameter(item: &Item) -> Result<Tlv> {
             };
             Tlv::new(item, kind, bytes.map(TlvValue::Bytes))
         }
-        "UNRECOGNIZED_PARAMETER" => Tlv::new(item, 8, nested(&mut fields, "params")?),
-        "COOKIE_PRESERVATIVE" => Tlv::new(item, 9, number(&mut fields, "incr")?),
+        "UNRECOGNIZED_PARAMETER" => Tlv::new(item, 8, nested(fields, "params")?),
+        "COOKIE_PRESERVATIVE" => Tlv::new(item, 9, number(fields, "incr")?),
         "HOSTNAME_ADDRESS" => {
-            let bytes = text(&mut fields, "addr")?.map(|mut name| {
+            let bytes = text(fields, "addr")?.map(|mut name| {
                 name.push(0);
                 TlvValue::Bytes(name)
             });
@@ -345,18 +361,25 @@ fn parameter(item: &Item) -> Result<Tlv> {
             let types = fields.list_of("types", "chunk types", |value| chunk_type(value, CHUNKS))?;
             Tlv::new(item, 0x8008, types.map(TlvValue::Bytes))
         }
-        "ADAPTATION_INDICATION" => Tlv::new(item, 0xc006, number(&mut fields, "adaptation_code_point")?),
-        // RFC 6525.
+        "ADAPTATION_INDICATION" => Tlv::new(item, 0xc006, number(fields, "adaptation_code_point")?),
+        "ZERO_CHECKSUM_ACCEPTABLE" => Tlv::new(item, 0x8001, number(fields, "edmid")?),
+        _ => return Ok(None),
+    }))
+}
+
+/// The parameters of RE-CONFIG (RFC 6525). `None` for another name.
+fn reconfig_parameter(item: &Item, fields: &mut Fields<'_>) -> Result<Option<Tlv>> {
+    Ok(Some(match item.name.as_str() {
         "OUTGOING_SSN_RESET" => {
             let mut numbers = Vec::new();
             for key in ["req_sn", "resp_sn", "last_tsn"] {
                 numbers.push((4, fields.number(key, Range::of_bytes(4))?));
             }
-            numbers_and_streams(item, &mut fields, 13, numbers)?
+            numbers_and_streams(item, fields, 13, numbers)?
         }
         "INCOMING_SSN_RESET" => {
             let request = fields.number("req_sn", Range::of_bytes(4))?;
-            numbers_and_streams(item, &mut fields, 14, vec![(4, request)])?
+            numbers_and_streams(item, fields, 14, vec![(4, request)])?
         }
         "SSN_TSN_RESET" => {
             let request = fields.number("req_sn", Range::of_bytes(4))?;
@@ -390,9 +413,15 @@ fn parameter(item: &Item) -> Result<Tlv> {
             let (kind, len) = (kind.map(|kind| kind as u16), len.map(|len| len as u16));
             Tlv { name: item.name.clone(), kind, len, value }
         }
-        // RFC 4895 and RFC 5061, which packetdrill knows by number only: named as in the log.
+        _ => return Ok(None),
+    }))
+}
+
+/// The parameters of RFC 4895 and RFC 5061, which packetdrill knows by number only: named as in the log. `None` for another name.
+fn auth_or_asconf_parameter(item: &Item, fields: &mut Fields<'_>) -> Result<Option<Tlv>> {
+    Ok(Some(match item.name.as_str() {
         "RANDOM" => {
-            let (len, value) = opaque(&mut fields, "val")?;
+            let (len, value) = opaque(fields, "val")?;
             Tlv { name: item.name.clone(), kind: Some(0x8002), len, value }
         }
         "CHUNKS" => {
@@ -425,11 +454,8 @@ fn parameter(item: &Item) -> Result<Tlv> {
             let value = TlvValue::Request { request, found: found_in(kind), inner };
             Tlv::new(item, kind, Some(value))
         }
-        "ZERO_CHECKSUM_ACCEPTABLE" => Tlv::new(item, 0x8001, number(&mut fields, "edmid")?),
-        _ => return Err(ScriptError::new(item.line, format!("unknown parameter `{}`", item.name))),
-    };
-    fields.end()?;
-    Ok(tlv)
+        _ => return Ok(None),
+    }))
 }
 
 fn cause(item: &Item) -> Result<Tlv> {

@@ -9,8 +9,11 @@ use super::super::values::{int, member_int, number, structure};
 use super::super::{Outcome, Result, done, fails};
 use crate::script::Expr;
 
+/// The errno of a call that failed.
+type Errno = Option<&'static str>;
+
 /// The errno of a key operation on an existing association.
-fn refused(result: std::result::Result<(), KeyError>) -> Option<&'static str> {
+fn refused(result: std::result::Result<(), KeyError>) -> Errno {
     match result {
         Ok(()) | Err(KeyError::NotEnabled) => None,
         Err(KeyError::TooMany) => Some("ENOBUFS"),
@@ -27,95 +30,135 @@ pub(super) fn set(
     value: &Expr,
     line: usize,
 ) -> Result<Option<Outcome>> {
-    let auth = || config.security.auth.clone().unwrap_or_default();
-    let key = |name: &str| Ok(member_int(value, name, line)?.unwrap_or(0) as u16);
-    let outcome = |errno: Option<&'static str>| match errno {
+    let existing = &mut existing[..];
+    let errno = match option {
+        "SCTP_AUTH_CHUNK" => set_chunk(config, value, line)?,
+        "SCTP_HMAC_IDENT" => set_hmacs(config, value, line)?,
+        "SCTP_AUTH_KEY" => set_key(config, existing, value, line)?,
+        "SCTP_AUTH_ACTIVE_KEY" => set_active_key(config, existing, value, line)?,
+        "SCTP_AUTH_DEACTIVATE_KEY" | "SCTP_AUTH_DELETE_KEY" => {
+            remove_key(config, existing, option, value, line)?
+        }
+        _ => return Ok(None),
+    };
+    match errno {
         Some(errno) => fails(errno).map(Some),
         None => done(0).map(Some),
-    };
-    match option {
-        "SCTP_AUTH_CHUNK" => {
-            let mut auth = auth();
-            let chunk = member_int(value, "sauth_chunk", line)?.and_then(|chunk| u8::try_from(chunk).ok());
-            let Some(chunk) = chunk.filter(|chunk| !matches!(chunk, 1 | 2 | 14 | 15)) else {
-                return fails("EINVAL").map(Some);
-            };
-            if !auth.chunks.contains(&chunk) {
-                auth.chunks.push(chunk);
-            }
-            config.security.auth = Some(auth);
-            outcome(None)
-        }
-        "SCTP_HMAC_IDENT" => {
-            let Some(Expr::List(idents)) = value.member("shmac_idents") else {
-                return fails("EINVAL").map(Some);
-            };
-            let mut hmacs = Vec::new();
-            for ident in idents {
-                let code = u16::try_from(int(ident, line)?).unwrap_or(0);
-                let Some(hmac) = HmacId::from_code(code) else { return fails("EINVAL").map(Some) };
-                hmacs.push(hmac);
-            }
-            // RFC 4895 §6.1: SHA-1 is mandatory.
-            if !hmacs.contains(&HmacId::Sha1) {
-                return fails("EINVAL").map(Some);
-            }
-            config.security.auth = Some(AuthConfig { hmacs, ..auth() });
-            outcome(None)
-        }
-        "SCTP_AUTH_KEY" => {
-            let id = key("sca_keynumber")?;
-            let mut secret = Vec::new();
-            if let Some(Expr::List(bytes)) = value.member("sca_key") {
-                for byte in bytes {
-                    secret.push(int(byte, line)? as u8);
-                }
-            }
-            let shared = SharedKey { id, secret: Bytes::from(secret) };
-            let mut auth = auth();
-            auth.keys.retain(|key| key.id != id);
-            auth.keys.push(shared.clone());
-            if auth.keys.len() > AuthConfig::MAX_KEYS || shared.secret.len() > AuthConfig::MAX_KEY_BYTES {
-                return fails("EINVAL").map(Some);
-            }
-            // Associations that use authentication get the key; a key does not enable authentication.
-            if existing.is_empty() || config.security.auth.is_some() {
-                config.security.auth = Some(auth);
-            }
-            outcome(existing.iter_mut().find_map(|association| refused(association.set_key(shared.clone()))))
-        }
-        "SCTP_AUTH_ACTIVE_KEY" => {
-            let id = key("scact_keynumber")?;
-            let mut auth = auth();
-            let known = auth.keys.iter().any(|key| key.id == id) || (auth.keys.is_empty() && id == 0);
-            if existing.is_empty() && !known {
-                return fails("EINVAL").map(Some);
-            }
-            auth.active_key = id;
-            if existing.is_empty() || config.security.auth.is_some() {
-                config.security.auth = Some(auth);
-            }
-            outcome(existing.iter_mut().find_map(|association| refused(association.activate_key(id))))
-        }
-        "SCTP_AUTH_DEACTIVATE_KEY" | "SCTP_AUTH_DELETE_KEY" => {
-            let id = key("scact_keynumber")?;
-            let deletes = option == "SCTP_AUTH_DELETE_KEY";
-            let mut auth = auth();
-            let known = auth.keys.iter().any(|key| key.id == id);
-            if existing.is_empty() && (!known || auth.active_key == id) {
-                return fails("EINVAL").map(Some);
-            }
-            auth.keys.retain(|key| key.id != id);
-            if config.security.auth.is_some() {
-                config.security.auth = Some(auth);
-            }
-            let drop = |association: &mut &mut Association| {
-                refused(if deletes { association.delete_key(id) } else { association.deactivate_key(id) })
-            };
-            outcome(existing.iter_mut().find_map(drop))
-        }
-        _ => Ok(None),
     }
+}
+
+fn auth_of(config: &Config) -> AuthConfig {
+    config.security.auth.clone().unwrap_or_default()
+}
+
+fn key_number(value: &Expr, name: &str, line: usize) -> Result<u16> {
+    Ok(member_int(value, name, line)?.unwrap_or(0) as u16)
+}
+
+/// Requires AUTH for another type of chunk.
+fn set_chunk(config: &mut Config, value: &Expr, line: usize) -> Result<Errno> {
+    let mut auth = auth_of(config);
+    let chunk = member_int(value, "sauth_chunk", line)?.and_then(|chunk| u8::try_from(chunk).ok());
+    let Some(chunk) = chunk.filter(|chunk| !matches!(chunk, 1 | 2 | 14 | 15)) else {
+        return Ok(Some("EINVAL"));
+    };
+    if !auth.chunks.contains(&chunk) {
+        auth.chunks.push(chunk);
+    }
+    config.security.auth = Some(auth);
+    Ok(None)
+}
+
+/// Sets the HMACs, in the order of preference.
+fn set_hmacs(config: &mut Config, value: &Expr, line: usize) -> Result<Errno> {
+    let Some(Expr::List(idents)) = value.member("shmac_idents") else {
+        return Ok(Some("EINVAL"));
+    };
+    let mut hmacs = Vec::new();
+    for ident in idents {
+        let code = u16::try_from(int(ident, line)?).unwrap_or(0);
+        let Some(hmac) = HmacId::from_code(code) else { return Ok(Some("EINVAL")) };
+        hmacs.push(hmac);
+    }
+    // RFC 4895 §6.1: SHA-1 is mandatory.
+    if !hmacs.contains(&HmacId::Sha1) {
+        return Ok(Some("EINVAL"));
+    }
+    config.security.auth = Some(AuthConfig { hmacs, ..auth_of(config) });
+    Ok(None)
+}
+
+/// Adds a shared key.
+fn set_key(
+    config: &mut Config,
+    existing: &mut [&mut Association],
+    value: &Expr,
+    line: usize,
+) -> Result<Errno> {
+    let id = key_number(value, "sca_keynumber", line)?;
+    let mut secret = Vec::new();
+    if let Some(Expr::List(bytes)) = value.member("sca_key") {
+        for byte in bytes {
+            secret.push(int(byte, line)? as u8);
+        }
+    }
+    let shared = SharedKey { id, secret: Bytes::from(secret) };
+    let mut auth = auth_of(config);
+    auth.keys.retain(|key| key.id != id);
+    auth.keys.push(shared.clone());
+    if auth.keys.len() > AuthConfig::MAX_KEYS || shared.secret.len() > AuthConfig::MAX_KEY_BYTES {
+        return Ok(Some("EINVAL"));
+    }
+    // Associations that use authentication get the key; a key does not enable authentication.
+    if existing.is_empty() || config.security.auth.is_some() {
+        config.security.auth = Some(auth);
+    }
+    Ok(existing.iter_mut().find_map(|association| refused(association.set_key(shared.clone()))))
+}
+
+/// Chooses the key for sending.
+fn set_active_key(
+    config: &mut Config,
+    existing: &mut [&mut Association],
+    value: &Expr,
+    line: usize,
+) -> Result<Errno> {
+    let id = key_number(value, "scact_keynumber", line)?;
+    let mut auth = auth_of(config);
+    let known = auth.keys.iter().any(|key| key.id == id) || (auth.keys.is_empty() && id == 0);
+    if existing.is_empty() && !known {
+        return Ok(Some("EINVAL"));
+    }
+    auth.active_key = id;
+    if existing.is_empty() || config.security.auth.is_some() {
+        config.security.auth = Some(auth);
+    }
+    Ok(existing.iter_mut().find_map(|association| refused(association.activate_key(id))))
+}
+
+/// Deletes a key, or stops its use for sending.
+fn remove_key(
+    config: &mut Config,
+    existing: &mut [&mut Association],
+    option: &str,
+    value: &Expr,
+    line: usize,
+) -> Result<Errno> {
+    let id = key_number(value, "scact_keynumber", line)?;
+    let deletes = option == "SCTP_AUTH_DELETE_KEY";
+    let mut auth = auth_of(config);
+    let known = auth.keys.iter().any(|key| key.id == id);
+    if existing.is_empty() && (!known || auth.active_key == id) {
+        return Ok(Some("EINVAL"));
+    }
+    auth.keys.retain(|key| key.id != id);
+    if config.security.auth.is_some() {
+        config.security.auth = Some(auth);
+    }
+    let drop = |association: &mut &mut Association| {
+        refused(if deletes { association.delete_key(id) } else { association.deactivate_key(id) })
+    };
+    Ok(existing.iter_mut().find_map(drop))
 }
 
 /// Reads an authentication option; `None` if `option` is another option.

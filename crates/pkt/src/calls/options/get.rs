@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use braidftp_sctp::{Association, PathId};
+use braidftp_sctp::{Association, Config, PathId, Stats};
 
 use super::super::notice::Kind;
 use super::super::socket::{Socket, Style};
@@ -62,27 +62,63 @@ impl Kernel {
         }
         let number_of = member.map(|(number, _)| number);
         let association = member.and_then(|(_, id)| ctx.endpoint.association(id));
-        match Self::value(socket, number_of, association, option, expected, line)? {
+        let existing = association.filter(|association| association.closed().is_none());
+        let query = Query {
+            socket,
+            member: number_of,
+            id: number_of.unwrap_or(0),
+            association,
+            existing,
+            config: existing.map_or(&socket.config, Association::config),
+            stats: association.map(Association::stats),
+            port: association.map_or(0, |association| association.ports().1),
+            option,
+            expected,
+            line,
+        };
+        match query.value()? {
             Ok(value) => wrote(value),
             Err(errno) => fails(errno),
         }
     }
+}
 
-    /// The value of an option.
-    fn value(
-        socket: &Socket,
-        member: Option<i64>,
-        association: Option<&Association>,
-        option: &str,
-        expected: &Expr,
-        line: usize,
-    ) -> Result<std::result::Result<Expr, &'static str>> {
-        let existing = association.filter(|association| association.closed().is_none());
-        let config = existing.map_or(&socket.config, Association::config);
-        let stats = association.map(Association::stats);
-        let port = association.map_or(0, |association| association.ports().1);
-        let id = member.unwrap_or(0);
-        let value = match option {
+/// A value, or the errno.
+type Value = std::result::Result<Expr, &'static str>;
+
+/// What a call asks for.
+struct Query<'a> {
+    socket: &'a Socket,
+    /// The user's id of the association, and the same for structures, where 0 is none.
+    member: Option<i64>,
+    id: i64,
+    association: Option<&'a Association>,
+    /// The association, unless it is closed.
+    existing: Option<&'a Association>,
+    config: &'a Config,
+    stats: Option<Stats>,
+    port: u16,
+    option: &'a str,
+    /// The value in the script.
+    expected: &'a Expr,
+    line: usize,
+}
+
+impl Query<'_> {
+    /// Returns the value of an option, or an errno.
+    fn value(&self) -> Result<Value> {
+        for group in [Self::of_socket, Self::of_delivery, Self::of_configuration, Self::of_paths] {
+            if let Some(value) = group(self)? {
+                return Ok(value);
+            }
+        }
+        self.of_extension()
+    }
+
+    /// Options of the socket itself.
+    fn of_socket(&self) -> Result<Option<Value>> {
+        let Self { socket, member, id, option, expected, line, .. } = *self;
+        Ok(Some(Ok(match option {
             "SO_LINGER" => {
                 let on = socket.linger.is_some();
                 // Any number but 0 means on.
@@ -91,96 +127,8 @@ impl Kernel {
                 let onoff = Expr::Int(expected_value.unwrap_or(on.into()));
                 structure(&[("onoff", onoff), ("linger", Expr::Int(socket.linger.unwrap_or(0)))])
             }
-            "SO_RCVBUF" => list(number(config.memory.receive_buffer_bytes)),
-            "SO_SNDBUF" => list(number(config.memory.send_buffer_bytes)),
             "SO_TYPE" => {
                 list(Expr::Int(if socket.style == super::super::socket::Style::OneToOne { 1 } else { 5 }))
-            }
-            "SCTP_RTOINFO" => structure(&[
-                ("srto_assoc_id", Expr::Int(id)),
-                ("srto_initial", millis(config.timers.rto.initial)),
-                ("srto_max", millis(config.timers.rto.max)),
-                ("srto_min", millis(config.timers.rto.min)),
-            ]),
-            "SCTP_ASSOCINFO" => structure(&[
-                ("sasoc_assoc_id", Expr::Int(id)),
-                ("sasoc_asocmaxrxt", number(config.failover.association_max_retrans)),
-                (
-                    "sasoc_number_peer_destinations",
-                    number(stats.as_ref().map_or(0, |stats| stats.paths.len())),
-                ),
-                ("sasoc_peer_rwnd", number(stats.as_ref().map_or(0, |stats| stats.peer_rwnd))),
-                (
-                    "sasoc_local_rwnd",
-                    number(stats.as_ref().map_or(config.memory.receive_buffer_bytes, |stats| stats.a_rwnd)),
-                ),
-                ("sasoc_cookie_life", millis(socket.config.handshake.valid_cookie_life)),
-            ]),
-            "SCTP_INITMSG" => structure(&[
-                ("sinit_num_ostreams", number(config.streams.outbound)),
-                ("sinit_max_instreams", number(config.streams.inbound)),
-                ("sinit_max_attempts", number(config.handshake.max_init_retransmits)),
-                ("sinit_max_init_timeo", millis(config.timers.rto.max)),
-            ]),
-            "SCTP_DELAYED_SACK" => structure(&[
-                ("sack_assoc_id", Expr::Int(id)),
-                ("sack_delay", millis(config.sack.delay)),
-                ("sack_freq", number(config.sack.frequency)),
-            ]),
-            "SCTP_MAX_BURST" => as_written(expected, config.congestion.max_burst.unwrap_or(0).into()),
-            "SCTP_MAXSEG" => {
-                let mtu = stats
-                    .as_ref()
-                    .and_then(|stats| stats.paths.first())
-                    .map_or(config.path_mtu.packet_bytes, |path| path.mtu);
-                let most = (mtu - COMMON_HEADER_LEN - DATA_HEADER_LEN) as i64;
-                let set =
-                    remembered(socket, member, option).map(|value| super::plain(value, line)).transpose()?;
-                as_written(expected, set.filter(|set| *set > 0).map_or(most, |set| set.min(most)))
-            }
-            "SCTP_STATUS" => {
-                let (Some(stats), Some(association)) = (&stats, association) else {
-                    return Ok(Err("EINVAL"));
-                };
-                let primary = association.primary().unwrap_or(PathId(0));
-                let path = stats.paths.get(usize::from(primary.0));
-                let point = |path: &braidftp_sctp::PathStats| path.mtu - COMMON_HEADER_LEN - DATA_HEADER_LEN;
-                structure(&[
-                    ("sstat_assoc_id", Expr::Int(id)),
-                    ("sstat_state", Expr::Int(state(stats.phase))),
-                    ("sstat_rwnd", number(stats.peer_rwnd)),
-                    ("sstat_unackdata", chunks(stats.outstanding_bytes)),
-                    ("sstat_penddata", chunks(stats.queued_bytes)),
-                    ("sstat_instrms", number(stats.inbound_streams)),
-                    ("sstat_outstrms", number(stats.outbound_streams)),
-                    ("sstat_fragmentation_point", path.map_or(Expr::Any, |path| number(point(path)))),
-                    ("sstat_primary", path.map_or(Expr::Any, |path| path_info(path, port, id))),
-                ])
-            }
-            "SCTP_GET_PEER_ADDR_INFO" => {
-                let Some(stats) = &stats else { return Ok(Err("EINVAL")) };
-                let wanted = expected.member("spinfo_address").unwrap_or(&Expr::Any);
-                let ip = address(wanted, line)?.map(|(ip, _)| ip);
-                let path = stats.paths.iter().find(|path| ip.is_none_or(|ip| path.peer.ip() == ip));
-                match path {
-                    Some(path) => path_info(path, port, id),
-                    None => return Ok(Err("EINVAL")),
-                }
-            }
-            "SCTP_PRIMARY_ADDR" => {
-                let primary = association.and_then(Association::primary);
-                let Some((primary, stats)) = primary.zip(stats.as_ref()) else { return Ok(Err("EINVAL")) };
-                let path = &stats.paths[usize::from(primary.0)];
-                let at = values::sockaddr(path.peer.ip(), port);
-                structure(&[("ssp_assoc_id", Expr::Int(id)), ("ssp_addr", at.clone()), ("ssp_address", at)])
-            }
-            "SCTP_PEER_ADDR_PARAMS" => {
-                let wanted = expected.member("spp_address").unwrap_or(&Expr::Any);
-                let ip = address(wanted, line)?.map(|(ip, _)| ip).filter(|ip| !ip.is_unspecified());
-                let Some(value) = path_params(socket, existing, member, ip, port) else {
-                    return Ok(Err("EINVAL"));
-                };
-                value
             }
             "SCTP_DEFAULT_SNDINFO" => {
                 let defaults = &socket.defaults;
@@ -215,9 +163,41 @@ impl Kernel {
                     ("pr_assoc_id", Expr::Int(id)),
                 ]),
             },
+            "SCTP_AUTOCLOSE" => list(Expr::Int(socket.autoclose.map_or(0, |time| time.as_secs() as i64))),
+            "SCTP_GET_ASSOC_NUMBER" => {
+                let existing = socket.members.values().filter(|member| !member.ended).count();
+                list(number(existing))
+            }
+            "SCTP_GET_ASSOC_ID_LIST" => {
+                let existing: Vec<_> = socket
+                    .members
+                    .iter()
+                    .filter(|(_, member)| !member.ended)
+                    .map(|(number, _)| Expr::Int(*number))
+                    .collect();
+                let room = room(expected, line)?;
+                if room.is_some_and(|room| room < existing.len() as i64) {
+                    return Ok(Some(Err("EINVAL")));
+                }
+                structure(&[
+                    ("gaids_number_of_ids", number(existing.len())),
+                    ("gaids_assoc_id", Expr::List(existing)),
+                ])
+            }
+            "SCTP_ADAPTATION_LAYER" => {
+                structure(&[("ssb_adaptation_ind", number(socket.config.handshake.adaptation.unwrap_or(0)))])
+            }
+            _ => return Ok(None),
+        })))
+    }
+
+    /// Notifications and ancillary data that the socket receives.
+    fn of_delivery(&self) -> Result<Option<Value>> {
+        let Self { socket, id, option, expected, line, .. } = *self;
+        Ok(Some(Ok(match option {
             "SCTP_EVENT" => {
                 let kind = member_int(expected, "se_type", line)?.and_then(Kind::of);
-                let Some(kind) = kind else { return Ok(Err("EINVAL")) };
+                let Some(kind) = kind else { return Ok(Some(Err("EINVAL"))) };
                 structure(&[
                     ("se_assoc_id", Expr::Int(id)),
                     ("se_type", Expr::Int(kind as i64)),
@@ -238,26 +218,60 @@ impl Kernel {
             "SCTP_RECVRCVINFO" => list(Expr::Int(socket.wants.rcvinfo.into())),
             "SCTP_RECVNXTINFO" => list(Expr::Int(socket.wants.nxtinfo.into())),
             "SCTP_USE_EXT_RCVINFO" => list(Expr::Int(socket.wants.extended.into())),
-            "SCTP_AUTOCLOSE" => list(Expr::Int(socket.autoclose.map_or(0, |time| time.as_secs() as i64))),
-            "SCTP_GET_ASSOC_NUMBER" => {
-                let existing = socket.members.values().filter(|member| !member.ended).count();
-                list(number(existing))
-            }
-            "SCTP_GET_ASSOC_ID_LIST" => {
-                let existing: Vec<_> = socket
-                    .members
-                    .iter()
-                    .filter(|(_, member)| !member.ended)
-                    .map(|(number, _)| Expr::Int(*number))
-                    .collect();
-                let room = Self::room(expected, line)?;
-                if room.is_some_and(|room| room < existing.len() as i64) {
-                    return Ok(Err("EINVAL"));
-                }
-                structure(&[
-                    ("gaids_number_of_ids", number(existing.len())),
-                    ("gaids_assoc_id", Expr::List(existing)),
-                ])
+            _ => return Ok(None),
+        })))
+    }
+
+    /// The configuration of the association, or of future ones.
+    fn of_configuration(&self) -> Result<Option<Value>> {
+        let Self { socket, member, config, id, option, expected, line, .. } = *self;
+        Ok(Some(Ok(match option {
+            "SO_RCVBUF" => list(number(config.memory.receive_buffer_bytes)),
+            "SO_SNDBUF" => list(number(config.memory.send_buffer_bytes)),
+            "SCTP_RTOINFO" => structure(&[
+                ("srto_assoc_id", Expr::Int(id)),
+                ("srto_initial", millis(config.timers.rto.initial)),
+                ("srto_max", millis(config.timers.rto.max)),
+                ("srto_min", millis(config.timers.rto.min)),
+            ]),
+            "SCTP_ASSOCINFO" => structure(&[
+                ("sasoc_assoc_id", Expr::Int(id)),
+                ("sasoc_asocmaxrxt", number(config.failover.association_max_retrans)),
+                (
+                    "sasoc_number_peer_destinations",
+                    number(self.stats.as_ref().map_or(0, |stats| stats.paths.len())),
+                ),
+                ("sasoc_peer_rwnd", number(self.stats.as_ref().map_or(0, |stats| stats.peer_rwnd))),
+                (
+                    "sasoc_local_rwnd",
+                    number(
+                        self.stats.as_ref().map_or(config.memory.receive_buffer_bytes, |stats| stats.a_rwnd),
+                    ),
+                ),
+                ("sasoc_cookie_life", millis(socket.config.handshake.valid_cookie_life)),
+            ]),
+            "SCTP_INITMSG" => structure(&[
+                ("sinit_num_ostreams", number(config.streams.outbound)),
+                ("sinit_max_instreams", number(config.streams.inbound)),
+                ("sinit_max_attempts", number(config.handshake.max_init_retransmits)),
+                ("sinit_max_init_timeo", millis(config.timers.rto.max)),
+            ]),
+            "SCTP_DELAYED_SACK" => structure(&[
+                ("sack_assoc_id", Expr::Int(id)),
+                ("sack_delay", millis(config.sack.delay)),
+                ("sack_freq", number(config.sack.frequency)),
+            ]),
+            "SCTP_MAX_BURST" => as_written(expected, config.congestion.max_burst.unwrap_or(0).into()),
+            "SCTP_MAXSEG" => {
+                let mtu = self
+                    .stats
+                    .as_ref()
+                    .and_then(|stats| stats.paths.first())
+                    .map_or(config.path_mtu.packet_bytes, |path| path.mtu);
+                let most = (mtu - COMMON_HEADER_LEN - DATA_HEADER_LEN) as i64;
+                let set =
+                    remembered(socket, member, option).map(|value| super::plain(value, line)).transpose()?;
+                as_written(expected, set.filter(|set| *set > 0).map_or(most, |set| set.min(most)))
             }
             "SCTP_PARTIAL_DELIVERY_POINT" => match remembered(socket, member, option) {
                 Some(value) => list(Expr::Int(super::plain(value, line)?)),
@@ -272,8 +286,62 @@ impl Kernel {
                 let same = numbers.clone().any(|number| number == expected_value);
                 as_written(expected, if same { expected_value } else { numbers.next().unwrap_or(0) })
             }
+            _ => return Ok(None),
+        })))
+    }
+
+    /// The state of the association and of its paths.
+    fn of_paths(&self) -> Result<Option<Value>> {
+        let Self { socket, member, association, existing, port, id, option, expected, line, .. } = *self;
+        Ok(Some(Ok(match option {
+            "SCTP_STATUS" => {
+                let (Some(stats), Some(association)) = (&self.stats, association) else {
+                    return Ok(Some(Err("EINVAL")));
+                };
+                let primary = association.primary().unwrap_or(PathId(0));
+                let path = stats.paths.get(usize::from(primary.0));
+                let point = |path: &braidftp_sctp::PathStats| path.mtu - COMMON_HEADER_LEN - DATA_HEADER_LEN;
+                structure(&[
+                    ("sstat_assoc_id", Expr::Int(id)),
+                    ("sstat_state", Expr::Int(state(stats.phase))),
+                    ("sstat_rwnd", number(stats.peer_rwnd)),
+                    ("sstat_unackdata", chunks(stats.outstanding_bytes)),
+                    ("sstat_penddata", chunks(stats.queued_bytes)),
+                    ("sstat_instrms", number(stats.inbound_streams)),
+                    ("sstat_outstrms", number(stats.outbound_streams)),
+                    ("sstat_fragmentation_point", path.map_or(Expr::Any, |path| number(point(path)))),
+                    ("sstat_primary", path.map_or(Expr::Any, |path| path_info(path, port, id))),
+                ])
+            }
+            "SCTP_GET_PEER_ADDR_INFO" => {
+                let Some(stats) = &self.stats else { return Ok(Some(Err("EINVAL"))) };
+                let wanted = expected.member("spinfo_address").unwrap_or(&Expr::Any);
+                let ip = address(wanted, line)?.map(|(ip, _)| ip);
+                let path = stats.paths.iter().find(|path| ip.is_none_or(|ip| path.peer.ip() == ip));
+                match path {
+                    Some(path) => path_info(path, port, id),
+                    None => return Ok(Some(Err("EINVAL"))),
+                }
+            }
+            "SCTP_PRIMARY_ADDR" => {
+                let primary = association.and_then(Association::primary);
+                let Some((primary, stats)) = primary.zip(self.stats.as_ref()) else {
+                    return Ok(Some(Err("EINVAL")));
+                };
+                let path = &stats.paths[usize::from(primary.0)];
+                let at = values::sockaddr(path.peer.ip(), port);
+                structure(&[("ssp_assoc_id", Expr::Int(id)), ("ssp_addr", at.clone()), ("ssp_address", at)])
+            }
+            "SCTP_PEER_ADDR_PARAMS" => {
+                let wanted = expected.member("spp_address").unwrap_or(&Expr::Any);
+                let ip = address(wanted, line)?.map(|(ip, _)| ip).filter(|ip| !ip.is_unspecified());
+                let Some(value) = path_params(socket, existing, member, ip, port) else {
+                    return Ok(Some(Err("EINVAL")));
+                };
+                value
+            }
             "SCTP_REMOTE_UDP_ENCAPS_PORT" => {
-                let path = stats.as_ref().and_then(|stats| stats.paths.first());
+                let path = self.stats.as_ref().and_then(|stats| stats.paths.first());
                 let udp = path.map_or(socket.udp_port, |path| path.peer.port());
                 structure(&[
                     ("sue_assoc_id", Expr::Int(id)),
@@ -281,40 +349,40 @@ impl Kernel {
                     ("sue_port", number(udp)),
                 ])
             }
-            "SCTP_ADAPTATION_LAYER" => {
-                structure(&[("ssb_adaptation_ind", number(socket.config.handshake.adaptation.unwrap_or(0)))])
-            }
-            _ => {
-                // The current configuration: an existing association keeps its own.
-                if let Some(value) = super::reset::get(config, option) {
-                    return Ok(Ok(value));
-                }
-                if let Some(value) = super::auth::get(&socket.config, existing, id, option) {
-                    return Ok(Ok(value));
-                }
-                if let Some(on) = extension_is_on(config, option) {
-                    return Ok(Ok(as_written(expected, on.into())));
-                }
-                match REMEMBERED.iter().find(|(name, _)| *name == option) {
-                    Some((_, before)) => {
-                        let value = remembered(socket, member, option);
-                        let value = value.map(|value| super::plain(value, line)).transpose()?;
-                        // On a one-to-one socket all messages are of one association (§8.1.20).
-                        let level_0 = option == "SCTP_FRAGMENT_INTERLEAVE" && socket.style == Style::OneToOne;
-                        let before = if level_0 { 0 } else { *before };
-                        as_written(expected, value.unwrap_or(before))
-                    }
-                    None => return Err(ScriptError::unsupported(line, format!("the option {option}"))),
-                }
-            }
-        };
-        Ok(Ok(value))
+            _ => return Ok(None),
+        })))
     }
 
-    /// How many ids the caller's buffer holds, if the script says it.
-    fn room(expected: &Expr, line: usize) -> Result<Option<i64>> {
-        member_int(expected, "gaids_number_of_ids", line)
+    /// Extensions, each with its own notation, and options that are only stored.
+    fn of_extension(&self) -> Result<Value> {
+        let Self { socket, member, existing, config, id, option, expected, line, .. } = *self;
+        // The current configuration: an existing association keeps its own.
+        if let Some(value) = super::reset::get(config, option) {
+            return Ok(Ok(value));
+        }
+        if let Some(value) = super::auth::get(&socket.config, existing, id, option) {
+            return Ok(Ok(value));
+        }
+        if let Some(on) = extension_is_on(config, option) {
+            return Ok(Ok(as_written(expected, on.into())));
+        }
+        match REMEMBERED.iter().find(|(name, _)| *name == option) {
+            Some((_, before)) => {
+                let value = remembered(socket, member, option);
+                let value = value.map(|value| super::plain(value, line)).transpose()?;
+                // On a one-to-one socket all messages are of one association (§8.1.20).
+                let level_0 = option == "SCTP_FRAGMENT_INTERLEAVE" && socket.style == Style::OneToOne;
+                let before = if level_0 { 0 } else { *before };
+                Ok(Ok(as_written(expected, value.unwrap_or(before))))
+            }
+            None => Err(ScriptError::unsupported(line, format!("the option {option}"))),
+        }
     }
+}
+
+/// How many ids the caller's buffer holds, if the script says it.
+fn room(expected: &Expr, line: usize) -> Result<Option<i64>> {
+    member_int(expected, "gaids_number_of_ids", line)
 }
 
 /// The parameters of a path, or of future paths (RFC 6458 §8.1.12).

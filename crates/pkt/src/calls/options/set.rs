@@ -10,7 +10,7 @@ use braidftp_sctp::{
 
 use super::super::notice::{Kind, Notice};
 use super::super::outgoing::Outgoing;
-use super::super::socket::{Style, errno_of_address};
+use super::super::socket::{Socket, Style, errno_of_address};
 use super::super::values::{self, address, int, member_int, text};
 use super::super::{Ctx, Kernel, Outcome, Result, done, fails};
 use super::{REMEMBERED, SCHEDULERS, association_in, extension, extension_is_on, name, plain};
@@ -18,6 +18,9 @@ use crate::script::{Expr, ScriptError};
 
 /// The minimum and maximum size of a buffer.
 const BUFFER_BYTES: std::ops::RangeInclusive<i64> = 1_500..=1 << 30;
+
+/// The errno of a call that failed.
+type Errno = Option<&'static str>;
 
 /// The associations that an option is set for.
 struct Targets {
@@ -72,10 +75,10 @@ impl Kernel {
         named: Option<i64>,
     ) -> std::result::Result<Targets, &'static str> {
         let socket = &self.sockets[&fd];
-        let translations = |id: AssociationId| {
+        let exists = |id: AssociationId| {
             endpoint.association(id).is_some_and(|association| association.closed().is_none())
         };
-        let members = socket.members.iter().filter(|(_, member)| translations(member.id));
+        let members = socket.members.iter().filter(|(_, member)| exists(member.id));
         let all = || members.clone().map(|(number, member)| (*number, member.id)).collect::<Vec<_>>();
         Ok(match (socket.style, named) {
             (Style::OneToOne, _) => Targets { future: true, existing: all() },
@@ -105,41 +108,8 @@ impl Kernel {
                 let on = member_int(value, "onoff", line)?.is_some_and(|on| on != 0);
                 socket.linger = if on { Some(member_int(value, "linger", line)?.unwrap_or(0)) } else { None };
             }
-            "SCTP_EVENT" => {
-                let Some(kind) = member_int(value, "se_type", line)?.and_then(Kind::of) else {
-                    return fails("EINVAL").map(Some);
-                };
-                if member_int(value, "se_on", line)?.unwrap_or(0) == 0 {
-                    socket.events.remove(&kind);
-                } else if socket.events.insert(kind) && kind == Kind::SenderDry {
-                    // RFC 6458 §6.1.9: a sender without data is notified immediately.
-                    let is_dry = |id: AssociationId| {
-                        ctx.endpoint.association(id).is_some_and(|association| {
-                            let stats = association.stats();
-                            association.is_up() && stats.queued_bytes + stats.outstanding_bytes == 0
-                        })
-                    };
-                    for (number, id) in &targets.existing {
-                        if is_dry(*id) {
-                            socket.notices.push_back(Notice::dry(*number));
-                        }
-                    }
-                }
-            }
-            "SCTP_EVENTS" => {
-                for (name, kind) in Kind::SUBSCRIPTIONS {
-                    let Some(on) = member_int(value, name, line)? else { continue };
-                    match kind {
-                        None => socket.wants.sndrcv = on != 0,
-                        Some(kind) if on != 0 => {
-                            socket.events.insert(*kind);
-                        }
-                        Some(kind) => {
-                            socket.events.remove(kind);
-                        }
-                    }
-                }
-            }
+            "SCTP_EVENT" => return subscribe(ctx, socket, value, targets).map(Some),
+            "SCTP_EVENTS" => subscribe_to_all(socket, value, line)?,
             "SCTP_RECVRCVINFO" => socket.wants.rcvinfo = int(value, line)? != 0,
             "SCTP_RECVNXTINFO" => socket.wants.nxtinfo = int(value, line)? != 0,
             "SCTP_USE_EXT_RCVINFO" => socket.wants.extended = int(value, line)? != 0,
@@ -204,7 +174,7 @@ impl Kernel {
     /// Limits the size of message fragments: the core only has the MTU for that.
     fn limit_fragments(
         _ctx: &mut Ctx<'_>,
-        socket: &mut super::super::socket::Socket,
+        socket: &mut Socket,
         targets: &Targets,
         _most: i64,
     ) -> Result<bool> {
@@ -224,138 +194,32 @@ impl Kernel {
         targets: &Targets,
     ) -> Result<Outcome> {
         let line = ctx.line;
-        let member =
-            |key: &str| member_int(value, key, line).map(|number| number.filter(|number| *number > 0));
-        let time = |key: &str| Ok(member(key)?.map(|millis| Duration::from_millis(millis as u64)));
         let socket = self.sockets.get_mut(&fd).expect("it exists");
         let mut config = socket.config.clone();
-        match option {
-            "SO_RCVBUF" | "SO_SNDBUF" => {
-                let bytes = int(value, line)?.clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()) as usize;
-                let buffer = match option {
-                    "SO_RCVBUF" => &mut config.memory.receive_buffer_bytes,
-                    _ => &mut config.memory.send_buffer_bytes,
-                };
-                if *buffer != bytes && !targets.existing.is_empty() {
-                    return unchangeable(option, line);
-                }
-                *buffer = bytes;
-            }
-            "SCTP_RTOINFO" => {
-                let mut bounds =
-                    match targets.existing.first().and_then(|(_, id)| ctx.endpoint.association(*id)) {
-                        Some(association) => association.config().timers.rto,
-                        None => config.timers.rto,
-                    };
-                bounds.initial = time("srto_initial")?.unwrap_or(bounds.initial);
-                bounds.max = time("srto_max")?.unwrap_or(bounds.max);
-                bounds.min = time("srto_min")?.unwrap_or(bounds.min);
-                if bounds.min > bounds.initial || bounds.initial > bounds.max {
-                    return fails("EINVAL");
-                }
-                config.timers.rto = bounds;
-                for (_, id) in &targets.existing {
-                    ctx.endpoint.association_mut(*id).expect("it translations").set_rto(bounds);
-                }
-            }
-            "SCTP_ASSOCINFO" => {
-                if let Some(max) = member("sasoc_asocmaxrxt")? {
-                    config.failover.association_max_retrans = max as u32;
-                    for (_, id) in &targets.existing {
-                        ctx.endpoint
-                            .association_mut(*id)
-                            .expect("it translations")
-                            .set_association_max_retrans(max as u32);
-                    }
-                }
-                config.handshake.valid_cookie_life =
-                    time("sasoc_cookie_life")?.unwrap_or(config.handshake.valid_cookie_life);
-            }
+        let errno = match option {
+            "SO_RCVBUF" | "SO_SNDBUF" => set_buffer(&mut config, option, value, targets, line)?,
+            "SCTP_RTOINFO"
+            | "SCTP_ASSOCINFO"
+            | "SCTP_DELAYED_SACK"
+            | "SCTP_DELAYED_ACK_TIME"
+            | "SCTP_MAX_BURST" => set_timing(ctx, &mut config, option, value, targets)?,
             // An INIT is sent once: the option applies to future associations (RFC 6458 §8.1.3).
-            "SCTP_INITMSG" => init_message(&mut config, value, line)?,
-            "SCTP_DELAYED_SACK" | "SCTP_DELAYED_ACK_TIME" => {
-                let delay = time("sack_delay")?.unwrap_or(config.sack.delay);
-                let frequency = member("sack_freq")?.map_or(config.sack.frequency, |number| number as u32);
-                if delay > Duration::from_millis(500) {
-                    return fails("EINVAL");
-                }
-                (config.sack.delay, config.sack.frequency) = (delay, frequency);
-                for (_, id) in &targets.existing {
-                    let timing = SackTiming { delay, frequency };
-                    ctx.endpoint.association_mut(*id).expect("it translations").set_delayed_sack(timing);
-                }
-            }
-            "SCTP_MAX_BURST" => {
-                let burst = plain(value, line)?;
-                config.congestion.max_burst = (burst > 0).then_some(burst as u32);
-                for (_, id) in &targets.existing {
-                    ctx.endpoint
-                        .association_mut(*id)
-                        .expect("it translations")
-                        .set_max_burst(config.congestion.max_burst);
-                }
+            "SCTP_INITMSG" => {
+                init_message(&mut config, value, line)?;
+                None
             }
             "SCTP_PEER_ADDR_PARAMS" => return self.set_path_params(ctx, fd, value, targets),
-            "SCTP_PRIMARY_ADDR" | "SCTP_SET_PRIMARY_ADDR" => {
-                let wanted = value.member("ssp_addr").or(value.member("ssp_address")).unwrap_or(&Expr::Any);
-                let ip = address(wanted, line)?.map(|(ip, _)| ip);
-                let Some((_, id)) = targets.existing.first() else { return fails("EINVAL") };
-                let path = ip.and_then(|ip| Self::path_at(ctx.endpoint, *id, Some(ip)));
-                let association = ctx.endpoint.association_mut(*id).expect("it translations");
-                return match path.map(|path| association.set_primary(path)) {
-                    Some(Ok(())) => done(0),
-                    _ => fails("EINVAL"),
-                };
-            }
-            "SCTP_SET_PEER_PRIMARY_ADDR" => {
-                let wanted = value.member("sspp_addr").unwrap_or(&Expr::Any);
-                let ip = address(wanted, line)?.map_or(self.settings.local, |(ip, _)| ip);
-                let local = SocketAddr::new(ip, self.tunnel_port.unwrap_or(0));
-                let Some((_, id)) = targets.existing.first() else { return fails("EINVAL") };
-                let association = ctx.endpoint.association_mut(*id).expect("it translations");
-                return match association.set_peer_primary(local) {
-                    Ok(()) => done(0),
-                    Err(error) => fails(errno_of_address(error)),
-                };
-            }
+            "SCTP_PRIMARY_ADDR" | "SCTP_SET_PRIMARY_ADDR" => return Self::set_primary(ctx, value, targets),
+            "SCTP_SET_PEER_PRIMARY_ADDR" => return self.set_peer_primary(ctx, value, targets),
+            "SCTP_STREAM_SCHEDULER_VALUE" | "SCTP_SS_VALUE" => return set_stream_value(ctx, value, targets),
             "SCTP_STREAM_SCHEDULER" | "SCTP_PLUGGABLE_SS" => {
-                let wanted = plain(value, line)?;
-                let Some((_, scheduler)) = SCHEDULERS.iter().find(|(number, _)| *number == wanted) else {
-                    return fails("EINVAL");
-                };
-                let same = |(_, id): &(i64, AssociationId)| {
-                    ctx.endpoint
-                        .association(*id)
-                        .is_some_and(|association| association.config().messages.scheduler == *scheduler)
-                };
-                if !targets.existing.iter().all(same) {
-                    return unchangeable(option, line);
-                }
-                config.messages.scheduler = *scheduler;
+                set_scheduler(ctx, &mut config, option, value, targets)?
             }
-            "SCTP_STREAM_SCHEDULER_VALUE" | "SCTP_SS_VALUE" => {
-                let number = |key: &str| Ok(member_int(value, key, line)?.unwrap_or(0));
-                let (stream, weight) = (number("stream_id")? as u16, number("stream_value")? as u16);
-                for (_, id) in &targets.existing {
-                    let association = ctx.endpoint.association_mut(*id).expect("it translations");
-                    if association.set_stream_value(StreamId(stream), weight).is_err() {
-                        return fails("EINVAL");
-                    }
-                }
-                return if targets.existing.is_empty() { fails("EINVAL") } else { done(0) };
-            }
-            "SCTP_ACCEPT_ZERO_CHECKSUM" => {
-                let method = [ErrorDetection::Dtls].into_iter();
-                let wanted = plain(value, line)?;
-                let found = method.clone().find(|method| i64::from(method.edmid()) == wanted);
-                if found.is_none() && wanted != 0 {
-                    return fails("EINVAL");
-                }
-                config.security.zero_checksum = found;
-            }
+            "SCTP_ACCEPT_ZERO_CHECKSUM" => set_zero_checksum(&mut config, value, line)?,
             "SCTP_ADAPTATION_LAYER" => {
                 config.handshake.adaptation =
                     member_int(value, "ssb_adaptation_ind", line)?.map(|code| code as u32);
+                None
             }
             _ if extension_is_on(&config, option).is_some() => {
                 let on = plain(value, line)? != 0;
@@ -363,39 +227,81 @@ impl Kernel {
                     return Err(ScriptError::unsupported(line, format!("the option {option}")));
                 }
                 if !targets.existing.is_empty() && config != socket.config {
-                    return unchangeable(option, line);
+                    return Err(unchangeable(option, line));
                 }
+                None
             }
-            other => {
-                let first = targets.existing.first().map(|(_, id)| *id);
-                let association = first.and_then(|id| ctx.endpoint.association_mut(id));
-                let asked = (option, value);
-                if let Some(outcome) = super::reset::set(&mut config, association, ctx.now, asked, line)? {
-                    if targets.future {
-                        self.reconfigure(ctx, fd, config)?;
-                    }
-                    return Ok(outcome);
-                }
-                let mut existing = Vec::new();
-                // Associations are borrowed from the endpoint one at a time; only SCTP_ALL_ASSOC names more
-                // than one.
-                if let Some((_, id)) = targets.existing.first() {
-                    existing.extend(ctx.endpoint.association_mut(*id));
-                }
-                if let Some(outcome) = super::auth::set(&mut config, existing, option, value, line)? {
-                    if targets.future && targets.existing.len() < 2 {
-                        self.reconfigure(ctx, fd, config)?;
-                    }
-                    return Ok(outcome);
-                }
-                let what = format!("the option {other} ({})", text(value));
-                return Err(ScriptError::unsupported(line, what));
+            _ => return self.set_of_negotiated(ctx, fd, option, value, targets),
+        };
+        match errno {
+            Some(errno) => fails(errno),
+            None if targets.future => self.reconfigure(ctx, fd, config),
+            None => done(0),
+        }
+    }
+
+    /// Sets options of stream re-configuration and of authentication.
+    fn set_of_negotiated(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        fd: i64,
+        option: &str,
+        value: &Expr,
+        targets: &Targets,
+    ) -> Result<Outcome> {
+        let line = ctx.line;
+        let mut config = self.sockets[&fd].config.clone();
+        let first = targets.existing.first().map(|(_, id)| *id);
+        let association = first.and_then(|id| ctx.endpoint.association_mut(id));
+        let asked = (option, value);
+        if let Some(outcome) = super::reset::set(&mut config, association, ctx.now, asked, line)? {
+            if targets.future {
+                self.reconfigure(ctx, fd, config)?;
             }
+            return Ok(outcome);
         }
-        if !targets.future {
-            return done(0);
+        let mut existing = Vec::new();
+        // Associations are borrowed from the endpoint one at a time; only SCTP_ALL_ASSOC names more
+        // than one.
+        if let Some((_, id)) = targets.existing.first() {
+            existing.extend(ctx.endpoint.association_mut(*id));
         }
-        self.reconfigure(ctx, fd, config)
+        if let Some(outcome) = super::auth::set(&mut config, existing, option, value, line)? {
+            if targets.future && targets.existing.len() < 2 {
+                self.reconfigure(ctx, fd, config)?;
+            }
+            return Ok(outcome);
+        }
+        let what = format!("the option {option} ({})", text(value));
+        Err(ScriptError::unsupported(line, what))
+    }
+
+    /// Sets the primary path of an association.
+    fn set_primary(ctx: &mut Ctx<'_>, value: &Expr, targets: &Targets) -> Result<Outcome> {
+        let line = ctx.line;
+        let wanted = value.member("ssp_addr").or(value.member("ssp_address")).unwrap_or(&Expr::Any);
+        let ip = address(wanted, line)?.map(|(ip, _)| ip);
+        let Some((_, id)) = targets.existing.first() else { return fails("EINVAL") };
+        let path = ip.and_then(|ip| Self::path_at(ctx.endpoint, *id, Some(ip)));
+        let association = ctx.endpoint.association_mut(*id).expect("the association exists");
+        match path.map(|path| association.set_primary(path)) {
+            Some(Ok(())) => done(0),
+            _ => fails("EINVAL"),
+        }
+    }
+
+    /// Asks the peer to make an address its primary one.
+    fn set_peer_primary(&self, ctx: &mut Ctx<'_>, value: &Expr, targets: &Targets) -> Result<Outcome> {
+        let line = ctx.line;
+        let wanted = value.member("sspp_addr").unwrap_or(&Expr::Any);
+        let ip = address(wanted, line)?.map_or(self.settings.local, |(ip, _)| ip);
+        let local = SocketAddr::new(ip, self.tunnel_port.unwrap_or(0));
+        let Some((_, id)) = targets.existing.first() else { return fails("EINVAL") };
+        let association = ctx.endpoint.association_mut(*id).expect("the association exists");
+        match association.set_peer_primary(local) {
+            Ok(()) => done(0),
+            Err(error) => fails(errno_of_address(error)),
+        }
     }
 
     /// Sets the configuration of future associations, opened by either side.
@@ -432,93 +338,121 @@ impl Kernel {
         targets: &Targets,
     ) -> Result<Outcome> {
         let line = ctx.line;
-        let flags = match value.member("spp_flags") {
-            None | Some(Expr::Any) => 0,
-            Some(flags) => int(flags, line)?,
-        };
-        let has = |flag: i64| flags & flag != 0;
-        let both = (has(values::SPP_HB_ENABLE) && has(values::SPP_HB_DISABLE))
-            || (has(values::SPP_PMTUD_ENABLE) && has(values::SPP_PMTUD_DISABLE));
-        let wanted = value.member("spp_address").unwrap_or(&Expr::Any);
-        // `...` may also be the script's own address, since there is only one.
-        let ip: Option<IpAddr> = address(wanted, line)?.map(|(ip, _)| ip).filter(|ip| !ip.is_unspecified());
-        if both || (has(values::SPP_HB_DEMAND) && targets.existing.is_empty()) {
+        let default = self.base.timers.heartbeat_interval.unwrap_or(Duration::from_secs(30));
+        let wanted = WantedPathParams::read(value, default, line)?;
+        let has_no_target = wanted.has(values::SPP_HB_DEMAND) && targets.existing.is_empty();
+        if wanted.contradict() || has_no_target || !wanted.set_on_existing(ctx, targets) {
             return fails("EINVAL");
         }
-        let interval = member_int(value, "spp_hbinterval", line)?.filter(|millis| *millis > 0);
-        let interval = interval.map(|millis| Duration::from_millis(millis as u64));
-        let max = member_int(value, "spp_pathmaxrxt", line)?.filter(|max| *max > 0).map(|max| max as u32);
-        let heartbeats = |before: Option<Duration>, default: Duration| {
-            if has(values::SPP_HB_DISABLE) {
-                None
-            } else if has(values::SPP_HB_TIME_IS_ZERO) {
-                Some(Duration::ZERO)
-            } else if has(values::SPP_HB_ENABLE) {
-                Some(interval.or(before).unwrap_or(default))
-            } else {
-                before
-            }
-        };
-        let default = self.base.timers.heartbeat_interval.unwrap_or(Duration::from_secs(30));
-        for (_, id) in &targets.existing {
-            let association = ctx.endpoint.association(*id).expect("it translations");
-            let paths: Vec<PathId> = association
-                .paths()
-                .filter(|path| ip.is_none_or(|ip| path.peer.ip() == ip))
-                .map(|path| path.id)
-                .collect();
-            if paths.is_empty() {
-                return fails("EINVAL");
-            }
-            let association = ctx.endpoint.association_mut(*id).expect("it translations");
-            for path in paths {
-                let Ok(mut params) = association.path_params(path) else { continue };
-                params.heartbeat_interval = heartbeats(params.heartbeat_interval, default);
-                params.path_max_retrans = max.unwrap_or(params.path_max_retrans);
-                if association.set_path_params(path, params).is_err() {
-                    return fails("EINVAL");
-                }
-                if has(values::SPP_HB_DEMAND) && association.demand_heartbeat(path).is_err() {
-                    return fails("EINVAL");
-                }
-            }
-        }
-        if has(values::SPP_PMTUD_DISABLE)
+        if wanted.has(values::SPP_PMTUD_DISABLE)
             && let Some(mtu) = member_int(value, "spp_pathmtu", line)?.filter(|mtu| *mtu > 0)
-            && !Self::set_mtu(ctx, targets, ip, mtu as usize + super::COMMON_HEADER_LEN)
+            && !Self::set_mtu(ctx, targets, wanted.ip, mtu as usize + super::COMMON_HEADER_LEN)
         {
             return Err(ScriptError::unsupported(line, "another path MTU (SPP_PMTUD_DISABLE)"));
         }
         let socket = self.sockets.get_mut(&fd).expect("it exists");
         remember(socket, targets, "SCTP_PEER_ADDR_PARAMS", value);
-        if !targets.future || ip.is_some() {
+        if !targets.future || wanted.ip.is_some() {
             return done(0);
         }
         let mut config = socket.config.clone();
-        config.timers.heartbeat_interval = heartbeats(config.timers.heartbeat_interval, default);
-        config.failover.path_max_retrans = max.unwrap_or(config.failover.path_max_retrans);
-        if has(values::SPP_PMTUD_ENABLE) {
-            let on = MtuDiscovery { max: config.path_mtu.packet_bytes, ..MtuDiscovery::default() };
-            config.path_mtu.discovery.get_or_insert(on);
-        } else if has(values::SPP_PMTUD_DISABLE)
-            && let Some(was) = config.path_mtu.discovery.take()
-        {
-            // The MTU of the interface.
-            config.path_mtu.packet_bytes = config.path_mtu.packet_bytes.max(was.max);
-        }
+        wanted.set_on_future(&mut config);
         self.reconfigure(ctx, fd, config)
     }
 
     /// Sets the packet size of a path; returns whether that is possible.
     fn set_mtu(ctx: &mut Ctx<'_>, targets: &Targets, ip: Option<IpAddr>, mtu: usize) -> bool {
         targets.existing.iter().all(|(_, id)| {
-            let stats = ctx.endpoint.association(*id).expect("it translations").stats();
+            let stats = ctx.endpoint.association(*id).expect("the association exists").stats();
             stats
                 .paths
                 .iter()
                 .filter(|path| ip.is_none_or(|ip| path.peer.ip() == ip))
                 .all(|path| path.mtu == mtu)
         })
+    }
+}
+
+/// The parameters of paths that a call sets.
+struct WantedPathParams {
+    flags: i64,
+    /// The peer's address, if the call names one path.
+    ip: Option<IpAddr>,
+    interval: Option<Duration>,
+    /// The interval where none was set.
+    default_interval: Duration,
+    max_retrans: Option<u32>,
+}
+
+impl WantedPathParams {
+    fn read(value: &Expr, default_interval: Duration, line: usize) -> Result<Self> {
+        let flags = match value.member("spp_flags") {
+            None | Some(Expr::Any) => 0,
+            Some(flags) => int(flags, line)?,
+        };
+        let wanted = value.member("spp_address").unwrap_or(&Expr::Any);
+        // `...` may also be the script's own address, since there is only one.
+        let ip = address(wanted, line)?.map(|(ip, _)| ip).filter(|ip| !ip.is_unspecified());
+        let interval = member_int(value, "spp_hbinterval", line)?.filter(|millis| *millis > 0);
+        let interval = interval.map(|millis| Duration::from_millis(millis as u64));
+        let max = member_int(value, "spp_pathmaxrxt", line)?.filter(|max| *max > 0);
+        Ok(Self { flags, ip, interval, default_interval, max_retrans: max.map(|max| max as u32) })
+    }
+
+    fn has(&self, flag: i64) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Whether a feature is both enabled and disabled.
+    fn contradict(&self) -> bool {
+        (self.has(values::SPP_HB_ENABLE) && self.has(values::SPP_HB_DISABLE))
+            || (self.has(values::SPP_PMTUD_ENABLE) && self.has(values::SPP_PMTUD_DISABLE))
+    }
+
+    /// The heartbeat interval that follows `before`.
+    fn interval_after(&self, before: Option<Duration>) -> Option<Duration> {
+        if self.has(values::SPP_HB_DISABLE) {
+            None
+        } else if self.has(values::SPP_HB_TIME_IS_ZERO) {
+            Some(Duration::ZERO)
+        } else if self.has(values::SPP_HB_ENABLE) {
+            Some(self.interval.or(before).unwrap_or(self.default_interval))
+        } else {
+            before
+        }
+    }
+
+    /// Sets the parameters on existing associations; returns whether every one has such paths and accepts them.
+    fn set_on_existing(&self, ctx: &mut Ctx<'_>, targets: &Targets) -> bool {
+        targets.existing.iter().all(|(_, id)| {
+            let association = ctx.endpoint.association_mut(*id).expect("the association exists");
+            let is_meant = |ip: IpAddr| self.ip.is_none_or(|wanted| wanted == ip);
+            let paths: Vec<PathId> =
+                association.paths().filter(|path| is_meant(path.peer.ip())).map(|path| path.id).collect();
+            !paths.is_empty()
+                && paths.into_iter().all(|path| {
+                    let Ok(mut params) = association.path_params(path) else { return true };
+                    params.heartbeat_interval = self.interval_after(params.heartbeat_interval);
+                    params.path_max_retrans = self.max_retrans.unwrap_or(params.path_max_retrans);
+                    association.set_path_params(path, params).is_ok()
+                        && (!self.has(values::SPP_HB_DEMAND) || association.demand_heartbeat(path).is_ok())
+                })
+        })
+    }
+
+    /// Sets the parameters for future associations.
+    fn set_on_future(&self, config: &mut Config) {
+        config.timers.heartbeat_interval = self.interval_after(config.timers.heartbeat_interval);
+        config.failover.path_max_retrans = self.max_retrans.unwrap_or(config.failover.path_max_retrans);
+        if self.has(values::SPP_PMTUD_ENABLE) {
+            let on = MtuDiscovery { max: config.path_mtu.packet_bytes, ..MtuDiscovery::default() };
+            config.path_mtu.discovery.get_or_insert(on);
+        } else if self.has(values::SPP_PMTUD_DISABLE)
+            && let Some(was) = config.path_mtu.discovery.take()
+        {
+            // The MTU of the interface.
+            config.path_mtu.packet_bytes = config.path_mtu.packet_bytes.max(was.max);
+        }
     }
 }
 
@@ -547,7 +481,7 @@ fn init_message(config: &mut Config, value: &Expr, line: usize) -> Result<()> {
 }
 
 /// Stores an option as the script wrote it.
-fn remember(socket: &mut super::super::socket::Socket, targets: &Targets, option: &str, value: &Expr) {
+fn remember(socket: &mut Socket, targets: &Targets, option: &str, value: &Expr) {
     for (number, _) in &targets.existing {
         if let Some(member) = socket.members.get_mut(number) {
             member.stored.insert(option.to_owned(), value.clone());
@@ -558,6 +492,188 @@ fn remember(socket: &mut super::super::socket::Socket, targets: &Targets, option
     }
 }
 
-fn unchangeable(option: &str, line: usize) -> Result<Outcome> {
-    Err(ScriptError::unsupported(line, format!("{option} on an existing association")))
+fn unchangeable(option: &str, line: usize) -> ScriptError {
+    ScriptError::unsupported(line, format!("{option} on an existing association"))
+}
+
+/// SCTP_EVENT: subscribes to one kind of notification, or ends the subscription.
+fn subscribe(ctx: &Ctx<'_>, socket: &mut Socket, value: &Expr, targets: &Targets) -> Result<Outcome> {
+    let line = ctx.line;
+    let Some(kind) = member_int(value, "se_type", line)?.and_then(Kind::of) else {
+        return fails("EINVAL");
+    };
+    if member_int(value, "se_on", line)?.unwrap_or(0) == 0 {
+        socket.events.remove(&kind);
+    } else if socket.events.insert(kind) && kind == Kind::SenderDry {
+        // RFC 6458 §6.1.9: a sender without data is notified immediately.
+        let is_dry = |id: AssociationId| {
+            ctx.endpoint.association(id).is_some_and(|association| {
+                let stats = association.stats();
+                association.is_up() && stats.queued_bytes + stats.outstanding_bytes == 0
+            })
+        };
+        for (number, id) in &targets.existing {
+            if is_dry(*id) {
+                socket.notices.push_back(Notice::dry(*number));
+            }
+        }
+    }
+    done(0)
+}
+
+/// SCTP_EVENTS: subscribes to the kinds that the structure names.
+fn subscribe_to_all(socket: &mut Socket, value: &Expr, line: usize) -> Result<()> {
+    for (name, kind) in Kind::SUBSCRIPTIONS {
+        let Some(on) = member_int(value, name, line)? else { continue };
+        match kind {
+            None => socket.wants.sndrcv = on != 0,
+            Some(kind) if on != 0 => {
+                socket.events.insert(*kind);
+            }
+            Some(kind) => {
+                socket.events.remove(kind);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The size of the send buffer, or of the receive buffer.
+fn set_buffer(
+    config: &mut Config,
+    option: &str,
+    value: &Expr,
+    targets: &Targets,
+    line: usize,
+) -> Result<Errno> {
+    let bytes = int(value, line)?.clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()) as usize;
+    let buffer = match option {
+        "SO_RCVBUF" => &mut config.memory.receive_buffer_bytes,
+        _ => &mut config.memory.send_buffer_bytes,
+    };
+    if *buffer != bytes && !targets.existing.is_empty() {
+        return Err(unchangeable(option, line));
+    }
+    *buffer = bytes;
+    Ok(None)
+}
+
+/// The stream scheduler, which an existing association keeps.
+fn set_scheduler(
+    ctx: &Ctx<'_>,
+    config: &mut Config,
+    option: &str,
+    value: &Expr,
+    targets: &Targets,
+) -> Result<Errno> {
+    let line = ctx.line;
+    let wanted = plain(value, line)?;
+    let Some((_, scheduler)) = SCHEDULERS.iter().find(|(number, _)| *number == wanted) else {
+        return Ok(Some("EINVAL"));
+    };
+    let same = |(_, id): &(i64, AssociationId)| {
+        ctx.endpoint
+            .association(*id)
+            .is_some_and(|association| association.config().messages.scheduler == *scheduler)
+    };
+    if !targets.existing.iter().all(same) {
+        return Err(unchangeable(option, line));
+    }
+    config.messages.scheduler = *scheduler;
+    Ok(None)
+}
+
+/// Whether packets without a checksum are accepted (RFC 9653).
+fn set_zero_checksum(config: &mut Config, value: &Expr, line: usize) -> Result<Errno> {
+    let method = [ErrorDetection::Dtls].into_iter();
+    let wanted = plain(value, line)?;
+    let found = method.clone().find(|method| i64::from(method.edmid()) == wanted);
+    if found.is_none() && wanted != 0 {
+        return Ok(Some("EINVAL"));
+    }
+    config.security.zero_checksum = found;
+    Ok(None)
+}
+
+/// The weight or priority of a stream, on existing associations.
+fn set_stream_value(ctx: &mut Ctx<'_>, value: &Expr, targets: &Targets) -> Result<Outcome> {
+    let line = ctx.line;
+    let number = |key: &str| Ok(member_int(value, key, line)?.unwrap_or(0));
+    let (stream, weight) = (number("stream_id")? as u16, number("stream_value")? as u16);
+    for (_, id) in &targets.existing {
+        let association = ctx.endpoint.association_mut(*id).expect("the association exists");
+        if association.set_stream_value(StreamId(stream), weight).is_err() {
+            return fails("EINVAL");
+        }
+    }
+    if targets.existing.is_empty() { fails("EINVAL") } else { done(0) }
+}
+
+/// Timers, retransmission limits, delayed SACKs and bursts: of existing associations, and of future ones in `config`.
+fn set_timing(
+    ctx: &mut Ctx<'_>,
+    config: &mut Config,
+    option: &str,
+    value: &Expr,
+    targets: &Targets,
+) -> Result<Errno> {
+    let line = ctx.line;
+    let member = |key: &str| member_int(value, key, line).map(|number| number.filter(|number| *number > 0));
+    let time = |key: &str| Ok(member(key)?.map(|millis| Duration::from_millis(millis as u64)));
+    match option {
+        "SCTP_RTOINFO" => {
+            let mut bounds = match targets.existing.first().and_then(|(_, id)| ctx.endpoint.association(*id))
+            {
+                Some(association) => association.config().timers.rto,
+                None => config.timers.rto,
+            };
+            bounds.initial = time("srto_initial")?.unwrap_or(bounds.initial);
+            bounds.max = time("srto_max")?.unwrap_or(bounds.max);
+            bounds.min = time("srto_min")?.unwrap_or(bounds.min);
+            if bounds.min > bounds.initial || bounds.initial > bounds.max {
+                return Ok(Some("EINVAL"));
+            }
+            config.timers.rto = bounds;
+            for (_, id) in &targets.existing {
+                ctx.endpoint.association_mut(*id).expect("the association exists").set_rto(bounds);
+            }
+        }
+        "SCTP_ASSOCINFO" => {
+            if let Some(max) = member("sasoc_asocmaxrxt")? {
+                config.failover.association_max_retrans = max as u32;
+                for (_, id) in &targets.existing {
+                    ctx.endpoint
+                        .association_mut(*id)
+                        .expect("the association exists")
+                        .set_association_max_retrans(max as u32);
+                }
+            }
+            config.handshake.valid_cookie_life =
+                time("sasoc_cookie_life")?.unwrap_or(config.handshake.valid_cookie_life);
+        }
+        "SCTP_DELAYED_SACK" | "SCTP_DELAYED_ACK_TIME" => {
+            let delay = time("sack_delay")?.unwrap_or(config.sack.delay);
+            let frequency = member("sack_freq")?.map_or(config.sack.frequency, |number| number as u32);
+            if delay > Duration::from_millis(500) {
+                return Ok(Some("EINVAL"));
+            }
+            (config.sack.delay, config.sack.frequency) = (delay, frequency);
+            for (_, id) in &targets.existing {
+                let timing = SackTiming { delay, frequency };
+                ctx.endpoint.association_mut(*id).expect("the association exists").set_delayed_sack(timing);
+            }
+        }
+        "SCTP_MAX_BURST" => {
+            let burst = plain(value, line)?;
+            config.congestion.max_burst = (burst > 0).then_some(burst as u32);
+            for (_, id) in &targets.existing {
+                ctx.endpoint
+                    .association_mut(*id)
+                    .expect("the association exists")
+                    .set_max_burst(config.congestion.max_burst);
+            }
+        }
+        _ => {}
+    }
+    Ok(None)
 }
