@@ -7,7 +7,7 @@ use braidftp_ftp::store::{FileKind, Metadata};
 use bytes::Bytes;
 
 use super::{Job, named_path, stat};
-use crate::client::{Client, Queue, Sink, UnderWay};
+use crate::client::{Client, LISTING_QUEUE_BYTES, Queue, Sink, UnderWay};
 use crate::exit::{Error, Exit, Result, escape};
 
 /// Bytes that are read and dropped rather than asked for anew.
@@ -118,7 +118,7 @@ impl Reader {
         }
         let most = self.metadata.size.saturating_sub(offset);
         let beyond = Error::new(Exit::Protocol, what, format_args!("more than {most} bytes came"));
-        let (sink, queue) = Sink::queue(most, beyond);
+        let (sink, queue) = Sink::queue(most, beyond, LISTING_QUEUE_BYTES);
         let under_way = client.retrieve(named_path(&url.path, b"")?, offset, sink).await?;
         Ok(Stream { client, queue, under_way, at: offset, rest: Bytes::new() })
     }
