@@ -236,10 +236,10 @@ fn two_pairs_of_paths_take_one_flows_share_of_each_bottleneck() {
         let [ours, first, second] = [0, 1, 2].map(|flow| outcomes[flow].goodput(seconds(15), end));
         2.0 * ours / (ours + first + second)
     };
-    let each: Vec<f64> = (1..=4).map(taken).collect();
+    // The shares vary from seed to seed, between .58 and 1.01.
+    let each: Vec<f64> = (1..=16).map(taken).collect();
     let mean = each.iter().sum::<f64>() / each.len() as f64;
     // Neither one share in total, as of a single group, nor two shares of each bottleneck.
-
     assert!((0.75..1.2).contains(&mean), "{mean:.3} of half of both: {each:.3?}");
 }
 

@@ -319,7 +319,7 @@ pub struct Selection {
 pub struct Mirror {
     /// Source and destination: a URL and a folder, with -R a folder and a URL. Of several sources each goes to a folder of its own
     /// name in the destination
-    #[arg(required_unless_present = "apply", value_names = ["SOURCE", "DESTINATION"], num_args = 2..)]
+    #[arg(required_unless_present = "apply", value_names = ["SOURCE", "DESTINATION"], num_args = 1..)]
     pub places: Vec<String>,
     /// Send the local folder to the server
     #[arg(short = 'R', long)]

@@ -29,8 +29,8 @@ use crate::client::{
 use crate::exit::{Error, Exit, Result, Told};
 use crate::identity::{ClientIdentity, Files, ServerIdentity};
 use crate::job::{
-    self, Caller, Compare, Delete, Filter, Find, Form, Job, Journal, Keep, Mirror, MirrorDown, MirrorUp, Parents,
-    Parts, Plan, Reading, Record, Recursion, Shown, Verify,
+    self, Caller, Compare, Delete, Filter, Find, Form, Job, Journal, Keep, Mirror, MirrorDown, MirrorUp,
+    Parents, Parts, Plan, Reading, Record, Recursion, Shown, Verify,
 };
 use crate::progress::{Reporter, Style};
 use crate::store::fs::Holes;
@@ -464,6 +464,13 @@ async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
 /// What a mirror is between: URLs and local folders.
 fn mirrored(args: &args::Mirror) -> Result<Vec<(Url, PathBuf)>> {
     let Some((destination, sources)) = args.places.split_last() else { return Ok(Vec::new()) };
+    if sources.is_empty() {
+        return Err(Error::usage(
+            format_args!("mirror {destination}"),
+            "a source or a destination is missing",
+        )
+        .hint("down: braidftp mirror URL... DIR; up: braidftp mirror -R DIR... URL"));
+    }
     let locals = if args.reverse { sources } else { std::slice::from_ref(destination) };
     if locals.iter().any(|local| local.contains("://")) {
         return Err(Error::usage(
