@@ -13,6 +13,7 @@ pub mod live;
 pub mod multipath;
 pub mod multistream;
 pub mod paths;
+pub mod sensitivity;
 pub mod utilisation;
 
 use std::fmt;

@@ -155,20 +155,3 @@ fn a_task_that_panics_is_known_to_have_failed_and_one_that_ends_is_not() {
         assert!(matches!(accepted, std::task::Poll::Ready(None)));
     }
 }
-
-/// The panic unwinds through the task as one of its own would, within the runtime that catches it.
-#[test]
-fn a_task_that_panics_leaves_nobody_waiting_and_is_told_as_failed() {
-    let Bench { task, listener, .. } = Bench::new();
-    let shared = task.shared.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async {
-        let failed = tokio::spawn(async move {
-            let _task = task;
-            panic!("a fault of this program");
-        });
-        assert!(failed.await.unwrap_err().is_panic());
-        assert!(listener.accept().await.is_none(), "nobody comes any more");
-    });
-    assert_eq!(shared.lock().phase, Phase::Failed);
-}

@@ -16,6 +16,7 @@ use super::shared::Bench;
 use super::{RUNS, WHOLE, Wire, modern, numbers, settings};
 use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Sweep, Value};
 use crate::papers::paths::{Look, Network};
+use crate::papers::sensitivity::{self, Moved, UNMOVED};
 use crate::plot::Plot;
 
 /// The figure.
@@ -59,18 +60,8 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-/// The run without a moved constant.
-const UNMOVED: &str = "none";
-
-const CONSTANTS: [Value; MultipathConstants::NAMES.len() + 1] = {
-    let mut values = [Value::Name(UNMOVED); MultipathConstants::NAMES.len() + 1];
-    let mut index = 0;
-    while index < MultipathConstants::NAMES.len() {
-        values[index + 1] = Value::Name(MultipathConstants::NAMES[index]);
-        index += 1;
-    }
-    values
-};
+const CONSTANTS: [Value; MultipathConstants::NAMES.len() + 1] =
+    sensitivity::constants(MultipathConstants::NAMES);
 
 const NAMES: [Value; 5] = [
     Value::Name("drawn-1"),
@@ -188,19 +179,9 @@ impl Scene {
     }
 }
 
-/// Every constant at 70 and at 130 hundredths of its value.
-static MOVED: LazyLock<Vec<(&str, u32, MultipathConstants)>> = LazyLock::new(|| {
-    let moved = |name: &&'static str| [70, 130].map(|percent| (*name, percent));
-    let all = MultipathConstants::NAMES.iter().flat_map(moved);
-    all.filter_map(|(name, percent)| Some((name, percent, MultipathConstants::DEFAULT.moved(name, percent)?)))
-        .collect()
+static MOVED: LazyLock<Moved<MultipathConstants>> = LazyLock::new(|| {
+    Moved::new(MultipathConstants::DEFAULT, MultipathConstants::NAMES, MultipathConstants::moved)
 });
-
-fn constants(point: &Point) -> &'static MultipathConstants {
-    let (name, percent) = (point.name("constant"), point.number("move") as u32);
-    let found = MOVED.iter().find(|(of, at, _)| *of == name && *at == percent);
-    found.map_or(&MultipathConstants::DEFAULT, |(.., constants)| constants)
-}
 
 fn run(point: &Point, seed: u64) -> Row {
     let name = point.name("scene");
@@ -208,7 +189,7 @@ fn run(point: &Point, seed: u64) -> Row {
     let config = |buffer: &str| {
         modern("default", buffer).with(|c| {
             if let Some(multipath) = &mut c.paths.multipath {
-                multipath.constants = constants(point);
+                multipath.constants = MOVED.at(point);
             }
         })
     };
@@ -221,8 +202,7 @@ mod tests {
 
     #[test]
     fn every_constant_is_moved_both_ways_and_the_reference_is_not() {
-        assert_eq!(MOVED.len(), 2 * MultipathConstants::NAMES.len());
-        assert!(MOVED.iter().all(|(.., constants)| *constants != MultipathConstants::DEFAULT));
+        assert!(MOVED.is_complete(MultipathConstants::NAMES));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::shared;
 use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
 use crate::papers::bottleneck::{PACKET, Ways};
 use crate::papers::ftp;
+use crate::papers::sensitivity::{self, Moved, UNMOVED};
 use crate::plot::Plot;
 
 /// The figure.
@@ -58,18 +59,7 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-/// The run without a moved constant.
-const UNMOVED: &str = "none";
-
-const CONSTANTS: [Value; Constants::NAMES.len() + 1] = {
-    let mut values = [Value::Name(UNMOVED); Constants::NAMES.len() + 1];
-    let mut index = 0;
-    while index < Constants::NAMES.len() {
-        values[index + 1] = Value::Name(Constants::NAMES[index]);
-        index += 1;
-    }
-    values
-};
+const CONSTANTS: [Value; Constants::NAMES.len() + 1] = sensitivity::constants(Constants::NAMES);
 
 /// The other flows of a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,26 +149,15 @@ impl Scene {
     }
 }
 
-/// Every constant at 70 and at 130 hundredths of its value.
-static MOVED: LazyLock<Vec<(&str, u32, Constants)>> = LazyLock::new(|| {
-    let moved = |name: &&'static str| [70, 130].map(|percent| (*name, percent));
-    let all = Constants::NAMES.iter().flat_map(moved);
-    all.filter_map(|(name, percent)| Some((name, percent, Constants::DEFAULT.moved(name, percent)?)))
-        .collect()
-});
-
-fn constants(point: &Point) -> &'static Constants {
-    let (name, percent) = (point.name("constant"), point.number("move") as u32);
-    let found = MOVED.iter().find(|(of, at, _)| *of == name && *at == percent);
-    found.map_or(&Constants::DEFAULT, |(.., constants)| constants)
-}
+static MOVED: LazyLock<Moved<Constants>> =
+    LazyLock::new(|| Moved::new(Constants::DEFAULT, Constants::NAMES, Constants::moved));
 
 fn run(point: &Point, seed: u64) -> Row {
     let name = point.name("scene");
     let scene = SCENES.iter().find(|scene| scene.name == name).unwrap_or_else(|| panic!("no scene `{name}`"));
     let bytes = scene.buffer_bytes();
     let auto = shared::sctp(braidftp_cc::Kind::Auto, bytes);
-    let own = || shared::over_sctp(auto.clone().with(|c| c.congestion.options.auto = constants(point)));
+    let own = || shared::over_sctp(auto.clone().with(|c| c.congestion.options.auto = MOVED.at(point)));
     let tcp = |kind| shared::over_tcp(shared::tcp(kind, bytes));
     let protocols = match scene.beside {
         Beside::Nobody => vec![own()],
@@ -209,7 +188,6 @@ mod tests {
 
     #[test]
     fn every_constant_is_moved_both_ways_and_the_reference_is_not() {
-        assert_eq!(MOVED.len(), 2 * Constants::NAMES.len());
-        assert!(MOVED.iter().all(|(.., constants)| *constants != Constants::DEFAULT));
+        assert!(MOVED.is_complete(Constants::NAMES));
     }
 }
