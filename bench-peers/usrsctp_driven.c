@@ -5,8 +5,8 @@
  *
  * Options: port (SCTP, 5001), local and peer (addresses with commas between; 127.0.0.1), udp (own UDP port; 0: IP
  * itself), peer_udp (the peer's UDP port; 0: IP itself), buffer (4194304 bytes, both directions), streams (64), and
- * rto_min (1000 ms), heartbeat (30000 ms), idata (0: 1 offers I-DATA, and reads messages of several streams as they
- * mix), pr, asconf, auth, reconfig (what is offered; each 0), data_auth (0: 1 wants DATA with AUTH), key (text of the
+ * rto_min (1000 ms), heartbeat (30000 ms), path_max (5), idata (0: 1 offers I-DATA, and reads messages of several streams
+ * as they mix), pr, asconf, auth, reconfig (what is offered; each 0), data_auth (0: 1 wants DATA with AUTH), key (text of the
  * shared key 1, if any), blackhole (0: 2 answers nothing that is out of the blue), interleave (0 to 2).
  *
  * Commands on stdin, each answered by one line on stdout, "ok ..." or "error ...":
@@ -386,6 +386,7 @@ int main(int argc, char **argv)
 	usrsctp_sysctl_set_sctp_rto_min_default(rto_min);
 	usrsctp_sysctl_set_sctp_rto_initial_default(rto_min);
 	usrsctp_sysctl_set_sctp_heartbeat_interval_default((uint32_t)number("heartbeat", 30000));
+	usrsctp_sysctl_set_sctp_path_rtx_max_default((uint32_t)number("path_max", 5));
 
 	/* A socket of IPv6 has both families. */
 	int family = strchr(local, ':') || strchr(peer, ':') ? AF_INET6 : AF_INET;

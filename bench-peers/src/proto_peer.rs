@@ -45,77 +45,125 @@ fn main() {
         println!("listening");
     }
 
-    let mut buffer = vec![0; 65_536];
-    let (mut sent, mut received, mut is_up, mut done) = (0, 0, false, false);
+    let mut peer = Peer { socket, endpoint, open, buffer: vec![0; 65_536], progress: Progress::new(total) };
     loop {
+        let wait = peer.drive();
+        peer.receive(wait);
+    }
+}
+
+/// The endpoint at its socket, and its one association.
+struct Peer {
+    socket: UdpSocket,
+    endpoint: Endpoint,
+    open: Option<(AssociationHandle, Association)>,
+    buffer: Vec<u8>,
+    progress: Progress,
+}
+
+/// How far the exchange is.
+struct Progress {
+    /// Bytes that each side sends.
+    total: usize,
+    sent: usize,
+    received: usize,
+    is_up: bool,
+    is_done: bool,
+}
+
+impl Progress {
+    fn new(total: usize) -> Self {
+        Self { total, sent: 0, received: 0, is_up: false, is_done: false }
+    }
+
+    fn on_event(&mut self, event: Event, association: &mut Association) {
+        match event {
+            Event::Connected => {
+                self.is_up = true;
+                println!("up");
+                association.open_stream(0, PayloadProtocolIdentifier::Binary).expect("stream 0");
+            }
+            Event::AssociationLost { reason } => println!("lost {reason}"),
+            Event::HandshakeFailed { reason } => println!("failed {reason}"),
+            _ => {}
+        }
+    }
+
+    /// Writes what the association takes, and reads and compares what has come.
+    fn exchange(&mut self, association: &mut Association, buffer: &mut [u8]) {
+        let total = self.total;
+        if self.is_up
+            && let Ok(mut stream) = association.stream(0)
+        {
+            while self.sent < total && stream.buffered_amount().unwrap_or(0) < 1 << 20 {
+                let part = Bytes::from(content(self.sent, MESSAGE.min(total - self.sent)));
+                match stream.write_sctp(&part, PayloadProtocolIdentifier::Binary) {
+                    Ok(len) if len > 0 => self.sent += len,
+                    _ => break,
+                }
+            }
+            while let Ok(Some(chunks)) = stream.read_sctp() {
+                let len = chunks.read(buffer).expect("it fits");
+                assert!(buffer[..len] == content(self.received, len), "other bytes near {}", self.received);
+                self.received += len;
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Lets the association do all it has to do now. Returns how long it may wait for a packet then.
+    fn drive(&mut self) -> Duration {
         let now = Instant::now();
-        while let Some(transmit) = endpoint.poll_transmit() {
-            send(&socket, transmit.remote, transmit.payload);
+        while let Some(transmit) = self.endpoint.poll_transmit() {
+            send(&self.socket, transmit.remote, transmit.payload);
         }
-        let mut wait = Duration::from_millis(5);
-        if let Some((handle, association)) = &mut open {
-            if association.poll_timeout().is_some_and(|when| when <= now) {
-                association.handle_timeout(now);
-            }
-            while let Some(event) = association.poll() {
-                match event {
-                    Event::Connected => {
-                        is_up = true;
-                        println!("up");
-                        association.open_stream(0, PayloadProtocolIdentifier::Binary).expect("stream 0");
-                    }
-                    Event::AssociationLost { reason } => println!("lost {reason}"),
-                    Event::HandshakeFailed { reason } => println!("failed {reason}"),
-                    _ => {}
-                }
-            }
-            if is_up && let Ok(mut stream) = association.stream(0) {
-                while sent < total && stream.buffered_amount().unwrap_or(0) < 1 << 20 {
-                    let part = Bytes::from(content(sent, MESSAGE.min(total - sent)));
-                    match stream.write_sctp(&part, PayloadProtocolIdentifier::Binary) {
-                        Ok(len) if len > 0 => sent += len,
-                        _ => break,
-                    }
-                }
-                while let Ok(Some(chunks)) = stream.read_sctp() {
-                    let len = chunks.read(&mut buffer).expect("it fits");
-                    assert!(buffer[..len] == content(received, len), "other bytes near {received}");
-                    received += len;
-                }
-            }
-            while let Some(event) = association.poll_endpoint_event() {
-                if let Some(event) = endpoint.handle_event(*handle, event) {
-                    association.handle_event(event);
-                }
-            }
-            while let Some(transmit) = association.poll_transmit(now) {
-                send(&socket, transmit.remote, transmit.payload);
-            }
-            if sent == total && received == total && !done {
-                done = true;
-                println!("ok");
-            }
-            if let Some(when) = association.poll_timeout() {
-                wait = wait.min(when.saturating_duration_since(Instant::now()));
+        let wait = Duration::from_millis(5);
+        let Some((handle, association)) = &mut self.open else { return wait };
+        if association.poll_timeout().is_some_and(|when| when <= now) {
+            association.handle_timeout(now);
+        }
+        while let Some(event) = association.poll() {
+            self.progress.on_event(event, association);
+        }
+        self.progress.exchange(association, &mut self.buffer);
+        while let Some(event) = association.poll_endpoint_event() {
+            if let Some(event) = self.endpoint.handle_event(*handle, event) {
+                association.handle_event(event);
             }
         }
-        socket.set_read_timeout(Some(wait.max(Duration::from_micros(100)))).expect("a time-out");
-        // A batch, so that what it sends answers more than one packet.
+        while let Some(transmit) = association.poll_transmit(now) {
+            send(&self.socket, transmit.remote, transmit.payload);
+        }
+        let progress = &mut self.progress;
+        if progress.sent == progress.total && progress.received == progress.total && !progress.is_done {
+            progress.is_done = true;
+            println!("ok");
+        }
+        match association.poll_timeout() {
+            Some(when) => wait.min(when.saturating_duration_since(Instant::now())),
+            None => wait,
+        }
+    }
+
+    /// Waits for a packet and takes it, with those that came right behind it: what is sent then answers all of them.
+    fn receive(&mut self, wait: Duration) {
+        self.socket.set_read_timeout(Some(wait.max(Duration::from_micros(100)))).expect("a time-out");
         for _ in 0..64 {
-            let Ok((len, from)) = socket.recv_from(&mut buffer) else { break };
-            let data = Bytes::copy_from_slice(&buffer[..len]);
-            match endpoint.handle(Instant::now(), from, None, None, data) {
+            let Ok((len, from)) = self.socket.recv_from(&mut self.buffer) else { break };
+            let data = Bytes::copy_from_slice(&self.buffer[..len]);
+            match self.endpoint.handle(Instant::now(), from, None, None, data) {
                 Some((handle, DatagramEvent::NewAssociation(association))) => {
-                    open = Some((handle, association))
+                    self.open = Some((handle, association))
                 }
                 Some((_, DatagramEvent::AssociationEvent(event))) => {
-                    if let Some((_, association)) = &mut open {
+                    if let Some((_, association)) = &mut self.open {
                         association.handle_event(event);
                     }
                 }
                 None => {}
             }
-            socket.set_read_timeout(Some(Duration::from_micros(1))).expect("a time-out");
+            self.socket.set_read_timeout(Some(Duration::from_micros(1))).expect("a time-out");
         }
     }
 }

@@ -76,7 +76,7 @@ fn components() -> Result<()> {
 /// Checks that the fuzz targets, which are not part of the workspace, still compile. Nothing is linked, so
 /// libFuzzer is not built.
 fn fuzz_targets() -> Result<()> {
-    let manifest = ["check", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"];
+    let manifest = ["check", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"];
     check(cargo().args(manifest).env("CUSTOM_LIBFUZZER_PATH", "none/libnone.a"))
 }
 

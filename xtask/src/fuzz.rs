@@ -1,7 +1,10 @@
-//! `cargo xtask fuzz TARGET [--minutes N]`: runs one fuzz target with cargo-fuzz, starting from the corpus in
-//! `fuzz/corpus`. Not part of CI.
+//! `cargo xtask fuzz TARGET [--minutes N]`: runs one fuzz target with cargo-fuzz, starting from its corpus. Not part of CI.
 //!
-//! If missing, the nightly compiler and cargo-fuzz are installed.
+//! The corpus of a target is one archive, `fuzz/corpus/TARGET.tar.gz`. It is unpacked to `target/fuzz-corpus/TARGET`, where a run
+//! also puts the inputs that it finds; `shrink` packs it again. If missing, the nightly compiler and cargo-fuzz are installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -9,11 +12,13 @@ use crate::shell::{capture, check, on_path};
 
 const USAGE: &str = "\
 usage: cargo xtask fuzz TARGET [--minutes N]   fuzz for so many minutes [default: 1]
-       cargo xtask fuzz seeds                  write packets of simulated hosts to the corpora, to begin with
-       cargo xtask fuzz shrink                 keep what is needed of the corpora, and small";
+       cargo xtask fuzz seeds                  add packets of simulated hosts to the corpora, to begin with
+       cargo xtask fuzz shrink [TARGET]        keep the inputs that coverage needs, of all corpora or of one, and pack them";
 
 /// Seeds of the soak whose packets together have every chunk type.
 const SEEDS: &[&str] = &["3", "17", "29", "31", "43", "57", "77", "90", "101", "116", "169"];
+/// The folder of the archives.
+const ARCHIVES: &str = "fuzz/corpus";
 /// The corpora that consist of packets.
 const OF_PACKETS: &[&str] = &["decode", "roundtrip"];
 
@@ -22,9 +27,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["seeds"] => seeds(),
-        ["shrink"] => {
-            targets().iter().try_for_each(|target| cargo_fuzz(&["cmin", "--sanitizer", "none", target]))
-        }
+        ["shrink"] => targets().iter().try_for_each(|target| shrink(target)),
+        ["shrink", target] => shrink(target),
         [target] => fuzz(target, 1),
         [target, "--minutes", minutes] => {
             fuzz(target, minutes.parse().with_context(|| format!("`{minutes}` is not a number of minutes"))?)
@@ -41,11 +45,13 @@ fn fuzz(target: &str, minutes: u64) -> Result<()> {
     // assertions and overflow checks are on. libFuzzer measures the time of an input by the wall clock: on a
     // busy machine inputs with a tenth of a second of work have taken 24 s.
     let limit = format!("-max_total_time={}", minutes * 60);
+    let corpus = unpack(target)?;
     cargo_fuzz(&[
         "run",
         "--sanitizer",
         "none",
         target,
+        &corpus.to_string_lossy(),
         "--",
         &limit,
         "-max_len=4096",
@@ -56,37 +62,81 @@ fn fuzz(target: &str, minutes: u64) -> Result<()> {
 
 fn seeds() -> Result<()> {
     for target in OF_PACKETS {
+        let corpus = unpack(target)?;
         for seed in SEEDS {
             check(
                 crate::shell::cargo()
                     .args(["run", "--release", "--package", "braidftp-sim", "--bin", "soak", "--"])
-                    .args(["--seed", seed, "--samples", &format!("fuzz/corpus/{target}")])
+                    .args(["--seed", seed, "--samples"])
+                    .arg(&corpus)
                     .stdout(std::process::Stdio::null()),
             )?;
         }
+        pack(target)?;
     }
     Ok(())
+}
+
+/// Removes the inputs of a corpus that cover nothing that others do not, and packs the rest.
+fn shrink(target: &str) -> Result<()> {
+    let corpus = unpack(target)?;
+    cargo_fuzz(&["cmin", "--sanitizer", "none", target, &corpus.to_string_lossy()])?;
+    pack(target)
+}
+
+fn archive(target: &str) -> PathBuf {
+    crate::shell::root().join(ARCHIVES).join(format!("{target}.tar.gz"))
+}
+
+fn corpus(target: &str) -> PathBuf {
+    crate::shell::root().join("target/fuzz-corpus").join(target)
+}
+
+/// Unpacks the corpus of a target beside what is there already, and returns its folder. A target without an archive has an empty
+/// one.
+fn unpack(target: &str) -> Result<PathBuf> {
+    let (archive, folder) = (archive(target), corpus(target));
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    if archive.exists() {
+        check(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&folder))?;
+    }
+    Ok(folder)
+}
+
+/// Packs the corpus of a target: the same inputs make the same archive.
+fn pack(target: &str) -> Result<()> {
+    check(&mut packing(&archive(target), &corpus(target)))
+}
+
+fn packing(archive: &Path, folder: &Path) -> Command {
+    let mut tar = Command::new("tar");
+    tar.args([
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--mode=u=rwX,go=rX",
+        "--mtime=@0",
+    ]);
+    tar.args(["-I", "gzip -n9", "-cf"]).arg(archive).arg("-C").arg(folder).args(["--transform=s,^./,,", "."]);
+    tar
 }
 
 fn cargo_fuzz(args: &[&str]) -> Result<()> {
     install()?;
     // By the name `cargo`, so that rustup's proxy interprets `+nightly`.
-    check(std::process::Command::new("cargo").args(["+nightly", "fuzz"]).args(args))
+    check(Command::new("cargo").args(["+nightly", "fuzz"]).args(args))
 }
 
 fn install() -> Result<()> {
-    if capture(std::process::Command::new("cargo").args(["+nightly", "--version"])).is_err() {
-        check(std::process::Command::new("rustup").args([
-            "toolchain",
-            "install",
-            "nightly",
-            "--profile",
-            "minimal",
-        ]))
-        .context("the nightly compiler is missing, and rustup could not install it: see https://rustup.rs")?;
+    if capture(Command::new("cargo").args(["+nightly", "--version"])).is_err() {
+        check(Command::new("rustup").args(["toolchain", "install", "nightly", "--profile", "minimal"]))
+            .context(
+                "the nightly compiler is missing, and rustup could not install it: see https://rustup.rs",
+            )?;
     }
     if !on_path("cargo-fuzz") {
-        check(std::process::Command::new("cargo").args(["install", "--locked", "cargo-fuzz"])).context(
+        check(Command::new("cargo").args(["install", "--locked", "cargo-fuzz"])).context(
             "cargo-fuzz is missing, and could not be installed: it needs a C++ compiler and crates.io",
         )?;
     }
@@ -103,4 +153,29 @@ fn targets() -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_corpus_is_the_same_when_it_is_unpacked() {
+        let room = std::env::temp_dir().join(format!("braidftp-corpus-{}", std::process::id()));
+        let (from, to, archive) = (room.join("from"), room.join("to"), room.join("x.tar.gz"));
+        std::fs::create_dir_all(&from).unwrap();
+        std::fs::create_dir_all(&to).unwrap();
+        for name in ["b", "a"] {
+            std::fs::write(from.join(name), [0, 255, name.as_bytes()[0]]).unwrap();
+        }
+        let packed = || {
+            assert!(packing(&archive, &from).status().unwrap().success());
+            std::fs::read(&archive).unwrap()
+        };
+        assert_eq!(packed(), packed());
+        assert!(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&to).status().unwrap().success());
+        assert_eq!(std::fs::read(to.join("a")).unwrap(), [0, 255, b'a']);
+        assert_eq!(std::fs::read_dir(&to).unwrap().count(), 2);
+        std::fs::remove_dir_all(&room).unwrap();
+    }
 }

@@ -150,43 +150,55 @@ impl FromStr for Url {
         let (host, port) = parse_host_port(hostport, default_port).map_err(wrong)?;
 
         let path = decode_path(path.strip_prefix('/').unwrap_or(path)).map_err(wrong)?;
-        let mut addresses = Vec::new();
-        for pair in query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty()) {
-            let value = pair.strip_prefix("addr=").ok_or_else(|| {
-                wrong(format!("`{pair}` is not a parameter that it may have: addr=ADDRESS is the only one"))
-                    .hint("write a `?` in a file's name as %3F; between quotes, or the shell takes it")
-            })?;
-            if scheme.is_tcp() {
-                return Err(wrong(
-                    "?addr= is for ftp+sctp://: a TCP connection has one address at each end".into(),
-                ));
-            }
-            if addresses.len() == MAX_ADDRESSES {
-                return Err(wrong(format!("it has more than {MAX_ADDRESSES} addresses")));
-            }
-            let value =
-                String::from_utf8(decode(value).map_err(wrong)?).map_err(|error| wrong(error.to_string()))?;
-            let address = parse_address(&value, port)
-                .ok_or_else(|| wrong(format!("`{value}` is not an IP address")))?;
-            if scheme == Scheme::FtpSctpIp && address.port() != port {
-                return Err(wrong(format!(
-                    "`{value}` has a port of its own, and an association has one SCTP port"
-                ))
-                .hint("write ?addr= without a port"));
-            }
-            let named = match &host {
-                Host::Ipv4(ip) => Some(SocketAddr::from((*ip, port))),
-                Host::Ipv6(ip) => Some(SocketAddr::from((*ip, port))),
-                Host::Domain(_) => None,
-            };
-            if addresses.contains(&address) || named == Some(address) {
-                return Err(wrong(format!("`{value}` is given twice"))
-                    .hint("?addr= names the addresses that the server has besides the one in front"));
-            }
-            addresses.push(address);
-        }
+        let addresses = parse_addresses(query, scheme, &host, port, wrong)?;
         Ok(Self { scheme, host, port, user, password, path, addresses })
     }
+}
+
+/// The addresses of `?addr=…&addr=…`, besides the one in front.
+fn parse_addresses(
+    query: Option<&str>,
+    scheme: Scheme,
+    host: &Host,
+    port: u16,
+    wrong: impl Fn(String) -> Error,
+) -> Result<Vec<SocketAddr>, Error> {
+    let named = match host {
+        Host::Ipv4(ip) => Some(SocketAddr::from((*ip, port))),
+        Host::Ipv6(ip) => Some(SocketAddr::from((*ip, port))),
+        Host::Domain(_) => None,
+    };
+    let mut addresses = Vec::new();
+    for pair in query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty()) {
+        let value = pair.strip_prefix("addr=").ok_or_else(|| {
+            wrong(format!("`{pair}` is not a parameter that it may have: addr=ADDRESS is the only one"))
+                .hint("write a `?` in a file's name as %3F; between quotes, or the shell takes it")
+        })?;
+        if scheme.is_tcp() {
+            return Err(wrong(
+                "?addr= is for ftp+sctp://: a TCP connection has one address at each end".into(),
+            ));
+        }
+        if addresses.len() == MAX_ADDRESSES {
+            return Err(wrong(format!("it has more than {MAX_ADDRESSES} addresses")));
+        }
+        let value = decode(value).map_err(&wrong)?;
+        let value = String::from_utf8(value).map_err(|error| wrong(error.to_string()))?;
+        let address =
+            parse_address(&value, port).ok_or_else(|| wrong(format!("`{value}` is not an IP address")))?;
+        if scheme == Scheme::FtpSctpIp && address.port() != port {
+            return Err(wrong(format!(
+                "`{value}` has a port of its own, and an association has one SCTP port"
+            ))
+            .hint("write ?addr= without a port"));
+        }
+        if addresses.contains(&address) || named == Some(address) {
+            return Err(wrong(format!("`{value}` is given twice"))
+                .hint("?addr= names the addresses that the server has besides the one in front"));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
 }
 
 /// The server's part only: scheme, host and port; never a password, so that it can go to logs.

@@ -297,9 +297,7 @@ impl Command {
             return Err(CommandError::Forbidden);
         }
         let (verb, argument) = split_verb(line);
-        let is_verb =
-            verb.first().is_some_and(u8::is_ascii_alphabetic) && verb.iter().all(u8::is_ascii_alphanumeric);
-        if verb.len() > 8 || !is_verb {
+        if !is_verb(verb) {
             return Err(CommandError::Syntax);
         }
         // A path includes every byte after the first space; tokens are trimmed.
@@ -315,16 +313,10 @@ impl Command {
         };
         let none = |command: Self| if token.is_empty() { Ok(command) } else { Err(CommandError::Argument) };
         match verb.to_ascii_uppercase().as_slice() {
-            b"ABOR" if token.is_empty() => Ok(Self::Abort(None)),
-            b"ABOR" => {
-                u32::try_from(number()?).map(|n| Self::Abort(Some(n))).map_err(|_| CommandError::Argument)
-            }
+            b"ABOR" => parse_abort(token).map(Self::Abort),
             b"ACCT" => Ok(Self::Account(text()?)),
-            b"ALLO" => {
-                // `ALLO n R m`: the record size is ignored.
-                let first = token.split(|byte| *byte == b' ').next().unwrap_or(token);
-                parse_number(first).map(Self::Allocate).ok_or(CommandError::Argument)
-            }
+            // `ALLO n R m`: the record size is ignored.
+            b"ALLO" => parse_number(split_verb(token).0).map(Self::Allocate).ok_or(CommandError::Argument),
             b"APPE" => Ok(Self::Append(path()?)),
             b"AUTH" => Ok(Self::Auth(text()?)),
             b"CCC" => none(Self::ClearCommandChannel),
@@ -333,14 +325,7 @@ impl Command {
             b"CWD" | b"XCWD" => Ok(Self::ChangeDirectory(path()?)),
             b"DELE" => Ok(Self::Delete(path()?)),
             b"EPRT" => parse_eprt(token).map(Self::ExtendedPort),
-            b"EPSV" => match token.to_ascii_uppercase().as_slice() {
-                b"" => Ok(Self::ExtendedPassive(Epsv::Same)),
-                b"1" => Ok(Self::ExtendedPassive(Epsv::Ipv4)),
-                b"2" => Ok(Self::ExtendedPassive(Epsv::Ipv6)),
-                b"ALL" => Ok(Self::ExtendedPassive(Epsv::All)),
-                other if parse_number(other).is_some() => Err(CommandError::Protocol),
-                _ => Err(CommandError::Argument),
-            },
+            b"EPSV" => parse_epsv(token).map(Self::ExtendedPassive),
             b"FEAT" => none(Self::Features),
             b"HASH" => Ok(Self::Hash(path()?)),
             b"HELP" => Ok(Self::Help(line.slice_ref(token))),
@@ -348,10 +333,7 @@ impl Command {
             b"LANG" => Ok(Self::Language(line.slice_ref(token))),
             b"LIST" => Ok(Self::List(maybe_path()?)),
             b"MDTM" => Ok(Self::ModifiedTime(path()?)),
-            b"MFMT" => {
-                let (stamp, path) = stamp_and_path(&raw)?;
-                Ok(Self::SetModifiedTime(stamp, path))
-            }
+            b"MFMT" => stamp_and_path(&raw).map(|(stamp, path)| Self::SetModifiedTime(stamp, path)),
             b"MKD" | b"XMKD" => Ok(Self::MakeDirectory(path()?)),
             b"MLSD" => Ok(Self::MachineList(maybe_path()?)),
             b"MLST" => Ok(Self::MachineFacts(maybe_path()?)),
@@ -379,13 +361,7 @@ impl Command {
             b"STOU" => Ok(Self::StoreUnique(maybe_path()?)),
             b"STRU" => Ok(Self::Structure(letter()?)),
             b"SYST" => none(Self::System),
-            b"TYPE" => match token.to_ascii_uppercase().as_slice() {
-                b"A" | b"A N" => Ok(Self::Type(Type::Ascii)),
-                b"I" | b"L 8" | b"L8" => Ok(Self::Type(Type::Image)),
-                b"" => Err(CommandError::Argument),
-                other if matches!(other[0], b'A' | b'E' | b'L') => Err(CommandError::Unsupported),
-                _ => Err(CommandError::Argument),
-            },
+            b"TYPE" => parse_type(token).map(Self::Type),
             b"USER" => Ok(Self::User(text()?)),
             b"XCRC" => Ok(Self::Crc32(path()?)),
             b"XMD5" => Ok(Self::Md5(path()?)),
@@ -576,6 +552,43 @@ pub fn parse_number(text: &[u8]) -> Option<u64> {
         return None;
     }
     text.iter().try_fold(0_u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+}
+
+/// Whether the first word of a line may be a command: letters and digits, eight at most.
+fn is_verb(word: &[u8]) -> bool {
+    word.first().is_some_and(u8::is_ascii_alphabetic)
+        && word.len() <= 8
+        && word.iter().all(u8::is_ascii_alphanumeric)
+}
+
+/// The argument of ABOR: none, or the number of a transfer.
+fn parse_abort(text: &[u8]) -> Result<Option<u32>, CommandError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number = parse_number(text).ok_or(CommandError::Argument)?;
+    u32::try_from(number).map(Some).map_err(|_| CommandError::Argument)
+}
+
+fn parse_epsv(text: &[u8]) -> Result<Epsv, CommandError> {
+    match text.to_ascii_uppercase().as_slice() {
+        b"" => Ok(Epsv::Same),
+        b"1" => Ok(Epsv::Ipv4),
+        b"2" => Ok(Epsv::Ipv6),
+        b"ALL" => Ok(Epsv::All),
+        other if parse_number(other).is_some() => Err(CommandError::Protocol),
+        _ => Err(CommandError::Argument),
+    }
+}
+
+fn parse_type(text: &[u8]) -> Result<Type, CommandError> {
+    match text.to_ascii_uppercase().as_slice() {
+        b"A" | b"A N" => Ok(Type::Ascii),
+        b"I" | b"L 8" | b"L8" => Ok(Type::Image),
+        b"" => Err(CommandError::Argument),
+        other if matches!(other[0], b'A' | b'E' | b'L') => Err(CommandError::Unsupported),
+        _ => Err(CommandError::Argument),
+    }
 }
 
 fn parse_port(text: &[u8]) -> Result<SocketAddr, CommandError> {

@@ -117,7 +117,7 @@ fn messages_may_be_abandoned_in_i_data_chunks() {
     messages_may_be_given_up(true);
 }
 
-/// Where the send buffer is full, the less important gives way.
+/// Where the send buffer is full, less important messages are abandoned.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn less_important_messages_are_abandoned_for_more_important_ones() {

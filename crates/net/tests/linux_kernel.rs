@@ -347,7 +347,7 @@ fn both_sides_begin_at_once() {
     });
 }
 
-/// The other forgets all and begins anew from the same port.
+/// The other side loses its state and connects again from the same port.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn either_side_restarts() {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use self::spec::{Force, SectionId, Spec};
+use self::spec::{Force, Section, SectionId, Spec};
 use crate::tidy::tracked_files;
 
 /// A quotation in a source file, or an exception.
@@ -75,6 +75,9 @@ struct Exception {
 /// A range of a section covered by a citation; without ranges the whole section.
 type Covered = (Kind, Vec<spec::Range>);
 
+/// The citations of each section of each specification.
+type CoveredSections = BTreeMap<(String, SectionId), Vec<Covered>>;
+
 /// The coverage of the text, by force.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
@@ -91,6 +94,17 @@ struct Counts {
     exception: usize,
     untested: usize,
     open: usize,
+}
+
+impl Counts {
+    fn add(&mut self, more: Self) {
+        self.all += more.all;
+        self.code += more.code;
+        self.test += more.test;
+        self.exception += more.exception;
+        self.untested += more.untested;
+        self.open += more.open;
+    }
 }
 
 /// The citations of a normative sentence.
@@ -139,26 +153,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     }
     let mut problems = Vec::new();
-    let mut citations = Vec::new();
-    for path in tracked_files()? {
-        let kind = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("rs") => Some(Kind::Code),
-            Some("pkt") => Some(Kind::Test),
-            _ => None,
-        };
-        if let Some(kind) = kind {
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let (found, wrong) = citations_in(&path.display().to_string(), &text, kind);
-            citations.extend(found);
-            problems.extend(wrong);
-        }
-    }
+    let mut citations = citations_of_tree(&mut problems)?;
     let (excepted, complete) = exceptions()?;
     citations.extend(excepted);
 
     let mut specs: BTreeMap<String, Spec> = BTreeMap::new();
-    let mut covered: BTreeMap<(String, SectionId), Vec<Covered>> = BTreeMap::new();
+    let mut covered: CoveredSections = BTreeMap::new();
     for citation in &citations {
         if !specs.contains_key(&citation.spec) {
             specs.insert(citation.spec.clone(), load(&citation.spec)?.unwrap_or_default());
@@ -175,50 +175,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if only.is_some_and(|only| !name.contains(only)) {
             continue;
         }
+        let report = Report { name, detail, is_complete: complete.contains(name) };
         let mut total = Tally::default();
         for (id, section) in spec.sections() {
-            let mut tally = Tally::default();
             let ranges = covered.get(&(name.clone(), id.clone())).map_or(&[][..], Vec::as_slice);
-            for sentence in &section.sentences {
-                let by = |kind| {
-                    ranges.iter().any(|(this, ranges)| {
-                        *this == kind
-                            && (ranges.is_empty() || ranges.iter().any(|&r| sentence.is_covered_by(r)))
-                    })
-                };
-                let marks =
-                    Marks { code: by(Kind::Code), test: by(Kind::Test), exception: by(Kind::Exception) };
-                for tally in [&mut tally, &mut total] {
-                    let counts = match sentence.force {
-                        Force::Must => &mut tally.must,
-                        Force::Should => &mut tally.should,
-                    };
-                    counts.all += 1;
-                    counts.code += usize::from(marks.code);
-                    counts.test += usize::from(marks.test);
-                    counts.exception += usize::from(marks.exception);
-                    counts.untested += usize::from(marks.untested());
-                    counts.open += usize::from(marks.open());
-                }
-                let shown = match detail {
-                    Detail::Totals | Detail::Sections => false,
-                    Detail::Missing => marks.open(),
-                    Detail::Untested => marks.untested(),
-                    Detail::List => true,
-                };
-                if shown {
-                    println!("{name} §{id} {:?} {marks}: {}", sentence.force, sentence.text);
-                }
-                if (marks.open() || marks.untested()) && complete.contains(name) {
-                    problems.push(format!(
-                        "{name} section {id}: marked as complete, but this sentence has only {marks}: `{}`",
-                        sentence.text
-                    ));
-                }
-            }
-            if detail == Detail::Sections && tally.must.all + tally.should.all > 0 {
-                println!("{:<34} {tally}", format!("{name} §{id}"));
-            }
+            let tally = report.section(id, section, ranges, &mut problems);
+            total.must.add(tally.must);
+            total.should.add(tally.should);
         }
         println!("{name:<34} {total}");
     }
@@ -228,6 +191,85 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         bail!("{}", problems.join("\n"));
     }
     Ok(())
+}
+
+/// Reads the citations of every source file and packet script; what is no citation goes to `problems`.
+fn citations_of_tree(problems: &mut Vec<String>) -> Result<Vec<Citation>> {
+    let mut citations = Vec::new();
+    for path in tracked_files()? {
+        let kind = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("rs") => Kind::Code,
+            Some("pkt") => Kind::Test,
+            _ => continue,
+        };
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let (found, wrong) = citations_in(&path.display().to_string(), &text, kind);
+        citations.extend(found);
+        problems.extend(wrong);
+    }
+    Ok(citations)
+}
+
+/// What is printed of a specification.
+struct Report<'a> {
+    name: &'a str,
+    detail: Detail,
+    /// Whether each of its sentences must be accounted for.
+    is_complete: bool,
+}
+
+impl Report<'_> {
+    /// Counts the sentences of a section, and prints those that are wanted.
+    fn section(
+        &self,
+        id: &SectionId,
+        section: &Section,
+        ranges: &[Covered],
+        problems: &mut Vec<String>,
+    ) -> Tally {
+        let name = self.name;
+        let mut tally = Tally::default();
+        for sentence in &section.sentences {
+            let by = |kind| {
+                ranges.iter().any(|(this, ranges)| {
+                    *this == kind && (ranges.is_empty() || ranges.iter().any(|&r| sentence.is_covered_by(r)))
+                })
+            };
+            let marks = Marks { code: by(Kind::Code), test: by(Kind::Test), exception: by(Kind::Exception) };
+            let counts = match sentence.force {
+                Force::Must => &mut tally.must,
+                Force::Should => &mut tally.should,
+            };
+            counts.add(Counts {
+                all: 1,
+                code: usize::from(marks.code),
+                test: usize::from(marks.test),
+                exception: usize::from(marks.exception),
+                untested: usize::from(marks.untested()),
+                open: usize::from(marks.open()),
+            });
+            let shown = match self.detail {
+                Detail::Totals | Detail::Sections => false,
+                Detail::Missing => marks.open(),
+                Detail::Untested => marks.untested(),
+                Detail::List => true,
+            };
+            if shown {
+                println!("{name} §{id} {:?} {marks}: {}", sentence.force, sentence.text);
+            }
+            if (marks.open() || marks.untested()) && self.is_complete {
+                problems.push(format!(
+                    "{name} section {id}: marked as complete, but this sentence has only {marks}: `{}`",
+                    sentence.text
+                ));
+            }
+        }
+        if self.detail == Detail::Sections && tally.must.all + tally.should.all > 0 {
+            println!("{:<34} {tally}", format!("{name} §{id}"));
+        }
+        tally
+    }
 }
 
 impl std::fmt::Display for Tally {

@@ -274,38 +274,7 @@ impl Ground {
             return remove(&run.copy);
         }
         cell.rounds += 1;
-        let mut went_on = None;
-        match crash {
-            Crash::Client => {
-                does_the_work(&client)?;
-                client.kill()?;
-            }
-            Crash::Server => {
-                does_the_work(&server.running)?;
-                server.running.kill()?;
-                client.kill()?;
-                *server = self.serve(bench, Some(server))?;
-            }
-            Crash::ServerAlone => {
-                server.running.kill()?;
-                *server = self.serve(bench, Some(server))?;
-                let start = Instant::now();
-                let finished = client.finish(RUN_LIMIT)?;
-                went_on = Some((finished, start.elapsed().as_secs_f64()));
-            }
-            Crash::Power => {
-                let after = self.dir.join("after-the-power-loss");
-                remove(&after)?;
-                copy_tree(&run.copy, &after)?;
-                client.kill()?;
-                server.running.kill()?;
-                self.forget_finished(&after)?;
-                lose_tails(&after, &mut dice)?;
-                remove(&run.copy)?;
-                fs::rename(&after, &run.copy)?;
-                *server = self.serve(bench, Some(server))?;
-            }
-        }
+        let went_on = self.crash(bench, server, crash, &mut client, &run, &mut dice)?;
         // Hard links are quick to create, and files under final names are never rewritten: they can be
         // examined later.
         let frozen = self.dir.join("frozen");
@@ -339,16 +308,7 @@ impl Ground {
             ));
         }
         if crash != Crash::ServerAlone {
-            for _ in 0..CLEAN_AGAIN {
-                // The machine may be busier than before.
-                if seconds > SLOWER * cell.clean_longest() {
-                    self.clean_run(bench, server, cell, 0)?;
-                }
-            }
-            let limit = SLOWER * cell.clean_longest();
-            if seconds > limit {
-                cell.slow.push(format!("{told}: {seconds:.2} s, of {limit:.2} s"));
-            }
+            self.judge_rerun(bench, server, cell, &told, seconds)?;
             for (name, bytes) in sent(&finished) {
                 if whole.contains(name.trim_start_matches('/')) {
                     cell.again.push(format!("{told}: {name}, {bytes} bytes"));
@@ -358,6 +318,72 @@ impl Ground {
         cell.reruns.push(seconds);
         remove(&frozen)?;
         if found.is_empty() { remove(&run.copy) } else { Ok(()) }
+    }
+
+    /// Crashes a side, or both, and starts what the rerun needs. Returns how the client ended and its seconds, if it went on.
+    fn crash(
+        &self,
+        bench: &Bench,
+        server: &mut Server,
+        crash: Crash,
+        client: &mut Running,
+        run: &Run,
+        dice: &mut Rng,
+    ) -> Result<Option<(Finished, f64)>> {
+        match crash {
+            Crash::Client => {
+                does_the_work(client)?;
+                client.kill()?;
+            }
+            Crash::Server => {
+                does_the_work(&server.running)?;
+                server.running.kill()?;
+                client.kill()?;
+                *server = self.serve(bench, Some(server))?;
+            }
+            Crash::ServerAlone => {
+                server.running.kill()?;
+                *server = self.serve(bench, Some(server))?;
+                let start = Instant::now();
+                let finished = client.finish(RUN_LIMIT)?;
+                return Ok(Some((finished, start.elapsed().as_secs_f64())));
+            }
+            Crash::Power => {
+                let after = self.dir.join("after-the-power-loss");
+                remove(&after)?;
+                copy_tree(&run.copy, &after)?;
+                client.kill()?;
+                server.running.kill()?;
+                self.forget_finished(&after)?;
+                lose_tails(&after, dice)?;
+                remove(&run.copy)?;
+                fs::rename(&after, &run.copy)?;
+                *server = self.serve(bench, Some(server))?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a rerun took no longer than it may beside clean runs, which are run again if it seems so.
+    fn judge_rerun(
+        &self,
+        bench: &Bench,
+        server: &mut Server,
+        cell: &mut Cell,
+        told: &str,
+        seconds: f64,
+    ) -> Result<()> {
+        for _ in 0..CLEAN_AGAIN {
+            // The machine may be busier than before.
+            if seconds > SLOWER * cell.clean_longest() {
+                self.clean_run(bench, server, cell, 0)?;
+            }
+        }
+        let limit = SLOWER * cell.clean_longest();
+        if seconds > limit {
+            cell.slow.push(format!("{told}: {seconds:.2} s, of {limit:.2} s"));
+        }
+        Ok(())
     }
 
     /// Files with their final contents by size and time, as a mirror compares them.

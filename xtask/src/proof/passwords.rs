@@ -70,6 +70,32 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     };
     let right = |from, name: &str| Ok::<_, anyhow::Error>(says(from, name, PASSWORD)?.starts_with("230"));
     bench.verdict(right(HOME, NAME)?, "passwords: the right one is taken before anybody guesses");
+    let (checks, hung) = guess_for_a_while(bench, &server);
+    bench.verdict(
+        hung.is_empty(),
+        &format!("passwords: {} clients did not end: {}", hung.len(), hung.join("; ")),
+    );
+    judge_checks(bench, &checks);
+    // An address that nobody has used yet.
+    let fresh = says(ELSEWHERE, NAME, "a guess")?;
+    bench.verdict(
+        fresh.contains(NOT_CHECKED),
+        &format!("passwords: one more guess, from a new address: {}", fresh.trim()),
+    );
+    bench.verdict(
+        right(ELSEWHERE, "mine")?,
+        "passwords: another user's right one is taken from a new address",
+    );
+    bench.verdict(
+        right(HOME, NAME)?,
+        "passwords: the right one is taken from where the user logged in before",
+    );
+    Ok(())
+}
+
+/// Guesses over TCP and SCTP, from one address and from many, until the time is over. Returns how many guesses were checked, by
+/// address and name, and the errors of clients that did not end.
+fn guess_for_a_while(bench: &Bench, server: &Server) -> (BTreeMap<(IpAddr, String), usize>, Vec<String>) {
     let checks = Checks::default();
     let hung = Mutex::new(Vec::new());
     let until = Instant::now() + LASTS;
@@ -105,12 +131,11 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
             });
         }
     });
-    let hung = hung.into_inner().unwrap_or_default();
-    bench.verdict(
-        hung.is_empty(),
-        &format!("passwords: {} clients did not end: {}", hung.len(), hung.join("; ")),
-    );
-    let checks = checks.into_inner().unwrap_or_default();
+    (checks.into_inner().unwrap_or_default(), hung.into_inner().unwrap_or_default())
+}
+
+/// Whether no more guesses were checked than may be, of one address and of one user.
+fn judge_checks(bench: &mut Bench, checks: &BTreeMap<(IpAddr, String), usize>) {
     let sum = |wanted: &dyn Fn(&(IpAddr, String)) -> bool| -> usize {
         checks.iter().filter(|(key, _)| wanted(key)).map(|(_, count)| count).sum()
     };
@@ -130,21 +155,6 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
             ADDRESSES + 1
         ),
     );
-    // An address that nobody has used yet.
-    let fresh = says(ELSEWHERE, NAME, "a guess")?;
-    bench.verdict(
-        fresh.contains(NOT_CHECKED),
-        &format!("passwords: one more guess, from a new address: {}", fresh.trim()),
-    );
-    bench.verdict(
-        right(ELSEWHERE, "mine")?,
-        "passwords: another user's right one is taken from a new address",
-    );
-    bench.verdict(
-        right(HOME, NAME)?,
-        "passwords: the right one is taken from where the user logged in before",
-    );
-    Ok(())
 }
 
 fn count(checks: &Checks, from: IpAddr, name: &str) {

@@ -1,19 +1,23 @@
-//! Runs the test binaries of the workspace, as many at a time as there are processors.
+//! Runs the test binaries of the workspace, as many at a time as keep the processors busy.
 //!
 //! `cargo test` runs one binary after another. Many of ours wait most of their time, for servers, links and time-outs, so that a
-//! processor idles. The output of a binary goes to `target/test-output/CRATE-TEST.log`, and is printed when the binary has ended.
+//! processor idles ([`schedule`]). The longest of the last run start first ([`times`]), so that no long one runs alone at the end.
+//! The output of a binary goes to `target/test-output/CRATE-TEST.log`, and is printed when the binary has ended.
 
-use std::collections::VecDeque;
+mod schedule;
+mod times;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::shell::{capture, cargo, check, root};
+use self::schedule::Schedule;
+use self::times::Times;
+use crate::shell::{capture, cargo, root};
 
 /// How many of the slowest binaries are listed at the end.
 const SLOWEST: usize = 5;
@@ -26,6 +30,7 @@ struct Binary {
     /// The folder of the crate, where its tests expect to run.
     folder: PathBuf,
     executable: PathBuf,
+    args: &'static [&'static str],
 }
 
 /// How a binary ended.
@@ -60,23 +65,12 @@ struct Target {
 pub(super) fn run(environment: &[(&str, &Path)]) -> Result<()> {
     let build = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
     let messages = capture(cargo().args(build))?;
-    let queue: Mutex<VecDeque<Binary>> = Mutex::new(binaries(&String::from_utf8_lossy(&messages))?.into());
-    let ended = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let next = queue.lock().expect("no worker panics").pop_front();
-                    let Some(binary) = next else { return };
-                    let result = binary.run(environment);
-                    ended.lock().expect("no worker panics").push(result);
-                }
-            });
-        }
-    });
-    let documentation = check(cargo().args(["test", "--workspace", "--doc"]));
-    let mut ended = ended.into_inner().expect("no worker panics");
+    let mut binaries = binaries(&String::from_utf8_lossy(&messages))?;
+    binaries.push(documentation());
+    let mut times = Times::load();
+    times.sort(&mut binaries);
+    let mut ended = Schedule::of(binaries).run(|binary| binary.run(environment));
+    times.keep(&ended);
     ended.sort_by_key(|binary| std::cmp::Reverse(binary.time));
     for Ended { name, time, .. } in ended.iter().take(SLOWEST) {
         println!("test: {name:<28} {:>7.1} s", time.as_secs_f64());
@@ -86,7 +80,17 @@ pub(super) fn run(environment: &[(&str, &Path)]) -> Result<()> {
     if !failed.is_empty() {
         bail!("{} of {} test binaries failed: {}", failed.len(), ended.len(), failed.join(", "));
     }
-    documentation
+    Ok(())
+}
+
+/// The tests in the documentation of all crates, which cargo builds and runs.
+fn documentation() -> Binary {
+    Binary {
+        name: "documentation".to_owned(),
+        folder: root(),
+        executable: cargo().get_program().into(),
+        args: &["test", "--workspace", "--doc"],
+    }
 }
 
 /// The test binaries that cargo's messages name.
@@ -105,7 +109,7 @@ fn binaries(messages: &str) -> Result<Vec<Binary>> {
             manifest_path.as_deref().and_then(Path::parent).context("a test binary without a crate")?;
         let package = folder.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{package} {}", target.map(|target| target.name).unwrap_or_default());
-        binaries.push(Binary { name, folder: folder.to_owned(), executable });
+        binaries.push(Binary { name, folder: folder.to_owned(), executable, args: &[] });
     }
     if binaries.is_empty() {
         bail!("cargo built no test");
@@ -133,7 +137,7 @@ impl Binary {
         // Not a pipe: a server that a failed test left behind would keep it open for ever.
         let log = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
         let mut command = Command::new(&self.executable);
-        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command.args(self.args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         command.env("CARGO", cargo().get_program()).envs(environment.iter().copied());
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let status = command.status().with_context(|| format!("cannot run {}", self.executable.display()))?;
@@ -164,6 +168,7 @@ mod tests {
             name: "net loopback".to_owned(),
             folder: "/r/crates/net".into(),
             executable: "/r/target/debug/deps/loopback-1".into(),
+            args: &[],
         };
         assert_eq!(found, [expected]);
     }
@@ -175,7 +180,12 @@ mod tests {
 
     #[test]
     fn a_binary_that_does_not_run_has_failed() {
-        let binary = Binary { name: "suite ls".to_owned(), folder: "/".into(), executable: "/bin/ls".into() };
+        let binary = Binary {
+            name: "suite ls".to_owned(),
+            folder: "/".into(),
+            executable: "/bin/ls".into(),
+            args: &[],
+        };
         let (passed, output) =
             binary.output(&[("LS_COLORS", Path::new(""))]).expect("ls is on every machine");
         assert!(passed && output.contains("tmp"), "{output}");

@@ -4,30 +4,8 @@
 
 use std::path::Path;
 
-/// A longer function is an error, unless it is in [`LONG`].
+/// A longer function is an error.
 const LINES_MAX: usize = 80;
-
-/// The functions that are longer, by file and name. The list may only shrink: an entry that is no longer needed is an
-/// error, too.
-const LONG: &[(&str, &str)] = &[
-    ("bench-peers/src/proto_peer.rs", "main"),
-    ("crates/braidftp/src/client/carrier/sctp.rs", "connect"),
-    ("crates/braidftp/src/demo/mod.rs", "run"),
-    ("crates/braidftp/src/demo/picture.rs", "svg"),
-    ("crates/braidftp/src/job/download.rs", "begin"),
-    ("crates/braidftp/src/job/mirror_up.rs", "found"),
-    ("crates/braidftp/src/server/plan.rs", "plan"),
-    ("crates/braidftp/src/server/session.rs", "serve"),
-    ("crates/braidftp/src/url.rs", "from_str"),
-    ("crates/ftp/src/command.rs", "parse"),
-    ("crates/ftp/src/server/execute.rs", "begin_other"),
-    ("crates/lab/src/golden/net.rs", "enter"),
-    ("crates/lab/src/golden/run.rs", "run"),
-    ("crates/lab/src/plot/mod.rs", "draw"),
-    ("xtask/src/cites/mod.rs", "run"),
-    ("xtask/src/proof/crash.rs", "round"),
-    ("xtask/src/proof/passwords.rs", "run"),
-];
 
 /// A function that is too long, in a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,9 +16,10 @@ pub(super) struct Long {
 }
 
 /// Finds the functions of a source file that are too long.
-pub(super) fn find(file: &str, text: &str, found: &mut Vec<Long>) {
+pub(super) fn find(file: &str, text: &str) -> Vec<Long> {
+    let mut found = Vec::new();
     if !counts(file) {
-        return;
+        return found;
     }
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
@@ -58,23 +37,14 @@ pub(super) fn find(file: &str, text: &str, found: &mut Vec<Long>) {
             found.push(Long { file: file.to_owned(), name: name.to_owned(), lines: count });
         }
     }
+    found
 }
 
-/// Compares what was found with the list of exceptions.
-pub(super) fn compare(found: &[Long]) -> Vec<String> {
-    compare_with(found, LONG)
-}
-
-fn compare_with(found: &[Long], permitted: &[(&str, &str)]) -> Vec<String> {
-    let is_listed = |long: &Long| permitted.iter().any(|entry| *entry == (&long.file, &long.name));
-    let too_long = found.iter().filter(|long| !is_listed(long)).map(|Long { file, name, lines }| {
-        format!("{file}: {name} has {lines} lines of code: split it where the parts have names (at most {LINES_MAX})")
-    });
-    let is_found = |file: &str, name: &str| found.iter().any(|long| long.file == file && long.name == name);
-    let gone = permitted.iter().filter(|(file, name)| !is_found(file, name)).map(|(file, name)| {
-        format!("{file}: {name} is not too long any more; remove it from xtask/src/tidy/functions.rs")
-    });
-    too_long.chain(gone).collect()
+/// What is wrong with a function that is too long.
+pub(super) fn complaint(Long { file, name, lines }: &Long) -> String {
+    format!(
+        "{file}: {name} has {lines} lines of code: split it where the parts have names (at most {LINES_MAX})"
+    )
 }
 
 /// Whether the functions of this file count.
@@ -109,9 +79,7 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<(String, usize)> {
-        let mut found = Vec::new();
-        find("a/b.rs", text, &mut found);
-        found.into_iter().map(|long| (long.name, long.lines)).collect()
+        find("a/b.rs", text).into_iter().map(|long| (long.name, long.lines)).collect()
     }
 
     #[test]
@@ -126,13 +94,5 @@ mod tests {
                 && !counts("crates/x/src/a/tests.rs")
                 && counts("crates/x/src/a.rs")
         );
-    }
-
-    #[test]
-    fn a_long_function_and_an_entry_that_is_not_needed_are_reported() {
-        let long = [Long { file: "a.rs".into(), name: "f".into(), lines: 100 }];
-        assert_eq!(compare_with(&long, &[("a.rs", "f")]), Vec::<String>::new());
-        assert!(compare_with(&long, &[])[0].contains("f has 100 lines"));
-        assert!(compare_with(&[], &[("a.rs", "f")])[0].contains("not too long any more"));
     }
 }

@@ -6,6 +6,7 @@
 mod circles;
 mod crates;
 mod functions;
+mod prose;
 mod rooms;
 mod rules;
 
@@ -31,7 +32,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     circles::check(&mut problems)?;
     rooms::check(&mut problems)?;
     let files = tracked_files()?;
-    let mut long = Vec::new();
     let (mut words, mut pages) = (BTreeSet::new(), Vec::new());
     for path in &files {
         let Ok(bytes) = std::fs::read(path) else { continue };
@@ -48,19 +48,19 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
                 problems
                     .push(format!("{name}: a source file opens with `//!`: what it is, and what it is not"));
             }
-            functions::find(&name, &text, &mut long);
+            problems.extend(functions::find(&name, &text).iter().map(functions::complaint));
             let lines = text.lines().count();
             if lines > LONG_FILE_LINES {
                 println!("tidy: note: {name} has {lines} lines: consider splitting it");
             }
         }
         problems.extend(machine_paths(&name, &text));
+        problems.extend(prose::complaints(&name, &text));
         if name.ends_with(".md") {
             problems.extend(dead_links(path, &text));
             problems.extend(lost_files(path, &text, &files));
         }
     }
-    problems.extend(functions::compare(&long));
     problems.extend(pages.iter().flat_map(|(page, text)| lost_names(page, text, &words)));
     if !diagram::is_fresh()? {
         problems.push(format!("{}: not the picture of the rules; run cargo xtask diagram", diagram::PICTURE));

@@ -282,7 +282,7 @@ mod tests {
             "with its end it fits"
         );
         assert!(why(say(&at, &format!("{longest}x")).await.unwrap_err()).contains("too long"));
-        // Its owner's alone, and nobody's when the job is over.
+        // Only its owner may open it, and it is removed when the job is over.
         assert_eq!(std::fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(why(PathControl::default().listen(&at).unwrap_err()).contains("another job"));
         drop(control);

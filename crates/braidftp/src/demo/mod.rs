@@ -100,77 +100,36 @@ struct Closing<'a> {
 /// # Errors
 /// The tree cannot be taken, a mode could not run, or a copy differs.
 pub fn run(args: &Args, runtime: &tokio::runtime::Runtime) -> Result<()> {
-    let mut link = LinkConfig::default();
-    for (key, value) in
-        [("rate", &args.rate), ("delay", &args.delay), ("loss", &args.loss), ("queue", &args.queue)]
-    {
-        link.set(key, value).map_err(|error| Error::usage(format_args!("use --{key} {value}"), error))?;
-    }
-    let Bandwidth::Fixed(rate) = link.rate else {
-        return Err(Error::usage("run the demo", "the link needs a rate").hint("--rate 3mbit"));
-    };
-    let loss = match link.loss {
-        Loss::Bernoulli(p) => p.as_f64(),
-        _ => 0.0,
-    };
-    if loss > 0.5 {
-        return Err(Error::usage(
-            "run the demo",
-            "a link that loses more than half needs more patience than a demo",
-        ));
-    }
+    let link = Link::of(args)?;
     if args.files == 0 || args.modes.is_empty() {
         return Err(Error::usage("run the demo", "there is nothing to run").hint("--files 48, --modes braid"));
     }
-    let goodput = rate.bits_per_second() as f64 / 8.0 * (1.0 - loss);
     let room = tempfile::tempdir().map_err(|e| Error::local("make a temporary folder", &e))?;
     let source = room.path().join("tree");
-    let bytes = args.bytes.unwrap_or((goodput * LIMIT_SECONDS) as u64);
+    let bytes = args.bytes.unwrap_or((link.goodput() * LIMIT_SECONDS) as u64);
     let taken = take(args.dir.as_deref(), &source, Cut { files: args.files, bytes })?;
-    let limit_seconds = taken.bytes as f64 / goodput;
-    let described =
-        format!("{}, {} one way, {} % loss, queue {}", args.rate, args.delay, percent(loss), args.queue);
+    let limit_seconds = taken.bytes as f64 / link.goodput();
     if !args.json {
-        println!(
-            "{} files, {} (of {} files), over a link of {described}; the link itself needs {limit_seconds:.1} s\n",
-            taken.files,
-            indicatif::HumanBytes(taken.bytes),
-            taken.of_files,
-        );
-        println!(
-            "{:<8}{:>9}{:>9}{:>10}{:>14}{:>8}  copy",
-            "mode", "seconds", "ratio", "packets", "sent again", "opened"
-        );
+        print_heading(&taken, &link, limit_seconds);
     }
     let mut bars = Vec::new();
     let mut identical = true;
     for mode in &args.modes {
         let copy = room.path().join(format!("copy-{mode}"));
-        let ran = run::mode(*mode, &source, &copy, &link, args.seed, runtime);
+        let ran = run::mode(*mode, &source, &copy, &link.config, args.seed, runtime);
         let ran = match ran {
             Err(error) if error.exit == Exit::Sigint => return Err(error),
             ran => ran,
         };
         identical &= show(args, *mode, &ran, limit_seconds)?;
-        bars.push(Bar {
-            name: mode.to_string(),
-            seconds: match &ran {
-                Ok(Outcome::Ran(ran)) => Ok(ran.seconds.as_secs_f64()),
-                Ok(Outcome::LeftOut(_)) => Err("it needs root and /dev/net/tun".into()),
-                Err(error) => Err(error.why.clone()),
-            },
-            done: match &ran {
-                Ok(Outcome::Ran(ran)) => ran.finished.iter().map(Duration::as_secs_f64).collect(),
-                _ => Vec::new(),
-            },
-        });
+        bars.push(bar(*mode, &ran));
     }
     let picture = Picture {
         title: format!(
             "{} files, {} over a link that loses {} % of its packets",
             taken.files,
             size(taken.bytes),
-            percent(loss)
+            percent(link.loss)
         ),
         subtitle: format!(
             "{}, {} one way, queue {}, seed {}; every copy compared byte for byte",
@@ -188,29 +147,111 @@ pub fn run(args: &Args, runtime: &tokio::runtime::Runtime) -> Result<()> {
             event: "summary",
             files: taken.files,
             bytes: taken.bytes,
-            rate_bits_a_second: rate.bits_per_second(),
-            loss,
+            rate_bits_a_second: link.bits_a_second,
+            loss: link.loss,
             limit_seconds,
             seed: args.seed,
             identical,
             picture: shown,
-            link: &described,
+            link: &link.described,
         });
     } else {
-        println!(
-            "\nratio: how many times the link's limit, bytes / (rate × (1 − loss)) = {limit_seconds:.2} s"
-        );
-        println!("packets, sent again: of both sides; opened: connections or associations");
-        println!(
-            "tcp: as this kernel has it; naive, ms, ms-cp: SCTP with the values of RFC 9260; braid: with profile modern, protected"
-        );
-        println!("picture: {shown}");
+        print_legend(limit_seconds, &shown);
     }
     match identical {
         true => Ok(()),
         false => {
             Err(Error::new(Exit::Verify, "finish the demo", "not every copy is like the tree; see above"))
         }
+    }
+}
+
+/// The link that every mode runs over.
+struct Link {
+    config: LinkConfig,
+    bits_a_second: u64,
+    /// Part of the packets that are lost, each way.
+    loss: f64,
+    /// The link in words.
+    described: String,
+}
+
+impl Link {
+    /// The link that the options describe.
+    ///
+    /// # Errors
+    /// A value is none of a link, there is no rate, or more than half of the packets are lost.
+    fn of(args: &Args) -> Result<Self> {
+        let mut config = LinkConfig::default();
+        for (key, value) in
+            [("rate", &args.rate), ("delay", &args.delay), ("loss", &args.loss), ("queue", &args.queue)]
+        {
+            config
+                .set(key, value)
+                .map_err(|error| Error::usage(format_args!("use --{key} {value}"), error))?;
+        }
+        let Bandwidth::Fixed(rate) = config.rate else {
+            return Err(Error::usage("run the demo", "the link needs a rate").hint("--rate 3mbit"));
+        };
+        let loss = match config.loss {
+            Loss::Bernoulli(p) => p.as_f64(),
+            _ => 0.0,
+        };
+        if loss > 0.5 {
+            return Err(Error::usage(
+                "run the demo",
+                "a link that loses more than half needs more patience than a demo",
+            ));
+        }
+        let described =
+            format!("{}, {} one way, {} % loss, queue {}", args.rate, args.delay, percent(loss), args.queue);
+        Ok(Self { config, bits_a_second: rate.bits_per_second(), loss, described })
+    }
+
+    /// Bytes a second that arrive at best.
+    fn goodput(&self) -> f64 {
+        self.bits_a_second as f64 / 8.0 * (1.0 - self.loss)
+    }
+}
+
+/// Prints what is moved over which link, and the head of the table.
+fn print_heading(taken: &Taken, link: &Link, limit_seconds: f64) {
+    println!(
+        "{} files, {} (of {} files), over a link of {}; the link itself needs {limit_seconds:.1} s\n",
+        taken.files,
+        indicatif::HumanBytes(taken.bytes),
+        taken.of_files,
+        link.described,
+    );
+    println!(
+        "{:<8}{:>9}{:>9}{:>10}{:>14}{:>8}  copy",
+        "mode", "seconds", "ratio", "packets", "sent again", "opened"
+    );
+}
+
+/// Prints what the columns of the table mean, and where the picture is.
+fn print_legend(limit_seconds: f64, picture: &str) {
+    println!("\nratio: how many times the link's limit, bytes / (rate × (1 − loss)) = {limit_seconds:.2} s");
+    println!("packets, sent again: of both sides; opened: connections or associations");
+    println!(
+        "tcp: as this kernel has it; naive, ms, ms-cp: SCTP with the values of RFC 9260; braid: with profile modern, protected"
+    );
+    println!("picture: {picture}");
+}
+
+/// The bar of a mode, and when each of its files was whole.
+fn bar(mode: Mode, ran: &Result<Outcome>) -> Bar {
+    Bar {
+        name: mode.to_string(),
+        seconds: match ran {
+            Ok(Outcome::Ran(ran)) => Ok(ran.seconds.as_secs_f64()),
+            Ok(Outcome::LeftOut(_)) => Err("it needs root and /dev/net/tun".into()),
+            Err(error) => Err(error.why.clone()),
+        },
+        done: match ran {
+            Ok(Outcome::Ran(ran)) => ran.finished.iter().map(Duration::as_secs_f64).collect(),
+            _ => Vec::new(),
+        },
     }
 }
 

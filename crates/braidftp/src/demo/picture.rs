@@ -49,141 +49,152 @@ const COLOURS: [&str; 5] = ["#9aa7b4", "#c3a76c", "#7fa8c9", "#4f86b8", "#0f8a5f
 impl Picture {
     /// The picture, as the text of an SVG file.
     pub fn svg(&self) -> String {
-        let bars_bottom = BARS_TOP + BAR_PITCH * self.modes.len() as f64;
-        let curves_top = bars_bottom + 116.0;
-        let curves_bottom = curves_top + CURVES_HEIGHT;
-        let height = curves_bottom + 62.0;
-        let longest = self
-            .modes
-            .iter()
-            .filter_map(|m| m.seconds.as_ref().ok())
-            .fold(self.limit_seconds, |a, b| a.max(*b));
-        let axis = Axis::new(longest * 1.02);
-        let x = |seconds: f64| PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * seconds / axis.max;
+        let place = Place::of(self);
+        let mut svg = Canvas(String::new());
+        self.draw_head(&mut svg, place.height);
+        self.draw_bars(&mut svg, &place);
+        self.draw_curves(&mut svg, &place);
+        svg.add(format_args!("</svg>"));
+        svg.0
+    }
 
-        let mut svg = String::new();
-        let mut add = |element: std::fmt::Arguments<'_>| {
-            // Writing to a String cannot fail.
-            let _ = svg.write_fmt(element);
-            svg.push('\n');
-        };
-        add(format_args!(
+    /// The sheet and both lines of the title.
+    fn draw_head(&self, svg: &mut Canvas, height: f64) {
+        svg.add(format_args!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif" role="img">"#
         ));
-        add(format_args!("<title>{}</title>", text(&self.title)));
-        add(format_args!(r##"<rect width="{WIDTH}" height="{height}" rx="10" fill="#ffffff"/>"##));
-        add(format_args!(
+        svg.add(format_args!("<title>{}</title>", text(&self.title)));
+        svg.add(format_args!(r##"<rect width="{WIDTH}" height="{height}" rx="10" fill="#ffffff"/>"##));
+        svg.add(format_args!(
             r#"<text x="{MARGIN}" y="46" font-size="21" font-weight="600" fill="{INK}">{}</text>"#,
             text(&self.title)
         ));
-        add(format_args!(
+        svg.add(format_args!(
             r#"<text x="{MARGIN}" y="70" font-size="14" fill="{FAINT}">{}</text>"#,
             text(&self.subtitle)
         ));
+    }
 
-        // The bars.
-        for tick in axis.ticks() {
-            add(format_args!(
+    /// A bar for each mode, and the link's limit.
+    fn draw_bars(&self, svg: &mut Canvas, place: &Place) {
+        let bottom = place.bars_bottom;
+        for tick in place.axis.ticks() {
+            svg.add(format_args!(
                 r#"<line x1="{0:.1}" x2="{0:.1}" y1="{1}" y2="{2}" stroke="{GRID}"/><text x="{0:.1}" y="{3}" font-size="12" fill="{FAINT}" text-anchor="middle">{4}</text>"#,
-                x(tick),
+                place.x(tick),
                 BARS_TOP - 6.0,
-                bars_bottom,
-                bars_bottom + 18.0,
-                axis.label(tick),
+                bottom,
+                bottom + 18.0,
+                place.axis.label(tick),
             ));
         }
         for (at, mode) in self.modes.iter().enumerate() {
-            let top = BARS_TOP + BAR_PITCH * at as f64 + (BAR_PITCH - BAR_HEIGHT) / 2.0;
-            let middle = top + BAR_HEIGHT / 2.0 + 5.0;
-            let colour = self.colour(at);
-            let weight = if at + 1 == self.modes.len() { "700" } else { "500" };
-            add(format_args!(
-                r#"<text x="{}" y="{middle}" font-size="15" font-weight="{weight}" fill="{INK}" text-anchor="end">{}</text>"#,
-                PLOT_LEFT - 14.0,
-                text(&mode.name)
-            ));
-            match &mode.seconds {
-                Ok(seconds) => {
-                    let end = x(*seconds);
-                    add(format_args!(
-                        r#"<rect x="{PLOT_LEFT}" y="{top}" width="{:.1}" height="{BAR_HEIGHT}" rx="3" fill="{colour}"/>"#,
-                        (end - PLOT_LEFT).max(1.5)
-                    ));
-                    add(format_args!(
-                        r##"<text x="{:.1}" y="{middle}" font-size="14" font-weight="{weight}" fill="{INK}" stroke="#ffffff" stroke-width="4" paint-order="stroke">{seconds:.1} s<tspan fill="{FAINT}" font-weight="400" dx="8">{:.1} ×</tspan></text>"##,
-                        end + 8.0,
-                        seconds / self.limit_seconds
-                    ));
-                }
-                Err(why) => add(format_args!(
-                    r#"<text x="{}" y="{middle}" font-size="13" font-style="italic" fill="{FAINT}">not run: {}</text>"#,
-                    PLOT_LEFT + 6.0,
-                    text(why)
-                )),
-            }
+            self.draw_bar(svg, place, at, mode);
         }
-        let limit = x(self.limit_seconds);
-        add(format_args!(
+        let limit = place.x(self.limit_seconds);
+        svg.add(format_args!(
             r#"<line x1="{limit:.1}" x2="{limit:.1}" y1="{}" y2="{}" stroke="{LIMIT}" stroke-width="1.8" stroke-dasharray="5 4"/>"#,
             BARS_TOP - 10.0,
-            bars_bottom
+            bottom
         ));
-        add(format_args!(
+        svg.add(format_args!(
             r#"<text x="{:.1}" y="{}" font-size="13" fill="{LIMIT}">the link’s limit: {:.1} s</text>"#,
             limit.max(PLOT_LEFT) - 4.0,
             BARS_TOP - 16.0,
             self.limit_seconds
         ));
-        add(format_args!(
+        svg.add(format_args!(
             r#"<text x="{PLOT_RIGHT}" y="{}" font-size="12" fill="{FAINT}" text-anchor="end">seconds to move everything, and how many times the link’s limit that is</text>"#,
-            bars_bottom + 36.0
+            bottom + 36.0
         ));
+    }
 
-        // The curves.
-        let y = |done: usize| curves_bottom - CURVES_HEIGHT * done as f64 / self.files.max(1) as f64;
-        add(format_args!(
+    /// The bar of one mode, with its name and its seconds, or why it has none.
+    fn draw_bar(&self, svg: &mut Canvas, place: &Place, at: usize, mode: &Bar) {
+        let top = BARS_TOP + BAR_PITCH * at as f64 + (BAR_PITCH - BAR_HEIGHT) / 2.0;
+        let middle = top + BAR_HEIGHT / 2.0 + 5.0;
+        let colour = self.colour(at);
+        let weight = if at + 1 == self.modes.len() { "700" } else { "500" };
+        svg.add(format_args!(
+            r#"<text x="{}" y="{middle}" font-size="15" font-weight="{weight}" fill="{INK}" text-anchor="end">{}</text>"#,
+            PLOT_LEFT - 14.0,
+            text(&mode.name)
+        ));
+        match &mode.seconds {
+            Ok(seconds) => {
+                let end = place.x(*seconds);
+                svg.add(format_args!(
+                    r#"<rect x="{PLOT_LEFT}" y="{top}" width="{:.1}" height="{BAR_HEIGHT}" rx="3" fill="{colour}"/>"#,
+                    (end - PLOT_LEFT).max(1.5)
+                ));
+                svg.add(format_args!(
+                    r##"<text x="{:.1}" y="{middle}" font-size="14" font-weight="{weight}" fill="{INK}" stroke="#ffffff" stroke-width="4" paint-order="stroke">{seconds:.1} s<tspan fill="{FAINT}" font-weight="400" dx="8">{:.1} ×</tspan></text>"##,
+                    end + 8.0,
+                    seconds / self.limit_seconds
+                ));
+            }
+            Err(why) => svg.add(format_args!(
+                r#"<text x="{}" y="{middle}" font-size="13" font-style="italic" fill="{FAINT}">not run: {}</text>"#,
+                PLOT_LEFT + 6.0,
+                text(why)
+            )),
+        }
+    }
+
+    /// How many files were whole, over time: a curve for each mode.
+    fn draw_curves(&self, svg: &mut Canvas, place: &Place) {
+        let (top, bottom) = (place.curves_top, place.curves_bottom);
+        svg.add(format_args!(
             r#"<text x="{MARGIN}" y="{}" font-size="15" font-weight="600" fill="{INK}">Files that were whole, over time</text>"#,
-            curves_top - 40.0
+            top - 40.0
         ));
         let counts = Axis::new(self.files.max(1) as f64);
         for tick in counts.ticks().filter(|tick| *tick <= self.files as f64) {
-            add(format_args!(
+            svg.add(format_args!(
                 r#"<line x1="{PLOT_LEFT}" x2="{PLOT_RIGHT}" y1="{0:.1}" y2="{0:.1}" stroke="{GRID}"/><text x="{1}" y="{2:.1}" font-size="12" fill="{FAINT}" text-anchor="end">{3}</text>"#,
-                y(tick as usize),
+                place.y(tick as usize),
                 PLOT_LEFT - 14.0,
-                y(tick as usize) + 4.0,
+                place.y(tick as usize) + 4.0,
                 counts.label(tick),
             ));
         }
-        for tick in axis.ticks() {
-            add(format_args!(
+        for tick in place.axis.ticks() {
+            svg.add(format_args!(
                 r#"<text x="{:.1}" y="{}" font-size="12" fill="{FAINT}" text-anchor="middle">{}{}</text>"#,
-                x(tick),
-                curves_bottom + 20.0,
-                axis.label(tick),
+                place.x(tick),
+                bottom + 20.0,
+                place.axis.label(tick),
                 if tick == 0.0 { " s" } else { "" },
             ));
         }
-        add(format_args!(
-            r#"<line x1="{limit:.1}" x2="{limit:.1}" y1="{curves_top}" y2="{curves_bottom}" stroke="{LIMIT}" stroke-width="1.8" stroke-dasharray="5 4"/>"#
+        let limit = place.x(self.limit_seconds);
+        svg.add(format_args!(
+            r#"<line x1="{limit:.1}" x2="{limit:.1}" y1="{top}" y2="{bottom}" stroke="{LIMIT}" stroke-width="1.8" stroke-dasharray="5 4"/>"#
         ));
-        let mut labels: Vec<(f64, f64, &str, &str)> = Vec::new();
         for (at, mode) in self.modes.iter().enumerate() {
             let Ok(_) = mode.seconds else { continue };
-            let mut path = format!("M{:.1} {:.1}", x(0.0), y(0));
+            let mut path = format!("M{:.1} {:.1}", place.x(0.0), place.y(0));
             for (done, seconds) in mode.done.iter().enumerate() {
-                let _ = write!(path, "H{:.1}V{:.1}", x(*seconds), y(done + 1));
+                let _ = write!(path, "H{:.1}V{:.1}", place.x(*seconds), place.y(done + 1));
             }
             let width = if at + 1 == self.modes.len() { 3.0 } else { 2.0 };
-            add(format_args!(
+            svg.add(format_args!(
                 r#"<path d="{path}" fill="none" stroke="{}" stroke-width="{width}" stroke-linejoin="round"/>"#,
                 self.colour(at)
             ));
-            if let Some(last) = mode.done.last() {
-                labels.push((x(*last), y(mode.done.len()), self.colour(at), &mode.name));
-            }
         }
-        // Names stand over the ends of their curves; those that would collide climb.
+        self.draw_names(svg, place);
+    }
+
+    /// The names of the modes above the ends of their curves; one that would cover another is drawn higher.
+    fn draw_names(&self, svg: &mut Canvas, place: &Place) {
+        let ends = self.modes.iter().enumerate().filter(|(_, mode)| mode.seconds.is_ok());
+        let mut labels: Vec<(f64, f64, &str, &str)> = ends
+            .filter_map(|(at, mode)| {
+                let last = mode.done.last()?;
+                Some((place.x(*last), place.y(mode.done.len()), self.colour(at), mode.name.as_str()))
+            })
+            .collect();
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut taken: Vec<(f64, f64, f64)> = Vec::new();
         for (end, top, colour, name) in labels {
@@ -196,18 +207,66 @@ impl Picture {
                 row -= 15.0;
             }
             taken.push((end - half, end + half, row));
-            add(format_args!(
+            svg.add(format_args!(
                 r##"<circle cx="{end:.1}" cy="{top:.1}" r="4" fill="{colour}" stroke="#ffffff" stroke-width="1.5"/><text x="{end:.1}" y="{row:.1}" font-size="13" font-weight="600" fill="{colour}" text-anchor="middle">{}</text>"##,
                 text(name)
             ));
         }
-        add(format_args!("</svg>"));
-        svg
     }
 
     fn colour(&self, at: usize) -> &'static str {
         let from_the_end = self.modes.len() - 1 - at;
         COLOURS[COLOURS.len() - 1 - from_the_end.min(COLOURS.len() - 1)]
+    }
+}
+
+/// The text of an SVG file, an element a line.
+struct Canvas(String);
+
+impl Canvas {
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.0.write_fmt(element);
+        self.0.push('\n');
+    }
+}
+
+/// Where the parts of a picture are, in its units.
+struct Place {
+    bars_bottom: f64,
+    curves_top: f64,
+    curves_bottom: f64,
+    height: f64,
+    /// Seconds, from left to right.
+    axis: Axis,
+    files: usize,
+}
+
+impl Place {
+    fn of(picture: &Picture) -> Self {
+        let bars_bottom = BARS_TOP + BAR_PITCH * picture.modes.len() as f64;
+        let curves_top = bars_bottom + 116.0;
+        let curves_bottom = curves_top + CURVES_HEIGHT;
+        let seconds = picture.modes.iter().filter_map(|mode| mode.seconds.as_ref().ok());
+        let longest = seconds.fold(picture.limit_seconds, |a, b| a.max(*b));
+        Self {
+            bars_bottom,
+            curves_top,
+            curves_bottom,
+            height: curves_bottom + 62.0,
+            axis: Axis::new(longest * 1.02),
+            files: picture.files,
+        }
+    }
+
+    /// The place of a time.
+    fn x(&self, seconds: f64) -> f64 {
+        PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * seconds / self.axis.max
+    }
+
+    /// The place of a number of files.
+    fn y(&self, done: usize) -> f64 {
+        self.curves_bottom - CURVES_HEIGHT * done as f64 / self.files.max(1) as f64
     }
 }
 

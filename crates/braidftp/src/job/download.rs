@@ -212,33 +212,40 @@ impl Downloads {
             self.record.failed(&self.reporter, file.local.as_bytes(), error);
             return Ok(());
         }
-        let offset = match have {
+        match have {
             Have::Whole => {
                 self.record.finished(file.local.as_bytes());
                 self.reporter.done(file.local.as_bytes(), Action::Skipped, file.size.unwrap_or(0), 0);
-                return Ok(());
             }
-            Have::ButMode => {
-                let (path, mode) = (PathBuf::from(as_path(&file.local)), file.unix_mode.unwrap_or_default());
-                let name = file.local.as_bytes();
-                let set = self.root.blocking(move |root| root.set_mode(&path, mode)).await;
-                self.told_of_facts(name, Action::SetMode, set);
-                return Ok(());
-            }
-            Have::ButFacts => {
-                let (path, mode, modified) =
-                    (PathBuf::from(as_path(&file.local)), file.unix_mode, file.modified.map(system_time));
-                let set = self.root.blocking(move |root| {
-                    mode.map_or(Ok(()), |mode| root.set_mode(&path, mode))?;
-                    modified.map_or(Ok(()), |modified| root.set_modified(&path, modified))
-                });
-                let set = set.await;
-                self.told_of_facts(file.local.as_bytes(), Action::SetTime, set);
-                return Ok(());
-            }
-            Have::Part(bytes) => bytes,
-            Have::Nothing => 0,
-        };
+            Have::ButMode => self.set_mode(&file).await,
+            Have::ButFacts => self.set_facts(&file).await,
+            Have::Part(bytes) => return self.retrieve(file, told, bytes).await,
+            Have::Nothing => return self.retrieve(file, told, 0).await,
+        }
+        Ok(())
+    }
+
+    /// Sets the permissions of a file whose contents and time are here.
+    async fn set_mode(&self, file: &Fetch) {
+        let (path, mode) = (PathBuf::from(as_path(&file.local)), file.unix_mode.unwrap_or_default());
+        let set = self.root.blocking(move |root| root.set_mode(&path, mode)).await;
+        self.told_of_facts(file.local.as_bytes(), Action::SetMode, set);
+    }
+
+    /// Sets the permissions and the time of a file whose contents are here.
+    async fn set_facts(&self, file: &Fetch) {
+        let (path, mode, modified) =
+            (PathBuf::from(as_path(&file.local)), file.unix_mode, file.modified.map(system_time));
+        let set = self.root.blocking(move |root| {
+            mode.map_or(Ok(()), |mode| root.set_mode(&path, mode))?;
+            modified.map_or(Ok(()), |modified| root.set_modified(&path, modified))
+        });
+        let set = set.await;
+        self.told_of_facts(file.local.as_bytes(), Action::SetTime, set);
+    }
+
+    /// Asks for the bytes of a file from `offset` on, as soon as fewer files than may be are under way.
+    async fn retrieve(&mut self, file: Fetch, told: Option<Told>, offset: u64) -> Result<()> {
         self.reporter.expect(file.size.unwrap_or(0).saturating_sub(offset));
         let permit = self.under_way.clone().acquire_owned().await;
         let Ok(permit) = permit else { return Ok(()) };

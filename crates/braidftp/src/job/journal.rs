@@ -179,7 +179,7 @@ impl Journal {
         tell.send_modify(|kept| kept.state = state);
     }
 
-    /// The job is done: the next one begins anew.
+    /// The job is done: the next one starts without a journal.
     pub fn remove(&self) {
         // What stays is of no harm: it is found, and removed, by the next run.
         let _ = fs::remove_dir_all(&self.0.folder);

@@ -2,7 +2,6 @@
 //! come. What only the server has is deleted at the end, if that was asked for.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ffi::OsStr;
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -315,110 +314,120 @@ impl Sending<'_> {
                 }
             }
         }
-        let was = was(there);
-        match &metadata.kind {
-            Kind::Folder => {
-                if let Some(There::Folder { mode: there }) = there {
-                    return self.found_folder(&path, metadata.mode & 0o777, there).await;
-                }
-                if self.mirror.filter.is_selective() {
-                    return Ok(());
-                }
-                if dry {
-                    return self.mirror.planned(self.job, name, Action::MadeFolder, &facts, &was);
-                }
-                self.uploads.make_folder(named_path(self.base, name)?, name).await?;
-                if self.mirror.keep.permissions && metadata.mode & 0o777 != USUAL_MODES.1 {
-                    self.modes.push((path, metadata.mode & 0o777));
-                }
-                Ok(())
-            }
-            Kind::File => {
-                let mode = metadata.mode & 0o777;
-                let has_contents = self.same.contains(&path_hash(name));
-                let (same, same_mode) = match there {
-                    Some(There::File { modified, .. })
-                        if has_contents && !same_time(modified, Some(timestamp(metadata.modified))) =>
-                    {
-                        return self.found_contents(&path, &metadata).await;
-                    }
-                    Some(There::File { size, modified, mode: there }) => (
-                        has_contents || self.is_same(&metadata, size, modified),
-                        !self.mirror.keep.permissions || there.is_none_or(|there| there & 0o777 == mode),
-                    ),
-                    _ => (false, true),
-                };
-                if same && !same_mode {
-                    if dry {
-                        return self.mirror.planned(self.job, name, Action::SetMode, &facts, &was);
-                    }
-                    return self.uploads.set_mode(named_path(self.base, name)?, name, mode).await;
-                }
-                if same && dry {
-                    return self.mirror.plan.found(name, None, &facts, &was);
-                }
-                if same {
-                    self.job.record.finished(name);
-                    self.job.reporter.done(name, Action::Skipped, metadata.size, 0);
-                    return Ok(());
-                }
-                if dry {
-                    return self.mirror.planned(self.job, name, Action::Sent, &facts, &was);
-                }
-                if self.mirror.filter.is_selective()
-                    && let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
-                {
-                    self.make_parents(parent).await?;
-                }
-                let send = Send {
-                    remote: named_path(self.base, name)?,
-                    name: name.to_vec(),
-                    root: self.root.clone(),
-                    size: metadata.size,
-                    modified: metadata.modified,
-                    mode: (self.mirror.keep.permissions && mode != USUAL_MODES.0).then_some(mode),
-                    local: path,
-                };
-                self.uploads.send(send, &self.remote.features).await
-            }
+        let found = Found { path, metadata, there, facts, was: was(there) };
+        match &found.metadata.kind {
+            Kind::Folder => self.found_new_folder(found).await,
+            Kind::File => self.found_file(found).await,
             Kind::Link(_) if !self.mirror.keep.links => Ok(()),
-            Kind::Link(target) => {
-                let target = target.as_os_str().as_bytes();
-                if matches!(there, Some(There::Link { target: old }) if old == path_hash(target)) {
-                    return if dry { self.mirror.plan.found(name, None, &facts, &was) } else { Ok(()) };
-                }
-                if !fs::link_stays_inside(&path, Path::new(OsStr::from_bytes(target))) {
-                    self.job.reporter.warn(format_args!(
-                        "refused: the link {} leads out of the tree, to {}",
-                        escape(name),
-                        escape(target)
-                    ));
-                    return Ok(());
-                }
-                if dry {
-                    return self.mirror.planned(self.job, name, Action::Linked, &facts, &was);
-                }
-                if !self.remote.features.tree && self.is_tcp {
-                    // SITE SYMLINK comes with XTREE (specs/ftp-over-sctp.md §8.4); others do not know it.
-                    self.job.reporter.warn(format_args!(
-                        "{} is a link, which the server cannot make: left out",
-                        escape(name)
-                    ));
-                    return Ok(());
-                }
-                let command = Command::Site(Site::Symlink(
-                    Bytes::copy_from_slice(target),
-                    named_path(self.base, name)?,
-                ));
-                self.uploads.command(command, name, Action::Linked).await
-            }
+            Kind::Link(target) => self.found_link(&found, target).await,
             Kind::Other => {
-                self.job
-                    .reporter
-                    .warn(format_args!("{} is a device, a pipe or a socket: left out", escape(name)));
+                let name = escape(found.name());
+                self.job.reporter.warn(format_args!("{name} is a device, a pipe or a socket: left out"));
                 Ok(())
             }
         }
+    }
+
+    /// A folder: makes it on the server unless it is there.
+    async fn found_new_folder(&mut self, found: Found) -> Result<()> {
+        let mode = found.metadata.mode & 0o777;
+        if let Some(There::Folder { mode: there }) = found.there {
+            return self.found_folder(&found.path, mode, there).await;
+        }
+        if self.mirror.filter.is_selective() {
+            return Ok(());
+        }
+        let name = found.name();
+        if self.mirror.delete.is_dry() {
+            return self.mirror.planned(self.job, name, Action::MadeFolder, &found.facts, &found.was);
+        }
+        self.uploads.make_folder(named_path(self.base, name)?, name).await?;
+        if self.mirror.keep.permissions && mode != USUAL_MODES.1 {
+            self.modes.push((found.path, mode));
+        }
+        Ok(())
+    }
+
+    /// A file: sends it unless the server has it, or sets the facts that differ.
+    async fn found_file(&mut self, found: Found) -> Result<()> {
+        let (name, metadata) = (found.name(), &found.metadata);
+        let dry = self.mirror.delete.is_dry();
+        let mode = metadata.mode & 0o777;
+        let has_contents = self.same.contains(&path_hash(name));
+        let (same, same_mode) = match found.there {
+            Some(There::File { modified, .. })
+                if has_contents && !same_time(modified, Some(timestamp(metadata.modified))) =>
+            {
+                return self.found_contents(&found.path, metadata).await;
+            }
+            Some(There::File { size, modified, mode: there }) => (
+                has_contents || self.is_same(metadata, size, modified),
+                !self.mirror.keep.permissions || there.is_none_or(|there| there & 0o777 == mode),
+            ),
+            _ => (false, true),
+        };
+        if same && !same_mode {
+            if dry {
+                return self.mirror.planned(self.job, name, Action::SetMode, &found.facts, &found.was);
+            }
+            return self.uploads.set_mode(named_path(self.base, name)?, name, mode).await;
+        }
+        if same && dry {
+            return self.mirror.plan.found(name, None, &found.facts, &found.was);
+        }
+        if same {
+            self.job.record.finished(name);
+            self.job.reporter.done(name, Action::Skipped, metadata.size, 0);
+            return Ok(());
+        }
+        if dry {
+            return self.mirror.planned(self.job, name, Action::Sent, &found.facts, &found.was);
+        }
+        if self.mirror.filter.is_selective()
+            && let Some(parent) = found.path.parent().filter(|parent| !parent.as_os_str().is_empty())
+        {
+            self.make_parents(parent).await?;
+        }
+        let send = Send {
+            remote: named_path(self.base, name)?,
+            name: name.to_vec(),
+            root: self.root.clone(),
+            size: metadata.size,
+            modified: metadata.modified,
+            mode: (self.mirror.keep.permissions && mode != USUAL_MODES.0).then_some(mode),
+            local: found.path,
+        };
+        self.uploads.send(send, &self.remote.features).await
+    }
+
+    /// A link: makes it on the server unless it is there, leads out of the tree, or the server makes no links.
+    async fn found_link(&mut self, found: &Found, target: &Path) -> Result<()> {
+        let name = found.name();
+        let dry = self.mirror.delete.is_dry();
+        let to = target.as_os_str().as_bytes();
+        if matches!(found.there, Some(There::Link { target: old }) if old == path_hash(to)) {
+            return if dry { self.mirror.plan.found(name, None, &found.facts, &found.was) } else { Ok(()) };
+        }
+        if !fs::link_stays_inside(&found.path, target) {
+            self.job.reporter.warn(format_args!(
+                "refused: the link {} leads out of the tree, to {}",
+                escape(name),
+                escape(to)
+            ));
+            return Ok(());
+        }
+        if dry {
+            return self.mirror.planned(self.job, name, Action::Linked, &found.facts, &found.was);
+        }
+        if !self.remote.features.tree && self.is_tcp {
+            // SITE SYMLINK comes with XTREE (specs/ftp-over-sctp.md §8.4); others do not know it.
+            self.job
+                .reporter
+                .warn(format_args!("{} is a link, which the server cannot make: left out", escape(name)));
+            return Ok(());
+        }
+        let command = Command::Site(Site::Symlink(Bytes::copy_from_slice(to), named_path(self.base, name)?));
+        self.uploads.command(command, name, Action::Linked).await
     }
 
     /// What this side has of a path, for a plan.
@@ -511,6 +520,24 @@ impl Sending<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// An entry of the tree that is sent.
+struct Found {
+    /// Its path beneath the root of the tree.
+    path: PathBuf,
+    metadata: fs::Metadata,
+    /// What the server has under its name.
+    there: Option<There>,
+    facts: Facts,
+    /// The same for a plan: see [`was`].
+    was: String,
+}
+
+impl Found {
+    fn name(&self) -> &[u8] {
+        self.path.as_os_str().as_bytes()
     }
 }
 

@@ -333,7 +333,7 @@ impl Memory {
             .is_some_and(|path| std_fs::read_to_string(path).is_ok_and(|text| text == self.content))
     }
 
-    /// Without a place to remember in, an upload that breaks off begins anew: no harm done.
+    /// Without a place for its record, an interrupted upload starts from its first byte: slower, and correct.
     fn remember(&self) {
         if let Some(path) = &self.path {
             let _ = path.parent().map(std_fs::create_dir_all);

@@ -263,11 +263,12 @@ pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, Serv
 }
 
 /// Reads the file of settings, and the users, and puts the command line before them.
-pub(super) fn plan(args: Args) -> Result<Plan, ServeError> {
-    let file = match &args.config {
+pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
+    let mut file = match &args.config {
         Some(path) => File::load(path).map_err(ServeError::Settings)?,
         None => File::default(),
     };
+    let settings = settings(&mut args, &mut file);
     let usage = |why: String| ServeError::Usage(why);
     let protection = args.protection.or(file.protection()).wanted().map_err(ServeError::Key)?;
     let Some(dir) = args.dir.or(file.dir) else {
@@ -294,42 +295,6 @@ pub(super) fn plan(args: Args) -> Result<Plan, ServeError> {
         ));
     }
 
-    let mut settings = Settings::default();
-    let mut session = machine::Config::default();
-    settings.sctp = args.profile.or(file.profile).unwrap_or(Profile::Modern).config();
-    if let Some(cc) = args.cc.or(file.cc) {
-        cc.apply(&mut settings.sctp.congestion.control, &mut settings.sctp.congestion.options);
-    }
-    let multipath = args.multipath.or(file.multipath).unwrap_or(default_multipath(Mode::Braid));
-    multipath.apply(&mut settings.sctp);
-    settings.pcap = args.pcap.or(file.pcap);
-    settings.packet_log = args.packet_log.or(file.packet_log);
-    settings.xferlog = args.xferlog.or(file.xferlog).map(|path| Arc::new(LogFile::new(path)));
-    if let Some(path) = args.audit.or(file.audit) {
-        settings.audit = Arc::new(Audit::to_file(path));
-    }
-    set(&mut session.greeting, file.greeting);
-    session.host = file.host;
-    set(&mut session.login_attempts, file.login_attempts);
-    set(&mut session.idle, file.idle_seconds.map(|Seconds(time)| time));
-    if file.active == Some(true) {
-        session.active = machine::Active::ToPeer;
-    }
-    if let Some(days) = file.parts_kept_days {
-        settings.parts_kept = (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)));
-    }
-    settings.parts_quota = file.parts_quota.map(|Size(bytes)| bytes);
-    settings.disk_reserve = file.disk_reserve.map(|Size(bytes)| bytes);
-    set(&mut settings.stall, file.stall_seconds.map(|Seconds(time)| time));
-    let drain = args.drain_seconds.map(|seconds| Duration::from_secs(seconds.into()));
-    set(&mut settings.drain, drain.or(file.drain_seconds.map(|Seconds(time)| time)));
-    set(&mut settings.max_sessions, file.max_sessions);
-    set(&mut settings.max_sessions_per_address, file.max_sessions_per_address);
-    settings.passive_address = file.passive_address;
-    settings.passive_ports = file.passive_ports.map(|Ports(ports)| ports);
-    set(&mut settings.durability, file.durability);
-    set(&mut settings.tls_resumption, file.tls_resumption);
-    settings.session = Arc::new(session);
     let level = args.confine.or(file.confine).unwrap_or_default();
     let log = LogWanted {
         verbose: if args.verbose > 0 { args.verbose } else { file.verbose.unwrap_or(0) },
@@ -362,6 +327,47 @@ pub(super) fn plan(args: Args) -> Result<Plan, ServeError> {
         metrics,
         control,
     })
+}
+
+/// The settings of the server, from what both say of them. Takes what it needs out of both.
+fn settings(args: &mut Args, file: &mut File) -> Settings {
+    let mut settings = Settings::default();
+    let mut session = machine::Config::default();
+    settings.sctp = args.profile.or(file.profile).unwrap_or(Profile::Modern).config();
+    if let Some(cc) = args.cc.take().or(file.cc.take()) {
+        cc.apply(&mut settings.sctp.congestion.control, &mut settings.sctp.congestion.options);
+    }
+    let multipath = args.multipath.or(file.multipath).unwrap_or(default_multipath(Mode::Braid));
+    multipath.apply(&mut settings.sctp);
+    settings.pcap = args.pcap.take().or(file.pcap.take());
+    settings.packet_log = args.packet_log.take().or(file.packet_log.take());
+    settings.xferlog = args.xferlog.take().or(file.xferlog.take()).map(|path| Arc::new(LogFile::new(path)));
+    if let Some(path) = args.audit.take().or(file.audit.take()) {
+        settings.audit = Arc::new(Audit::to_file(path));
+    }
+    set(&mut session.greeting, file.greeting.take());
+    session.host = file.host.take();
+    set(&mut session.login_attempts, file.login_attempts);
+    set(&mut session.idle, file.idle_seconds.map(|Seconds(time)| time));
+    if file.active == Some(true) {
+        session.active = machine::Active::ToPeer;
+    }
+    if let Some(days) = file.parts_kept_days {
+        settings.parts_kept = (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)));
+    }
+    settings.parts_quota = file.parts_quota.map(|Size(bytes)| bytes);
+    settings.disk_reserve = file.disk_reserve.map(|Size(bytes)| bytes);
+    set(&mut settings.stall, file.stall_seconds.map(|Seconds(time)| time));
+    let drain = args.drain_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    set(&mut settings.drain, drain.or(file.drain_seconds.map(|Seconds(time)| time)));
+    set(&mut settings.max_sessions, file.max_sessions);
+    set(&mut settings.max_sessions_per_address, file.max_sessions_per_address);
+    settings.passive_address = file.passive_address;
+    settings.passive_ports = file.passive_ports.take().map(|Ports(ports)| ports);
+    set(&mut settings.durability, file.durability);
+    set(&mut settings.tls_resumption, file.tls_resumption);
+    settings.session = Arc::new(session);
+    settings
 }
 
 fn set<T>(value: &mut T, given: Option<T>) {

@@ -2,24 +2,24 @@
 //! clock, tells the machine, and does what it asks for.
 //!
 //! All modes run this loop; what a control connection and a data path are is in [`tcp`],
-//! [`sctp`] and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own.
+//! [`sctp`] and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own ([`transfer`]).
+
+mod login;
+mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braidftp_base::{Output, Time};
 use braidftp_ftp::Mode;
-use braidftp_ftp::command::{Secret, Type};
-use braidftp_ftp::mapping::DataPath;
-use braidftp_ftp::server::{Do, Failure, Input, JobId, LoginError, Outcome, Query, Session, Sink, Source};
-use braidftp_ftp::{HashName, SafePath};
+use braidftp_ftp::server::{Do, Failure, Input, JobId, Outcome, Query, Session};
 use braidftp_net::Association;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -29,19 +29,16 @@ use tracing::{Instrument, Span};
 
 use super::activity::{Direction, Finished, Seat};
 use super::audit::Subject;
-use super::body::{Body, Gives};
 use super::braid::Lanes;
 use super::control::{Arrived, Lost, More, Rx, Tx};
 use super::events::{Ask, Event, Post, Upload};
 use super::hooks::{self, On};
 use super::limits::{Place, Standing};
 use super::logins::Withheld;
-use super::sink::{Ending, Intake};
 use super::store::Store;
 use super::transfers::UnderWay;
 use super::{DIGESTS_OF_SESSION, Phase, Settings, Shared, sctp, tcp, xferlog};
 use crate::store::fs::Blocks;
-use crate::users::{Grant, LoginError as Refusal};
 
 /// Bytes of replies handed to the transport at once. While they wait, no more are asked for.
 pub(crate) const OUT_BYTES: usize = 64 << 10;
@@ -107,6 +104,8 @@ pub(super) struct Driver {
     refusals: u32,
     /// When it was over; what is left of `out` is sent, no more.
     closing: Option<Instant>,
+    /// Whether the machine was told that the server drains.
+    is_draining: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +190,7 @@ impl Driver {
             tls: StartTls::No,
             refusals: 0,
             closing: None,
+            is_draining: false,
         }
     }
 
@@ -226,129 +226,150 @@ impl Driver {
     }
 
     async fn serve(&mut self, mut phase: watch::Receiver<Phase>) {
-        let mut drain_told = false;
         if let Data::Braid(lanes) = &self.data {
             for reader in lanes.readers(&self.post) {
                 self.jobs.spawn(reader.instrument(self.span.clone()));
             }
         }
-        loop {
-            self.look_at_withheld();
-            self.drain();
-            self.place.stands(match &self.store {
-                None => Standing::BeforeLogin,
-                Some(_) if self.session.is_idle() => Standing::Idle,
-                Some(_) => Standing::Busy,
-            });
-            if self.out.is_empty() {
-                for gate in self.gates.drain(..) {
-                    let _ = gate.send(());
+        while self.step(&mut phase).await.is_continue() {}
+    }
+
+    /// Waits for the next event and handles it. [`Break`] ends the session.
+    async fn step(&mut self, phase: &mut watch::Receiver<Phase>) -> ControlFlow<()> {
+        self.settle();
+        if self.closing.is_some() && self.out.is_empty() {
+            self.tx.close().await;
+            return Break(());
+        }
+        let now = Instant::now();
+        let deadline = match self.closing {
+            Some(since) => since + FAREWELL,
+            None => self.deadline.unwrap_or(now + Duration::from_secs(3600)),
+        };
+        let stalled = now + self.settings.stall;
+        let watched = match self.watch_uploads(now) {
+            Ok(watched) => watched.unwrap_or(deadline).min(deadline),
+            Err(why) => return self.broken(why),
+        };
+        let wanted = self.session.wants_input() && !self.rx.holds_some();
+        let hungry = self.reading == Reading::Open
+            && self.closing.is_none()
+            && (wanted || self.may_hold() || self.tx.is_handshaking());
+        let more = if self.under_way.is_empty() { More::None } else { More::Comes };
+        tokio::select! {
+            sent = self.tx.send(&mut self.out, more), if !self.out.is_empty() || self.tx.holds_some() => match sent {
+                Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
+                Err(lost) => return self.lost(&lost),
+            },
+            () = self.shared.handshakes.turn(self.peer), if self.tls == StartTls::InTurn => {
+                self.tls = StartTls::No;
+                self.begin_tls();
+            }
+            () = tokio::time::sleep_until(stalled), if !self.out.is_empty() => {
+                return self.lost(&Lost("it takes no replies".into()));
+            }
+            //= specs/rfc4217.txt#section-14
+            //# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to
+            //# process input on the control channel during data transfers.
+            arrived = self.rx.recv(), if hungry => return self.on_arrived(arrived),
+            Some(event) = self.events.recv() => {
+                if let Err(why) = self.on_event(event) {
+                    return self.broken(&why);
                 }
             }
-            if self.tls == StartTls::WhenSent && self.out.is_empty() {
-                self.tls = StartTls::InTurn;
+            Some(joined) = self.jobs.join_next() => {
+                if joined.is_err_and(|error| error.is_panic()) {
+                    // Its answer will never come; ours was the mistake, the session alone pays.
+                    tracing::error!("a transfer task panicked; ending its session");
+                    self.tx.abort("internal error");
+                    return Break(());
+                }
             }
-            if self.closing.is_some() && self.out.is_empty() {
-                self.tx.close().await;
-                return;
+            () = tokio::time::sleep_until(watched) => {
+                if self.closing.is_some() && watched == deadline {
+                    return self.lost(&Lost("it did not take the last replies".into()));
+                }
             }
-            let now = Instant::now();
-            let deadline = match self.closing {
-                Some(since) => since + FAREWELL,
-                None => self.deadline.unwrap_or(now + Duration::from_secs(3600)),
-            };
-            let stalled = now + self.settings.stall;
-            let watched = match self.watch_uploads(now) {
-                Ok(watched) => watched.unwrap_or(deadline).min(deadline),
-                Err(why) => return self.broken(why),
-            };
-            let wanted = self.session.wants_input() && !self.rx.holds_some();
-            let hungry = self.reading == Reading::Open
-                && self.closing.is_none()
-                && (wanted || self.may_hold() || self.tx.is_handshaking());
-            let more = if self.under_way.is_empty() { More::None } else { More::Comes };
-            tokio::select! {
-                sent = self.tx.send(&mut self.out, more), if !self.out.is_empty() || self.tx.holds_some() => match sent {
-                    Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
-                    Err(lost) => return self.lost(&lost),
-                },
-                () = self.shared.handshakes.turn(self.peer), if self.tls == StartTls::InTurn => {
-                    self.tls = StartTls::No;
-                    self.begin_tls();
+            () = self.seat.kicked() => {
+                tracing::info!(peer = %self.peer, "session ended by an operator");
+                self.tx.refuse("421 an operator has ended this session");
+                return Break(());
+            }
+            () = self.place.taken() => {
+                tracing::info!(peer = %self.peer, "session ended to make room for another");
+                self.tx.refuse("421 room is wanted for other sessions; connect again and log in sooner");
+                return Break(());
+            }
+            changed = phase.changed() => match (changed.map(|()| *phase.borrow()), self.is_draining) {
+                (Ok(Phase::Draining), false) => {
+                    self.is_draining = true;
+                    self.tell(Input::Drain);
                 }
-                () = tokio::time::sleep_until(stalled), if !self.out.is_empty() => {
-                    return self.lost(&Lost("it takes no replies".into()));
+                (Ok(Phase::Serving | Phase::Draining), _) => {}
+                (Ok(Phase::Stopped) | Err(_), _) => {
+                    self.tx.abort("the server stops");
+                    return Break(());
                 }
-                //= specs/rfc4217.txt#section-14
-                //# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to
-                //# process input on the control channel during data transfers.
-                arrived = self.rx.recv(), if hungry => match arrived {
-                    Ok(Arrived::Lines(bytes)) => {
-                        self.place.heard();
-                        self.rx.hold(&bytes);
-                    }
-                    Ok(Arrived::Secured) => {
-                        self.place.heard();
-                        if let Data::Tcp(data) = &self.data {
-                            let version = data.control().with_tls(|tls| tls.protocol_version()).flatten();
-                            tracing::info!(peer = %self.peer, ?version, "protected by TLS");
-                            let shared = &self.shared;
-                            let vouched = data.control().with_tls(|tls| shared.vouched(tls.peer_certificates()));
-                            self.session.vouch(vouched.unwrap_or_default());
-                        }
-                        self.tell(Input::Secured);
-                    }
-                    Ok(Arrived::Credit(credit)) => {
-                        if let Data::Braid(lanes) = &self.data
-                            && let Err(error) = lanes.credit(credit)
-                        {
-                            return self.broken(&error.to_string());
-                        }
-                    }
-                    Ok(Arrived::End) => self.ended(),
-                    Err(lost) => {
-                        self.tx.miss_tls();
-                        // The transfers are told first, so that none takes what it has for all there is.
-                        self.ended();
-                        self.drain();
-                        return self.lost(&lost);
-                    }
-                },
-                Some(event) = self.events.recv() => {
-                    if let Err(why) = self.on_event(event) {
-                        return self.broken(&why);
-                    }
-                }
-                Some(joined) = self.jobs.join_next() => {
-                    if joined.is_err_and(|error| error.is_panic()) {
-                        // Its answer will never come; ours was the mistake, the session alone pays.
-                        tracing::error!("a transfer task panicked; ending its session");
-                        return self.tx.abort("internal error");
-                    }
-                }
-                () = tokio::time::sleep_until(watched) => {
-                    if self.closing.is_some() && watched == deadline {
-                        return self.lost(&Lost("it did not take the last replies".into()));
-                    }
-                }
-                () = self.seat.kicked() => {
-                    tracing::info!(peer = %self.peer, "session ended by an operator");
-                    return self.tx.refuse("421 an operator has ended this session");
-                }
-                () = self.place.taken() => {
-                    tracing::info!(peer = %self.peer, "session ended to make room for another");
-                    return self.tx.refuse("421 room is wanted for other sessions; connect again and log in sooner");
-                }
-                changed = phase.changed() => match (changed.map(|()| *phase.borrow()), drain_told) {
-                    (Ok(Phase::Draining), false) => {
-                        drain_told = true;
-                        self.tell(Input::Drain);
-                    }
-                    (Ok(Phase::Serving | Phase::Draining), _) => {}
-                    (Ok(Phase::Stopped) | Err(_), _) => return self.tx.abort("the server stops"),
-                },
+            },
+        }
+        Continue(())
+    }
+
+    /// Does everything that needs no waiting: lets the machine speak, tells limits how busy the session is, and opens the gates
+    /// of those who wait until all replies are sent.
+    fn settle(&mut self) {
+        self.look_at_withheld();
+        self.drain();
+        self.place.stands(match &self.store {
+            None => Standing::BeforeLogin,
+            Some(_) if self.session.is_idle() => Standing::Idle,
+            Some(_) => Standing::Busy,
+        });
+        if self.out.is_empty() {
+            for gate in self.gates.drain(..) {
+                let _ = gate.send(());
             }
         }
+        if self.tls == StartTls::WhenSent && self.out.is_empty() {
+            self.tls = StartTls::InTurn;
+        }
+    }
+
+    /// Handles what the control connection brought.
+    fn on_arrived(&mut self, arrived: Result<Arrived, Lost>) -> ControlFlow<()> {
+        match arrived {
+            Ok(Arrived::Lines(bytes)) => {
+                self.place.heard();
+                self.rx.hold(&bytes);
+            }
+            Ok(Arrived::Secured) => {
+                self.place.heard();
+                if let Data::Tcp(data) = &self.data {
+                    let version = data.control().with_tls(|tls| tls.protocol_version()).flatten();
+                    tracing::info!(peer = %self.peer, ?version, "protected by TLS");
+                    let shared = &self.shared;
+                    let vouched = data.control().with_tls(|tls| shared.vouched(tls.peer_certificates()));
+                    self.session.vouch(vouched.unwrap_or_default());
+                }
+                self.tell(Input::Secured);
+            }
+            Ok(Arrived::Credit(credit)) => {
+                if let Data::Braid(lanes) = &self.data
+                    && let Err(error) = lanes.credit(credit)
+                {
+                    return self.broken(&error.to_string());
+                }
+            }
+            Ok(Arrived::End) => self.ended(),
+            Err(lost) => {
+                self.tx.miss_tls();
+                // The transfers are told first, so that none takes what it has for all there is.
+                self.ended();
+                self.drain();
+                return self.lost(&lost);
+            }
+        }
+        Continue(())
     }
 
     /// Whether lines may be read that the session does not want yet. Before the login, nothing waits behind them.
@@ -374,13 +395,15 @@ impl Driver {
         self.tell(Input::Closed);
     }
 
-    fn lost(&mut self, lost: &Lost) {
+    fn lost(&mut self, lost: &Lost) -> ControlFlow<()> {
         tracing::info!(peer = %self.peer, why = %lost, "session lost");
+        Break(())
     }
 
-    fn broken(&mut self, why: &str) {
+    fn broken(&mut self, why: &str) -> ControlFlow<()> {
         tracing::info!(peer = %self.peer, why, "session broken off");
         self.tx.abort(why);
+        Break(())
     }
 
     /// Lets the machine say all it has to say, as far as replies leave.
@@ -567,118 +590,6 @@ impl Driver {
         }
     }
 
-    fn authenticate(&mut self, user: Bytes, password: Secret) {
-        let (shared, peer) = (self.shared.clone(), self.peer);
-        let name = user.clone();
-        self.grant(
-            user,
-            async move { shared.users.now().users.log_in(&name, password.expose(), peer).await },
-        );
-    }
-
-    /// Lets a user in who has shown their key.
-    fn admit(&mut self, user: Bytes) {
-        let granted = self.shared.users.now().users.admit(&user);
-        self.grant(user, std::future::ready(granted));
-    }
-
-    /// Opens the home of `user` if they may log in.
-    fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
-        let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
-        let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
-        self.spawn(async move {
-            let granted = granted.await;
-            let is_known = granted.is_ok();
-            let outcome = match granted {
-                Ok(grant) => {
-                    let home = grant.home.clone();
-                    let opened = shared.root.blocking(move |root| {
-                        if home.as_os_str().is_empty() { Ok(root.clone()) } else { root.beneath(&home) }
-                    });
-                    match opened.await {
-                        Ok(root) => {
-                            let login = shared.logins.enter(&grant.name, peer);
-                            let allowance = shared.users.now().parts.allowance(&grant.home);
-                            let store = Store {
-                                root,
-                                rights: grant.rights,
-                                login,
-                                blocks,
-                                allowance,
-                                share: grant.share.clone(),
-                                _place: grant.place.clone(),
-                                subject: subject.of_user(&grant.name),
-                                user: grant.name.clone(),
-                                transfer: None,
-                            };
-                            Ok((grant, store))
-                        }
-                        Err(error) => {
-                            tracing::error!(user = %grant.name.escape_debug(), %error, "no home, no login");
-                            Err(LoginError::Refused)
-                        }
-                    }
-                }
-                Err(Refusal::Refused) => Err(LoginError::Refused),
-                Err(Refusal::TooMany) => Err(LoginError::Unavailable),
-                Err(Refusal::Busy) => Err(LoginError::Busy),
-            };
-            let told = outcome.as_ref().map(|_| ()).map_err(|why| match why {
-                LoginError::Refused if is_known => "its home cannot be opened",
-                LoginError::Refused => "name or password is wrong",
-                LoginError::Busy => "the user has as many sessions as they may have",
-                LoginError::Unavailable => "too many wrong passwords from there or for that name; not checked",
-            });
-            subject.login(&user, told);
-            shared.activity.metrics.login(if told.is_ok() { "ok" } else { "refused" });
-            if let Err(why) = told {
-                // By the check that was made; later ones are not made.
-                let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
-                if let Some(ban) = shared.users.now().users.ban(&user, peer).filter(|_| was_checked) {
-                    subject.banned(&user, ban);
-                }
-                tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), why, "login refused");
-            }
-            post.send(Event::LoggedIn(outcome));
-        });
-    }
-
-    fn ask_store(
-        &mut self,
-        job: JobId,
-        ask: impl FnOnce(&Store) -> Result<Outcome, Failure> + Send + 'static,
-    ) {
-        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
-        let post = self.post.clone();
-        // Runs to its end whatever happens to the session: a rename is not stopped in the middle.
-        tokio::task::spawn_blocking(move || post.done(job, ask(&store)));
-    }
-
-    /// Reads a file for its digest, when it is its turn: the machine reads so many at once for all sessions.
-    fn digest(&mut self, job: JobId, path: SafePath, hash: HashName) {
-        let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
-        let (post, own, all) = (self.post.clone(), self.digests.clone(), self.shared.digests.clone());
-        let stop = self.stop(job);
-        // Dropped with the session, or when it is told to stop: the thread ends at the next block.
-        let stopped = Stopped::default();
-        self.jobs.spawn(stoppable(job, post, stop, async move {
-            let turn = (own.acquire_owned().await, all.acquire_owned().await);
-            let flag = stopped.0.clone();
-            let read = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                store.digest(&path, hash, &flag)
-            });
-            let outcome = read.await.unwrap_or(Err(Failure::Cancelled));
-            drop(stopped);
-            outcome
-        }));
-    }
-
-    /// The session gives no such job before the login; if it did, nothing may be touched.
-    fn not_logged_in(&self, job: JobId) {
-        self.post.done(job, Err(Failure::Store(braidftp_ftp::store::StoreError::Denied)));
-    }
-
     /// Writes of a transfer that is over what the operator wants to have written.
     fn record(&self, finished: &Finished) {
         let user = self.store.as_ref().map_or("", |store| &store.user);
@@ -716,212 +627,10 @@ impl Driver {
         let activity = self.shared.activity.clone();
         hooks.push(event, move |became| activity.metrics.hook_event(became));
     }
-
-    fn send(&mut self, job: JobId, data: DataPath, source: Source) {
-        let Some(mut store) = self.store.clone() else { return self.not_logged_in(job) };
-        let (path, direction, representation) = match &source {
-            Source::File { path, representation, .. } => (path, Direction::Download, *representation),
-            Source::Listing { path, .. } => (path, Direction::Listing, Type::Ascii),
-        };
-        store.transfer = Some(self.seat.begin(job, path.clone(), direction, representation));
-        self.under_way.insert(job, self.shared.transfers.begin());
-        let post = self.post.clone();
-        let stop = self.stop(job);
-        let settings = self.settings.clone();
-        match (&mut self.data, data) {
-            (Data::Braid(lanes), DataPath::Framed { transfer }) => {
-                let turn = lanes.turn();
-                let lanes = lanes.clone();
-                self.spawn(async move {
-                    let outcome =
-                        lanes.send(turn, transfer, Body::open(&store, source, Gives::Frames), stop).await;
-                    post.done(job, outcome);
-                });
-            }
-            (Data::Tcp(data), path) => {
-                let way = data.way(path);
-                self.spawn(async move {
-                    let mut rest = None;
-                    let work = async {
-                        let mut body = Body::open(&store, source, Gives::Blocks).await?;
-                        post.started(job, body.length, None);
-                        let (sent, left) = way.send(&mut body, &settings).await?;
-                        rest = left;
-                        Ok(sent)
-                    };
-                    stoppable(job, post.clone(), stop, work).await;
-                    if let Some(rest) = rest {
-                        rest.end().await;
-                    }
-                });
-            }
-            (Data::Sctp(data), path) => {
-                let way = data.way(path);
-                self.spawn(stoppable(job, post.clone(), stop, async move {
-                    let mut body = Body::open(&store, source, Gives::Messages).await?;
-                    way.send(&mut body, &settings, async |size| post.started_and_told(job, size).await).await
-                }));
-            }
-            (Data::Braid(_), _) => post.done(job, Err(Failure::CannotOpenData)),
-        }
-    }
-
-    fn receive(&mut self, job: JobId, data: DataPath, sink: Sink) {
-        let Some(mut store) = self.store.clone() else { return self.not_logged_in(job) };
-        let transfer = self.seat.begin(job, sink.path.clone(), Direction::Upload, sink.representation);
-        store.transfer = Some(transfer);
-        let post = self.post.clone();
-        let stop = self.stop(job);
-        self.uploads.insert(job);
-        self.under_way.insert(job, self.shared.transfers.begin());
-        let settings = self.settings.clone();
-        let ending = Ending { modified: None, durability: settings.durability };
-        match (&mut self.data, data) {
-            (Data::Braid(_), DataPath::Framed { .. }) => {
-                let offset = match sink.write {
-                    braidftp_ftp::server::Write::From(offset) => offset,
-                    _ => 0,
-                };
-                self.spawn(async move {
-                    // Opened before its frames are looked at, so that a refusal comes at once.
-                    let prepared = async {
-                        let mut intake = Intake::new(&store, &sink).await?;
-                        intake.open().await?;
-                        Ok(intake)
-                    };
-                    match prepared.await {
-                        Ok(intake) => {
-                            post.started(job, None, intake.name.clone());
-                            let since = Instant::now();
-                            let upload = Upload { job, offset, intake, since, post: post.clone(), stop };
-                            post.send(Event::Awaited(upload));
-                        }
-                        Err(failure) => post.done(job, Err(failure)),
-                    }
-                });
-            }
-            (Data::Tcp(data), path) => {
-                let way = data.way(path);
-                self.spawn(stoppable(job, post.clone(), stop, async move {
-                    let mut intake = Intake::new(&store, &sink).await?;
-                    intake.open().await?;
-                    post.started(job, None, intake.name.clone());
-                    match way.receive(&mut intake, &settings).await {
-                        Ok(()) => intake.finish(ending).await,
-                        Err(failure) => {
-                            intake.give_up(failure).await;
-                            Err(failure)
-                        }
-                    }
-                }));
-            }
-            (Data::Sctp(data), path) => {
-                let way = data.way(path);
-                self.spawn(stoppable(job, post.clone(), stop, async move {
-                    let mut intake = Intake::new(&store, &sink).await?;
-                    intake.open().await?;
-                    post.started(job, sink.length, intake.name.clone());
-                    match way.receive(&mut intake, sink.length, &settings).await {
-                        Ok(()) => intake.finish(ending).await,
-                        Err(failure) => {
-                            intake.give_up(failure).await;
-                            Err(failure)
-                        }
-                    }
-                }));
-            }
-            (Data::Braid(_), _) => post.done(job, Err(Failure::CannotOpenData)),
-        }
-    }
-
-    /// Gives up uploads whose frames do not come, and asks a silent peer whether it is there; when to look again.
-    ///
-    /// A client that vanished in the middle of an upload sends nothing and is sent nothing. Its association ends when its
-    /// HEARTBEATs are not answered, which with RFC 9260's parameters takes seven minutes.
-    ///
-    /// # Errors
-    /// The peer has been silent for too long.
-    fn watch_uploads(&mut self, now: Instant) -> Result<Option<Instant>, &'static str> {
-        if self.uploads.is_empty() && self.withheld.is_empty() {
-            return Ok(None);
-        }
-        let settings = &self.settings;
-        // TCP resets a connection whose peer is gone.
-        let Some(association) = self.association() else { return Ok(None) };
-        let silence = association.silence();
-        if silence >= settings.silent_upload {
-            return Err("silent for too long in the middle of an upload");
-        }
-        if silence >= ASK_AFTER {
-            association.probe_peer();
-        }
-        let mut next = now + ASK_AFTER.min(settings.silent_upload - silence);
-        next = self.withheld.next_look(now).unwrap_or(next).min(next);
-        if let Data::Braid(lanes) = &self.data {
-            let heard = lanes.heard_at();
-            let until = |upload: &Upload| upload.since.max(heard) + settings.awaited;
-            let late: Vec<JobId> = self
-                .awaited
-                .values()
-                .filter(|upload| until(upload) <= now)
-                .map(|upload| upload.job)
-                .collect();
-            next =
-                self.awaited.values().map(until).filter(|until| *until > now).min().unwrap_or(next).min(next);
-            for job in late {
-                if let Some(upload) = self.awaited.remove(&job) {
-                    upload.post.done(job, Err(Failure::DataLost));
-                }
-            }
-        }
-        Ok(Some(next))
-    }
-
-    fn stop(&mut self, job: JobId) -> oneshot::Receiver<()> {
-        let (sender, receiver) = oneshot::channel();
-        self.cancels.insert(job, sender);
-        receiver
-    }
-
-    fn cancel(&mut self, job: JobId) {
-        if self.withheld.forget(job) {
-            self.post.done(job, Err(Failure::Cancelled));
-        } else if let Some(upload) = self.awaited.remove(&job) {
-            // Not a byte of it has come.
-            self.cancels.remove(&job);
-            upload.post.done(job, Err(Failure::Cancelled));
-        } else if let Some(cancel) = self.cancels.remove(&job) {
-            let _ = cancel.send(());
-        }
-    }
 }
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").field("peer", &self.peer).finish_non_exhaustive()
     }
-}
-
-/// Becomes true when it is dropped.
-#[derive(Default)]
-struct Stopped(Arc<AtomicBool>);
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Does `work` and tells what came of it, or that it was stopped.
-async fn stoppable(
-    job: JobId,
-    post: Post,
-    stop: oneshot::Receiver<()>,
-    work: impl Future<Output = Result<Outcome, Failure>>,
-) {
-    let outcome = tokio::select! {
-        outcome = work => outcome,
-        Ok(()) = stop => Err(Failure::Cancelled),
-    };
-    post.done(job, outcome);
 }

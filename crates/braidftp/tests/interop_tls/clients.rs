@@ -82,31 +82,34 @@ type Client = fn(&Ours, Way, SocketAddr) -> Outcome;
 
 #[test]
 fn other_peoples_clients_and_our_server() {
-    let mut table = Table::default();
-    let strict = Ours::new("");
+    const STRICT: &str = "";
     // Python's FTP_TLS resumes nothing unless it is taught to.
-    let lenient = Ours::new("tls-resumption = 'optional'");
-    let clients: [(&str, bool, &Ours, Client); 6] = [
-        ("curl", is_installed("curl"), &strict, curl),
-        ("lftp", is_installed("lftp"), &strict, lftp),
-        ("rclone", is_installed("rclone"), &strict, rclone),
-        ("ftplib", python("ftplib").is_some(), &lenient, ftplib_as_it_is),
-        ("ftplib, taught", python("ftplib").is_some(), &strict, ftplib_that_resumes),
-        ("FileZilla's", true, &strict, filezilla_sequence),
+    const LENIENT: &str = "tls-resumption = 'optional'";
+    let clients: [(&str, bool, &str, Client); 6] = [
+        ("curl", is_installed("curl"), STRICT, curl),
+        ("lftp", is_installed("lftp"), STRICT, lftp),
+        ("rclone", is_installed("rclone"), STRICT, rclone),
+        ("ftplib", python("ftplib").is_some(), LENIENT, ftplib_as_it_is),
+        ("ftplib, taught", python("ftplib").is_some(), STRICT, ftplib_that_resumes),
+        ("FileZilla's", true, STRICT, filezilla_sequence),
     ];
-    for (name, is_there, server, client) in clients {
-        if !is_there {
-            table.leave_out(name);
-            continue;
-        }
-        for way in WAYS {
-            for ip in LOOPBACKS {
-                let _ = server.check();
-                let outcome = client(server, way, server.address(way, ip)).and_then(|()| server.check());
-                table.add(name, way, ip, outcome);
+    let table = Table::of_rows(clients.map(|(name, is_there, setting, client)| {
+        move || {
+            let mut row = Table::default();
+            if !is_there {
+                row.leave_out(name);
+                return row;
             }
+            // A server for each row, with files of its own.
+            let server = Ours::new(setting);
+            for (way, ip) in WAYS.into_iter().flat_map(|way| LOOPBACKS.map(|ip| (way, ip))) {
+                let _ = server.check();
+                let outcome = client(&server, way, server.address(way, ip)).and_then(|()| server.check());
+                row.add(name, way, ip, outcome);
+            }
+            row
         }
-    }
+    }));
     table.judge("other people's clients and our server", FAULTS);
 }
 

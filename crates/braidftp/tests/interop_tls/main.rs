@@ -95,6 +95,24 @@ impl Table {
         self.left_out.push(peer.to_owned());
     }
 
+    /// Adds the rows of another table.
+    fn append(&mut self, other: Self) {
+        self.cells.extend(other.cells);
+        self.left_out.extend(other.left_out);
+    }
+
+    /// The rows that these functions make, one thread each, in their order.
+    fn of_rows<R: FnOnce() -> Self + Send>(rows: impl IntoIterator<Item = R>) -> Self {
+        let mut table = Self::default();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = rows.into_iter().map(|row| scope.spawn(row)).collect();
+            for thread in threads {
+                table.append(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+        });
+        table
+    }
+
     /// Prints the table; fails if a cell does not hold and nothing explains it, or an explained one holds.
     fn judge(self, title: &str, faults: &[Fault]) {
         println!("\n{title}");

@@ -26,7 +26,6 @@ const JOE: &str = "joe";
 
 #[test]
 fn our_client_and_other_peoples_servers() {
-    let mut table = Table::default();
     let any = [Way::Plain, Way::Explicit(Version::Any), Way::Implicit(Version::Any)];
     let both = [
         Way::Plain,
@@ -41,26 +40,25 @@ fn our_client_and_other_peoples_servers() {
         ("Pure-FTPd", JOE, &any[..2], pure_ftpd),
         ("pyftpdlib", JOE, &both[..3], pyftpdlib),
     ];
-    for (name, user, ways, start) in servers {
-        for way in ways {
-            for ip in LOOPBACKS {
+    let table = Table::of_rows(servers.map(|(name, user, ways, start)| {
+        move || {
+            let mut row = Table::default();
+            for (&way, ip) in ways.iter().flat_map(|way| LOOPBACKS.map(|ip| (way, ip))) {
                 let room = Room::new();
                 let files = Files::one(room.path("key.pem"));
                 ServerIdentity::load_or_make(files, &["localhost".into()]).unwrap();
                 let address = free(ip);
-                let Some(mut command) = start(&room, *way, address) else {
-                    table.leave_out(name);
+                let Some(mut command) = start(&room, way, address) else {
+                    row.leave_out(name);
                     break;
                 };
-                table.add(
-                    name,
-                    *way,
-                    ip,
-                    served(&mut command, address).and_then(|_running| ours(&room, user, *way, address)),
-                );
+                let outcome =
+                    served(&mut command, address).and_then(|_running| ours(&room, user, way, address));
+                row.add(name, way, ip, outcome);
             }
+            row
         }
-    }
+    }));
     table.judge("our client and other people's servers", FAULTS);
 }
 

@@ -166,42 +166,14 @@ impl Session {
 
     fn begin_other(&mut self, job: JobId, command: Command, rename_from: Option<SafePath>) -> Early<Begun> {
         match command {
-            Command::User(name) => {
-                if self.channel == Channel::Clear && !self.config.unprotected.allows(&name) {
-                    self.give(Do::NoteUnprotected { user: name });
-                    return self.refuse_unprotected();
-                }
-                let was_in = matches!(self.state.login, Login::In(_));
-                let begun = if self.vouched.contains(&name) {
-                    self.state.login = Login::Shown(name.clone());
-                    let touches = Touches { barrier: Barrier::Yes, ..Touches::default() };
-                    let what = What::Authenticate(Do::Admit { user: name });
-                    Begun { what, touches, after: After::Nothing }
-                } else {
-                    self.state.login = Login::Named(name);
-                    Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"))
-                };
-                if was_in {
-                    // The previous user is logged out before anything else begins.
-                    self.give(Do::LogOut);
-                }
-                Ok(begun)
-            }
+            Command::User(name) => self.begin_user(name),
             Command::Password(password) => self.begin_login(password),
             Command::Account(_) => no(Code::SUPERFLUOUS, "no account is needed"),
             Command::Quit => {
                 let reply = Reply::new(Code::CLOSING, "goodbye");
                 Ok(Begun { what: What::Reply(reply), touches: Touches::default(), after: After::Close })
             }
-            // RFC 4217 §13 does not permit keeping TLS, and leaving it helps no client.
-            Command::Reinitialize if self.channel == Channel::Tls => {
-                no(Code::NOT_IMPLEMENTED, "not inside TLS: USER logs another in")
-            }
-            Command::Reinitialize => {
-                self.state.reset(self.carrier);
-                self.give(Do::LogOut);
-                Ok(Begun::reply(Reply::new(Code::READY, "ready for a new user")))
-            }
+            Command::Reinitialize => self.begin_reinitialize(),
             Command::Noop => ok("okay"),
             Command::System => Ok(Begun::reply(Reply::new(Code::SYSTEM_TYPE, "UNIX Type: L8"))),
             Command::Status(None) => Ok(Begun::reply(self.status())),
@@ -218,11 +190,94 @@ impl Session {
             Command::Auth(mechanism) => self.begin_auth(&mechanism),
             Command::ProtectionBuffer(size) => self.begin_protection_buffer(&size),
             Command::Protection(level) => self.begin_protection(&level),
-            Command::ClearCommandChannel => match (self.offers_tls(), self.channel) {
-                (false, _) => no(Code::NOT_IMPLEMENTED, "not offered"),
-                (true, Channel::Tls) => no(Code::POLICY_DENIED, "commands stay protected"),
-                (true, _) => no(Code::PROTECTION_DENIED, "there is no protection to end"),
-            },
+            Command::ClearCommandChannel => self.begin_clear_channel(),
+            Command::Type(_)
+            | Command::Mode(_)
+            | Command::Structure(_)
+            | Command::Allocate(_)
+            | Command::Restart(_)
+            | Command::Passive
+            | Command::ExtendedPassive(_)
+            | Command::Port(_)
+            | Command::ExtendedPort(_) => self.begin_parameter(job, command),
+            Command::Abort(_) => Ok(Begun::reply(Reply::new(Code::TRANSFER_COMPLETE, "abort done"))),
+            Command::PrintDirectory
+            | Command::ToParent
+            | Command::ChangeDirectory(_)
+            | Command::RenameFrom(_)
+            | Command::RenameTo(_)
+            | Command::Size(_)
+            | Command::ModifiedTime(_)
+            | Command::MachineFacts(_)
+            | Command::Partial(_)
+            | Command::Hash(_)
+            | Command::Crc32(_)
+            | Command::Md5(_)
+            | Command::Sha1(_)
+            | Command::Sha256(_)
+            | Command::Sha512(_)
+            | Command::MakeDirectory(_)
+            | Command::RemoveDirectory(_)
+            | Command::Delete(_)
+            | Command::SetModifiedTime(_, _) => self.begin_file(job, command, rename_from),
+            Command::Site(site) => self.begin_site(job, site),
+            // Transfers are numbered and handled elsewhere.
+            Command::Retrieve(_)
+            | Command::Store(_)
+            | Command::StoreUnique(_)
+            | Command::Append(_)
+            | Command::List(_)
+            | Command::NameList(_)
+            | Command::MachineList(_)
+            | Command::Tree(_) => no(Code::NOT_IMPLEMENTED, "not numbered"),
+        }
+    }
+
+    /// USER: the login starts again, and whoever was logged in is logged out.
+    fn begin_user(&mut self, name: bytes::Bytes) -> Early<Begun> {
+        if self.channel == Channel::Clear && !self.config.unprotected.allows(&name) {
+            self.give(Do::NoteUnprotected { user: name });
+            return self.refuse_unprotected();
+        }
+        let was_in = matches!(self.state.login, Login::In(_));
+        let begun = if self.vouched.contains(&name) {
+            self.state.login = Login::Shown(name.clone());
+            let touches = Touches { barrier: Barrier::Yes, ..Touches::default() };
+            let what = What::Authenticate(Do::Admit { user: name });
+            Begun { what, touches, after: After::Nothing }
+        } else {
+            self.state.login = Login::Named(name);
+            Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"))
+        };
+        if was_in {
+            // The previous user is logged out before anything else begins.
+            self.give(Do::LogOut);
+        }
+        Ok(begun)
+    }
+
+    fn begin_reinitialize(&mut self) -> Early<Begun> {
+        // RFC 4217 §13 does not permit keeping TLS, and leaving it helps no client.
+        if self.channel == Channel::Tls {
+            return no(Code::NOT_IMPLEMENTED, "not inside TLS: USER logs another in");
+        }
+        self.state.reset(self.carrier);
+        self.give(Do::LogOut);
+        Ok(Begun::reply(Reply::new(Code::READY, "ready for a new user")))
+    }
+
+    /// CCC: TLS is never left.
+    fn begin_clear_channel(&self) -> Early<Begun> {
+        match (self.offers_tls(), self.channel) {
+            (false, _) => no(Code::NOT_IMPLEMENTED, "not offered"),
+            (true, Channel::Tls) => no(Code::POLICY_DENIED, "commands stay protected"),
+            (true, _) => no(Code::PROTECTION_DENIED, "there is no protection to end"),
+        }
+    }
+
+    /// Parameters of transfers (RFC 959 §4.1.2), and what is told of the next one.
+    fn begin_parameter(&mut self, job: JobId, command: Command) -> Early<Begun> {
+        match command {
             Command::Type(kind) => match (kind, self.is_braid()) {
                 //= specs/ftp-over-sctp.md#section-6.1
                 //# `TYPE I` is accepted, any other TYPE is refused with 504.
@@ -246,7 +301,6 @@ impl Session {
                 self.state.restart = offset;
                 Ok(Begun::reply(Reply::new(Code::NEED_MORE, format!("the next transfer begins at {offset}"))))
             }
-            Command::Abort(_) => Ok(Begun::reply(Reply::new(Code::TRANSFER_COMPLETE, "abort done"))),
             Command::Passive => self.begin_passive(job, PassiveReply::Classic, None),
             Command::ExtendedPassive(Epsv::All) => {
                 self.needs_connections(Code::BAD_SEQUENCE)?;
@@ -257,6 +311,13 @@ impl Session {
             Command::ExtendedPassive(Epsv::Ipv4) => self.begin_passive(job, PassiveReply::Extended, Some(1)),
             Command::ExtendedPassive(Epsv::Ipv6) => self.begin_passive(job, PassiveReply::Extended, Some(2)),
             Command::Port(address) | Command::ExtendedPort(address) => self.begin_port(address),
+            _ => no(Code::NOT_IMPLEMENTED, "not a parameter"),
+        }
+    }
+
+    /// Folders, and files as a whole: where they are, what is known of them, changes of them (RFC 959 §4.1.3, RFC 3659).
+    fn begin_file(&mut self, job: JobId, command: Command, rename_from: Option<SafePath>) -> Early<Begun> {
+        match command {
             Command::PrintDirectory => Ok(Begun::reply(Reply::new(
                 Code::PATH_CREATED,
                 [&quoted(&self.state.cwd)[..], b" is the current folder"].concat(),
@@ -329,21 +390,28 @@ impl Session {
                 let reply = Reply::new(Code::FILE_STATUS, text);
                 Ok(self.begin_change(job, Change::SetModified(path, stamp), reply))
             }
-            Command::Site(Site::Help) => Ok(Begun::reply(Reply::multi(
+            _ => no(Code::NOT_IMPLEMENTED, "not a command for files"),
+        }
+    }
+
+    /// Commands of SITE.
+    fn begin_site(&mut self, job: JobId, site: Site) -> Early<Begun> {
+        match site {
+            Site::Help => Ok(Begun::reply(Reply::multi(
                 Code::HELP,
                 "SITE knows:",
                 ["CHMOD", "DELPARTS", "HELP", "PARTS", "SYMLINK", "UTIME"],
                 "End",
             ))),
-            Command::Site(Site::Chmod(mode, path)) => {
+            Site::Chmod(mode, path) => {
                 let path = self.resolve(&path)?;
                 Ok(self.begin_change(job, Change::SetUnixMode(path, mode), Reply::new(Code::OK, "mode set")))
             }
-            Command::Site(Site::Utime(stamp, path)) => {
+            Site::Utime(stamp, path) => {
                 let path = self.resolve(&path)?;
                 Ok(self.begin_change(job, Change::SetModified(path, stamp), Reply::new(Code::OK, "time set")))
             }
-            Command::Site(Site::Symlink(target, path)) => {
+            Site::Symlink(target, path) => {
                 let path = self.resolve_not_root(&path)?;
                 Ok(self.begin_change(
                     job,
@@ -351,27 +419,18 @@ impl Session {
                     Reply::new(Code::OK, "link made"),
                 ))
             }
-            Command::Site(Site::Parts(path)) => {
+            Site::Parts(path) => {
                 let path = self.resolve_bytes(path.as_ref().map_or(&b""[..], PathArg::as_bytes))?;
                 let answer = Answer::Parts { path: path.clone(), words: "kept" };
                 let todo = Do::Query { job, path: path.clone(), query: Query::Parts };
                 Ok(Begun::job(todo, answer, Touches::reading(path)).behind_a_barrier())
             }
-            Command::Site(Site::RemoveParts(path)) => {
+            Site::RemoveParts(path) => {
                 let path = self.resolve(&path)?;
                 let answer = Answer::Parts { path: path.clone(), words: "removed" };
                 let todo = Do::Change { job, change: Change::RemoveParts(path.clone()) };
                 Ok(Begun::job(todo, answer, Touches::writing([path])).behind_a_barrier())
             }
-            // Transfers are numbered and handled elsewhere.
-            Command::Retrieve(_)
-            | Command::Store(_)
-            | Command::StoreUnique(_)
-            | Command::Append(_)
-            | Command::List(_)
-            | Command::NameList(_)
-            | Command::MachineList(_)
-            | Command::Tree(_) => no(Code::NOT_IMPLEMENTED, "not numbered"),
         }
     }
 

@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// From now on USER alone logs in these users, by [`Do::Admit`]: the client has shown inside the protection that it has a key
-    /// of theirs (RFC 4217 §12.2). To be told before what comes inside it, and whenever it begins anew.
+    /// of theirs (RFC 4217 §12.2). Call this before the first input from inside the protection, and each time that protection starts.
     pub fn vouch(&mut self, users: impl IntoIterator<Item = Bytes>) {
         self.vouched = users.into_iter().collect();
     }

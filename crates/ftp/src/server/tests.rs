@@ -572,7 +572,7 @@ fn a_control_connection_that_is_gone_cancels_what_runs() {
     talk.tell(Input::Closed);
     assert_eq!(talk.todo, [Do::Cancel { job: jobs[0].0 }, Do::Cancel { job: jobs[1].0 }, Do::Close]);
     talk.todo.clear();
-    // What comes late is nobody's any more.
+    // Results that arrive late are dropped.
     talk.done(jobs[0].0, Err(Failure::Cancelled));
     talk.say("NOOP\r\n");
     assert!(talk.heard().is_empty() && talk.todo.is_empty() && !talk.session.wants_input());

@@ -245,29 +245,8 @@ impl Net {
         let up = link.link.is_some();
         let position = link.offered;
         link.offered += 1;
-        let mut nths = Vec::new();
-        let mut begins_anew = false;
-        for chunk in &chunks {
-            if let (Chunk::Init(init), true) = (chunk, from_sender) {
-                self.seen.initial_tsn.get_or_insert(init.initial_tsn.0);
-            }
-            // The traces have no line for packets sent to a link that is down, so those are not counted.
-            if let (Chunk::Data(data), true) = (chunk, from_sender && up) {
-                let tsn = self.seen.number(data.tsn.0);
-                let departures = self.seen.departures.entry(tsn).or_default();
-                *departures += 1;
-                nths.push((tsn, *departures));
-                if self.seen.first_data.is_none() {
-                    self.seen.first_data = Some(now);
-                    // End of the handshake, which takes another time in ns-2.
-                    self.clock = self.first_data;
-                    begins_anew = true;
-                }
-                if *departures > 1 {
-                    self.seen.retransmissions.push((now, tsn, from));
-                }
-            }
-        }
+        let (nths, begins_anew) =
+            if from_sender { self.note_departures(&chunks, from, up) } else { (Vec::new(), false) };
         let hit = self.dropped.iter().position(|dropped| {
             (dropped.from, dropped.to) == (from, to)
                 && match dropped.what {
@@ -296,6 +275,42 @@ impl Net {
         if begins_anew {
             self.links.values_mut().for_each(|one| one.free_at = Seconds::default());
         }
+        self.offer(from, to, datagram);
+    }
+
+    /// Notes the DATA chunks that the sender sends into a link: their numbers with how often each was sent, and whether the first
+    /// is among them.
+    fn note_departures(&mut self, chunks: &[Chunk], from: u8, up: bool) -> (Vec<(u32, u32)>, bool) {
+        let now = self.now;
+        let mut nths = Vec::new();
+        let mut begins_anew = false;
+        for chunk in chunks {
+            if let Chunk::Init(init) = chunk {
+                self.seen.initial_tsn.get_or_insert(init.initial_tsn.0);
+            }
+            // The traces have no line for packets sent to a link that is down, so those are not counted.
+            if let (Chunk::Data(data), true) = (chunk, up) {
+                let tsn = self.seen.number(data.tsn.0);
+                let departures = self.seen.departures.entry(tsn).or_default();
+                *departures += 1;
+                nths.push((tsn, *departures));
+                if self.seen.first_data.is_none() {
+                    self.seen.first_data = Some(now);
+                    // End of the handshake, which takes another time in ns-2.
+                    self.clock = self.first_data;
+                    begins_anew = true;
+                }
+                if *departures > 1 {
+                    self.seen.retransmissions.push((now, tsn, from));
+                }
+            }
+        }
+        (nths, begins_anew)
+    }
+
+    /// Puts a packet into a link that is up, and reckons its arrival in the order of ns-2's events.
+    fn offer(&mut self, from: u8, to: u8, datagram: Datagram) {
+        let now = self.now;
         self.turns += 1;
         let clock = self.clock;
         let one = self.links.get_mut(&(from, to)).expect("just looked up");

@@ -120,6 +120,28 @@ struct App {
     transfer: Option<u64>,
 }
 
+impl App {
+    /// The application of a sender with these parameters.
+    fn of(sender: &Params<'_>) -> Self {
+        let chunk_bytes = sender.number("dataChunkSize");
+        Self {
+            source: Source::Nothing,
+            chunk_bytes,
+            chunks_a_packet: ((sender.number("mtu") - 20 - COMMON_HEADER) / chunk_bytes.next_multiple_of(4))
+                .max(1),
+            send_buffer_bytes: sender.number("initialSwnd"),
+            streams: sender.number("numOutStreams") as u16,
+            unreliable_streams: sender.number("numUnrelStreams") as u16,
+            retransmissions: sender.number("reliability") as u32,
+            order: if sender.on("unordered") { Order::Unordered } else { Order::Ordered },
+            next_stream: 0,
+            begun: false,
+            asked_at: None,
+            transfer: None,
+        }
+    }
+}
+
 /// Runs the scenario.
 pub(crate) fn run(
     scenario: &Scenario,
@@ -141,22 +163,7 @@ pub(crate) fn run(
     host.endpoint.listen(PORT, Arc::new(receiver_config)).map_err(|error| error.to_string())?;
     host.endpoint
         .set_addresses(scenario.receiver.interfaces.iter().copied().map(address).collect(), Announce::Always);
-    let chunk_bytes = sender.number("dataChunkSize");
-    let mut app = App {
-        source: Source::Nothing,
-        chunk_bytes,
-        chunks_a_packet: ((sender.number("mtu") - 20 - COMMON_HEADER) / chunk_bytes.next_multiple_of(4))
-            .max(1),
-        send_buffer_bytes: sender.number("initialSwnd"),
-        streams: sender.number("numOutStreams") as u16,
-        unreliable_streams: sender.number("numUnrelStreams") as u16,
-        retransmissions: sender.number("reliability") as u32,
-        order: if sender.on("unordered") { Order::Unordered } else { Order::Ordered },
-        next_stream: 0,
-        begun: false,
-        asked_at: None,
-        transfer: None,
-    };
+    let mut app = App::of(&sender);
     let golden_first = scenario.golden.first_data_us as f64 / 1e6;
     let window = Duration::from_secs_f64(scenario.end_time - golden_first);
     let mut events: Vec<Happening> = scenario.events.clone();
@@ -169,20 +176,7 @@ pub(crate) fn run(
                 break;
             }
             events.pop();
-            match event.what {
-                What::Start => {
-                    app.source = Source::Unlimited;
-                    connect(&mut net, &paths, sender.config(scenario.class))?;
-                }
-                What::Send { bytes } => {
-                    app.chunk_bytes = sender.number("mtu") - 20 - COMMON_HEADER;
-                    app.source = Source::Bytes(bytes);
-                    connect(&mut net, &paths, sender.config(scenario.class))?;
-                }
-                What::Stop => net.host(Side::Sender).is_dead = true,
-                What::SetPrimary { node } => set_primary(&mut net, node),
-                What::LinkDown { a, b } => net.link_down(a, b),
-            }
+            happen(event.what, &mut net, &mut app, scenario, &sender)?;
         }
         settle(&mut net, &mut app);
         while net.arrive().is_some() {
@@ -200,18 +194,46 @@ pub(crate) fn run(
             _ => break,
         }
     }
+    Ok((outcome(&net, &app), net.seen.trace.unwrap_or_default()))
+}
+
+/// Makes an event of the scenario happen.
+fn happen(
+    what: What,
+    net: &mut Net,
+    app: &mut App,
+    scenario: &Scenario,
+    sender: &Params<'_>,
+) -> Result<(), String> {
+    match what {
+        What::Start => {
+            app.source = Source::Unlimited;
+            connect(net, &paths(scenario), sender.config(scenario.class))?;
+        }
+        What::Send { bytes } => {
+            app.chunk_bytes = sender.number("mtu") - 20 - COMMON_HEADER;
+            app.source = Source::Bytes(bytes);
+            connect(net, &paths(scenario), sender.config(scenario.class))?;
+        }
+        What::Stop => net.host(Side::Sender).is_dead = true,
+        What::SetPrimary { node } => set_primary(net, node),
+        What::LinkDown { a, b } => net.link_down(a, b),
+    }
+    Ok(())
+}
+
+/// What a run that is over came to.
+fn outcome(net: &Net, app: &App) -> Outcome {
     let Some(first) = net.seen.first_data else {
-        let outcome = Outcome { chunks: 0, retransmissions: 0, elapsed: None };
-        return Ok((outcome, net.seen.trace.unwrap_or_default()));
+        return Outcome { chunks: 0, retransmissions: 0, elapsed: None };
     };
     let chunks = net.seen.arrivals.len() as u64;
     let whole = app.transfer.filter(|transfer| *transfer == chunks).and(net.seen.arrivals.last());
-    let outcome = Outcome {
+    Outcome {
         chunks,
         retransmissions: net.seen.retransmissions.len() as u64,
         elapsed: whole.map(|at| at.since(first).as_secs_f64()),
-    };
-    Ok((outcome, net.seen.trace.unwrap_or_default()))
+    }
 }
 
 /// The time of an event: at the same distance from the first DATA as in the suite's run.

@@ -86,28 +86,9 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
         sweep.axis(name).unwrap_or_else(|| panic!("{}: the picture has an axis `{name}`", figure.id))
     };
     let by = axis(plot.by);
-    let cells: Vec<Cell<'_>> =
-        (0..table.points().len()).map(|index| table.cell(index)).filter(|cell| cell.runs() > 0).collect();
-    let has = |axis: &Axis, value: &Value| cells.iter().any(|cell| cell.point().value(axis.name) == *value);
-    let values = |name: Option<&'static str>| match name {
-        None => vec![None],
-        Some(name) => {
-            let axis = axis(name);
-            axis.values.iter().filter(|value| has(axis, value)).map(|value| Some((axis, *value))).collect()
-        }
-    };
-    let (facets, rows) = (values(plot.facet), values(plot.rows));
-    let mut panels = Vec::new();
-    for row in &rows {
-        for facet in &facets {
-            let places: Vec<_> = facet.iter().chain(row).collect();
-            let inside =
-                |cell: &&Cell<'_>| places.iter().all(|(axis, value)| cell.point().value(axis.name) == *value);
-            let name: Vec<String> = row.iter().chain(facet).map(|(axis, value)| (axis.show)(value)).collect();
-            panels.push((name.join(" · "), cells.iter().filter(inside).copied().collect::<Vec<_>>()));
-        }
-    }
-    let across = if rows.len() > 1 { facets.len() } else { facets.len().min(3) };
+    let cells = cells_with_runs(table);
+    let has = |axis: &Axis, value: &Value| has_value(&cells, axis, value);
+    let (panels, across) = panels(plot, &cells, axis);
     let down = panels.len().div_ceil(across.max(1));
     // A single panel has the whole sheet.
     let (panel_width, panel_height) = match across {
@@ -123,16 +104,7 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
     let sheet = across as f64 * (LEFT + panel_width + GAP);
     let title = wrapped(figure.shows, sheet, 22.0);
     let below_title = 44.0 + (title.len() as f64 - 1.0) * 27.0;
-    let mut places = Vec::new();
-    let (mut x, mut row) = (0.0, 0.0);
-    for value in &legend {
-        let wide = 52.0 + svg::text_width(&(by.show)(value), 13.5);
-        if x > 0.0 && x + wide > sheet {
-            (x, row) = (0.0, row + 1.0);
-        }
-        places.push((MARGIN + x, below_title + 48.0 + row * 22.0));
-        x += wide;
-    }
+    let (places, row) = places_above(by, &legend, sheet, below_title + 48.0);
     let heading = below_title + if is_inset || legend.is_empty() { 34.0 } else { 64.0 + row * 22.0 };
     let caption = wrapped(figure.caption, sheet, 12.5);
     let width = MARGIN * 2.0 + across as f64 * (LEFT + panel_width) + (across as f64 - 1.0) * GAP;
@@ -151,16 +123,16 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
         Marks::Tail => "part of all runs that took longer; dotted: runs that never ended",
     };
     svg.text(text(MARGIN, below_title + 21.0, 12.5, SOFT), &format!("{} · {what}", figure.id));
-    if is_inset {
-        let x = MARGIN + (panels.len() % across) as f64 * (LEFT + panel_width + GAP) + LEFT + 20.0;
-        let y = heading + (down - 1) as f64 * (ABOVE + panel_height + BELOW) + ABOVE + 26.0;
-        for (index, value) in legend.iter().enumerate() {
-            legend_entry(&mut svg, plot, by, value, (x, y + index as f64 * 28.0), 15.0);
+    let places = match is_inset {
+        true => {
+            let x = MARGIN + (panels.len() % across) as f64 * (LEFT + panel_width + GAP) + LEFT + 20.0;
+            let y = heading + (down - 1) as f64 * (ABOVE + panel_height + BELOW) + ABOVE + 26.0;
+            (0..legend.len()).map(|index| (x, y + index as f64 * 28.0)).collect()
         }
-    } else {
-        for (value, place) in legend.iter().zip(places) {
-            legend_entry(&mut svg, plot, by, value, place, 13.5);
-        }
+        false => places,
+    };
+    for (value, place) in legend.iter().zip(places) {
+        legend_entry(&mut svg, plot, by, value, place, if is_inset { 15.0 } else { 13.5 });
     }
     for (index, (name, cells)) in panels.iter().enumerate() {
         let place = (
@@ -184,6 +156,62 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
         svg.text(text(MARGIN, y, 12.5, SOFT), line);
     }
     svg.finish()
+}
+
+/// The cells of a table that have runs.
+fn cells_with_runs(table: &Table) -> Vec<Cell<'_>> {
+    (0..table.points().len()).map(|index| table.cell(index)).filter(|cell| cell.runs() > 0).collect()
+}
+
+fn has_value(cells: &[Cell<'_>], axis: &Axis, value: &Value) -> bool {
+    cells.iter().any(|cell| cell.point().value(axis.name) == *value)
+}
+
+/// The name and the cells of a panel.
+type NamedCells<'a> = (String, Vec<Cell<'a>>);
+
+/// The panels, row by row, and how many stand side by side.
+fn panels<'a>(
+    plot: Plot,
+    cells: &[Cell<'a>],
+    axis: impl Fn(&str) -> &'static Axis,
+) -> (Vec<NamedCells<'a>>, usize) {
+    let values = |name: Option<&'static str>| match name {
+        None => vec![None],
+        Some(name) => {
+            let axis = axis(name);
+            let present = axis.values.iter().filter(|value| has_value(cells, axis, value));
+            present.map(|value| Some((axis, *value))).collect()
+        }
+    };
+    let (facets, rows) = (values(plot.facet), values(plot.rows));
+    let mut panels = Vec::new();
+    for row in &rows {
+        for facet in &facets {
+            let places: Vec<_> = facet.iter().chain(row).collect();
+            let inside =
+                |cell: &&Cell<'_>| places.iter().all(|(axis, value)| cell.point().value(axis.name) == *value);
+            let name: Vec<String> = row.iter().chain(facet).map(|(axis, value)| (axis.show)(value)).collect();
+            panels.push((name.join(" · "), cells.iter().filter(inside).copied().collect::<Vec<_>>()));
+        }
+    }
+    let across = if rows.len() > 1 { facets.len() } else { facets.len().min(3) };
+    (panels, across)
+}
+
+/// The places of the legend's entries above the panels, in lines as wide as the sheet, and the last line's number.
+fn places_above(by: &Axis, legend: &[&Value], sheet: f64, top: f64) -> (Vec<(f64, f64)>, f64) {
+    let mut places = Vec::new();
+    let (mut x, mut row) = (0.0, 0.0);
+    for value in legend {
+        let wide = 52.0 + svg::text_width(&(by.show)(value), 13.5);
+        if x > 0.0 && x + wide > sheet {
+            (x, row) = (0.0, row + 1.0);
+        }
+        places.push((MARGIN + x, top + row * 22.0));
+        x += wide;
+    }
+    (places, row)
 }
 
 fn legend_entry(svg: &mut Svg, plot: Plot, by: &Axis, value: &Value, (x, y): (f64, f64), size: f64) {

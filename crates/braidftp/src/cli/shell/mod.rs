@@ -115,7 +115,7 @@ impl Shell {
             };
             match line {
                 Ok(line) => {
-                    // A password is nobody's to find later.
+                    // Nobody may find a password later.
                     if !line.contains("://") || !line.contains('@') {
                         let _ = editor.add_history_entry(line.as_str());
                     }

@@ -20,9 +20,9 @@ use braidftp_net::{
     Reason, StreamId,
 };
 use bytes::BytesMut;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use super::framed::{CONTROL_BUFFER_BYTES, Framed};
+use super::framed::{CONTROL_BUFFER_BYTES, Framed, Senders};
 use super::messages::{Out, joined, violation};
 use super::stream1::Stream1;
 use super::{Gauge, Note};
@@ -111,24 +111,8 @@ impl Sctp {
         gauge.opened(&association);
         let was_up = Arc::new(AtomicBool::new(false));
         if mode == Mode::Braid {
-            let (up, association) = (was_up.clone(), association.clone());
-            let (notes, pump) = (notes.clone(), pump.clone());
-            tokio::spawn(async move {
-                // An association that never comes up shows at the control reader.
-                let Ok(streams) = association.up().await else { return };
-                up.store(true, Ordering::Relaxed);
-                pump.activity.heard();
-                if streams.outbound_streams < 3 || streams.inbound_streams < 3 {
-                    //= specs/ftp-over-sctp.md#section-2.2
-                    //# a client that asked for braid and is given fewer than 3 streams in
-                    //# either direction MUST abort the association
-                    association.abort("braid needs 3 streams");
-                    let error =
-                        Error::new(Exit::Protocol, "use --mode braid", "the server opens too few streams")
-                            .hint("--mode ms-cp needs two streams only");
-                    let _ = notes.send(Note::Fatal(error)).await;
-                }
-            });
+            let (association, up) = (association.clone(), was_up.clone());
+            tokio::spawn(check_streams(association, up, pump.clone(), notes.clone()));
         } else {
             association.up().await.map_err(|reason| cannot_connect(url, &reason))?;
             was_up.store(true, Ordering::Relaxed);
@@ -152,37 +136,10 @@ impl Sctp {
             Paths::Framed(framed) => Some(framed.senders()),
             _ => None,
         };
-        let (from, reader, mut stop) = (association.clone(), notes.clone(), pump.stop.clone());
-        tokio::spawn(async move {
-            loop {
-                let piece = tokio::select! {
-                    piece = from.recv(StreamId(CONTROL_STREAM)) => piece,
-                    _ = stop.wait_for(|stop| *stop) => return,
-                };
-                let note = match piece {
-                    Ok(Some(piece)) => match (piece.ppid.0, &credits) {
-                        (ppid::CREDIT, Some(credits)) => match credits.on_credit(&joined(&piece)) {
-                            Ok(()) => continue,
-                            Err(error) => Note::Fatal(violation(&from, &error)),
-                        },
-                        (ppid::LINES, Some(_)) | (_, None) => Note::Control(joined(&piece)),
-                        (other, Some(_)) => {
-                            let error = format!("a message with PPID {other:#010x} on the control stream");
-                            Note::Fatal(violation(&from, &error))
-                        }
-                    },
-                    Ok(None) | Err(_) => Note::Closed,
-                };
-                let over = !matches!(note, Note::Control(_));
-                if reader.send(note).await.is_err() || over {
-                    return;
-                }
-            }
-        });
+        tokio::spawn(read_control(association.clone(), credits, notes.clone(), pump.stop.clone()));
         Ok(Self { pump, control, notes, gauge, endpoint, association, was_up, url: url.clone(), paths })
     }
 
-    /// Whether the server has ever answered.
     /// Asks a silent server by a HEARTBEAT: one that was started anew answers with ABORT. Not in the modes of the papers,
     /// whose packets are compared.
     pub(super) fn probe_peer(&self) {
@@ -191,6 +148,7 @@ impl Sctp {
         }
     }
 
+    /// Whether the server has ever answered.
     pub(super) fn was_up(&self) -> bool {
         self.was_up.load(Ordering::Relaxed)
     }
@@ -635,6 +593,62 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
         _ => no_answer_hint(url),
     };
     Error::new(Exit::Connect, format_args!("connect to {url}"), reason).hint(hint)
+}
+
+/// Waits until an association of braid is up, and ends it if the server opens too few streams.
+async fn check_streams(
+    association: Association,
+    was_up: Arc<AtomicBool>,
+    pump: Pump,
+    notes: mpsc::Sender<Note>,
+) {
+    // An association that never comes up shows at the control reader.
+    let Ok(streams) = association.up().await else { return };
+    was_up.store(true, Ordering::Relaxed);
+    pump.activity.heard();
+    if streams.outbound_streams < 3 || streams.inbound_streams < 3 {
+        //= specs/ftp-over-sctp.md#section-2.2
+        //# a client that asked for braid and is given fewer than 3 streams in
+        //# either direction MUST abort the association
+        association.abort("braid needs 3 streams");
+        let error = Error::new(Exit::Protocol, "use --mode braid", "the server opens too few streams")
+            .hint("--mode ms-cp needs two streams only");
+        let _ = notes.send(Note::Fatal(error)).await;
+    }
+}
+
+/// Passes on what the control stream brings: replies, and in braid (with `credits`) the server's credit. Ends with the stream,
+/// after a violation, or when told to stop.
+async fn read_control(
+    association: Association,
+    credits: Option<Senders>,
+    notes: mpsc::Sender<Note>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        let piece = tokio::select! {
+            piece = association.recv(StreamId(CONTROL_STREAM)) => piece,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        let note = match piece {
+            Ok(Some(piece)) => match (piece.ppid.0, &credits) {
+                (ppid::CREDIT, Some(credits)) => match credits.on_credit(&joined(&piece)) {
+                    Ok(()) => continue,
+                    Err(error) => Note::Fatal(violation(&association, &error)),
+                },
+                (ppid::LINES, Some(_)) | (_, None) => Note::Control(joined(&piece)),
+                (other, Some(_)) => {
+                    let error = format!("a message with PPID {other:#010x} on the control stream");
+                    Note::Fatal(violation(&association, &error))
+                }
+            },
+            Ok(None) | Err(_) => Note::Closed,
+        };
+        let over = !matches!(note, Note::Control(_));
+        if notes.send(note).await.is_err() || over {
+            return;
+        }
+    }
 }
 
 async fn write_control(

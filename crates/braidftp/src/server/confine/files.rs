@@ -81,7 +81,7 @@ fn ruleset(wanted: &Confinement) -> Result<RulesetCreated, RulesetError> {
     };
     let mut rules = handled.handle_access(tcp)?.scope(Scope::from_all(WANTED))?.create()?;
     for place in &wanted.places {
-        // What is not there is nobody's.
+        // A missing file needs no permission.
         let Ok(folder) = PathFd::new(&place.path) else { continue };
         rules = rules.add_rule(PathBeneath::new(folder, rights(place.rights)))?;
     }

@@ -12,7 +12,7 @@
 //! they take two shares.
 //!
 //! At 5 and 10 Mbit/s ([`SLOW`]) the bottleneck is found too; where each overflow meets both paths, because
-//! one of them gives way on purpose: without that they took 1.21 at 10 Mbit/s, 50 ms, 5 ms of jitter. Yet
+//! one of them reduces its rate on purpose: without that they took 1.21 at 10 Mbit/s, 50 ms, 5 ms of jitter. Yet
 //! without jitter two paths take up to
 //! 1.65 times what path 1 alone does; and so does path 2 alone (1.00 to 1.78 times). Its round trip is 2 ms
 //! longer, and in a network that is a clock a packet that comes just after another has left finds room,

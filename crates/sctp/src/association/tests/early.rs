@@ -506,7 +506,7 @@ fn a_chunk_in_flight_that_is_larger_than_the_path_s_packets_is_probed() {
     let sent_at = pair.now;
     let path = &mut pair.association(Client).paths[0];
     assert!(path.flight_bytes > 576, "the chunk was sent");
-    // As after packets of this size that were lost several times: path MTU discovery begins anew (RFC 8899 §4.3).
+    // As after packets of this size that were lost several times: path MTU discovery restarts (RFC 8899 §4.3).
     path.mtu = 576;
     let packets = path.counters.packets_sent;
     let sent = |pair: &mut Pair| pair.association(Client).stats().paths[0].packets_sent > packets;

@@ -6,7 +6,7 @@ use crate::association::Multipath;
 use crate::ids::PathId;
 use crate::stats::PathState;
 
-/// The first path is cut, in doubt, and what was lost there went by the second.
+/// The first path is cut and potentially failed, and the chunks lost there were retransmitted on the second.
 fn t3_unanswered(config: Config) -> Pair {
     let mut pair = confirmed(config);
     cut(&mut pair, 0);

@@ -471,7 +471,7 @@ fn trap_an_abandoned_partly_sent_message_ends_where_a_message_ends() {
     }
 }
 
-// Trap: what is given up must not stay in flight, nor leave again without its bytes.
+// Trap: what is given up must not stay in flight, nor be retransmitted without its bytes.
 //= specs/rfc3758.txt#section-3.5
 //= type=test
 //# When a data chunk is "abandoned", the sender MUST treat the data

@@ -663,7 +663,7 @@ fn a_restart_during_a_shutdown_gets_cookie_received_while_shutting_down() {
     let answer = bench.ask(ack.initiate_tag, &[echo(&ack)]);
     assert_eq!(answer.text(), "SHUTDOWN_ACK[flgs=0]; ERROR[flgs=0, COOKIE_RECEIVED_WHILE_SHUTDOWN[]]");
     assert_eq!(answer.header.tag, PEER_TAG);
-    // The peer, which knows no such association, completes it out of the blue (§8.5.1 E), and may begin anew.
+    // The peer, which knows no such association, completes it out of the blue (§8.5.1 E), and may connect again.
     assert!(bench.tell(PEER_TAG, &[Chunk::ShutdownComplete { reflected: true }]).is_empty());
     assert_eq!(bench.endpoint.association(bench.id()).unwrap().phase(), Phase::Closed);
     assert!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text().contains("COOKIE_ACK"));

@@ -74,7 +74,7 @@ fn an_oversized_init_gets_a_small_answer() {
     let ack = bench.shake(Init { parameters: parameters.collect(), ..init() });
     assert!(Chunk::InitAck(ack.clone()).padded_len() < 300);
     assert_eq!(bench.ask(ack.initiate_tag, &[echo(&ack)]).text(), "COOKIE_ACK[flgs=0]");
-    // Of a peer that begins anew, all of them are new addresses.
+    // All addresses of a restarted peer are new.
     let parameters =
         (0..8_000u32).map(|host| Parameter::Address(std::net::Ipv4Addr::from_bits(host + 1).into()));
     let initiate_tag = VerificationTag(PEER_TAG.0 ^ 1);

@@ -199,7 +199,7 @@ fn an_init_and_its_cookie_do_not_restart_a_protected_association() {
         other.run(Duration::from_millis(1));
         other.packets(Client).into_iter().flatten().next().unwrap()
     };
-    // One that begins anew has a tag of its own; with the old one the cookie would be discarded for that alone.
+    // A restarted peer has a tag of its own; with the old one the cookie would be discarded for that alone.
     let Chunk::Init(init) = init else { panic!("{init:?}") };
     let init = Chunk::Init(Init { initiate_tag: crate::VerificationTag(init.initiate_tag.0 ^ 1), ..init });
     let header = pair.last_header.unwrap();
@@ -256,7 +256,7 @@ fn a_rejected_init_causes_no_abort_with_the_tag_of_a_protected_association() {
         };
         for (a_rwnd, cause) in [(100_000, Cause::MissingDtlsSupport), (1, Cause::InvalidMandatoryParameter)] {
             assert_eq!(answer(peer.0, a_rwnd), None);
-            // A peer that begins anew is told why it is refused.
+            // A restarted peer is told why it is refused.
             let refused = Chunk::Abort { reflected: false, causes: vec![cause] };
             assert_eq!(answer(peer.0 ^ 1, a_rwnd), Some(refused));
         }

@@ -61,7 +61,7 @@ fn chunks_behind_an_abandoned_tsn_are_delivered_when_it_is_skipped() {
         pair.drop = Some(Box::new(move |side, _, packet| {
             let is_data = has(packet, Data::KIND) || has(packet, Data::INTERLEAVED_KIND);
             data += u32::from(side == Server && is_data);
-            // The first and the third packet with data, and what leaves again.
+            // The first and the third packet with data, and the retransmissions.
             side == Server && is_data && (data == 1 || data == 3 || data > 4)
         }));
         let now = pair.now;

@@ -86,7 +86,7 @@ fn two_simultaneous_association_resets_are_denied() {
     }
 }
 
-/// What is under way when TSNs begin anew may still arrive, and is not what it looks like.
+/// Packets in flight when TSNs are renumbered may still arrive, with TSNs that now mean other chunks.
 #[test]
 fn old_data_and_sacks_are_harmless_after_a_tsn_reset() {
     for requester in [Client, Server] {

@@ -1,0 +1,88 @@
+//! The login of a session: the check of a password or key, and the home that is opened then.
+
+use braidftp_ftp::command::Secret;
+use braidftp_ftp::server::LoginError;
+use bytes::Bytes;
+
+use super::super::events::Event;
+use super::super::store::Store;
+use super::Driver;
+use crate::users::{Grant, LoginError as Refusal};
+
+impl Driver {
+    pub(super) fn authenticate(&mut self, user: Bytes, password: Secret) {
+        let (shared, peer) = (self.shared.clone(), self.peer);
+        let name = user.clone();
+        self.grant(
+            user,
+            async move { shared.users.now().users.log_in(&name, password.expose(), peer).await },
+        );
+    }
+
+    /// Lets a user in who has shown their key.
+    pub(super) fn admit(&mut self, user: Bytes) {
+        let granted = self.shared.users.now().users.admit(&user);
+        self.grant(user, std::future::ready(granted));
+    }
+
+    /// Opens the home of `user` if they may log in.
+    fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
+        let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
+        let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
+        self.spawn(async move {
+            let granted = granted.await;
+            let is_known = granted.is_ok();
+            let outcome = match granted {
+                Ok(grant) => {
+                    let home = grant.home.clone();
+                    let opened = shared.root.blocking(move |root| {
+                        if home.as_os_str().is_empty() { Ok(root.clone()) } else { root.beneath(&home) }
+                    });
+                    match opened.await {
+                        Ok(root) => {
+                            let login = shared.logins.enter(&grant.name, peer);
+                            let allowance = shared.users.now().parts.allowance(&grant.home);
+                            let store = Store {
+                                root,
+                                rights: grant.rights,
+                                login,
+                                blocks,
+                                allowance,
+                                share: grant.share.clone(),
+                                _place: grant.place.clone(),
+                                subject: subject.of_user(&grant.name),
+                                user: grant.name.clone(),
+                                transfer: None,
+                            };
+                            Ok((grant, store))
+                        }
+                        Err(error) => {
+                            tracing::error!(user = %grant.name.escape_debug(), %error, "no home, no login");
+                            Err(LoginError::Refused)
+                        }
+                    }
+                }
+                Err(Refusal::Refused) => Err(LoginError::Refused),
+                Err(Refusal::TooMany) => Err(LoginError::Unavailable),
+                Err(Refusal::Busy) => Err(LoginError::Busy),
+            };
+            let told = outcome.as_ref().map(|_| ()).map_err(|why| match why {
+                LoginError::Refused if is_known => "its home cannot be opened",
+                LoginError::Refused => "name or password is wrong",
+                LoginError::Busy => "the user has as many sessions as they may have",
+                LoginError::Unavailable => "too many wrong passwords from there or for that name; not checked",
+            });
+            subject.login(&user, told);
+            shared.activity.metrics.login(if told.is_ok() { "ok" } else { "refused" });
+            if let Err(why) = told {
+                // By the check that was made; later ones are not made.
+                let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
+                if let Some(ban) = shared.users.now().users.ban(&user, peer).filter(|_| was_checked) {
+                    subject.banned(&user, ban);
+                }
+                tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), why, "login refused");
+            }
+            post.send(Event::LoggedIn(outcome));
+        });
+    }
+}

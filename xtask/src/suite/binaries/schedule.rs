@@ -1,0 +1,106 @@
+//! How many test binaries run at a time: one for each processor, and further ones while processors idle.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long the processors are watched before a further binary starts.
+const WATCHED: Duration = Duration::from_secs(1);
+
+/// Part of a processor that must idle for a further binary to start.
+const IDLE: f64 = 0.5;
+
+/// Binaries at a time for each processor, at most.
+const EACH_MAX: usize = 4;
+
+/// Jobs in their order.
+pub(super) struct Schedule<J> {
+    waiting: VecDeque<J>,
+    processors: usize,
+    /// Returns how many processors idled on average since the last call.
+    idle: Box<dyn FnMut() -> f64>,
+}
+
+impl<J: Send> Schedule<J> {
+    /// A schedule for this machine.
+    pub(super) fn of(jobs: Vec<J>) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut before = ticks();
+        let idle = Box::new(move || {
+            let now = ticks();
+            let (all, idle) = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+            before = now;
+            // Without ticks there is no knowing, and one for each processor is right.
+            if all == 0 { 0.0 } else { idle as f64 / all as f64 * processors as f64 }
+        });
+        Self { waiting: jobs.into(), processors, idle }
+    }
+
+    /// Runs all jobs, each on a thread of its own, and returns their results in the order in which they ended.
+    pub(super) fn run<R: Send>(mut self, job: impl Fn(J) -> R + Sync) -> Vec<R> {
+        let mut results = Vec::new();
+        let mut running = 0;
+        let (ended, end) = mpsc::channel();
+        std::thread::scope(|scope| {
+            loop {
+                while self.may_start(running) {
+                    let Some(next) = self.waiting.pop_front() else { break };
+                    let (ended, job) = (ended.clone(), &job);
+                    scope.spawn(move || ended.send(catch_unwind(AssertUnwindSafe(|| job(next)))));
+                    running += 1;
+                }
+                if running == 0 {
+                    return;
+                }
+                if let Ok(result) = end.recv_timeout(WATCHED) {
+                    results.push(result.unwrap_or_else(|panic| resume_unwind(panic)));
+                    running -= 1;
+                }
+            }
+        });
+        results
+    }
+
+    /// Whether another job may start beside those that run.
+    fn may_start(&mut self, running: usize) -> bool {
+        running < self.processors || (running < EACH_MAX * self.processors && (self.idle)() >= IDLE)
+    }
+}
+
+/// Ticks of all processors since the machine started, and those of them in which they idled (proc_stat(5)).
+fn ticks() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).take(8).collect();
+    let idle = ticks.get(3).zip(ticks.get(4)).map_or(0, |(idle, waits_for_disk)| idle + waits_for_disk);
+    (ticks.iter().sum(), idle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(idle: f64) -> Schedule<u32> {
+        Schedule { waiting: (0..20).collect(), processors: 2, idle: Box::new(move || idle) }
+    }
+
+    #[test]
+    fn further_jobs_start_only_while_processors_idle() {
+        assert!(schedule(0.0).may_start(1) && !schedule(0.0).may_start(2));
+        assert!(schedule(1.0).may_start(2) && schedule(1.0).may_start(7) && !schedule(1.0).may_start(8));
+    }
+
+    #[test]
+    fn every_job_runs_once() {
+        let mut results = schedule(0.0).run(|job| job);
+        results.sort();
+        assert!(results.into_iter().eq(0..20));
+    }
+
+    #[test]
+    fn processors_have_ticks() {
+        let (all, idle) = ticks();
+        assert!(all > 0 && idle <= all, "{idle} of {all}");
+    }
+}

@@ -1,0 +1,58 @@
+//! How long each test binary took in the last run, kept in `target/test-times.json`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{Binary, Ended};
+use crate::shell::root;
+
+/// Seconds that each binary took, by its name.
+#[derive(Debug, Default)]
+pub(super) struct Times(BTreeMap<String, f64>);
+
+impl Times {
+    /// Reads the times of the last run. Without them nothing is known, which is no error.
+    pub(super) fn load() -> Self {
+        let text = std::fs::read(path()).unwrap_or_default();
+        Self(serde_json::from_slice(&text).unwrap_or_default())
+    }
+
+    /// Sorts the binaries, the longest first. A binary without a time may be long, and comes before all others.
+    pub(super) fn sort(&self, binaries: &mut [Binary]) {
+        let seconds = |binary: &Binary| self.0.get(&binary.name).copied().unwrap_or(f64::INFINITY);
+        binaries.sort_by(|one, other| seconds(other).total_cmp(&seconds(one)));
+    }
+
+    /// Writes the times of those that passed beside the times of all others. The file is a help only: if it cannot be written, the
+    /// next run has another order.
+    pub(super) fn keep(&mut self, ended: &[Ended]) {
+        let passed = ended.iter().filter(|binary| binary.passed);
+        self.0.extend(passed.map(|binary| (binary.name.clone(), binary.time.as_secs_f64())));
+        if let Ok(text) = serde_json::to_vec_pretty(&self.0) {
+            let _ = std::fs::write(path(), text);
+        }
+    }
+}
+
+fn path() -> PathBuf {
+    root().join("target/test-times.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_binary_and_one_without_a_time_start_first() {
+        let binary = |name: &str| Binary {
+            name: name.to_owned(),
+            folder: PathBuf::new(),
+            executable: PathBuf::new(),
+            args: &[],
+        };
+        let times = Times([("short", 1.0), ("long", 9.0)].map(|(name, s)| (name.to_owned(), s)).into());
+        let mut binaries = ["short", "long", "new"].map(binary);
+        times.sort(&mut binaries);
+        assert_eq!(binaries.map(|binary| binary.name), ["new", "long", "short"]);
+    }
+}
