@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{capture, cargo, check};
-use crate::{cites, suite, tidy, typos};
+use crate::{cites, deny, suite, tidy, typos};
 
 /// The scenarios of the soak: always these, as many as take about a minute on two processors. CI thus stays
 /// deterministic; `soak` without `--from` tries new seeds.
@@ -22,12 +22,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("ci takes no arguments, and got `{arg}`");
     }
-    let steps: [(&str, Step); 10] = [
+    let steps: [(&str, Step); 11] = [
         ("toolchain", components),
         ("fmt", || check(cargo().args(["fmt", "--all", "--check"]))),
         ("tidy", || tidy::run(&[])),
         ("typos", || typos::run(&[])),
         ("cites", || cites::run(&[])),
+        ("deny", || deny::run(&[])),
         ("clippy", || {
             check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
         }),

@@ -6,15 +6,20 @@ mod bench;
 mod ci;
 mod cites;
 mod daily;
+mod deny;
 mod diagram;
 mod fuzz;
+mod guide;
 mod map;
+mod package;
 mod peers;
 mod proof;
 mod python;
+mod sandbox;
 mod shell;
 mod suite;
 mod tidy;
+mod tools;
 mod tree;
 mod typos;
 // Two hosts and wires between them that can be cut: a file of `emu` that needs nothing but the standard library.
@@ -33,11 +38,17 @@ cargo xtask COMMAND
   ci                       everything that must hold before a change lands; what .ci/run runs
   test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
                            interop, interop-tls, or part of a test's name; python, notebooks: the Python package, from a
-                           wheel in an environment of its own (needs PyPI)
+                           wheel in an environment of its own (needs PyPI); deb, static (root), publish: packages;
+                           guide [PAGE] (root): every command of docs/guide
   tidy                     import rules, purity of the pure crates, heads of files, links, no paths of one machine
   typos [PATH]             spelling of everything but specifications; exceptions are in typos.toml
   map                      list every crate and file, each with one line of explanation
   diagram                  draw docs/crates.svg from the import rules
+  deny [CHECK]             licences, sources and bans of third-party crates, by cargo-deny
+  guide                    the guide as a book: target/guide/index.html
+  package [deb] [static] [sbom] [--debug]
+                           Debian packages, a static program and the contents of a container image, a bill of
+                           materials: target/package
   cites [--sections|--missing] [SPEC]
                            every quotation of a specification, word for word; what is cited, tested, excepted
   fuzz TARGET [--minutes N]
@@ -73,6 +84,10 @@ fn run(args: &[String]) -> Result<()> {
         "tidy" => tidy::run(rest),
         "map" => map::run(rest),
         "diagram" => diagram::run(rest),
+        "deny" => deny::run(rest),
+        "guide" => guide::run(rest),
+        "package" => package::run(rest),
+        "sbom" => package::run(&["sbom".to_owned()]),
         "cites" => cites::run(rest),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),

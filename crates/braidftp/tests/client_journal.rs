@@ -5,10 +5,11 @@ mod client_support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use client_support::{Room, Served, assert_same, braidftp, cli, pattern, run};
+use rustix::process::{Pid, Signal, kill_process};
 
 const FILES: usize = 400;
 
@@ -32,8 +33,9 @@ fn mirror(args: &[&str], room: &Room) -> Command {
     command
 }
 
-/// Runs a mirror until some of its files are finished and its listing is kept, and kills it.
-fn killed(args: &[&str], room: &Room) -> usize {
+/// Runs a mirror until some of its files are finished and its listing is kept, and stops it; how many were finished, and how it
+/// ended.
+fn stopped(args: &[&str], room: &Room, stop: fn(&mut Child)) -> (usize, ExitStatus) {
     let mut command = mirror(args, room);
     let mut child =
         command.args(["-q", "--limit", "1mbit"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -48,9 +50,8 @@ fn killed(args: &[&str], room: &Room) -> usize {
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    child.kill().unwrap();
-    child.wait().unwrap();
-    finished as usize
+    stop(&mut child);
+    (finished as usize, child.wait().unwrap())
 }
 
 fn count(err: &str, verb: &str) -> usize {
@@ -69,7 +70,7 @@ fn a_job_that_was_killed_lists_nothing_and_moves_nothing_twice() {
     let down = [&server.url("braid"), copy.to_str().unwrap()];
     let up = ["-R", tree.to_str().unwrap(), &url];
     for (args, verb, there) in [(&down[..], "RETR", &copy), (&up[..], "STOR", &sent)] {
-        let finished = killed(args, &room);
+        let (finished, _) = stopped(args, &room, |child| child.kill().unwrap());
         let (code, _, err) = run(mirror(args, &room).arg("-vv"));
         assert_eq!(code, 0, "{err}");
         assert_eq!(count(&err, "XTREE"), 0, "it was listed before: {err}");
@@ -85,6 +86,19 @@ fn a_job_that_was_killed_lists_nothing_and_moves_nothing_twice() {
             "the next one sees what is new: {err}"
         );
     }
+}
+
+#[test]
+fn a_job_that_is_terminated_ends_and_connects_no_more() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    many(&tree);
+    let server = Served::new(&tree);
+    let copy = room.path("copy");
+    let args = [&server.url("braid"), copy.to_str().unwrap()];
+    let (_, status) =
+        stopped(&args, &room, |child| kill_process(Pid::from_child(child), Signal::TERM).unwrap());
+    assert_eq!(status.code(), Some(11));
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod binaries;
 use anyhow::{Result, bail};
 
 use crate::shell::{cargo, check};
-use crate::{peers, python};
+use crate::{guide, package, peers, python};
 
 /// The test files that use third-party programs.
 const INTEROP: &[&str] = &[
@@ -46,6 +46,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         [] => return whole(),
         [filter, rest @ ..] if filter == "python" => return python::tests(rest),
         [filter] if filter == "notebooks" => return python::notebooks(),
+        [filter, rest @ ..] if filter == "deb" => return package::test_deb(rest),
+        [filter, rest @ ..] if filter == "static" => return package::test_static(rest),
+        [filter, rest @ ..] if filter == "publish" => return package::test_publish(rest),
+        [filter, rest @ ..] if filter == "guide" => return guide::test(rest),
         [filter] if !filter.starts_with('-') => filter.as_str(),
         _ => bail!("usage: cargo xtask test [FILTER]"),
     };

@@ -4,7 +4,6 @@
 //! beside it and a search for words that have no business there.
 
 mod circles;
-mod crates;
 mod functions;
 mod prose;
 mod rooms;
@@ -27,7 +26,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let mut problems = Vec::new();
     imports(&mut problems)?;
-    crates::check(&mut problems)?;
     pure_crates(&mut problems)?;
     circles::check(&mut problems)?;
     rooms::check(&mut problems)?;

@@ -333,6 +333,9 @@ impl Job {
             };
             // Where a connection was lost there was a server, even if it had not let us in yet.
             ever_up |= was_up || error.exit == Exit::Interrupted;
+            if signals.came {
+                return Err(error);
+            }
             self.record.check()?;
             self.record.check_entries(self.options.bounds)?;
             if let Some(stranger) = &error.stranger
@@ -444,27 +447,34 @@ fn given_up(error: Error) -> Error {
 }
 
 /// SIGINT and SIGTERM, where they are the job's.
-struct Signals(Option<[tokio::signal::unix::Signal; 2]>);
+struct Signals {
+    signals: Option<[tokio::signal::unix::Signal; 2]>,
+    /// Whether one came, after which nothing is tried again.
+    came: bool,
+}
 
 impl Signals {
     fn of(caller: Caller) -> Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         if caller == Caller::Library {
-            return Ok(Self(None));
+            return Ok(Self { signals: None, came: false });
         }
         let failed = |e: std::io::Error| Error::local("wait for signals", &e);
         let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-        Ok(Self(Some([interrupt.map_err(failed)?, terminate.map_err(failed)?])))
+        let signals = [interrupt.map_err(failed)?, terminate.map_err(failed)?];
+        Ok(Self { signals: Some(signals), came: false })
     }
 
     /// Waits for one.
     async fn next(&mut self) -> Error {
         let hint = "the same command again: it goes on where it stopped";
-        let Some([interrupt, terminate]) = &mut self.0 else { return std::future::pending().await };
-        tokio::select! {
-            _ = interrupt.recv() => Error::new(Exit::Sigint, "finish the job", "interrupted").hint(hint),
-            _ = terminate.recv() => Error::new(Exit::Interrupted, "finish the job", "terminated").hint(hint),
-        }
+        let Some([interrupt, terminate]) = &mut self.signals else { return std::future::pending().await };
+        let (exit, why) = tokio::select! {
+            _ = interrupt.recv() => (Exit::Sigint, "interrupted"),
+            _ = terminate.recv() => (Exit::Interrupted, "terminated"),
+        };
+        self.came = true;
+        Error::new(exit, "finish the job", why).hint(hint)
     }
 }
 

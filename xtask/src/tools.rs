@@ -1,0 +1,84 @@
+//! Programs of others that check, package and document this repository. Each is installed from crates.io, at a fixed version, into
+//! `target/tools` when it is missing there.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::shell::{cargo, check};
+
+/// The folder of the installed programs, below the root of the repository.
+const FOLDER: &str = "target/tools";
+
+/// A program of crates.io.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    /// The name of the crate.
+    krate: &'static str,
+    /// The name of the program.
+    program: &'static str,
+    /// The version: a newer release must not fail a change that did not touch what it looks at.
+    version: &'static str,
+    /// Further arguments of `cargo install`.
+    options: &'static [&'static str],
+}
+
+/// The spelling checker.
+pub(crate) const TYPOS: Tool = Tool { krate: "typos-cli", program: "typos", version: "1.52.0", options: &[] };
+/// The check of licences, sources and duplicates of third-party crates.
+pub(crate) const DENY: Tool =
+    Tool { krate: "cargo-deny", program: "cargo-deny", version: "0.20.2", options: &[] };
+/// The maker of Debian packages. Without liblzma, a C library: it runs the program `xz`.
+pub(crate) const DEB: Tool =
+    Tool { krate: "cargo-deb", program: "cargo-deb", version: "3.8.0", options: &["--no-default-features"] };
+/// The maker of bills of materials.
+pub(crate) const SBOM: Tool =
+    Tool { krate: "cargo-sbom", program: "cargo-sbom", version: "0.10.0", options: &[] };
+/// The maker of the guide; without its web server.
+pub(crate) const MDBOOK: Tool = Tool {
+    krate: "mdbook",
+    program: "mdbook",
+    version: "0.5.4",
+    options: &["--no-default-features", "--features", "search"],
+};
+
+impl Tool {
+    /// The path of the program, which is installed first if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be built, or crates.io cannot be reached.
+    pub(crate) fn ensure(&self) -> Result<PathBuf> {
+        let folder = crate::shell::root().join(FOLDER);
+        let program = folder.join("bin").join(self.program);
+        let list = std::fs::read_to_string(folder.join(".crates.toml")).unwrap_or_default();
+        if program.is_file() && self.is_listed(&list) {
+            return Ok(program);
+        }
+        let build = Path::new(FOLDER).join("build").join(self.krate);
+        let install =
+            ["install", self.krate, "--version", self.version, "--locked", "--debug", "--root", FOLDER];
+        check(cargo().args(install).args(self.options).env("CARGO_TARGET_DIR", &build))
+            .with_context(|| format!("cannot install {} {} from crates.io", self.krate, self.version))?;
+        // Only the program is wanted.
+        let _ = std::fs::remove_dir_all(&build);
+        Ok(program)
+    }
+
+    /// Whether cargo's list of installed crates has this version.
+    fn is_listed(&self, list: &str) -> bool {
+        list.lines().any(|line| line.starts_with(&format!("\"{} {} ", self.krate, self.version)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_of_a_program_is_replaced() {
+        let list = "[v1]\n\"typos-cli 1.52.0 (registry+https://example.org/index)\" = [\"typos\"]\n";
+        assert!(TYPOS.is_listed(list));
+        assert!(!TYPOS.is_listed(&list.replace("1.52.0", "1.52.01")) && !DEB.is_listed(list));
+    }
+}
