@@ -14,4 +14,4 @@ pub use rustls;
 pub use self::aead::record_keys;
 pub use self::manager::{Action, Driven, KeyError, KeyEvent, KeyManager};
 pub use self::message::MessageError;
-pub use self::settings::{Method, Settings, provider};
+pub use self::settings::{Method, Resumption, Settings, provider};

@@ -22,7 +22,7 @@ use rustls::pki_types::CertificateDer;
 use self::session::{Progress, Session};
 use crate::exporter::{Exporter, Sender};
 use crate::message::{Body, MESSAGE_MAX, Message};
-use crate::{MessageError, Method, Settings};
+use crate::{MessageError, Method, Resumption, Settings};
 
 /// The interval at which protected bytes are counted.
 const COUNTED_EVERY: Duration = Duration::from_secs(10);
@@ -159,6 +159,8 @@ pub struct KeyManager {
     draining: Option<Draining>,
     /// The peer's certificates, if it presented any; known after the first handshake.
     peer: Option<Vec<CertificateDer<'static>>>,
+    /// Whether the first handshake resumed an earlier session.
+    is_resumed: bool,
     /// When the keys in use were set.
     since: Time,
     /// When to count the protected bytes next, and their number when the keys were set.
@@ -190,6 +192,7 @@ impl KeyManager {
             handshake: None,
             draining: None,
             peer: None,
+            is_resumed: false,
             since: now,
             count_at: now + COUNTED_EVERY,
             bytes_before: 0,
@@ -234,6 +237,13 @@ impl KeyManager {
     /// the first handshake is in progress.
     pub fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
         self.peer.as_deref().filter(|chain| !chain.is_empty())
+    }
+
+    /// Whether the first handshake resumed an earlier session, whose certificates
+    /// [`peer_certificates`](Self::peer_certificates) returns: nothing has verified them in this one. False
+    /// while it is in progress.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
     }
 
     /// Performs all pending work for an association: reads key management messages, sends messages, and
@@ -396,6 +406,12 @@ impl KeyManager {
         self.epoch.map_or(FIRST_EPOCH, |epoch| epoch + 1)
     }
 
+    /// Whether the next handshake may resume a session. One for new keys is a full handshake: each side
+    /// shows again that it has its private key.
+    fn resumption(&self) -> Resumption {
+        if self.epoch.is_none() { self.settings.resumption } else { Resumption::Never }
+    }
+
     /// Starts a handshake as its client.
     fn begin(&mut self, now: Time) {
         let Some((config, name)) = &self.settings.client else {
@@ -403,7 +419,7 @@ impl KeyManager {
             // configuration.
             return self.end(KeyError::Tls(rustls::Error::General("no TLS client is configured".into())));
         };
-        match Session::client(config, name) {
+        match Session::client(config, name, self.resumption()) {
             Ok(session) => self.take_up(now, session, Bytes::new()),
             Err(error) => self.fail(now, KeyError::Tls(error)),
         }
@@ -426,7 +442,9 @@ impl KeyManager {
     }
 
     fn on_records(&mut self, now: Time, message: &Message<'_>, records: &[u8]) {
-        if !message.is_of(self.next_epoch()) {
+        // Behind the server's Finished, its tickets or an alert may follow: the client has the keys then.
+        let epoch = self.handshake.as_ref().map_or_else(|| self.next_epoch(), |it| it.epoch);
+        if !message.is_of(epoch) {
             // The rest of a handshake that has completed or was abandoned.
             return;
         }
@@ -465,7 +483,7 @@ impl KeyManager {
             let epoch = self.next_epoch();
             return self.say(epoch, Body::Records(&session::HANDSHAKE_FAILURE));
         };
-        match Session::server(config) {
+        match Session::server(config, self.resumption()) {
             Ok(session) => self.take_up(now, session, Bytes::copy_from_slice(records)),
             Err(error) => self.fail(now, KeyError::Tls(error)),
         }
@@ -514,6 +532,7 @@ impl KeyManager {
                     return self.fail(now, KeyError::Version);
                 }
                 let chain = handshake.session.peer_certificates();
+                self.is_resumed |= handshake.session.is_resumed();
                 if self.peer.as_ref().is_some_and(|peer| !is_client && *peer != chain) {
                     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.3
                     //# Clients and servers MUST NOT accept a change of identity during the

@@ -48,6 +48,20 @@ impl Method {
     }
 }
 
+/// Resumption of TLS sessions (RFC 8446 §2.2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Resumption {
+    /// Each handshake is a full one, whatever the TLS configurations say.
+    #[default]
+    Never,
+    /// The first handshake of an association may resume the session of an earlier association, with an
+    /// ephemeral key exchange. Handshakes for new keys are full ones.
+    ///
+    /// The client keeps tickets in `ClientConfig::resumption`; rustls uses each once, and only with the same
+    /// verifier. The server sends one ticket, made by `ServerConfig::ticketer` or `session_storage`.
+    FirstHandshake,
+}
+
 /// The key management settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -59,6 +73,9 @@ pub struct Settings {
     /// Whether unprotected associations with peers that do not support protection are permitted. Default
     /// strict: they are not.
     pub mode: Mode,
+    /// Whether the first handshake may resume an earlier TLS session. Default never: it saves no round
+    /// trip (docs/security.md).
+    pub resumption: Resumption,
     /// The maximum lifetime of keys. Default one hour.
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# Implementations SHOULD
@@ -91,6 +108,7 @@ impl Default for Settings {
             client: None,
             server: None,
             mode: Mode::Strict,
+            resumption: Resumption::Never,
             rekey_after: Duration::from_secs(3_600),
             rekey_bytes: 90_000_000_000,
             handshake_timeout: Duration::from_secs(30),

@@ -40,20 +40,61 @@ fn both_sides_protect_all_that_they_send() {
 }
 
 /// When the first message of the client reached the server, and the server's the client.
-fn first_messages(mut pair: Pair) -> [Time; 2] {
+fn first_messages(pair: &mut Pair) -> [Time; 2] {
     pair.send(CLIENT, 0, "USER anonymous");
     pair.send(SERVER, 0, "220 ready");
     pair.run(SECOND);
     [SERVER, CLIENT].map(|node| pair.nodes[node].read[&0][0].0)
 }
 
+/// With a full handshake, and with one that resumes the session of the association before.
 #[test]
 fn the_first_byte_is_one_round_trip_later_than_without_protection() {
     let identity = Identity::new();
-    let plain = first_messages(Pair::new([None, None], &config(), 1));
-    let protected = first_messages(Pair::protected(&identity));
+    let settings = identity.resuming();
+    let plain = first_messages(&mut Pair::new([None, None], &config(), 1));
     let round_trip = Duration::from_millis(20);
-    assert_eq!(protected.map(Time::as_nanos), plain.map(|at| (at + round_trip).as_nanos()));
+    let mut handshakes = Vec::new();
+    for resumed in [false, true] {
+        let mut pair = Pair::new(settings.clone().map(Some), &config(), 1);
+        let protected = first_messages(&mut pair);
+        let trips = |at: Time| at.as_nanos() as f64 / round_trip.as_nanos() as f64;
+        let until = pair.nodes[CLIENT].protected_at().unwrap();
+        let before = pair.log.iter().filter(|(at, ..)| *at < until);
+        let (packets, bytes) =
+            before.fold((0, 0), |(packets, bytes), (_, _, packet)| (packets + 1, bytes + packet.len()));
+        println!(
+            "{}: first byte at the server after {:.1} round trips, at the client after {:.1} (plain {:.1}, {:.1}); \
+             {packets} packets of {bytes} bytes before the client has keys",
+            if resumed { "resumed" } else { "cold" },
+            trips(protected[0]),
+            trips(protected[1]),
+            trips(plain[0]),
+            trips(plain[1]),
+        );
+        assert_eq!(protected.map(Time::as_nanos), plain.map(|at| (at + round_trip).as_nanos()));
+        for node in &pair.nodes {
+            assert_eq!(node.keys.as_ref().unwrap().is_resumed(), resumed);
+        }
+        handshakes.push(bytes);
+    }
+    assert!(handshakes[1] < handshakes[0], "certificate and signature are left out: {handshakes:?}");
+}
+
+/// A new server, or one that began again, has other keys for its tickets.
+#[test]
+fn a_ticket_of_another_server_process_costs_nothing_but_a_full_handshake() {
+    let identity = Identity::new();
+    let [client, server] = identity.resuming();
+    let [_, after] = identity.resuming();
+    for (server, resumed) in [(server.clone(), false), (server, true), (after.clone(), false), (after, true)]
+    {
+        let mut pair = Pair::new([Some(client.clone()), Some(server)], &config(), 1);
+        first_messages(&mut pair);
+        for node in &pair.nodes {
+            assert_eq!(node.keys.as_ref().unwrap().is_resumed(), resumed);
+        }
+    }
 }
 
 #[test]

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_keys::rustls::crypto::aws_lc_rs::Ticketer;
 use braidftp_keys::rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime,
 };
 use braidftp_keys::rustls::time_provider::TimeProvider;
 use braidftp_keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
-use braidftp_keys::{KeyManager, Settings, provider};
+use braidftp_keys::{KeyManager, Resumption, Settings, provider};
 use braidftp_sctp::{AssociationId, Endpoint, Event};
 
 /// A self-signed certificate with an Ed25519 key, whose signatures all have one length.
@@ -68,6 +69,19 @@ impl Identity {
             .expect("the key is the certificate's");
         let name = ServerName::try_from(NAME).expect("the name is a name");
         Self { client: Settings::client(Arc::new(client), name), server: Settings::server(Arc::new(server)) }
+    }
+
+    /// The same for sides that resume TLS sessions: the first association of an identity runs a full
+    /// handshake, the next one resumes its session.
+    pub fn resuming() -> Self {
+        let Self { client, server } = Self::new();
+        let mut tls = server.server.as_deref().expect("it is a server's").clone();
+        tls.ticketer = Ticketer::new().expect("the system has random numbers");
+        let resumption = Resumption::FirstHandshake;
+        Self {
+            client: Settings { resumption, ..client },
+            server: Settings { server: Some(Arc::new(tls)), resumption, ..server },
+        }
     }
 
     /// The settings of the side that opens associations; `Settings::dtls` is for its [`security.dtls`](braidftp_sctp::Config::security).

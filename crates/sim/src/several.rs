@@ -15,10 +15,13 @@ use crate::dice::Dice;
 use crate::link::LinkConfig;
 use crate::world::World;
 
-pub use crate::apps::numbered::WINDOW;
+pub use crate::apps::numbered::{AddressRequest, WINDOW};
 
 /// The stream of draws for the endpoints' seeds.
 const DICE: u64 = 1 << 48;
+/// The host numbers in each network.
+const SENDER: u8 = 1;
+const READER: u8 = 2;
 
 /// The parameters of a trial.
 #[derive(Debug, Clone)]
@@ -56,6 +59,19 @@ pub struct Change {
     pub to: [LinkConfig; 2],
 }
 
+/// A change of the addresses of a flow's sender while data flows (RFC 5061). Needs `Config.paths.asconf`.
+#[derive(Debug, Clone, Copy)]
+pub struct AddressChange {
+    /// The time after the start.
+    pub at: Duration,
+    /// The flow.
+    pub flow: usize,
+    /// The path whose local address is added or removed.
+    pub path: usize,
+    /// What the sender asks for.
+    pub what: AddressRequest,
+}
+
 /// The result of a flow.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -76,23 +92,36 @@ impl Outcome {
     }
 }
 
+/// What happens in the course of a trial.
+enum Act<'a> {
+    Link(&'a Change),
+    Address(AddressChange),
+}
+
+/// The address of a host of a flow on one of its paths.
+fn address(flow: usize, path: usize, host: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, flow as u8, path as u8, host)), 9_899)
+}
+
 impl Trial {
     /// Runs the trial; returns the result of each flow.
     pub fn run(&self) -> Vec<Outcome> {
+        self.run_with(&[])
+    }
+
+    /// As [`Trial::run`], while senders change their addresses.
+    ///
+    /// # Panics
+    /// If an association refuses a change: none of a flow may be outstanding.
+    pub fn run_with(&self, addresses: &[AddressChange]) -> Vec<Outcome> {
         let mut dice = Dice::new(self.seed, DICE);
         let mut world = World::new(self.seed);
         let links: Vec<_> =
             self.links.iter().map(|both| both.clone().map(|link| world.add_link(link))).collect();
         let mut hosts = Vec::new();
         for (nth, flow) in self.flows.iter().enumerate() {
-            let ends: [Vec<SocketAddr>; 2] = [1, 2].map(|host| {
-                (0..flow.over.len())
-                    .map(|path| {
-                        let ip = Ipv4Addr::new(10, nth as u8, path as u8, host);
-                        SocketAddr::new(IpAddr::V4(ip), 9_899)
-                    })
-                    .collect()
-            });
+            let ends: [Vec<SocketAddr>; 2] = [SENDER, READER]
+                .map(|host| (0..flow.over.len()).map(|path| address(nth, path, host)).collect());
             let sides = [Side::Sends, Side::Reads];
             let [sender, reader] = numbered::hosts(&mut dice, &flow.config, &ends, sides);
             let [here, there] = ends;
@@ -105,10 +134,22 @@ impl Trial {
             }
             hosts.push([sender, reader]);
         }
-        for Change { at, link, to } in &self.changes {
-            world.run_until(Time::ZERO + *at);
-            for (link, to) in links[*link].iter().zip(to) {
-                world.set_link(*link, to.clone());
+        let of_links = self.changes.iter().map(|change| (change.at, Act::Link(change)));
+        let of_addresses = addresses.iter().map(|change| (change.at, Act::Address(*change)));
+        let mut acts: Vec<_> = of_links.chain(of_addresses).collect();
+        acts.sort_by_key(|(at, _)| *at);
+        for (at, act) in acts {
+            world.run_until(Time::ZERO + at);
+            match act {
+                Act::Link(Change { link, to, .. }) => {
+                    for (link, to) in links[*link].iter().zip(to) {
+                        world.set_link(*link, to.clone());
+                    }
+                }
+                Act::Address(AddressChange { flow, path, what, .. }) => {
+                    let local = address(flow, path, SENDER);
+                    Numbered::change_address(world.host_mut(hosts[flow][0]), local, what);
+                }
             }
         }
         world.run_until(Time::ZERO + self.end);

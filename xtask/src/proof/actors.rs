@@ -41,6 +41,7 @@ impl Programs {
     pub(crate) fn build() -> Result<Self> {
         check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
         check(cargo().args(["build", "--release", "--package", "braidftp-sim", "--example", "attack"]))?;
+        check(cargo().args(["build", "--release", "--package", "braidftp-net", "--example", "hellos"]))?;
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
         Ok(Self::in_folder(&target.join("release")))
@@ -103,6 +104,11 @@ impl Running {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(field))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    }
+
+    /// The number of open files; `None` if the process has ended.
+    pub(crate) fn open_files(&self) -> Option<usize> {
+        Some(fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?.count())
     }
 
     /// The process name known to the kernel; `None` if the process has ended.

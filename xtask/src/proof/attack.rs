@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How the honest client's sessions are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Session {
+pub(super) enum Session {
     Plain,
     Protected,
 }
@@ -154,7 +154,8 @@ fn list(bench: &Bench, server: &Server, link: &Link, session: Session) -> Result
     timed(bench, &mut command, session)
 }
 
-fn timed(bench: &Bench, command: &mut Command, session: Session) -> Result<Option<Duration>> {
+/// The time that a client's command takes, if it succeeds.
+pub(super) fn timed(bench: &Bench, command: &mut Command, session: Session) -> Result<Option<Duration>> {
     match session {
         Session::Plain => command.arg("--plain"),
         Session::Protected => {

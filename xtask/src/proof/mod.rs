@@ -12,6 +12,7 @@ mod controllers;
 mod crash;
 mod failover;
 mod faults;
+mod hellos;
 mod inits;
 mod memory;
 mod passwords;
@@ -39,6 +40,11 @@ const PROOFS: &[(&str, &str, Proof)] = &[
     ("memory-files", "memory of client and server while 100,000 files move", memory::many_files),
     ("memory-big", "memory of client and server while a file of 4 GB moves", memory::big_file),
     ("inits", "100,000 INITs from as many ports: memory flat, a client served", inits::flood),
+    (
+        "hellos",
+        "100,000 ClientHellos that go silent, over SCTP and over TCP: bounds, a client served within twice its time",
+        hellos::flood,
+    ),
     (
         "attack",
         "attacks over SCTP: the server's memory, the service of an honest client meanwhile; password guessing",

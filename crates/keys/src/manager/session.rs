@@ -4,11 +4,14 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConfig, ServerConnection};
+use rustls::server::{NoServerSessionStorage, ProducesTickets};
+use rustls::{
+    ClientConfig, ClientConnection, Connection, Error, HandshakeKind, ServerConfig, ServerConnection, client,
+};
 
 use super::KeyError;
+use crate::Resumption;
 use crate::exporter::{Exporter, Secret};
 
 /// The maximum length of a peer's part of a handshake in bytes.
@@ -43,25 +46,62 @@ pub(super) struct Session {
     keys_taken: bool,
 }
 
+/// Makes no tickets and accepts none.
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
 impl Session {
     //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4
     //# The PSK key exchange mode psk_ke MUST NOT be used as it does not
     //# provide ephemeral key exchange.
-    // Without resumption: each handshake authenticates both sides again.
-    pub(super) fn client(config: &ClientConfig, name: &ServerName<'static>) -> Result<Self, Error> {
+    // rustls has psk_dhe_ke alone.
+    pub(super) fn client(
+        config: &ClientConfig,
+        name: &ServerName<'static>,
+        resumption: Resumption,
+    ) -> Result<Self, Error> {
         let secret = Arc::new(Secret::default());
         let mut config = config.clone();
         config.key_log = secret.clone();
-        config.resumption = Resumption::disabled();
+        config.enable_early_data = false;
+        if resumption == Resumption::Never {
+            config.resumption = client::Resumption::disabled();
+        }
         let tls = ClientConnection::new(Arc::new(config), name.clone())?;
         Ok(Self::new(tls.into(), secret))
     }
 
-    pub(super) fn server(config: &ServerConfig) -> Result<Self, Error> {
+    pub(super) fn server(config: &ServerConfig, resumption: Resumption) -> Result<Self, Error> {
         let secret = Arc::new(Secret::default());
         let mut config = config.clone();
         config.key_log = secret.clone();
-        config.send_tls13_tickets = 0;
+        config.max_early_data_size = 0;
+        match resumption {
+            Resumption::FirstHandshake => config.send_tls13_tickets = 1,
+            Resumption::Never => {
+                config.send_tls13_tickets = 0;
+                config.ticketer = Arc::new(NoTickets);
+                config.session_storage = Arc::new(NoServerSessionStorage {});
+            }
+        }
         let tls = ServerConnection::new(Arc::new(config))?;
         Ok(Self::new(tls.into(), secret))
     }
@@ -83,6 +123,11 @@ impl Session {
     /// Whether the peer's keys were returned.
     pub(super) fn keys_taken(&self) -> bool {
         self.keys_taken
+    }
+
+    /// Whether the handshake resumed an earlier session: the peer showed no certificate in it.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// Returns true once, when the peer's keys may be taken.

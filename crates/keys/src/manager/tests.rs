@@ -6,9 +6,14 @@ use braidftp_sctp::dtls::CipherSuite;
 use proptest::prelude::*;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::ServerSessionMemoryCache;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::*;
+
+/// Extensions of a ClientHello (RFC 8446 §4.2).
+const PRE_SHARED_KEY: u16 = 41;
+const EARLY_DATA: u16 = 42;
 
 fn provider(suite: CipherSuite) -> Arc<CryptoProvider> {
     let mut provider = aws_lc_rs::default_provider();
@@ -71,7 +76,10 @@ struct Two {
 
 impl Two {
     fn new(suite: CipherSuite, method: u8) -> Self {
-        let [client, server] = settings(suite);
+        Self::between(settings(suite), method)
+    }
+
+    fn between([client, server]: [Arc<Settings>; 2], method: u8) -> Self {
         let [of_client, of_server] = agreements(method);
         Self {
             managers: [
@@ -330,7 +338,6 @@ fn extensions(message: &[u8]) -> Vec<(u16, &[u8])> {
 //# After key installation, the TLS connection SHOULD be closed promptly.
 #[test]
 fn each_handshake_is_whole_and_alone_and_then_over() {
-    const PRE_SHARED_KEY: u16 = 41;
     const PSK_KEY_EXCHANGE_MODES: u16 = 45;
     const KEY_SHARE: u16 = 51;
     const PSK_KE: u8 = 0;
@@ -351,6 +358,67 @@ fn each_handshake_is_whole_and_alone_and_then_over() {
         assert_eq!([0, 1].map(|side| two.managers[side].epoch()), [Some(epoch); 2]);
         assert!(two.managers.iter().all(|manager| manager.handshake.is_none()));
     }
+}
+
+/// The settings of sides that resume sessions, and whose TLS configurations have early data, which is not
+/// used.
+fn resuming() -> [Arc<Settings>; 2] {
+    let [client, server] = settings(CipherSuite::Aes128Gcm)
+        .map(|settings| Settings { resumption: Resumption::FirstHandshake, ..Settings::clone(&settings) });
+    let (tls, name) = client.client.clone().unwrap();
+    let mut tls = ClientConfig::clone(&tls);
+    tls.enable_early_data = true;
+    let client = Settings { client: Some((Arc::new(tls), name)), ..client };
+    let mut tls = ServerConfig::clone(server.server.as_ref().unwrap());
+    tls.session_storage = ServerSessionMemoryCache::new(8);
+    tls.max_early_data_size = 1_000;
+    [Arc::new(client), Arc::new(Settings { server: Some(Arc::new(tls)), ..server })]
+}
+
+/// Takes the client's first message out of `two`, looks at it, and puts it back.
+fn hello_has(two: &mut Two, extension: u16) -> bool {
+    two.drain(Time::ZERO, 0);
+    extensions(&two.flying[0].1).iter().any(|(kind, _)| *kind == extension)
+}
+
+#[test]
+fn the_first_handshake_of_an_association_resumes_a_session_and_later_ones_do_not() {
+    let settings = resuming();
+    let mut shown = Vec::new();
+    for resumed in [false, true] {
+        let mut two = Two::between(settings.clone(), 254);
+        assert_eq!(hello_has(&mut two, PRE_SHARED_KEY), resumed);
+        assert!(!hello_has(&mut two, EARLY_DATA));
+        two.run(Time::ZERO);
+        assert_eq!([0, 1].map(|side| two.managers[side].is_resumed()), [resumed; 2]);
+        assert!(two.managers.iter().all(|manager| manager.handshake.is_none()));
+        shown.push(two.managers[0].peer_certificates().unwrap().to_vec());
+        two.managers[0].want_keys(Time::ZERO, 3);
+        assert!(!hello_has(&mut two, PRE_SHARED_KEY));
+        two.run(Time::ZERO);
+        assert_eq!([0, 1].map(|side| two.managers[side].epoch()), [Some(4); 2]);
+        assert_eq!(two.failed, [None, None]);
+    }
+    assert_eq!(shown[0], shown[1], "the certificate of the session that was resumed");
+}
+
+#[test]
+fn each_ticket_is_used_once() {
+    let settings = resuming();
+    Two::between(settings.clone(), 254).run(Time::ZERO);
+    let mut at_once = [(); 2].map(|()| Two::between(settings.clone(), 254));
+    assert_eq!(at_once.each_mut().map(|two| hello_has(two, PRE_SHARED_KEY)), [true, false]);
+}
+
+#[test]
+fn a_server_that_resumes_nothing_answers_a_ticket_with_a_full_handshake() {
+    let [client, server] = resuming();
+    Two::between([client.clone(), server.clone()], 254).run(Time::ZERO);
+    let server = Settings { resumption: Resumption::Never, ..Settings::clone(&server) };
+    let mut two = Two::between([client, Arc::new(server)], 254);
+    assert!(hello_has(&mut two, PRE_SHARED_KEY));
+    two.run(Time::ZERO);
+    assert!(two.managers.iter().all(|manager| manager.is_protected() && !manager.is_resumed()));
 }
 
 //= specs/draft-porfiri-tsvwg-sctp-dtls-handshake.md#section-3.4

@@ -11,7 +11,7 @@ use braidftp_keys::rustls::crypto::aws_lc_rs;
 use braidftp_keys::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use braidftp_keys::rustls::server::WebPkiClientVerifier;
 use braidftp_keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
-use braidftp_keys::{KeyEvent, KeyManager, Settings};
+use braidftp_keys::{KeyEvent, KeyManager, Resumption, Settings};
 use braidftp_sctp::{
     Announce, Association, AssociationId, Config, Connect, Endpoint, Event, Message, Ppid, Profile, Reason,
     SendError, StreamId,
@@ -86,6 +86,15 @@ impl Identity {
     pub(crate) fn settings(&self) -> [Settings; 2] {
         let name = ServerName::try_from("server.example").unwrap();
         [Settings::client(self.client.clone(), name), Settings::server(self.server.clone())]
+    }
+
+    /// The same, of sides that resume the session of an earlier association.
+    pub(crate) fn resuming(&self) -> [Settings; 2] {
+        let mut tls = ServerConfig::clone(&self.server);
+        tls.ticketer = aws_lc_rs::Ticketer::new().unwrap();
+        let [client, server] =
+            self.settings().map(|settings| Settings { resumption: Resumption::FirstHandshake, ..settings });
+        [client, Settings { server: Some(Arc::new(tls)), ..server }]
     }
 }
 

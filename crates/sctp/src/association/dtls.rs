@@ -392,6 +392,13 @@ impl Association {
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
         //# If the Chunk Protection Operator experiences a non-critical error,
         //# it MUST NOT abort the association.
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.2
+        //# Upon receiving such a record, implementations SHOULD discard it silently, without
+        //# sending an alert, updating handshake state, ACK state, retransmission state, or
+        //# replay windows.
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-11
+        //# Unlike TLS implementations, DTLS implementations SHOULD NOT respond to invalid
+        //# records by terminating the connection.
         let opened = open(&mut dtls.receive, chunk, out);
         self.has_input |= opened.is_err();
         match opened {
@@ -499,6 +506,9 @@ impl Association {
         let of_newest =
             |it: &&ReceiveContext| Some(it.id.epoch) == newest && it.id.purpose == Purpose::Primary;
         let tried = dtls.receive.iter().find(of_newest).map(forged);
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+        //# Implementations SHOULD initiate a key update with update_requested before reaching
+        //# this limit.
         for (epoch, done, limit) in sent.into_iter().chain(tried) {
             if done >= limit / 4 * 3 && dtls.asked_for.is_none_or(|asked| asked < epoch) {
                 dtls.asked_for = Some(epoch);
@@ -576,6 +586,9 @@ fn open(
     //# in other words if it receives a SCTP packet with a DTLS chunk having
     //# the R bit (Restart Indicator) set in the DTLS chunk (see
     //# {{sctp-DTLS-chunk-newchunk-crypt-struct}}), MUST silently discard it.
+    //= specs/draft-ietf-tls-rfc9147bis.md#section-6.1
+    //# Implementations that receive a record with an epoch value for which no corresponding
+    //# cipher state can be determined SHOULD handle it as a record which fails deprotection.
     // No two contexts have the same epoch bits.
     let context = receive
         .iter_mut()

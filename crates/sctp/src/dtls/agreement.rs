@@ -25,6 +25,9 @@ pub struct DtlsConfig {
     /// 400 ms.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-10
     //# DTLS replay protection MUST NOT be turned off.
+    //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
+    //# The receiver SHOULD pick a window large enough to handle any plausible reordering,
+    //# which depends on the data rate.
     pub replay_window: usize,
 }
 

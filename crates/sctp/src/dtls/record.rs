@@ -71,6 +71,15 @@ impl<'a> Sealed<'a> {
     /// Parses a record.
     pub(crate) fn parse(record: &'a [u8]) -> Result<Self, OpenError> {
         let (header, body) = record.split_first_chunk::<UNIFIED_LEN>().ok_or(OpenError::NotARecord)?;
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.1
+        //# If the first byte is any other value, then receivers MUST check to see if the leading
+        //# bits of the first byte are 001.
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.1
+        //# If so, the implementation MUST process the record as DTLSCiphertext; the true content
+        //# type will be inside the protected portion.
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.1
+        //# Otherwise, the record MUST be rejected as if it had failed deprotection, as described
+        //# in {{handling-invalid-records}}.
         if header[0] & !EPOCH_BITS != FIXED_BITS {
             return Err(OpenError::NotARecord);
         }
@@ -106,6 +115,12 @@ impl<'a> Sealed<'a> {
 
 //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
 //# This MUST contain exactly one DTLSCiphertext as specified in DTLS 1.3 {{RFC9147}}.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4
+//# Omitting the length field MUST only be used for the last record in a datagram.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+//# The first byte of the datagram payload MUST be the beginning of a record.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+//# Records MUST NOT span datagrams.
 /// Seals the chunks after the blank header at `at` in `buffer` into a DTLS chunk with padding.
 pub(super) fn seal(keys: &Keys, epoch: u64, number: u64, flags: u8, buffer: &mut BytesMut, at: usize) {
     let epoch_bits = epoch as u8 & EPOCH_BITS;

@@ -37,6 +37,9 @@ impl Replay {
         self.next.saturating_sub(self.span)
     }
 
+    //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
+    //# Sequence number verification SHOULD be performed using the following sliding window
+    //# procedure, borrowed from Section 3.4.3 of {{RFC4303}}.
     /// Whether no record with this number was opened; numbers before the window count as opened.
     pub(super) fn is_new(&self, number: u64) -> bool {
         number >= self.next || (number >= self.edge() && self.bits[self.word(number)] & bit(number) == 0)
@@ -105,6 +108,10 @@ mod tests {
     }
 
     proptest! {
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
+        //= type=test
+        //# Sequence number verification SHOULD be performed using the following sliding window
+        //# procedure, borrowed from Section 3.4.3 of {{RFC4303}}.
         //= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
         //= type=test
         //# For each received record, the

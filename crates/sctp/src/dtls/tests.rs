@@ -149,6 +149,19 @@ impl RecordKey for Witness {
 //# If the length of the Payload is not a multiple of 4 bytes, the sender
 //# MUST pad the chunk with all zero bytes to make the chunk 32-bit
 //# aligned.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4
+//= type=test
+//# Omitting the length field MUST only be used for the last record in a datagram.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+//= type=test
+//# The first byte of the datagram payload MUST be the beginning of a record.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+//= type=test
+//# Records MUST NOT span datagrams.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
+//= type=test
+//# The received record counter for an epoch MUST be initialized to zero when that epoch
+//# is first used.
 #[test]
 fn a_record_is_laid_out_as_the_draft_has_it() {
     let witness = Witness::default();
@@ -173,6 +186,15 @@ fn a_record_is_laid_out_as_the_draft_has_it() {
     assert_eq!(asked[258], (nonce, vec![0b0010_1010, 1, 2], inner));
 }
 
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.1
+//= type=test
+//# If so, the implementation MUST process the record as DTLSCiphertext; the true content
+//# type will be inside the protected portion.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
+//= type=test
+//# For each received record, the receiver MUST verify that the record contains a
+//# sequence number that does not duplicate the sequence number of any other record
+//# received in that epoch during the lifetime of the association.
 #[test]
 fn sealed_records_open_once() {
     let (mut sender, mut receiver) =
@@ -201,6 +223,14 @@ fn keys_of_another_direction_or_epoch_open_nothing() {
 //= type=test
 //# An endpoint MUST discard a record which cannot be processed at
 //# the record layer.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.1
+//= type=test
+//# If the first byte is any other value, then receivers MUST check to see if the leading
+//# bits of the first byte are 001.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.1
+//= type=test
+//# Otherwise, the record MUST be rejected as if it had failed deprotection, as described
+//# in {{handling-invalid-records}}.
 #[test]
 fn records_of_other_forms_are_rejected() {
     let mut sender = SendContext::new(PRIMARY, keys(1));
@@ -253,6 +283,12 @@ fn a_record_of_16_kib_opens() {
     assert_eq!(open(&mut receiver, &sealed), Ok(chunks));
 }
 
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.2
+//= type=test
+//# If the epoch bits match those of the current epoch, then implementations SHOULD
+//# reconstruct the sequence number by computing the full sequence number which is
+//# numerically closest to one plus the sequence number of the highest successfully
+//# deprotected record in the current epoch.
 #[test]
 fn more_than_2_to_the_15_records_may_be_lost_consecutively() {
     let (mut sender, mut receiver) =

@@ -451,6 +451,12 @@ impl PacketBuilder {
         //# When the DTLS chunk is used, the endpoint MUST consider the DTLS chunk header
         //# and the overhead of DTLS to ensure that the final SCTP packet does not exceed
         //# the PMTU.
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+        //# Each DTLS record MUST fit within a single datagram.
+        //= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+        //# In order to avoid IP fragmentation, clients of the DTLS record layer SHOULD attempt
+        //# to size records so that they fit within any Path MTU (PMTU) estimates obtained from
+        //# the record layer.
         (self.limit & !3).saturating_sub(self.buffer.len() + auth_len + self.trailer_len())
     }
 

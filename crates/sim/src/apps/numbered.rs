@@ -47,6 +47,15 @@ pub(crate) enum Side {
     Reads,
 }
 
+/// What a sender asks for with ASCONF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressRequest {
+    /// The address becomes one of the association's.
+    Add,
+    /// The address leaves the association.
+    Remove,
+}
+
 impl Numbered {
     pub(crate) fn new(side: Side) -> Self {
         let (partial, windows) = (VecDeque::new(), Vec::new());
@@ -65,6 +74,20 @@ impl Numbered {
     /// The epoch of the keys of its association; none without protection.
     pub(crate) fn epoch(host: &Host<Self>) -> Option<u64> {
         host.keys(host.app().id?)?.epoch()
+    }
+
+    /// Changes the addresses of a host's association.
+    ///
+    /// # Panics
+    /// If there is none, or it refuses.
+    pub(crate) fn change_address(host: &mut Host<Self>, local: SocketAddr, what: AddressRequest) {
+        let (endpoints, app) = host.parts_mut();
+        let association = app.id.and_then(|id| endpoints.sctp.association_mut(id)).expect("it came about");
+        let asked = match what {
+            AddressRequest::Add => association.add_address(local),
+            AddressRequest::Remove => association.remove_address(local),
+        };
+        asked.unwrap_or_else(|error| panic!("{what:?} {local}: {error}"));
     }
 
     /// Bytes of user data read per window, from the start until `end`.

@@ -106,6 +106,9 @@ pub enum Says {
     /// A ClientHello over an association that offers protection, followed by ABORT and the next
     /// association.
     Hellos,
+    /// A ClientHello over an association that offers protection, then nothing more from it, and the next
+    /// association from another port.
+    SilentHellos,
     /// On each data stream a braid upload that stops after this many packets of [`UPLOAD_PACKET_BYTES`].
     Uploads {
         /// Packets on each stream.
@@ -320,6 +323,16 @@ pub const ATTACKS: &[Attack] = &[
         ..QUIET
     },
     Attack {
+        name: "hellos-silent",
+        what: "the same, each over an association from another port that is never heard again",
+        associations: 40,
+        from_one_address: 2,
+        commands: Commands::None,
+        says: Says::SilentHellos,
+        packets_a_second: 4_000,
+        ..QUIET
+    },
+    Attack {
         name: "inits",
         what: "20,000 INITs a second",
         associations: 0,
@@ -359,6 +372,13 @@ pub struct Target {
     pub port: u16,
     /// The attacker's addresses.
     pub from: Vec<SocketAddr>,
+}
+
+impl Says {
+    /// Whether associations offer protection, and begin a TLS handshake.
+    pub(crate) fn is_hellos(self) -> bool {
+        matches!(self, Self::Hellos | Self::SilentHellos)
+    }
 }
 
 impl Attack {
@@ -507,9 +527,14 @@ impl Actor for Attacker {
             return;
         }
         let Ok(packet) = Packet::decode(datagram.payload) else { return };
-        let index = usize::from(packet.header.destination_port.wrapping_sub(PORT_MIN));
-        let Some(peer) = self.peers.get_mut(index) else { return };
-        debug_assert_eq!(peer.port(), packet.header.destination_port);
+        let port = packet.header.destination_port;
+        let Some(index) = usize::from(port.wrapping_sub(PORT_MIN)).checked_rem(self.peers.len()) else {
+            return;
+        };
+        let peer = &mut self.peers[index];
+        if peer.port() != port {
+            return;
+        }
         if let Some(answer) = peer.handle(now, &packet) {
             let answer = self.datagram(self.source(index), answer);
             self.outbox.push_back(answer);

@@ -14,7 +14,7 @@ use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 
 use super::hello::client_hello;
-use super::{Answers, Attack, Says, UPLOAD_PACKET_BYTES};
+use super::{Answers, Attack, PORT_MIN, Says, UPLOAD_PACKET_BYTES};
 
 /// The retransmission interval of handshake packets and commands.
 const REPEATED_AFTER: Duration = Duration::from_millis(500);
@@ -46,6 +46,8 @@ enum Stage {
 #[derive(Debug)]
 pub(super) struct Peer {
     ports: (u16, u16),
+    /// The number of associations at a time, each with its own port.
+    crowd: u16,
     own_tag: VerificationTag,
     tag: VerificationTag,
     stage: Stage,
@@ -79,6 +81,7 @@ impl Peer {
     ) -> Self {
         Self {
             ports: (port, victim),
+            crowd: attack.associations,
             own_tag: VerificationTag(tag.max(1)),
             tag: VerificationTag(0),
             stage: Stage::Asks,
@@ -152,6 +155,13 @@ impl Peer {
         (self.stage, self.said, self.said_at) = (Stage::Asks, 0, None);
     }
 
+    /// Starts another association from the next of its ports, without an end of the one before.
+    fn fall_silent(&mut self) {
+        let ports = (u16::MAX - PORT_MIN) / self.crowd * self.crowd;
+        self.ports.0 = PORT_MIN + (self.ports.0 - PORT_MIN + self.crowd) % ports;
+        self.begin_anew();
+    }
+
     /// Processes a packet from the victim; returns the response.
     pub(super) fn handle(&mut self, now: Time, packet: &Packet) -> Option<Bytes> {
         if packet.header.tag != self.own_tag {
@@ -209,6 +219,10 @@ impl Peer {
                 self.begin_anew();
                 None
             }
+            Stage::Over if says == Says::SilentHellos => {
+                self.fall_silent();
+                None
+            }
             Stage::Over => None,
             Stage::Asks | Stage::Echoes(_) if !repeats => None,
             Stage::Asks => {
@@ -219,7 +233,7 @@ impl Peer {
                     outbound_streams: self.streams,
                     inbound_streams: self.streams,
                     initial_tsn: self.first_tsn,
-                    parameters: if says == Says::Hellos { vec![offer()] } else { Vec::new() },
+                    parameters: if says.is_hellos() { vec![offer()] } else { Vec::new() },
                 };
                 Some(self.packet(VerificationTag(0), &[Chunk::Init(init)]))
             }
@@ -230,7 +244,11 @@ impl Peer {
             Stage::Up if !self.is_at_it() => repeats.then(|| self.command(now)),
             Stage::Up => match says {
                 Says::Uploads { packets } => self.upload(now, packets),
-                Says::Hellos => Some(self.hello()),
+                Says::SilentHellos if self.said > 0 => {
+                    self.fall_silent();
+                    None
+                }
+                Says::Hellos | Says::SilentHellos => Some(self.hello()),
                 says => self.attack(says),
             },
         }
@@ -327,7 +345,9 @@ impl Peer {
         let ssn = Ssn(nth as u16);
         let payload = |bytes: usize| Bytes::from(vec![0x5a; bytes]);
         let (data, datagram_bytes) = match says {
-            Says::Nothing | Says::Lines | Says::Hellos | Says::Uploads { .. } => return None,
+            Says::Nothing | Says::Lines | Says::Hellos | Says::SilentHellos | Says::Uploads { .. } => {
+                return None;
+            }
             Says::Unread { payload_bytes, datagram_bytes } => {
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
             }

@@ -15,7 +15,7 @@ use braidftp_sctp::{
 };
 use bytes::Bytes;
 
-use super::{Attack, Attacker, Says, Target, Words};
+use super::{Attack, Attacker, Target, Words};
 use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
 use crate::link::LinkConfig;
@@ -103,7 +103,7 @@ impl Trial {
 
     /// Whether the server only accepts protected associations.
     fn is_protected(&self) -> bool {
-        self.attack.is_some_and(|attack| attack.says == Says::Hellos)
+        self.attack.is_some_and(|attack| attack.says.is_hellos())
     }
 
     /// Adds the attacker's host with its own link.
@@ -411,10 +411,7 @@ mod tests {
         assert!(alone.taken > 10_000_000, "{alone:?}");
         for &attack in ATTACKS {
             // Each handshake takes milliseconds without optimization.
-            let packets_a_second = match attack.says {
-                Says::Hellos => 100,
-                _ => attack.packets_a_second,
-            };
+            let packets_a_second = if attack.says.is_hellos() { 100 } else { attack.packets_a_second };
             let attack = Attack { packets_a_second, ..attack };
             let outcome = trial(Some(attack));
             let name = attack.name;
@@ -425,6 +422,33 @@ mod tests {
             assert!(outcome.taken >= alone.taken / 10 * 8, "{name}: {} {outcome:?}", alone.taken);
             let addresses = usize::from(attack.addresses());
             assert!(outcome.associations_most <= 1 + 50 * addresses, "{name}: {outcome:?}");
+        }
+    }
+
+    /// Handshakes that peers begin and never end, from few addresses and from many: the endpoint holds as many as its limits say,
+    /// and an honest client logs in as soon as without them.
+    #[test]
+    fn silent_handshakes_are_bounded_in_number_by_address_and_in_memory() {
+        const HALF_OPEN: usize = 8;
+        const BY_ADDRESS: usize = 3;
+        let attack =
+            ATTACKS.iter().find(|attack| attack.name == "hellos-silent").expect("it is in the table");
+        let run = |from_one_address, packets_a_second| {
+            let attack = Attack { from_one_address, packets_a_second, ..*attack };
+            let mut trial = Trial { lasts: Duration::from_secs(6), ..Trial::of(Some(attack), BOUND) };
+            (trial.limits.half_open, trial.limits.associations_per_address) = (HALF_OPEN, BY_ADDRESS);
+            trial.run()
+        };
+        let quiet = run(2, 1);
+        let usual = quiet.login.expect("it is served");
+        for (from_one_address, most) in [(2, HALF_OPEN), (attack.associations, BY_ADDRESS)] {
+            let outcome = run(from_one_address, 400);
+            println!("{from_one_address} from each address: {outcome:?}; usual login {usual:?}");
+            // Besides, the honest client, which has logged in.
+            assert!((most..=most + 1).contains(&outcome.associations_most), "{outcome:?}");
+            assert!(outcome.counters.half_open_aborted > 100, "{outcome:?}");
+            assert!(outcome.memory_most <= quiet.memory_most + most * (64 << 10), "{outcome:?}, {quiet:?}");
+            assert!(outcome.login.is_some_and(|took| took <= 2 * usual), "{outcome:?}, usual {usual:?}");
         }
     }
 

@@ -298,6 +298,14 @@ fn with_keys_only_dtls_chunks_are_sent_and_they_fit() {
     assert!(full > 200, "{full} packets are full");
 }
 
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+//= type=test
+//# Each DTLS record MUST fit within a single datagram.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.3
+//= type=test
+//# In order to avoid IP fragmentation, clients of the DTLS record layer SHOULD attempt
+//# to size records so that they fit within any Path MTU (PMTU) estimates obtained from
+//# the record layer.
 #[test]
 fn chunks_are_sized_to_fit_with_the_protection_overhead() {
     let discovery = crate::MtuDiscovery::default();
@@ -491,6 +499,12 @@ fn key_management_is_sent_although_the_send_buffer_is_full() {
     assert_eq!(pair.association(Client).send(StreamId(0), exchange), Ok(()));
 }
 
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.2.2
+//= type=test
+//# After the handshake is complete, if the epoch bits do not match those from the
+//# current epoch, implementations SHOULD use the most recent past epoch which has
+//# matching bits, and then reconstruct the sequence number for that epoch as described
+//# above.
 #[test]
 fn two_epochs_coexist_while_data_is_transferred() {
     let mut pair = protected(strict());
@@ -514,6 +528,10 @@ fn two_epochs_coexist_while_data_is_transferred() {
     assert!(pair.events(Server).iter().filter(uses).count() > 8);
 }
 
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.1
+//= type=test
+//# The receiver SHOULD pick a window large enough to handle any plausible reordering,
+//# which depends on the data rate.
 #[test]
 fn several_paths_share_one_window() {
     let addresses =

@@ -213,6 +213,9 @@ pub struct Session {
     /// buffer is at least as large as braid requires. With `sctp::Config.security.dtls`, whatever it is,
     /// both sides are protected ([`Host::protected`]).
     pub sctp: sctp::Config,
+    /// Who both sides are if they are protected; `None`: a new identity. A second run with the same one of
+    /// [`Identity::resuming`] resumes the TLS session of the first.
+    pub identity: Option<Identity>,
     /// The TCP configuration of both sides.
     pub tcp: tcp::Config,
     /// The links of each path, from client to server and back. Both sides have an address on each; TCP
@@ -265,6 +268,7 @@ impl Default for Session {
             variant: Variant::MsCp,
             files: vec![10_000; 10],
             sctp: sctp::Config::default(),
+            identity: None,
             tcp: tcp::Profile::NewrenoBsd46.config(),
             paths: vec![[LinkConfig::default(), LinkConfig::default()]],
             nat: NatBox::None,
@@ -586,7 +590,8 @@ impl Session {
             config.memory.receive_buffer_bytes = config.memory.receive_buffer_bytes.max(needed);
         }
         let several = self.paths.len() > 1;
-        let identity = config.security.dtls.take().map(|_| Identity::new());
+        let identity = config.security.dtls.take();
+        let identity = identity.map(|_| self.identity.clone().unwrap_or_default());
         let settings = identity.map(|identity| [identity.client(), identity.server()]);
         let [client_dtls, server_dtls] =
             [0, 1].map(|side| settings.as_ref().map(|settings| settings[side].dtls()));

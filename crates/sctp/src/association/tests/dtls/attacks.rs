@@ -1,6 +1,7 @@
 //! An on-path attacker who reads, drops, changes, replays and forges packets, and knows ports and tags:
 //! associations survive, and forged data is never delivered.
 
+use super::limits::forged;
 use super::*;
 use crate::ids::{Ssn, Tsn};
 use crate::wire::{Interleaved, Sack};
@@ -131,6 +132,15 @@ fn flipped(packet: &Packet, bit: usize) -> Bytes {
     builder.finish().unwrap().payload
 }
 
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.2
+//= type=test
+//# Upon receiving such a record, implementations SHOULD discard it silently, without
+//# sending an alert, updating handshake state, ACK state, retransmission state, or
+//# replay windows.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-11
+//= type=test
+//# Unlike TLS implementations, DTLS implementations SHOULD NOT respond to invalid
+//# records by terminating the connection.
 #[test]
 fn flipped_bits_cost_packets_and_nothing_else() {
     for seed in 0..30 {
@@ -158,6 +168,26 @@ fn flipped_bits_cost_packets_and_nothing_else() {
         let stats = pair.association(Server).dtls_stats();
         assert!(stats.forged + stats.unreadable > 30, "{stats:?}");
     }
+}
+
+//= specs/draft-ietf-tls-rfc9147bis.md#section-6.1
+//= type=test
+//# Implementations that receive a record with an epoch value for which no corresponding
+//# cipher state can be determined SHOULD handle it as a record which fails deprotection.
+#[test]
+fn records_of_an_unknown_epoch_are_discarded_and_counted() {
+    let mut pair = protected(strict());
+    pair.run(Duration::from_secs(1));
+    // Of epoch 3 there are keys; the two low bits of an epoch are in the record.
+    for epoch in [0, 1, 2, 4, 5, 6] {
+        pair.forge(&[forged(epoch)]);
+    }
+    let stats = pair.association(Server).dtls_stats();
+    assert_eq!((stats.unreadable, stats.forged), (6, 0), "{stats:?}");
+    pair.send(Client, 1, pattern(5_000));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 1), [pattern(5_000)]);
+    assert_eq!((pair.closed(Client), pair.closed(Server)), (None, None));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn wanted(pair: &Pair, side: Side) -> Vec<u64> {
 }
 
 /// A record of this epoch that nobody sealed.
-fn forged(epoch: u64) -> Chunk {
+pub(super) fn forged(epoch: u64) -> Chunk {
     let record = [&[0b0010_1000 | epoch as u8 & 0b11][..], &pattern(40)].concat();
     Chunk::Dtls(Dtls { is_restart: false, record: record.into() })
 }
@@ -92,6 +92,10 @@ fn an_association_ends_before_its_keys_exceed_their_limit() {
 //# If the number of packets that fail
 //# authentication exceeds a limit that is specific to the AEAD in use, an implementation SHOULD
 //# immediately close the connection.
+//= specs/draft-ietf-tls-rfc9147bis.md#section-4.5.3
+//= type=test
+//# Implementations SHOULD initiate a key update with update_requested before reaching
+//# this limit.
 #[test]
 fn too_many_forgeries_end_an_association_and_those_of_old_keys_only_the_keys() {
     let mut pair = protected(strict());
