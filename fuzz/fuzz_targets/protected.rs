@@ -55,7 +55,8 @@ fn address(side: usize) -> SocketAddr {
 
 impl Pair {
     fn new() -> Self {
-        let config = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = Some(DtlsConfig::default())));
+        let dtls = DtlsConfig { unpadded_with: Some(DtlsConfig::PRE_SHARED), ..DtlsConfig::default() };
+        let config = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = Some(dtls)));
         let mut endpoints = [[1; 32], [2; 32]].map(Endpoint::new);
         endpoints[1].set_addresses(vec![address(1)], Announce::Always);
         endpoints[1].listen(PORTS[1], config.clone()).expect("a free port");

@@ -3,7 +3,7 @@
 mod server_support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use braidftp::server::Resumption;
 use braidftp_ftp::server::Active;
 use rustls::ClientConnection;
 use server_support::tls::{Bench, Session, Tls, tls};
-use server_support::{Control, PATIENCE, pattern};
+use server_support::{Control, PATIENCE, eventually, pattern};
 
 fn close_notify(data: &mut Tls) {
     data.conn.send_close_notify();
@@ -234,4 +234,42 @@ fn a_handshake_has_an_end_and_bounds() {
     begun(&empty).rest();
     // The server lives.
     Session::open(&bench).log_in();
+}
+
+/// ClientHellos with nothing behind them, from several addresses and then from one: their sessions make room for each other, and for
+/// a client that logs in.
+#[test]
+fn handshakes_that_fall_silent_are_bounded_in_number_and_by_address() {
+    const ALL: usize = 4;
+    const EACH: usize = 2;
+    let bench = Bench::with(|settings| {
+        (settings.max_sessions, settings.max_sessions_per_address) = (ALL, EACH);
+    });
+    let silent = |last: u8| {
+        let mut stream = Control::open_from(&bench.served, Some(IpAddr::from([127, 0, 0, last]))).stream;
+        stream.write_all(b"AUTH TLS\r\n").unwrap();
+        let mut reply = String::new();
+        BufReader::new(&mut stream).read_line(&mut reply).unwrap();
+        assert!(reply.starts_with("234"), "{reply}");
+        let name = "localhost".try_into().unwrap();
+        ClientConnection::new(bench.client(&[b"ftp"]), name).unwrap().write_tls(&mut stream).unwrap();
+        let mut answer = [0];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, [22], "a handshake message");
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    let is_open = |mut stream: &TcpStream| loop {
+        match stream.read(&mut [0; 4096]) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+        }
+    };
+    for (addresses, most) in [(8, ALL), (1, EACH)] {
+        let crowd: Vec<_> = (0..12).map(|nth| silent(10 + nth % addresses)).collect();
+        eventually("the others are closed", || crowd.iter().filter(|stream| is_open(stream)).count() <= most);
+        let mut client = Session::open_from(&bench, [127, 0, 0, 5].into()).log_in();
+        client.command("NOOP", "200");
+    }
 }

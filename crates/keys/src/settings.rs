@@ -26,7 +26,7 @@ pub enum Method {
     Draft,
     /// One RTT shorter: the client uses its keys from its Finished on, and the server, which has known
     /// them since its own Finished, accepts records protected with them. The server may also ask the
-    /// client to start a handshake for new keys.
+    /// client to start a handshake for new keys, and the padding of the last chunk in a record is left out.
     AtOnce,
 }
 
@@ -137,7 +137,8 @@ impl Settings {
             _ => Roles::Both,
         };
         let methods = Method::ALL.map(Method::identifier).to_vec();
-        DtlsConfig { mode: self.mode, roles, methods, ..DtlsConfig::default() }
+        let unpadded_with = Some(Method::AtOnce.identifier());
+        DtlsConfig { mode: self.mode, roles, methods, unpadded_with, ..DtlsConfig::default() }
     }
 }
 

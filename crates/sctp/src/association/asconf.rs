@@ -137,14 +137,14 @@ impl Association {
 
     /// Adds a path between these addresses; `None` if the association has the maximum number of paths.
     pub(super) fn add_path(&mut self, route: Route) -> Option<PathId> {
-        let auth_len = self.paths[0].auth_len;
+        let Path { auth_len, unpadded, .. } = self.paths[0];
         let free = self.paths.iter().position(|path| path.state == PathState::Removed);
         let index = free.unwrap_or(self.paths.len());
         if index >= PATHS_MAX {
             return None;
         }
         let mut path = Path::new(route, PathState::Unconfirmed, &self.config);
-        path.auth_len = auth_len;
+        (path.auth_len, path.unpadded) = (auth_len, unpadded);
         if index < self.paths.len() {
             self.paths[index] = path;
         } else {

@@ -11,7 +11,8 @@ use crate::association::state::State;
 use crate::association::{Association, Event, Message, Piece, Reason};
 use crate::dtls::{
     Agreement, Disagreement, DtlsConfig, FIRST_EPOCH, KEY_MANAGEMENT_PPID, Keys, KeysId, Mode, OpenError,
-    PACKET_OVERHEAD, Purpose, ReceiveContext, SendContext, Sending, agree, key_management, offer,
+    PACKET_OVERHEAD, Purpose, ReceiveContext, SendContext, Sending, UNPADDED_LEN, agree, key_management,
+    offer,
 };
 use crate::ids::{Ppid, StreamId};
 use crate::wire::{Cause, Chunk, Init, KeyManagement, Packet, PacketBuilder, Parameter};
@@ -115,6 +116,8 @@ pub struct KeysStats {
 pub(super) struct Dtls {
     mode: Mode,
     window: usize,
+    /// See [`DtlsConfig::unpadded_with`].
+    unpadded_with: Option<u8>,
     /// The key management parameter of this side's INIT.
     offer: KeyManagement,
     agreement: Option<Agreement>,
@@ -141,6 +144,7 @@ impl Dtls {
         Self {
             mode: config.mode,
             window: config.replay_window,
+            unpadded_with: config.unpadded_with,
             offer: offer(config, 0),
             agreement: None,
             receive: Vec::new(),
@@ -187,7 +191,10 @@ impl Association {
             Purpose::Restart if !has_primary && !is_restarting => return Err(DtlsError::PrimaryFirst),
             Purpose::Restart => {}
         }
-        self.builder.sending_mut().get_or_insert_default().set(id, keys);
+        let unpadded = self.paths[0].unpadded;
+        let sending = self.builder.sending_mut().get_or_insert_default();
+        sending.unpadded = unpadded;
+        sending.set(id, keys);
         self.has_input = true;
         if !has_primary {
             self.probe_unconfirmed_again();
@@ -343,9 +350,11 @@ impl Association {
     /// Applies the result of the negotiation. From now on packets leave room for protection.
     pub(super) fn begin_protection(&mut self, agreement: Option<Agreement>) {
         let Some(dtls) = &mut self.dtls else { return };
-        if agreement.is_some() {
+        if let Some(agreement) = &agreement {
+            let is_unpadded = dtls.unpadded_with == Some(agreement.method);
             for path in &mut self.paths {
                 path.auth_len = PACKET_OVERHEAD;
+                path.unpadded = if is_unpadded { UNPADDED_LEN } else { 0 };
             }
             self.events.push_back(Event::Dtls(DtlsEvent::Agreed));
         }

@@ -89,6 +89,8 @@ pub(super) struct Path {
     pub(super) pmtu: Option<Pmtu>,
     /// Bytes of an AUTH chunk in a packet with DATA.
     pub(super) auth_len: usize,
+    /// Bytes of user data in a full packet in place of padding: see `DtlsConfig::unpadded_with`.
+    pub(super) unpadded: usize,
     pub(super) flight_bytes: usize,
     pub(super) recovery: Recovery,
     /// Proportional rate reduction during fast recovery, if enabled.
@@ -239,6 +241,7 @@ impl Path {
                 Pmtu::new(settings, config.path_mtu.packet_bytes, family)
             }),
             auth_len: 0,
+            unpadded: 0,
             flight_bytes: 0,
             recovery: Recovery::No,
             reduction: None,
@@ -367,7 +370,7 @@ impl Path {
     //# A PL MUST adjust the MPS indicated by DPLPMTUD to account for any
     //# additional overhead introduced by the PL.
     pub(super) fn pmdcs(&self) -> usize {
-        pmdcs(self.mtu - self.auth_len)
+        pmdcs(self.mtu - self.auth_len) + self.unpadded
     }
 
     /// The maximum number of bytes of user data in a packet, with a chunk header of this length.

@@ -158,7 +158,7 @@ mod tests {
             for _ in 0..count {
                 let tsn = self.sent.next_tsn();
                 let transmission = self.transmission(tsn);
-                self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), transmission);
+                self.sent.insert(Data::whole(tsn, b"1234"), 20, Terms::default(), transmission);
             }
         }
 

@@ -316,10 +316,15 @@ impl Sent {
         &mut self.slots[tsn.distance_from(self.base) as usize]
     }
 
-    /// Records a new chunk, whose TSN is `next_tsn`.
-    pub(super) fn insert(&mut self, data: Data, terms: Terms, transmission: Transmission) -> &Data {
+    /// Records a new chunk, whose TSN is `next_tsn`, with its length in packets.
+    pub(super) fn insert(
+        &mut self,
+        data: Data,
+        bytes: usize,
+        terms: Terms,
+        transmission: Transmission,
+    ) -> &Data {
         debug_assert_eq!(data.tsn, self.next_tsn(), "TSNs are assigned in sequence");
-        let bytes = data.encoded_len().next_multiple_of(4);
         self.retained_bytes += data.payload.len();
         self.flight_bytes += bytes;
         self.outstanding_bytes += bytes;

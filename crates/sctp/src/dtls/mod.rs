@@ -23,7 +23,9 @@ pub use self::agreement::{Agreement, Disagreement, DtlsConfig, Mode, Role, Roles
 pub(crate) use self::agreement::{agree, key_management, offer};
 pub use self::context::{Keys, KeysId, Purpose};
 pub(crate) use self::context::{ReceiveContext, SendContext};
-pub(crate) use self::record::{CONTENT_MAX, HEAD_LEN, OpenError, PACKET_OVERHEAD, Sealed, TRAILER_LEN};
+pub(crate) use self::record::{
+    CONTENT_MAX, HEAD_LEN, OpenError, PACKET_OVERHEAD, Sealed, TRAILER_LEN, UNPADDED_LEN,
+};
 pub(crate) use self::sending::Sending;
 
 /// The payload protocol identifier of key management messages (draft-ietf-tsvwg-sctp-dtls-chunk §9.5).

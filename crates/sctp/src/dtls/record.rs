@@ -36,6 +36,8 @@ pub(crate) const HEAD_LEN: usize = Dtls::HEADER_LEN + UNIFIED_LEN;
 /// Bytes after the chunks: content type, tag, and padding, whose length is constant since all chunks are
 /// padded.
 pub(crate) const TRAILER_LEN: usize = 1 + TAG_LEN + 3;
+/// The bytes of that padding which the last chunk can have if its own padding is left out.
+pub(crate) const UNPADDED_LEN: usize = 3;
 /// The overhead of protection per packet in bytes.
 pub(crate) const PACKET_OVERHEAD: usize = HEAD_LEN + TRAILER_LEN;
 

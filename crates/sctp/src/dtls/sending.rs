@@ -22,6 +22,9 @@ pub(crate) struct Sending {
     restarted_with: Option<u64>,
     /// The number of records sealed with deleted keys.
     before: u64,
+    /// Bytes of the trailer that the last chunk can have: [`UNPADDED_LEN`](super::UNPADDED_LEN) if the peer
+    /// accepts it without its padding, otherwise 0.
+    pub(crate) unpadded: usize,
 }
 
 impl Sending {

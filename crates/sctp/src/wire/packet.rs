@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{Asconf, Auth, Authentic, Chunk, Data, Dtls, Init, WireError, crc32c, padded, u16_at, u32_at};
-use crate::dtls::{CONTENT_MAX, HEAD_LEN, Sending, TRAILER_LEN};
+use crate::dtls::{CONTENT_MAX, HEAD_LEN, Sending, TRAILER_LEN, UNPADDED_LEN};
 use crate::ids::VerificationTag;
 
 /// The common header (RFC 9260 §3.1), without its checksum.
@@ -432,16 +432,23 @@ impl PacketBuilder {
     //# The total size of the resultant SCTP packet MUST be less that or equal
     //# to the current PMTU.
     pub fn room(&self) -> usize {
-        self.room_behind(self.authentic.as_ref().filter(|authentic| !authentic.chunks.is_empty()))
+        self.room_behind(self.authentic.as_ref().filter(|authentic| !authentic.chunks.is_empty()), 0)
     }
 
     /// The room left in the open packet for chunks of one type: more than for any type, if those need no
-    /// AUTH chunk.
+    /// AUTH chunk, or their padding may be left out at the end of a record.
     pub fn room_for(&self, kind: u8) -> usize {
-        self.room_behind(self.authentic.as_ref().filter(|authentic| authentic.chunks.contains(kind)))
+        let authentic = self.authentic.as_ref().filter(|authentic| authentic.chunks.contains(kind));
+        let unpadded = if matches!(kind, Data::KIND | Data::INTERLEAVED_KIND) { self.unpadded() } else { 0 };
+        self.room_behind(authentic, unpadded)
     }
 
-    fn room_behind(&self, authentic: Option<&Authentic>) -> usize {
+    /// Bytes of the trailer that a DATA chunk at the end of the open packet can have.
+    fn unpadded(&self) -> usize {
+        self.sending.as_ref().filter(|_| self.dtls_at.is_some()).map_or(0, |sending| sending.unpadded)
+    }
+
+    fn room_behind(&self, authentic: Option<&Authentic>, unpadded: usize) -> usize {
         if self.open.is_none() {
             return 0;
         }
@@ -457,7 +464,7 @@ impl PacketBuilder {
         //# In order to avoid IP fragmentation, clients of the DTLS record layer SHOULD attempt
         //# to size records so that they fit within any Path MTU (PMTU) estimates obtained from
         //# the record layer.
-        (self.limit & !3).saturating_sub(self.buffer.len() + auth_len + self.trailer_len())
+        (self.limit & !3).saturating_sub(self.buffer.len() + auth_len + self.trailer_len() - unpadded)
     }
 
     /// Inserts the AUTH chunk, if this type needs one and it is missing.
@@ -485,7 +492,9 @@ impl PacketBuilder {
 
     /// The current length of the open packet.
     pub fn len(&self) -> usize {
-        self.open.map_or(0, |start| self.buffer.len() - start + self.trailer_len())
+        // The padding behind a record is what is missing to four bytes.
+        let behind = self.trailer_len().saturating_sub(UNPADDED_LEN);
+        self.open.map_or(0, |start| (self.buffer.len() - start + behind).next_multiple_of(4))
     }
 
     /// Appends `chunk`.
@@ -506,10 +515,15 @@ impl PacketBuilder {
     /// # Panics
     /// Like [`Self::push`].
     pub fn push_data(&mut self, data: &Data) {
-        let room = self.room_for(data.kind());
-        assert!(room >= padded(data.encoded_len()), "{} bytes into {room}", data.encoded_len());
+        let (room, unpadded) = (self.room_for(data.kind()), self.unpadded());
+        let len = if unpadded > 0 { data.encoded_len() } else { padded(data.encoded_len()) };
+        assert!(room >= len, "{} bytes into {room}", data.encoded_len());
         self.open_auth(data.kind());
         data.encode(&mut self.buffer);
+        if unpadded > 0 {
+            // Padding that reaches into the trailer is left out.
+            self.buffer.truncate((self.limit & !3) - (self.trailer_len() - unpadded));
+        }
     }
 
     /// Completes the open packet with its checksum; returns its bytes.

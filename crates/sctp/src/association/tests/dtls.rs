@@ -322,6 +322,47 @@ fn chunks_are_sized_to_fit_with_the_protection_overhead() {
     assert!(!pair.splits.contains(&(Split::Allowed as u8)));
 }
 
+/// With a method whose peers accept it, the last chunk of a record has no padding: a full packet has user data up to its last byte.
+#[test]
+fn a_full_packet_has_user_data_in_place_of_padding() {
+    const PACKETS: usize = 100;
+    let full = modern().path_mtu.packet_bytes & !3;
+    for (unpadded_with, saved) in [(None, 0), (Some(7), 0), (Some(DtlsConfig::PRE_SHARED), 3)] {
+        let mut pair = protected(dtls(DtlsConfig { unpadded_with, ..DtlsConfig::default() }));
+        let pmdcs = full - Header::LEN - PACKET_OVERHEAD + saved;
+        assert_eq!(pair.association(Client).paths[0].pmdcs(), pmdcs);
+        pair.clear_log();
+        let message = pattern(PACKETS * (pmdcs - Data::HEADER_LEN));
+        pair.send(Client, 1, message.clone());
+        assert!(pair.run_until(|pair| !pair.read(Server, 1).is_empty()));
+        assert_eq!(pair.read(Server, 1), [message]);
+        let sizes: Vec<_> =
+            pair.log.iter().filter(|(_, side, _)| *side == Client).map(|(.., packet)| packet.len()).collect();
+        assert_eq!(sizes, [full; PACKETS], "{unpadded_with:?}");
+    }
+}
+
+/// Only one side leaves padding out; chunks of all lengths are lost and sent again, alone and beside others.
+#[test]
+fn chunks_without_padding_are_retransmitted() {
+    let unpadded = dtls(DtlsConfig { unpadded_with: Some(DtlsConfig::PRE_SHARED), ..DtlsConfig::default() });
+    for seed in 0..10 {
+        let mut pair = Pair::with(unpadded.clone(), strict()).seeded(seed);
+        pair.run(Duration::from_secs(1));
+        protect(&mut pair, 3);
+        (pair.loss, pair.reordering) = (100, 100);
+        let messages: Vec<_> = (0..60).map(|nth| pattern(1 + nth * 997 % 5_000)).collect();
+        for message in &messages {
+            pair.send(Client, 1, message.clone());
+            pair.send(Server, 1, message.clone());
+        }
+        assert!(pair.run_until(|pair| pair.read(Server, 1).len() == 60 && pair.read(Client, 1).len() == 60));
+        assert_eq!((pair.read(Server, 1), pair.read(Client, 1)), (messages.clone(), messages));
+        let mtu = modern().path_mtu.packet_bytes;
+        assert!(pair.log.iter().all(|(.., packet)| packet.len() <= mtu && packet.len() % 4 == 0));
+    }
+}
+
 #[test]
 fn the_same_data_takes_no_more_packets_than_the_overhead_costs() {
     let count = |mut pair: Pair| {

@@ -42,7 +42,7 @@ impl Bench {
         for path in paths {
             let transmission = bench.transmission(*path);
             let tsn = bench.sent.next_tsn();
-            bench.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), transmission);
+            bench.sent.insert(Data::whole(tsn, b"1234"), 20, Terms::default(), transmission);
         }
         bench
     }

@@ -31,7 +31,7 @@ impl Bench {
         for _ in 0..count {
             let transmission = self.transmission(path);
             let tsn = self.sent.next_tsn();
-            self.sent.insert(Data::whole(tsn, b"1234"), Terms::default(), transmission);
+            self.sent.insert(Data::whole(tsn, b"1234"), 20, Terms::default(), transmission);
         }
     }
 

@@ -307,7 +307,8 @@ impl Association {
                 break;
             }
             let Some(fragment) = self.queue.next(len) else { break };
-            let bytes = (self.queue.header_len() + fragment.payload.len()).next_multiple_of(4);
+            // A chunk that fills a protected packet has no padding in it.
+            let bytes = (self.queue.header_len() + fragment.payload.len()).next_multiple_of(4).min(amdcs);
             let terms = fragment.terms;
             //= specs/rfc9260.txt#section-6.9
             //# 2)  The transmitter MUST then assign, in sequence, a separate TSN to
@@ -341,13 +342,13 @@ impl Association {
             let skips_tsn = skip_tsn_every.is_some_and(|every| self.skips_tsn(id, every));
             let (State::Up(up) | State::CookieEchoed { up, .. }) = &mut self.state else { return };
             if skips_tsn {
-                up.sent.insert(data, terms, transmission);
+                up.sent.insert(data, bytes, terms, transmission);
                 up.sent.skip_tsn();
                 continue;
             }
             let path = &mut self.paths[usize::from(id.0)];
             path.tail_is_immediate = immediate;
-            self.builder.push_data(up.sent.insert(data, terms, transmission));
+            self.builder.push_data(up.sent.insert(data, bytes, terms, transmission));
             up.packed.push(tsn);
             path.flight_bytes += bytes;
             path.on_chunk_sent(transmission.order, tsn);
@@ -412,8 +413,9 @@ impl Association {
             return None;
         }
         let len = rest.min(largest).min(room);
-        // A fragment's length is a multiple of four, so that the packet is filled without padding.
-        let len = if len < rest { len & !3 } else { len };
+        // A fragment's length is a multiple of four, so that the packet is filled without padding; or all of
+        // the room, at the end of which the padding is left out.
+        let len = if len < rest && len < room { len & !3 } else { len };
         let least = if self.builder.is_protected() { FRAGMENT_MIN_PROTECTED } else { FRAGMENT_MIN };
         if len == 0 || (len < rest && len < least) {
             return None;
@@ -467,10 +469,10 @@ impl Association {
             let tsn = *tsn;
             path.spurious_loss.on_probed(tsn);
             path.send_times.on_retransmitted(tsn);
+            filled.bytes += up.sent.get(tsn).map_or(0, |slot| slot.bytes);
             let (data, moved_from) = up.sent.retransmit(tsn, transmission);
             debug_assert_eq!(moved_from, Some(id), "a probe stays on its path");
             data.immediate = true;
-            filled.bytes += (self.queue.header_len() + data.payload.len()).next_multiple_of(4);
             self.builder.push_data(data);
             path.tail_is_immediate = true;
             path.counters.retransmitted_chunks += 1;
