@@ -3,6 +3,9 @@
 #![doc = include_str!("../README.md")]
 
 mod bench;
+// A headless browser: a file of the tests that needs serde_json alone.
+#[path = "../../crates/braidftp/tests/browser_support/mod.rs"]
+mod browser;
 mod ci;
 mod cites;
 mod daily;
@@ -13,6 +16,7 @@ mod guide;
 mod map;
 mod package;
 mod peers;
+mod picture;
 mod proof;
 mod python;
 mod sandbox;
@@ -54,6 +58,7 @@ cargo xtask COMMAND
   fuzz TARGET [--minutes N]
                            run one fuzz target (needs cargo-fuzz and a nightly toolchain)
   bench NAME               measurements against peers: loopback, multipath (root), sim, tails (root)
+  picture                  take docs/dashboard.png, the picture of the dashboard, in a headless Chromium (two minutes)
   proof [--list] [--only NAME,...]
                            what the main job must reach, end to end, with figures (minutes to hours)
   tree DIR [--files N] [--seed N] [--big SIZE] [--plain SIZE]
@@ -91,6 +96,7 @@ fn run(args: &[String]) -> Result<()> {
         "cites" => cites::run(rest),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),
+        "picture" => picture::run(rest),
         "proof" => proof::run(rest),
         "tree" => tree::run(rest),
         "typos" => typos::run(rest),

@@ -17,6 +17,7 @@ use braidftp_net::sctp::cookie::MAX_ADDRESSES;
 use braidftp_net::{HANDSHAKES_A_SECOND, Limits};
 
 use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
+use crate::dashboard;
 use crate::identity::CLIENT_CHAIN_BYTES_MAX;
 use crate::progress::LINES_MAX;
 use crate::server::{self, Settings, hooks, log, metrics_http};
@@ -329,6 +330,12 @@ rows! { now;
         "nobody; the next one waits", "nothing";
     ScraperTime Server "time of a scraper's connection" NONE, Amount::Time(metrics_http::WITHIN),
         "the connection: closed", "info: a scraper of metrics took too long";
+    PageReaders Server "connections of readers of the dashboard at once" NONE, count(dashboard::READERS_MAX),
+        "nobody; the next one waits", "nothing";
+    PageTime Server "time of a connection of a reader of the dashboard" NONE, Amount::Time(dashboard::WITHIN),
+        "the connection: closed; a browser opens another", "info: a reader of the dashboard took too long";
+    PageSessions Server "sessions that the dashboard lists, with 100 transfers and 64 paths of them" NONE, count(dashboard::SESSIONS_MAX),
+        "nobody; the others are counted", "nothing";
     ToldSize Client "bytes of a file whose size the server told" Some("--max-size"), match now.bounds.max_size {
             Some(max) => Amount::Bytes(max),
             None => Amount::Machine("that size, and what the disk has free"),

@@ -5,8 +5,10 @@
 pub mod budget;
 pub mod cli;
 pub mod client;
+mod dashboard;
 pub mod demo;
 pub mod exit;
+mod http;
 pub mod identity;
 pub mod job;
 pub mod limiter;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::dashboard::TRANSFERS_MAX;
 use crate::exit::{Error, escape};
 use crate::report::{Action, Event, PathProgress, PathSummary, Summary};
 
@@ -357,6 +358,33 @@ impl Reporter {
         (count(&self.0.files), count(&self.0.failed), count(&self.0.bytes))
     }
 
+    /// What there is to see of the job now, for the page of `--dashboard`.
+    pub(crate) fn look(&self) -> Look {
+        let (files, failed, bytes) = self.counts();
+        let mut state = self.lock();
+        let probed = state.probe.as_ref().map(|probe| probe().paths).unwrap_or_default();
+        if !probed.is_empty() {
+            state.last_paths = probed;
+        }
+        let transfer = |meter: &Arc<MeterState>| LookedTransfer {
+            path: meter.path.clone(),
+            size: meter.size,
+            bytes: meter.done.load(Ordering::Relaxed),
+            seconds: meter.started.elapsed().as_secs(),
+        };
+        Look {
+            mode: self.0.mode.clone(),
+            seconds: self.0.started.elapsed().as_secs(),
+            files,
+            failed,
+            bytes,
+            expected: self.0.bytes_total.load(Ordering::Relaxed).max(bytes),
+            under_way: state.meters.len(),
+            transfers: state.meters.values().take(TRANSFERS_MAX).map(transfer).collect(),
+            paths: state.last_paths.clone(),
+        }
+    }
+
     /// The end: the last look at the paths, the line that says what limited the speed, the summary.
     pub fn finish(&self) -> Summary {
         let (files, failed, bytes) = self.counts();
@@ -487,6 +515,42 @@ impl Reporter {
             _ => {}
         }
     }
+}
+
+/// A job at one moment.
+#[derive(Debug)]
+pub(crate) struct Look {
+    /// Mode of the transfer.
+    pub(crate) mode: String,
+    /// Since the start.
+    pub(crate) seconds: u64,
+    /// Files that are done.
+    pub(crate) files: u64,
+    /// Files that failed.
+    pub(crate) failed: u64,
+    /// Bytes moved.
+    pub(crate) bytes: u64,
+    /// Bytes known to be part of the job so far.
+    pub(crate) expected: u64,
+    /// Files under way, listed or not.
+    pub(crate) under_way: usize,
+    /// Files under way, as many as a page lists.
+    pub(crate) transfers: Vec<LookedTransfer>,
+    /// The network paths.
+    pub(crate) paths: Vec<PathSummary>,
+}
+
+/// A file under way at one moment.
+#[derive(Debug)]
+pub(crate) struct LookedTransfer {
+    /// Which, relative to the folder of the job.
+    pub(crate) path: String,
+    /// Its bytes, if known.
+    pub(crate) size: Option<u64>,
+    /// Those moved so far.
+    pub(crate) bytes: u64,
+    /// Since it began.
+    pub(crate) seconds: u64,
 }
 
 struct Shown {
@@ -695,6 +759,7 @@ mod tests {
             peer: "10.1.1.1:9899".into(),
             bytes_sent: Some(1_000),
             bytes_received: Some(bytes_received),
+            packets_sent: None,
             retransmitted: Some(3),
             timeouts: Some(0),
             srtt_ms: Some(20.04),

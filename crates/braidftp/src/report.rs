@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use braidftp_net::sctp::PathState;
 use serde::{Serialize, Serializer};
 
 use crate::exit::{Error, escape};
@@ -222,6 +223,9 @@ pub struct PathSummary {
     pub bytes_sent: Option<u64>,
     /// Bytes received likewise.
     pub bytes_received: Option<u64>,
+    /// Packets sent.
+    #[serde(skip)]
+    pub packets_sent: Option<u64>,
     /// Chunks (SCTP) or segments (TCP) that this side sent again.
     pub retransmitted: Option<u64>,
     /// Retransmission timeouts.
@@ -248,6 +252,18 @@ pub struct PathProgress {
     pub bits_sent_a_second: u64,
     /// Bits a second received since the last look.
     pub bits_received_a_second: u64,
+}
+
+/// The state of a path of SCTP, as in [`PathProgress::state`].
+pub(crate) const fn path_state(state: PathState) -> &'static str {
+    match state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Active => "active",
+        PathState::PotentiallyFailed => "potentially-failed",
+        PathState::Inactive => "inactive",
+        PathState::SetAside => "set-aside",
+        PathState::Removed => "removed",
+    }
 }
 
 impl Event {
@@ -292,6 +308,7 @@ mod tests {
                 peer: "127.0.0.1:2".into(),
                 bytes_sent: Some(10),
                 bytes_received: Some(20),
+                packets_sent: Some(1),
                 retransmitted: Some(0),
                 timeouts: Some(0),
                 srtt_ms: Some(1.5),

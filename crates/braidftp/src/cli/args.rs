@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::protection::Protection;
 use crate::client::{Bounds, Mode, MultipathChoice, PARALLEL_MAX, PathRule, Size};
+use crate::dashboard;
 use crate::url::Url;
 
 /// FTP carried by SCTP: moves many files, fast, over links that lose packets, take long, or come several at a time.
@@ -275,6 +276,9 @@ pub struct Get {
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
     #[command(flatten)]
+    /// The page of what is under way.
+    pub dashboard: dashboard::DashboardArgs,
+    #[command(flatten)]
     /// Options of every command.
     pub common: Common,
 }
@@ -288,6 +292,9 @@ pub struct Put {
     /// A folder (its path ends in a slash or is empty), or, for one file, its new name
     #[arg(value_name = "URL")]
     pub url: Url,
+    #[command(flatten)]
+    /// The page of what is under way.
+    pub dashboard: dashboard::DashboardArgs,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
@@ -366,6 +373,9 @@ pub struct Mirror {
     /// Write long runs of zeros to the disk; without this they become holes
     #[arg(long)]
     pub no_holes: bool,
+    #[command(flatten)]
+    /// The page of what is under way.
+    pub dashboard: dashboard::DashboardArgs,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,

@@ -3,6 +3,7 @@
 //! Commands that are not built are not listed: what `--help` shows works.
 
 mod args;
+mod dashboard;
 mod doctor;
 mod pages;
 mod plan;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use clap::Parser;
 
 pub use args::{Cli, Command, Common};
+use dashboard::Page;
 pub use protection::Protection;
 
 use crate::client::{
@@ -424,7 +426,9 @@ where
 
 async fn get(args: args::Get) -> Result<()> {
     let output = args.output;
+    let page = Page::open(&args.dashboard, "braidftp get", "download")?;
     for_each_server(args.urls, &args.common, "get", |client, job, urls| {
+        page.show(&job);
         job::get(client, job, urls, output.clone())
     })
     .await
@@ -433,14 +437,17 @@ async fn get(args: args::Get) -> Result<()> {
 async fn put(args: args::Put) -> Result<()> {
     let job = job(args.url, &args.common)?;
     let files = args.files;
+    let page = Page::open(&args.dashboard, "braidftp put", "upload")?;
+    page.show(&job);
     run_job(job, "put", |client, job| job::put(client, job, files.clone())).await
 }
 
 async fn mirror(args: args::Mirror) -> Result<()> {
     match &args.apply {
         Some(file) => {
-            let (args, applying) = plan::apply(file, &args.common)?;
-            run_mirror(args, Plan::Apply(applying)).await
+            let (planned, applying) = plan::apply(file, &args.common)?;
+            let dashboard = args.dashboard.clone();
+            run_mirror(args::Mirror { dashboard, ..planned }, Plan::Apply(applying)).await
         }
         None => {
             let plan = plan::write(&args)?;
@@ -451,9 +458,11 @@ async fn mirror(args: args::Mirror) -> Result<()> {
 
 /// Mirrors one tree after another; the worst of the results is the command's.
 async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
+    let direction = if args.reverse { "upload" } else { "download" };
+    let page = Page::open(&args.dashboard, "braidftp mirror", direction)?;
     let mut result = Ok(());
     for (url, local) in mirrored(&args)? {
-        match mirror_one(&args, plan.clone(), url, local).await {
+        match mirror_one(&args, plan.clone(), url, local, &page).await {
             Err(error) if error.exit == Exit::Sigint => return Err(error),
             done => result = result.and(done),
         }
@@ -521,7 +530,7 @@ fn mirrored(args: &args::Mirror) -> Result<Vec<(Url, PathBuf)>> {
     Ok(pairs)
 }
 
-async fn mirror_one(args: &args::Mirror, plan: Plan, url: Url, local: PathBuf) -> Result<()> {
+async fn mirror_one(args: &args::Mirror, plan: Plan, url: Url, local: PathBuf, page: &Page) -> Result<()> {
     let mirror = Mirror {
         filter: filter(&args.selection)?,
         compare: Compare { times: !args.size_only, newer: args.newer, contents: args.checksum },
@@ -539,6 +548,7 @@ async fn mirror_one(args: &args::Mirror, plan: Plan, url: Url, local: PathBuf) -
         plan,
     };
     let job = job(url, &args.common)?;
+    page.show(&job);
     let journal = match args.journal {
         true => journal(args, &job, &local)?,
         false => None,

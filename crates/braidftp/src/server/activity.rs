@@ -15,6 +15,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::metrics::{Metrics, PathCounts};
+use crate::report::path_state;
 
 /// All sessions, and what they have done together.
 #[derive(Debug)]
@@ -143,6 +144,16 @@ impl Activity {
     /// All sessions now.
     pub(super) fn who(&self) -> Vec<SessionLine> {
         self.all().iter().map(|seen| seen.line()).collect()
+    }
+
+    /// At most so many sessions now, those with transfers first, then by number.
+    pub(super) fn busiest(&self, max: usize) -> Vec<SessionLine> {
+        let mut all = self.all();
+        // The order of the numbers stays among those that are alike.
+        all.sort_by_key(|seen| lock(&seen.transfers).is_empty());
+        let mut lines: Vec<SessionLine> = all.iter().take(max).map(|seen| seen.line()).collect();
+        lines.sort_by_key(|line| line.id);
+        lines
     }
 
     /// Ends a session; whether there is one of this number.
@@ -287,9 +298,10 @@ impl Seen {
                 .map(|path| PathLine {
                     local: path.local.to_string(),
                     peer: path.peer.to_string(),
-                    state: format!("{:?}", path.state).to_lowercase(),
+                    state: path_state(path.state),
                     srtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1000.0),
                     cwnd: path.cwnd,
+                    sent_packets: path.packets_sent,
                     sent_bytes: path.bytes_sent,
                     received_bytes: path.bytes_received,
                     retransmitted_chunks: path.retransmitted_chunks,
@@ -332,38 +344,39 @@ impl Transfer {
 /// A session, for an operator.
 #[derive(Debug, Serialize)]
 pub(super) struct SessionLine {
-    id: u64,
-    peer: String,
+    pub(super) id: u64,
+    pub(super) peer: String,
     /// `None` before the login.
-    user: Option<String>,
-    mode: String,
-    seconds: u64,
-    sent_bytes: u64,
-    received_bytes: u64,
-    transfers: Vec<TransferLine>,
-    paths: Vec<PathLine>,
+    pub(super) user: Option<String>,
+    pub(super) mode: String,
+    pub(super) seconds: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    pub(super) transfers: Vec<TransferLine>,
+    pub(super) paths: Vec<PathLine>,
 }
 
 /// A transfer under way, for an operator.
 #[derive(Debug, Serialize)]
-struct TransferLine {
-    direction: &'static str,
-    path: String,
-    bytes: u64,
-    seconds: u64,
+pub(super) struct TransferLine {
+    pub(super) direction: &'static str,
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    pub(super) seconds: u64,
 }
 
 /// A path of SCTP, for an operator.
 #[derive(Debug, Serialize)]
-struct PathLine {
-    local: String,
-    peer: String,
-    state: String,
-    srtt_ms: Option<f64>,
-    cwnd: usize,
-    sent_bytes: u64,
-    received_bytes: u64,
-    retransmitted_chunks: u64,
+pub(super) struct PathLine {
+    pub(super) local: String,
+    pub(super) peer: String,
+    pub(super) state: &'static str,
+    pub(super) srtt_ms: Option<f64>,
+    pub(super) cwnd: usize,
+    pub(super) sent_packets: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    pub(super) retransmitted_chunks: u64,
 }
 
 /// Numbers of all sessions together.

@@ -11,6 +11,7 @@ use super::log::Format;
 use super::protection::ProtectionArgs;
 use super::umask::Umask;
 use crate::client::MultipathChoice;
+use crate::dashboard;
 
 /// What may be written after `braidftp serve`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -70,6 +71,9 @@ pub struct Args {
     /// Answer scrapers of Prometheus at this address: GET /metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<SocketAddr>,
+    /// The page of what is under way.
+    #[command(flatten)]
+    pub dashboard: dashboard::DashboardArgs,
     /// A Unix socket, of mode 600, at which `braidftp ctl` asks who is there, ends sessions, and has the server drain
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,

@@ -20,6 +20,7 @@ use super::plan::{Asides, LogWanted, Plan, RunsHooks, cannot_open, plan, process
 use super::systemd::{Notify, Passed};
 use super::{Audit, LogFile, Monitor, Opened, Reloader, Settings, metrics_http};
 use crate::budget::{Effective, Entry, Row, Side};
+use crate::dashboard;
 use crate::users::Users;
 
 /// How often systemd is told how many sessions there are.
@@ -149,6 +150,9 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
     {
         let mut stderr = std::io::stderr().lock();
         let _ = write!(stderr, "{key}");
+        if let Some(page) = &asides.dashboard {
+            let _ = writeln!(stderr, "{}", dashboard::told(page));
+        }
         for place in server.local_addrs() {
             let _ = writeln!(stderr, "listening {place}");
         }
@@ -198,8 +202,8 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
 
 /// Answers scrapers and operators, for ever.
 async fn attend(asides: Asides, monitor: Monitor) {
-    let Asides { metrics, control } = asides;
-    let scraped = monitor.clone();
+    let Asides { metrics, dashboard, control } = asides;
+    let (scraped, watched) = (monitor.clone(), monitor.clone());
     let metrics = async {
         match metrics.map(tokio::net::TcpListener::from_std) {
             Some(Ok(listener)) => metrics_http::serve(listener, move || scraped.metrics()).await,
@@ -212,7 +216,14 @@ async fn attend(asides: Asides, monitor: Monitor) {
             control.serve(monitor, limits).await;
         }
     };
-    tokio::join!(metrics, control);
+    let page = async {
+        match dashboard.map(tokio::net::TcpListener::from_std) {
+            Some(Ok(listener)) => dashboard::serve(listener, "braidftp serve", move || watched.now()).await,
+            Some(Err(error)) => tracing::error!(%error, "cannot show the dashboard"),
+            None => {}
+        }
+    };
+    tokio::join!(metrics, page, control);
     std::future::pending().await
 }
 

@@ -43,6 +43,7 @@ mod memory;
 mod metrics;
 pub(crate) mod metrics_http;
 mod open;
+mod page;
 mod parts;
 mod plan;
 mod protection;

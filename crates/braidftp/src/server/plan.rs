@@ -23,6 +23,7 @@ use super::systemd::Passed;
 use super::umask::Umask;
 use super::{Audit, Listen, LogFile, Opened, Plain, Server, Settings};
 use crate::client::{Mode, default_multipath};
+use crate::dashboard;
 use crate::size::Size;
 use crate::store::fs::Root;
 use crate::users::{Access, Users};
@@ -46,6 +47,8 @@ pub(super) struct Plan {
     pub(super) hook_queue: Option<PathBuf>,
     /// Where scrapers are answered.
     pub(super) metrics: Option<SocketAddr>,
+    /// The page of what is under way.
+    pub(super) dashboard: dashboard::DashboardArgs,
     /// Where operators are answered.
     pub(super) control: Option<PathBuf>,
     pub(super) log: LogWanted,
@@ -86,6 +89,7 @@ impl Plan {
             ("xferlog", told(&self.settings.xferlog.as_ref().map(|log| log.path()))),
             ("hook or hook-queue", told(&(&self.hooks, &self.hook_queue))),
             ("metrics", told(&self.metrics)),
+            ("dashboard or dashboard-anywhere", told(&self.dashboard)),
             ("control", told(&self.control)),
             ("verbose or log-format", told(&self.log)),
         ]
@@ -107,6 +111,7 @@ impl Plan {
             mut confinement,
             umask,
             metrics,
+            dashboard,
             control,
             hooks,
             hook_queue,
@@ -134,6 +139,7 @@ impl Plan {
         }
         let asides = Asides {
             metrics: metrics.map(open_metrics).transpose()?,
+            dashboard: dashboard::open(&dashboard).map_err(ServeError::Usage)?,
             control: control.as_deref().map(ctl::open).transpose().map_err(ServeError::Usage)?,
         };
         let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
@@ -179,6 +185,8 @@ pub(super) enum RunsHooks {
 pub(super) struct Asides {
     /// For scrapers.
     pub(super) metrics: Option<TcpListener>,
+    /// For readers of the page.
+    pub(super) dashboard: Option<TcpListener>,
     /// For operators.
     pub(super) control: Option<ctl::Opened>,
 }
@@ -311,7 +319,12 @@ pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
         return Err(usage("hook-queue is not set: where shall events wait for hooks?".into()));
     }
     let (metrics, control) = (args.metrics.or(file.metrics), args.control.or(file.control));
+    let dashboard = dashboard::DashboardArgs {
+        dashboard: args.dashboard.dashboard.or(file.dashboard),
+        dashboard_anywhere: args.dashboard.dashboard_anywhere || file.dashboard_anywhere == Some(true),
+    };
     Ok(Plan {
+        dashboard,
         hooks,
         hook_queue,
         dir,

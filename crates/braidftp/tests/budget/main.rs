@@ -90,6 +90,8 @@ fn attack(row: Row) -> fn(Row) {
         Row::LogLines | Row::LogLinesInAll | Row::LogAddresses => logs::log_flood,
         Row::HookEvents => service::full_hook_queue,
         Row::Scrapers | Row::ScraperTime => service::silent_scrapers,
+        Row::PageReaders | Row::PageTime => service::stalled_readers,
+        Row::PageSessions => service::many_sessions_on_the_page,
         Row::ToldSize | Row::UntoldSize | Row::Discarded => clients::endless_files,
         Row::ListingBytes | Row::ListingMessage | Row::ListingQueue | Row::Entries => {
             clients::endless_listings

@@ -1,5 +1,6 @@
 //! Rows of what belongs to a server that runs as a service.
 
+use super::server_support::program::{Running, braidftp};
 use super::*;
 
 /// Twice as many scrapers as are answered at once say nothing: each is cut off in its time, and one that speaks gets its answer.
@@ -34,6 +35,76 @@ pub(super) fn silent_scrapers(_: Row) {
     }
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+/// A server with a dashboard, and the address of that.
+fn with_dashboard(folder: &Folder, more: &[&str]) -> (Running, SocketAddr) {
+    let here = folder.path("");
+    let mut arguments = vec!["serve", here.to_str().unwrap(), "--plain", "--listen", "ftp://127.0.0.1:0"];
+    arguments.extend(["--dashboard", "127.0.0.1:0"]);
+    arguments.extend(more);
+    let server = Running::start(braidftp(&arguments), 1);
+    let page = server.before.iter().find_map(|line| line.strip_prefix("dashboard http://"));
+    let page = page.unwrap().trim_end().trim_end_matches('/').parse().unwrap();
+    (server, page)
+}
+
+/// As many readers of the dashboard as are answered at once read nothing: each is cut off in its time, the next one has its
+/// turn then, and a transfer goes on meanwhile.
+pub(super) fn stalled_readers(_: Row) {
+    let settings = Settings::default();
+    let most = limit(Row::PageReaders, &settings);
+    let within = Duration::from_millis(limit(Row::PageTime, &settings) as u64);
+    let folder = Folder::new();
+    folder.put("f", pattern(3_000_000));
+    let (server, page) = with_dashboard(&folder, &[]);
+    let start = Instant::now();
+    let question = |what: &str| format!("GET {what} HTTP/1.1\r\nhost: {page}\r\n\r\n");
+    let stalled: Vec<_> = (0..most)
+        .map(|_| {
+            let mut stream = connect_from(page, None);
+            stream.write_all(question("/events").as_bytes()).unwrap();
+            // The first bytes of its answer say that it has its place.
+            stream.read_exact(&mut [0; 12]).unwrap();
+            stream
+        })
+        .collect();
+    let mut next = connect_from(page, None);
+    next.write_all(question("/").as_bytes()).unwrap();
+    let mut session = Control::at(server.tcp(), None).log_in();
+    assert_eq!(session.fetch("RETR f").0.len(), 3_000_000);
+    let mut said = String::new();
+    next.read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    assert!(start.elapsed() >= within, "more than {most} were answered at once: {:?}", start.elapsed());
+    for mut stream in stalled {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    }
+}
+
+/// More sessions than the dashboard lists: the others are a number.
+pub(super) fn many_sessions_on_the_page(row: Row) {
+    let most = limit(row, &Settings::default());
+    let folder = Folder::new();
+    let settings = folder.outer.path().join("braidftp.toml");
+    std::fs::write(&settings, "max-sessions-per-address = 200\n").unwrap();
+    let (server, page) = with_dashboard(&folder, &["--config", settings.to_str().unwrap()]);
+    let _sessions: Vec<_> = (0..most + 3).map(|_| Control::at(server.tcp(), None)).collect();
+    let mut stream = connect_from(page, None);
+    stream.write_all(format!("GET /events HTTP/1.1\r\nhost: {page}\r\n\r\n").as_bytes()).unwrap();
+    for line in std::io::BufRead::lines(std::io::BufReader::new(stream)).map(Result::unwrap) {
+        let Some(data) = line.strip_prefix("data: ") else { continue };
+        let now: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert!(now["sessions"].as_array().unwrap().len() <= most, "{now}");
+        if now["totals"]["sessions"] == most + 3 {
+            assert_eq!(
+                (now["sessions"].as_array().unwrap().len(), &now["more"]["sessions"]),
+                (most, &3.into())
+            );
+            break;
+        }
+    }
 }
 
 /// A queue that is full: the next event is dropped, and said so, and the session goes on.

@@ -26,7 +26,7 @@ use crate::client::Login;
 use crate::exit::{Error, Exit, Result};
 use crate::identity::Fingerprint;
 use crate::progress::Limit;
-use crate::report::PathSummary;
+use crate::report::{PathSummary, path_state};
 use crate::tls::Wire;
 use crate::url::Url;
 
@@ -298,6 +298,7 @@ impl Gauge {
             peer: peer.to_string(),
             bytes_sent: Some(0),
             bytes_received: Some(0),
+            packets_sent: None,
             retransmitted: None,
             timeouts: None,
             srtt_ms: None,
@@ -410,25 +411,15 @@ fn numbers(association: &Association) -> (Vec<PathSummary>, Totals) {
             peer: path.peer.to_string(),
             bytes_sent: Some(path.bytes_sent),
             bytes_received: Some(path.bytes_received),
+            packets_sent: Some(path.packets_sent),
             retransmitted: Some(path.retransmitted_chunks),
             timeouts: Some(path.timeouts),
             srtt_ms: path.srtt.map(|srtt| (srtt.as_secs_f64() * 1e6).round() / 1e3),
             cwnd: Some(path.cwnd as u64),
-            state: Some(in_words(path.state)),
+            state: Some(path_state(path.state)),
         });
     }
     (paths, totals)
-}
-
-const fn in_words(state: PathState) -> &'static str {
-    match state {
-        PathState::Unconfirmed => "unconfirmed",
-        PathState::Active => "active",
-        PathState::PotentiallyFailed => "potentially-failed",
-        PathState::Inactive => "inactive",
-        PathState::SetAside => "set-aside",
-        PathState::Removed => "removed",
-    }
 }
 
 /// Adds the numbers of a path to those of the same addresses; what is a state and no sum is the newer one's.
@@ -439,6 +430,7 @@ fn add(all: &mut Vec<PathSummary>, path: PathSummary) {
             let sum = |a: Option<u64>, b: Option<u64>| Some(a.unwrap_or(0) + b.unwrap_or(0));
             old.bytes_sent = sum(old.bytes_sent, path.bytes_sent);
             old.bytes_received = sum(old.bytes_received, path.bytes_received);
+            old.packets_sent = sum(old.packets_sent, path.packets_sent);
             old.retransmitted = sum(old.retransmitted, path.retransmitted);
             old.timeouts = sum(old.timeouts, path.timeouts);
             old.srtt_ms = path.srtt_ms.or(old.srtt_ms);

@@ -132,6 +132,8 @@ keys! {
     audit "audit" PathBuf = r#""/var/log/braidftp/audit""#, "Append a line for each login, refusal and change to a file.";
     xferlog "xferlog" PathBuf = r#""/var/log/braidftp/xferlog""#, "Append a line for each file that was sent or received to a file, in the format of wu-ftpd.";
     metrics "metrics" SocketAddr = r#""127.0.0.1:9464""#, "Answer scrapers of Prometheus at this address: GET /metrics.";
+    dashboard "dashboard" SocketAddr = r#""127.0.0.1:8080""#, "Show at this address, for a browser, what is under way: sessions, transfers, and each network path.";
+    dashboard_anywhere "dashboard-anywhere" bool = "true", "Let the dashboard be at an address that others reach: they read names of users and files, without a password.";
     control "control" PathBuf = r#""/run/braidftp/control""#, "A Unix socket, of mode 600, for `braidftp ctl`.";
     verbose "verbose" u8 = "1", "What the log has: 0 warnings, 1 who comes and goes, 2 why things are refused.";
     hook_queue "hook-queue" PathBuf = r#""/var/lib/braidftp/hooks""#, "The folder where events wait for hooks; it survives a restart.";
