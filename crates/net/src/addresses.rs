@@ -120,28 +120,18 @@ impl Association {
     /// Requests that the peer add an address of the endpoint to this association: see
     /// [`add_address`](braidftp_sctp::Association::add_address).
     pub fn add_address(&self, local: SocketAddr) -> Result<(), AddressError> {
-        self.change(|association| association.add_address(local))
+        self.with(|association, _| association.add_address(local))
     }
 
     /// Requests that the peer delete an address of this association: see
     /// [`remove_address`](braidftp_sctp::Association::remove_address).
     pub fn remove_address(&self, local: SocketAddr) -> Result<(), AddressError> {
-        self.change(|association| association.remove_address(local))
+        self.with(|association, _| association.remove_address(local))
     }
 
     /// Requests that the peer send to this address first: see
     /// [`set_peer_primary`](braidftp_sctp::Association::set_peer_primary).
     pub fn set_peer_primary(&self, local: SocketAddr) -> Result<(), AddressError> {
-        self.change(|association| association.set_peer_primary(local))
-    }
-
-    fn change(
-        &self,
-        tell: impl FnOnce(&mut braidftp_sctp::Association) -> Result<(), AddressError>,
-    ) -> Result<(), AddressError> {
-        self.told(|core, id| match core.machine.association_mut(id) {
-            Some(association) => tell(association),
-            None => Err(AddressError::NotUp),
-        })
+        self.with(|association, _| association.set_peer_primary(local))
     }
 }

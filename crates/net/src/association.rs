@@ -9,14 +9,12 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_keys::KeyError;
 use braidftp_keys::rustls::pki_types::CertificateDer;
-use braidftp_sctp::{
-    self as sctp, AssociationId, Message, NoSuchPath, PathId, PathUse, PathUseError, Piece, Reason,
-    ReconfigError, Stats, StreamId, StreamReset,
-};
+use braidftp_sctp::{self as sctp, AssociationId, Message, Piece, Reason, Stats, StreamId};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::core::{Core, Seat, Shared, Signals};
+use crate::events::Event;
 use crate::protection::Protection;
 use crate::up::Up;
 
@@ -69,6 +67,46 @@ impl fmt::Display for SendError {
 
 impl std::error::Error for SendError {}
 
+/// Why [`Association::try_send`] failed; no part of the message was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrySendError {
+    /// The send buffer has no room for the message now, or its keys are not agreed yet.
+    Full(Message),
+    /// The message cannot be sent.
+    Refused(SendError),
+}
+
+impl fmt::Display for TrySendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(_) => f.write_str("the send buffer is full; wait for room with `send`"),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TrySendError {}
+
+/// Why [`Association::try_recv`] returned nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TryRecvError {
+    /// Nothing has arrived.
+    Empty,
+    /// The association ended, not by a shutdown.
+    Closed(Reason),
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("nothing has arrived; wait with `recv`"),
+            Self::Closed(reason) => write!(f, "the association is over: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for TryRecvError {}
+
 impl Association {
     /// Creates the only handle of `seat`, which may then be cloned.
     pub(crate) fn new(shared: Arc<Shared>, id: AssociationId, seat: &Seat) -> Self {
@@ -96,22 +134,20 @@ impl Association {
     ///
     /// If cancelled, no part of the message was sent. Concurrent calls complete in no particular order.
     pub async fn send(&self, stream: StreamId, message: Message) -> Result<(), SendError> {
-        let attempt = |core: &mut Core, id: AssociationId| {
-            let closed = |core: &Core| Some(Err(SendError::Closed(core.why(id))));
-            let Some(association) = core.machine.association_mut(id) else { return closed(core) };
-            match association.send(stream, message.clone()) {
-                Ok(()) => Some(Ok(())),
-                Err(sctp::SendError::Full) => None,
-                Err(sctp::SendError::ShuttingDown) => Some(Err(SendError::ShuttingDown)),
-                Err(sctp::SendError::TooLong) => Some(Err(SendError::TooLong)),
-                Err(sctp::SendError::Empty) => Some(Err(SendError::Empty)),
-                Err(sctp::SendError::NotProtected) if core.is_to_be_protected(id) => None,
-                Err(sctp::SendError::NotProtected) => Some(Err(SendError::NotProtected)),
-                Err(sctp::SendError::NoSuchStream) => Some(Err(SendError::NoSuchStream)),
-                Err(sctp::SendError::Closed) => closed(core),
-            }
-        };
+        let attempt = |core: &mut Core, id| core.try_send(id, stream, &message);
         self.attempt(&self.seated.signals.writable, attempt).await
+    }
+
+    /// Sends a complete message on `stream` if there is room for it now.
+    ///
+    /// # Errors
+    ///
+    /// [`TrySendError::Full`] returns the message: [`send`](Self::send) waits for room.
+    pub fn try_send(&self, stream: StreamId, message: Message) -> Result<(), TrySendError> {
+        match self.told(|core, id| core.try_send(id, stream, &message)) {
+            Some(sent) => sent.map_err(TrySendError::Refused),
+            None => Err(TrySendError::Full(message)),
+        }
     }
 
     /// Returns the next message of `stream`, or the next part of one that is too large to be buffered
@@ -145,6 +181,29 @@ impl Association {
         self.attempt(&self.seated.signals.readable, Core::try_recv_any).await
     }
 
+    /// Returns what of `stream` has arrived, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`TryRecvError::Empty`] if nothing has arrived, or why the association ended.
+    pub fn try_recv(&self, stream: StreamId) -> Result<Option<Piece>, TryRecvError> {
+        let received = self.told(|core, id| core.try_recv(id, stream));
+        received.ok_or(TryRecvError::Empty)?.map_err(TryRecvError::Closed)
+    }
+
+    /// Appends to `pieces` what has arrived on any stream, in turn, at most `max` pieces; waits for the
+    /// first one. Returns how many; 0 once the peer has shut down and everything was read, or if `max` is 0.
+    /// One call takes the endpoint's lock once, so many small messages cost less than with
+    /// [`recv_any`](Self::recv_any).
+    ///
+    /// # Cancel safety
+    ///
+    /// If cancelled, nothing was taken from any stream.
+    pub async fn recv_many(&self, pieces: &mut Vec<(StreamId, Piece)>, max: usize) -> Result<usize, Reason> {
+        let attempt = |core: &mut Core, id| core.try_recv_many(id, pieces, max);
+        self.attempt(&self.seated.signals.readable, attempt).await
+    }
+
     /// Sends queued messages and ends the association (RFC 9260 §9.2); waits until it has ended and
     /// returns why. Messages that the peer still sends can be read meanwhile.
     ///
@@ -158,30 +217,18 @@ impl Association {
 
     /// Starts a shutdown without waiting; see [`shutdown`](Self::shutdown).
     pub fn start_shutdown(&self) {
-        self.told(|core, id| {
-            if let Some(association) = core.machine.association_mut(id) {
-                association.shutdown();
-            }
-        });
+        self.with(|association, _| association.shutdown());
     }
 
     /// Ends the association at once, with a reason for the peer (RFC 9260 §9.1). Queued messages are
     /// lost.
     pub fn abort(&self, words: impl Into<Bytes>) {
-        self.told(|core, id| {
-            if let Some(association) = core.machine.association_mut(id) {
-                association.abort(words.into());
-            }
-        });
+        self.with(|association, _| association.abort(words.into()));
     }
 
     /// Ends the association without waiting for the peer: see [`leave`](sctp::Association::leave).
     pub fn leave(&self) {
-        self.told(|core, id| {
-            if let Some(association) = core.machine.association_mut(id) {
-                association.leave();
-            }
-        });
+        self.with(|association, _| association.leave());
     }
 
     /// Waits until the association has ended, and returns why.
@@ -220,29 +267,10 @@ impl Association {
         self.seated.shared.lock().protection(self.seated.id)?.failed().cloned()
     }
 
-    /// Permits the peer to use the whole receive buffer: see [`admit`](sctp::Association::admit).
-    pub fn admit(&self) {
-        self.told(|core, id| {
-            if let Some(association) = core.machine.association_mut(id) {
-                association.admit();
-            }
-        });
-    }
-
     /// Returns how long no packet of the peer has arrived.
     pub fn silence(&self) -> Duration {
         let now = self.seated.shared.clock.now();
         self.seated.shared.lock().machine.silence(now, self.seated.id).unwrap_or_default()
-    }
-
-    /// Sends a HEARTBEAT at once, unless one is outstanding: see
-    /// [`probe_peer`](sctp::Association::probe_peer).
-    pub fn probe_peer(&self) {
-        self.told(|core, id| {
-            if let Some(association) = core.machine.association_mut(id) {
-                association.probe_peer();
-            }
-        });
     }
 
     /// Returns how many bytes of messages would be accepted at once.
@@ -265,85 +293,20 @@ impl Association {
         self.look(sctp::Association::stats).expect("an association is kept as long as it has a handle")
     }
 
-    /// Makes a path the primary one, which carries data whenever it is active; paths are numbered as in
-    /// [`Stats::paths`]. Only once the association is established.
-    pub fn set_primary(&self, path: PathId) -> Result<(), NoSuchPath> {
-        self.told(|core, id| match core.machine.association_mut(id) {
-            Some(association) => association.set_primary(path),
-            None => Err(NoSuchPath),
-        })
-    }
-
-    /// Takes a path out of use, or puts it back: see [`set_path_use`](sctp::Association::set_path_use).
-    /// Paths are numbered as in [`Stats::paths`].
-    pub fn set_path_use(&self, path: PathId, path_use: PathUse) -> Result<(), PathUseError> {
-        let now = self.seated.shared.clock.now();
-        self.told(|core, id| match core.machine.association_mut(id) {
-            Some(association) => association.set_path_use(now, path, path_use),
-            None => Err(PathUseError::NoSuchPath),
-        })
-    }
-
-    /// Sends a HEARTBEAT on each path, unless one is outstanding there (SPP_HB_DEMAND, RFC 6458
-    /// §8.1.12).
-    pub fn demand_heartbeats(&self) {
-        self.told(|core, id| {
-            let Some(association) = core.machine.association_mut(id) else { return };
-            let mut path = PathId(0);
-            while association.demand_heartbeat(path).is_ok() {
-                path.0 += 1;
-            }
-        });
-    }
-
-    /// Resets streams (RFC 6525): see [`reset_streams`](sctp::Association::reset_streams).
-    /// [`reconfigured`](Self::reconfigured) returns the result.
-    pub fn reset_streams(&self, streams: StreamReset) -> Result<(), ReconfigError> {
-        self.reconfigure(|association, _| association.reset_streams(streams))
-    }
-
-    /// Resets all streams and TSNs (RFC 6525): see
-    /// [`reset_association`](sctp::Association::reset_association). [`reconfigured`](Self::reconfigured)
-    /// returns the result.
-    pub fn reset_association(&self) -> Result<(), ReconfigError> {
-        self.reconfigure(|association, now| association.reset_association(now))
-    }
-
-    /// Adds outbound and inbound streams (RFC 6525): see
-    /// [`add_streams`](sctp::Association::add_streams). [`reconfigured`](Self::reconfigured) returns the
-    /// result.
-    pub fn add_streams(&self, outgoing: u16, incoming: u16) -> Result<(), ReconfigError> {
-        self.reconfigure(|association, _| association.add_streams(outgoing, incoming))
-    }
-
-    fn reconfigure(
-        &self,
-        tell: impl FnOnce(&mut sctp::Association, Time) -> Result<(), ReconfigError>,
-    ) -> Result<(), ReconfigError> {
-        let now = self.seated.shared.clock.now();
-        self.told(|core, id| match core.machine.association_mut(id) {
-            Some(association) => tell(association, now),
-            None => Err(ReconfigError::NotUp),
-        })
-    }
-
-    /// Returns the next result of a re-configuration requested by either side: a
-    /// [`StreamReset`](sctp::Event::StreamReset), [`AssociationReset`](sctp::Event::AssociationReset) or
-    /// [`StreamChange`](sctp::Event::StreamChange). The last 64 are kept; each is returned once.
+    /// Returns the next event, in the order in which they happened; an error once the association has
+    /// ended and all events were returned. Each event is returned once, whichever clone asks. Readiness to
+    /// send or receive is no event: [`send`](Self::send) and [`recv`](Self::recv) wait for it.
     ///
     /// # Cancel safety
     ///
-    /// If cancelled, nothing was taken.
-    pub async fn reconfigured(&self) -> Result<sctp::Event, Reason> {
-        let signal = &self.seated.signals.state;
-        let taken = |core: &mut Core, id: AssociationId| {
-            let seat = core.seats.get_mut(&id)?;
-            match seat.reconfigured.pop_front() {
-                Some(event) => Some(Ok(event)),
-                None => seat.closed.clone().map(Err),
-            }
-        };
-        self.attempt(signal, taken).await
+    /// If cancelled, no event was taken.
+    pub async fn event(&self) -> Result<Event, Reason> {
+        self.attempt(&self.seated.signals.state, Core::next_event).await
+    }
+
+    /// Returns the next event, if there is one.
+    pub fn try_event(&self) -> Option<Event> {
+        self.told(|core, id| core.seats.get_mut(&id)?.events.pop())
     }
 
     /// Returns its id within the endpoint.
@@ -362,7 +325,7 @@ impl Association {
     }
 
     /// Reads the state of the association.
-    fn look<T>(&self, ask: impl FnOnce(&sctp::Association) -> T) -> Option<T> {
+    pub(crate) fn look<T>(&self, ask: impl FnOnce(&sctp::Association) -> T) -> Option<T> {
         self.seated.shared.lock().machine.association(self.seated.id).map(ask)
     }
 
@@ -373,8 +336,17 @@ impl Association {
         told
     }
 
+    /// Calls the association with the current time and wakes the task. It exists as long as it has a handle.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut sctp::Association, Time) -> T) -> T {
+        let now = self.seated.shared.clock.now();
+        self.told(|core, id| {
+            let association = core.machine.association_mut(id);
+            call(association.expect("an association is kept as long as it has a handle"), now)
+        })
+    }
+
     /// Repeats a call each time that `signal` was given, until it succeeds.
-    async fn attempt<T>(
+    pub(crate) async fn attempt<T>(
         &self,
         signal: &Notify,
         mut tell: impl FnMut(&mut Core, AssociationId) -> Option<T>,
@@ -434,6 +406,37 @@ impl Core {
         self.protection(id).is_some_and(|protection| !protection.is_up())
     }
 
+    fn next_event(&mut self, id: AssociationId) -> Option<Result<Event, Reason>> {
+        let seat = self.seats.get_mut(&id)?;
+        match seat.events.pop() {
+            Some(event) => Some(Ok(event)),
+            None => seat.closed.clone().map(Err),
+        }
+    }
+
+    /// Sends a message; `None` if it must wait for room or for keys.
+    fn try_send(
+        &mut self,
+        id: AssociationId,
+        stream: StreamId,
+        message: &Message,
+    ) -> Option<Result<(), SendError>> {
+        let Some(association) = self.machine.association_mut(id) else {
+            return Some(Err(SendError::Closed(self.why(id))));
+        };
+        Some(Err(match association.send(stream, message.clone()) {
+            Ok(()) => return Some(Ok(())),
+            Err(sctp::SendError::Full) => return None,
+            Err(sctp::SendError::NotProtected) if self.is_to_be_protected(id) => return None,
+            Err(sctp::SendError::ShuttingDown) => SendError::ShuttingDown,
+            Err(sctp::SendError::TooLong) => SendError::TooLong,
+            Err(sctp::SendError::Empty) => SendError::Empty,
+            Err(sctp::SendError::NotProtected) => SendError::NotProtected,
+            Err(sctp::SendError::NoSuchStream) => SendError::NoSuchStream,
+            Err(sctp::SendError::Closed) => SendError::Closed(self.why(id)),
+        }))
+    }
+
     fn try_recv(&mut self, id: AssociationId, stream: StreamId) -> Option<Result<Option<Piece>, Reason>> {
         let piece = self.machine.association_mut(id).and_then(|association| association.recv(stream));
         match piece {
@@ -443,14 +446,26 @@ impl Core {
     }
 
     fn try_recv_any(&mut self, id: AssociationId) -> Option<Result<Option<(StreamId, Piece)>, Reason>> {
-        if let Some(association) = self.machine.association_mut(id) {
-            while let Some(stream) = association.readable() {
-                if let Some(piece) = association.recv(stream) {
-                    return Some(Ok(Some((stream, piece))));
-                }
-            }
+        match self.machine.association_mut(id).and_then(next_piece) {
+            Some(piece) => Some(Ok(Some(piece))),
+            None => self.at_end(id),
         }
-        self.at_end(id)
+    }
+
+    fn try_recv_many(
+        &mut self,
+        id: AssociationId,
+        pieces: &mut Vec<(StreamId, Piece)>,
+        max: usize,
+    ) -> Option<Result<usize, Reason>> {
+        let before = pieces.len();
+        if let Some(association) = self.machine.association_mut(id) {
+            pieces.extend(std::iter::from_fn(|| next_piece(association)).take(max));
+        }
+        match pieces.len() - before {
+            0 if max > 0 => Some(self.at_end::<()>(id)?.map(|_| 0)),
+            taken => Some(Ok(taken)),
+        }
     }
 
     /// The result for a reader that found nothing, if nothing more can arrive.
@@ -467,4 +482,14 @@ impl Core {
         let seat = self.seats.get(&id);
         seat.and_then(|seat| seat.closed.clone()).unwrap_or(Reason::Shutdown)
     }
+}
+
+/// The next piece of any readable stream.
+fn next_piece(association: &mut sctp::Association) -> Option<(StreamId, Piece)> {
+    while let Some(stream) = association.readable() {
+        if let Some(piece) = association.recv(stream) {
+            return Some((stream, piece));
+        }
+    }
+    None
 }

@@ -12,13 +12,14 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_keys::Settings;
 use braidftp_sctp::dtls::Mode;
-use braidftp_sctp::{self as sctp, AssociationId, Event, Reason, StreamId};
+use braidftp_sctp::{self as sctp, AssociationId, Event, Reason, Stall, StreamId};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::carrier::Carrier;
+use crate::events::{self, Events, news_of};
 use crate::protection::{Handshakes, Protection, Wakes};
 use crate::sockets::Socket;
 use crate::up::Up;
@@ -26,9 +27,6 @@ use crate::up::Up;
 /// The maximum number of associations per port that peers opened and no [`Listener`](crate::Listener)
 /// accepted yet; more are aborted.
 pub(crate) const MAX_BACKLOG: usize = 1024;
-
-/// The maximum number of re-configuration results kept per association; the oldest are dropped first.
-const RECONFIGURED_MAX: usize = 64;
 
 /// The clock of an endpoint: time since it was bound.
 #[derive(Debug, Clone, Copy)]
@@ -177,7 +175,7 @@ pub(crate) struct Signals {
     pub(crate) readable: Notify,
     /// The send buffer has room.
     pub(crate) writable: Notify,
-    /// Established, the peer's shutdown, or closed.
+    /// An event happened.
     pub(crate) state: Notify,
 }
 
@@ -191,8 +189,10 @@ pub(crate) struct Seat {
     /// Whether the peer has shut down.
     pub(crate) peer_is_done: bool,
     pub(crate) closed: Option<Reason>,
-    /// Re-configuration results that were not read; the last [`RECONFIGURED_MAX`].
-    pub(crate) reconfigured: VecDeque<Event>,
+    /// Events that the user has not read.
+    pub(crate) events: Events,
+    /// Whether the association goes on if the peer restarts.
+    pub(crate) accepts_restarts: bool,
     /// Whether a handle exists or may still be accepted; otherwise received messages are discarded.
     pub(crate) held: bool,
     /// Whether the peer opened it.
@@ -209,7 +209,8 @@ impl Seat {
             up: None,
             peer_is_done: false,
             closed: None,
-            reconfigured: VecDeque::new(),
+            events: Events::default(),
+            accepts_restarts: false,
             held: true,
             is_of_peer: false,
             protection: None,
@@ -219,6 +220,18 @@ impl Seat {
     /// The state of an association that must be protected.
     pub(crate) fn protected(settings: Option<Arc<Settings>>) -> Self {
         Self { protection: settings.map(Protection::new), ..Self::new() }
+    }
+
+    /// The association can be used from now on.
+    pub(crate) fn on_up(&mut self, up: Up) {
+        self.up = Some(up);
+        self.tell(events::Event::Up(up));
+    }
+
+    /// Keeps an event for the users, and wakes those who wait for one.
+    fn tell(&mut self, event: events::Event) {
+        self.events.push(event);
+        self.signals.state.notify_waiters();
     }
 
     fn wake_readers(&self) {
@@ -256,18 +269,23 @@ impl Core {
             Event::Dtls(event) => return self.on_keys(now, id, Some(event)),
             _ => {}
         }
+        let news = self.machine.association(id).and_then(|association| news_of(association, &event));
         let Some(seat) = self.seats.get_mut(&id) else { return };
+        if let Some(news) = news {
+            debug!(association = id.0, ?news);
+            seat.tell(news);
+        }
         match event {
-            Event::Accepted | Event::Dtls(_) => unreachable!("handled above"),
-            Event::Up { outbound_streams, inbound_streams, .. } => {
-                let up = Up { outbound_streams, inbound_streams };
+            Event::Up { outbound_streams, inbound_streams, adaptation } => {
+                let up = Up { outbound_streams, inbound_streams, adaptation };
                 match &mut seat.protection {
                     Some(protection) if !protection.is_up() => protection.up = Some(up),
-                    _ => seat.up = Some(up),
+                    _ => seat.on_up(up),
                 }
-                seat.signals.state.notify_waiters();
             }
-            // The users communicated with the peer that lost its state: they must connect again.
+            // By default the users must connect again: they communicated with the peer that lost its state.
+            // Keys are not agreed anew on an association that goes on.
+            Event::Restarted if seat.accepts_restarts && seat.protection.is_none() => {}
             Event::Restarted => {
                 if let Some(association) = self.machine.association_mut(id) {
                     association
@@ -282,50 +300,31 @@ impl Core {
             }
             Event::Readable(_) => self.discard(id),
             Event::Writable => seat.signals.writable.notify_waiters(),
-            Event::Abandoned(message) => {
-                debug!(association = id.0, ?message, "a message was given up");
+            Event::StreamChange { outbound_streams, inbound_streams, .. } => {
+                seat.up = seat.up.map(|up| Up { outbound_streams, inbound_streams, ..up });
             }
-            Event::PeerAddress(address, change) => {
-                debug!(association = id.0, %address, ?change, "address of the peer");
-            }
-            Event::LocalAddress(address, change) => {
-                debug!(association = id.0, %address, ?change, "local address");
-            }
-            Event::Authentication(what) => debug!(association = id.0, ?what, "authentication"),
-            Event::Path(path, state) => debug!(association = id.0, path = path.0, ?state, "path"),
-            event @ (Event::StreamReset { .. }
-            | Event::AssociationReset { .. }
-            | Event::StreamChange { .. }) => {
-                if let (Event::StreamChange { outbound_streams, inbound_streams, .. }, Some(up)) =
-                    (&event, &mut seat.up)
-                {
-                    *up = Up { outbound_streams: *outbound_streams, inbound_streams: *inbound_streams };
-                }
-                if seat.reconfigured.len() == RECONFIGURED_MAX {
-                    seat.reconfigured.pop_front();
-                }
-                seat.reconfigured.push_back(event);
-                seat.signals.state.notify_waiters();
-            }
-            Event::PeerError(causes) => debug!(association = id.0, ?causes, "the peer reports an error"),
             Event::PeerShutdown => {
                 seat.peer_is_done = true;
                 seat.wake_readers();
-                seat.signals.state.notify_waiters();
             }
-            Event::Closed(reason) => {
-                debug!(association = id.0, ?reason, "closed");
-                self.open -= usize::from(seat.closed.is_none());
-                seat.closed = Some(reason);
-                seat.wake_all();
-                let held = seat.held;
-                // An association that ended before its peer was authenticated is never accepted.
-                let is_wanted = seat.protection.as_ref().is_none_or(Protection::is_up) || !self.withdraw(id);
-                self.rest_keys(id);
-                if !held || !is_wanted {
-                    self.forget(id);
-                }
-            }
+            Event::PeerWindowClosed => debug!(association = id.0, "data waits: {}", Stall::PeerWindow),
+            Event::Closed(reason) => self.on_closed(id, reason),
+            _ => {}
+        }
+    }
+
+    fn on_closed(&mut self, id: AssociationId, reason: Reason) {
+        debug!(association = id.0, ?reason, "closed");
+        let Some(seat) = self.seats.get_mut(&id) else { return };
+        self.open -= usize::from(seat.closed.is_none());
+        seat.closed = Some(reason);
+        seat.wake_all();
+        let held = seat.held;
+        // An association that ended before its peer was authenticated is never accepted.
+        let is_wanted = seat.protection.as_ref().is_none_or(Protection::is_up) || !self.withdraw(id);
+        self.rest_keys(id);
+        if !held || !is_wanted {
+            self.forget(id);
         }
     }
 

@@ -209,6 +209,13 @@ impl Opened {
     ///
     /// The runtime cannot register a socket.
     pub fn start(self) -> Result<Endpoint, BindError> {
+        let (endpoint, task) = self.into_task()?;
+        tokio::spawn(task.run());
+        Ok(endpoint)
+    }
+
+    /// Registers the sockets with the current runtime, and returns the task for the caller to run there.
+    pub(crate) fn into_task(self) -> Result<(Endpoint, Task), BindError> {
         let Self { bind, seed, sockets, reachable, capture, log } = self;
         let carrier = bind.carrier;
         let local_addrs: Vec<SocketAddr> = sockets.iter().map(BoundSocket::local).collect();
@@ -225,8 +232,8 @@ impl Opened {
         });
         let shared = Arc::new(Shared::new(machine, carrier, local_addrs));
         shared.lock().endpoints = 1;
-        tokio::spawn(Task::new(shared.clone(), Sockets::new(sockets), (capture, log), bind.linger).run());
-        Ok(Endpoint { shared, linger: bind.linger })
+        let task = Task::new(shared.clone(), Sockets::new(sockets), (capture, log), bind.linger);
+        Ok((Endpoint { shared, linger: bind.linger }, task))
     }
 }
 

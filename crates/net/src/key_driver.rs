@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tracing::debug;
 
 use crate::core::Core;
+use crate::events::Event;
 
 impl Core {
     /// Processes an event of an association's keys.
@@ -33,7 +34,10 @@ impl Core {
             debug!(association = id.0, ?event, "keys");
             match event {
                 KeyEvent::Protected => {
-                    seat.up = seat.up.or(protection.up);
+                    if let (None, Some(up)) = (seat.up, protection.up) {
+                        seat.up = Some(up);
+                        seat.events.push(Event::Up(up));
+                    }
                     seat.signals.state.notify_waiters();
                     seat.signals.writable.notify_waiters();
                     if let Some(backlog) = self.backlogs.get(&association.ports().0) {

@@ -5,34 +5,43 @@
 
 mod addresses;
 mod association;
+pub mod blocking;
 mod budget;
 mod capture;
 mod carrier;
+mod control;
 mod core;
 mod endpoint;
+mod events;
 mod icmp;
 mod key_driver;
 mod packet_log;
+mod path_name;
 mod pool;
 mod protection;
 mod raw;
 mod sockets;
+mod streams;
 mod task;
 mod udp;
 mod up;
 
 pub use addresses::NoSuchAddress;
-pub use association::{Association, SendError};
+pub use association::{Association, SendError, TryRecvError, TrySendError};
 pub use braidftp_cc as cc;
 pub use braidftp_keys as keys;
 pub use braidftp_sctp::{
     self as sctp, AddressError, AllowedPath, AssociationId, Config, Connect, Counters, Limits, ListenError,
-    Message, NoSuchPath, Order, PathId, PathState, PathStats, PathUse, PathUseError, Piece, Ppid, Profile,
-    Reason, ReconfigError, Stats, StreamId, StreamReset, Streams,
+    Message, NoSuchPath, Order, PathId, PathParams, PathState, PathStats, PathUse, PathUseError, PathView,
+    Piece, Ppid, Profile, Reason, ReconfigError, SackTiming, SharedKey, Stall, Stats, StreamId, StreamReset,
+    Streams,
 };
 pub use budget::{default_memory_bytes, machine_memory_bytes};
 pub use carrier::Carrier;
 pub use core::Totals;
 pub use endpoint::{Bind, BindError, ConnectError, Ended, Endpoint, Listener, Opened};
+pub use events::{AddressChange, Event};
+pub use path_name::PathName;
 pub use protection::HANDSHAKES_A_SECOND;
+pub use streams::{RecvStream, SendStream};
 pub use up::Up;

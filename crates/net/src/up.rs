@@ -7,4 +7,6 @@ pub struct Up {
     pub outbound_streams: u16,
     /// The number of inbound streams.
     pub inbound_streams: u16,
+    /// The adaptation code point of the peer's user (RFC 5061 §4.2.6).
+    pub adaptation: Option<u32>,
 }

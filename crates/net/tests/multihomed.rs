@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_net::{
-    AddressError, AllowedPath, Association, Bind, Endpoint, Message, NoSuchAddress, NoSuchPath, PathId,
+    AddressError, AllowedPath, Association, Bind, Endpoint, Message, NoSuchAddress, NoSuchPath, PathName,
     PathState, Ppid, Profile, StreamId,
 };
 use common::{PORT, soon, to};
@@ -56,21 +56,22 @@ async fn two_addresses_on_each_side_make_two_paths_and_data_takes_the_primary() 
     let config = Arc::new(config);
     let listener = server_end.listen(PORT, config.clone()).unwrap();
     let client = client_end.connect(to(&server_end, &config)).unwrap();
-    assert_eq!(client.set_primary(PathId(0)), Err(NoSuchPath), "it is not up");
+    assert_eq!(client.set_primary(client.paths()[0]), Err(NoSuchPath), "it is not up");
     let server = soon(listener.accept()).await.unwrap();
     let expected = ["127.0.12.1", "127.0.12.2"].map(|ip| (ip.to_owned(), ip.to_owned()));
     assert_eq!([paths(&client).await, paths(&server).await], [expected.clone(), expected]);
     for primary in [0, 1, 0] {
-        client.set_primary(PathId(primary)).unwrap();
+        client.set_primary(client.paths()[primary]).unwrap();
         let before = [bytes_sent(&client), bytes_sent(&server)];
         carry(&client, &server).await;
         let after = [bytes_sent(&client), bytes_sent(&server)];
-        let (used, other) = (usize::from(primary), usize::from(1 - primary));
+        let (used, other) = (primary, 1 - primary);
         assert!(after[0][used] >= before[0][used] + MESSAGE as u64);
         assert!(after[0][other] < before[0][other] + 500, "but for HEARTBEATs");
         assert!(after[1][used] > before[1][used], "SACKs come by the path of the data");
     }
-    assert_eq!(client.set_primary(PathId(2)), Err(NoSuchPath));
+    let nowhere = PathName { peer: "127.0.12.3:9".parse().unwrap(), ..client.paths()[0] };
+    assert_eq!(client.set_primary(nowhere), Err(NoSuchPath));
 }
 
 #[tokio::test]

@@ -34,5 +34,5 @@ pub use extensions::Extensions;
 
 pub use ids::{AssociationId, PathId, Ppid, RequestNumber, Ssn, StreamId, Tsn, VerificationTag};
 pub use profile::Profile;
-pub use stats::{PathState, PathStats, Phase, Stats};
+pub use stats::{PathState, PathStats, Phase, Stall, Stats};
 pub use wire::HmacId;

@@ -1,5 +1,6 @@
 //! Statistics of an association: a copy of plain numbers. Reading them changes nothing.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -42,8 +43,34 @@ pub struct Stats {
     pub duplicates: u64,
     /// DATA chunks dropped because of a receive limit.
     pub overruns: u64,
+    /// Why data waits, if that is known and no congestion window is the reason.
+    pub stall: Option<Stall>,
     /// The paths, by [`PathId`](crate::PathId).
     pub paths: Vec<PathStats>,
+}
+
+/// A known reason why data waits that losses and congestion windows do not explain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stall {
+    /// The peer's receive window has no room for the next chunk, and nothing is in flight.
+    PeerWindow,
+    /// No path is verified and in use.
+    NoPath,
+    /// Messages wait to be read, and the receive buffer has no room for another packet.
+    Unread,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PeerWindow => {
+                "the peer's receive window is closed: it does not read, or it cannot reassemble what it has \
+                 (Linux numbers the fragments of I-DATA from 0 twice: do without interleaving)"
+            }
+            Self::NoPath => "no path to the peer is verified and in use",
+            Self::Unread => "the receive buffer is full: read the streams that have messages",
+        })
+    }
 }
 
 /// The state of a path at one time, and its counters.

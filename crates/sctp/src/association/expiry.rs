@@ -423,6 +423,7 @@ impl Association {
         //# Senders MUST support zero window probing.
         if up.sent.is_empty() && up.window == Window::Open {
             up.window = Window::ProbeDue;
+            self.events.push_back(Event::PeerWindowClosed);
         }
     }
 

@@ -260,6 +260,7 @@ impl Association {
             memory_limit: usize::MAX,
             memory_room: usize::MAX,
             burst: 0,
+            carried: None,
             new_data_alone: false,
             has_input: true,
             draining_bytes: 0,

@@ -93,12 +93,13 @@ use self::send_queue::SendQueue;
 pub use self::settings::{PathParams, PathUse, PathUseError, SackTiming};
 use self::shutdown::FinalPacket;
 pub use self::shutdown::GOODBYE;
-use self::state::{Shutdown, State};
+use self::state::{Shutdown, State, Window};
 use self::timers::Timers;
+use self::transmit::Carried;
 pub use self::violation::Violation;
 use crate::config::{Config, WindowUpdates};
 use crate::ids::{AssociationId, PathId, Ppid, StreamId, Tsn, VerificationTag};
-use crate::stats::{PathState, Phase, Stats};
+use crate::stats::{PathState, Phase, Stall, Stats};
 use crate::wire::{Cause, PacketBuilder};
 
 /// A message to send.
@@ -358,6 +359,9 @@ pub enum Event {
         /// The result of the request.
         outcome: Outcome,
     },
+    /// The peer's window has been closed for a retransmission time-out, while nothing was in flight and data
+    /// waited: [`Stats::stall`]. Once until data is sent again.
+    PeerWindowClosed,
     /// The peer shut down: it sends no new data, and this side cannot send any more.
     PeerShutdown,
     /// The peer reported an error that does not end the association (an ERROR chunk, RFC 9260 §3.3.10).
@@ -432,6 +436,8 @@ pub struct Association {
     leaving: bool,
     renewal: Renewal,
     builder: PacketBuilder,
+    /// What the builder carried over to the next batch.
+    carried: Option<Carried>,
     auth: Authentication,
     /// The state of packet protection, if it is configured.
     dtls: Option<Box<Dtls>>,
@@ -680,7 +686,22 @@ impl Association {
             abandoned_sent: self.abandoned_sent,
             duplicates: self.duplicates,
             overruns: self.overruns,
+            stall: self.stall(),
             paths: self.paths.iter().map(Path::stats).collect(),
+        }
+    }
+
+    /// Returns why data waits, if that is known and no congestion window is the reason.
+    fn stall(&self) -> Option<Stall> {
+        let up = self.state.up()?;
+        let has_data = self.queue.peek_len().is_some();
+        if (has_data || !up.sent.is_empty()) && !self.has_usable_path() {
+            Some(Stall::NoPath)
+        } else if has_data && up.window != Window::Open {
+            Some(Stall::PeerWindow)
+        } else {
+            let is_full = self.a_rwnd() < self.paths[0].pmdcs();
+            (is_full && self.inbound.readable().is_some()).then_some(Stall::Unread)
         }
     }
 
@@ -691,13 +712,14 @@ impl Association {
 
     /// Returns the paths.
     pub fn paths(&self) -> impl Iterator<Item = PathView> {
-        let there = self.paths.iter().enumerate().filter(|(_, path)| path.state != PathState::Removed);
-        there.map(|(index, path)| PathView {
-            id: PathId(index as u8),
-            local: path.local,
-            peer: path.peer,
-            state: path.state,
-        })
+        let all = (0..self.paths.len()).filter_map(|index| self.path(PathId(index as u8)));
+        all.filter(|path| path.state != PathState::Removed)
+    }
+
+    /// Returns a path, also one that was removed.
+    pub fn path(&self, id: PathId) -> Option<PathView> {
+        let path = self.paths.get(usize::from(id.0))?;
+        Some(PathView { id, local: path.local, peer: path.peer, state: path.state })
     }
 
     /// Sets the primary path, which carries data whenever it is active (RFC 9260 §11.1). Only once the

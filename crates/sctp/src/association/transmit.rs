@@ -15,12 +15,17 @@ use crate::ids::{PathId, VerificationTag};
 use crate::stats::PathState;
 use crate::wire::{Checksum, Chunk, Header, NrSack, Sack};
 
-/// How much shorter than possible the first packet of a batch may be, so that others can be limited to its
-/// size.
-const BATCH_SLACK: usize = 64;
-
 /// The maximum length of a HEARTBEAT in bytes.
 const HEARTBEAT_LEN_MAX: usize = 64;
+
+/// A sealed packet that is longer than those of its batch: it begins the next batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Carried {
+    /// Its path.
+    path: PathId,
+    /// Whether it may be marked ECT(0).
+    ect: bool,
+}
 
 /// A chunk that is larger than the packets of its path, because these became smaller since it was cut.
 struct Oversized {
@@ -33,6 +38,10 @@ struct Oversized {
 impl Association {
     /// Returns packets to send, if there are any.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Transmit> {
+        if let Some(carried) = self.carried.take() {
+            self.builder.resume();
+            return self.fill_batch(now, carried.path, carried.ect);
+        }
         if let Some(final_packet) = self.final_packet.take_if(|final_packet| final_packet.chunk.is_some()) {
             self.begin(final_packet.path, final_packet.tag);
             //= specs/rfc9260.txt#section-3.3.7
@@ -263,12 +272,18 @@ impl Association {
         if let Some(oversized) = self.transmit_oversized(now, path, tag) {
             return Some(oversized);
         }
-        let mtu = self.paths[usize::from(path.0)].mtu;
+        let ect = self.state.up().is_some_and(|up| up.ecn.is_some());
+        self.fill_batch(now, path, ect).or_else(|| self.transmit_oversized_probe(now, path, tag))
+    }
+
+    /// Fills packets with what may be sent on the path, as one batch with those that the builder holds. `ect`: whether these
+    /// may be marked ECT(0).
+    fn fill_batch(&mut self, now: Time, path: PathId, mut ect: bool) -> Option<Transmit> {
         // Decided by what the peer announced, not by what it sends: a sender of packets without a checksum
         // may not accept them. INIT, COOKIE ECHO and the last packets of an association are not sent here.
         let agreed = self.state.up().is_some_and(|up| up.extensions.zero_checksum);
-        let mut ect = self.state.up().is_some_and(|up| up.ecn.is_some());
-        loop {
+        while let Some(tag) = self.peer_tag().filter(|_| self.is_up() && !self.builder.is_full()) {
+            let order = self.paths[usize::from(path.0)].order;
             self.begin(path, tag);
             self.give_up(now);
             self.new_data_alone = false;
@@ -278,8 +293,6 @@ impl Association {
                 break;
             }
             self.pad_within_batch();
-            // A batch has one ECN field: a packet that must not be marked excludes others.
-            ect &= self.new_data_alone;
             // A peer without the association only understands packets with a checksum, to which it can
             // respond. So packets that check whether the peer is alive have one, and so have
             // retransmissions.
@@ -287,17 +300,27 @@ impl Association {
             let way = &self.paths[usize::from(path.0)];
             let silent = way.errors > 0 || way.timeouts_unanswered > 0 || way.heartbeat.is_some();
             let bare = agreed && !closing && !silent;
-            let len = self.seal(path, if bare { Checksum::Zero } else { Checksum::Crc32c });
-            // Other packets of a batch must not be longer than its first.
-            if self.builder.is_full() || len + BATCH_SLACK < mtu {
+            let has_data = way.order > order;
+            self.seal(path, if bare { Checksum::Zero } else { Checksum::Crc32c });
+            if self.builder.is_carrying() {
+                let ect = self.new_data_alone && self.state.up().is_some_and(|up| up.ecn.is_some());
+                self.carried = Some(Carried { path, ect });
+                break;
+            }
+            // A batch has one ECN field: a packet that must not be marked excludes others.
+            ect &= self.new_data_alone;
+            if !has_data || !self.has_data_to_send() {
                 break;
             }
         }
-        if self.builder.packets() == 0 {
-            return self.transmit_oversized_probe(now, path, tag);
-        }
         let ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
-        Some(Transmit { ecn, ..self.finish(path) })
+        (self.builder.packets() > 0).then(|| Transmit { ecn, ..self.finish(path) })
+    }
+
+    /// Whether there is lost or new data, which may have to wait for a window.
+    fn has_data_to_send(&mut self) -> bool {
+        let State::Up(up) = &mut self.state else { return false };
+        up.sent.next_lost().is_some() || self.queue.peek_len().is_some()
     }
 
     /// Pads the open packet if it would end its batch although more data follows, and the padding is

@@ -300,8 +300,9 @@ pub struct Batch {
 /// Encodes packets into one buffer, which is reused once all of its packets have been released.
 ///
 /// Call `begin`, then `push` while there is `room`, then `seal`; repeat for each packet of the batch; then
-/// `finish`. No packet is longer than the first, and after a shorter one [`PacketBuilder::is_full`] ends
-/// the batch.
+/// `finish`. [`PacketBuilder::is_full`] ends the batch after a packet of another length than the first. A
+/// shorter packet is the last of the batch; a longer one is carried over: it begins the next batch
+/// ([`PacketBuilder::resume`]).
 #[derive(Debug, Default)]
 pub struct PacketBuilder {
     buffer: BytesMut,
@@ -319,8 +320,10 @@ pub struct PacketBuilder {
     dtls_at: Option<usize>,
     /// The length of the first packet, once sealed.
     segment_size: Option<usize>,
-    /// Whether a packet shorter than the first was sealed, after which none may follow.
+    /// Whether a packet of another length than the first was sealed, after which none may follow.
     ended: bool,
+    /// A sealed packet that is longer than those of its batch; empty if there is none.
+    carried: Vec<u8>,
     packets: usize,
     /// The length of the previous batch, for which the buffer is allocated at once.
     before: usize,
@@ -347,7 +350,7 @@ impl PacketBuilder {
         Self::default()
     }
 
-    /// Starts a packet of at most `max` bytes; in a batch, also of at most the first packet's length.
+    /// Starts a packet of at most `max` bytes.
     ///
     /// # Panics
     /// If a packet is open, or the batch is full.
@@ -364,7 +367,7 @@ impl PacketBuilder {
         assert!(self.open.is_none(), "the previous packet must be sealed first");
         assert!(!self.is_full(), "a full batch must be finished first");
         let start = self.buffer.len();
-        let max = max.min(self.segment_size.unwrap_or(max)).min(Self::MAX_BYTES - start);
+        let max = max.min(Self::MAX_BYTES);
         if start == 0 {
             self.make_room(max);
         }
@@ -404,7 +407,12 @@ impl PacketBuilder {
 
     /// How much shorter the open packet is than the others of its batch, which it would end.
     pub(crate) fn missing(&self) -> usize {
-        if self.packets > 0 && !self.is_empty() { self.room() } else { 0 }
+        match self.segment_size {
+            Some(segment_size) if !self.is_empty() => {
+                segment_size.saturating_sub(self.len()).min(self.room())
+            }
+            _ => 0,
+        }
     }
 
     /// The keys that protect packets, if packets can be protected.
@@ -560,9 +568,37 @@ impl PacketBuilder {
         }
         let len = packet.len();
         let segment_size = *self.segment_size.get_or_insert(len);
-        self.ended = len < segment_size;
-        self.packets += 1;
+        self.ended = len != segment_size;
+        if len > segment_size {
+            self.carried.extend_from_slice(packet);
+            self.buffer.truncate(start);
+        } else {
+            self.packets += 1;
+        }
         len
+    }
+
+    /// Whether the last sealed packet was too long for its batch and begins the next one.
+    pub fn is_carrying(&self) -> bool {
+        !self.carried.is_empty()
+    }
+
+    /// Begins a batch with the packet that was too long for the previous one, if there is one.
+    ///
+    /// # Panics
+    /// If the previous batch was not finished.
+    pub fn resume(&mut self) {
+        if self.carried.is_empty() {
+            return;
+        }
+        assert!(self.buffer.is_empty(), "the previous batch must be finished first");
+        let carried = std::mem::take(&mut self.carried);
+        self.make_room(carried.len());
+        self.buffer.extend_from_slice(&carried);
+        self.segment_size = Some(carried.len());
+        self.packets = 1;
+        self.carried = carried;
+        self.carried.clear();
     }
 
     /// Discards the open packet.
@@ -577,8 +613,8 @@ impl PacketBuilder {
         self.packets
     }
 
-    /// Whether no further packet may join the batch: one shorter than the first was sealed, or one more of
-    /// the first's length would exceed a limit.
+    /// Whether no further packet may join the batch: one of another length than the first was sealed, or one
+    /// more of the first's length would exceed a limit.
     pub fn is_full(&self) -> bool {
         self.ended
             || self.packets == Self::MAX_PACKETS

@@ -517,7 +517,6 @@ fn packets_of_a_batch_are_of_one_size_but_the_last() {
     builder.push(&data(72));
     assert_eq!((builder.room(), builder.len(), builder.seal()), (0, 100, 100));
     builder.begin(HEADER, 2_000);
-    assert_eq!(builder.room(), 88, "no larger than the first");
     builder.push(&data(72));
     builder.seal();
     assert!(!builder.is_full());
@@ -532,6 +531,23 @@ fn packets_of_a_batch_are_of_one_size_but_the_last() {
         assert!(Packet::decode(batch.payload.slice_ref(packet)).is_ok());
     }
     assert_eq!(builder.finish(), None);
+
+    builder.begin(HEADER, 100);
+    builder.push(&data(1));
+    builder.seal();
+    builder.begin(HEADER, 2_000);
+    builder.push(&data(72));
+    assert_eq!(builder.seal(), 100);
+    assert!(builder.is_full() && builder.is_carrying(), "a longer one is not part of the batch");
+    let batch = builder.finish().unwrap();
+    assert_eq!((batch.payload.len(), batch.segment_size), (32, None));
+    builder.resume();
+    assert!(!builder.is_carrying());
+    builder.begin(HEADER, 100);
+    builder.push(&data(1));
+    builder.seal();
+    let batch = builder.finish().unwrap();
+    assert_eq!((batch.payload.len(), batch.segment_size), (132, Some(100)), "it begins the next one");
 
     builder.begin(HEADER, 100);
     builder.push(&data(1));

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use braidftp_ftp::Reply;
 use braidftp_ftp::client::{Data, Protection, Tag};
 use braidftp_ftp::mapping::Mode;
-use braidftp_net::{Association, PathId, PathState, PathStats, PathUse, PathUseError};
+use braidftp_net::{Association, PathName, PathState, PathStats, PathUse, PathUseError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -244,9 +244,9 @@ impl Ends {
 
     /// Of an association that has such a path.
     fn set_use(self, association: &Association, path_use: PathUse) -> std::result::Result<(), PathUseError> {
-        let paths = association.stats().paths;
-        match paths.iter().position(|path| Self::of(path) == self) {
-            Some(index) => association.set_path_use(PathId(u8::try_from(index).unwrap_or(u8::MAX)), path_use),
+        let is_it = |path: &PathName| (path.local.ip(), path.peer.ip()) == (self.local, self.peer);
+        match association.paths().into_iter().find(is_it) {
+            Some(path) => association.set_path_use(path, path_use),
             None => Ok(()),
         }
     }

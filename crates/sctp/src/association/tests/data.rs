@@ -439,6 +439,41 @@ fn full_packets_leave_in_batches_of_one_size() {
     assert_eq!((transmit.segment_size, transmit.payload.len()), (Some(1_452), 8 * 1_452));
 }
 
+/// Sends messages of these lengths, and returns the length of each packet by batch.
+fn batches_of(messages: &[usize]) -> Vec<Vec<usize>> {
+    let mut pair = Pair::up(modern());
+    messages.iter().for_each(|len| pair.send(Client, 0, pattern(*len)));
+    let mut batches = Vec::new();
+    while let Output::Send(transmit) = pair.client.poll(pair.now) {
+        let size = transmit.segment_size.unwrap_or(transmit.payload.len());
+        batches.push(transmit.payload.chunks(size).map(<[u8]>::len).collect());
+        for packet in transmit.payload.chunks(size) {
+            let payload = Bytes::copy_from_slice(packet);
+            let datagram = Datagram { from: transmit.from, to: transmit.to, ecn: transmit.ecn, payload };
+            pair.carry(Client, datagram, transmit.split);
+        }
+    }
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == messages.len()));
+    let received: Vec<_> = pair.read(Server, 0).iter().map(Vec::len).collect();
+    assert_eq!(received, messages);
+    batches
+}
+
+#[test]
+fn packets_of_one_short_size_leave_in_one_batch() {
+    assert_eq!(batches_of(&[1_200; 8]), [[1_228; 8]]);
+    // Four messages to a packet.
+    assert_eq!(batches_of(&[300; 32]), [[1_276; 8]]);
+}
+
+#[test]
+fn a_packet_longer_than_its_batch_begins_the_next_one() {
+    assert_eq!(
+        batches_of(&[1_200, 1_300, 1_300, 1_200, 1_400]),
+        [vec![1_228], vec![1_328, 1_328, 1_228], vec![1_428]]
+    );
+}
+
 #[test]
 fn a_short_packet_does_not_shorten_later_ones() {
     let mut pair = Pair::up(modern());

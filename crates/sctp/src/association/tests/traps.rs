@@ -3,6 +3,7 @@
 use super::*;
 use crate::association::timers::Timer;
 use crate::ids::PathId;
+use crate::stats::Stall;
 use crate::wire::Interleaved;
 
 /// Loses the first transmission of the DATA chunks with these numbers, counted from 0 as they leave.
@@ -317,13 +318,18 @@ fn a_lost_window_update_is_repaired_by_a_window_probe() {
     for _ in 0..10 {
         pair.send(Client, 0, pattern(1_424));
     }
-    pair.run(Duration::from_secs(1));
+    pair.run(Duration::from_secs(5));
+    assert_eq!(pair.association(Client).stats().stall, Some(Stall::PeerWindow));
+    assert_eq!(pair.association(Server).stats().stall, Some(Stall::Unread));
+    let closed = pair.events(Client).iter().filter(|event| **event == Event::PeerWindowClosed);
+    assert_eq!(closed.count(), 1);
     // The one packet that says that the window is open again.
     let mut lost = false;
     pair.drop = Some(Box::new(move |side, _, _| side == Server && !std::mem::replace(&mut lost, true)));
     pair.reads = true;
     pair.read_all(Server);
     assert!(pair.run_until_within(Duration::from_secs(20), |pair| pair.read(Server, 0).len() == 10));
+    assert_eq!([Client, Server].map(|side| pair.association(side).stats().stall), [None; 2]);
 }
 
 #[test]
