@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{capture, cargo, check};
-use crate::{cites, deny, suite, tidy, typos};
+use crate::{cites, deny, guide, suite, tidy, typos};
 
 /// The scenarios of the soak: always these, as many as take about a minute on two processors. CI thus stays
 /// deterministic; `soak` without `--from` tries new seeds.
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("ci takes no arguments, and got `{arg}`");
     }
-    let steps: [(&str, Step); 11] = [
+    let steps: [(&str, Step); 12] = [
         ("toolchain", components),
         ("fmt", || check(cargo().args(["fmt", "--all", "--check"]))),
         ("tidy", || tidy::run(&[])),
@@ -42,6 +42,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ("fuzz", fuzz_targets),
         ("soak", soak),
         ("test", || suite::run(&[])),
+        // Its programs are those of the tests.
+        ("guide", || guide::test(&[])),
     ];
     let start = Instant::now();
     let mut times: Vec<(&str, Duration)> = Vec::new();

@@ -2,7 +2,8 @@
 //!
 //! It is linked with the C library of this machine (`+crt-static`): for musl the standard library would have to be downloaded, which
 //! machines that reach package registries alone cannot do. glibc has had DNS and the files of /etc in its static library since 2.34;
-//! other sources of names and users (LDAP, mDNS) need the program of the Debian package.
+//! other sources of names and users (LDAP, mDNS) need the program of the Debian package. The program needs /dev/urandom, which
+//! containers have.
 
 use std::path::PathBuf;
 
