@@ -53,6 +53,7 @@ cargo xtask COMMAND
   package [deb] [static] [sbom] [--debug]
                            Debian packages, a static program and the contents of a container image, a bill of
                            materials: target/package
+  sbom                     the bills of materials alone
   cites [--sections|--missing] [SPEC]
                            every quotation of a specification, word for word; what is cited, tested, excepted
   fuzz TARGET [--minutes N]
