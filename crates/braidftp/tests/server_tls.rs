@@ -244,6 +244,9 @@ fn handshakes_that_fall_silent_are_bounded_in_number_and_by_address() {
     const EACH: usize = 2;
     let bench = Bench::with(|settings| {
         (settings.max_sessions, settings.max_sessions_per_address) = (ALL, EACH);
+        // No session ends by its silence here.
+        let session = Arc::make_mut(&mut settings.session);
+        (session.idle_before_login, session.login_within) = (10 * PATIENCE, 10 * PATIENCE);
     });
     let silent = |last: u8| {
         let mut stream = Control::open_from(&bench.served, Some(IpAddr::from([127, 0, 0, last]))).stream;

@@ -29,8 +29,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 const PORT: u16 = 21;
 /// How long a connection may take until its ClientHello.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections that a task leaves open behind it: with all tasks more than a server keeps without a login.
-const LEFT_OPEN: usize = 4;
+/// Connections that a task leaves open behind it: with all tasks more than a server keeps.
+const LEFT_OPEN: usize = 12;
 
 #[derive(Debug, Clone, Copy)]
 enum Transport {

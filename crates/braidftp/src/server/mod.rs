@@ -490,8 +490,10 @@ async fn serve_tcp(shared: Arc<Shared>, listener: TcpListener, begins: Begins, s
     let (mut drain, mut stop) = (phase.clone(), phase.clone());
     let mut sessions = JoinSet::new();
     loop {
+        // Those that made room for others end as soon as they run: until then further ones wait in the kernel.
+        let most = shared.settings.now().max_sessions.saturating_mul(2).max(1);
         tokio::select! {
-            accepted = listener.accept() => match (accepted, &there) {
+            accepted = listener.accept(), if sessions.len() < most => match (accepted, &there) {
                 (Ok((stream, peer)), Some(there)) => {
                     let session = tcp_session(shared.clone(), stream, peer, begins, phase.clone());
                     let there = there.clone();

@@ -292,6 +292,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_handshake_that_failed_is_told_in_words() {
+        use rustls::Error as E;
+        let tls = |error: E| io::Error::other(error);
+        let message = |error| tls(E::InvalidMessage(error));
+        for (error, words) in [
+            (message(InvalidMessage::InvalidContentType), "what the client sent is not TLS"),
+            (message(InvalidMessage::HandshakePayloadTooLarge), "sent a TLS message that is too large"),
+            (message(InvalidMessage::MessageTooLarge), "sent a TLS message that is too large"),
+            (message(InvalidMessage::MessageTooShort), "the client broke TLS"),
+            (io::ErrorKind::UnexpectedEof.into(), "left in the middle of the TLS handshake"),
+            (tls(E::AlertReceived(AlertDescription::UnknownCA)), "does not trust this server"),
+            (tls(E::NoApplicationProtocol), "its ALPN lacks `ftp`"),
+        ] {
+            assert!(failed(&error).contains(words), "{error:?}: {}", failed(&error));
+        }
+    }
+
+    #[test]
     fn the_first_sessions_and_the_latest_stay() {
         let sessions = Sessions::default();
         for number in 0..SESSIONS_MAX + 5 {
