@@ -16,6 +16,7 @@ braidlab_deb=$(realpath "$2")
 # What is written goes to a folder in memory, over the machine's own files. Other file systems are not in the copy.
 work=$(mktemp -d)
 mount -t tmpfs test-deb "$work"
+trap 'umount --recursive --lazy "$work" && rmdir "$work"' EXIT
 mkdir "$work/upper" "$work/scratch" "$work/root" "$work/debs"
 cp "$braidftp_deb" "$work/debs/braidftp.deb"
 cp "$braidlab_deb" "$work/debs/braidlab.deb"

@@ -17,6 +17,7 @@ if ldd "$program" 2>/dev/null | grep '=>'; then fail "$program needs shared libr
 
 work=$(mktemp -d)
 mount -t tmpfs test-static "$work"
+trap 'umount --recursive --lazy "$work" && rmdir "$work"' EXIT
 mkdir -p "$work/server" "$work/client/tmp"
 ip link set lo up
 # Every container engine makes these (OCI runtime specification, "Default Devices"); the program reads its seed there.
