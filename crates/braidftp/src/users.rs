@@ -478,13 +478,31 @@ impl Users {
     /// Goes on where these users were, in whose place it comes: failed checks stay counted, one password is checked at a time, and
     /// users with the same limits share them with their sessions before.
     pub(crate) fn follow(&mut self, before: &Self) {
-        (self.turn, self.failures) = (before.turn.clone(), before.failures.clone());
+        self.count_with(before);
         for (name, user) in &mut self.known {
             if let Some(before) = before.known.get(name)
                 && (&before.home, before.share.limits()) == (&user.home, user.share.limits())
             {
                 user.share = before.share.clone();
             }
+        }
+    }
+
+    /// Counts failed checks together with those of these users, and checks one password of both at a time.
+    pub(crate) fn count_with(&mut self, others: &Self) {
+        (self.turn, self.failures) = (others.turn.clone(), others.failures.clone());
+    }
+
+    /// Lets `anonymous` and `ftp` in without a password, to do this, unless the file says what they may do; or lets nobody in without
+    /// a password or key.
+    pub(crate) fn have_anonymous(&mut self, access: Option<Access>) {
+        match access {
+            Some(access) => {
+                for (name, user) in Self::anonymous(access).known {
+                    self.known.entry(name).or_insert(user);
+                }
+            }
+            None => self.known.retain(|_, user| !matches!(user.proof, Proof::Anything)),
         }
     }
 

@@ -44,7 +44,8 @@ fn read(path: &PathBuf) -> String {
 fn a_program_is_told_of_logins_uploads_and_downloads_and_not_of_what_failed() {
     let folder = Folder::new();
     let on = "on = ['login', 'upload', 'download']";
-    let (hooks, out) = hook(&folder, on, "cat >> OUT; echo \" $BRAIDFTP_EVENT $BRAIDFTP_PATH\" >> OUT");
+    let (hooks, out) =
+        hook(&folder, on, "cat >> OUT; echo \" $BRAIDFTP_HOOK_EVENT $BRAIDFTP_HOOK_PATH\" >> OUT");
     let server = start(&folder, &hooks);
     let mut session = Control::at(server.tcp(), None).log_in();
     assert!(session.store("STOR a b", b"12345").starts_with("226"));

@@ -43,12 +43,14 @@ const KEYS: [&str; 18] = [
 ];
 /// Variables of the environment that are no settings of a client: who logs in, where `ctl` finds its server, what a hook is
 /// told, and what the project's own tests are told.
-const VARIABLES: [&str; 12] = [
+const VARIABLES: [&str; 14] = [
     "BRAIDFTP_USER",
     "BRAIDFTP_PASSWORD",
     "BRAIDFTP_CONTROL",
-    "BRAIDFTP_EVENT",
-    "BRAIDFTP_FILE",
+    "BRAIDFTP_HOOK_EVENT",
+    "BRAIDFTP_HOOK_FILE",
+    "BRAIDFTP_HOOK_PATH",
+    "BRAIDFTP_HOOK_USER",
     "BRAIDFTP_BUDGET",
     "BRAIDFTP_COMMIT",
     "BRAIDFTP_FINGERPRINTS",

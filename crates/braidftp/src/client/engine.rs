@@ -84,7 +84,8 @@ impl Engine {
         shared: Arc<Shared>,
     ) -> Self {
         let mode = shared.options.mode;
-        let mut config = Config { protection: carrier.protection(), ..Config::new(mode) };
+        let host = shared.host.clone();
+        let mut config = Config { protection: carrier.protection(), host, ..Config::new(mode) };
         let window = match mode {
             Mode::Tcp => {
                 config.pipelining = Pipelining::Adaptive;
@@ -317,6 +318,7 @@ impl Engine {
                     ));
                 }
             }
+            Event::UnknownHost(reply) => self.on_unknown_host(&reply),
             Event::StartTls => self.carrier.start_tls(),
             Event::Reply(tag, reply) => {
                 if self.login == Some(tag) {
@@ -385,6 +387,16 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Warns that there is no such host as the URL names; of every name that it was not told, a server of another kind says so.
+    fn on_unknown_host(&self, reply: &Reply) {
+        let is_ours = self.shared.options.mode.is_sctp() || self.session.pipelines_all();
+        if let Some(reporter) = self.shared.options.reporter.as_ref().filter(|_| is_ours) {
+            reporter.warn(format_args!(
+                "the server has no host of the name in the URL ({reply}): this is what it has for those who name none"
+            ));
+        }
     }
 
     fn answer(&mut self, tag: Tag) {

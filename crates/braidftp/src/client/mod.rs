@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use braidftp_ftp::client::{Features, Finished, ListForm, Transfer};
 use braidftp_ftp::command::Command;
+use braidftp_ftp::server::is_host_name;
 use braidftp_ftp::{PathArg, Reply};
 use braidftp_net::cc;
 use braidftp_net::sctp::{Multipath, MultipathError, MultipathWith};
@@ -243,6 +244,8 @@ pub struct Client {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) options: Options,
+    /// The name to ask for by HOST.
+    pub(crate) host: Option<String>,
     pub(crate) activity: Arc<body::Activity>,
     /// Why the session is over.
     pub(crate) ended: Mutex<Option<Error>>,
@@ -351,8 +354,17 @@ impl Client {
         let (requests, requests_in) = mpsc::channel(16);
         let is_pooled = options.mode == Mode::Tcp && options.parallel.get() > 1;
         let pool = is_pooled.then(|| pool::Pool::new(url, &login, &options));
+        //= specs/rfc7151.txt#section-3.1
+        //# This SHOULD be the same hostname that was
+        //# used to obtain the IP address to which the FTP control connection was
+        //# made
+        let host = match &url.host {
+            url::Host::Domain(name) if is_host_name(name.as_bytes()) => Some(name.clone()),
+            _ => None,
+        };
         let shared = Arc::new(Shared {
             options,
+            host,
             activity,
             ended: Mutex::default(),
             gauge,

@@ -1,9 +1,10 @@
 //! The server's key, and what it shows to clients: read anew when its files change.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -27,6 +28,19 @@ pub struct ServerIdentity {
     now: Mutex<Now>,
     /// Whether clients are asked for a key of theirs.
     asks_clients: AtomicBool,
+    /// Others by the name that a client asks for.
+    others: OnceLock<Others>,
+}
+
+/// Finds the identity that a server has under a name (SNI, RFC 6066 §3).
+pub(crate) type Find = Box<dyn Fn(&str) -> Option<Arc<ServerIdentity>> + Send + Sync>;
+
+struct Others(Find);
+
+impl fmt::Debug for Others {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Others")
+    }
 }
 
 #[derive(Debug)]
@@ -81,7 +95,12 @@ impl ServerIdentity {
         let stamps = files.stamps();
         let loaded = files.load()?;
         let now = Now { loaded, stamps, looked: Instant::now() };
-        Ok(Arc::new(Self { files, now: Mutex::new(now), asks_clients: AtomicBool::new(false) }))
+        Ok(Arc::new(Self {
+            files,
+            now: Mutex::new(now),
+            asks_clients: AtomicBool::new(false),
+            others: OnceLock::new(),
+        }))
     }
 
     /// Where it is.
@@ -103,6 +122,11 @@ impl ServerIdentity {
     /// Configurations that are made from now on ask clients for a key of theirs, and take any, or none.
     pub fn ask_clients(&self) {
         self.asks_clients.store(true, Ordering::Relaxed);
+    }
+
+    /// Shows clients that ask for a name the certificate of the identity that `find` has for it, if it has one. Holds once.
+    pub(crate) fn also(&self, find: Find) {
+        let _ = self.others.set(Others(find));
     }
 
     /// A configuration for TLS 1.3 and 1.2 that speaks the protocols of `alpn`. A client that offers others, and none of these,
@@ -179,8 +203,12 @@ impl Files {
 }
 
 impl ResolvesServerCert for ServerIdentity {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current(Instant::now()))
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = || self.others.get()?.0(hello.server_name()?);
+        Some(match named() {
+            Some(other) => other.current(Instant::now()),
+            None => self.current(Instant::now()),
+        })
     }
 }
 

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use braidftp_net::machine_memory_bytes;
 use rustix::process::{Resource, getrlimit};
 
+use super::confine::folder_of;
 use super::error::ServeError;
+use super::hosts::HostPlan;
 use super::parts;
-use super::plan::{Plan, RunsHooks, cannot_open, folder_of, processors, runtime, usual};
+use super::plan::{Plan, RunsHooks, cannot_open, processors, runtime, usual};
 use super::systemd::Passed;
 use super::tcp::ENDING_MAX;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
@@ -19,7 +21,7 @@ use crate::budget::{self, Effective};
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::tls::server::SESSIONS_BYTES;
 use crate::tls::{MESSAGE_BYTES, UNSENT_BYTES};
-use crate::users::Account;
+use crate::users::{Account, Users};
 
 /// Open files of a transfer: a listing of a tree has this many folders, whatever the others have.
 const FILES_PER_TRANSFER: u64 = FOLDERS_ALWAYS as u64;
@@ -68,6 +70,10 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     for account in plan.users.accounts() {
         let _ = writeln!(said, "user {}", describe_user(&account));
     }
+    plan.hosts.iter().for_each(|host| said.push_str(&host.describe()));
+    for sentence in plan.hosts.iter().flat_map(HostPlan::missing_homes) {
+        findings.add(6, sentence);
+    }
     match plan.protection.load_only() {
         Ok(loaded) => {
             said.push_str(&plan.protection.describe(&loaded));
@@ -87,7 +93,9 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         .filter(|account| !account.home.as_os_str().is_empty())
         .map(|account| (account.name.escape_debug().to_string(), account.home.to_owned()))
         .collect();
-    let weak: Vec<String> = plan.users.weaknesses().collect();
+    let of_hosts = plan.hosts.iter().map(|host| &host.users);
+    let weak: Vec<String> =
+        std::iter::once(&plan.users).chain(of_hosts).flat_map(Users::weaknesses).collect();
     let processors = processors();
     match plan.open(Passed::default(), RunsHooks::No) {
         Ok((opened, report, _)) => {

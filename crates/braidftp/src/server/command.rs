@@ -127,9 +127,10 @@ impl Again {
                 tracing::warn!("{key} has changed: the new value holds when the server is started again");
             }
         }
-        let Plan { settings, users, .. } = plan;
+        let Plan { settings, users, hosts, .. } = plan;
         let weak: Vec<String> = users.weaknesses().collect();
-        match server.reload(settings, users) {
+        let of_hosts = hosts.into_iter().map(|host| host.users).collect();
+        match server.reload(settings, users, of_hosts) {
             Ok(()) => {
                 tracing::info!(
                     "settings and users were read again; sessions that are logged in keep what they have"

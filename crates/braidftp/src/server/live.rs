@@ -25,6 +25,7 @@ impl Live {
         session.unprotected = now.session.unprotected;
         session.active = now.session.active;
         session.tls = now.session.tls;
+        session.hosts.clone_from(&now.session.hosts);
         let Settings {
             passive_ports,
             sctp,

@@ -33,6 +33,7 @@ mod error;
 mod events;
 mod handshakes;
 pub mod hooks;
+mod hosts;
 mod limits;
 mod listen;
 mod live;
@@ -71,17 +72,14 @@ use braidftp_base::Time;
 use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::DATA_STREAMS_MAX;
 use braidftp_ftp::server as machine;
-use braidftp_net::keys::rustls::pki_types::CertificateDer;
 use braidftp_net::sctp::{Config, Profile};
 use braidftp_net::{Association, Carrier, Endpoint, HANDSHAKES_A_SECOND, Listener};
-use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::client::default_multipath;
-use crate::identity::Fingerprint;
 use crate::store::fs::{Durability, Pool, Root};
 use crate::users::Users;
 use activity::Activity;
@@ -89,6 +87,8 @@ pub use audit::Audit;
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
 use events::post;
 use handshakes::Handshakes;
+pub use hosts::Host;
+use hosts::Site;
 pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
 pub use listen::Listen;
@@ -220,14 +220,14 @@ impl Default for Settings {
 /// What all sessions share.
 #[derive(Debug)]
 struct Shared {
-    root: Root,
-    users: Arc<Roster>,
+    /// The host without a table.
+    own: Arc<Site>,
+    /// Virtual hosts, by their numbers.
+    hosts: Vec<Arc<Site>>,
     settings: Arc<Live>,
     limits: Arc<Limits>,
     activity: Arc<Activity>,
     all_held: Arc<control::AllHeld>,
-    /// Which sessions of a user are older than others.
-    logins: logins::Logins,
     /// What all transfers hold of files.
     blocks: Arc<Pool>,
     /// How many are under way.
@@ -244,17 +244,6 @@ impl Shared {
     /// TLS for one control connection over TCP, if there is a key for it.
     fn binding(&self) -> Option<Binding> {
         Some(self.tls.as_ref()?.bind(self.settings.now().tls_resumption))
-    }
-}
-
-impl Shared {
-    /// The users whose key a client has shown with these certificates, its own first, in a handshake that is done: for
-    /// [`machine::Session::vouch`].
-    fn vouched(&self, certificates: Option<&[CertificateDer<'_>]>) -> Vec<Bytes> {
-        let shown = certificates.and_then(<[_]>::first).and_then(|first| Fingerprint::of(first).ok());
-        let lists = self.users.now();
-        let users = shown.into_iter().flat_map(|key| lists.users.of_key(key));
-        users.map(|name| Bytes::copy_from_slice(name.as_bytes())).collect()
     }
 }
 
@@ -344,15 +333,22 @@ impl Reloader {
     }
 
     /// Puts these in the place of those before. Sessions that are there keep what they began with. What is fixed when sockets
-    /// are opened and the process is confined stays: transports, protection, passive ports, active mode and log files.
+    /// are opened and the process is confined stays: transports, protection, passive ports, active mode, log files and hosts, but for
+    /// the users of hosts, which come in the order of the hosts.
     ///
     /// # Errors
     /// The users need what the running server has not: a sentence. Nothing is changed then.
-    pub fn reload(&self, settings: Settings, users: Users) -> Result<(), String> {
+    pub fn reload(&self, settings: Settings, users: Users, of_hosts: Vec<Users>) -> Result<(), String> {
         let (max, per_address) = (settings.max_sessions, settings.max_sessions_per_address);
-        self.shared.users.may_replace(&users)?;
+        let all: Vec<(&Arc<Site>, Users)> =
+            self.shared.sites().map(|(_, site)| site).zip(std::iter::once(users).chain(of_hosts)).collect();
+        for (site, users) in &all {
+            site.users.may_replace(users)?;
+        }
         self.shared.settings.replace(settings);
-        self.shared.users.replace(users)?;
+        for (site, users) in all {
+            site.users.replace(users)?;
+        }
         self.shared.limits.set(max, per_address);
         Ok(())
     }
@@ -434,7 +430,7 @@ impl Server {
         tokio::select! {
             () = no_longer_serving(&mut stop) => {}
             () = memory::give_back(endpoints.clone(), shared.blocks.clone()) => {}
-            () = parts::look_after(shared.clone()) => {}
+            () = parts::look_after_all(shared.clone()) => {}
         }
         let drain = shared.settings.now().drain;
         tokio::select! {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use super::handshakes::Handshakes;
+use super::hosts::{Host, Site, show_certificates, virtual_hosts};
 use super::limits::Limits;
 use super::live::Live;
 use super::systemd::Passed;
 use super::{
-    BEFORE_LOGIN_BYTES, Begins, Bound, CLOSING, DIGESTS_MAX, Listen, Phase, Roster, Server, Settings, Shared,
-    tcp,
+    BEFORE_LOGIN_BYTES, Begins, Bound, CLOSING, DIGESTS_MAX, Listen, Phase, Server, Settings, Shared, tcp,
 };
 use crate::store::fs::Root;
 use crate::tls::server::Offer;
@@ -32,6 +33,7 @@ pub struct Builder {
     users: Option<Users>,
     access: Access,
     settings: Settings,
+    hosts: Vec<Host>,
     passed: Passed,
 }
 
@@ -44,6 +46,7 @@ impl Builder {
             users: None,
             access: Access::ReadOnly,
             settings: Settings::default(),
+            hosts: Vec::new(),
             passed: Passed::default(),
         }
     }
@@ -66,6 +69,13 @@ impl Builder {
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
+        self
+    }
+
+    /// One more virtual host (RFC 7151).
+    #[must_use]
+    pub fn host(mut self, host: Host) -> Self {
+        self.hosts.push(host);
         self
     }
 
@@ -97,16 +107,23 @@ impl Builder {
     /// # Errors
     /// [`StartError`]; nothing stays open.
     pub fn open(self) -> Result<Opened, StartError> {
-        let Self { root, listen, users, access, mut settings, mut passed } = self;
+        let Self { root, listen, users, access, mut settings, mut hosts, mut passed } = self;
         if listen.is_empty() {
             return Err(StartError::Nowhere);
         }
-        Arc::make_mut(&mut settings.session).unprotected = settings.protection.unprotected();
+        let session = Arc::make_mut(&mut settings.session);
+        session.unprotected = settings.protection.unprotected();
+        session.hosts = virtual_hosts(&hosts, &session.greeting);
+        if let Some(identity) = &settings.protection.identity {
+            show_certificates(identity, &hosts, &session.hosts);
+        }
         // Whoever has a list of users may put keys into it while the server runs.
-        if let Some(identity) = settings.protection.identity.as_ref().filter(|_| users.is_some()) {
+        let has_lists = users.is_some() || !hosts.is_empty();
+        if let Some(identity) = settings.protection.identity.as_ref().filter(|_| has_lists) {
             identity.ask_clients();
         }
         let users = users.unwrap_or_else(|| Users::anonymous(access));
+        hosts.iter_mut().for_each(|host| host.users.count_with(&users));
         let mut places = Vec::new();
         for place in listen {
             places.push(match place {
@@ -138,7 +155,7 @@ impl Builder {
         if let Some(unused) = passed.unused() {
             return Err(StartError::Unused(unused));
         }
-        Ok(Opened { root, users, settings, places })
+        Ok(Opened { root, users, settings, hosts, places })
     }
 }
 
@@ -148,6 +165,7 @@ pub struct Opened {
     root: Root,
     users: Users,
     pub(super) settings: Settings,
+    hosts: Vec<Host>,
     places: Vec<OpenedAt>,
 }
 
@@ -179,7 +197,7 @@ impl Opened {
     /// # Errors
     /// [`StartError`]; nothing stays open.
     pub fn start(self) -> Result<Server, StartError> {
-        let Self { root, users, mut settings, places } = self;
+        let Self { root, users, mut settings, hosts, places } = self;
         let tls =
             settings.protection.identity.as_ref().map(Offer::new).transpose().map_err(StartError::Tls)?;
         if tls.is_some() {
@@ -199,17 +217,18 @@ impl Opened {
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
         let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
         let settings = Arc::new(Live::new(settings));
-        let (activity, all_held, logins, blocks, transfers) = Default::default();
-        let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
+        let (activity, all_held, blocks, transfers) = Default::default();
+        let own = Arc::new(Site::new(root, PathBuf::new(), users, &settings));
+        let host = |host: Host| Arc::new(Site::new(host.root, host.folder, host.users, &settings));
+        let hosts = hosts.into_iter().map(host).collect();
         let digests = Arc::new(Semaphore::new(DIGESTS_MAX));
         let shared = Arc::new(Shared {
-            root,
-            users,
+            own,
+            hosts,
             settings,
             limits,
             activity,
             all_held,
-            logins,
             blocks,
             transfers,
             tls,

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use braidftp_ftp::server::HostId;
+use tokio::task::JoinSet;
+
 use super::{DISK_RESERVE_MAX, Settings, Shared};
 use crate::store::fs::{Allowance, Kept, Part, Removal, Root};
 use crate::users::Users;
@@ -80,16 +83,22 @@ impl Parts {
     }
 }
 
-/// Looks for them, for ever. Where nobody may change anything, nothing is removed.
-pub(super) async fn look_after(shared: Arc<Shared>) {
+/// Looks for those of each host, for ever. Where nobody may change anything, nothing is removed.
+pub(super) async fn look_after_all(shared: Arc<Shared>) {
+    let mut all: JoinSet<()> = shared.sites().map(|(host, _)| look_after(shared.clone(), host)).collect();
+    while all.join_next().await.is_some() {}
+}
+
+async fn look_after(shared: Arc<Shared>, host: Option<HostId>) {
+    let site = shared.site(host);
     loop {
-        let lists = shared.users.now();
+        let lists = site.users.now();
         if !lists.users.any_may_write() {
             tokio::time::sleep(LOOK).await;
             continue;
         }
         let since = shared.settings.now().parts_kept.and_then(|kept| SystemTime::now().checked_sub(kept));
-        let removed = shared.root.blocking(move |root| {
+        let removed = site.root.blocking(move |root| {
             let removal = Removal { unchanged_since: since, most: MOST, claimant: None };
             let everything = Path::new("");
             let removed = match since {

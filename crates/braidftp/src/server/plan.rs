@@ -11,11 +11,12 @@ use braidftp_net::sctp::Profile;
 
 use super::args::Args;
 use super::config::value::{Ports, Seconds};
-use super::config::{File, HookEntry};
-use super::confine::{Confinement, Network, Place, Report, Rights, RunAs, confine};
+use super::config::{File, HookEntry, Hosts};
+use super::confine::{Confinement, Network, Place, Report, Rights, RunAs, confine, folder_of};
 use super::ctl;
 use super::error::ServeError;
 use super::hooks::{Hook, Queue, QueueSettings};
+use super::hosts::HostPlan;
 use super::listen::{TCP_PORT_UNPRIVILEGED, UDP_PORT};
 use super::log::Format;
 use super::protection::Wanted;
@@ -45,6 +46,8 @@ pub(super) struct Plan {
     pub(super) hooks: Vec<Hook>,
     /// Where events wait for them.
     pub(super) hook_queue: Option<PathBuf>,
+    /// Virtual hosts.
+    pub(super) hosts: Vec<HostPlan>,
     /// Where scrapers are answered.
     pub(super) metrics: Option<SocketAddr>,
     /// The page of what is under way.
@@ -88,6 +91,7 @@ impl Plan {
             ("audit", told(&audit.path())),
             ("xferlog", told(&self.settings.xferlog.as_ref().map(|log| log.path()))),
             ("hook or hook-queue", told(&(&self.hooks, &self.hook_queue))),
+            ("a table of a host", told(&self.hosts.iter().map(HostPlan::fixed).collect::<Vec<_>>())),
             ("metrics", told(&self.metrics)),
             ("dashboard or dashboard-anywhere", told(&self.dashboard)),
             ("control", told(&self.control)),
@@ -115,6 +119,7 @@ impl Plan {
             control,
             hooks,
             hook_queue,
+            hosts,
             log,
             ..
         } = self;
@@ -151,10 +156,13 @@ impl Plan {
             users_file.as_ref().map(|(file, _)| file).into_iter().chain(&config),
             &settings,
         );
-        confinement.places.extend(more);
+        confinement.places.extend(more.into_iter().chain(hosts.iter().flat_map(HostPlan::places)));
         let mut builder = Server::builder(root).users(users).settings(settings).passed(passed);
         for place in listen {
             builder = builder.listen(place);
+        }
+        for host in hosts {
+            builder = builder.host(host.open()?);
         }
         let opened = builder.open().map_err(ServeError::Start)?;
         let mut report = confine(&confinement).map_err(ServeError::Confine)?;
@@ -245,12 +253,6 @@ fn places<'a>(
     places
 }
 
-/// The folder that a file is in.
-pub(super) fn folder_of(file: &Path) -> PathBuf {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new(".")).to_owned()
-}
-
 /// Why there is no audit log.
 pub(super) fn cannot_open(audit: &Path, error: &std::io::Error) -> String {
     format!(
@@ -295,7 +297,10 @@ pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
         Some((path, access)) => Users::load(path, *access).map_err(|error| usage(error.to_string()))?,
         None => Users::anonymous(access),
     };
-    if !protection.protects() && protection.plain_passwords == Plain::Refused && users.any_has_password() {
+    let hosts = hosts(file.host.take(), access, &protection).map_err(usage)?;
+    let any_has_password =
+        || users.any_has_password() || hosts.iter().any(|host| host.users.any_has_password());
+    if !protection.protects() && protection.plain_passwords == Plain::Refused && any_has_password() {
         return Err(usage(
             "the users file has users with passwords, and nothing is protected: they could not log in; leave out `plain`, or take \
              passwords in the clear with --allow-plain-passwords"
@@ -325,6 +330,7 @@ pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
     };
     Ok(Plan {
         dashboard,
+        hosts,
         hooks,
         hook_queue,
         dir,
@@ -340,6 +346,20 @@ pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
         metrics,
         control,
     })
+}
+
+/// The virtual hosts, and who may log in to each.
+fn hosts(host: Option<Hosts>, access: Access, protection: &Wanted) -> Result<Vec<HostPlan>, String> {
+    let tables = match host {
+        Some(Hosts::Tables(tables)) => tables,
+        Some(Hosts::Name(_)) | None => Vec::new(),
+    };
+    let hosts: Vec<HostPlan> =
+        tables.into_iter().map(|entry| HostPlan::of(entry, access)).collect::<Result<_, _>>()?;
+    match !protection.protects() && hosts.iter().any(HostPlan::has_certificate) {
+        true => Err("`plain` is set, and a host has a certificate: leave out one of them".into()),
+        false => Ok(hosts),
+    }
 }
 
 /// The settings of the server, from what both say of them. Takes what it needs out of both.
@@ -359,7 +379,9 @@ fn settings(args: &mut Args, file: &mut File) -> Settings {
         settings.audit = Arc::new(Audit::to_file(path));
     }
     set(&mut session.greeting, file.greeting.take());
-    session.host = file.host.take();
+    if let Some(Hosts::Name(name)) = &file.host {
+        session.host = Some(name.clone());
+    }
     set(&mut session.login_attempts, file.login_attempts);
     set(&mut session.idle, file.idle_seconds.map(|Seconds(time)| time));
     if file.active == Some(true) {

@@ -33,6 +33,7 @@ use super::braid::Lanes;
 use super::control::{Arrived, Lost, More, Rx, Tx};
 use super::events::{Ask, Event, Post, Upload};
 use super::hooks::{self, On};
+use super::hosts;
 use super::limits::{Place, Standing};
 use super::logins::Withheld;
 use super::store::Store;
@@ -350,6 +351,9 @@ impl Driver {
                     let shared = &self.shared;
                     let vouched = data.control().with_tls(|tls| shared.vouched(tls.peer_certificates()));
                     self.session.vouch(vouched.unwrap_or_default());
+                    if let Some(name) = data.control().with_tls(hosts::server_name).flatten() {
+                        self.session.name_server(&name);
+                    }
                 }
                 self.tell(Input::Secured);
             }
@@ -473,7 +477,7 @@ impl Driver {
             Event::LoggedIn(Ok((grant, store))) => {
                 tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
                 self.seat.logged_in(&grant.name);
-                self.home.clone_from(&grant.home);
+                self.home = self.shared.site(self.session.host()).folder_of(&grant.home);
                 self.tell_hooks(On::Login, &grant.name, None);
                 self.store = Some(store);
                 self.tx.admit();

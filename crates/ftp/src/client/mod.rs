@@ -73,6 +73,10 @@ pub struct Config {
     pub passive: Passive,
     /// TCP: whether the session uses TLS. Default: no.
     pub protection: Protection,
+    /// The host to ask for by HOST (RFC 7151), with USER behind it in the same flight (not in naive and ms, nor
+    /// to servers that lose commands): a name, in A-labels, without a port. `None`, the
+    /// default, asks for none.
+    pub host: Option<String>,
 }
 
 impl Config {
@@ -84,6 +88,7 @@ impl Config {
             window: 256,
             passive: Passive::Extended,
             protection: Protection::None,
+            host: None,
         }
     }
 }
@@ -216,6 +221,8 @@ pub enum DataResult {
 /// Outputs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// The server has no host of the name that HOST asked for (504); the session goes on at the server's default host.
+    UnknownHost(Reply),
     /// The greeting, 220. Over TCP, naive, ms and ms-cp nothing is sent before it.
     Greeting(Reply),
     /// TCP: start TLS on the control connection as its client. From now on each data connection begins with

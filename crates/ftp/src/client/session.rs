@@ -100,6 +100,7 @@ struct Step {
 enum Role {
     /// The reply is passed to the caller.
     Plain,
+    Host,
     User,
     Password,
     Auth,
@@ -231,7 +232,12 @@ impl Session {
         let user =
             Step { command: Command::User(Bytes::copy_from_slice(user)), role: Role::User, gate: Gate::Open };
         let password = Step { command: Command::Password(password), role: Role::Password, gate };
-        Some(self.enqueue([user, password]))
+        let mut steps: VecDeque<Step> = [user, password].into();
+        if let Some(host) = &self.config.host {
+            let command = Command::Host(Bytes::copy_from_slice(host.as_bytes()));
+            steps.push_front(Step { command, role: Role::Host, gate: Gate::Open });
+        }
+        Some(self.enqueue(steps))
     }
 
     /// Sends a command that is not a transfer and opens no data connection. Its final reply arrives as
@@ -386,7 +392,12 @@ impl Session {
             }
             let Some(unit) = &self.current else { return };
             let (tag, gate) = (unit.tag, unit.steps.front().map(|step| step.gate));
+            let is_host = unit.steps.front().is_some_and(|step| step.role == Role::Host);
             match gate {
+                // It would cost a round trip, and a server that may lose what comes behind it would lose USER.
+                Some(_) if is_host && self.is_in_lock_step() => {
+                    self.current.as_mut().and_then(|unit| unit.steps.pop_front());
+                }
                 None => self.current = None,
                 Some(gate) if !self.passes(tag, gate) => return,
                 Some(_) => {
@@ -395,6 +406,15 @@ impl Session {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether each line waits for the reply to the one before.
+    fn is_in_lock_step(&self) -> bool {
+        match self.config.mode {
+            Mode::Tcp => self.config.pipelining == Pipelining::LockStep,
+            Mode::Naive | Mode::Ms => true,
+            Mode::MsCp | Mode::Braid => false,
         }
     }
 
@@ -533,7 +553,7 @@ impl Session {
     }
 
     fn on_reply(&mut self, reply: Reply) {
-        if reply.code == Code::UNAVAILABLE && !self.is_quitting() {
+        if (reply.code == Code::UNAVAILABLE && !self.is_quitting()) || is_last_word(&reply) {
             return self.end(Ended::ByServer(reply));
         }
         if self.greeting == Greeting::Awaited {
@@ -558,6 +578,11 @@ impl Session {
                     self.end(Ended::Quit);
                 }
             }
+            // Servers that do not know it say 500, 502 or 530.
+            Role::Host if reply.code == Code::NOT_FOR_THAT_PARAMETER => {
+                self.events.push_back(Event::UnknownHost(reply));
+            }
+            Role::Host => {}
             Role::Auth => self.on_auth(reply),
             // PROT shows whether it was necessary.
             Role::ProtectionBuffer if self.config.pipelining == Pipelining::LockStep => self.put_protection(),
@@ -827,6 +852,12 @@ impl Session {
         }
         Some(joined.freeze())
     }
+}
+
+/// Whether a process of vsftpd says by this that it ends, whatever it was asked: often for want of memory or processes, where too many
+/// sessions are open.
+fn is_last_word(reply: &Reply) -> bool {
+    reply.code.number() == 500 && reply.text().starts_with(b"OOPS: ")
 }
 
 /// Whether the reply to REST is awaited.

@@ -535,3 +535,73 @@ mod any_server {
         }
     }
 }
+
+#[test]
+//= specs/rfc7151.txt#section-3.2.2
+//= type=test
+//# A user-PI MUST send the HOST command after opening the transport
+//# connection, or after any REIN command, before attempting to
+//# authenticate the user with the USER command.
+fn host_goes_ahead_of_user_in_the_same_flight_where_that_costs_nothing() {
+    let first = |mode: Mode, greeting: &str| {
+        let host = Some("ftp.example.org".to_owned());
+        let mut session =
+            Session::new(Config { pipelining: Pipelining::Adaptive, host, ..Config::new(mode) });
+        session.login(b"anna", Secret::new(b"p".to_vec())).unwrap();
+        session.handle(Input::Received(Bytes::copy_from_slice(format!("220 {greeting}\r\n").as_bytes())));
+        let mut sent = String::new();
+        loop {
+            match session.poll(Time::ZERO) {
+                Output::Send(bytes) => sent += std::str::from_utf8(&bytes).unwrap(),
+                Output::Event(_) => {}
+                Output::Wait(_) => return (session, sent),
+            }
+        }
+    };
+    for (mode, greeting, wanted) in [
+        (Mode::Tcp, "braidftp ready", "HOST ftp.example.org\r\nUSER anna\r\nPASS p\r\n"),
+        (Mode::Tcp, "(vsFTPd 3.0.5)", "HOST ftp.example.org\r\nUSER anna\r\n"),
+        (Mode::Tcp, "Microsoft FTP Service", "USER anna\r\n"),
+        (Mode::Naive, "x", "USER anna\r\n"),
+        (Mode::Ms, "x", "USER anna\r\n"),
+        (Mode::MsCp, "x", "HOST ftp.example.org\r\nUSER anna\r\n"),
+        (Mode::Braid, "x", "HOST ftp.example.org\r\nUSER anna\r\nPASS p\r\n"),
+    ] {
+        assert_eq!(first(mode, greeting).1, wanted, "{mode:?} {greeting}");
+    }
+    // A server that does not know HOST is logged in to all the same, and one that has no such host is told of.
+    for (reply, is_told) in
+        [("220 welcome", false), ("502 what?", false), ("530 log in", false), ("504 none", true)]
+    {
+        let (mut session, _) = first(Mode::Braid, "x");
+        let said = format!("{reply}\r\n331 p\r\n230 in\r\n");
+        session.handle(Input::Received(Bytes::copy_from_slice(said.as_bytes())));
+        let mut events = Vec::new();
+        while let Output::Event(event) = session.poll(Time::ZERO) {
+            events.push(event);
+        }
+        let told = events.iter().filter(|event| matches!(event, Event::UnknownHost(_))).count();
+        assert_eq!((told == 1, events.len() - told), (is_told, 1), "{reply}: {events:?}");
+        assert!(matches!(events.last(), Some(Event::Reply(_, reply)) if reply.code.number() == 230));
+    }
+}
+
+#[test]
+fn the_last_word_of_a_server_that_ends_is_no_reply_to_a_command() {
+    for before in ["", "220 (vsFTPd 3.0.5)\r\n", "220 (vsFTPd 3.0.5)\r\n331 p\r\n230 in\r\n"] {
+        let mut session = Session::new(Config::new(Mode::Tcp));
+        session.login(b"anna", Secret::new(b"p".to_vec())).unwrap();
+        let mut ended = Vec::new();
+        for line in before.split_inclusive("\r\n").chain(["500 OOPS: fork\r\n"]) {
+            session.handle(Input::Received(Bytes::copy_from_slice(line.as_bytes())));
+            loop {
+                match session.poll(Time::ZERO) {
+                    Output::Event(Event::Ended(why)) => ended.push(why),
+                    Output::Wait(_) => break,
+                    _ => {}
+                }
+            }
+        }
+        assert!(matches!(&ended[..], [Ended::ByServer(reply)] if reply.code.number() == 500), "{ended:?}");
+    }
+}

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 
 use super::answer::{Answer, DigestForm, PassiveReply, path_reply, quoted};
 use super::begun::{Barrier, Begun, Touches, What};
+use super::hosts::{Choice, HostId};
 use super::session::Session;
 use super::state::{After, Channel, DataChannel, EpsvAll, Login};
-use super::{Active, Carrier, Change, Do, Extent, Form, JobId, Query, Sink, Source, Tls, Write, protocol};
+use super::{
+    Active, Carrier, Change, Config, Do, Extent, Form, JobId, Query, Sink, Source, Tls, Write, protocol,
+};
 use crate::command::{Command, CommandError, Epsv, PathArg, Secret, Site, Type};
 use crate::hash::HashName;
 use crate::listing::FactSet;
@@ -240,7 +243,7 @@ impl Session {
             return self.refuse_unprotected();
         }
         let was_in = matches!(self.state.login, Login::In(_));
-        let begun = if self.vouched.contains(&name) {
+        let begun = if self.is_vouched(&name) {
             self.state.login = Login::Shown(name.clone());
             let touches = Touches { barrier: Barrier::Yes, ..Touches::default() };
             let what = What::Authenticate(Do::Admit { user: name });
@@ -261,6 +264,11 @@ impl Session {
         if self.channel == Channel::Tls {
             return no(Code::NOT_IMPLEMENTED, "not inside TLS: USER logs another in");
         }
+        //= specs/rfc7151.txt#section-3.2.1
+        //# The effect of a HOST command MUST be reset if a REIN command is
+        //# performed, and a new HOST command MUST be issued afterwards in order
+        //# to connect to a virtual host.
+        self.host = None;
         self.state.reset(self.carrier);
         self.give(Do::LogOut);
         Ok(Begun::reply(Reply::new(Code::READY, "ready for a new user")))
@@ -438,7 +446,7 @@ impl Session {
         let user = match &self.state.login {
             Login::Named(user) => user,
             // It was sent behind USER, whose reply the client had not seen.
-            Login::In(user) if self.vouched.contains(user) => {
+            Login::In(user) if self.is_vouched(user) => {
                 return no(Code::SUPERFLUOUS, "your key has logged you in");
             }
             Login::Nobody | Login::Shown(_) | Login::In(_) => return no(Code::BAD_SEQUENCE, "USER first"),
@@ -529,16 +537,36 @@ impl Session {
         }
     }
 
-    fn begin_host(&self, name: &[u8]) -> Early<Begun> {
+    /// Whether the client has shown a key of this user of the host that the session is at.
+    fn is_vouched(&self, user: &bytes::Bytes) -> bool {
+        self.vouched.contains(&(self.host, user.clone()))
+    }
+
+    fn begin_host(&mut self, name: &[u8]) -> Early<Begun> {
+        //= specs/rfc7151.txt#section-3
+        //# Server-FTP processes
+        //# MUST treat a situation in which the HOST command is issued after the
+        //# user has been authenticated as an erroneous sequence of commands and
+        //# return a 503 reply.
         if !matches!(self.state.login, Login::Nobody) {
             return no(Code::BAD_SEQUENCE, "HOST comes before USER");
         }
-        match &self.config.host {
-            Some(host) if !host.as_bytes().eq_ignore_ascii_case(name) => {
-                no(Code::NOT_FOR_THAT_PARAMETER, "no such host here")
-            }
-            _ => Ok(Begun::reply(Reply::new(Code::READY, &self.config.greeting))),
-        }
+        let Config { hosts, host, greeting, .. } = &*self.config;
+        let (own, server_name) = (host.as_deref(), self.server_name.as_ref());
+        //= specs/rfc7151.txt#section-3
+        //# Server-FTP processes MUST treat a situation in which the HOST command
+        //# is issued more than once before the user has been authenticated as
+        //# though only the last HOST command had been sent, and return the
+        //# appropriate reply for the last HOST command.
+        let chosen = Choice { hosts, own, carrier: self.carrier, server_name }.choose(name);
+        let greeting = match &chosen {
+            Ok(Some(HostId(number))) => hosts.get(*number).map_or(greeting, |host| &host.greeting),
+            _ => greeting,
+        };
+        let welcome = Reply::new(Code::READY, greeting);
+        // One that is refused leaves none: whoever asked for it does not mean the one before.
+        self.host = *chosen.as_ref().unwrap_or(&None);
+        chosen.map(|_| Begun::reply(welcome))
     }
 
     fn begin_options(&mut self, text: &[u8]) -> Early<Begun> {

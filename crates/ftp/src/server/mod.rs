@@ -8,6 +8,7 @@
 mod answer;
 mod begun;
 mod execute;
+mod hosts;
 mod session;
 mod state;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use crate::reply::Code;
 use crate::stamp::Timestamp;
 use crate::store::{Metadata, StoreError};
 
+pub use hosts::{HostId, VirtualHost, find as find_host, is_host_name};
 pub use session::Session;
 
 /// The transport of a session, which determines how transfers travel.
@@ -58,8 +60,10 @@ pub enum Carrier {
 pub struct Config {
     /// The text of the greeting. Default `braidftp ready`.
     pub greeting: String,
-    /// The HOST served (RFC 7151); `None`, the default, accepts any.
+    /// The name of the host without a table in `hosts` (RFC 7151); `None`, the default, accepts any where `hosts` is empty.
     pub host: Option<String>,
+    /// Virtual hosts (RFC 7151). Default: none.
+    pub hosts: Vec<VirtualHost>,
     /// The maximum number of commands read ahead of the running one. Default 256.
     pub window_commands: usize,
     /// The maximum number of bytes of commands read ahead. Default 64 KiB.
@@ -90,6 +94,7 @@ impl Default for Config {
         Self {
             greeting: "braidftp ready".into(),
             host: None,
+            hosts: Vec::new(),
             window_commands: 256,
             window_bytes: 64 << 10,
             replies_bytes: 64 << 10,

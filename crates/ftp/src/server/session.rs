@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::answer::Answer;
 use super::begun::{Barrier, Begun, Touches, What};
+use super::hosts::{self, HostId};
 use super::state::{After, Channel, DataChannel, Login, State};
 use super::{Carrier, Config, Do, Failure, Input, JobId, LoginError, Outcome, Upload};
 use crate::command::{Command, CommandError, TransferKind, split_verb};
@@ -54,8 +55,12 @@ pub struct Session {
     transfers_allowed: usize,
     ending: Ending,
     pub(super) channel: Channel,
-    /// Users of whom the client has shown a key.
-    pub(super) vouched: BTreeSet<Bytes>,
+    /// Users of whom the client has shown a key, by virtual host.
+    pub(super) vouched: BTreeSet<(Option<HostId>, Bytes)>,
+    /// The virtual host that the session is at.
+    pub(super) host: Option<HostId>,
+    /// The name that the client gave in TLS.
+    pub(super) server_name: Option<Bytes>,
 }
 
 /// A command that was read and has not begun.
@@ -146,6 +151,8 @@ impl Session {
             ending: Ending::No,
             channel: Channel::Clear,
             vouched: BTreeSet::new(),
+            host: None,
+            server_name: None,
         };
         let greeting = Reply::new(Code::READY, &session.config.greeting);
         session.send(&greeting);
@@ -169,9 +176,23 @@ impl Session {
     }
 
     /// From now on USER alone logs in these users, by [`Do::Admit`]: the client has shown inside the protection that it has a key
-    /// of theirs (RFC 4217 §12.2). Call this before the first input from inside the protection, and each time that protection starts.
-    pub fn vouch(&mut self, users: impl IntoIterator<Item = Bytes>) {
+    /// of theirs (RFC 4217 §12.2), of a virtual host or of the host without a table. Call this before the first input from inside the
+    /// protection, and each time that protection starts.
+    pub fn vouch(&mut self, users: impl IntoIterator<Item = (Option<HostId>, Bytes)>) {
         self.vouched = users.into_iter().collect();
+    }
+
+    /// The client has named this host in TLS ("server_name", RFC 6066 §3): the session is at the virtual host of that name, if there
+    /// is one, and HOST may name no other. To be told before what comes inside TLS.
+    pub fn name_server(&mut self, name: &str) {
+        self.server_name = Some(Bytes::copy_from_slice(name.as_bytes()));
+        self.host = hosts::find(&self.config.hosts, name.as_bytes());
+    }
+
+    /// The virtual host whose users log in; `None`: the host without a table. It does not change between USER and the answer to
+    /// [`Do::Authenticate`] or [`Do::Admit`].
+    pub fn host(&self) -> Option<HostId> {
+        self.host
     }
 
     /// Whether the control connection, and with it each data connection, is protected by TLS.

@@ -638,7 +638,7 @@ fn nobody_else_is_logged_in_before_what_runs_is_done() {
 fn a_user_whose_key_was_shown_needs_no_password_and_others_do() {
     let carrier = Carrier::Braid { data_streams: 4 };
     let mut talk = Talk::of(Session::over_protection(Arc::new(Config::default()), carrier, Time::ZERO));
-    talk.session.vouch([Bytes::from_static(b"anna")]);
+    talk.session.vouch([(None, Bytes::from_static(b"anna"))]);
     // As a client says it that does not wait.
     talk.say("USER anna\r\nPASS \r\nTYPE I\r\n");
     assert_eq!(std::mem::take(&mut talk.todo), [Do::Admit { user: Bytes::from_static(b"anna") }]);
@@ -654,6 +654,76 @@ fn a_user_whose_key_was_shown_needs_no_password_and_others_do() {
     talk.tell(Input::Authenticated(Err(LoginError::Busy)));
     talk.say("PWD\r\n");
     assert_eq!(talk.codes(), [530, 530]);
+}
+
+fn with_hosts() -> Arc<Config> {
+    let host = |name: &str| VirtualHost { names: vec![name.into()], greeting: format!("welcome to {name}") };
+    Arc::new(Config { hosts: vec![host("a.example"), host("b.example")], ..Config::default() })
+}
+
+#[test]
+//= specs/rfc7151.txt#section-3
+//= type=test
+//# Server-FTP processes MUST treat a situation in which the HOST command
+//# is issued more than once before the user has been authenticated as
+//# though only the last HOST command had been sent, and return the
+//# appropriate reply for the last HOST command.  Server-FTP processes
+//# MUST treat a situation in which the HOST command is issued after the
+//# user has been authenticated as an erroneous sequence of commands and
+//# return a 503 reply.
+fn the_last_host_before_the_login_counts_and_none_after_it() {
+    for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
+        let mut talk = Talk::of(Session::new(with_hosts(), carrier, Time::ZERO));
+        talk.say("HOST a.example\r\nHOST B.example\r\n");
+        assert_eq!((talk.codes(), talk.session.host()), (vec![220, 220], Some(HostId(1))));
+        talk.say("HOST c.example\r\n");
+        assert_eq!((talk.codes(), talk.session.host()), (vec![504], None));
+        talk.say("HOST a.example\r\nUSER anna\r\nPASS p\r\nHOST b.example\r\n");
+        assert_eq!(talk.session.host(), Some(HostId(0)), "while the password is checked");
+        talk.tell(Input::Authenticated(Err(LoginError::Refused)));
+        assert_eq!(talk.codes()[..3], [220, 331, 530]);
+        talk.say("HOST a.example\r\nUSER anna\r\nPASS p\r\n");
+        talk.tell(Input::Authenticated(Ok(())));
+        talk.say("HOST b.example\r\n");
+        assert_eq!((talk.codes().last(), talk.session.host()), (Some(&503), Some(HostId(0))));
+    }
+}
+
+#[test]
+//= specs/rfc7151.txt#section-3.2.1
+//= type=test
+//# The effect of a HOST command MUST be reset if a REIN command is
+//# performed
+fn a_new_beginning_is_at_no_virtual_host() {
+    let mut talk = Talk::of(Session::new(with_hosts(), tcp(), Time::ZERO));
+    talk.say("HOST a.example\r\nREIN\r\n");
+    assert_eq!((talk.codes(), talk.session.host()), (vec![220, 220], None));
+}
+
+#[test]
+fn a_key_of_a_user_of_one_host_lets_nobody_in_at_another() {
+    let carrier = Carrier::Braid { data_streams: 4 };
+    let mut talk = Talk::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
+    talk.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
+    talk.say("USER anna\r\n");
+    assert_eq!((talk.codes(), talk.todo.len()), (vec![331], 0), "at the host without a table");
+    let mut talk = Talk::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
+    talk.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
+    talk.say("HOST b.example\r\nUSER anna\r\n");
+    assert_eq!((talk.codes(), talk.todo.len()), (vec![220, 331], 0), "at another");
+    let mut talk = Talk::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
+    talk.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
+    talk.say("HOST a.example\r\nUSER anna\r\n");
+    assert_eq!(talk.todo, [Do::Admit { user: Bytes::from_static(b"anna") }]);
+}
+
+#[test]
+fn the_name_in_tls_chooses_the_host_and_holds_for_all_of_the_session() {
+    let mut talk = Talk::of(Session::secured(with_hosts(), tcp(), Time::ZERO));
+    talk.session.name_server("B.EXAMPLE");
+    assert_eq!(talk.session.host(), Some(HostId(1)));
+    talk.say("HOST a.example\r\nHOST b.example\r\n");
+    assert_eq!((talk.codes(), talk.session.host()), (vec![504, 220], Some(HostId(1))));
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::client::MultipathChoice;
 use crate::mistakes::{Mistakes, nearest};
 use crate::size::Size;
 use crate::store::fs::Durability;
-use value::{Ports, Seconds, Value, mismatch};
+use value::{HostNames, Ports, Seconds, Value, mismatch};
 
 /// Bytes of a file of settings that are read: no file comes near it.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -97,7 +97,7 @@ keys! {
     user "user" String = r#""braidftp:braidftp""#, "The user, and the group, to become once the sockets are open and keys are read.";
     confine "confine" Level = r#""required""#, "Confinement by Landlock and seccomp: required, best-effort or off.";
     greeting "greeting" String = r#""files of example.org""#, "What the first reply says.";
-    host "host" String = r#""ftp.example.org""#, "The name that is told to clients.";
+    host "host" Hosts = "", "The one name of the server, or virtual hosts.";
 
     plain "plain" bool = "false", "Protect nothing: no TLS, and plain associations alone.";
     allow_plain "allow-plain" bool = "true", "Take associations without protection, too, from clients that ask for them.";
@@ -142,11 +142,65 @@ keys! {
 }
 
 keys! {
+    /// A virtual host.
+    HostEntry:
+    names "names" HostNames = r#"["ftp.example.org", "files.example.org"]"#, "Its names, by which clients ask for it with HOST or in TLS (SNI).";
+    dir "dir" PathBuf = r#""/srv/example""#, "Its folder; nothing outside it can be reached.";
+    users "users" PathBuf = r#""/etc/braidftp/example-users.toml""#, "Who may log in there; without it everybody may, as anonymous.";
+    anonymous "anonymous" bool = "true", "Whether anonymous and ftp log in without a password; else only where there is no file of users.";
+    tls_cert "tls-cert" PathBuf = r#""/etc/braidftp/example.pem""#, "The certificate for clients that name it in TLS, and those that lead to its authority (PEM); else the server's.";
+    tls_key "tls-key" PathBuf = r#""/etc/braidftp/example-key.pem""#, "The private key of that (PEM, mode 600).";
+    greeting "greeting" String = r#""files of example.org""#, "What the reply to HOST says; else the server's greeting.";
+}
+
+/// What `host` is set to: the one name of the server, or virtual hosts.
+#[derive(Debug)]
+pub(super) enum Hosts {
+    Name(String),
+    Tables(Vec<HostEntry>),
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self::Tables(Vec::new())
+    }
+}
+
+impl Value for Hosts {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        let tables = match value.get_ref() {
+            DeValue::String(name) => return Some(Self::Name(name.to_string())),
+            DeValue::Array(tables) => tables,
+            _ => return mismatch(value, key, "a name, or tables as in [[host]]", mistakes),
+        };
+        let (mut read, mut seen) = (Vec::new(), Vec::new());
+        for table in tables.iter() {
+            let Some(host) = HostEntry::read(table, key, mistakes) else { continue };
+            let has = |key: &str| matches!(table.get_ref(), DeValue::Table(keys) if keys.contains_key(key));
+            for (key, why) in [("names", "which names has it?"), ("dir", "which folder shall it serve?")] {
+                if !has(key) {
+                    mistakes.add(table.span().start, format_args!("the host lacks `{key}`: {why}"));
+                }
+            }
+            for name in host.names.iter().flat_map(|names| &names.0) {
+                let name = name.to_ascii_lowercase();
+                match seen.contains(&name) {
+                    true => mistakes.add(table.span().start, format_args!("two hosts have the name {name}")),
+                    false => seen.push(name),
+                }
+            }
+            read.push(host);
+        }
+        Some(Self::Tables(read))
+    }
+}
+
+keys! {
     /// A hook.
     HookEntry:
     name "name" String = r#""scan""#, "By what the log and the queue know it: letters, digits, - and _.";
     on "on" Vec<On> = r#"["upload"]"#, "After what it is run: upload, download, login, or several. Transfers that failed do not count.";
-    run "run" Vec<String> = r#"["/bin/true"]"#, "The program and its arguments. The event is on its standard input as JSON, and in BRAIDFTP_EVENT, BRAIDFTP_USER, BRAIDFTP_PATH and BRAIDFTP_FILE.";
+    run "run" Vec<String> = r#"["/bin/true"]"#, "The program and its arguments. The event is on its standard input as JSON, and in BRAIDFTP_HOOK_EVENT, BRAIDFTP_HOOK_USER, BRAIDFTP_HOOK_PATH and BRAIDFTP_HOOK_FILE.";
     url "url" String = r#""https://example.org/uploads""#, "In place of `run`: where the event is sent by POST, as JSON.";
     timeout_seconds "timeout-seconds" u32 = "60", "How long it may take until it is killed.";
     attempts "attempts" u32 = "8", "How often it is tried, with pauses from 1 s to 5 min.";
@@ -224,6 +278,13 @@ pub(super) fn example() -> String {
         let _ = writeln!(out, "#{} = {}", key.name, key.example);
     };
     File::KEYS.iter().filter(|key| !key.example.is_empty()).for_each(|key| show(&mut out, key));
+    comment(
+        &mut out,
+        "A virtual host (RFC 7151); there may be several. Sessions that name none have the folder and the users above. Without \
+         such tables, `host = \"ftp.example.org\"` at the top is the one name that clients may ask for with HOST.",
+    );
+    out.push_str("#[[host]]\n");
+    HostEntry::KEYS.iter().for_each(|key| show(&mut out, key));
     comment(&mut out, "A hook; there may be several.");
     out.push_str("#[[hook]]\n");
     HookEntry::KEYS.iter().for_each(|key| show(&mut out, key));

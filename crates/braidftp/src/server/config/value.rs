@@ -18,6 +18,7 @@ use crate::client::MultipathChoice;
 use crate::mistakes::{Mistakes, nearest};
 use crate::size::Size;
 use crate::store::fs::Durability;
+use braidftp_ftp::server::is_host_name;
 use braidftp_net::cc;
 use braidftp_net::sctp::Profile;
 
@@ -191,6 +192,31 @@ impl Value for IpAddr {
 impl Value for Listen {
     fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
         parsed(value, key, mistakes, Listen::parse)
+    }
+}
+
+/// Names of a virtual host: a list, or one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in super::super) struct HostNames(pub(in super::super) Vec<String>);
+
+impl Value for HostNames {
+    fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self> {
+        let names = match value.get_ref() {
+            DeValue::Array(names) if !names.is_empty() => names.iter().collect(),
+            DeValue::Array(_) => return mismatch(value, key, "a list of at least one name", mistakes),
+            _ => vec![value],
+        };
+        let name = |value: &Spanned<DeValue<'_>>| {
+            parsed(value, key, mistakes, |name| match is_host_name(name.as_bytes()) {
+                true => Ok(name.to_owned()),
+                false => Err(format!(
+                    "{key}: a name such as ftp.example.org, or an address, without a port, not `{}`",
+                    name.escape_debug()
+                )),
+            })
+        };
+        let read: Vec<Option<String>> = names.into_iter().map(name).collect();
+        read.into_iter().collect::<Option<Vec<String>>>().map(Self)
     }
 }
 

@@ -4,30 +4,35 @@ use braidftp_ftp::command::Secret;
 use braidftp_ftp::server::LoginError;
 use bytes::Bytes;
 
+use std::sync::Arc;
+
 use super::super::events::Event;
+use super::super::hosts::Site;
 use super::super::store::Store;
 use super::Driver;
 use crate::users::{Grant, LoginError as Refusal};
 
 impl Driver {
+    /// What belongs to the host that the session is at.
+    fn site(&self) -> Arc<Site> {
+        self.shared.site(self.session.host())
+    }
+
     pub(super) fn authenticate(&mut self, user: Bytes, password: Secret) {
-        let (shared, peer) = (self.shared.clone(), self.peer);
+        let (site, peer) = (self.site(), self.peer);
         let name = user.clone();
-        self.grant(
-            user,
-            async move { shared.users.now().users.log_in(&name, password.expose(), peer).await },
-        );
+        self.grant(user, async move { site.users.now().users.log_in(&name, password.expose(), peer).await });
     }
 
     /// Lets a user in who has shown their key.
     pub(super) fn admit(&mut self, user: Bytes) {
-        let granted = self.shared.users.now().users.admit(&user);
+        let granted = self.site().users.now().users.admit(&user);
         self.grant(user, std::future::ready(granted));
     }
 
     /// Opens the home of `user` if they may log in.
     fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
-        let (shared, post, peer) = (self.shared.clone(), self.post.clone(), self.peer);
+        let (shared, site, post, peer) = (self.shared.clone(), self.site(), self.post.clone(), self.peer);
         let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
         self.spawn(async move {
             let granted = granted.await;
@@ -35,13 +40,13 @@ impl Driver {
             let outcome = match granted {
                 Ok(grant) => {
                     let home = grant.home.clone();
-                    let opened = shared.root.blocking(move |root| {
+                    let opened = site.root.blocking(move |root| {
                         if home.as_os_str().is_empty() { Ok(root.clone()) } else { root.beneath(&home) }
                     });
                     match opened.await {
                         Ok(root) => {
-                            let login = shared.logins.enter(&grant.name, peer);
-                            let allowance = shared.users.now().parts.allowance(&grant.home);
+                            let login = site.logins.enter(&grant.name, peer);
+                            let allowance = site.users.now().parts.allowance(&grant.home);
                             let store = Store {
                                 root,
                                 rights: grant.rights,
@@ -77,7 +82,7 @@ impl Driver {
             if let Err(why) = told {
                 // By the check that was made; later ones are not made.
                 let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
-                if let Some(ban) = shared.users.now().users.ban(&user, peer).filter(|_| was_checked) {
+                if let Some(ban) = site.users.now().users.ban(&user, peer).filter(|_| was_checked) {
                     subject.banned(&user, ban);
                 }
                 tracing::info!(%peer, user = %String::from_utf8_lossy(&user).escape_debug(), why, "login refused");

@@ -474,7 +474,7 @@ impl Client {
             Event::Finished(tag, result) => self.finished(net, tag, result.map(|finished| finished.bytes)),
             // No protection is requested.
             Event::StartTls => self.session.handle(Input::Closed),
-            Event::Unprotected(_) => {}
+            Event::Unprotected(_) | Event::UnknownHost(_) => {}
             Event::Ended(_) if self.stage == Stage::Quitting => self.leave(net),
             Event::Ended(_) if self.stage == Stage::Closing => {}
             Event::Ended(why) => {
