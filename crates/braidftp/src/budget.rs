@@ -1,5 +1,5 @@
-//! The budget: everything that a peer can make either side hold or do, one row each, with its limit, who is refused when it is
-//! reached, and what is logged.
+//! The limits that peers are held to: one row for each resource that a peer can make either side use, with its limit, who is
+//! refused beyond it, and what is logged.
 //!
 //! A row reads its limit from the constant or the setting that enforces it; no number stands here. `braidftp serve --check` prints
 //! the table, ARCHITECTURE.md shows it with the defaults, and `tests/budget/` attacks each row. What one association holds

@@ -1,5 +1,5 @@
-//! What is wrong in a TOML file that a person wrote or edited: a sentence for each mistake, with its line and column, and the
-//! nearest word where one was mistyped.
+//! Error messages for TOML files that people write: a sentence for each mistake, with line and column, and the nearest word
+//! where one was mistyped.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! How a job shows itself: bars for a person at a terminal, a line every ten seconds otherwise, JSON events, or
-//! nothing.
+//! Progress of a job: bars at a terminal, a line every ten seconds otherwise, JSON events, or nothing.
 //!
 //! The job tells [`Reporter`] what happens; a task of the reporter looks at the counters ten times a second and
 //! draws. Nothing here can slow or stop a job: what cannot be drawn is dropped.

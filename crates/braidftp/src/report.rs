@@ -1,4 +1,4 @@
-//! What a job tells the outside, as events: the lines of `--json`, and what [`crate::progress`] shows to people.
+//! Events of a job: the lines of `--json`, and the input of [`crate::progress`].
 //!
 //! One JSON object a line on standard output; the last is the summary. Paths are shown as text: bytes that are
 //! not UTF-8, and control characters, appear as `\xNN`.

@@ -1,5 +1,4 @@
-//! What a user may do beyond having a home: rights, and limits over all of the user's sessions together (bytes on the disk, bytes
-//! a second, sessions).
+//! Rights of a user, and limits over all sessions of the user together (bytes on the disk, bytes a second, sessions).
 
 use std::fmt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Who may log in: names, argon2 hashes, home folders; and how long a guess takes.
+//! The users file: names, argon2 hashes, home folders; and the delay of wrong guesses.
 //!
 //! Without a list of users everybody is `anonymous`. A wrong name costs the same work as a wrong password, one
 //! password is checked at a time (argon2 takes memory), and every failure from an address delays its next answer.

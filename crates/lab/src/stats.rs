@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use braidftp_sim::Dice;
+use braidftp_sim::Random;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The confidence level of all intervals.
@@ -162,16 +162,16 @@ pub fn bootstrap(samples: &[Vec<f64>], of: impl Fn(&[Vec<f64>]) -> f64) -> Estim
     let value = of(samples);
     let count = samples.iter().map(Vec::len).min().unwrap_or(0);
     let paired = samples.iter().all(|sample| sample.len() == count);
-    let mut dice = Dice::new(0, 0);
+    let mut random = Random::new(0, 0);
     let mut values: Vec<f64> = (0..DRAWS)
         .map(|_| {
-            let shared: Vec<usize> = (0..count).map(|_| dice.below(count as u64) as usize).collect();
+            let shared: Vec<usize> = (0..count).map(|_| random.below(count as u64) as usize).collect();
             let drawn: Vec<Vec<f64>> = samples
                 .iter()
                 .map(|sample| match paired {
                     true => shared.iter().map(|run| sample[*run]).collect(),
                     false => {
-                        sample.iter().map(|_| sample[dice.below(sample.len() as u64) as usize]).collect()
+                        sample.iter().map(|_| sample[random.below(sample.len() as u64) as usize]).collect()
                     }
                 })
                 .collect();

@@ -11,8 +11,8 @@ use braidftp_base::{Rate, Time};
 use braidftp_sctp::{Config, PathStats};
 
 use crate::apps::numbered::{self, Numbered, Side};
-use crate::dice::{Dice, Probability};
 use crate::link::{Bandwidth, LinkConfig, Loss, Queue};
+use crate::random::{Probability, Random};
 use crate::world::World;
 
 pub use crate::apps::numbered::WINDOW;
@@ -20,7 +20,7 @@ pub use crate::apps::numbered::WINDOW;
 /// Half a second, in windows.
 const HALF_SECOND: usize = 5;
 /// The stream of draws for the endpoints' seeds.
-const DICE: u64 = 1 << 49;
+const RANDOM_STREAM: u64 = 1 << 49;
 /// The length of the UDP and IPv4 headers.
 const OVERHEAD: usize = 28;
 
@@ -106,14 +106,14 @@ impl Outcome {
 impl Trial {
     /// Runs the trial.
     pub fn run(&self) -> Outcome {
-        let mut dice = Dice::new(self.seed, DICE);
+        let mut random = Random::new(self.seed, RANDOM_STREAM);
         let ends = [1, 2].map(|host| [1, 2].map(|net| address(net, host)).to_vec());
         let mut world = World::new(self.seed);
         let (client_is, server_is) = match self.flow {
             Flow::FromClient => (Side::Sends, Side::Reads),
             Flow::FromServer => (Side::Reads, Side::Sends),
         };
-        let [client, server] = numbered::hosts(&mut dice, &self.config, &ends, [client_is, server_is]);
+        let [client, server] = numbered::hosts(&mut random, &self.config, &ends, [client_is, server_is]);
         let [here, there] = ends;
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
         let client = world.add_host(client, ips(&here));

@@ -5,19 +5,19 @@
 
 pub mod apps;
 pub mod attack;
-pub mod dice;
 pub mod failover;
 pub mod host;
 pub mod link;
 pub mod on_path;
 pub mod protection;
+pub mod random;
 pub mod record;
 pub mod scenario;
 pub mod several;
 pub mod topology;
 pub mod world;
 
-pub use dice::{Dice, Probability};
 pub use host::{App, Endpoints, Host};
 pub use link::{Link, LinkConfig};
+pub use random::{Probability, Random};
 pub use world::{Actor, HostId, LinkId, World};

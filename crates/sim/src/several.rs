@@ -11,14 +11,14 @@ use braidftp_base::Time;
 use braidftp_sctp::{Config, Stats};
 
 use crate::apps::numbered::{self, Numbered, Side};
-use crate::dice::Dice;
 use crate::link::LinkConfig;
+use crate::random::Random;
 use crate::world::World;
 
 pub use crate::apps::numbered::{AddressRequest, WINDOW};
 
 /// The stream of draws for the endpoints' seeds.
-const DICE: u64 = 1 << 48;
+const RANDOM_STREAM: u64 = 1 << 48;
 /// The host numbers in each network.
 const SENDER: u8 = 1;
 const READER: u8 = 2;
@@ -114,7 +114,7 @@ impl Trial {
     /// # Panics
     /// If an association refuses a change: none of a flow may be outstanding.
     pub fn run_with(&self, addresses: &[AddressChange]) -> Vec<Outcome> {
-        let mut dice = Dice::new(self.seed, DICE);
+        let mut random = Random::new(self.seed, RANDOM_STREAM);
         let mut world = World::new(self.seed);
         let links: Vec<_> =
             self.links.iter().map(|both| both.clone().map(|link| world.add_link(link))).collect();
@@ -123,7 +123,7 @@ impl Trial {
             let ends: [Vec<SocketAddr>; 2] = [SENDER, READER]
                 .map(|host| (0..flow.over.len()).map(|path| address(nth, path, host)).collect());
             let sides = [Side::Sends, Side::Reads];
-            let [sender, reader] = numbered::hosts(&mut dice, &flow.config, &ends, sides);
+            let [sender, reader] = numbered::hosts(&mut random, &flow.config, &ends, sides);
             let [here, there] = ends;
             let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
             let sender = world.add_host(sender, ips(&here));

@@ -22,7 +22,7 @@ use braidftp_base::{Datagram, Ecn, Output, Time};
 use bytes::Bytes;
 
 use self::routes::{Route, RouteId, Routes};
-use crate::link::{self, Cargo, LinkConfig, LinkOf};
+use crate::link::{self, HasDatagram, LinkConfig, LinkOf};
 
 /// The limit of outputs of a host at one instant: beyond, it would never stop.
 const WORDS_AT_ONCE_MAX: u32 = 10_000_000;
@@ -57,7 +57,7 @@ pub struct World<H> {
     now: Time,
     seed: u64,
     hosts: Vec<Place<H>>,
-    links: Vec<Place<LinkOf<Parcel>>>,
+    links: Vec<Place<LinkOf<InTransit>>>,
     addresses: BTreeMap<IpAddr, HostId>,
     routes: Routes,
     /// Nodes with input from outside, to be drained first.
@@ -66,7 +66,7 @@ pub struct World<H> {
     sequence: u64,
     /// Parcels whose packets have arrived, for reuse.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept: they travel through the links")]
-    idle_parcels: Vec<Parcel>,
+    spare_boxes: Vec<InTransit>,
     traffic: Traffic,
     fingerprint: u64,
     last_event: Time,
@@ -130,7 +130,7 @@ impl Entry {
 }
 
 /// A datagram on its route.
-type Parcel = Box<Routed>;
+type InTransit = Box<Routed>;
 
 #[derive(Debug, Clone)]
 struct Routed {
@@ -140,7 +140,7 @@ struct Routed {
     hops: u32,
 }
 
-impl Cargo for Parcel {
+impl HasDatagram for InTransit {
     fn datagram(&self) -> &Datagram {
         &self.datagram
     }
@@ -158,7 +158,7 @@ pub struct Traffic {
     /// Packets that reached a host.
     pub arrived: u64,
     /// Packets without a route or a host.
-    pub lost_in_space: u64,
+    pub unroutable: u64,
 }
 
 /// A datagram that left or reached a host.
@@ -194,7 +194,7 @@ impl<H: Actor> World<H> {
             ready: VecDeque::new(),
             due: BinaryHeap::new(),
             sequence: 0,
-            idle_parcels: Vec::new(),
+            spare_boxes: Vec::new(),
             traffic: Traffic::default(),
             fingerprint: 0xcbf2_9ce4_8422_2325,
             last_event: Time::ZERO,
@@ -266,12 +266,12 @@ impl<H: Actor> World<H> {
 
     /// Returns a link, for reading, in its state at its last call; after [`World::settle`], in its current
     /// state.
-    pub fn link(&self, id: LinkId) -> &LinkOf<impl Cargo + use<H>> {
+    pub fn link(&self, id: LinkId) -> &LinkOf<impl HasDatagram + use<H>> {
         &self.links[id.0].what
     }
 
     /// All links.
-    pub fn links(&self) -> impl Iterator<Item = &LinkOf<impl Cargo + use<H>>> {
+    pub fn links(&self) -> impl Iterator<Item = &LinkOf<impl HasDatagram + use<H>>> {
         self.links.iter().map(|place| &place.what)
     }
 
@@ -297,8 +297,8 @@ impl<H: Actor> World<H> {
     }
 
     /// Datagrams without a route or a host.
-    pub fn lost_in_space(&self) -> u64 {
-        self.traffic.lost_in_space
+    pub fn unroutable(&self) -> u64 {
+        self.traffic.unroutable
     }
 
     /// The number of packet events: a packet was passed to a link, its last bit was sent, or it left the
@@ -381,10 +381,10 @@ impl<H: Actor> World<H> {
             added += counters.duplicated;
             dropped += counters.dropped();
         }
-        let Traffic { sent, arrived, lost_in_space } = self.traffic;
+        let Traffic { sent, arrived, unroutable } = self.traffic;
         assert_eq!(
             sent + added,
-            arrived + lost_in_space + dropped + within,
+            arrived + unroutable + dropped + within,
             "packets sent and duplicated are those that arrived, that had nowhere to go, that were dropped, that are \
              on a link: {:?}, {added} duplicated, {dropped} dropped, {within} on links",
             self.traffic,
@@ -465,14 +465,14 @@ impl<H: Actor> World<H> {
             Some((last_from, last_to, route)) if last_from == from && last_to == to => route,
             _ => {
                 let Some(route) = self.routes.find(from, to) else {
-                    self.traffic.lost_in_space += 1;
+                    self.traffic.unroutable += 1;
                     return;
                 };
                 place.last_route = Some((from, to, route));
                 route
             }
         };
-        let parcel = match self.idle_parcels.pop() {
+        let parcel = match self.spare_boxes.pop() {
             Some(mut parcel) => {
                 *parcel = Routed { datagram, route, hops: 0 };
                 parcel
@@ -484,7 +484,7 @@ impl<H: Actor> World<H> {
     }
 
     /// A parcel leaves a link.
-    fn forward(&mut self, mut parcel: Parcel) {
+    fn forward(&mut self, mut parcel: InTransit) {
         parcel.hops += 1;
         let route = self.routes.get(parcel.route);
         if let Some(link) = route.links.get(parcel.hops as usize) {
@@ -492,14 +492,14 @@ impl<H: Actor> World<H> {
         }
         let to = || self.addresses.get(&parcel.datagram.to.ip()).map(|host| host.0);
         let Some(host) = route.end.or_else(to) else {
-            self.traffic.lost_in_space += 1;
+            self.traffic.unroutable += 1;
             return;
         };
         if route.end.is_none() {
             self.routes.set_end(parcel.route, host);
         }
         let datagram = std::mem::replace(&mut parcel.datagram, nothing());
-        self.idle_parcels.push(parcel);
+        self.spare_boxes.push(parcel);
         self.traffic.arrived += 1;
         self.note(&datagram);
         self.last_event = self.now;
@@ -508,7 +508,7 @@ impl<H: Actor> World<H> {
         self.drain_host(host);
     }
 
-    fn enter(&mut self, index: usize, parcel: Parcel) {
+    fn enter(&mut self, index: usize, parcel: InTransit) {
         let link = &mut self.links[index].what;
         link.handle(self.now, parcel);
         let next = link.next_arrival();

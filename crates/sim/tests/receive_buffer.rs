@@ -25,7 +25,7 @@ const SIP_EVERY: Duration = Duration::from_millis(100);
 struct Side {
     sends: bool,
     sips_bytes: Option<usize>,
-    next_sip: Option<Time>,
+    next_read: Option<Time>,
     id: Option<AssociationId>,
     read_bytes: u64,
     most_held: usize,
@@ -61,12 +61,12 @@ impl App for Side {
 
     fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
         let sip = self.sips_bytes?;
-        let due = *self.next_sip.get_or_insert(now);
+        let due = *self.next_read.get_or_insert(now);
         if due <= now {
             self.read(&mut endpoints.sctp, sip);
-            self.next_sip = Some(now + SIP_EVERY);
+            self.next_read = Some(now + SIP_EVERY);
         }
-        self.next_sip
+        self.next_read
     }
 }
 

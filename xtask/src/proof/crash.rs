@@ -261,10 +261,10 @@ impl Ground {
         cell: &mut Cell,
         number: u64,
     ) -> Result<()> {
-        let mut dice = Rng(self.seed ^ (number << 8) ^ ((crash as u64) << 4) ^ (cell.direction as u64));
-        let part = (dice.below(1_000_000) as f64) / 1e6;
+        let mut random = Rng(self.seed ^ (number << 8) ^ ((crash as u64) << 4) ^ (cell.direction as u64));
+        let part = (random.below(1_000_000) as f64) / 1e6;
         // Half of the crashes come late in the job.
-        let part = if dice.below(2) == 0 { part } else { 0.6 + 0.4 * part };
+        let part = if random.below(2) == 0 { part } else { 0.6 + 0.4 * part };
         let told = format!("round {number} at {part:.3} of a clean run");
         let run = self.prepare(server, cell, &format!("round-{number}"))?;
         let mut client = self.start(bench, cell, &run, "client")?;
@@ -274,7 +274,7 @@ impl Ground {
             return remove(&run.copy);
         }
         cell.rounds += 1;
-        let went_on = self.crash(bench, server, crash, &mut client, &run, &mut dice)?;
+        let went_on = self.crash(bench, server, crash, &mut client, &run, &mut random)?;
         // Hard links are quick to create, and files under final names are never rewritten: they can be
         // examined later.
         let frozen = self.dir.join("frozen");
@@ -328,7 +328,7 @@ impl Ground {
         crash: Crash,
         client: &mut Running,
         run: &Run,
-        dice: &mut Rng,
+        random: &mut Rng,
     ) -> Result<Option<(Finished, f64)>> {
         match crash {
             Crash::Client => {
@@ -355,7 +355,7 @@ impl Ground {
                 client.kill()?;
                 server.running.kill()?;
                 self.forget_finished(&after)?;
-                lose_tails(&after, dice)?;
+                lose_tails(&after, random)?;
                 remove(&run.copy)?;
                 fs::rename(&after, &run.copy)?;
                 *server = self.serve(bench, Some(server))?;
@@ -545,12 +545,12 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Unfinished files are not synced: some of their bytes have not reached the disk.
-fn lose_tails(dir: &Path, dice: &mut Rng) -> Result<()> {
+fn lose_tails(dir: &Path, random: &mut Rng) -> Result<()> {
     each_file(dir, &mut |path| {
         if path.to_string_lossy().ends_with(PART) {
             let file = File::options().write(true).open(path)?;
             let (length, changed) = (file.metadata()?.len(), file.metadata()?.modified()?);
-            file.set_len(dice.below(length + 1))?;
+            file.set_len(random.below(length + 1))?;
             file.set_modified(changed)?;
         }
         Ok(())

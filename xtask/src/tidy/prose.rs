@@ -9,6 +9,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("leaves again", "is retransmitted"),
     ("leave again", "are retransmitted"),
     ("gives way", "yields, reduces its rate, is closed: say which"),
+    ("asks after", "probes"),
     ("in doubt", "potentially failed"),
     ("in no hurry", "grows slowly"),
     ("what is late", "delayed packets, retransmissions: say which"),

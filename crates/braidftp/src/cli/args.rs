@@ -1,4 +1,4 @@
-//! What may be written on the command line.
+//! The definition of the command line.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! `braidftp doctor [URL]`: what works from this machine to a server, and what does not, in sentences, with what to do.
+//! `braidftp doctor [URL]`: tests what works between this machine and a server, and suggests a remedy for what does not.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The command line: what may be written, and what each command runs.
+//! The command line: its definition, and what each command runs.
 //!
 //! Commands that are not built are not listed: what `--help` shows works.
 

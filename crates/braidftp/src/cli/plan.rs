@@ -1,4 +1,4 @@
-//! `mirror --plan` and `--apply`: the options of a mirror, to a plan and back.
+//! `mirror --plan` and `--apply`: converts the options of a mirror into a plan and back.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Options about protection: whether what travels is protected, and which servers are trusted.
+//! Options for protection: whether sessions are encrypted, and which servers are trusted.
 
 use std::path::PathBuf;
 use std::sync::Arc;

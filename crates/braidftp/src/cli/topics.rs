@@ -1,4 +1,4 @@
-//! What `braidftp help TOPIC` prints: lists that are too long for the help of a command.
+//! Texts of `braidftp help TOPIC`: lists that are too long for the help of a command.
 
 use braidftp_net::cc;
 

@@ -1,4 +1,4 @@
-//! The two ends of a transfer on this machine: a [`Sink`] for what comes, a [`Source`] for what goes.
+//! The local end of a transfer: a [`Sink`] for received bytes, a [`Source`] for bytes to send.
 //!
 //! Data tasks borrow them, pump bytes, and hand them back; what becomes of a file that is whole, or is not, is the
 //! job's to say.

@@ -1,4 +1,4 @@
-//! Bounds on what a server can make this client take: sizes, listings, depth.
+//! Limits on what a client accepts from a server: file sizes, listings, depth of folders.
 //!
 //! A size that the server told is kept to, whatever is set here. Each error is a sentence that names the bound and the option
 //! that moves it.

@@ -1,5 +1,5 @@
-//! A job steered while it runs, by words: `path`, `path off 2` and `path on 2` take paths out of use and put them back; `limit`,
-//! `limit 3mbit` and `limit off` tell and change how fast file bytes move.
+//! Control of a running job by commands: `path`, `path off 2` and `path on 2` take paths out of use and put them back; `limit`,
+//! `limit 3mbit` and `limit off` show and change the rate of file bytes.
 //!
 //! Who says them is whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out, the last of them
 //! `ok` or `error: why`. `braidftp path SOCKET off 2` and `braidftp limit SOCKET 3mbit` do that, and so does `nc -U`. The socket is its owner's alone, and goes

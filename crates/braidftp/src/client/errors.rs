@@ -1,4 +1,4 @@
-//! Errors of the program made of replies and lost connections.
+//! Converts replies and lost connections into errors of the program.
 
 use braidftp_ftp::{Code, Reply};
 

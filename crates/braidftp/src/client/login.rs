@@ -1,4 +1,4 @@
-//! Who logs in: the URL, then the environment, then `.netrc`, then anonymous.
+//! Selection of user and password: from the URL, then the environment, then `.netrc`, then anonymous.
 
 use std::env;
 use std::fs;

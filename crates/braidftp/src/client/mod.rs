@@ -1,4 +1,4 @@
-//! The client: one session with a server, over whichever transport, in whichever mode.
+//! The client: one session with a server, over any transport and in any mode.
 //!
 //! [`Client::connect`] opens the transport and logs in; [`Client::command`], [`Client::retrieve`], [`Client::store`]
 //! and [`Client::list`] may be called by any number of tasks at once: how many run at the same time on the wire is the

@@ -1,4 +1,4 @@
-//! Several sessions with one server, for transfers at the same time where a session moves one file after another (FTP over TCP).
+//! A pool of sessions with one server, for parallel transfers where a session transfers one file at a time (FTP over TCP).
 //!
 //! Further sessions are opened when those that are open have enough to do. A server that takes no more of them (421, 530, or no
 //! connection) is told of once, and the job goes on with what it has; that holds for later attempts of the job, too. Commands stay on

@@ -1,4 +1,4 @@
-//! Whether what a session says is protected, and whom the client trusts then.
+//! Protection of a session: whether it is encrypted, and which servers the client trusts.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `demo.svg`: how long each mode took, and how the files came in. Drawn by hand, so that it looks the same anywhere
-//! and needs no font but what a browser has.
+//! `demo.svg`: the duration of each mode, and the number of complete files over time. Drawn by hand, so that it looks the same
+//! anywhere and needs no font but what a browser has.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! One mode of the demo: server, link, client, comparison.
+//! Runs one mode of the demo: server, link, client, comparison.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is wrong with a certificate, in words.
+//! Error messages for certificates that are refused.
 
 use braidftp_ftp::stamp::Timestamp;
 use rustls::CertificateError;

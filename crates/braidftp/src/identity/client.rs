@@ -1,4 +1,4 @@
-//! The client's key, which it shows to servers that ask, and how a server asks.
+//! The client's key, which it presents to servers that request one, and the server's request.
 //!
 //! A user is known by the fingerprint of the key (`keys` in the users file), never by what the certificate says: it is signed by
 //! itself, and its dates and names mean nothing.

@@ -1,4 +1,4 @@
-//! A key and its certificate in files: made, written, read and checked.
+//! A key and its certificate in files: generates, writes, reads and checks them.
 //!
 //! What this program makes itself is one file that has both, so that no crash leaves a key without its certificate.
 

@@ -1,4 +1,4 @@
-//! A public key's name: `SHA256:` and 43 letters of base64, as OpenSSH writes its own.
+//! Fingerprint of a public key: `SHA256:` and 43 letters of base64, in OpenSSH's notation.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Servers that the user has trusted before: a file with a line for each.
+//! Known servers: a file with a line for each server that the user has accepted.
 //!
 //! ```text
 //! files.example.org:2121 SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU

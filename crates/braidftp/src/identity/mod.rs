@@ -1,4 +1,4 @@
-//! Who the other side is: keys, certificates and whom to trust, the same for TLS over TCP and for protected SCTP.
+//! Authentication of peers: keys, certificates and trust, the same for TLS over TCP and for protected SCTP.
 //!
 //! A server has a [`ServerIdentity`]: a key and a certificate that it made itself on its first start, or those of the files that
 //! it was given. A client has a [`Trust`]: fingerprints on its command line, its `known_hosts`, the system's authorities. Both

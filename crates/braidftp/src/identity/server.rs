@@ -1,4 +1,4 @@
-//! The server's key, and what it shows to clients: read anew when its files change.
+//! The server's key and certificates: read again when their files change.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Whom a client trusts: fingerprints of the command line, `known_hosts`, the system's authorities.
+//! Trust decisions of a client: by fingerprints of the command line, `known_hosts`, and the system's authorities.
 //!
 //! In that order, and what comes first decides: with `--pin` nothing else is asked, a server in `known_hosts` has the key that
 //! stands there or is refused, and an authority vouches for the others. On this machine the user's own server needs nobody: it

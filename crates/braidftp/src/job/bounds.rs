@@ -1,4 +1,4 @@
-//! What a tree of the server makes a job hold: entries, paths, levels, and folders that contain themselves.
+//! Limits on what a remote tree makes a job hold: entries, paths, levels; and detection of folders that contain themselves.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;

@@ -1,4 +1,4 @@
-//! What only the destination has, and `--delete` removes: never from a folder whose listing was not read whole.
+//! Deletions of `--delete`: entries that only the destination has, never in a folder whose listing was incomplete.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;

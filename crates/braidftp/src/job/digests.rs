@@ -1,5 +1,5 @@
-//! Files compared by digest: the server is asked for its own (HASH, or a command for one function), while this side reads the
-//! file here. No contents move.
+//! Comparison of files by digest: requests the server's digest (HASH, or a command for one function) while this side reads the
+//! local file. No contents move.
 //!
 //! The function is the best that the server knows, BLAKE3 first. A server reads a large file for minutes without a word: it is
 //! given time in proportion to the bytes that it was asked about, beside `--timeout`.

@@ -1,4 +1,4 @@
-//! Files from the server: what is there already, where to go on, and what makes one whole.
+//! Downloads: what is present locally, where to resume, and when a file is complete.
 //!
 //! A file is written under another name, checked (its length; in braid its digest too), synced and renamed. What an
 //! interrupted transfer has written is marked with the time of its source, and continued by a later one if that still

@@ -1,4 +1,4 @@
-//! What the server knows about one path: MLST, or SIZE and MDTM where there is no MLST.
+//! Facts of one remote path: by MLST, or by SIZE and MDTM where the server has no MLST.
 
 use std::sync::{Arc, OnceLock};
 

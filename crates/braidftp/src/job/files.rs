@@ -1,4 +1,4 @@
-//! Commands that move no trees: `ls`, `cat`, `rm`, `mkdir`, `mv`.
+//! Commands for single paths: `ls`, `cat`, `rm`, `mkdir`, `mv`.
 
 use std::io::Write;
 

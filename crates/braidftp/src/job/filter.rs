@@ -1,5 +1,4 @@
-//! Which paths of a tree belong to the job: `--include`, `--exclude`, `--exclude-from`, `--filter` and
-//! `--files-from`.
+//! Selection of the paths of a job: `--include`, `--exclude`, `--exclude-from`, `--filter` and `--files-from`.
 //!
 //! A glob without a slash is matched against the last name, one with a slash against the whole path from the top of
 //! the tree. `*` does not cross a slash, `**` does. Bytes that are not UTF-8 are matched as they are.

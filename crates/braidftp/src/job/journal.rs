@@ -1,4 +1,4 @@
-//! The journal of a mirror (`--journal`): what a job that is killed leaves to the same command on another day.
+//! The journal of a mirror (`--journal`): the state from which the same command resumes a killed job.
 //!
 //! It is a folder below `$XDG_STATE_HOME/braidftp/journals`, named after what the job is between, and holds
 //! - `job`: what it is the journal of, locked while a job uses it;

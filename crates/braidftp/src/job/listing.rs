@@ -1,4 +1,4 @@
-//! Listings as they come: bytes of a data path to entries, a line at a time.
+//! Incremental parsing of listings: bytes of a data connection to entries, line by line.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;

@@ -1,5 +1,4 @@
-//! Folders and links of a tree that comes from the server, made so that nothing is ever written through a link that
-//! the server sent.
+//! Creates the folders and links of a downloaded tree, so that nothing is ever written through a link that the server sent.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;

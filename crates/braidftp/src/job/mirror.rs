@@ -1,4 +1,4 @@
-//! A whole tree from the server.
+//! Downloads a tree.
 //!
 //! In braid one command lists the whole tree, and files are asked for while it still flows; elsewhere folder
 //! after folder is listed (MLSD; LIST where there is no MLSD), and its files fetched before the next; ms-cp lists all

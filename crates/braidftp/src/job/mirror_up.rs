@@ -1,5 +1,5 @@
-//! A whole tree to the server: the remote tree is listed, then the local one walked, folders made and files sent as they
-//! come. What only the server has is deleted at the end, if that was asked for.
+//! Uploads a tree: lists the remote tree, then walks the local one, makes folders and sends files in the order of the walk.
+//! What only the server has is deleted at the end, if that was asked for.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;

@@ -1,4 +1,4 @@
-//! Jobs: what the commands do, over one session after another until it is done.
+//! Jobs: each runs a command to its end, over as many sessions as it needs.
 //!
 //! A job is an attempt that may be made again: it looks at both sides, moves what is missing, and leaves whole what
 //! is whole. When the connection is lost the same attempt is made over a new one, which finds what the last has left;

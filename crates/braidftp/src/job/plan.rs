@@ -1,4 +1,5 @@
-//! Plans of a mirror: what a dry run found to be done, as a file for people (TOML), and the file's steps done later, exactly.
+//! Plans of a mirror: writes the steps that a dry run found to a file for people (TOML), and executes exactly these steps
+//! later.
 //!
 //! A step says what is done to which path, what the source had then (size, time, mode, target), and what the destination had.
 //! `--apply` looks at both trees again before it touches anything, and refuses if a step does not fit them any more, or if they

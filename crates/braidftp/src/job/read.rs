@@ -1,4 +1,4 @@
-//! A remote file that is read piece by piece, over a session of its own.
+//! Reads a remote file piece by piece, over a session of its own.
 //!
 //! What is read in order comes as one transfer, of which no more than a listing's queue is held. FTP cannot take back what it asked
 //! for: a jump opens another session, which a jump ahead over fewer bytes than [`SKIP`] does not.

@@ -1,4 +1,4 @@
-//! What a job has begun and not finished: transfers and replies that others need not wait for.
+//! Outstanding work of a job: transfers and replies that later work need not wait for.
 
 use tokio::task::{JoinError, JoinSet};
 

@@ -1,4 +1,4 @@
-//! Files to the server: sent, finished there under their names, with their times.
+//! Uploads: sends files, and sets their times under their final names.
 //!
 //! An upload that broke off goes on where it was if the server keeps what came (XPART, specs/ftp-over-sctp.md §7.3)
 //! and the file here is the one it was; what it was is remembered in the state folder (`$XDG_STATE_HOME`).

@@ -1,5 +1,5 @@
-//! `verify`: which files, folders and links of a remote tree and of a local one are not the same, told by digest. Nothing is
-//! changed and no contents move.
+//! `verify`: reports the files, folders and links in which a remote and a local tree differ, by digest. Nothing is changed and
+//! no contents move.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

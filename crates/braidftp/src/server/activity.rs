@@ -1,5 +1,5 @@
-//! Sessions and transfers as an operator sees them: who is there, what moves, how much. Counted here, for `braidftp ctl`, metrics,
-//! the transfer log and hooks; nothing here decides anything.
+//! Live sessions and transfers, for operators: who is connected, what is transferred, how many bytes. Counted here, for
+//! `braidftp ctl`, metrics, the transfer log and hooks; nothing here decides anything.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! The audit log: who logged in, who was refused, and what was changed, a line each.
+//! The audit log: a line for each login, refusal and change.
 //!
 //! ```text
 //! 2026-11-24T08:56:52.991192Z session=17 peer=192.0.2.1 user="anna" event=rename path="/a" to="/b" result=ok

@@ -1,4 +1,4 @@
-//! What a transfer sends, block by block: a file's content or a listing, made as it is needed.
+//! The bytes that a transfer sends, block by block: a file or a listing, generated on demand.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;

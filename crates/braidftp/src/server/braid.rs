@@ -1,5 +1,5 @@
-//! The data streams of braid (specs/ftp-over-sctp.md §6): downloads go out on whichever stream is free, uploads are
-//! read by a task a stream.
+//! The data streams of braid (specs/ftp-over-sctp.md §6): a download is sent on any free stream, and a task for each stream
+//! reads uploads.
 //!
 //! What the transport holds is bounded by its send buffer and by credit; what a stream holds unread is bounded by
 //! the credit that was given. A stream that waits for its upload's command, or for the disk, stops nobody else.

@@ -1,4 +1,4 @@
-//! `braidftp serve --check`: whether a server with this configuration would start and hold its limits on this machine.
+//! `braidftp serve --check`: tests whether a server with this configuration would start and keep its limits on this machine.
 //!
 //! It opens what the server would open, and closes it again; nothing is written. Each thing that is wrong is a sentence.
 

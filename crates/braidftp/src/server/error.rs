@@ -1,4 +1,4 @@
-//! Why `braidftp serve` ended, and its exit code.
+//! Errors that end `braidftp serve`, and their exit codes.
 
 use std::fmt;
 

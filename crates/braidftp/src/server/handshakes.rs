@@ -1,4 +1,4 @@
-//! Rate of the TLS handshakes that clients begin over TCP. Each costs the server a signature and a key exchange.
+//! Rate limit for TLS handshakes over TCP. Each costs the server a signature and a key exchange.
 //!
 //! The handshake of a control connection waits for its turn: its messages stay with the kernel meanwhile, and the session has
 //! a place among those without a login, which make room for others. A data connection takes no turn, so that a client may

@@ -1,4 +1,4 @@
-//! How many sessions there may be, in all and from one address, and which of them makes room for a new one.
+//! Limits on the number of sessions, in all and from one address, and which session is closed for a new one.
 //!
 //! Sessions count by IPv4 address and by IPv6 /64. When there is no room, a session that nobody has logged in to makes room:
 //! the one whose silence, times the number of such sessions from its address, is the longest, so that many sessions from few

@@ -1,4 +1,4 @@
-//! The settings of a running server, which a reload replaces as a whole.
+//! Settings of a running server, which a reload replaces as a whole.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

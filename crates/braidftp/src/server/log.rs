@@ -1,4 +1,4 @@
-//! The log of `braidftp serve`: what peers cause is written so often and no more, so that none of them can fill a disk with it.
+//! The log of `braidftp serve`: rate limits for lines that peers cause, so that no peer can fill a disk.
 //!
 //! Lines are counted by kind (where in the program they come from) and by the address that they are about, and all of them
 //! together. What is left out is counted, and told every `TOLD_EVERY`.

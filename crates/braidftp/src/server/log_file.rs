@@ -1,4 +1,5 @@
-//! A log file that others move away: opened anew when it is no longer under its name, looked at once a second, and when asked to.
+//! A log file that log rotation may move: opened again when it is no longer under its name, which is checked once a second and
+//! on request.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! Which sessions of a user are older than others, and what an older one has to wait for.
+//! Order of the sessions of a user, and what an older session has to wait for.
 //!
 //! A session whose client has died lives on for a while, with commands that it has received and not begun. Meanwhile the same
 //! user may have come back, and those commands would undo what they do now: replace a newer file by an older one, remove

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: what is counted, and under which names.
+//! Metrics for Prometheus: counters and their names.
 //!
 //! Nothing that a peer chooses is a label: a path of SCTP is known by its local address.
 

@@ -1,4 +1,4 @@
-//! From what an operator chose to a server with open sockets: [`Builder`], [`Opened`], [`Server`], and why one did not start.
+//! Opens the sockets of a server that an operator configured: [`Builder`], [`Opened`], [`Server`], and errors at the start.
 
 use std::fmt;
 use std::net::SocketAddr;

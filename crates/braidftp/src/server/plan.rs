@@ -1,4 +1,4 @@
-//! What `braidftp serve` is to do: the command line, the file of settings and the users, put together and opened.
+//! Combines the command line, the file of settings and the users of `braidftp serve`, and opens what they name.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};

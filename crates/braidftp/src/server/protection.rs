@@ -1,4 +1,4 @@
-//! How the sessions of a server are protected: the same settings for TLS over TCP and for protected SCTP.
+//! Protection of a server's sessions: the same settings for TLS over TCP and for protected SCTP.
 
 use std::path::PathBuf;
 use std::sync::Arc;

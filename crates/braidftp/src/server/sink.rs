@@ -1,4 +1,4 @@
-//! Where an upload goes: a file that appears when it is whole.
+//! Destination of an upload: a file that appears under its name when it is complete.
 
 use std::sync::Arc;
 use std::time::Duration;

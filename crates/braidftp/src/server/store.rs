@@ -1,5 +1,4 @@
-//! The user's tree as the FTP session speaks of it: [`fs`] on one side, the words of
-//! `braidftp_ftp::store` on the other.
+//! The user's tree for the FTP session: translates between [`fs`] and `braidftp_ftp::store`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! systemd: sockets that it passes (sd_listen_fds(3)), and what it is told (sd_notify(3)).
+//! Interface to systemd: passed sockets (sd_listen_fds(3)), and notifications (sd_notify(3)).
 //!
 //! The socket for notifications is connected before the process is confined, which makes no sockets later; crates for sd_notify
 //! make one for each message.

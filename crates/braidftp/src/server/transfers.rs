@@ -1,4 +1,4 @@
-//! How many transfers all sessions may have under way: each costs an open file, a task and a block.
+//! Limit on the concurrent transfers of all sessions: each needs an open file, a task and a block.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -16,7 +16,7 @@ use braidftp_cc as cc;
 use braidftp_sctp as sctp;
 use braidftp_sim::apps::bulk::{self, Bulk, Protocol, Span};
 use braidftp_sim::link::{Bandwidth, Counters, LinkConfig, Queue};
-use braidftp_sim::{Dice, Host, HostId, LinkId, World, topology};
+use braidftp_sim::{Host, HostId, LinkId, Random, World, topology};
 use braidftp_tcp as tcp;
 
 use super::ftp;
@@ -209,7 +209,7 @@ fn tick(time: Duration) -> usize {
 /// Flows over these protocols, each of which begins at its own instant of the first second.
 pub fn flows(protocols: Vec<Protocol>, seed: u64) -> Vec<Flow> {
     let flow = |(number, protocol)| {
-        let micros = Dice::new(seed, 1 << 50 | number as u64).below(1_000_000);
+        let micros = Random::new(seed, 1 << 50 | number as u64).below(1_000_000);
         let begins = Time::ZERO + Duration::from_micros(micros);
         Flow { protocol, span: Span { begins, ends: None }, delay: Duration::ZERO }
     };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use braidftp_base::Rate;
 use braidftp_sctp as sctp;
 use braidftp_sim::apps::ftp::{Outcome, Session, Variant};
-use braidftp_sim::dice::Probability;
 use braidftp_sim::link::{Bandwidth, GilbertElliott, LinkConfig, Loss, Queue};
+use braidftp_sim::random::Probability;
 use braidftp_tcp as tcp;
 
 use crate::figure::{Axis, Column, Row, Value};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use braidftp_sim::Dice;
+use braidftp_sim::Random;
 
 use super::tree::{Node, Value, Wrong};
 use super::view::{self, View};
@@ -88,15 +88,15 @@ impl Distribution {
     }
 
     /// A number.
-    pub(super) fn draw(&self, dice: &mut Dice) -> f64 {
+    pub(super) fn draw(&self, random: &mut Random) -> f64 {
         match *self {
             Self::Fixed(number) => number,
-            Self::Exponential { mean, max } => (-mean * (1.0 - dice.unit()).ln()).min(max),
-            Self::Uniform { min, max } => min + (max - min) * dice.unit(),
-            Self::Pareto { min, shape, max } => (min * (1.0 - dice.unit()).powf(-1.0 / shape)).min(max),
+            Self::Exponential { mean, max } => (-mean * (1.0 - random.unit()).ln()).min(max),
+            Self::Uniform { min, max } => min + (max - min) * random.unit(),
+            Self::Pareto { min, shape, max } => (min * (1.0 - random.unit()).powf(-1.0 / shape)).min(max),
             Self::LogNormal { median, sigma, max } => {
                 // Box and Muller's transform.
-                let (radius, angle) = (1.0 - dice.unit(), dice.unit() * std::f64::consts::TAU);
+                let (radius, angle) = (1.0 - random.unit(), random.unit() * std::f64::consts::TAU);
                 let normal = (-2.0 * radius.ln()).sqrt() * angle.cos();
                 (median * (sigma * normal).exp()).min(max)
             }
@@ -104,13 +104,13 @@ impl Distribution {
     }
 
     /// A whole number, one at least.
-    pub(super) fn bytes(&self, dice: &mut Dice) -> u64 {
-        self.draw(dice).round().max(1.0) as u64
+    pub(super) fn bytes(&self, random: &mut Random) -> u64 {
+        self.draw(random).round().max(1.0) as u64
     }
 
     /// A time.
-    pub(super) fn time(&self, dice: &mut Dice) -> Duration {
-        Duration::from_nanos((self.draw(dice) * 1e9).round() as u64)
+    pub(super) fn time(&self, random: &mut Random) -> Duration {
+        Duration::from_nanos((self.draw(random) * 1e9).round() as u64)
     }
 
     /// The largest that can be drawn.
@@ -141,8 +141,8 @@ mod tests {
     use super::*;
 
     fn drawn(distribution: Distribution) -> Vec<f64> {
-        let mut dice = Dice::new(7, 0);
-        let mut drawn: Vec<f64> = (0..20_000).map(|_| distribution.draw(&mut dice)).collect();
+        let mut random = Random::new(7, 0);
+        let mut drawn: Vec<f64> = (0..20_000).map(|_| distribution.draw(&mut random)).collect();
         drawn.sort_by(f64::total_cmp);
         drawn
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use braidftp_base::{Datagram, Output, Time};
 use braidftp_sim::apps::bulk::{self, Bulk, Span};
-use braidftp_sim::apps::ftp::{Holds, Meanwhile, Node, Outcome, Session};
+use braidftp_sim::apps::ftp::{DuringRun, Holds, Node, Outcome, Session};
 use braidftp_sim::apps::transfers::{self, Transfers};
 use braidftp_sim::link::Counters;
 use braidftp_sim::{Actor, Host, HostId, LinkId, World};
 
 use super::measure::{Measure, Of, OfLink, What};
 use super::plan::{LASTS_MAX, Plan};
-use super::workloads::{Clock, Does, Workload, between, dice};
+use super::workloads::{Clock, Does, Workload, between, random};
 use crate::figure::Row;
 use crate::papers::ftp;
 use crate::stats;
@@ -160,7 +160,7 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<
     let ftp = plan.workloads.iter().enumerate().find_map(|(at, workload)| match &workload.does {
         Does::Ftp { session, files, clock } => {
             let mut session = (**session).clone();
-            session.files = files.draw(&mut dice(seed, at));
+            session.files = files.draw(&mut random(seed, at));
             session.seed = seed;
             session.at_most = until;
             // Only their number and the overhead of the first are used.
@@ -209,7 +209,7 @@ fn add(
     (at, workload): (usize, &Workload),
     seed: u64,
 ) {
-    let mut dice = dice(seed, at);
+    let mut random = random(seed, at);
     for _ in 0..workload.flows() {
         let number = flows.len();
         let addresses = [1, 2].map(|host| {
@@ -220,15 +220,15 @@ fn add(
         let hosts = match &workload.does {
             Does::Ftp { .. } => return,
             Does::Bulk { protocol, starts, ends, write_bytes, .. } => {
-                let begins = Time::ZERO + between(*starts, &mut dice);
+                let begins = Time::ZERO + between(*starts, &mut random);
                 let span = Span { begins, ends: ends.map(|ends| Time::ZERO + ends) };
                 let [mut sender, reader] = bulk::flow_between(span, protocol, from, to, seed ^ number as u64);
                 sender.parts_mut().1.write_at_a_time(*write_bytes);
                 [sender, reader].map(|host| Resident::Bulk(Box::new(host)))
             }
             Does::Transfers { protocol, source, starts, connections } => {
-                let starts = between(*starts, &mut dice);
-                let asked = source.plan(starts, &mut dice);
+                let starts = between(*starts, &mut random);
+                let asked = source.plan(starts, &mut random);
                 transfers::hosts(protocol, asked, *connections, from, to, seed ^ number as u64)
                     .map(|host| Resident::Transfers(Box::new(host)))
             }
@@ -519,7 +519,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl Meanwhile<Resident> for Seen<'_> {
+impl DuringRun<Resident> for Seen<'_> {
     fn next(&self) -> Option<Time> {
         let event = self.plan.network.events.get(self.event).map(|event| Time::ZERO + event.at);
         event.into_iter().chain(self.next_sample).chain(self.next_look).min()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sim::Dice;
+use braidftp_sim::Random;
 use braidftp_sim::apps::bulk::Protocol;
 use braidftp_sim::apps::ftp::{Asks, Session, Variant};
 use braidftp_sim::apps::transfers::{Connections, Due, Transfer};
@@ -16,7 +16,7 @@ use super::tree::{Node, Value, Wrong};
 use super::view::View;
 
 /// The stream of draws of sizes and times; each workload has its own.
-const DICE: u64 = 1 << 46;
+const RANDOM_STREAM: u64 = 1 << 46;
 /// The most transfers of a workload.
 const TRANSFERS_MAX: usize = 100_000;
 /// The most bytes of all files of a run, which the simulator can carry.
@@ -223,13 +223,13 @@ impl Source {
     }
 
     /// The transfers of a run, of which the first begins at `starts`.
-    pub(super) fn plan(&self, starts: Duration, dice: &mut Dice) -> Vec<Transfer> {
+    pub(super) fn plan(&self, starts: Duration, random: &mut Random) -> Vec<Transfer> {
         match self {
             Self::Requests { count, request, answer, pause } => {
                 let transfer = |nth| Transfer {
-                    due: Due::After(if nth == 0 { starts } else { pause.time(dice) }),
-                    request_bytes: request.bytes(dice),
-                    answer_bytes: answer.bytes(dice),
+                    due: Due::After(if nth == 0 { starts } else { pause.time(random) }),
+                    request_bytes: request.bytes(random),
+                    answer_bytes: answer.bytes(random),
                 };
                 (0..*count).map(transfer).collect()
             }
@@ -237,13 +237,13 @@ impl Source {
                 let mut transfers = Vec::new();
                 let mut at = starts;
                 while at <= *ends && transfers.len() < TRANSFERS_MAX {
-                    let answer_bytes = size.bytes(dice);
+                    let answer_bytes = size.bytes(random);
                     transfers.push(Transfer {
                         due: Due::At(at),
                         request_bytes: *request_bytes,
                         answer_bytes,
                     });
-                    at += every.time(dice).max(Duration::from_micros(1));
+                    at += every.time(random).max(Duration::from_micros(1));
                 }
                 transfers
             }
@@ -260,22 +260,22 @@ impl Source {
 }
 
 /// The draws of a workload.
-pub(super) fn dice(seed: u64, number: usize) -> Dice {
-    Dice::new(seed, DICE | number as u64)
+pub(super) fn random(seed: u64, number: usize) -> Random {
+    Random::new(seed, RANDOM_STREAM | number as u64)
 }
 
 /// A time between two, in whole microseconds.
-pub(super) fn between([from, to]: [Duration; 2], dice: &mut Dice) -> Duration {
+pub(super) fn between([from, to]: [Duration; 2], random: &mut Random) -> Duration {
     let micros = (to.saturating_sub(from)).as_micros() as u64;
-    if micros == 0 { from } else { from + Duration::from_micros(dice.below(micros)) }
+    if micros == 0 { from } else { from + Duration::from_micros(random.below(micros)) }
 }
 
 impl Sizes {
     /// The sizes of a run.
-    pub(super) fn draw(&self, dice: &mut Dice) -> Vec<u64> {
+    pub(super) fn draw(&self, random: &mut Random) -> Vec<u64> {
         match self {
             Self::Listed(sizes) => sizes.clone(),
-            Self::Drawn(count, size) => (0..*count).map(|_| size.bytes(dice)).collect(),
+            Self::Drawn(count, size) => (0..*count).map(|_| size.bytes(random)).collect(),
         }
     }
 }

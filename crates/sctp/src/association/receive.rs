@@ -52,8 +52,8 @@ fn may_have_offered_nr_sack(config: &Config) -> bool {
 //# destination transport address from which it received the control chunk
 //# to which it is replying.
 // A peer that sends from one address whatever the destination would else take all of its destinations for dead with
-// the wire of that address, and send its SACKs nowhere; what it asks after is whether it reaches us where it does.
-// One that sends from each address is answered by no other: that would say that the path carries both ways, and its
+// the wire of that address, and send its SACKs nowhere; it probes whether its packets reach us at the address that they
+// do reach. One that sends from each address is answered by no other: that would say that the path carries both ways, and its
 // data would return to where SACKs are lost.
 fn answer_by(paths: &[Path], asked_by: PathId, reached: SocketAddr) -> PathId {
     if paths[usize::from(asked_by.0)].state == PathState::Active {

@@ -11,8 +11,8 @@ use braidftp_sctp as sctp;
 use braidftp_tcp as tcp;
 use bytes::Bytes;
 
-use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
+use crate::random::Random;
 
 /// The port of the side that reads.
 const PORT: u16 = 5_001;
@@ -99,9 +99,9 @@ pub fn flow_between(
     seed: u64,
 ) -> [Host<Bulk>; 2] {
     assert!(span.ends.is_none_or(|ends| ends >= span.begins), "{span:?} ends before it begins");
-    let mut dice = Dice::new(seed, 1 << 49);
+    let mut random = Random::new(seed, 1 << 49);
     let mut endpoints = || {
-        let seed = dice.seed();
+        let seed = random.seed();
         let tcp = tcp::Endpoint::new(u64::from_le_bytes([seed[0]; 8]));
         Endpoints { sctp: sctp::Endpoint::new(seed), tcp }
     };

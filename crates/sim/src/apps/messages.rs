@@ -2,7 +2,7 @@
 //! order, each exactly once, byte for byte, and no more data held than the configuration allows. A violation
 //! panics with a description. The plan also says how an association ends.
 //!
-//! A message of partial reliability need not arrive; [`Messages::loose`] shows whether its abandonment was
+//! A message of partial reliability need not arrive; [`Messages::unreliable`] shows whether its abandonment was
 //! reported.
 //!
 //! A host may lose its memory during the run: its user then begins every plan again from the start, in
@@ -41,7 +41,7 @@ pub struct Planned {
 
 impl Planned {
     /// Whether it must arrive.
-    fn must_come(&self) -> bool {
+    fn is_reliable(&self) -> bool {
         self.reliability == Reliability::Full
     }
 
@@ -72,7 +72,7 @@ pub type Key = (StreamId, bool, u32);
 
 /// The fate of the messages of partial reliability.
 #[derive(Debug, Clone, Default)]
-pub struct Loose {
+pub struct Unreliable {
     /// Messages that the association accepted.
     pub accepted: BTreeSet<Key>,
     /// Those that it abandoned, and whether they had been sent.
@@ -99,11 +99,11 @@ pub enum Side {
 
 /// How an application reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Appetite {
+pub enum ReadPolicy {
     /// Everything available, at once.
     Eager,
     /// A number of bytes at a time.
-    Sips {
+    Paced {
         /// At least this many bytes, or all available ones.
         bytes: usize,
         /// The interval.
@@ -119,7 +119,7 @@ pub struct Plan {
     /// What the server sends, in this order.
     pub server_sends: Vec<Planned>,
     /// How either reads.
-    pub appetite: Appetite,
+    pub read_policy: ReadPolicy,
     /// How it ends.
     pub ending: Ending,
     /// The receive buffers of client and server, in bytes.
@@ -204,12 +204,12 @@ struct Exchange {
     unordered: BTreeMap<(StreamId, u32), Planned>,
     /// The incomplete message of each stream.
     partial: BTreeMap<StreamId, Vec<u8>>,
-    appetite: Appetite,
+    read_policy: ReadPolicy,
     ending: Ending,
     /// Whether this side opened the association although the client opens it too.
-    met: bool,
+    collided: bool,
     receive_buffer: usize,
-    next_sip: Time,
+    next_read: Time,
     closed: Option<Reason>,
     /// Whether this side has done its part of the ending.
     ended: bool,
@@ -218,7 +218,7 @@ struct Exchange {
     /// The number of messages that arrived.
     received: usize,
     /// Messages that may be abandoned, which neither of these counts.
-    loose: Loose,
+    unreliable: Unreliable,
     /// Packets sent and received at the last check of the core's invariants.
     looked_at: (u64, u64),
 }
@@ -265,13 +265,13 @@ impl Messages {
 
     /// The server opens the association of one of the client's ports as well, unless it has accepted it: an
     /// INIT collision (RFC 9260 §5.2.1).
-    pub fn meet(&mut self, now: Time, endpoint: &mut Endpoint, connect: Connect) {
+    pub fn collide(&mut self, now: Time, endpoint: &mut Endpoint, connect: Connect) {
         let client_port = connect.destination_port;
         if !self.lives.contains_key(&client_port)
             && let Ok(id) = endpoint.connect(now, connect)
         {
             self.begin(id, client_port);
-            self.exchanges.get_mut(&id).expect("it has begun").met = true;
+            self.exchanges.get_mut(&id).expect("it has begun").collided = true;
         }
     }
 
@@ -287,7 +287,7 @@ impl Messages {
         let mut tallies: BTreeMap<u16, (u8, Tally)> = BTreeMap::new();
         for (id, exchange) in &self.exchanges {
             let Exchange { client_port, life, accepted, received, ref closed, .. } = *exchange;
-            let left = exchange.to_send.len() + exchange.to_come();
+            let left = exchange.to_send.len() + exchange.missing();
             let tally = Tally { id: *id, accepted, received, left, is_over: closed.is_some() };
             let last = tallies.entry(client_port).or_insert((life, tally));
             if life >= last.0 {
@@ -299,10 +299,10 @@ impl Messages {
 
     /// Returns the fate of messages that may be abandoned by the client's port; in the last association,
     /// if there were several.
-    pub fn loose(&self) -> BTreeMap<u16, Loose> {
+    pub fn unreliable(&self) -> BTreeMap<u16, Unreliable> {
         let mut exchanges: Vec<_> = self.exchanges.values().collect();
         exchanges.sort_by_key(|exchange| exchange.life);
-        exchanges.into_iter().map(|exchange| (exchange.client_port, exchange.loose.clone())).collect()
+        exchanges.into_iter().map(|exchange| (exchange.client_port, exchange.unreliable.clone())).collect()
     }
 
     /// An association was created.
@@ -412,13 +412,13 @@ impl Ending {
 
 impl Exchange {
     fn new(side: Side, client_port: u16, life: u8, plan: Plan) -> Self {
-        let (to_send, to_come) = match side {
+        let (to_send, missing) = match side {
             Side::Client => (plan.client_sends, plan.server_sends),
             Side::Server => (plan.server_sends, plan.client_sends),
         };
         let mut ordered: BTreeMap<_, VecDeque<_>> = BTreeMap::new();
         let mut unordered = BTreeMap::new();
-        for planned in to_come {
+        for planned in missing {
             match planned.order {
                 Order::Ordered => ordered.entry(planned.stream).or_default().push_back(planned),
                 Order::Unordered => {
@@ -435,23 +435,23 @@ impl Exchange {
             ordered,
             unordered,
             partial: BTreeMap::new(),
-            appetite: plan.appetite,
+            read_policy: plan.read_policy,
             ending: plan.ending,
-            met: false,
+            collided: false,
             receive_buffer: plan.receive_buffers[side as usize],
-            next_sip: Time::ZERO,
+            next_read: Time::ZERO,
             closed: None,
             ended: false,
             accepted: 0,
             received: 0,
-            loose: Loose::default(),
+            unreliable: Unreliable::default(),
             looked_at: (0, 0),
         }
     }
 
     /// The number of messages that must still arrive.
-    fn to_come(&self) -> usize {
-        self.awaited().filter(|planned| planned.must_come()).count()
+    fn missing(&self) -> usize {
+        self.awaited().filter(|planned| planned.is_reliable()).count()
     }
 
     fn awaited(&self) -> impl Iterator<Item = &Planned> {
@@ -461,10 +461,10 @@ impl Exchange {
     fn on_abandoned(&mut self, side: Side, abandoned: Abandoned) {
         let key = (abandoned.stream, abandoned.order == Order::Unordered, abandoned.context);
         assert!(
-            self.loose.accepted.contains(&key),
+            self.unreliable.accepted.contains(&key),
             "{side:?}: {abandoned:?} was abandoned although it is reliable"
         );
-        let before = self.loose.abandoned.insert(key, abandoned.was_sent);
+        let before = self.unreliable.abandoned.insert(key, abandoned.was_sent);
         assert_eq!(before, None, "{side:?}: {abandoned:?} was reported twice");
     }
 
@@ -503,10 +503,10 @@ impl Exchange {
             });
             match association.send(planned.stream, message.clone()) {
                 Ok(()) => {
-                    if planned.must_come() {
+                    if planned.is_reliable() {
                         self.accepted += 1;
                     } else {
-                        self.loose.accepted.insert(planned.key());
+                        self.unreliable.accepted.insert(planned.key());
                     }
                     self.to_send.pop_front();
                     self.ready = None;
@@ -514,7 +514,7 @@ impl Exchange {
                 Err(SendError::Full) => break,
                 Err(SendError::ShuttingDown) if self.may_be_cut_short() => break,
                 // The other side has received everything it waits for.
-                Err(SendError::ShuttingDown) if !self.to_send.iter().any(Planned::must_come) => {
+                Err(SendError::ShuttingDown) if !self.to_send.iter().any(Planned::is_reliable) => {
                     self.to_send.clear();
                 }
                 // Earlier events are returned before the one that reports the end.
@@ -522,17 +522,17 @@ impl Exchange {
                 Err(error) => panic!("{side:?}: {planned:?} was refused: {error}"),
             }
         }
-        let again = match self.appetite {
-            Appetite::Eager => {
+        let again = match self.read_policy {
+            ReadPolicy::Eager => {
                 self.read(side, lives, association, usize::MAX);
                 None
             }
-            Appetite::Sips { bytes, every } => {
-                if now >= self.next_sip {
+            ReadPolicy::Paced { bytes, every } => {
+                if now >= self.next_read {
                     self.read(side, lives, association, bytes);
-                    self.next_sip = now + every;
+                    self.next_read = now + every;
                 }
-                self.awaited().next().is_some().then_some(self.next_sip)
+                self.awaited().next().is_some().then_some(self.next_read)
             }
         };
         self.end(side, association);
@@ -543,9 +543,9 @@ impl Exchange {
     fn end(&mut self, side: Side, association: &mut Association) {
         let has_sent = self.to_send.is_empty();
         let (is_time, abort) = match self.ending {
-            Ending::Complete(sides) => (sides.contains(&side) && has_sent && self.to_come() == 0, false),
+            Ending::Complete(sides) => (sides.contains(&side) && has_sent && self.missing() == 0, false),
             Ending::Early(by) => (by == side && has_sent, false),
-            Ending::Abort(by, after) => (by == side && (self.received >= after || self.to_come() == 0), true),
+            Ending::Abort(by, after) => (by == side && (self.received >= after || self.missing() == 0), true),
         };
         if is_time && !self.ended {
             self.ended = true;
@@ -601,7 +601,7 @@ impl Exchange {
                 let awaited = self.ordered.entry(stream).or_default();
                 let came = |planned: &Planned| planned.number == piece.ppid.0 & 0xff_ffff;
                 // Messages of partial reliability before this one were abandoned.
-                while awaited.front().is_some_and(|planned| !planned.must_come() && !came(planned)) {
+                while awaited.front().is_some_and(|planned| !planned.is_reliable() && !came(planned)) {
                     awaited.pop_front();
                 }
                 awaited.pop_front()
@@ -636,10 +636,10 @@ impl Exchange {
             bytes == planned.payload(sender),
             "{side:?} got {length} bytes for {planned:?}, and they differ"
         );
-        if planned.must_come() {
+        if planned.is_reliable() {
             self.received += 1;
         } else {
-            self.loose.received.insert(planned.key());
+            self.unreliable.received.insert(planned.key());
         }
     }
 
@@ -647,9 +647,9 @@ impl Exchange {
         self.read(side, lives, association, usize::MAX);
         match (self.ending, &reason) {
             (Ending::Complete(_), Reason::Shutdown) => {
-                let left = self.to_send.iter().filter(|planned| planned.must_come()).count();
+                let left = self.to_send.iter().filter(|planned| planned.is_reliable()).count();
                 assert_eq!(left, 0, "{side:?}: closed with {left} messages to send");
-                assert_eq!(self.to_come(), 0, "{side:?}: closed with messages still to come");
+                assert_eq!(self.missing(), 0, "{side:?}: closed with messages still to come");
             }
             (Ending::Early(_), Reason::Shutdown) => {
                 assert!(self.partial.is_empty(), "{side:?}: closed in the middle of a message");
@@ -658,8 +658,8 @@ impl Exchange {
             (Ending::Abort(by, _), Reason::PeerAborted(_)) => assert_ne!(by, side),
             // Its INIT arrived after the client was done, and the refusal ended what was left of it (RFC 9260
             // §8.4).
-            (Ending::Complete(_), Reason::PeerAborted(causes)) if self.met && causes.is_empty() => {
-                assert!(self.to_send.is_empty() && self.to_come() == 0, "{side:?}: aborted before the end");
+            (Ending::Complete(_), Reason::PeerAborted(causes)) if self.collided && causes.is_empty() => {
+                assert!(self.to_send.is_empty() && self.missing() == 0, "{side:?}: aborted before the end");
             }
             // Aborted before the handshake was done here: the cookie is not accepted twice, and becomes
             // stale.
@@ -682,7 +682,7 @@ mod tests {
         let plan = Plan {
             client_sends: planned.clone(),
             server_sends: Vec::new(),
-            appetite: Appetite::Eager,
+            read_policy: ReadPolicy::Eager,
             ending: Ending::Complete(&[Side::Client]),
             receive_buffers: [1_000; 2],
         };
@@ -715,7 +715,7 @@ mod tests {
         for index in [0, 3, 2, 1] {
             exchange.take(Side::Server, &mut Lives::default(), planned[index].stream, piece(planned[index]));
         }
-        assert_eq!(exchange.to_come(), 0);
+        assert_eq!(exchange.missing(), 0);
     }
 
     #[test]
@@ -726,7 +726,7 @@ mod tests {
         let last = Piece { payload: vec![whole], begin: false, ..piece(planned[0]) };
         exchange.take(Side::Server, &mut Lives::default(), StreamId(1), first);
         exchange.take(Side::Server, &mut Lives::default(), StreamId(1), last);
-        assert_eq!(exchange.to_come(), 0);
+        assert_eq!(exchange.missing(), 0);
     }
 
     #[test]

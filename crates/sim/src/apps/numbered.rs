@@ -16,9 +16,9 @@ use braidftp_sctp::{
 };
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
 use crate::protection::Identity;
+use crate::random::Random;
 
 /// The length of the windows in which bytes are counted.
 pub const WINDOW: Duration = Duration::from_millis(100);
@@ -153,12 +153,12 @@ impl App for Numbered {
 /// Two hosts with these addresses; the first has opened an association to all addresses of the second. Both are protected if the
 /// configuration has `Config.security.dtls`, by the key management of [`Identity`].
 pub(crate) fn hosts(
-    dice: &mut Dice,
+    random: &mut Random,
     config: &Config,
     [here, there]: &[Vec<SocketAddr>; 2],
     sides: [Side; 2],
 ) -> [Host<Numbered>; 2] {
-    let [mut asks, mut is_asked] = [dice.seed(), dice.seed()].map(Endpoint::new);
+    let [mut asks, mut is_asked] = [random.seed(), random.seed()].map(Endpoint::new);
     let identity = config.security.dtls.as_ref().map(|_| Identity::new());
     let settings = identity.map(|identity| [identity.client(), identity.server()]);
     let config = |side: usize| {

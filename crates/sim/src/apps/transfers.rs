@@ -15,13 +15,13 @@ use braidftp_tcp as tcp;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::bulk::Protocol;
-use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
+use crate::random::Random;
 
 /// The port of the server.
 const PORT: u16 = 5_002;
 /// The stream of draws of endpoints' seeds.
-const DICE: u64 = 1 << 47;
+const RANDOM_STREAM: u64 = 1 << 47;
 /// The first bytes of a request: the lengths of request and answer.
 const HEAD: usize = 16;
 /// The most bytes written at a time.
@@ -139,9 +139,9 @@ pub fn hosts(
     seed: u64,
 ) -> [Host<Transfers>; 2] {
     assert!(!clients.is_empty() && !servers.is_empty(), "both sides have an address");
-    let mut dice = Dice::new(seed, DICE);
+    let mut random = Random::new(seed, RANDOM_STREAM);
     let mut endpoints = || {
-        let seed = dice.seed();
+        let seed = random.seed();
         let tcp = tcp::Endpoint::new(u64::from_le_bytes([seed[0]; 8]));
         Endpoints { sctp: sctp::Endpoint::new(seed), tcp }
     };

@@ -19,7 +19,7 @@ use braidftp_sctp::{Tsn, VerificationTag};
 use bytes::Bytes;
 
 use self::peer::Peer;
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::world::Actor;
 
 /// The lowest port of an attacker's associations.
@@ -398,7 +398,7 @@ pub struct Attacker {
     outbox: VecDeque<Datagram>,
     next_at: Time,
     stopped: bool,
-    dice: Dice,
+    random: Random,
     /// Packets sent.
     sent: u64,
 }
@@ -411,7 +411,7 @@ impl Attacker {
     /// If the target has fewer source addresses than the attack needs.
     pub fn new(attack: Attack, target: Target, words: &Words, seed: u64) -> Self {
         assert!(target.from.len() >= usize::from(attack.addresses()), "{} addresses", attack.addresses());
-        let mut dice = Dice::new(seed, 1 << 50);
+        let mut random = Random::new(seed, 1 << 50);
         let files = u32::from(attack.files);
         let ask = vec![&words.ask[..]; usize::from(attack.files)].concat();
         let store = |nth: u16| -> Vec<Bytes> {
@@ -426,14 +426,14 @@ impl Attacker {
             Commands::LogInAndQuit => [&words.log_in[..], &words.quit].concat(),
             Commands::LogInAskAndQuit => [&words.log_in[..], &ask, &words.quit].concat(),
         };
-        let mut number = || u32::from_le_bytes(dice.seed()[..4].try_into().expect("four bytes"));
+        let mut number = || u32::from_le_bytes(random.seed()[..4].try_into().expect("four bytes"));
         let peers = (0..attack.associations).map(|nth| {
             let (tag, tsn) = (number(), number());
             Peer::new(PORT_MIN + nth, target.port, (tag, tsn), commands(nth), &attack)
         });
         let peers = peers.collect();
         let (turn, outbox, next_at, stopped, sent) = (0, VecDeque::new(), Time::ZERO, false, 0);
-        Self { attack, target, peers, turn, outbox, next_at, stopped, dice, sent }
+        Self { attack, target, peers, turn, outbox, next_at, stopped, random, sent }
     }
 
     /// Sends nothing from now on, not even responses.
@@ -492,7 +492,7 @@ impl Attacker {
     }
 
     fn forge(&mut self, flood: Flood) -> Datagram {
-        let seed = self.dice.seed();
+        let seed = self.random.seed();
         let number = |at: usize| u32::from_le_bytes(seed[at..at + 4].try_into().expect("four bytes"));
         let (chunk, tag) = match flood {
             Flood::Inits => {

@@ -16,10 +16,10 @@ use braidftp_sctp::{
 use bytes::Bytes;
 
 use super::{Attack, Attacker, Target, Words};
-use crate::dice::Dice;
 use crate::host::{App, Endpoints, Host};
 use crate::link::LinkConfig;
 use crate::protection::Identity;
+use crate::random::Random;
 use crate::world::{Actor, HostId, World};
 
 /// The server's SCTP port.
@@ -127,9 +127,9 @@ impl Trial {
     pub fn run(&self) -> Outcome {
         let server_ip = ip(0, 1);
         let at = |ip| SocketAddr::new(ip, 9_899);
-        let mut dice = Dice::new(self.seed, 1 << 51);
+        let mut random = Random::new(self.seed, 1 << 51);
         let mut world = World::new(self.seed);
-        let mut endpoint = Endpoint::with_limits(dice.seed(), self.limits);
+        let mut endpoint = Endpoint::with_limits(random.seed(), self.limits);
         let identity = self.is_protected().then(Identity::new);
         let dtls = identity.as_ref().map(|identity| identity.server().dtls());
         let config = self.config.clone().with(|c| c.security.dtls = dtls);
@@ -150,7 +150,7 @@ impl Trial {
             config: Arc::new(Profile::Modern.config().with(|c| c.security.dtls = dtls)),
         };
         let client = Client { connect: Some((begins, connect)), ..Client::default() };
-        let mut host = Host::new(Endpoint::new(dice.seed()), client);
+        let mut host = Host::new(Endpoint::new(random.seed()), client);
         if let Some(identity) = &identity {
             host = host.protected(identity.client());
         }

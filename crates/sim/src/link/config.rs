@@ -11,7 +11,7 @@ use super::loss::{GilbertElliott, Loss};
 use super::queue::{CoDel, Management, Queue, Red};
 use super::text::{Text, bytes, duration, parsed, probability};
 use super::wire::{Bandwidth, Down, Reader, Trace};
-use crate::dice::Probability;
+use crate::random::Probability;
 
 /// The range of the overhead per packet, in bytes.
 const OVERHEAD: RangeInclusive<usize> = 0..=65_535;

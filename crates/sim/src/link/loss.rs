@@ -1,6 +1,6 @@
 //! Loss models of a link.
 
-use crate::dice::{Dice, Probability};
+use crate::random::{Probability, Random};
 
 /// Which packets a link loses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,15 +34,15 @@ pub struct GilbertElliott {
 #[derive(Debug)]
 pub(super) struct Losses {
     model: Loss,
-    dice: Dice,
+    random: Random,
     in_bad_state: bool,
     /// The number of packets so far.
     seen: u64,
 }
 
 impl Losses {
-    pub(super) fn new(model: Loss, dice: Dice) -> Self {
-        Self { model, dice, in_bad_state: false, seen: 0 }
+    pub(super) fn new(model: Loss, random: Random) -> Self {
+        Self { model, random, in_bad_state: false, seen: 0 }
     }
 
     pub(super) fn set_model(&mut self, model: Loss) {
@@ -56,12 +56,12 @@ impl Losses {
         self.seen += 1;
         match &self.model {
             Loss::None => false,
-            Loss::Bernoulli(probability) => self.dice.hits(*probability),
+            Loss::Bernoulli(probability) => self.random.hits(*probability),
             Loss::GilbertElliott(model) => {
                 let change = if self.in_bad_state { model.to_good } else { model.to_bad };
-                self.in_bad_state ^= self.dice.hits(change);
+                self.in_bad_state ^= self.random.hits(change);
                 let pass = if self.in_bad_state { model.pass_bad } else { model.pass_good };
-                self.dice.hits(pass.complement())
+                self.random.hits(pass.complement())
             }
             Loss::Script(numbers) => numbers.binary_search(&number).is_ok(),
         }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn fates(model: Loss, count: usize) -> Vec<bool> {
-        let mut losses = Losses::new(model, Dice::new(5, 0));
+        let mut losses = Losses::new(model, Random::new(5, 0));
         (0..count).map(|_| losses.next_is_lost()).collect()
     }
 

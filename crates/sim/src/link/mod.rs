@@ -32,7 +32,7 @@ pub use queue::red::{Measure, Slope};
 pub use queue::{CoDel, Management, Queue, Red, Signal};
 pub use wire::{Bandwidth, Down, OPPORTUNITY_BYTES, Reader, Steps, Trace};
 
-use crate::dice::Dice;
+use crate::random::Random;
 use loss::Losses;
 use queue::{Level, codel, red};
 use wire::Opportunity;
@@ -42,14 +42,14 @@ use wire::Opportunity;
 pub const HELD_BYTES_MAX: usize = 256 << 20;
 
 /// The content of a link: a datagram, or a type that contains one.
-pub trait Cargo: Clone {
+pub trait HasDatagram: Clone {
     /// The datagram.
     fn datagram(&self) -> &Datagram;
     /// The datagram, to mark or damage it.
     fn datagram_mut(&mut self) -> &mut Datagram;
 }
 
-impl Cargo for Datagram {
+impl HasDatagram for Datagram {
     fn datagram(&self) -> &Datagram {
         self
     }
@@ -67,11 +67,11 @@ pub type Link = LinkOf<Datagram>;
 pub struct LinkOf<P> {
     config: LinkConfig,
     losses: Losses,
-    duplication: Dice,
-    corruption: Dice,
-    reordering: Dice,
-    jittering: Dice,
-    detection: Dice,
+    duplication: Random,
+    corruption: Random,
+    reordering: Random,
+    jittering: Random,
+    detection: Random,
     queue: Waiting<P>,
     /// The packet on the wire, and when its last bit is sent.
     wire: Option<(Packet<P>, Time)>,
@@ -306,7 +306,7 @@ impl<P> Travelling<P> {
     /// a run's time.
     fn warm(&mut self)
     where
-        P: Cargo,
+        P: HasDatagram,
     {
         if self.warmed > 0 {
             return;
@@ -330,17 +330,17 @@ impl<P> Travelling<P> {
     }
 }
 
-impl<P: Cargo> LinkOf<P> {
+impl<P: HasDatagram> LinkOf<P> {
     /// Link number `id` of a world with this seed. Its draws depend on these numbers only.
     pub fn new(config: LinkConfig, seed: u64, id: u32) -> Self {
-        let dice = |purpose: u64| Dice::new(seed, u64::from(id) << 8 | purpose);
+        let random = |purpose: u64| Random::new(seed, u64::from(id) << 8 | purpose);
         Self {
-            losses: Losses::new(config.loss.clone(), dice(0)),
-            duplication: dice(1),
-            corruption: dice(2),
-            reordering: dice(3),
-            detection: dice(4),
-            jittering: dice(5),
+            losses: Losses::new(config.loss.clone(), random(0)),
+            duplication: random(1),
+            corruption: random(2),
+            reordering: random(3),
+            detection: random(4),
+            jittering: random(5),
             jittered: Time::ZERO,
             config,
             queue: Waiting { packets: VecDeque::new(), bytes: 0, largest_bytes: 0 },
@@ -620,7 +620,7 @@ impl<P: Cargo> LinkOf<P> {
     }
 }
 
-fn discard<P: Cargo>(
+fn discard<P: HasDatagram>(
     counters: &mut Counters,
     log: &mut Option<Vec<Sighting>>,
     now: Time,
@@ -639,7 +639,7 @@ fn discard<P: Cargo>(
     see(log, now, Fate::Dropped(why), &packet.cargo);
 }
 
-fn mark<P: Cargo>(counters: &mut Counters, packet: &mut Packet<P>) -> bool {
+fn mark<P: HasDatagram>(counters: &mut Counters, packet: &mut Packet<P>) -> bool {
     match packet.cargo.datagram().ecn {
         Ecn::NotEct => return false,
         Ecn::Ce => {}
@@ -651,7 +651,7 @@ fn mark<P: Cargo>(counters: &mut Counters, packet: &mut Packet<P>) -> bool {
     true
 }
 
-fn see<P: Cargo>(log: &mut Option<Vec<Sighting>>, at: Time, what: Fate, cargo: &P) {
+fn see<P: HasDatagram>(log: &mut Option<Vec<Sighting>>, at: Time, what: Fate, cargo: &P) {
     if let Some(log) = log {
         log.push(Sighting { at, what, datagram: cargo.datagram().clone() });
     }
@@ -680,7 +680,7 @@ struct Picking<'a, P> {
     log: &'a mut Option<Vec<Sighting>>,
 }
 
-impl<P: Cargo> codel::Source for Picking<'_, P> {
+impl<P: HasDatagram> codel::Source for Picking<'_, P> {
     type Packet = Packet<P>;
 
     fn pop(&mut self) -> Option<(Packet<P>, Duration, usize)> {

@@ -7,7 +7,7 @@ use braidftp_base::{Ecn, Rate};
 use proptest::prelude::*;
 
 use super::*;
-use crate::dice::Probability;
+use crate::random::Probability;
 
 const A: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 1);
 

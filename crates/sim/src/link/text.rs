@@ -8,7 +8,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 
 use super::config_error::ConfigError;
-use crate::dice::Probability;
+use crate::random::Probability;
 
 /// The longest delay: Mars at its farthest is 22 light minutes away.
 const DELAY_MAX: Duration = Duration::from_secs(3_600);

@@ -7,7 +7,7 @@ use braidftp_base::Datagram;
 use braidftp_sctp::VerificationTag;
 use bytes::Bytes;
 
-use crate::dice::Dice;
+use crate::random::Random;
 
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
@@ -23,7 +23,7 @@ const REMEMBERED: usize = 200;
 /// An attacker that sees and can change all packets between two hosts.
 #[derive(Debug)]
 pub(super) struct Attacker {
-    dice: Dice,
+    random: Random,
     /// Whether it does more than observe.
     pub(super) is_here: bool,
     edits_offers: bool,
@@ -34,9 +34,9 @@ pub(super) struct Attacker {
 }
 
 impl Attacker {
-    pub(super) fn new(dice: Dice, edits_offers: bool) -> Self {
+    pub(super) fn new(random: Random, edits_offers: bool) -> Self {
         let seen = [Vec::new(), Vec::new()];
-        Self { dice, is_here: false, edits_offers, seen, attacks: 0, fault: None }
+        Self { random, is_here: false, edits_offers, seen, attacks: 0, fault: None }
     }
 
     /// The number of attacks.
@@ -55,14 +55,14 @@ impl Attacker {
     }
 
     fn falls(&mut self, percent: u64) -> bool {
-        let falls = self.dice.below(100) < percent;
+        let falls = self.random.below(100) < percent;
         self.attacks += u64::from(falls);
         falls
     }
 
     fn pick(&mut self, from: usize) -> Option<Bytes> {
         let packets = &self.seen[from];
-        (!packets.is_empty()).then(|| packets[self.dice.below(packets.len() as u64) as usize].clone())
+        (!packets.is_empty()).then(|| packets[self.random.below(packets.len() as u64) as usize].clone())
     }
 
     /// Returns the packets to forward in place of this one, with their delays.
@@ -76,7 +76,7 @@ impl Attacker {
         self.remember(from, packet.clone());
         let mut passed = Vec::new();
         for payload in said {
-            let late = Duration::from_micros(self.dice.below(30_000));
+            let late = Duration::from_micros(self.random.below(30_000));
             let payload = with_checksum(self.with_edited_offer(payload));
             passed.push((late, Datagram { payload, ..datagram.clone() }));
         }
@@ -84,7 +84,7 @@ impl Attacker {
             // It is lost.
             return passed;
         }
-        let late = if self.falls(10) { self.dice.below(60_000) } else { 0 };
+        let late = if self.falls(10) { self.random.below(60_000) } else { 0 };
         let payload = self.edited(packet);
         passed.push((Duration::from_micros(late), Datagram { payload, ..datagram }));
         passed
@@ -94,7 +94,7 @@ impl Attacker {
         let seen = &mut self.seen[from];
         match seen.len() < REMEMBERED {
             true => seen.push(packet),
-            false => seen[self.dice.below(REMEMBERED as u64) as usize] = packet,
+            false => seen[self.random.below(REMEMBERED as u64) as usize] = packet,
         }
     }
 
@@ -138,7 +138,7 @@ impl Attacker {
             said.push([packet, &self.forged_chunk()].concat());
         }
         if self.falls(3) {
-            let length = HEADER + self.dice.below((packet.len() - HEADER) as u64) as usize;
+            let length = HEADER + self.random.below((packet.len() - HEADER) as u64) as usize;
             said.push(packet[..length].to_vec());
         }
         said
@@ -146,7 +146,7 @@ impl Attacker {
 
     fn flipped(&mut self, packet: &[u8]) -> Vec<u8> {
         let mut flipped = packet.to_vec();
-        let bit = self.dice.below((flipped.len() - HEADER) as u64 * 8) as usize;
+        let bit = self.random.below((flipped.len() - HEADER) as u64 * 8) as usize;
         flipped[HEADER + bit / 8] ^= 1 << (bit % 8);
         flipped
     }
@@ -178,14 +178,14 @@ impl Attacker {
     /// Removes a parameter, changes it, or changes its type to an unknown one that is skipped.
     fn edit_offer(&mut self, packet: &mut Vec<u8>, at: usize) {
         let length = usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]]));
-        match self.dice.below(3) {
+        match self.random.below(3) {
             0 => {
                 packet.drain(at..(at + length.next_multiple_of(4)).min(packet.len()));
                 let length = (packet.len() - HEADER) as u16;
                 packet[HEADER + 2..HEADER + 4].copy_from_slice(&length.to_be_bytes());
             }
             1 => {
-                let bit = self.dice.below((length as u64 - 4) * 8) as usize;
+                let bit = self.random.below((length as u64 - 4) * 8) as usize;
                 packet[at + 4 + bit / 8] ^= 1 << (bit % 8);
             }
             _ => packet[at + 1] = 0x07,
@@ -194,9 +194,9 @@ impl Attacker {
 
     /// Returns a chunk with an effect.
     fn forged_chunk(&mut self) -> Vec<u8> {
-        let tsn = (self.dice.below(1 << 32) as u32).to_be_bytes();
+        let tsn = (self.random.below(1 << 32) as u32).to_be_bytes();
         let with_tsn = |head: &[u8], tail: &[u8]| [head, &tsn, tail].concat();
-        match self.dice.below(12) {
+        match self.random.below(12) {
             0 => b"\x06\x00\x00\x04".to_vec(),                     // ABORT
             1 => b"\x06\x00\x00\x0c\x00\x0c\x00\x08bye!".to_vec(), // ABORT, with a cause
             2 => with_tsn(b"\x07\x00\x00\x08", b""),               // SHUTDOWN

@@ -29,15 +29,15 @@ use braidftp_sctp::{Announce, Config, Connect, Endpoint, Profile, Reason, wire};
 
 use self::attacker::Attacker;
 use self::exchange::{Exchange, Side};
-use crate::dice::{Dice, Probability};
 use crate::host::Host;
 use crate::link::{Bandwidth, LinkConfig, Loss};
 use crate::protection::Identity;
+use crate::random::{Probability, Random};
 use crate::topology;
 use crate::world::{Actor, HostId, Seen, World};
 
 /// The stream of draws of a run's parameters; the attacker's follow.
-const DICE: u64 = 1 << 53;
+const RANDOM_STREAM: u64 = 1 << 53;
 /// The SCTP port of the server.
 const PORT: u16 = 21;
 /// The client's ports. There are two associations, so that packets of one can be spliced into the other.
@@ -102,19 +102,19 @@ impl fmt::Display for Trial {
 impl Trial {
     /// The run of this seed.
     pub fn from_seed(seed: u64) -> Self {
-        let mut dice = Dice::new(seed, DICE);
-        let arrival = match dice.below(10) {
+        let mut random = Random::new(seed, RANDOM_STREAM);
+        let arrival = match random.below(10) {
             0 | 1 => Arrival::Start,
             2 => Arrival::StartAndEditOffers,
             _ => Arrival::Protected,
         };
-        let paths = if dice.below(3) == 0 { 2 } else { 1 };
+        let paths = if random.below(3) == 0 { 2 } else { 1 };
         let mut link = || LinkConfig {
             loss: Loss::Bernoulli(
-                Probability::new(dice.below(50) as f64 / 1_000.0).expect("it is less than 1"),
+                Probability::new(random.below(50) as f64 / 1_000.0).expect("it is less than 1"),
             ),
             rate: Bandwidth::Fixed("5mbit".parse().expect("it is a rate")),
-            delay: Duration::from_millis(1 + dice.below(40)),
+            delay: Duration::from_millis(1 + random.below(40)),
             ..LinkConfig::default()
         };
         let links = (0..paths).map(|_| [link(), link()]).collect();
@@ -122,14 +122,14 @@ impl Trial {
             seed,
             arrival,
             links,
-            method: if dice.below(5) == 0 { Method::Draft } else { Method::AtOnce },
-            rekey_after: match dice.below(2) {
+            method: if random.below(5) == 0 { Method::Draft } else { Method::AtOnce },
+            rekey_after: match random.below(2) {
                 // A peer may begin 30 handshakes a minute.
-                0 => Duration::from_millis(2_500 + dice.below(4_000)),
+                0 => Duration::from_millis(2_500 + random.below(4_000)),
                 _ => Duration::from_secs(3_600),
             },
-            messages: 2 + dice.below(5),
-            mtu: dice.below(800) as usize + 652,
+            messages: 2 + random.below(5),
+            mtu: random.below(800) as usize + 652,
         }
     }
 
@@ -146,9 +146,9 @@ impl Trial {
     }
 
     fn stage(&self, identity: &Identity) -> Stage {
-        let mut dice = Dice::new(self.seed, DICE + 1);
+        let mut random = Random::new(self.seed, RANDOM_STREAM + 1);
         let edits = self.arrival == Arrival::StartAndEditOffers;
-        let attacker = Rc::new(RefCell::new(Attacker::new(Dice::new(self.seed, DICE + 2), edits)));
+        let attacker = Rc::new(RefCell::new(Attacker::new(Random::new(self.seed, RANDOM_STREAM + 2), edits)));
         let mut world = World::new(self.seed);
         let addresses: [Vec<SocketAddr>; 2] = [1, 2].map(|host| {
             let address = |path| SocketAddr::new(topology::address(path as u8, host), UDP_PORT);
@@ -157,7 +157,7 @@ impl Trial {
         let [here, there] = &addresses;
         let [client, server] = [identity.client(), identity.server()]
             .map(|settings| Settings { rekey_after: self.rekey_after, ..settings });
-        let mut endpoints = [dice.seed(), dice.seed()].map(Endpoint::new);
+        let mut endpoints = [random.seed(), random.seed()].map(Endpoint::new);
         endpoints[1].set_addresses(there.clone(), Announce::Always);
         let config = Arc::new(self.config(&server));
         endpoints[1].listen(PORT, config).expect("a fresh endpoint listens nowhere");

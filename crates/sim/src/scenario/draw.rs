@@ -1,14 +1,14 @@
-//! Random draws for scenarios, from independent streams; see [`Dice`].
+//! Random draws for scenarios, from independent streams; see [`Random`].
 
 use std::time::Duration;
 
-use crate::dice::{Dice, Probability};
+use crate::random::{Probability, Random};
 
 /// The base of the stream numbers of scenarios; those of links are numbered from 0.
-const DICE: u64 = 1 << 48;
+const RANDOM_STREAM: u64 = 1 << 48;
 
 /// A stream of draws.
-pub(super) struct Draw(Dice);
+pub(super) struct Draw(Random);
 
 impl Draw {
     /// The draws of this name, independent of those of other names.
@@ -16,7 +16,7 @@ impl Draw {
         // FNV-1a
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-        Self(Dice::new(seed, DICE | hash >> 16))
+        Self(Random::new(seed, RANDOM_STREAM | hash >> 16))
     }
 
     pub(super) fn up_to(&mut self, most: u64) -> u64 {

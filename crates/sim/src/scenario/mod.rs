@@ -23,7 +23,7 @@ use braidftp_sctp::{Announce, Association, Config, Connect, Endpoint, PathId, Pa
 use self::draw::Draw;
 use self::network::Network;
 use self::rows::ROWS;
-use crate::apps::messages::{Appetite, Ending, Loose, Messages, Plan, Planned, Restarts, Side, Tally};
+use crate::apps::messages::{Ending, Messages, Plan, Planned, ReadPolicy, Restarts, Side, Tally, Unreliable};
 use crate::host::Host;
 use crate::world::{HostId, LinkId, Seen, World};
 
@@ -75,12 +75,12 @@ enum Act {
     /// A side requests a change of streams in all its associations.
     Reconfigure { side: Side, what: Reconfiguration },
     /// A side changes one of its addresses in all its associations.
-    Address { side: Side, nth: usize, what: AddressWish },
+    Address { side: Side, nth: usize, what: AddressRequest },
 }
 
 /// A change that a side requests for one of its addresses (RFC 5061).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AddressWish {
+enum AddressRequest {
     Add,
     Remove,
     /// The peer sends to it first.
@@ -225,9 +225,9 @@ impl Scenario {
                 // The address may already be in use, or removed.
                 stage.for_each_association(side, |association| {
                     let _ = match what {
-                        AddressWish::Add => association.add_address(local),
-                        AddressWish::Remove => association.remove_address(local),
-                        AddressWish::Prefer => association.set_peer_primary(local),
+                        AddressRequest::Add => association.add_address(local),
+                        AddressRequest::Remove => association.remove_address(local),
+                        AddressRequest::Prefer => association.set_peer_primary(local),
                     };
                 });
             }
@@ -246,7 +246,7 @@ impl Scenario {
                 };
                 let now = stage.world.now();
                 let (endpoints, app) = stage.world.host_mut(stage.hosts[Side::Server as usize]).parts_mut();
-                app.meet(now, &mut endpoints.sctp, connect);
+                app.collide(now, &mut endpoints.sctp, connect);
             }
             Act::Links => {
                 for (net, links) in stage.links.iter().enumerate() {
@@ -319,10 +319,11 @@ impl Scenario {
                 }
             }
             if self.restarts() == Restarts::Never && !matches!(plan.ending, Ending::Abort(..)) {
-                let loose = |id| world.host(id).app().loose().remove(&client_port(index)).unwrap_or_default();
-                let [client, server] = stage.hosts.map(loose);
-                check_loose(&client, &server);
-                check_loose(&server, &client);
+                let unreliable =
+                    |id| world.host(id).app().unreliable().remove(&client_port(index)).unwrap_or_default();
+                let [client, server] = stage.hosts.map(unreliable);
+                check_unreliable(&client, &server);
+                check_unreliable(&server, &client);
             }
             if let (Ending::Early(_), Some(client), Some(server)) = (plan.ending, client, server) {
                 let delivered = client.accepted == server.received && server.accepted == client.received;
@@ -412,8 +413,8 @@ impl Scenario {
                     // Small queues and windows use a link poorly.
                     patience += rate.transmit_time(bytes) * 50;
                 }
-                if let Appetite::Sips { bytes: sip, every } = plan.appetite {
-                    patience += every * (2 * bytes / sip + 2 * messages.len() + 2) as u32;
+                if let ReadPolicy::Paced { bytes: paced_bytes, every } = plan.read_policy {
+                    patience += every * (2 * bytes / paced_bytes + 2 * messages.len() + 2) as u32;
                 }
                 // Small windows may need one round trip per packet.
                 let round_trip = delay + Duration::from_millis(500);
@@ -457,7 +458,7 @@ impl fmt::Display for Scenario {
                 bytes(&plan.client_sends),
                 plan.server_sends.len(),
                 bytes(&plan.server_sends),
-                plan.appetite,
+                plan.read_policy,
                 plan.ending
             )?;
         }
@@ -475,7 +476,7 @@ fn client_port(index: usize) -> u16 {
 
 /// Checks messages of partial reliability: each accepted one arrived or was reported as abandoned; one
 /// reported as never sent did not arrive.
-fn check_loose(sender: &Loose, receiver: &Loose) {
+fn check_unreliable(sender: &Unreliable, receiver: &Unreliable) {
     for key in &sender.accepted {
         let abandoned = sender.abandoned.get(key);
         let came = receiver.received.contains(key);
@@ -505,8 +506,8 @@ mod tests {
 
     use super::network::{Crossing, Trouble};
     use super::*;
-    use crate::dice::Probability;
     use crate::link::{Bandwidth, Down, Loss, Management};
+    use crate::random::Probability;
 
     #[test]
     fn scenarios_succeed_and_repeat_identically() {
@@ -524,7 +525,7 @@ mod tests {
         let links = || scenarios.iter().flat_map(|scenario| scenario.network.links.iter().flatten());
         assert!(plans().any(|plan| matches!(plan.ending, Ending::Early(_))));
         assert!(plans().any(|plan| matches!(plan.ending, Ending::Abort(..))));
-        assert!(plans().any(|plan| matches!(plan.appetite, Appetite::Sips { .. })));
+        assert!(plans().any(|plan| matches!(plan.read_policy, ReadPolicy::Paced { .. })));
         let longer_than_the_buffer = |plan: &Plan| {
             plan.server_sends
                 .iter()

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::apps::messages::Side;
-use crate::dice::Probability;
 use crate::link::{LinkConfig, Loss, Reorder};
+use crate::random::Probability;
 
 /// The UDP encapsulation port of both hosts.
 const UDP_PORT: u16 = 9_899;

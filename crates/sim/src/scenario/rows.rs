@@ -23,13 +23,13 @@ use bytes::Bytes;
 
 use super::draw::Draw;
 use super::network::{Crossing, Family, Fault, Trouble, address};
-use super::{Act, AddressWish, Reconfiguration, Scenario};
-use crate::apps::messages::{Appetite, Ending, Plan, Planned, Side, numbered};
-use crate::dice::Probability;
+use super::{Act, AddressRequest, Reconfiguration, Scenario};
+use crate::apps::messages::{Ending, Plan, Planned, ReadPolicy, Side, numbered};
 use crate::link::{
     Bandwidth, CoDel, Down, GilbertElliott, LinkConfig, Loss, Management, Measure, Queue, Red, Reorder,
     Signal, Slope, Steps, Trace,
 };
+use crate::random::Probability;
 
 /// This many messages of any size do not fill a small receive buffer by their overhead.
 const SMALL_BUFFER_MESSAGES: usize = 20;
@@ -356,7 +356,12 @@ fn address_changes(draw: &mut Draw, scenario: &mut Scenario) {
     scenario.first_addresses = draw.between(1, 3) as usize;
     for _ in 0..draw.between(1, 6) {
         let at = Duration::from_millis(draw.scale(10, 40_000));
-        let what = draw.pick(&[AddressWish::Add, AddressWish::Add, AddressWish::Remove, AddressWish::Prefer]);
+        let what = draw.pick(&[
+            AddressRequest::Add,
+            AddressRequest::Add,
+            AddressRequest::Remove,
+            AddressRequest::Prefer,
+        ]);
         scenario.acts.push((at, Act::Address { side, nth: draw.up_to(2) as usize, what }));
     }
 }
@@ -516,17 +521,17 @@ fn traffic(draw: &mut Draw, scenario: &mut Scenario) {
 fn plan(draw: &mut Draw, [client, server]: &[Config; 2]) -> Plan {
     let client_sends = messages(draw, client.streams.outbound.min(server.streams.inbound));
     let server_sends = messages(draw, server.streams.outbound.min(client.streams.inbound));
-    let sips = Appetite::Sips {
+    let sips = ReadPolicy::Paced {
         bytes: draw.scale(1_000, 100_000) as usize,
         every: Duration::from_millis(draw.scale(1, 2_000)),
     };
-    let appetite = if draw.one_in(3) { sips } else { Appetite::Eager };
+    let read_policy = if draw.one_in(3) { sips } else { ReadPolicy::Eager };
     let side = draw.pick(&[Side::Client, Side::Server]);
     let complete = complete(draw);
     let abort = Ending::Abort(side, draw.up_to(50) as usize);
     let ending = draw.pick(&[complete, complete, complete, Ending::Early(side), abort]);
     let receive_buffers = [client, server].map(receive_buffer_max);
-    Plan { client_sends, server_sends, appetite, ending, receive_buffers }
+    Plan { client_sends, server_sends, read_policy, ending, receive_buffers }
 }
 
 fn receive_buffer_max(config: &Config) -> usize {

@@ -8,20 +8,20 @@ use super::*;
 
 /// Sends a numbered packet every millisecond, and answers each received one with half of it.
 #[derive(Debug)]
-struct Chatter {
+struct Pinger {
     here: SocketAddr,
     there: SocketAddr,
     left: u8,
     next: Time,
     answers: VecDeque<Datagram>,
     got: Vec<(Time, usize)>,
-    told_twice: bool,
+    was_not_drained: bool,
     drained: bool,
 }
 
-impl Actor for Chatter {
+impl Actor for Pinger {
     fn handle(&mut self, now: Time, datagram: Datagram) {
-        self.told_twice |= !self.drained;
+        self.was_not_drained |= !self.drained;
         self.drained = false;
         self.got.push((now, datagram.payload.len()));
         let half = datagram.payload.len() / 2;
@@ -51,19 +51,19 @@ impl Actor for Chatter {
     }
 }
 
-fn world(seed: u64, link: &str) -> (World<Chatter>, [HostId; 2]) {
+fn world(seed: u64, link: &str) -> (World<Pinger>, [HostId; 2]) {
     let mut world = World::new(seed);
     let addresses: [SocketAddr; 2] = ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap()];
     let hosts = [(0, 1), (1, 0)].map(|(here, there)| {
         let (here, there) = (addresses[here], addresses[there]);
-        let chatter = Chatter {
+        let chatter = Pinger {
             here,
             there,
             left: 50,
             next: Time::ZERO,
             answers: VecDeque::new(),
             got: Vec::new(),
-            told_twice: false,
+            was_not_drained: false,
             drained: false,
         };
         let link = world.add_link(link.parse().unwrap());
@@ -88,7 +88,7 @@ fn a_host_is_drained_before_its_next_input() {
     let (mut world, hosts) = world(1, "duplicate=1");
     world.run_until(Time::from_millis(100));
     for host in hosts {
-        assert!(!world.host(host).told_twice);
+        assert!(!world.host(host).was_not_drained);
         assert!(world.host(host).got.len() > 100);
     }
 }
@@ -111,7 +111,7 @@ fn packets_without_a_route_are_counted() {
     let (mut world, _) = world(1, "");
     world.routes.clear();
     world.run_until(Time::from_millis(100));
-    assert_eq!(world.lost_in_space(), 100);
+    assert_eq!(world.unroutable(), 100);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `braidftp shell [URL]`: commands a line, with a server and a folder that are open, history, completion and background jobs.
+//! `braidftp shell [URL]`: an interactive shell with a current server and folder, history, completion and background jobs.
 //!
 //! At a terminal lines are edited; else they are read from standard input or a file, and the first that fails ends the shell with
 //! its exit code. Each command runs over a session of its own, as it does outside the shell.

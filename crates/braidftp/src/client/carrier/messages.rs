@@ -1,4 +1,4 @@
-//! What the carriers over SCTP share: the control stream's queue, whole messages, and ends of a session.
+//! Shared parts of the carriers over SCTP: the send queue of the control stream, reassembled messages, and ends of a session.
 
 use braidftp_ftp::mapping::frame::Credit;
 use braidftp_net::{Association, Piece};

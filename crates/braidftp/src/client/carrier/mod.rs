@@ -1,4 +1,4 @@
-//! What carries a session: its control connection, and its data paths.
+//! The transport of a session: its control connection and its data connections.
 //!
 //! The engine owns a [`Carrier`] and never waits for it: everything that takes time happens in tasks that report by
 //! [`Note`]s. A task that is given a body hands it back, whatever happens.

@@ -1,4 +1,4 @@
-//! Whether a session over TCP is protected by TLS, and why it must be.
+//! Decides whether a session over TCP is protected by TLS, and states the reason where it must be.
 
 use braidftp_ftp::client::Protection as Wanted;
 

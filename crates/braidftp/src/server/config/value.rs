@@ -1,4 +1,4 @@
-//! Values of a file of settings, read one by one, so that each mistake is found and told with its place.
+//! Values of a file of settings, read one by one, so that each mistake is reported with its place.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! Confinement of the server's process on Linux: what an attacker can do who has taken it over.
+//! Confinement of the server's process on Linux: limits what an attacker can do after taking it over.
 //!
 //! [`confine`] is called once the sockets are open and keys and users are read, and before the runtime starts its threads: a
 //! new thread inherits everything here, an old one does not. The steps, in order:

@@ -1,4 +1,4 @@
-//! The program's side of `braidftp ctl`: asks a server, and shows its answer.
+//! The command `braidftp ctl`: sends a request to a server, and prints the answer.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};

@@ -1,4 +1,4 @@
-//! `braidftp ctl`: an operator asks a running server over a Unix socket who is there, ends a session, or has it drain.
+//! `braidftp ctl`: control of a running server over a Unix socket: lists sessions, ends one, or drains the server.
 //!
 //! A line of JSON in (`{"command":"kick","session":3}`), a line of JSON out, whose `error` says why nothing was done. The socket is
 //! its owner's alone (mode 600), and the kernel tells who has connected: root, the user who started the server, and the user

@@ -1,4 +1,4 @@
-//! Hooks: a program that is run, or a URL that is asked, after an upload, a download or a login.
+//! Hooks: run a program, or send a request to a URL, after an upload, a download or a login.
 //!
 //! Events wait in a folder, a file for each event and hook, so that they survive a restart. The server may execute nothing once it
 //! is confined: a process that it starts before, [`runner`], carries hooks out. A byte on its standard input tells it to look into

@@ -1,4 +1,4 @@
-//! The process that carries hooks out, beside a server that is confined.
+//! The process that runs hooks, beside a confined server.
 //!
 //! A thread for each hook takes the hook's oldest event that is due. What fails is tried again after 1 s, 2 s, 4 s, up to 5 min,
 //! and dropped with an error of the log after so many attempts. What takes too long is killed, with all that it has started.

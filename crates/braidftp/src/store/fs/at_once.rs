@@ -1,4 +1,4 @@
-//! Small files that the kernel has in memory are read without another thread.
+//! Reads small files that are in the page cache without another thread.
 //!
 //! openat2 with RESOLVE_CACHED and preadv2 with RWF_NOWAIT fail where they would wait for the disk; the file is then read
 //! where waiting is allowed. tmpfs knows no RWF_NOWAIT, and its files are in memory.

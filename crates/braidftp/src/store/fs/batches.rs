@@ -1,4 +1,4 @@
-//! Small files are opened and finished in batches, on threads that may wait for the disk.
+//! Opens and finishes small files in batches, on threads that may wait for the disk.
 //!
 //! Handing one file to another thread and hearing of it costs more than all that is done for a small one. Here whoever has
 //! work adds it to a queue, and few threads each take all that waits. In a batch a folder is opened once for files that

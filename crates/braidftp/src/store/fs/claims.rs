@@ -1,4 +1,4 @@
-//! Which writers of this process have which unfinished files, so that a newer writer of the same owner takes one over.
+//! Writers of this process by unfinished file, so that a newer writer of the same owner takes a file over.
 //!
 //! The writer of a session whose peer has vanished keeps its file open until the session ends, which takes minutes. What is
 //! taken over is the open file with its lock: no other process gets in between, and the former writer finds that it has

@@ -1,4 +1,4 @@
-//! What can go wrong with a local file, said so that a person and a reply code can both be made of it.
+//! Errors of local files, from which both an error message and a reply code can be made.
 
 use std::fmt;
 use std::io;

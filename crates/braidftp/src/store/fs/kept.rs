@@ -1,4 +1,4 @@
-//! What interrupted uploads may leave behind: so many bytes and files in a folder, the oldest of which make room for the newest.
+//! Quota for files of interrupted uploads: bytes and files in a folder; the oldest are removed first.
 //!
 //! Only files that nobody writes count. The newest one stays however long it is, so that whoever was interrupted can go on.
 

@@ -1,4 +1,4 @@
-//! The folders that a walk of a tree is in, outermost first.
+//! The stack of folders of a walk, outermost first.
 //!
 //! Each level costs one open file. A walk always has the innermost [`FOLDERS_ALWAYS`] of them, and more while the pool of its
 //! [`Folders`] has any. Without more, the outermost open folder is closed, and opened again when the walk comes back to it: by

@@ -1,4 +1,4 @@
-//! Many files looked at in one trip to another thread, each folder opened once for those that follow each other in it.
+//! Metadata of many files in one call to another thread; consecutive files of a folder share one open folder.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Names: which bytes may be one, what a peer's path means under a root, how a name is shown.
+//! File names: which bytes are permitted, how a peer's path is resolved beneath a root, how a name is displayed.
 //!
 //! A name from the other side never leaves the folder it belongs to. Names are bytes (RFC 2640 §2.2 allows names
 //! that are not UTF-8 to exist), so that a file keeps its name through any number of transfers.

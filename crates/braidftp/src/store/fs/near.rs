@@ -1,4 +1,4 @@
-//! What the files of a batch share: the folder that was used last, open, and the free space of its disk.
+//! Cache for the files of a batch: the folder used last, open, and the free space of its disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The unfinished file of one transfer: opened and locked under its other name, written, checked, synced and renamed.
+//! The unfinished file of one transfer: opened and locked under a temporary name, written, checked, synced and renamed.
 //!
 //! All of it waits for the disk, and runs on threads that may.
 

@@ -1,4 +1,4 @@
-//! What interrupted transfers have left: found, listed and removed.
+//! Files of interrupted transfers: finds, lists and removes them.
 //!
 //! No listing shows unfinished files, and no path names them. Here a whole tree is walked for them, without following links.
 //! Their age is that of the last change of the inode, since a download's unfinished file bears the time of its source.

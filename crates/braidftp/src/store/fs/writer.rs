@@ -1,4 +1,4 @@
-//! A file written under another name in its folder, and renamed when it is whole.
+//! Writes a file under a temporary name in its folder, and renames it when it is complete.
 //!
 //! Who looks at the final name sees the old file or all of the new one, never half. What an interrupted transfer
 //! leaves is kept under the other name ([`is_unfinished`](super::is_unfinished)) and can be continued; what cannot

@@ -23,9 +23,9 @@ use std::time::Duration;
 use braidftp_base::{Rate, Time};
 use braidftp_sim::World;
 use braidftp_sim::apps::bulk::{self, Bulk, Protocol, Span};
-use braidftp_sim::dice::Dice;
 use braidftp_sim::host::Host;
 use braidftp_sim::link::{Bandwidth, LinkConfig};
+use braidftp_sim::random::Random;
 use braidftp_sim::topology::{self, Dumbbell};
 
 use super::{DELAY_MS, MEMORY, Network, SATELLITE, settings, stack, variant};
@@ -38,7 +38,7 @@ const BEGIN_MS: u64 = 10_000;
 const FROM: Duration = Duration::from_secs(200);
 const TO: Duration = Duration::from_secs(800);
 /// The stream of draws of when flows begin.
-const DICE: u64 = 1 << 52;
+const RANDOM_STREAM: u64 = 1 << 52;
 
 /// The figure.
 pub(super) const FIGURE: Figure = Figure {
@@ -96,7 +96,7 @@ pub(super) const FIGURE: Figure = Figure {
 
 fn run(flows: usize, mix: &'static str, seed: u64) -> Row {
     let mut world = World::new(seed);
-    let mut dice = Dice::new(seed, DICE);
+    let mut random = Random::new(seed, RANDOM_STREAM);
     let [left, right] = topology::dumbbell_addresses(flows);
     let mut readers = Vec::new();
     for (number, (from, to)) in left.iter().zip(&right).enumerate() {
@@ -106,7 +106,7 @@ fn run(flows: usize, mix: &'static str, seed: u64) -> Row {
             "mixed-timed" => "adalr-timed",
             other => other,
         };
-        let span = Span { begins: Time::from_millis(dice.below(BEGIN_MS)), ends: None };
+        let span = Span { begins: Time::from_millis(random.below(BEGIN_MS)), ends: None };
         let protocol = Protocol::Tcp(stack(variant).into());
         let [from_end, to_end] = [from, to].map(|ip| SocketAddr::new(*ip, 0));
         let [sender, reader] = bulk::flow_during(span, &protocol, from_end, to_end, seed);

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
-use braidftp_sim::Dice;
+use braidftp_sim::Random;
 use braidftp_sim::apps::bulk::Span;
 use braidftp_sim::link::{LinkConfig, Queue};
 
@@ -107,8 +107,8 @@ fn network(config: braidftp_sctp::Config) -> Network {
 
 /// Connections that cross a hop, one after the other.
 fn cross(network: &mut Network, hop: usize, seed: u64) {
-    let mut dice = Dice::new(seed, 1 << 50 | hop as u64);
-    let mut pause = || Duration::from_millis(4_000 + dice.below(8_000));
+    let mut random = Random::new(seed, 1 << 50 | hop as u64);
+    let mut pause = || Duration::from_millis(4_000 + random.below(8_000));
     let mut begins = pause() / 3;
     while begins < TO {
         let ends = begins + pause();

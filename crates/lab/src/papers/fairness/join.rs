@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sim::Dice;
+use braidftp_sim::Random;
 use braidftp_sim::apps::bulk::Span;
 
 use super::{Path, RUNS, settings};
@@ -61,7 +61,7 @@ pub(super) const FIGURE: Figure = Figure {
             let round_trip = Duration::from_millis(if megabits == 10.0 { 50 } else { 100 });
             let path = Path { megabits, round_trip, queue: 1.0 };
             let protocol = path.sctp(point.name("controller"));
-            let joins = JOINS + Duration::from_micros(Dice::new(seed, 1 << 50).below(500_000));
+            let joins = JOINS + Duration::from_micros(Random::new(seed, 1 << 50).below(500_000));
             let at = |time: Duration| Time::ZERO + time;
             let flow = |begins, ends| {
                 let span = Span { begins: at(begins), ends };

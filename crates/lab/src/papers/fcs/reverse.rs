@@ -8,8 +8,8 @@
 //! files' way alone. As it says. What the way back costs beside is commands, and of a handshake INIT ACK
 //! and COOKIE ACK, of which each that is lost costs three seconds.
 
-use braidftp_sim::dice::Probability;
 use braidftp_sim::link::Loss;
+use braidftp_sim::random::Probability;
 
 use super::{FILES, MEGABYTE, RUNS, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

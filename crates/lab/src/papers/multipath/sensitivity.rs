@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use braidftp_sctp::{Config, MultipathConstants};
-use braidftp_sim::dice::Dice;
+use braidftp_sim::random::Random;
 
 use super::shared::Bench;
 use super::{RUNS, WHOLE, Wire, modern, numbers, settings};
@@ -109,13 +109,13 @@ const PAIRS_SEED: u64 = 20_261;
 /// A pair: rates of 2 to 60 Mbit/s and delays of 5 to 200 ms, each order of magnitude equally likely; queues of half to twice
 /// the bandwidth-delay product, at least 20 ms; losses of 0 to 4 % on every second path.
 fn drawn(number: u64) -> [Wire; 2] {
-    let mut dice = Dice::new(PAIRS_SEED, number);
-    let scale = |least: f64, most: f64, dice: &mut Dice| least * (most / least).powf(dice.unit());
+    let mut random = Random::new(PAIRS_SEED, number);
+    let scale = |least: f64, most: f64, random: &mut Random| least * (most / least).powf(random.unit());
     [0, 1].map(|_| {
-        let megabits = scale(2.0, 60.0, &mut dice).round() as u64;
-        let delay_ms = scale(5.0, 200.0, &mut dice).round() as u64;
-        let queue_ms = (scale(0.5, 2.0, &mut dice) * (2 * delay_ms) as f64).max(20.0).round() as u64;
-        let loss = if dice.unit() < 0.5 { 0.0 } else { (dice.unit() * 40.0).round() / 1_000.0 };
+        let megabits = scale(2.0, 60.0, &mut random).round() as u64;
+        let delay_ms = scale(5.0, 200.0, &mut random).round() as u64;
+        let queue_ms = (scale(0.5, 2.0, &mut random) * (2 * delay_ms) as f64).max(20.0).round() as u64;
+        let loss = if random.unit() < 0.5 { 0.0 } else { (random.unit() * 40.0).round() / 1_000.0 };
         Wire { queue_ms: Some(queue_ms), ..Wire::new(megabits, delay_ms, loss) }
     })
 }

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_sim::Dice;
+use braidftp_sim::Random;
 use braidftp_sim::link::{Bandwidth, LinkConfig, OPPORTUNITY_BYTES, Queue, Trace};
 
 use super::{COLUMNS, LATER, PATHS, RUNS, WHOLE, modern, numbers, paths, settings};
@@ -121,15 +121,15 @@ const WIFI: Radio = Radio {
 impl Radio {
     /// Mbit/s in each tenth of a second.
     fn rates(&self, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed, 1 << 50 | self.mean as u64);
+        let mut random = Random::new(seed, 1 << 50 | self.mean as u64);
         let (mut rate, mut stopped) = (self.mean, 0);
         (0..WHOLE.as_millis() / 100)
             .map(|_| {
                 // Uniform steps of up to a third of the mean, and a tenth of the way back to it.
-                let step = (dice.below(2_001) as f64 / 1_000.0 - 1.0) * self.mean / 3.0;
+                let step = (random.below(2_001) as f64 / 1_000.0 - 1.0) * self.mean / 3.0;
                 rate = (rate + step + (self.mean - rate) / 10.0).clamp(self.least, self.most);
-                let stops = dice.below(100) < self.stops;
-                let lasts = 2 + dice.below(5);
+                let stops = random.below(100) < self.stops;
+                let lasts = 2 + random.below(5);
                 stopped = if stops { lasts } else { u64::saturating_sub(stopped, 1) };
                 if stopped > 0 { 0.0 } else { rate }
             })

@@ -27,7 +27,7 @@ use braidftp_sctp as sctp;
 use braidftp_tcp as tcp;
 use bytes::Bytes;
 
-use super::net::{Closed, Conn, Happened, Net, Refused};
+use super::net::{Closed, Conn, ConnEvent, Net, Refused};
 use super::piece::{Piece, Sent};
 use super::store::Store;
 use super::{Asks, Ends, FileOutcome, digest};
@@ -307,10 +307,10 @@ impl Client {
     }
 
     /// Processes an event of a connection.
-    pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, happened: Happened) {
+    pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, conn_event: ConnEvent) {
         self.heard = net.now;
-        match happened {
-            Happened::Accepted { port } => {
+        match conn_event {
+            ConnEvent::Accepted { port } => {
                 net.accepted(conn);
                 match self.awaited {
                     Some((awaited, tag)) if awaited == port => {
@@ -321,8 +321,8 @@ impl Client {
                     _ => net.abort(conn),
                 }
             }
-            Happened::PeerDone if self.control == Some(conn) => self.session.handle(Input::Closed),
-            Happened::PeerDone => {
+            ConnEvent::PeerDone if self.control == Some(conn) => self.session.handle(Input::Closed),
+            ConnEvent::PeerDone => {
                 if let Some(data) = self.data.get_mut(&conn) {
                     data.end.get_or_insert(Closed::InOrder);
                     // TCP closes each direction separately.
@@ -331,7 +331,7 @@ impl Client {
                     }
                 }
             }
-            Happened::Closed(_) if self.control == Some(conn) => {
+            ConnEvent::Closed(_) if self.control == Some(conn) => {
                 self.session.handle(Input::Closed);
                 self.control = None;
                 net.forget(conn);
@@ -340,7 +340,7 @@ impl Client {
                     self.stage = Stage::Over;
                 }
             }
-            Happened::Closed(how) => match self.data.get_mut(&conn) {
+            ConnEvent::Closed(how) => match self.data.get_mut(&conn) {
                 // Received data is read first.
                 Some(data) => {
                     data.end.get_or_insert(how);
@@ -348,7 +348,7 @@ impl Client {
                 }
                 None => net.forget(conn),
             },
-            Happened::Up { .. } | Happened::Stirred => {}
+            ConnEvent::Up { .. } | ConnEvent::Changed => {}
         }
     }
 

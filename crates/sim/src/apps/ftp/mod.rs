@@ -38,14 +38,14 @@ use braidftp_tcp as tcp;
 
 use self::bundle::Bundle;
 use self::client::{Carrier, Client};
-use self::node::{Party, Side};
+use self::node::{HostApp, Side};
 use self::server::Server;
 use self::silence::Silence;
 use self::store::Store;
-use crate::dice::{Dice, Probability};
 use crate::host::{Endpoints, Host};
 use crate::link::LinkConfig;
 use crate::protection::Identity;
+use crate::random::{Probability, Random};
 use crate::topology;
 use crate::world::{Actor, Seen, World};
 
@@ -56,9 +56,9 @@ pub use self::tap::{Count, Purpose, Traffic};
 pub use self::transcript::{End, Over, Pdu};
 
 /// The random stream of the endpoints' seeds.
-const DICE: u64 = 1 << 51;
+const RANDOM_STREAM: u64 = 1 << 51;
 /// The random stream of lost acknowledgements.
-const ACK_DICE: u64 = DICE + 1;
+const ACK_DICE: u64 = RANDOM_STREAM + 1;
 /// The host numbers in each network.
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;
@@ -415,7 +415,7 @@ impl Session {
         &self,
         mut world: World<H>,
         [client, server]: [crate::HostId; 2],
-        meanwhile: &mut impl Meanwhile<H>,
+        meanwhile: &mut impl DuringRun<H>,
     ) -> (Outcome, World<H>) {
         let until = Time::ZERO + self.at_most;
         if self.asks == Asks::WhenReady {
@@ -475,7 +475,7 @@ impl Session {
         };
         let open = |world: &World<H>| {
             let open = |host| {
-                let host: &Host<Party> = &world.host(host).ftp().host;
+                let host: &Host<HostApp> = &world.host(host).ftp().host;
                 host.app().ledger.open(host.tcp())
             };
             open(client) > control || open(server) > control
@@ -570,10 +570,10 @@ impl Session {
             }
         };
         let store = Arc::new(Store::new(self.files.clone()));
-        let mut dice = Dice::new(self.seed, DICE);
+        let mut random = Random::new(self.seed, RANDOM_STREAM);
         let mut endpoints = || {
-            let seed = dice.seed();
-            let tcp = tcp::Endpoint::new(dice.below(u64::MAX));
+            let seed = random.seed();
+            let tcp = tcp::Endpoint::new(random.below(u64::MAX));
             Endpoints { sctp: Endpoint::new(seed), tcp }
         };
         let (mut client_ends, mut server_ends) = (endpoints(), endpoints());
@@ -674,9 +674,10 @@ impl Session {
         let overhead = self.paths[0][0].overhead_bytes;
         let shared = if carrier == Carrier::Bundle(1, 2) { Shared::Yes } else { Shared::No };
         let watched = Watch { silence: self.watch.silence, ..Watch::default() };
-        let client = Party::new(Side::Client(Box::new(client)), Vec::new(), watched);
+        let client = HostApp::new(Side::Client(Box::new(client)), Vec::new(), watched);
         let mut client = Host::new(client_ends, client);
-        let mut server = Host::new(server_ends, Party::new(Side::Server(server), server_bundles, self.watch));
+        let mut server =
+            Host::new(server_ends, HostApp::new(Side::Server(server), server_bundles, self.watch));
         if let Some([of_client, of_server]) = settings {
             (client, server) = (client.protected(of_client), server.protected(of_server));
         }
@@ -684,7 +685,7 @@ impl Session {
         party.start(endpoints);
 
         let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
-        let loses = self.lost_acks.map(|part| (Dice::new(self.seed, ACK_DICE), part));
+        let loses = self.lost_acks.map(|part| (Random::new(self.seed, ACK_DICE), part));
         let client = Node::new(client, overhead, shared, nat, loses);
         let client = world.add_host(client.into(), ips(&outside));
         let server = world.add_host(Node::new(server, overhead, shared, None, None).into(), ips(&there));
@@ -717,11 +718,11 @@ impl Holds for Node {
 }
 
 /// Actions in a world while a session runs: links change, values are recorded.
-pub trait Meanwhile<H> {
+pub trait DuringRun<H> {
     /// When the next action is due.
     fn next(&self) -> Option<Time>;
 
-    /// Performs the due action. Afterwards, [`Meanwhile::next`] is later than now.
+    /// Performs the due action. Afterwards, [`DuringRun::next`] is later than now.
     fn happen(&mut self, world: &mut World<H>);
 
     /// The last file is complete, or the session failed.
@@ -732,7 +733,7 @@ pub trait Meanwhile<H> {
 #[derive(Debug, Clone, Copy)]
 pub struct Nothing;
 
-impl<H> Meanwhile<H> for Nothing {
+impl<H> DuringRun<H> for Nothing {
     fn next(&self) -> Option<Time> {
         None
     }
@@ -744,7 +745,7 @@ impl<H> Meanwhile<H> for Nothing {
 fn advance<H: Actor>(
     world: &mut World<H>,
     until: Time,
-    meanwhile: &mut impl Meanwhile<H>,
+    meanwhile: &mut impl DuringRun<H>,
     mut busy: impl FnMut(&World<H>) -> bool,
 ) {
     loop {

@@ -33,7 +33,7 @@ pub(super) enum Conn {
 
 /// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Happened {
+pub(super) enum ConnEvent {
     /// A peer opened it on this port.
     Accepted { port: u16 },
     /// It is established, with this many inbound streams.
@@ -43,7 +43,7 @@ pub(super) enum Happened {
     /// It has ended.
     Closed(Closed),
     /// It may be readable or writable.
-    Stirred,
+    Changed,
 }
 
 /// How a connection ended.
@@ -350,50 +350,52 @@ impl Net<'_> {
     }
 
     /// Translates an event of a TCP connection into one of it, or of its bundle.
-    pub(super) fn happened(&mut self, id: tcp::ConnectionId, event: tcp::Event) -> (Conn, Happened) {
+    pub(super) fn conn_event(&mut self, id: tcp::ConnectionId, event: tcp::Event) -> (Conn, ConnEvent) {
         let conn = Conn::Tcp(id);
-        let happened = match event {
-            tcp::Event::Accepted { port } => Happened::Accepted { port },
-            tcp::Event::Up => Happened::Up { inbound_streams: 0 },
-            tcp::Event::PeerClosed => Happened::PeerDone,
-            tcp::Event::Closed(tcp::Reason::Finished) => Happened::Closed(Closed::InOrder),
-            tcp::Event::Closed(reason) => Happened::Closed(Closed::Broken(reason.to_string())),
-            tcp::Event::Readable | tcp::Event::Writable => Happened::Stirred,
+        let conn_event = match event {
+            tcp::Event::Accepted { port } => ConnEvent::Accepted { port },
+            tcp::Event::Up => ConnEvent::Up { inbound_streams: 0 },
+            tcp::Event::PeerClosed => ConnEvent::PeerDone,
+            tcp::Event::Closed(tcp::Reason::Finished) => ConnEvent::Closed(Closed::InOrder),
+            tcp::Event::Closed(reason) => ConnEvent::Closed(Closed::Broken(reason.to_string())),
+            tcp::Event::Readable | tcp::Event::Writable => ConnEvent::Changed,
         };
-        if let Happened::Accepted { port } = happened
+        if let ConnEvent::Accepted { port } = conn_event
             && port >= bundle::PORT
             && let Some(at) = self.bundles.iter().position(|bundle| !bundle.told_up)
         {
             self.bundles[at].join(usize::from(port - bundle::PORT), id);
             self.accepted(conn);
-            return (Conn::Bundle(at), Happened::Stirred);
+            return (Conn::Bundle(at), ConnEvent::Changed);
         }
-        let Some(at) = self.bundles.iter().position(|bundle| bundle.has(id)) else { return (conn, happened) };
+        let Some(at) = self.bundles.iter().position(|bundle| bundle.has(id)) else {
+            return (conn, conn_event);
+        };
         let bundle = &mut self.bundles[at];
         bundle.flush(&mut self.endpoints.tcp);
-        let happened = match happened {
-            Happened::Up { .. } if bundle.up(id) && !bundle.told_up => {
+        let conn_event = match conn_event {
+            ConnEvent::Up { .. } if bundle.up(id) && !bundle.told_up => {
                 bundle.told_up = true;
-                Happened::Up { inbound_streams: bundle.streams() as u16 }
+                ConnEvent::Up { inbound_streams: bundle.streams() as u16 }
             }
-            Happened::Up { .. } => Happened::Stirred,
+            ConnEvent::Up { .. } => ConnEvent::Changed,
             other => other,
         };
-        (Conn::Bundle(at), happened)
+        (Conn::Bundle(at), conn_event)
     }
 }
 
 /// Translates an event of an association.
-pub(super) fn happened(endpoint: &Endpoint, id: AssociationId, event: &Event) -> Happened {
+pub(super) fn conn_event(endpoint: &Endpoint, id: AssociationId, event: &Event) -> ConnEvent {
     match event {
         Event::Accepted => {
             let port = endpoint.association(id).map_or(0, |association| association.ports().0);
-            Happened::Accepted { port }
+            ConnEvent::Accepted { port }
         }
-        Event::Up { inbound_streams, .. } => Happened::Up { inbound_streams: *inbound_streams },
-        Event::PeerShutdown => Happened::PeerDone,
-        Event::Closed(Reason::Shutdown) => Happened::Closed(Closed::InOrder),
-        Event::Closed(reason) => Happened::Closed(Closed::Broken(reason.to_string())),
-        _ => Happened::Stirred,
+        Event::Up { inbound_streams, .. } => ConnEvent::Up { inbound_streams: *inbound_streams },
+        Event::PeerShutdown => ConnEvent::PeerDone,
+        Event::Closed(Reason::Shutdown) => ConnEvent::Closed(Closed::InOrder),
+        Event::Closed(reason) => ConnEvent::Closed(Closed::Broken(reason.to_string())),
+        _ => ConnEvent::Changed,
     }
 }

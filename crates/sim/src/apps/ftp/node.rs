@@ -11,38 +11,38 @@ use bytes::{Bytes, BytesMut};
 
 use super::bundle::Bundle;
 use super::client::Client;
-use super::net::{Conn, Happened, Ledger, Net, happened};
+use super::net::{Conn, ConnEvent, Ledger, Net, conn_event};
 use super::server::Server;
 use super::silence;
 use super::tap::{Purpose, Shared, Tap, word16};
 use super::{Nat, Watch, WindowPoint};
-use crate::dice::{Dice, Probability};
 use crate::host::{App, Endpoints, Host};
+use crate::random::{Probability, Random};
 use crate::world::Actor;
 
 /// A host of a session, client or server, with a tap.
 #[derive(Debug)]
 pub struct Node {
-    pub(super) host: Host<Party>,
+    pub(super) host: Host<HostApp>,
     pub(super) tap: Tap,
     overhead: usize,
     nat: Option<Translator>,
     /// The probability with which its acknowledgements are lost.
-    loses: Option<(Dice, Probability)>,
+    loses: Option<(Random, Probability)>,
 }
 
 /// The application of a host.
 #[derive(Debug)]
-pub(super) struct Party {
+pub(super) struct HostApp {
     pub(super) side: Side,
     pub(super) ledger: Ledger,
     pub(super) bundles: Vec<Bundle>,
     /// Whether there was an event that was not acted upon.
-    stirred: bool,
+    changed: bool,
     pub(super) blocks: Gauge,
     pub(super) memory: Option<Gauge>,
     pub(super) windows: Option<Windows>,
-    /// Whether [`Party::waits`] is recorded.
+    /// Whether [`HostApp::waits`] is recorded.
     watches_waits: bool,
     /// If recorded: whether it has data that the peer has not acknowledged.
     pub(super) waits: bool,
@@ -139,13 +139,13 @@ fn numbers(endpoints: &Endpoints, conn: Conn) -> Option<[usize; 3]> {
     }
 }
 
-impl Party {
+impl HostApp {
     pub(super) fn new(side: Side, bundles: Vec<Bundle>, watch: Watch) -> Self {
         Self {
             side,
             ledger: Ledger::default(),
             bundles,
-            stirred: false,
+            changed: false,
             blocks: Gauge::default(),
             memory: watch.memory.then(Gauge::default),
             windows: watch.windows.then(Windows::default),
@@ -156,12 +156,12 @@ impl Party {
 
     /// Starts a client.
     pub(super) fn start(&mut self, endpoints: &mut Endpoints) {
-        let Self { side, ledger, bundles, stirred, .. } = self;
+        let Self { side, ledger, bundles, changed, .. } = self;
         if let Side::Client(client) = side {
             client.start(&mut Net { now: Time::ZERO, endpoints, bundles, ledger });
             // Requests made at once are passed to the transport before it is established, and may be
             // sent with the handshake.
-            *stirred = client.asks_at_once();
+            *changed = client.asks_at_once();
         }
     }
 
@@ -169,7 +169,7 @@ impl Party {
     pub(super) fn ask(&mut self, now: Time) {
         if let Side::Client(client) = &mut self.side {
             client.ask(now);
-            self.stirred = true;
+            self.changed = true;
         }
     }
 
@@ -186,10 +186,10 @@ impl Party {
     }
 }
 
-impl App for Party {
+impl App for HostApp {
     fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
-        let happened = happened(&endpoints.sctp, id, &event);
-        self.on(now, endpoints, |_| (Conn::Sctp(id), happened));
+        let conn_event = conn_event(&endpoints.sctp, id, &event);
+        self.on(now, endpoints, |_| (Conn::Sctp(id), conn_event));
     }
 
     fn on_tcp_event(
@@ -199,23 +199,23 @@ impl App for Party {
         id: tcp::ConnectionId,
         event: tcp::Event,
     ) {
-        self.on(now, endpoints, |net| net.happened(id, event));
+        self.on(now, endpoints, |net| net.conn_event(id, event));
     }
 
     fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
-        let Self { side, ledger, bundles, stirred, blocks, memory, windows, watches_waits, waits } = self;
+        let Self { side, ledger, bundles, changed, blocks, memory, windows, watches_waits, waits } = self;
         let mut net = Net { now, endpoints, bundles, ledger };
         let mut wakes_at = None;
         match side {
             Side::Client(client) => {
-                if client.loses_patience(now) || *stirred {
+                if client.loses_patience(now) || *changed {
                     client.pump(&mut net);
                 }
                 wakes_at = client.looks_at();
             }
             Side::Server(server) => {
                 // The sending of the last reply gives no event.
-                if *stirred || server.waits_for_replies() {
+                if *changed || server.waits_for_replies() {
                     server.pump(&mut net);
                 }
                 if let Some(windows) = windows {
@@ -223,7 +223,7 @@ impl App for Party {
                 }
             }
         }
-        *stirred = false;
+        *changed = false;
         blocks.note(now, endpoints.sctp.len() + endpoints.tcp.control_blocks());
         if let Some(memory) = memory {
             memory.note(now, endpoints.sctp.memory_bytes() + endpoints.tcp.memory_bytes());
@@ -235,31 +235,31 @@ impl App for Party {
     }
 }
 
-impl Party {
+impl HostApp {
     fn on(
         &mut self,
         now: Time,
         endpoints: &mut Endpoints,
-        what: impl FnOnce(&mut Net<'_>) -> (Conn, Happened),
+        what: impl FnOnce(&mut Net<'_>) -> (Conn, ConnEvent),
     ) {
-        let Self { side, ledger, bundles, stirred, .. } = self;
-        *stirred = true;
+        let Self { side, ledger, bundles, changed, .. } = self;
+        *changed = true;
         let mut net = Net { now, endpoints, bundles, ledger };
-        let (conn, happened) = what(&mut net);
+        let (conn, conn_event) = what(&mut net);
         match side {
-            Side::Client(client) => client.on(&mut net, conn, happened),
-            Side::Server(server) => server.on(&mut net, conn, happened),
+            Side::Client(client) => client.on(&mut net, conn, conn_event),
+            Side::Server(server) => server.on(&mut net, conn, conn_event),
         }
     }
 }
 
 impl Node {
     pub(super) fn new(
-        host: Host<Party>,
+        host: Host<HostApp>,
         overhead: usize,
         shared: Shared,
         nat: Option<Nat>,
-        loses: Option<(Dice, Probability)>,
+        loses: Option<(Random, Probability)>,
     ) -> Self {
         Self { host, tap: Tap::new(shared), overhead, nat: nat.map(Translator::new), loses }
     }
@@ -287,7 +287,7 @@ impl Actor for Node {
             let Output::Send(datagram) = output else { return output };
             let purpose = self.tap.see(&datagram, self.overhead);
             let is_lost =
-                |(dice, part): &mut (Dice, Probability)| purpose == Purpose::Ack && dice.hits(*part);
+                |(random, part): &mut (Random, Probability)| purpose == Purpose::Ack && random.hits(*part);
             if !self.loses.as_mut().is_some_and(is_lost) {
                 break datagram;
             }

@@ -26,7 +26,7 @@ use braidftp_tcp as tcp;
 use bytes::Bytes;
 
 use super::bundle;
-use super::net::{Closed, Conn, Happened, Net};
+use super::net::{Closed, Conn, ConnEvent, Net};
 use super::piece::Sent;
 use super::store::Store;
 use super::{Handshake, digest};
@@ -113,7 +113,7 @@ enum Way {
     /// A connection of its own.
     Own { conn: Conn, open: Open },
     /// Stream 1; the 150 may not have been sent yet.
-    Stream1 { said: Said },
+    Stream1 { preliminary: Preliminary },
     /// A data stream of mode braid, once assigned.
     Framed { transfer: TransferNumber, lane: Option<usize> },
 }
@@ -124,10 +124,11 @@ enum Open {
     Yes,
 }
 
+/// Whether the reply 150 of a transfer was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
-    NotYet,
-    Yes,
+enum Preliminary {
+    Pending,
+    Sent,
 }
 
 /// The progress of a transfer.
@@ -153,10 +154,10 @@ impl Server {
     }
 
     /// Processes an event of a connection.
-    pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, happened: Happened) {
-        match happened {
-            Happened::Accepted { .. } => net.accepted(conn),
-            Happened::Up { inbound_streams } => {
+    pub(super) fn on(&mut self, net: &mut Net<'_>, conn: Conn, conn_event: ConnEvent) {
+        match conn_event {
+            ConnEvent::Accepted { .. } => net.accepted(conn),
+            ConnEvent::Up { inbound_streams } => {
                 if let Some(open) = self.sessions.iter_mut().find_map(|served| served.opening(conn)) {
                     *open = Open::Yes;
                 } else if matches!(net.port(conn), Some(CONTROL_PORT | bundle::PORT)) {
@@ -169,12 +170,12 @@ impl Server {
                     self.accept(net.now, conn, carrier);
                 }
             }
-            Happened::PeerDone => {
+            ConnEvent::PeerDone => {
                 if let Some(served) = self.session(conn) {
                     served.session.handle(net.now, Input::Closed);
                 }
             }
-            Happened::Closed(how) => {
+            ConnEvent::Closed(how) => {
                 if let Some(served) = self.session(conn) {
                     served.session.handle(net.now, Input::Closed);
                     served.phase = Phase::Over;
@@ -185,7 +186,7 @@ impl Server {
                 self.data.retain(|data| *data != conn);
                 net.forget(conn);
             }
-            Happened::Stirred => {}
+            ConnEvent::Changed => {}
         }
         self.sessions.retain(|served| served.phase != Phase::Over);
     }
@@ -200,7 +201,7 @@ impl Server {
 
     /// Whether a transfer waits until replies were sent, or replies wait for earlier ones.
     pub(super) fn waits_for_replies(&self) -> bool {
-        let waits = |job: &Job| matches!(job.way, Way::Stream1 { said: Said::NotYet });
+        let waits = |job: &Job| matches!(job.way, Way::Stream1 { preliminary: Preliminary::Pending });
         let replies = |served: &Served| served.lines == ppid::LINES && !served.out.is_empty();
         self.sessions.iter().any(|served| replies(served) || served.jobs.iter().any(waits))
     }
@@ -389,7 +390,7 @@ impl Served {
                 };
                 Way::Own { conn, open }
             }
-            DataPath::Stream1 => Way::Stream1 { said: Said::NotYet },
+            DataPath::Stream1 => Way::Stream1 { preliminary: Preliminary::Pending },
             DataPath::Framed { transfer } => Way::Framed { transfer, lane: None },
             DataPath::TcpActive(to) => {
                 let (local, _) = net.ends(self.control).ok_or(Failure::CannotOpenData)?;
@@ -433,13 +434,13 @@ impl Served {
     fn send_some(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings, at: usize) -> Progress {
         match self.jobs[at].way {
             Way::Own { conn, open } => self.jobs[at].send_alone(net, store, settings, conn, open),
-            Way::Stream1 { said } => {
+            Way::Stream1 { preliminary } => {
                 // Data sent before its 150 fills the window of a client that waits for the 150.
                 let waits = || !self.out.is_empty() || net.waits(self.control, CONTROL_STREAM);
-                if said == Said::NotYet && waits() {
+                if preliminary == Preliminary::Pending && waits() {
                     return Progress::Waits;
                 }
-                self.jobs[at].way = Way::Stream1 { said: Said::Yes };
+                self.jobs[at].way = Way::Stream1 { preliminary: Preliminary::Sent };
                 self.jobs[at].send_plain(net, store, settings, self.control, DATA_STREAM)
             }
             Way::Framed { transfer, lane } => self.send_framed(net, store, settings, at, transfer, lane),

@@ -3,14 +3,14 @@
 
 use bytes::Bytes;
 
-use crate::dice::Dice;
+use crate::random::Random;
 
 /// The period of the pattern: a prime, so that missing, duplicate or swapped packets are detected.
 const PERIOD: usize = 65_521;
 /// The maximum length of a slice.
 pub(super) const SLICE_MAX: usize = 65_536;
 /// The random stream of the pattern.
-const DICE: u64 = 1 << 50;
+const RANDOM_STREAM: u64 = 1 << 50;
 
 /// The files.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Store {
     /// Creates files of these sizes in bytes.
     pub(super) fn new(sizes: Vec<u64>) -> Self {
         let mut pattern = vec![0; PERIOD];
-        Dice::new(0, DICE).fill(&mut pattern);
+        Random::new(0, RANDOM_STREAM).fill(&mut pattern);
         let again: Vec<u8> = pattern.iter().copied().cycle().take(SLICE_MAX).collect();
         pattern.extend(again);
         Self { sizes, pattern: pattern.into() }

@@ -1,8 +1,8 @@
 //! Whole gets, by every variant: that they end well, what they say, and what is counted of them.
 
 use super::*;
-use crate::dice::Probability;
 use crate::link::Loss;
+use crate::random::Probability;
 use crate::world::Sight;
 
 const LAN: &str = "rate=3mbit,delay=1ms,queue=500kB,overhead=20";

@@ -15,7 +15,7 @@ use braidftp_base::Time;
 use super::super::config_error::ConfigError;
 use super::super::text::parsed;
 use super::{Level, Signal};
-use crate::dice::{Dice, Probability};
+use crate::random::{Probability, Random};
 
 /// The parameters of RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Mean {
         now: Time,
         level: Level,
         small: Duration,
-        dice: &mut Dice,
+        random: &mut Random,
     ) -> Verdict {
         let queue = match red.measure {
             Measure::Packets => level.packets,
@@ -112,7 +112,7 @@ impl Mean {
             self.avg = keep * self.avg + red.weight.as_f64() * queue as f64;
         }
         // One draw per packet, whatever the verdict.
-        let chance = dice.unit();
+        let chance = random.unit();
         let (min, max, max_p) = (red.min as f64, red.max as f64, red.max_probability.as_f64());
         let p_b = if self.avg < min {
             self.count = -1;
@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn the_mean_follows_the_queue_by_its_weight_and_decays_while_idle() {
         let red = red("5p:15p:0.1:0.25");
-        let (mut mean, mut dice) = (Mean::new(), Dice::new(1, 1));
+        let (mut mean, mut random) = (Mean::new(), Random::new(1, 1));
         let mut tell = |mean: &mut Mean, at, queue| {
-            mean.verdict(&red, Time::from_millis(at), level(queue), SMALL, &mut dice)
+            mean.verdict(&red, Time::from_millis(at), level(queue), SMALL, &mut random)
         };
         tell(&mut mean, 0, 0);
         tell(&mut mean, 1, 8);
@@ -248,10 +248,10 @@ mod tests {
     fn packets_are_selected_between_the_thresholds_and_all_dropped_above() {
         let red = red("5p:15p:0.1:1");
         let verdicts = |queue: usize| {
-            let (mut mean, mut dice) = (Mean::new(), Dice::new(3, 0));
+            let (mut mean, mut random) = (Mean::new(), Random::new(3, 0));
             mean.idle_since = None;
             (0..10_000)
-                .map(|_| mean.verdict(&red, Time::ZERO, level(queue), SMALL, &mut dice))
+                .map(|_| mean.verdict(&red, Time::ZERO, level(queue), SMALL, &mut random))
                 .collect::<Vec<_>>()
         };
         assert!(verdicts(4).iter().all(|verdict| *verdict == Verdict::Pass));
@@ -271,9 +271,9 @@ mod tests {
     fn a_gentle_slope_drops_all_at_twice_the_maximum() {
         let red = red("5p:15p:0.1:1:gentle");
         let dropped = |queue: usize| {
-            let (mut mean, mut dice) = (Mean::new(), Dice::new(3, 0));
+            let (mut mean, mut random) = (Mean::new(), Random::new(3, 0));
             mean.idle_since = None;
-            let verdict = |_| mean.verdict(&red, Time::ZERO, level(queue), SMALL, &mut dice);
+            let verdict = |_| mean.verdict(&red, Time::ZERO, level(queue), SMALL, &mut random);
             (0..10_000).map(verdict).filter(|verdict| *verdict == Verdict::Forced).count()
         };
         assert_eq!(dropped(30), 10_000);

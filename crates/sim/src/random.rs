@@ -12,9 +12,9 @@ use rand_core::{Rng, SeedableRng};
 
 /// A random stream: the same seed and stream number give the same draws on every machine.
 #[derive(Debug, Clone)]
-pub struct Dice(ChaCha8Rng);
+pub struct Random(ChaCha8Rng);
 
-impl Dice {
+impl Random {
     /// Stream number `stream` of this seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -141,18 +141,18 @@ mod tests {
 
     #[test]
     fn never_and_always_are_exact() {
-        let mut dice = Dice::new(1, 1);
+        let mut random = Random::new(1, 1);
         for _ in 0..10_000 {
-            assert!(!dice.hits(Probability::NEVER));
-            assert!(dice.hits(Probability::ALWAYS));
+            assert!(!random.hits(Probability::NEVER));
+            assert!(random.hits(Probability::ALWAYS));
         }
     }
 
     #[test]
     fn streams_of_one_seed_differ_and_each_repeats() {
         let draws = |seed, stream| {
-            let mut dice = Dice::new(seed, stream);
-            [(); 8].map(|()| dice.below(1 << 32))
+            let mut random = Random::new(seed, stream);
+            [(); 8].map(|()| random.below(1 << 32))
         };
         assert_eq!(draws(7, 0), draws(7, 0));
         assert_ne!(draws(7, 0), draws(7, 1));
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn hits_occur_with_the_given_probability() {
-        let mut dice = Dice::new(42, 0);
+        let mut random = Random::new(42, 0);
         let probability = Probability::new(0.03).unwrap();
-        let hits = (0..100_000).filter(|_| dice.hits(probability)).count();
+        let hits = (0..100_000).filter(|_| random.hits(probability)).count();
         assert!((2_800..3_200).contains(&hits), "{hits} of 100,000");
     }
 }
