@@ -187,6 +187,10 @@ rows! { now;
         count(now.settings.max_sessions_per_address), "the same, of those from there", "info: too many sessions";
     IdleMakesRoom Server "silence after which a session with a login makes room" NONE, Amount::Time(server::IDLE_MAKES_ROOM),
         "the session, if room is wanted: 421", "info: too many sessions";
+    AskedAnswers Server "time in which a silent client over SCTP answers HEARTBEATs when room is wanted" NONE,
+        Amount::Time(server::ANSWERS_WITHIN), "the session: ABORT", "info: session lost";
+    WaitingForRoom Server "new sessions that wait for such answers" NONE, count(server::WAITING_MAX),
+        "the next one: 421", "info: too many sessions";
     LoginWithin Server "time until the login, whatever is said meanwhile" NONE,
         Amount::Time(now.settings.session.login_within), "the session: 421", "info: the reply";
     LoginTime Server "silence before the login" NONE,
@@ -226,6 +230,8 @@ rows! { now;
         bytes(POOL_BYTES), "nobody; blocks are smaller, and not read ahead; a listing in ms and ms-cp: 451", "nothing";
     FileBytesOfSession Server "the little of a session" NONE, bytes(SESSION_BYTES),
         "nobody; a transfer has a block of 4 KiB", "nothing";
+    DiskThreads Server "threads that wait for the disk, or check a password" NONE, count(server::DISK_THREADS_MAX),
+        "nobody; the work waits", "nothing";
     Digests Server "files read at once for HASH and its like" NONE, count(server::DIGESTS_MAX),
         "nobody; the next one waits", "nothing";
     DigestsOfSession Server "files read at once for HASH and its like, for one session" NONE, count(server::DIGESTS_OF_SESSION),
@@ -279,7 +285,7 @@ rows! { now;
     SctpMemory Server "memory of all associations of an endpoint" NONE,
         match now.machine {
             Shown::Number => bytes(now.limits.memory_bytes),
-            Shown::Words => Amount::Machine("a sixteenth of the memory, 128 MiB at most"),
+            Shown::Words => Amount::Machine("a sixteenth of the memory, 96 MiB at most"),
         },
         "those that hold more than their share for the longest time: ABORT", "info: session lost; warn, every 3 s: how many";
     SctpWindowBeforeLogin Server "receive window of an association before the login" NONE, bytes(server::BEFORE_LOGIN_BYTES),
@@ -287,6 +293,8 @@ rows! { now;
     SctpReceiveBuffer Server "receive buffer of an association" NONE,
         bytes(now.settings.sctp.memory.receive_buffer_max_bytes.unwrap_or(now.settings.sctp.memory.receive_buffer_bytes)),
         "nobody; what lies beyond the window is dropped", "nothing";
+    SctpSendQueue Server "bytes that wait to be sent in an association, besides those in flight and as many again" NONE,
+        bytes(now.settings.sctp.memory.send_buffer_bytes.min(server::SEND_QUEUE_BYTES)), "nobody; the transfer waits", "nothing";
     SctpSendBuffer Server "send buffer of an association" NONE,
         bytes(now.settings.sctp.memory.send_buffer_max_bytes.unwrap_or(now.settings.sctp.memory.send_buffer_bytes)),
         "nobody; the transfer waits", "nothing";

@@ -61,6 +61,8 @@ impl Packer {
                 Follows::Nothing => status == Status::StreamEnd,
             };
             if is_done {
+                // No room for more: whoever holds the bytes counts their length.
+                packed.shrink_to_fit();
                 return packed.into();
             }
             packed.reserve(ROOM_BYTES);

@@ -15,5 +15,5 @@ pub mod wires;
 
 pub use braidftp_sim::link::{self, LinkConfig};
 pub use relay::{Relay, RelayConfig, RelayError, RelayHandle};
-pub use sys::release_free_memory;
+pub use sys::{limit_arenas, release_free_memory};
 pub use trace::read_trace;

@@ -1,5 +1,5 @@
 //! System calls without a safe wrapper: leaving a namespace, setting up a TUN device, real-time scheduling,
-//! and returning free memory.
+//! returning free memory, and limiting what the allocator keeps.
 #![allow(
     unsafe_code,
     reason = "unshare, scheduling and the ioctls of TUN devices and interfaces have no safe wrapper"
@@ -20,6 +20,17 @@ pub fn release_free_memory() {
     // SAFETY: malloc_trim takes a number and touches memory that is free alone; it may be called from any thread.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+/// Limits the number of arenas of glibc's allocator. Each keeps free memory of its own, and by default there are eight for each
+/// processor. Arenas that exist stay, so that this must be called before other threads are started. With other allocators this
+/// function does nothing.
+pub fn limit_arenas(most: u8) {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: mallopt takes two numbers, and changes a parameter of the allocator under its own lock.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, libc::c_int::from(most));
     }
 }
 

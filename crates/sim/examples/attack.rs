@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! attack --list
-//! attack NAME SERVER:PORT SECONDS [FILE]
+//! attack NAME SERVER:PORT SECONDS [FILE [FOLDER]]
 //! ```
 //! Attacks the server, which must be on this host because the attack uses addresses of 127/8, for the given
-//! number of seconds. Attacks that request data ask for FILE (default: `big`). Then the attacker vanishes and
-//! prints a summary of its associations.
+//! number of seconds. Attacks that request data ask for FILE (default: `big`), or for listings of FOLDER (default: `/`). Then
+//! the attacker vanishes and prints a summary of its associations.
 //!
-//! One attack is over TCP: `hellos-tcp` begins TLS on control connections, each with a ClientHello, and leaves when the server has
-//! answered.
+//! Two attacks are over TCP: `hellos-tcp` begins TLS on control connections, each with a ClientHello, and leaves when the server
+//! has answered; `silent-tcp` opens as many control connections as there may be, from four addresses, and says nothing.
 #![expect(clippy::disallowed_types, reason = "this is a driver: it has sockets and a clock")]
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -22,6 +22,7 @@ use braidftp_sim::Actor;
 use braidftp_sim::attack::hello::client_hello;
 use braidftp_sim::attack::{ATTACKS, Attacker, Target, Words};
 use bytes::Bytes;
+use socket2::{Domain, Socket, Type};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -41,23 +42,38 @@ const HELLOS_AT_ONCE: usize = 40;
 /// The time limit of one of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The attack with silent connections, its addresses, and its connections from each of them.
+const SILENT_TCP: &str = "silent-tcp";
+const SILENT_ADDRESSES: u32 = 4;
+const SILENT_FROM_EACH: usize = 50;
+/// The pause between two looks at them.
+const LOOK: Duration = Duration::from_millis(20);
+
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let (name, server, seconds, file) = match args[..] {
+    let (name, server, seconds, file, folder) = match args[..] {
         ["--list"] => {
             ATTACKS.iter().for_each(|attack| println!("{:<20}{}", attack.name, attack.what));
             println!(
                 "{HELLOS_TCP:<20}ClientHellos on {HELLOS_AT_ONCE} control connections over TCP at once, without end"
+            );
+            println!(
+                "{SILENT_TCP:<20}{SILENT_FROM_EACH} silent control connections over TCP from each of {SILENT_ADDRESSES} \
+                 addresses, each opened again when it is closed"
             );
             return Ok(());
         }
         [HELLOS_TCP, server, seconds, ..] => {
             return hellos_over_tcp(server.parse()?, Duration::from_secs_f64(seconds.parse()?));
         }
-        [name, server, seconds] => (name, server, seconds, "big"),
-        [name, server, seconds, file] => (name, server, seconds, file),
-        _ => return Err("usage: attack --list | attack NAME SERVER:PORT SECONDS [FILE]".into()),
+        [SILENT_TCP, server, seconds, ..] => {
+            return silence_over_tcp(server.parse()?, Duration::from_secs_f64(seconds.parse()?));
+        }
+        [name, server, seconds] => (name, server, seconds, "big", "/"),
+        [name, server, seconds, file] => (name, server, seconds, file, "/"),
+        [name, server, seconds, file, folder] => (name, server, seconds, file, folder),
+        _ => return Err("usage: attack --list | attack NAME SERVER:PORT SECONDS [FILE [FOLDER]]".into()),
     };
     let attack = *ATTACKS
         .iter()
@@ -76,6 +92,8 @@ fn main() -> Result<()> {
     let words = Words {
         log_in: lines(&["USER anonymous", "PASS attack@example.org", "TYPE I"].map(str::to_owned)),
         ask: lines(&[format!("SIZE {file}"), format!("RETR {file}")]),
+        list: lines(&["LIST", "MLSD", "XTREE"].map(|command| format!("{command} {folder}"))),
+        digest: lines(&["HASH", "XCRC"].map(|command| format!("{command} {file}"))),
         store: Some(|nth| Bytes::from(format!("STOR upload-{nth}\r\n"))),
         quit: lines(&["QUIT".to_owned()]),
     };
@@ -174,4 +192,42 @@ fn hello_over_tcp(server: SocketAddr) -> std::io::Result<()> {
     let mut first = [0];
     stream.read_exact(&mut first)?;
     if first == [22] { Ok(()) } else { Err(std::io::Error::other("no ServerHello")) }
+}
+
+/// Keeps control connections open that say nothing.
+fn silence_over_tcp(server: SocketAddr, lasts: Duration) -> Result<()> {
+    let mut connections: Vec<(Ipv4Addr, Option<TcpStream>)> = (0..SILENT_ADDRESSES)
+        .flat_map(|nth| [Ipv4Addr::from(FIRST + nth); SILENT_FROM_EACH])
+        .map(|from| (from, None))
+        .collect();
+    let (mut opened, start) = (0_u64, Instant::now());
+    while start.elapsed() < lasts {
+        for (from, connection) in &mut connections {
+            if connection.as_ref().is_some_and(is_open) {
+                continue;
+            }
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            socket.bind(&SocketAddr::from((*from, 0)).into())?;
+            socket.connect_timeout(&server.into(), PATIENCE)?;
+            socket.set_nonblocking(true)?;
+            *connection = Some(socket.into());
+            opened += 1;
+        }
+        std::thread::sleep(LOOK);
+    }
+    let open = connections.iter().filter(|(_, one)| one.as_ref().is_some_and(is_open)).count();
+    println!("{SILENT_TCP}: {opened} connections opened, {open} open at the end");
+    Ok(())
+}
+
+/// Whether the server has not closed it.
+fn is_open(mut connection: &TcpStream) -> bool {
+    let mut buffer = [0; 512];
+    loop {
+        match connection.read(&mut buffer) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return error.kind() == ErrorKind::WouldBlock,
+        }
+    }
 }

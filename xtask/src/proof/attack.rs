@@ -30,6 +30,12 @@ const LOGIN: Duration = Duration::from_secs(1);
 const KEPT_GOODPUT: f64 = 0.8;
 /// The size of the file that an honest client fetches.
 const FILE_BYTES: u64 = 40_000_000;
+/// The folder of this file, and the folder that attackers list.
+const HONEST: &str = "honest";
+const LISTED: &str = "listed";
+/// Entries of the folder that attackers list, and the length of their names.
+const ENTRIES: usize = 5_000;
+const NAME_BYTES: usize = 200;
 /// The time from the start of an attack to the honest client.
 const LEAD: Duration = Duration::from_secs(4);
 /// The duration of an attack.
@@ -47,8 +53,10 @@ pub(super) enum Session {
 /// Runs all attacks.
 pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let tree = bench.dir.join("tree");
-    make(&tree, &Shape { files: 0, seed: 1, big: FILE_BYTES, kind: Kind::Plain { size: 0 } })?;
-    let file = only_file(&tree)?;
+    let honest = tree.join(HONEST);
+    make(&honest, &Shape { files: 0, seed: 1, big: FILE_BYTES, kind: Kind::Plain { size: 0 } })?;
+    let file = format!("{HONEST}/{}", only_file(&honest)?);
+    make_listed(&tree.join(LISTED))?;
     let attacker = bench.programs.example("attack");
     let listed = Command::new(&attacker).arg("--list").output();
     let listed = listed.with_context(|| format!("cannot run {}", attacker.display()))?;
@@ -91,7 +99,7 @@ fn attack(bench: &mut Bench, attacker: &Path, tree: &Path, file: &str, name: &st
     let quiet = fetch(bench, &server, &link, session)?.context("the client failed without an attack")?;
     let before = server.running.memory().context("the server is gone")?;
     let mut command = Command::new(attacker);
-    command.args([name, &address.to_string(), &LASTS.as_secs().to_string(), file]);
+    command.args([name, &address.to_string(), &LASTS.as_secs().to_string(), file, LISTED]);
     let mut attack = Running::start(&mut command, &bench.dir, "attack")?;
     sleep(LEAD);
     let login = list(bench, &server, &link, session)?;
@@ -138,19 +146,34 @@ fn seconds(took: Option<Duration>) -> String {
     took.map_or_else(|| "vain".to_owned(), |took| format!("{:.2} s", took.as_secs_f64()))
 }
 
-/// The time in which an honest client fetches the tree, if it succeeds.
+/// The folder of an honest client, through the link.
+fn honest_url(server: &Server, link: &Link) -> String {
+    format!("{}{HONEST}/", server.url("braid", Some(link)))
+}
+
+/// Creates the folder that attackers list: empty files with long names.
+fn make_listed(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for nth in 0..ENTRIES {
+        std::fs::File::create(folder.join(format!("{nth:0>NAME_BYTES$}")))?;
+    }
+    Ok(())
+}
+
+/// The time in which an honest client fetches its folder, if it succeeds.
 fn fetch(bench: &Bench, server: &Server, link: &Link, session: Session) -> Result<Option<Duration>> {
     let copy = bench.dir.join("copy");
     remove(&copy)?;
     let mut command = bench.programs.braidftp();
-    command.args(["mirror", &server.url("braid", Some(link))]).arg(&copy).args(["--mode", "braid", "--json"]);
+    let url = honest_url(server, link);
+    command.args(["mirror", &url]).arg(&copy).args(["--mode", "braid", "--json"]);
     timed(bench, &mut command, session)
 }
 
 /// The time in which an honest client lists the folder.
 fn list(bench: &Bench, server: &Server, link: &Link, session: Session) -> Result<Option<Duration>> {
     let mut command = bench.programs.braidftp();
-    command.args(["ls", &server.url("braid", Some(link))]);
+    command.args(["ls", &honest_url(server, link)]);
     timed(bench, &mut command, session)
 }
 

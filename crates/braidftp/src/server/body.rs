@@ -108,6 +108,9 @@ impl Body {
                 store.may(Right::List)?;
                 let is_packed = pieces == Gives::Frames && matches!(form, Form::Facts(_) | Form::Tree);
                 let mut listing = Listing::open(store, path, form, pattern).await?;
+                if pieces == Gives::Frames {
+                    listing.piece_bytes = MESSAGE_BYTES;
+                }
                 if is_packed {
                     // Else a client could have the server hold a packer for each of its streams.
                     let has_room = listing.packer_room.grow_to(PACKER_BYTES);
@@ -133,7 +136,7 @@ impl Body {
         match &self.kind {
             BodyKind::File(reader) | BodyKind::Text(reader, _) => reader.is_at_end(),
             BodyKind::Exactly(exactly) => exactly.left == 0 && exactly.fault.is_none(),
-            BodyKind::Listing(listing) => listing.is_over,
+            BodyKind::Listing(listing) => listing.is_over(),
         }
     }
 
@@ -212,16 +215,22 @@ enum AfterCr {
 
 impl Crlf {
     fn encode(&mut self, block: &[u8]) -> Bytes {
-        let mut out = BytesMut::with_capacity(block.len() + block.len() / 16);
+        let mut out = Vec::with_capacity(block.len() + block.len() / 16);
         for byte in block {
             if *byte == b'\n' && self.after_cr == AfterCr::No {
-                out.put_u8(b'\r');
+                out.push(b'\r');
             }
-            out.put_u8(*byte);
+            out.push(*byte);
             self.after_cr = if *byte == b'\r' { AfterCr::Yes } else { AfterCr::No };
         }
-        out.freeze()
+        exact(out)
     }
+}
+
+/// Bytes without room for more: what the transport holds of a client that takes nothing is counted by its length.
+fn exact(mut bytes: Vec<u8>) -> Bytes {
+    bytes.shrink_to_fit();
+    bytes.into()
 }
 
 /// CRLF becomes LF, across the cuts of blocks too; a CR alone stays.
@@ -265,8 +274,12 @@ struct Listing {
     packer: Option<Packer>,
     /// The memory of the packer.
     packer_room: Growing,
-    /// Whether all was given out.
-    is_over: bool,
+    /// Whether nothing is left to list.
+    is_listed: bool,
+    /// What was listed and not given out, in pieces with memory of their own: the transport may hold one of them for long.
+    listed: VecDeque<Bytes>,
+    /// Bytes of a piece, at most.
+    piece_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -316,26 +329,56 @@ impl Listing {
             }
         };
         let packer_room = Growing::new(store.blocks.clone());
-        Ok(Self { form, pattern, now, head, entries, packer: None, packer_room, is_over: false })
+        let (packer, listed, piece_bytes) = (None, VecDeque::new(), usize::MAX);
+        Ok(Self {
+            form,
+            pattern,
+            now,
+            head,
+            entries,
+            packer,
+            packer_room,
+            is_listed: false,
+            listed,
+            piece_bytes,
+        })
+    }
+
+    /// Whether all was given out.
+    fn is_over(&self) -> bool {
+        self.is_listed && self.listed.is_empty()
     }
 
     /// The next bytes, packed if they are to be.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        if self.is_over {
-            return Ok(None);
+        if self.listed.is_empty() {
+            self.list_more().await?;
+        }
+        Ok(self.listed.pop_front())
+    }
+
+    /// Lists more entries, unless all are listed.
+    async fn list_more(&mut self) -> Result<(), Failure> {
+        if self.is_listed {
+            return Ok(());
         }
         let lines = self.next_lines().await?;
-        self.is_over = self.entries.are_done();
-        let Some(packer) = &mut self.packer else {
-            return Ok(Some(lines.freeze()).filter(|lines| !lines.is_empty()));
+        self.is_listed = self.entries.are_done();
+        let follows = if self.is_listed { Follows::Nothing } else { Follows::More };
+        let bytes = match &mut self.packer {
+            Some(packer) => packer.pack(&lines, follows),
+            None => exact(lines),
         };
-        let follows = if self.is_over { Follows::Nothing } else { Follows::More };
-        Ok(Some(packer.pack(&lines, follows)))
+        match bytes.len() <= self.piece_bytes {
+            true => self.listed.extend(Some(bytes).filter(|bytes| !bytes.is_empty())),
+            false => self.listed.extend(bytes.chunks(self.piece_bytes).map(Bytes::copy_from_slice)),
+        }
+        Ok(())
     }
 
     /// The next lines; none at the end.
-    async fn next_lines(&mut self) -> Result<BytesMut, Failure> {
-        let mut out = BytesMut::new();
+    async fn next_lines(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut out = Vec::new();
         while let Some(line) = self.head.pop_front() {
             out.put_slice(&line);
         }

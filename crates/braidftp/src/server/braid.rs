@@ -141,7 +141,8 @@ impl Lanes {
         open: impl Future<Output = Result<Body, Failure>>,
         mut stop: oneshot::Receiver<()>,
     ) -> Result<Outcome, Failure> {
-        let prepare = async {
+        // On the heap, for as long as it runs: there may be very many transfers that stand still.
+        let prepare = Box::pin(async {
             let mut body = open.await?;
             // Read before the turn comes: a disk that is slow for one download holds up no other.
             let first = body.next().await?;
@@ -150,7 +151,7 @@ impl Lanes {
             turn.comes().await;
             let hold = self.free_lane(body.length).await;
             Ok((body, first, hold))
-        };
+        });
         let (mut body, first, hold) = tokio::select! {
             prepared = prepare => prepared?,
             Ok(()) = &mut stop => return Err(Failure::Cancelled),
@@ -339,27 +340,47 @@ impl Reader {
     async fn run(mut self) {
         let mut receiver = Receiver::new(self.stream);
         let association = self.lanes.association.clone();
+        // The association is over, or the client sends no more, when there is no piece.
+        while let Ok(Some(piece)) = association.recv(StreamId(self.stream)).await {
+            // On the heap: a session has 64 such streams, and those that are idle do not hold what a transfer needs.
+            if !Box::pin(self.transfer(&association, &mut receiver, piece)).await {
+                return;
+            }
+        }
+    }
+
+    /// Takes a piece, and what follows it to the end of the transfer; whether the stream goes on.
+    async fn transfer(
+        &mut self,
+        association: &Association,
+        receiver: &mut Receiver,
+        first: braidftp_net::Piece,
+    ) -> bool {
+        let mut next = Ok(Ok(Some(first)));
         loop {
-            let next = association.recv(StreamId(self.stream));
-            let next = match &mut self.target {
-                Target::Upload(open) => tokio::select! {
-                    piece = next => Ok(piece),
-                    Ok(()) = &mut open.upload.stop => Err(Failure::Cancelled),
-                    () = tokio::time::sleep(self.lanes.stall) => Err(Failure::DataLost),
-                },
-                Target::None | Target::Nowhere => Ok(next.await),
-            };
             match next {
                 Ok(Ok(Some(piece))) => {
-                    if !self.take(&mut receiver, piece).await {
-                        return;
+                    if !self.take(receiver, piece).await {
+                        return false;
                     }
                 }
-                // The association is over, or the client sends no more.
-                Ok(Ok(None) | Err(_)) => return self.give_up(Failure::DataLost).await,
+                Ok(Ok(None) | Err(_)) => {
+                    self.give_up(Failure::DataLost).await;
+                    return false;
+                }
                 // What still comes of it goes nowhere.
                 Err(failure) => self.give_up(failure).await,
             }
+            let coming = association.recv(StreamId(self.stream));
+            next = match &mut self.target {
+                Target::Upload(open) => tokio::select! {
+                    piece = coming => Ok(piece),
+                    Ok(()) = &mut open.upload.stop => Err(Failure::Cancelled),
+                    () = tokio::time::sleep(self.lanes.stall) => Err(Failure::DataLost),
+                },
+                Target::Nowhere => Ok(coming.await),
+                Target::None => return true,
+            };
         }
     }
 

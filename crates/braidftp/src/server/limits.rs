@@ -3,13 +3,19 @@
 //! Sessions count by IPv4 address and by IPv6 /64. When there is no room, a session that nobody has logged in to makes room:
 //! the one whose silence, times the number of such sessions from its address, is the longest, so that many sessions from few
 //! addresses keep nobody out. If there is none, an idle session makes room that has been silent for [`IDLE_MAKES_ROOM`].
+//!
+//! Sessions over SCTP whose clients were killed, or whose hosts are gone, count until their associations end, which takes
+//! minutes. When a limit is met, and before that when half of an address's sessions are taken, the clients that have been silent
+//! are asked by HEARTBEATs ([`Association::probe_peer`]): a closed port ends its association at once, and associations of
+//! clients that do not answer within [`ANSWERS_WITHIN`] are aborted.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use braidftp_net::Association;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::users::subnet;
@@ -17,10 +23,22 @@ use crate::users::subnet;
 /// After so much silence, a session with a login and no command under way makes room for a new one.
 pub(crate) const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
 
+/// A client that has sent nothing for so long is asked whether it is there when room is wanted.
+const SILENT: Duration = Duration::from_millis(250);
+/// How long a client may take to answer: several HEARTBEATs over a slow and lossy path.
+pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// The time in which a session whose association has ended gives up its place.
+const GOES_WITHIN: Duration = Duration::from_secs(1);
+/// The first and the longest pause between two looks for an answer.
+const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+/// New sessions that wait for such answers at once; further ones are refused without asking.
+pub(crate) const WAITING_MAX: usize = 32;
+
 /// Counts sessions.
 #[derive(Debug)]
 pub(super) struct Limits {
     now: Mutex<Sessions>,
+    waiting: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +56,18 @@ struct Entry {
     standing: Standing,
     heard: Instant,
     leaves: Arc<Notify>,
+    /// The association of its control connection, over SCTP.
+    association: Option<Association>,
+    /// Who has logged in.
+    user: Option<String>,
+}
+
+/// Whose sessions make room for a new one.
+#[derive(Debug, Clone, Copy)]
+enum Whose<'a> {
+    All,
+    Network(IpAddr),
+    User(&'a str),
 }
 
 /// How far a session is, which decides whether it makes room for others.
@@ -62,7 +92,7 @@ pub(super) struct Place {
 
 impl Limits {
     pub(super) fn new(max_sessions: usize, max_sessions_per_address: usize) -> Arc<Self> {
-        let limits = Self { now: Mutex::default() };
+        let limits = Self { now: Mutex::default(), waiting: Semaphore::new(WAITING_MAX) };
         limits.set(max_sessions, max_sessions_per_address);
         Arc::new(limits)
     }
@@ -73,11 +103,35 @@ impl Limits {
         (now.max, now.max_per_address) = (max_sessions, max_sessions_per_address);
     }
 
-    /// A place for one more session from `address`, if there is one or another session makes room.
-    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    /// A place for one more session from `address`, if there is one or another session makes room; where it takes that, after
+    /// silent clients were asked whether they are there.
+    ///
+    /// # Cancel safety
+    /// Safe: no place is taken.
+    pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let network = subnet(address);
+        if self.lock().is_half_full(network) {
+            // So that the dead are gone before the limit is met.
+            self.silent(Whose::Network(network)).iter().for_each(Association::probe_peer);
+        }
+        if let Some(place) = self.enter_now(network) {
+            return Some(place);
+        }
+        let whose = if self.lock().is_full(network) { Whose::Network(network) } else { Whose::All };
+        self.after_asking(whose, || self.enter_now(network)).await
+    }
+
+    /// What `enter` gives once a session of `user`, as [`Place::belongs_to`] was told, has ended whose client did not answer.
+    ///
+    /// # Cancel safety
+    /// Safe as far as `enter` is.
+    pub(super) async fn enter_as<T>(&self, user: &str, enter: impl FnMut() -> Option<T>) -> Option<T> {
+        self.after_asking(Whose::User(user), enter).await
+    }
+
+    fn enter_now(self: &Arc<Self>, network: IpAddr) -> Option<Place> {
         let mut now = self.lock();
-        if now.by_network.get(&network).is_some_and(|here| *here >= now.max_per_address) {
+        if now.is_full(network) {
             now.make_room(Some(network))?;
         } else if now.all.len() >= now.max {
             now.make_room(None)?;
@@ -85,8 +139,47 @@ impl Limits {
         let (id, leaves, standing) = (now.next, Arc::new(Notify::new()), Standing::BeforeLogin);
         now.next += 1;
         *now.by_network.entry(network).or_default() += 1;
-        now.all.insert(id, Entry { network, standing, heard: Instant::now(), leaves: leaves.clone() });
+        let (heard, association, user) = (Instant::now(), None, None);
+        let entry = Entry { network, standing, heard, leaves: leaves.clone(), association, user };
+        now.all.insert(id, entry);
         Some(Place { limits: self.clone(), id, leaves, standing })
+    }
+
+    /// The associations of sessions whose clients have been silent.
+    fn silent(&self, whose: Whose<'_>) -> Vec<Association> {
+        let is_one = |entry: &Entry| match whose {
+            Whose::All => true,
+            Whose::Network(network) => entry.network == network,
+            Whose::User(user) => entry.user.as_deref() == Some(user),
+        };
+        let now = self.lock();
+        let associations = now.all.values().filter(|entry| is_one(entry));
+        let associations: Vec<_> = associations.filter_map(|entry| entry.association.clone()).collect();
+        drop(now);
+        associations.into_iter().filter(|association| association.silence() >= SILENT).collect()
+    }
+
+    /// Asks silent clients whether they are there, until `enter` gives something or all have answered, and ends the associations
+    /// of those that do not answer.
+    async fn after_asking<T>(&self, whose: Whose<'_>, mut enter: impl FnMut() -> Option<T>) -> Option<T> {
+        let _waiting = self.waiting.try_acquire().ok()?;
+        let (mut asked, since) = (self.silent(whose), Instant::now());
+        let is_unheard = |association: &Association| association.silence() >= since.elapsed();
+        while !asked.is_empty() && since.elapsed() < ANSWERS_WITHIN + GOES_WITHIN {
+            for association in asked.iter().filter(|association| is_unheard(association)) {
+                match since.elapsed() < ANSWERS_WITHIN {
+                    true => association.probe_peer(),
+                    false => association.abort("it did not answer, and room is wanted for other sessions"),
+                }
+            }
+            tokio::time::sleep((since.elapsed() / 4).clamp(LOOK.0, LOOK.1)).await;
+            if let Some(entered) = enter() {
+                return Some(entered);
+            }
+            // The session of one that has ended is about to.
+            asked.retain(|association| is_unheard(association) || association.reason().is_some());
+        }
+        None
     }
 
     /// The tables are whole after every statement under their lock, so that a panic elsewhere spoils nothing.
@@ -96,6 +189,16 @@ impl Limits {
 }
 
 impl Sessions {
+    /// Whether a network has as many sessions as it may have.
+    fn is_full(&self, network: IpAddr) -> bool {
+        self.by_network.get(&network).is_some_and(|here| *here >= self.max_per_address)
+    }
+
+    /// Whether it has half of them.
+    fn is_half_full(&self, network: IpAddr) -> bool {
+        self.by_network.get(&network).is_some_and(|here| *here >= self.max_per_address / 2)
+    }
+
     /// Ends a session, of this network or any, if one may be ended.
     fn make_room(&mut self, of: Option<IpAddr>) -> Option<()> {
         let now = Instant::now();
@@ -131,11 +234,25 @@ impl Sessions {
 }
 
 impl Place {
+    /// The session's control connection is this association.
+    pub(super) fn is_carried_by(&self, association: &Association) {
+        self.change(|entry| entry.association = Some(association.clone()));
+    }
+
+    /// This user of a host has logged in, or nobody any more.
+    pub(super) fn belongs_to(&self, user: Option<String>) {
+        self.change(|entry| entry.user = user);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.limits.lock().all.get_mut(&self.id) {
+            change(entry);
+        }
+    }
+
     /// The client said something.
     pub(super) fn heard(&self) {
-        if let Some(entry) = self.limits.lock().all.get_mut(&self.id) {
-            entry.heard = Instant::now();
-        }
+        self.change(|entry| entry.heard = Instant::now());
     }
 
     /// The session stands so from now on.
@@ -144,9 +261,7 @@ impl Place {
             return;
         }
         self.standing = standing;
-        if let Some(entry) = self.limits.lock().all.get_mut(&self.id) {
-            (entry.standing, entry.heard) = (standing, Instant::now());
-        }
+        self.change(|entry| (entry.standing, entry.heard) = (standing, Instant::now()));
     }
 
     /// Waits until the session has to make room for another.
@@ -172,8 +287,14 @@ mod tests {
     const A: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
     const B: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 
+    impl Limits {
+        fn enter_at(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+            self.enter_now(subnet(address))
+        }
+    }
+
     fn logged_in(limits: &Arc<Limits>, address: IpAddr) -> Place {
-        let mut place = limits.enter(address).unwrap();
+        let mut place = limits.enter_at(address).unwrap();
         place.stands(Standing::Busy);
         place
     }
@@ -188,28 +309,28 @@ mod tests {
         let limits = Limits::new(3, 2);
         let first = logged_in(&limits, A);
         let second = logged_in(&limits, "::ffff:10.0.0.1".parse().unwrap());
-        assert!(limits.enter(A).is_none(), "two from one address");
+        assert!(limits.enter_at(A).is_none(), "two from one address");
         let _third = logged_in(&limits, B);
-        assert!(limits.enter(B).is_none(), "three in all");
+        assert!(limits.enter_at(B).is_none(), "three in all");
         drop(first);
-        assert!(limits.enter(B).is_some());
+        assert!(limits.enter_at(B).is_some());
         drop(second);
         assert!(!limits.lock().by_network.contains_key(&A), "the table shrinks again");
         let _one = logged_in(&limits, "2001:db8::1".parse().unwrap());
         let _two = logged_in(&limits, "2001:db8::2".parse().unwrap());
-        assert!(limits.enter("2001:db8::3".parse().unwrap()).is_none(), "two from one IPv6 network");
+        assert!(limits.enter_at("2001:db8::3".parse().unwrap()).is_none(), "two from one IPv6 network");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_silent_session_before_its_login_makes_room() {
         let limits = Limits::new(3, 3);
         let busy = logged_in(&limits, A);
-        let first = limits.enter(A).unwrap();
-        let second = limits.enter(A).unwrap();
+        let first = limits.enter_at(A).unwrap();
+        let second = limits.enter_at(A).unwrap();
         tokio::time::advance(Duration::from_secs(1)).await;
         first.heard();
         tokio::time::advance(Duration::from_secs(1)).await;
-        let third = limits.enter(B).expect("one makes room");
+        let third = limits.enter_at(B).expect("one makes room");
         assert!(
             is_taken(&second).await && is_taken(&second).await,
             "it was silent longer, and is told twice"
@@ -219,27 +340,27 @@ mod tests {
         assert_eq!(limits.lock().all.len(), 3, "its place is another's");
         drop((first, third));
         let _places = [logged_in(&limits, A), logged_in(&limits, A)];
-        assert!(limits.enter(B).is_none(), "all are logged in");
+        assert!(limits.enter_at(B).is_none(), "all are logged in");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_of_an_address_of_its_own_outlasts_many_of_one_that_speak_all_the_time() {
         let limits = Limits::new(50, 50);
-        let mut crowd: Vec<Place> = (0..49).map(|_| limits.enter(A).unwrap()).collect();
-        let alone = limits.enter(B).unwrap();
+        let mut crowd: Vec<Place> = (0..49).map(|_| limits.enter_at(A).unwrap()).collect();
+        let alone = limits.enter_at(B).unwrap();
         for _ in 0..100 {
             tokio::time::advance(Duration::from_millis(10)).await;
-            crowd.push(limits.enter(A).unwrap());
+            crowd.push(limits.enter_at(A).unwrap());
         }
         assert!(!is_taken(&alone).await);
         // Nor do they once they have logged in and do nothing, for long.
         let limits = Limits::new(2, 2);
-        let mut idle = [limits.enter(A).unwrap(), limits.enter(A).unwrap()];
+        let mut idle = [limits.enter_at(A).unwrap(), limits.enter_at(A).unwrap()];
         idle.iter_mut().for_each(|place| place.stands(Standing::Idle));
-        assert!(limits.enter(B).is_none());
+        assert!(limits.enter_at(B).is_none());
         tokio::time::advance(IDLE_MAKES_ROOM).await;
         idle[1].heard();
-        assert!(limits.enter(B).is_some());
+        assert!(limits.enter_at(B).is_some());
         assert!(is_taken(&idle[0]).await && !is_taken(&idle[1]).await);
     }
 }

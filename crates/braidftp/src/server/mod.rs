@@ -89,14 +89,15 @@ use events::post;
 use handshakes::Handshakes;
 pub use hosts::Host;
 use hosts::Site;
-pub(crate) use limits::IDLE_MAKES_ROOM;
 use limits::Limits;
+pub(crate) use limits::{ANSWERS_WITHIN, IDLE_MAKES_ROOM, WAITING_MAX};
 pub use listen::Listen;
 use live::Live;
 pub use log_file::LogFile;
 pub use open::{Builder, Opened, StartError};
-pub(crate) use open::{handshake_time, sctp_limits};
+pub(crate) use open::{SEND_QUEUE_BYTES, handshake_time, sctp_limits};
 pub(crate) use parts::PARTS_MAX;
+pub(crate) use plan::DISK_THREADS_MAX;
 pub use protection::{Plain, Protection};
 pub use roster::Roster;
 pub(crate) use session::OUT_BYTES;
@@ -523,7 +524,7 @@ async fn tcp_session(
     begins: Begins,
     phase: watch::Receiver<Phase>,
 ) {
-    let Some(place) = shared.limits.enter(peer.ip()) else {
+    let Some(place) = shared.limits.enter(peer.ip()).await else {
         tracing::info!(%peer, "too many sessions; refused");
         shared.activity.metrics.session_refused();
         let _ = stream.try_write(b"421 Too many sessions now; try again later\r\n");
@@ -610,11 +611,12 @@ async fn sctp_session(
         return association.abort("it did not come up");
     };
     let Some(peer) = association.peer_addr() else { return };
-    let Some(place) = shared.limits.enter(peer.ip()) else {
+    let Some(place) = shared.limits.enter(peer.ip()).await else {
         tracing::info!(%peer, "too many sessions; refused");
         shared.activity.metrics.session_refused();
         return association.abort("421 Too many sessions now; try again later");
     };
+    place.is_carried_by(&association);
     let settings = shared.settings.now();
     let (is_protected, certificates) = (association.is_protected(), association.peer_certificates());
     let mode = Mode::of_streams(up.inbound_streams);

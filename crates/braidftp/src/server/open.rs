@@ -272,13 +272,20 @@ pub(crate) fn handshake_time(settings: &Settings) -> Duration {
 /// What clients can make an SCTP endpoint of this server hold.
 pub(crate) fn sctp_limits(settings: &Settings) -> braidftp_net::Limits {
     braidftp_net::Limits {
-        // Some more than sessions: an association that closes counts until it is over.
-        associations_per_address: settings.max_sessions_per_address.saturating_mul(5) / 4,
+        // Some more than sessions: an association that closes counts until it is over, and one for which silent clients are
+        // asked has no session yet.
+        associations_per_address: settings
+            .max_sessions_per_address
+            .saturating_add((settings.max_sessions_per_address / 4).max(4)),
         // Half of the sessions, so that those that say nothing never take all.
         half_open: (settings.max_sessions / 2).max(1),
         ..Bind::to([]).limits
     }
 }
+
+/// Bytes that wait to be sent in an association, besides those in flight and as many again: what a client that takes nothing makes
+/// the server hold. Several milliseconds of a gigabit a second, for the tasks that refill it.
+pub(crate) const SEND_QUEUE_BYTES: usize = 1 << 20;
 
 /// The transport for associations that clients open: as many streams as any mode wants, and room for the credit of
 /// all of them.
@@ -293,6 +300,7 @@ fn listening(config: &Config) -> Config {
         c.streams.outbound = streams;
         c.streams.inbound = streams;
         c.memory.receive_buffer_bytes = config.memory.receive_buffer_bytes.max(credit);
+        c.memory.send_buffer_bytes = config.memory.send_buffer_bytes.min(SEND_QUEUE_BYTES);
         c.memory.unadmitted_receive_buffer_bytes = Some(BEFORE_LOGIN_BYTES);
         c.timers.shutdown_guard = CLOSING;
     })

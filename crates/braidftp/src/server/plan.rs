@@ -266,9 +266,16 @@ pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Threads that wait for the disk, or check passwords. Each has a stack, and makes the allocator keep memory of its own.
+pub(crate) const DISK_THREADS_MAX: usize = 32;
+
 /// The runtime that serves, with a thread for each processor.
 pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, ServeError> {
-    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(processors).enable_all().build();
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(processors)
+        .max_blocking_threads(DISK_THREADS_MAX)
+        .enable_all()
+        .build();
     built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
 }
 

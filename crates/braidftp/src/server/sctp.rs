@@ -271,7 +271,9 @@ mod tests {
     use std::path::Path;
 
     use braidftp_ftp::SafePath;
-    use braidftp_ftp::server::{Form, Source};
+    use braidftp_ftp::command::Type;
+    use braidftp_ftp::listing::FactSet;
+    use braidftp_ftp::server::{Extent, Form, Source};
 
     use super::super::Audit;
     use super::super::body::Gives;
@@ -318,6 +320,39 @@ mod tests {
         assert!(pool.held() >= PACKER_BYTES && pool.held() <= 2 << 20, "{} bytes held", pool.held());
         drop(bodies);
         assert_eq!(pool.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_the_transport_is_given_takes_no_more_memory_than_its_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "n".repeat(200);
+        (0..600).for_each(|nth| std::fs::write(folder.path().join(format!("{name}{nth}")), "").unwrap());
+        std::fs::write(folder.path().join("text"), "\n".repeat(100_000)).unwrap();
+        let store = store(folder.path(), &Arc::new(Pool::default()));
+        let listing = |form| Source::Listing { path: SafePath::ROOT, form, pattern: None };
+        let text = Source::File {
+            path: SafePath::strict(b"text").unwrap(),
+            offset: 0,
+            representation: Type::Ascii,
+            extent: Extent::ToEnd,
+        };
+        let all = [text, listing(Form::List), listing(Form::Facts(FactSet::ALL)), listing(Form::Tree)];
+        for source in all {
+            let mut body = Body::open(&store, source.clone(), Gives::Frames).await.unwrap();
+            let mut given = 0;
+            while let Some(block) = body.next().await.unwrap() {
+                let length = block.len();
+                given += length;
+                assert!(length <= 2 * MESSAGE_BYTES, "{source:?}: {length}");
+                let memory = block.try_into_mut().expect("memory of its own");
+                assert!(
+                    memory.capacity() <= length + length / 8,
+                    "{source:?}: {} for {length}",
+                    memory.capacity()
+                );
+            }
+            assert!(given > 1_000, "{source:?}: {given}");
+        }
     }
 
     #[tokio::test]

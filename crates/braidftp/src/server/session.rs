@@ -477,6 +477,7 @@ impl Driver {
             Event::LoggedIn(Ok((grant, store))) => {
                 tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
                 self.seat.logged_in(&grant.name);
+                self.place.belongs_to(Some(self.user_at_host(&grant.name)));
                 self.home = self.shared.site(self.session.host()).folder_of(&grant.home);
                 self.tell_hooks(On::Login, &grant.name, None);
                 self.store = Some(store);
@@ -552,6 +553,7 @@ impl Driver {
             Do::Admit { user } => self.admit(user),
             Do::LogOut => {
                 self.seat.logged_out();
+                self.place.belongs_to(None);
                 self.store = None;
             }
             Do::NoteUnprotected { user } => self.subject.login(&user, Err("the session is not protected")),

@@ -50,6 +50,7 @@ fn attack(row: Row) -> fn(Row) {
     match row {
         Row::Sessions | Row::SessionsPerAddress => sessions::sessions,
         Row::IdleMakesRoom => sessions::idle_sessions,
+        Row::AskedAnswers | Row::WaitingForRoom => sessions::stopped_clients,
         Row::LoginTime | Row::LoginWithin | Row::IdleTime => sessions::silence,
         Row::LoginAttempts => passwords::wrong_passwords,
         Row::AddressGuesses | Row::UserGuesses | Row::GuessesRemembered => passwords::guesses,
@@ -60,7 +61,9 @@ fn attack(row: Row) -> fn(Row) {
         Row::HeldLines | Row::HeldLinesInAll => commands::lines_without_end,
         Row::Transfers | Row::Streams => transfers::transfers,
         Row::TransferBytes => transfers::slow_readers,
-        Row::TransfersInAll | Row::FileBytesInAll | Row::FileBytesOfSession => transfers::many_slow_readers,
+        Row::TransfersInAll | Row::FileBytesInAll | Row::FileBytesOfSession | Row::SctpSendQueue => {
+            transfers::many_slow_readers
+        }
         Row::Digests | Row::DigestsOfSession => files::digests,
         Row::PassiveSockets => transfers::passive_sockets,
         Row::DataOpen => transfers::no_data_connection,
@@ -68,7 +71,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::AwaitedUpload => transfers::upload_without_frames,
         Row::SilentUpload => transfers::vanished_uploader,
         Row::TreeDepth => files::deep_tree,
-        Row::OpenFolders => transfers::deep_listings,
+        Row::OpenFolders | Row::DiskThreads => transfers::deep_listings,
         Row::UploadSize => files::giant_upload,
         Row::DiskReserve => files::full_disk,
         Row::PartsBytes | Row::PartsCount => files::broken_uploads,

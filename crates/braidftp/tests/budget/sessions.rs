@@ -59,3 +59,59 @@ pub(super) fn silence(_: Row) {
     let mut logged_in = Control::open(&served).log_in();
     assert!(logged_in.rest().contains("421"));
 }
+
+/// A client over SCTP that has stopped, at the limit of its address: whoever comes waits until it has had its time to answer, and
+/// no more wait than may.
+pub(super) fn stopped_clients(_: Row) {
+    let settings = Settings { max_sessions_per_address: 1, ..quick() };
+    let time = limit(Row::AskedAnswers, &settings) as u64;
+    let waiting = limit(Row::WaitingForRoom, &settings);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let folder = Folder::new();
+    let entered = server.enter();
+    let bound = Server::builder(folder.root())
+        .settings(settings)
+        .listen(Listen::SctpUdp(vec![SocketAddr::from(([127, 0, 0, 1], 0))]))
+        .listen(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))))
+        .bind()
+        .unwrap();
+    let [Listen::SctpUdp(udp), Listen::Tcp(tcp)] = &bound.local_addrs()[..] else { panic!("two listeners") };
+    let (udp, tcp) = (udp[0], *tcp);
+    tokio::spawn(bound.run());
+    drop(entered);
+    // Nothing of this client runs once it has logged in.
+    let client = runtime.block_on(async {
+        let client = connect(udp, streams(3));
+        say(&client.1, LOG_IN).await;
+        hear(&client.1, "200").await;
+        client
+    });
+    // Who has just been heard is not asked.
+    std::thread::sleep(Duration::from_secs(1));
+    let start = Instant::now();
+    let (told, replies) = std::sync::mpsc::channel();
+    let beyond = 8;
+    for _ in 0..waiting + beyond {
+        let told = told.clone();
+        std::thread::spawn(move || {
+            let mut code = [0; 3];
+            let mut stream = connect_from(tcp, None);
+            let read = stream.read_exact(&mut code);
+            let _ = told.send((read.is_ok() && &code == b"220", stream));
+        });
+    }
+    drop(told);
+    // Who gets in stays, so that the next reply of that kind is another's.
+    let mut all = Vec::new();
+    let refused = loop {
+        let (is_greeted, stream) = replies.recv().unwrap();
+        all.push(stream);
+        if is_greeted {
+            break all.len() - 1;
+        }
+    };
+    assert!(start.elapsed() >= Duration::from_millis(time), "it had {:?} to answer", start.elapsed());
+    assert!(refused >= beyond, "{refused} were refused while others waited");
+    drop(client);
+}

@@ -14,7 +14,7 @@ use std::time::Duration;
 use braidftp::packed::Unpacker;
 use braidftp::server::{Handle, Listen, Server, Settings};
 use braidftp::store::fs::Root;
-use braidftp::users::Access;
+use braidftp::users::{Access, Users};
 use braidftp_ftp::mapping::frame::{Credit, DIGEST_LENGTH, Header, INITIAL_CREDIT, truncated};
 use braidftp_ftp::mapping::pool::CreditPool;
 use braidftp_ftp::mapping::receiver::{End, Incoming, Piece as Frame, Receiver};
@@ -41,8 +41,12 @@ fn serve(root: Root) -> Served {
 }
 
 fn serve_with(root: Root, settings: Settings) -> Served {
+    serve_users(root, Users::anonymous(Access::Writable), settings)
+}
+
+fn serve_users(root: Root, users: Users, settings: Settings) -> Served {
     let server = Server::builder(root)
-        .access(Access::Writable)
+        .users(users)
         .settings(settings)
         .listen(Listen::SctpUdp(vec![SocketAddr::from(([127, 0, 0, 1], 0))]))
         .bind()

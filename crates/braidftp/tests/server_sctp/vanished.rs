@@ -230,3 +230,64 @@ async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
     let silent_upload = Duration::from_secs(3600);
     ends_when_the_wire_is_cut(Settings { silent_upload, ..quick() }).await;
 }
+
+/// Settings with which nothing but the limit of sessions ends the session of a client that has an upload open and says nothing.
+fn patient() -> Settings {
+    let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
+    let hour = Duration::from_secs(3600);
+    Settings { awaited: hour, stall: hour, silent_upload: hour, sctp, ..quick() }
+}
+
+/// A client with an upload open, behind a wire.
+async fn busy(served: &Served) -> (Wire, Client) {
+    let (wire, by_the_wire) = Wire::to(served).await;
+    let mut client = Client::braid(&by_the_wire, 2).await;
+    client.say("STOR f").await;
+    client.upload_some(1, header(1), &pattern(50_000)).await;
+    client.credited(1, 1_000_000).await;
+    (wire, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_answer_makes_room_at_the_limit_of_its_address_and_one_that_does_keeps_its_session()
+ {
+    let folder = Folder::new();
+    let served = serve_with(folder.root(), Settings { max_sessions_per_address: 2, ..patient() });
+    let (wire, _gone) = busy(&served).await;
+    let (_wire, mut there) = busy(&served).await;
+    assert!(!Client::connect(&served, 3).is_greeted().await, "both answer");
+    wire.fall_silent();
+    let third = async {
+        while !Client::connect(&served, 3).is_greeted().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, third).await.expect("the client that is gone makes room");
+    there.complete(1, digest(&pattern(50_000))).await;
+    there.expect("226").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_answer_makes_room_for_its_user() {
+    let folder = Folder::new();
+    let users =
+        Users::parse("[[user]]\nname = 'anonymous'\nsessions = 1\nwritable = true\n", Access::ReadOnly)
+            .unwrap();
+    let served = serve_users(folder.root(), users, patient());
+    let (wire, _gone) = busy(&served).await;
+    let logs_in = async || {
+        let mut client = Client::connect(&served, 3);
+        client.say("USER anonymous\r\nPASS x@").await;
+        client.expect("220").await;
+        client.expect("331").await;
+        client.reply().await.starts_with("230")
+    };
+    assert!(!logs_in().await, "the client answers");
+    wire.fall_silent();
+    let again = async {
+        while !logs_in().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, again).await.expect("the client that is gone makes room");
+}

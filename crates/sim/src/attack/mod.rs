@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
-use braidftp_sctp::wire::{Chunk, Header, Init, Packet, PacketBuilder};
-use braidftp_sctp::{Tsn, VerificationTag};
+use braidftp_sctp::wire::{Chunk, Header, Init, Packet, PacketBuilder, Sack};
+use braidftp_sctp::{StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 
 use self::peer::Peer;
@@ -46,7 +46,7 @@ pub struct Attack {
     pub streams: u16,
     /// What it first sends on the control stream.
     pub commands: Commands,
-    /// The number of files that each association requests or stores at a time.
+    /// The number of files that each association requests or stores at a time, or of rounds of listings or digests.
     pub files: u16,
     /// What each association then sends repeatedly.
     pub says: Says,
@@ -56,6 +56,8 @@ pub struct Attack {
     pub flood: Option<Flood>,
     /// Packets per second of all associations together.
     pub packets_a_second: u32,
+    /// Whether an association that the server has ended begins again.
+    pub persists: bool,
 }
 
 /// What an attack sends on the control stream.
@@ -67,6 +69,10 @@ pub enum Commands {
     LogIn,
     /// A login and requests for endless data.
     LogInAndAsk,
+    /// A login and requests for listings.
+    LogInAndList,
+    /// A login and requests for digests of files.
+    LogInAndDigest,
     /// A login and starts of uploads.
     LogInAndStore,
     /// A login and the end of the session.
@@ -138,6 +144,8 @@ pub enum Flood {
     Inits,
     /// Forged COOKIE ECHO chunks.
     Cookies,
+    /// DATA, SACK and SHUTDOWN ACK chunks with arbitrary tags.
+    Strays,
 }
 
 const QUIET: Attack = Attack {
@@ -152,6 +160,7 @@ const QUIET: Attack = Attack {
     answers: Answers::All,
     flood: None,
     packets_a_second: 10_000,
+    persists: false,
 };
 
 /// All attacks.
@@ -267,6 +276,41 @@ pub const ATTACKS: &[Attack] = &[
         ..QUIET
     },
     Attack {
+        name: "transfers-of-all",
+        what: "196 associations from four addresses do so: nearly all sessions that there may be",
+        associations: 196,
+        from_one_address: 49,
+        streams: 65,
+        commands: Commands::LogInAndAsk,
+        files: 64,
+        answers: Answers::ZeroWindow,
+        // No more than half of them may be before their login at once.
+        packets_a_second: 500,
+        persists: true,
+        ..QUIET
+    },
+    Attack {
+        name: "listings",
+        what: "50 associations ask for listings on all of their streams and never open their window",
+        associations: 50,
+        from_one_address: 50,
+        streams: 65,
+        commands: Commands::LogInAndList,
+        files: 22,
+        answers: Answers::ZeroWindow,
+        ..QUIET
+    },
+    Attack {
+        name: "digests",
+        what: "50 associations ask for 128 digests each of a large file",
+        associations: 50,
+        from_one_address: 50,
+        streams: 65,
+        commands: Commands::LogInAndDigest,
+        files: 64,
+        ..QUIET
+    },
+    Attack {
         name: "tails",
         what: "20 associations do so when they have taken nearly all of the first 256 KiB of each file",
         associations: 20,
@@ -320,6 +364,7 @@ pub const ATTACKS: &[Attack] = &[
         commands: Commands::None,
         says: Says::Hellos,
         packets_a_second: 4_000,
+        persists: true,
         ..QUIET
     },
     Attack {
@@ -348,6 +393,14 @@ pub const ATTACKS: &[Attack] = &[
         packets_a_second: 20_000,
         ..QUIET
     },
+    Attack {
+        name: "strays",
+        what: "20,000 packets a second that belong to no association",
+        associations: 0,
+        flood: Some(Flood::Strays),
+        packets_a_second: 20_000,
+        ..QUIET
+    },
 ];
 
 /// The messages that an attacker sends to the server's application.
@@ -357,6 +410,10 @@ pub struct Words {
     pub log_in: Vec<Bytes>,
     /// Requests endless data.
     pub ask: Vec<Bytes>,
+    /// Requests listings.
+    pub list: Vec<Bytes>,
+    /// Requests digests of a file.
+    pub digest: Vec<Bytes>,
     /// Starts the upload with this number.
     pub store: Option<fn(u32) -> Bytes>,
     /// To end the session.
@@ -413,7 +470,8 @@ impl Attacker {
         assert!(target.from.len() >= usize::from(attack.addresses()), "{} addresses", attack.addresses());
         let mut random = Random::new(seed, 1 << 50);
         let files = u32::from(attack.files);
-        let ask = vec![&words.ask[..]; usize::from(attack.files)].concat();
+        let repeated = |words: &[Bytes]| vec![words; usize::from(attack.files)].concat();
+        let ask = repeated(&words.ask);
         let store = |nth: u16| -> Vec<Bytes> {
             let number = |at: u32| u32::from(nth) * files + at;
             words.store.map_or_else(Vec::new, |store| (0..files).map(|at| store(number(at))).collect())
@@ -422,6 +480,8 @@ impl Attacker {
             Commands::None => Vec::new(),
             Commands::LogIn => words.log_in.clone(),
             Commands::LogInAndAsk => [&words.log_in[..], &ask].concat(),
+            Commands::LogInAndList => [words.log_in.clone(), repeated(&words.list)].concat(),
+            Commands::LogInAndDigest => [words.log_in.clone(), repeated(&words.digest)].concat(),
             Commands::LogInAndStore => [words.log_in.clone(), store(nth)].concat(),
             Commands::LogInAndQuit => [&words.log_in[..], &words.quit].concat(),
             Commands::LogInAskAndQuit => [&words.log_in[..], &ask, &words.quit].concat(),
@@ -509,6 +569,7 @@ impl Attacker {
             Flood::Cookies => {
                 (Chunk::CookieEcho(Bytes::from([seed; 6].concat())), VerificationTag(number(0).max(1)))
             }
+            Flood::Strays => (stray(number(4)), VerificationTag(number(0).max(1))),
         };
         let source_port = (number(8) as u16).max(1);
         let mut builder = PacketBuilder::new();
@@ -518,6 +579,15 @@ impl Attacker {
         builder.seal();
         let payload = builder.finish().expect("a packet was sealed").payload;
         self.datagram(self.target.from[0], payload)
+    }
+}
+
+/// A chunk that its receiver takes for one of an association.
+fn stray(number: u32) -> Chunk {
+    match number % 3 {
+        0 => Chunk::Data(peer::whole(Tsn(number), StreamId(0), Bytes::from_static(&[0x5a; 1_000]))),
+        1 => Chunk::Sack(Sack { cum_tsn_ack: Tsn(number), a_rwnd: number, ..Sack::default() }),
+        _ => Chunk::ShutdownAck,
     }
 }
 

@@ -63,6 +63,7 @@ pub(super) struct Peer {
     /// The cumulative TSN of the victim's DATA.
     cum_tsn: Tsn,
     answers: Answers,
+    persists: bool,
     streams: u16,
     took_at: Time,
     /// Bytes of DATA accepted.
@@ -93,6 +94,7 @@ impl Peer {
             acked: Tsn(tsn).minus(1),
             cum_tsn: Tsn(0),
             answers: attack.answers,
+            persists: attack.persists,
             streams: attack.streams,
             took_at: Time::ZERO,
             taken: 0,
@@ -215,7 +217,7 @@ impl Peer {
     pub(super) fn speak(&mut self, now: Time, says: Says) -> Option<Bytes> {
         let repeats = self.said_at.is_none_or(|at| now.since(at) >= REPEATED_AFTER);
         match self.stage.clone() {
-            Stage::Over if says == Says::Hellos => {
+            Stage::Over if self.persists && (repeats || says == Says::Hellos) => {
                 self.begin_anew();
                 None
             }
@@ -381,7 +383,7 @@ fn offer() -> Parameter {
 }
 
 /// A complete message.
-fn whole(tsn: Tsn, stream: StreamId, payload: Bytes) -> Data {
+pub(super) fn whole(tsn: Tsn, stream: StreamId, payload: Bytes) -> Data {
     Data {
         begin: true,
         end: true,

@@ -43,7 +43,14 @@ const QUIT: &[u8] = b"quit";
 /// The messages of an attacker for this server.
 pub fn words() -> Words {
     let words = |word: &'static [u8]| vec![Bytes::from_static(word)];
-    Words { log_in: words(LOG_IN), ask: words(SEND), store: None, quit: words(QUIT) }
+    Words {
+        log_in: words(LOG_IN),
+        ask: words(SEND),
+        list: words(SEND),
+        digest: words(LOG_IN),
+        store: None,
+        quit: words(QUIT),
+    }
 }
 
 /// An attack in the simulator.

