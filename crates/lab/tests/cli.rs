@@ -100,13 +100,18 @@ fn a_run_is_replayed_with_lost_packets_and_a_file_for_wireshark() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = replay(&["--lose", "server:1,client:2", "--pcap", "run.pcapng"]);
+    let said = replay(&["--lose", "server:1,client:2", "--pcap", "run.pcapng", "--qlog", "run.qlog"]);
     let lost: Vec<_> = said.lines().filter(|line| line.contains(" LOST ")).collect();
     assert_eq!(lost.len(), 2, "{said}");
     assert!(lost.iter().any(|line| line.contains("S1 LOST")), "{said}");
     assert!(lost.iter().any(|line| line.contains("C2 LOST")), "{said}");
     assert!(said.lines().last().unwrap().starts_with("whole: "), "{said}");
     assert!(std::fs::metadata(folder.path().join("run.pcapng")).unwrap().len() > 1_000);
+    let qlog = std::fs::read_to_string(folder.path().join("run.qlog")).unwrap();
+    let count = |name: &str| qlog.split('\u{1e}').filter(|record| record.contains(name)).count();
+
+    assert!(count("sctp:packet_sent") > 5 && count("sctp:packet_received") > 5, "{qlog}");
+    assert!(count("sctp:metrics_updated") > 2 && count("Established") > 0, "{qlog}");
     let random = ["--loss", "0.3", "--losses", "two-paths", "--seed", "5"];
     assert_eq!(replay(&random), replay(&random));
     assert!(replay(&random).contains(" LOST "));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,9 @@ use crate::capture::Capture;
 use crate::carrier::Carrier;
 use crate::core::{Backlog, Phase, Seat, Shared, Totals};
 use crate::packet_log::PacketLog;
+use crate::qlog::Qlog;
 use crate::sockets::{self, BoundSocket, Socket, Sockets};
-use crate::task::Task;
+use crate::task::{Logs, Task};
 
 /// The addresses and settings of an endpoint.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ pub struct Bind {
     /// A text file for all packets, one per line in packetdrill's notation, which the program `pkt` of
     /// `braidftp-pkt` reads.
     pub packet_log: Option<PathBuf>,
+    /// A qlog file (JSON-SEQ) of all packets, and of how the associations' statistics change.
+    pub qlog: Option<PathBuf>,
 }
 
 impl Bind {
@@ -61,6 +64,7 @@ impl Bind {
             limits: Limits { memory_bytes: default_memory_bytes(), ..Limits::default() },
             pcap: None,
             packet_log: None,
+            qlog: None,
         }
     }
 }
@@ -187,8 +191,7 @@ pub struct Opened {
     sockets: Vec<BoundSocket>,
     /// The addresses at which peers can reach the host, and to whom they are announced.
     reachable: (Vec<SocketAddr>, Announce),
-    capture: Option<Capture>,
-    log: Option<PacketLog>,
+    logs: Logs,
 }
 
 impl Opened {
@@ -216,7 +219,7 @@ impl Opened {
 
     /// Registers the sockets with the current runtime, and returns the task for the caller to run there.
     pub(crate) fn into_task(self) -> Result<(Endpoint, Task), BindError> {
-        let Self { bind, seed, sockets, reachable, capture, log } = self;
+        let Self { bind, seed, sockets, reachable, logs } = self;
         let carrier = bind.carrier;
         let local_addrs: Vec<SocketAddr> = sockets.iter().map(BoundSocket::local).collect();
         let registered = sockets.into_iter().map(|socket| {
@@ -232,7 +235,7 @@ impl Opened {
         });
         let shared = Arc::new(Shared::new(machine, carrier, local_addrs));
         shared.lock().endpoints = 1;
-        let task = Task::new(shared.clone(), Sockets::new(sockets), (capture, log), bind.linger);
+        let task = Task::new(shared.clone(), Sockets::new(sockets), logs, bind.linger);
         Ok((Endpoint { shared, linger: bind.linger }, task))
     }
 }
@@ -272,19 +275,10 @@ impl Endpoint {
             let socket = socket.map_or_else(|| BoundSocket::bind(carrier, addr), Ok);
             sockets.push(socket.map_err(|error| BindError::Address { carrier, addr, error })?);
         }
-        let capture = bind.pcap.as_deref().map(|path| {
-            Capture::create(path, bind.carrier)
-                .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
-        });
-        let capture = capture.transpose()?;
-        let log = bind.packet_log.as_deref().map(|path| {
-            PacketLog::create(path, bind.carrier)
-                .map_err(|error| BindError::Pcap { path: path.to_owned(), error })
-        });
-        let log = log.transpose()?;
+        let logs = open_logs(&bind)?;
         let local_addrs: Vec<SocketAddr> = sockets.iter().map(BoundSocket::local).collect();
         let reachable = reachable_at(&local_addrs);
-        Ok(Opened { bind, seed, sockets, reachable, capture, log })
+        Ok(Opened { bind, seed, sockets, reachable, logs })
     }
 
     /// Returns the layer below SCTP.
@@ -478,6 +472,25 @@ impl Endpoint {
         }
         if sources.is_empty() { Err(ConnectError::NoLocalAddress) } else { Ok(sources) }
     }
+}
+
+/// Opens the files that `bind` names.
+fn open_logs(bind: &Bind) -> Result<Logs, BindError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| BindError::Pcap { path, error }
+    };
+    let mut logs = Logs::default();
+    if let Some(path) = &bind.pcap {
+        logs.capture = Some(Capture::create(path, bind.carrier).map_err(failed(path))?);
+    }
+    if let Some(path) = &bind.packet_log {
+        logs.packets = Some(PacketLog::create(path, bind.carrier).map_err(failed(path))?);
+    }
+    if let Some(path) = &bind.qlog {
+        logs.qlog = Some(Qlog::create(path).map_err(failed(path))?);
+    }
+    Ok(logs)
 }
 
 /// Returns the configuration with protection.

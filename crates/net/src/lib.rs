@@ -19,6 +19,7 @@ mod packet_log;
 mod path_name;
 mod pool;
 mod protection;
+mod qlog;
 mod raw;
 mod sockets;
 mod streams;

@@ -54,10 +54,7 @@ impl PacketLog {
     /// A datagram, or several of the same size, were sent.
     pub(crate) fn sent(&mut self, at: Time, transmit: &Transmit) {
         let Transmit { from, to, ecn, .. } = *transmit;
-        let mut rest = transmit.payload.clone();
-        let size = transmit.segment_size.unwrap_or(rest.len()).max(1);
-        while !rest.is_empty() {
-            let payload = rest.split_to(size.min(rest.len()));
+        for payload in transmit.packets() {
             self.write(&Passage { at, sign: '>', ecn, from, to }, payload);
         }
     }

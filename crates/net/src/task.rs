@@ -15,6 +15,7 @@ use crate::capture::Capture;
 use crate::core::{Core, Phase, Shared};
 use crate::icmp::Notice;
 use crate::packet_log::PacketLog;
+use crate::qlog::Qlog;
 use crate::sockets::Sockets;
 
 /// The maximum number of batches sent before the task receives again and yields. Each batch is passed to
@@ -26,12 +27,44 @@ const SENDS_A_TURN: usize = 8;
 pub(crate) struct Task {
     shared: Arc<Shared>,
     sockets: Sockets,
-    capture: Option<Capture>,
-    log: Option<PacketLog>,
+    logs: Logs,
     /// How long associations without handles may take to finish.
     linger: Duration,
     inbox: Vec<Datagram>,
     notices: Vec<Notice>,
+}
+
+/// The files of packets that an endpoint writes.
+#[derive(Debug, Default)]
+pub(crate) struct Logs {
+    pub(crate) capture: Option<Capture>,
+    pub(crate) packets: Option<PacketLog>,
+    pub(crate) qlog: Option<Qlog>,
+}
+
+impl Logs {
+    fn received(&mut self, now: Time, datagram: &Datagram) {
+        self.capture.iter_mut().for_each(|log| log.received(now, datagram));
+        self.packets.iter_mut().for_each(|log| log.received(now, datagram));
+        self.qlog.iter_mut().for_each(|log| log.received(now, datagram));
+    }
+
+    fn sent(&mut self, now: Time, transmit: &Transmit) {
+        self.capture.iter_mut().for_each(|log| log.sent(now, transmit));
+        self.packets.iter_mut().for_each(|log| log.sent(now, transmit));
+        self.qlog.iter_mut().for_each(|log| log.sent(now, transmit));
+    }
+
+    /// Input was processed and everything sent.
+    fn settled(&mut self, now: Time, core: &Core) {
+        self.qlog.iter_mut().for_each(|log| log.stats(now, core));
+    }
+
+    fn flush(&mut self) {
+        self.capture.iter_mut().for_each(Capture::flush);
+        self.packets.iter_mut().for_each(PacketLog::flush);
+        self.qlog.iter_mut().for_each(Qlog::flush);
+    }
 }
 
 /// The result of a step of the task.
@@ -45,13 +78,8 @@ enum Next {
 }
 
 impl Task {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        sockets: Sockets,
-        (capture, log): (Option<Capture>, Option<PacketLog>),
-        linger: Duration,
-    ) -> Self {
-        Self { shared, sockets, capture, log, linger, inbox: Vec::new(), notices: Vec::new() }
+    pub(crate) fn new(shared: Arc<Shared>, sockets: Sockets, logs: Logs, linger: Duration) -> Self {
+        Self { shared, sockets, logs, linger, inbox: Vec::new(), notices: Vec::new() }
     }
 
     pub(crate) async fn run(mut self) {
@@ -85,12 +113,7 @@ impl Task {
         let now = self.shared.clock.now();
         let mut core = self.shared.lock();
         for datagram in self.inbox.drain(..) {
-            if let Some(capture) = &mut self.capture {
-                capture.received(now, &datagram);
-            }
-            if let Some(log) = &mut self.log {
-                log.received(now, &datagram);
-            }
+            self.logs.received(now, &datagram);
             core.machine.handle(now, datagram);
         }
         for notice in self.notices.drain(..) {
@@ -107,16 +130,12 @@ impl Task {
         let next = loop {
             match core.machine.poll(now) {
                 Output::Send(transmit) => {
-                    if let Some(capture) = &mut self.capture {
-                        capture.sent(now, &transmit);
-                    }
-                    if let Some(log) = &mut self.log {
-                        log.sent(now, &transmit);
-                    }
+                    self.logs.sent(now, &transmit);
                     break Next::Send(transmit);
                 }
                 Output::Event((id, event)) => core.on_event(now, id, event),
                 Output::Wait(wait) => {
+                    self.logs.settled(now, &core);
                     let wakes = [wait, end, freed, core.wakes.next()];
                     break Next::Wait(wakes.into_iter().flatten().min());
                 }
@@ -150,12 +169,7 @@ impl Task {
 
     /// Waits until a socket is ready, a handle made a call, or `deadline`.
     async fn wait(&mut self, alarm: &mut Alarm, deadline: Option<Time>) {
-        if let Some(capture) = &mut self.capture {
-            capture.flush();
-        }
-        if let Some(log) = &mut self.log {
-            log.flush();
-        }
+        self.logs.flush();
         alarm.set(&self.shared, deadline);
         let mut spoken = pin!(self.shared.task.notified());
         let mut error = pin!(self.sockets.error());

@@ -105,12 +105,14 @@ async fn a_capture_file_that_cannot_be_written_is_reported() {
 }
 
 #[tokio::test]
-async fn the_packet_log_has_every_packet_on_a_line() {
+async fn the_packet_log_and_the_qlog_have_every_packet() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("packets.pkt");
     let bind = || Bind::to(["127.0.0.1:0".parse().unwrap()]);
     let server_end = Endpoint::bind(bind()).unwrap();
-    let client_end = Endpoint::bind(Bind { packet_log: Some(file.clone()), ..bind() }).unwrap();
+    let qlog = folder.path().join("run.qlog");
+    let logs = Bind { packet_log: Some(file.clone()), qlog: Some(qlog.clone()), ..bind() };
+    let client_end = Endpoint::bind(logs).unwrap();
     let config = Arc::new(Profile::Modern.config());
     let listener = server_end.listen(PORT, config.clone()).unwrap();
     let client = client_end.connect(to(&server_end, &config)).unwrap();
@@ -136,6 +138,12 @@ async fn the_packet_log_has_every_packet_on_a_line() {
             && lines.iter().any(|line| line.contains(" SACK["))
     );
     assert!(lines.iter().any(|line| line.contains("SHUTDOWN_COMPLETE[flgs=0]")), "{}", lines.last().unwrap());
+
+    let text = std::fs::read_to_string(&qlog).unwrap();
+    let count = |name: &str| text.split('\u{1e}').filter(|record| record.contains(name)).count();
+    let packets = count("sctp:packet_sent") + count("sctp:packet_received");
+    assert_eq!(packets, lines.len(), "both have the same packets");
+    assert!(count("sctp:metrics_updated") > 2 && count(r#""new":"Established""#) == 1);
 }
 
 #[tokio::test]
@@ -144,4 +152,8 @@ async fn a_packet_log_that_cannot_be_written_is_reported() {
     bind.packet_log = Some("/nowhere/at/all.pkt".into());
     let error = Endpoint::bind(bind).unwrap_err();
     assert!(error.to_string().contains("/nowhere/at/all.pkt"), "{error}");
+    let mut bind = Bind::to(["127.0.0.1:0".parse().unwrap()]);
+    bind.qlog = Some("/nowhere/at/all.qlog".into());
+    let error = Endpoint::bind(bind).unwrap_err();
+    assert!(error.to_string().contains("/nowhere/at/all.qlog"), "{error}");
 }

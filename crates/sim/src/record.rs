@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use braidftp_base::{Datagram, Time};
 use braidftp_pcap as pcap;
+use braidftp_qlog as qlog;
 use braidftp_sctp::{AssociationId, Endpoint, PathStats, wire};
 use braidftp_tcp as tcp;
 
+use crate::apps::ftp::StatsPoint;
 use crate::link::{Drop, Fate, Sighting};
 use crate::world::{Actor, LinkId, Seen, Sight, World};
 
@@ -349,6 +351,32 @@ impl<W: Write> Capture<W> {
             comment,
         })
     }
+}
+
+/// Writes a qlog of the host whose associations' statistics these are: its packets, and how the statistics change.
+///
+/// # Errors
+///
+/// Errors of `out`.
+pub fn write_qlog(out: impl Write, title: &str, packets: &[Seen], stats: &[StatsPoint]) -> io::Result<()> {
+    let mut writer = qlog::Writer::new(out, title, qlog::Vantage::Client)?;
+    let is_own = |addr| stats.iter().any(|point| point.stats.paths.iter().any(|path| path.local == addr));
+    let mut stats = stats.iter().peekable();
+    for seen in packets {
+        let Datagram { from, to, ecn, payload } = seen.datagram.clone();
+        let (direction, own) = match seen.what {
+            Sight::Sent => (qlog::Direction::Sent, from),
+            Sight::Arrived => (qlog::Direction::Received, to),
+        };
+        while let Some(point) = stats.next_if(|point| point.at < seen.at) {
+            writer.stats(point.at, point.association.0, &point.stats)?;
+        }
+        if is_own(own) {
+            writer.packet(&qlog::Packet { at: seen.at, direction, from, to, ecn, payload })?;
+        }
+    }
+    stats.try_for_each(|point| writer.stats(point.at, point.association.0, &point.stats))?;
+    writer.flush()
 }
 
 /// Formats a datagram in packetdrill's notation, with its source and destination.

@@ -9,14 +9,16 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     ("ftp", &["base"]),
     // The pcapng writer: both drivers and the simulator write such files, and `net` may not import `sim`.
     ("pcap", &["base"]),
+    // The qlog writer, for the same reason. It reads packets and statistics of the core.
+    ("qlog", &["base", "sctp"]),
     // TLS for the DTLS chunk. rustls draws random numbers and asks for the time of day: it is not pure.
     ("keys", &["base", "sctp"]),
     // A driver of the core that reads script files.
     ("pkt", &["base", "cc", "sctp"]),
     // `keys`, though it is not pure: protected associations run the key management of real transfers. Only the bytes of
     // ciphertexts differ from run to run, and no link looks at them.
-    ("sim", &["base", "cc", "sctp", "tcp", "ftp", "pcap", "keys"]),
-    ("net", &["base", "cc", "sctp", "pcap", "keys"]),
+    ("sim", &["base", "cc", "sctp", "tcp", "ftp", "pcap", "qlog", "keys"]),
+    ("net", &["base", "cc", "sctp", "pcap", "qlog", "keys"]),
     ("emu", &["base", "sim", "pcap"]),
     // `emu` for `braidftp demo` alone.
     ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),
@@ -35,7 +37,7 @@ pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
 ];
 
 /// The pure crates: no clock, socket, thread, global or hash order.
-pub(super) const PURE: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap"];
+pub(super) const PURE: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap", "qlog"];
 
 /// Words forbidden in the sources of pure crates outside comments, with reasons.
 pub(super) const IMPURE: &[(&str, &str)] = &[

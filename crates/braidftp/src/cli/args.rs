@@ -113,6 +113,9 @@ pub struct Common {
     /// Write every SCTP packet to FILE, a line each, in packetdrill's notation
     #[arg(long, value_name = "FILE")]
     pub packet_log: Option<PathBuf>,
+    /// Write SCTP packets and the state of each path to FILE, as qlog (JSON-SEQ, for qvis and scripts)
+    #[arg(long, value_name = "FILE")]
+    pub qlog: Option<PathBuf>,
     /// Move file bytes no faster than this, as in 3mbit or 2MB (a second); `braidftp limit` changes it while the job runs
     #[arg(long, value_name = "RATE", visible_alias = "bwlimit")]
     pub limit: Option<Rate>,

@@ -254,6 +254,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
         profile: common.profile.as_deref().map(|name| parse_name("--profile", name)).transpose()?,
         pcap: common.pcap.clone(),
         packet_log: common.packet_log.clone(),
+        qlog: common.qlog.clone(),
         limiter: (common.limit.is_some() || common.control.is_some())
             .then(|| Arc::new(Limiter::new(common.limit))),
         timeout: common.timeout.0,
@@ -273,6 +274,7 @@ fn job(url: Url, common: &Common) -> Result<Job> {
             (common.profile.is_some(), "--profile"),
             (common.pcap.is_some(), "--pcap"),
             (common.packet_log.is_some(), "--packet-log"),
+            (common.qlog.is_some(), "--qlog"),
             (common.multipath.is_some(), "--multipath"),
         ] {
             if given {

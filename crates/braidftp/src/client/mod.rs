@@ -69,6 +69,8 @@ pub struct Options {
     pub pcap: Option<PathBuf>,
     /// SCTP: a file for all packets as text.
     pub packet_log: Option<PathBuf>,
+    /// A qlog of the SCTP packets and paths.
+    pub qlog: Option<PathBuf>,
     /// How fast file bytes may move.
     pub limiter: Option<Arc<Limiter>>,
     /// How long the server may be silent.
@@ -120,6 +122,7 @@ impl Options {
             profile: None,
             pcap: None,
             packet_log: None,
+            qlog: None,
             limiter: None,
             timeout: Duration::from_secs(60),
             refusal: Refusal::Waits,

@@ -51,6 +51,9 @@ pub struct Args {
     /// Write every SCTP packet to FILE, a line each, in packetdrill's notation
     #[arg(long, value_name = "FILE")]
     pub packet_log: Option<PathBuf>,
+    /// Write SCTP packets and the state of each path to FILE, as qlog (JSON-SEQ, for qvis and scripts)
+    #[arg(long, value_name = "FILE")]
+    pub qlog: Option<PathBuf>,
     /// Become USER once the sockets are open and keys are read; NAME and GROUP may be numbers
     #[arg(long, value_name = "NAME[:GROUP]")]
     pub user: Option<String>,

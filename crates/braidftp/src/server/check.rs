@@ -59,7 +59,7 @@ impl Findings {
 /// [`ServeError::Check`]: what is wrong. What is known of the plan is on standard output all the same.
 pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     // Captures are not begun.
-    (plan.settings.pcap, plan.settings.packet_log) = (None, None);
+    (plan.settings.pcap, plan.settings.packet_log, plan.settings.qlog) = (None, None, None);
     if plan.listen.is_empty() {
         plan.listen = usual();
     }

@@ -36,13 +36,14 @@ impl Live {
             tls_handshakes,
             pcap,
             packet_log,
+            qlog,
             ..
         } = &**now;
         (new.passive_ports, new.sctp, new.protection) =
             (passive_ports.clone(), sctp.clone(), protection.clone());
         new.hooks.clone_from(hooks);
         (new.audit, new.xferlog, new.tls_handshakes) = (audit.clone(), xferlog.clone(), *tls_handshakes);
-        (new.pcap, new.packet_log) = (pcap.clone(), packet_log.clone());
+        (new.pcap, new.packet_log, new.qlog) = (pcap.clone(), packet_log.clone(), qlog.clone());
         *now = Arc::new(new);
     }
 }

@@ -182,6 +182,8 @@ pub struct Settings {
     pub pcap: Option<PathBuf>,
     /// A file to write all SCTP packets to as text.
     pub packet_log: Option<PathBuf>,
+    /// A qlog of the SCTP packets and paths.
+    pub qlog: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -214,6 +216,7 @@ impl Default for Settings {
             tls_handshakes: HANDSHAKES_A_SECOND,
             pcap: None,
             packet_log: None,
+            qlog: None,
         }
     }
 }

@@ -246,6 +246,7 @@ fn local_addr(listener: &std::net::TcpListener) -> SocketAddr {
 fn open_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<OpenedAt, StartError> {
     bind.pcap = settings.pcap.clone();
     bind.packet_log = settings.packet_log.clone();
+    bind.qlog = settings.qlog.clone();
     bind.limits = sctp_limits(settings);
     Ok(OpenedAt::Sctp(Box::new(Endpoint::open(bind).map_err(StartError::Sctp)?), port))
 }

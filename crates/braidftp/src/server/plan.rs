@@ -73,7 +73,7 @@ impl Plan {
 
     /// What cannot be changed while the server runs: names of keys, and what they are set to.
     pub(super) fn fixed(&self) -> Vec<(&'static str, String)> {
-        let Settings { sctp, pcap, packet_log, audit, passive_ports, session, .. } = &self.settings;
+        let Settings { sctp, pcap, packet_log, qlog, audit, passive_ports, session, .. } = &self.settings;
         let told = |value: &dyn fmt::Debug| format!("{value:?}");
         vec![
             ("dir", told(&self.dir)),
@@ -88,6 +88,7 @@ impl Plan {
             ("profile, cc or multipath", told(sctp)),
             ("pcap", told(pcap)),
             ("packet-log", told(packet_log)),
+            ("qlog", told(qlog)),
             ("audit", told(&audit.path())),
             ("xferlog", told(&self.settings.xferlog.as_ref().map(|log| log.path()))),
             ("hook or hook-queue", told(&(&self.hooks, &self.hook_queue))),
@@ -381,6 +382,7 @@ fn settings(args: &mut Args, file: &mut File) -> Settings {
     multipath.apply(&mut settings.sctp);
     settings.pcap = args.pcap.take().or(file.pcap.take());
     settings.packet_log = args.packet_log.take().or(file.packet_log.take());
+    settings.qlog = args.qlog.take().or(file.qlog.take());
     settings.xferlog = args.xferlog.take().or(file.xferlog.take()).map(|path| Arc::new(LogFile::new(path)));
     if let Some(path) = args.audit.take().or(file.audit.take()) {
         settings.audit = Arc::new(Audit::to_file(path));

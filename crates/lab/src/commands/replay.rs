@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use braidftp_lab::papers::early::{self, Files, Job};
 use braidftp_lab::stats;
 use braidftp_sim::apps::ftp::{End, Outcome, Watch};
-use braidftp_sim::record::{self, Capture, Ports};
+use braidftp_sim::record::{self, Capture, Ports, write_qlog};
 use braidftp_sim::world::Sight;
 use clap::{Args as ClapArgs, ValueEnum};
 
@@ -50,9 +50,12 @@ pub(crate) struct Args {
     /// Also write the packets to this file, for Wireshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Also write the client's packets and the state of its paths to this file, as qlog
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
     /// Run this many seeds from --seed on, and print their durations and the slowest ones instead of
     /// packets
-    #[arg(long, value_name = "N", conflicts_with = "pcap", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["pcap", "qlog"], value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
 }
 
@@ -119,9 +122,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(seeds) = args.seeds {
         return print(&several(&job, args.loss, seeds));
     }
-    let outcome = job.session(Watch { packets: true, silence: true, ..Watch::default() }).run();
+    let outcome = job
+        .session(Watch { packets: true, silence: true, stats: args.qlog.is_some(), ..Watch::default() })
+        .run();
     if let Some(path) = &args.pcap {
         write_pcap(path, &outcome)
+            .map_err(|error| Failure::File(format!("cannot write {}: {error}", path.display())))?;
+    }
+    if let Some(path) = &args.qlog {
+        let title = format!("braidlab replay, seed {}", job.seed);
+        File::create(path)
+            .and_then(|file| write_qlog(BufWriter::new(file), &title, &outcome.packets, &outcome.stats))
             .map_err(|error| Failure::File(format!("cannot write {}: {error}", path.display())))?;
     }
     let mut text = log(&outcome);

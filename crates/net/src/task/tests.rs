@@ -36,7 +36,7 @@ impl Bench {
             core.backlogs.insert(PORT, Backlog::default());
         }
         let listener = Listener { shared: shared.clone(), port: PORT };
-        let task = Task::new(shared, Sockets::new(Vec::new()), (None, None), Duration::from_secs(1));
+        let task = Task::new(shared, Sockets::new(Vec::new()), Logs::default(), Duration::from_secs(1));
         Self { task, listener, peer: sctp::Endpoint::new([2; 32]), heard: Vec::new() }
     }
 

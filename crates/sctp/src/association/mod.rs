@@ -387,6 +387,15 @@ pub struct Transmit {
     pub split: Split,
 }
 
+impl Transmit {
+    /// Returns each packet.
+    pub fn packets(&self) -> impl Iterator<Item = Bytes> + use<> {
+        let mut rest = self.payload.clone();
+        let size = self.segment_size.unwrap_or(rest.len()).max(1);
+        std::iter::from_fn(move || (!rest.is_empty()).then(|| rest.split_to(size.min(rest.len()))))
+    }
+}
+
 /// Whether IP may fragment a packet, here or on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Split {

@@ -378,6 +378,7 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
     bind.carrier = carrier(url);
     bind.pcap = options.pcap.clone();
     bind.packet_log = options.packet_log.clone();
+    bind.qlog = options.qlog.clone();
     bind.linger = GOODBYE;
     let endpoint = Endpoint::bind(bind.clone()).map_err(|error| match error {
         // What is missing is no address; what to do is said there.

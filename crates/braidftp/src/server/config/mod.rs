@@ -128,6 +128,7 @@ keys! {
     multipath "multipath" MultipathChoice = r#""default""#, "How data takes several paths at once; see `braidftp help multipath`.";
     pcap "pcap" PathBuf = r#""/var/lib/braidftp/sctp.pcapng""#, "Write every SCTP packet to a file (pcapng).";
     packet_log "packet-log" PathBuf = r#""/var/lib/braidftp/sctp.txt""#, "Write every SCTP packet to a file, a line each.";
+    qlog "qlog" PathBuf = r#""/var/lib/braidftp/sctp.qlog""#, "Write SCTP packets and the state of paths to a file, as qlog.";
 
     audit "audit" PathBuf = r#""/var/log/braidftp/audit""#, "Append a line for each login, refusal and change to a file.";
     xferlog "xferlog" PathBuf = r#""/var/log/braidftp/xferlog""#, "Append a line for each file that was sent or received to a file, in the format of wu-ftpd.";

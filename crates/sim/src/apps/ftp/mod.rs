@@ -33,7 +33,7 @@ use std::time::Duration;
 use braidftp_base::{Time, named};
 use braidftp_ftp::mapping::frame::{DIGEST_LENGTH, Digest};
 use braidftp_ftp::mapping::{CONTROL_PORT, Mode, TransferNumber};
-use braidftp_sctp::{self as sctp, AllowedPath, Endpoint};
+use braidftp_sctp::{self as sctp, AllowedPath, AssociationId, Endpoint, Stats};
 use braidftp_tcp as tcp;
 
 use self::bundle::Bundle;
@@ -200,6 +200,19 @@ pub struct Watch {
     pub memory: bool,
     /// The silences of each side: [`Outcome::silent`]. SCTP only.
     pub silence: bool,
+    /// The statistics of the client's associations: [`Outcome::stats`]. SCTP only.
+    pub stats: bool,
+}
+
+/// The statistics of an association at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatsPoint {
+    /// When.
+    pub at: Time,
+    /// The association.
+    pub association: AssociationId,
+    /// Its statistics.
+    pub stats: Stats,
 }
 
 /// A multiple get.
@@ -336,6 +349,8 @@ pub struct Outcome {
     /// If recorded: the packets that hosts sent and received, from the client's first packet about the
     /// files.
     pub packets: Vec<Seen>,
+    /// If recorded: the statistics of the client's associations whenever they changed.
+    pub stats: Vec<StatsPoint>,
     /// The number of packets in each direction on the first path before the client was asked for the
     /// files.
     pub packets_before: [u64; 2],
@@ -354,6 +369,21 @@ struct Loads {
     memory: (usize, f64),
     packets_before: [u64; 2],
     silent: [Duration; 2],
+    stats: Vec<StatsPoint>,
+}
+
+/// Records the statistics of a host's associations that differ from those recorded before.
+fn record_stats<H: Holds>(world: &World<H>, host: crate::HostId, points: &mut Vec<StatsPoint>) {
+    let host = &world.host(host).ftp().host;
+    for association in host.app().ledger.associations() {
+        let Some(stats) = host.endpoints().sctp.association(association).map(sctp::Association::stats) else {
+            continue;
+        };
+        let last = points.iter().rev().find(|point| point.association == association);
+        if last.is_none_or(|last| last.stats != stats) {
+            points.push(StatsPoint { at: world.now(), association, stats });
+        }
+    }
 }
 
 /// The result of a file.
@@ -445,6 +475,7 @@ impl Session {
         let mut links = world.links().map(|link| link.counters().packets_in);
         let packets_before = [links.next().unwrap_or(0), links.next().unwrap_or(0)];
         drop(links);
+        let mut stats = Vec::new();
         let mut silence = self.watch.silence.then(|| Silence::new(2 * self.paths.len()));
         while !world.host(client).ftp().host.app().client().is_over() {
             if !world.step(meanwhile.next().unwrap_or(until).min(until)) {
@@ -452,6 +483,9 @@ impl Session {
                     break;
                 }
                 meanwhile.happen(&mut world);
+            }
+            if self.watch.stats {
+                record_stats(&world, client, &mut stats);
             }
             if let Some(silence) = &mut silence {
                 let waits = [client, server].map(|host| world.host(host).ftp().host.app().waits);
@@ -468,6 +502,7 @@ impl Session {
             memory: party.memory.as_ref().map_or((0, 0.0), |memory| memory.most_and_mean(end)),
             packets_before,
             silent,
+            stats,
         };
         let control = match self.variant.carrier(self.data_streams) {
             Carrier::Bundle(connections, _) => connections,
@@ -543,6 +578,7 @@ impl Session {
             packets,
             packets_before: loads.packets_before,
             silent: loads.silent,
+            stats: loads.stats,
             fingerprint,
             packets_carried,
         }
