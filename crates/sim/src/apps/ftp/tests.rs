@@ -65,7 +65,7 @@ fn one_seed_is_one_run_and_another_is_another() {
 fn observation_changes_nothing() {
     for variant in Variant::ALL {
         let session = get(*variant, 0.05);
-        let watch = Watch { windows: true, packets: true, memory: true, silence: true };
+        let watch = Watch { windows: true, packets: true, memory: true, silence: true, stats: true };
         let (unseen, seen) = (session.run(), Session { watch, ..session }.run());
         assert_eq!(
             (unseen.fingerprint, unseen.since_asked),
