@@ -128,20 +128,48 @@ impl Endpoint {
         self.memory.now = now;
         self.memory.count(id, &mut self.table);
         while self.memory.held_bytes > self.memory.bound_bytes {
-            let share = self.memory.share(self.table.len());
-            let over = self.table.iter().filter(|slot| slot.memory_bytes > share && !slot.is_over());
-            let weight = |bytes: usize, since: Time| bytes as u128 * (now.since(since).as_nanos() + 1);
-            let Some(victim) = over.max_by_key(|slot| weight(slot.memory_bytes, slot.progress_at)) else {
-                return;
-            };
-            let id = victim.id;
-            self.counters.out_of_memory += 1;
-            if let Some(slot) = self.table.get_mut(id) {
-                slot.association.give_up_memory();
-            }
-            self.memory.count(id, &mut self.table);
-            self.table.ready(id);
+            let Some(id) = self.over_share() else { return };
+            self.free_memory_of(id);
         }
+    }
+
+    /// Among the associations above their share, the one with the largest product of bytes and time without
+    /// progress.
+    fn over_share(&self) -> Option<AssociationId> {
+        let share = self.memory.share(self.table.len());
+        let over = self.table.iter().filter(|slot| slot.memory_bytes > share && !slot.is_over());
+        let since = |slot: &Slot| self.memory.now.since(slot.progress_at).as_nanos();
+        over.max_by_key(|slot| slot.memory_bytes as u128 * (since(slot) + 1)).map(|slot| slot.id)
+    }
+
+    /// Aborts an association for its memory.
+    fn free_memory_of(&mut self, id: AssociationId) {
+        self.counters.out_of_memory += 1;
+        if let Some(slot) = self.table.get_mut(id) {
+            slot.association.give_up_memory();
+        }
+        self.memory.count(id, &mut self.table);
+        self.table.ready(id);
+    }
+
+    /// Whether the memory of another association is free. Those above their share are aborted for it if
+    /// `make_room` permits.
+    fn has_memory(&mut self, make_room: MakeRoom) -> bool {
+        let is_full = |memory: &Memory| {
+            memory.is_bounded()
+                && memory.held_bytes.saturating_add(ASSOCIATION_BYTES_MIN) > memory.bound_bytes
+        };
+        while is_full(&self.memory) {
+            match (self.over_share(), make_room) {
+                (Some(id), MakeRoom::Yes) => self.free_memory_of(id),
+                (Some(_), MakeRoom::No) => return true,
+                (None, _) => {
+                    self.counters.out_of_memory += 1;
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// If much memory is used: sends HEARTBEATs to silent peers of associations above the minimum share,
@@ -164,25 +192,20 @@ impl Endpoint {
             let Some(slot) = self.table.get_mut(id) else { continue };
             if silence < SILENT_MAX {
                 slot.association.probe_peer();
+                self.table.ready(id);
             } else {
-                self.counters.out_of_memory += 1;
-                slot.association.give_up_memory();
-                self.memory.count(id, &mut self.table);
+                self.free_memory_of(id);
             }
-            self.table.ready(id);
         }
     }
 
     /// Whether there is room for another association, opened from this address. With `make_room`,
-    /// half-open ones are aborted for it if necessary.
+    /// half-open ones and those above their share of memory are aborted for it if necessary.
     pub(super) fn has_room(&mut self, from: IpAddr, config: &Config, make_room: MakeRoom) -> bool {
         if self.table.len() >= self.limits.associations {
             return false;
         }
-        if self.memory.held_bytes.saturating_add(ASSOCIATION_BYTES_MIN) > self.memory.bound_bytes
-            && self.memory.is_bounded()
-        {
-            self.counters.out_of_memory += 1;
+        if !self.has_memory(make_room) {
             return false;
         }
         if self.table.opened_from(from) >= self.limits.associations_per_address {
@@ -216,7 +239,7 @@ impl Endpoint {
     }
 }
 
-/// Whether half-open associations may be aborted for a new one.
+/// Whether associations may be aborted for a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MakeRoom {
     /// No: an INIT arrived, which may have a forged source.

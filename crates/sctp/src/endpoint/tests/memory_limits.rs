@@ -1,7 +1,7 @@
 //! Limits over all associations of an endpoint: their memory, their number per source, and their lifetime.
 
 use super::*;
-use crate::association::{Message, Piece, Reason};
+use crate::association::{ASSOCIATION_BYTES_MIN, Message, Piece, Reason};
 use crate::ids::Ssn;
 use crate::wire::Sack;
 
@@ -213,6 +213,27 @@ fn associations_that_hold_the_most_for_the_longest_are_aborted_first() {
     assert!((1..6).all(|who| crowd.reason(who).is_none()), "those within their share stay");
     let left = crowd.association(hoarder).recv(StreamId(1));
     assert_eq!(left, None, "what it held is gone");
+}
+
+#[test]
+fn a_newcomer_takes_the_room_of_an_association_above_its_share() {
+    let limits = Limits { memory_bytes: MIB, ..Limits::default() };
+    let mut crowd = Crowd::new(limits, config());
+    let hoarder = crowd.join(host(1)).unwrap();
+    for _ in 0..1_000 {
+        crowd.send(hoarder, 1_400, 0);
+    }
+    crowd.bench.pass(Duration::from_secs(1));
+    // It stays below its share of a third, and leaves no room for another.
+    let modest = crowd.join(host(2)).unwrap();
+    while crowd.held() + ASSOCIATION_BYTES_MIN <= MIB {
+        crowd.send(modest, 1_400, 0);
+    }
+    assert!(matches!(crowd.init(host(9), PEER_PORT), Chunk::InitAck(_)));
+    assert_eq!(crowd.reason(hoarder), None, "an INIT may come from anybody");
+    crowd.join(host(9)).expect("there is room for a newcomer");
+    assert_eq!(crowd.reason(hoarder), Some(&Reason::OutOfMemory));
+    assert_eq!(crowd.reason(modest), None);
 }
 
 #[test]
