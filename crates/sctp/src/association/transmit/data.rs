@@ -24,8 +24,9 @@ use crate::wire::Data;
 /// The minimum room for a fragment: a message is not fragmented for less, and the rest of the packet
 /// stays empty.
 const FRAGMENT_MIN: usize = 256;
-/// The minimum room if packets are protected: one that is not full must be padded, or ends a batch.
-pub(super) const FRAGMENT_MIN_PROTECTED: usize = 64;
+/// The minimum room if packets are protected: one that is not full must be padded, or ends a batch, so that a
+/// short fragment costs nothing on the wire.
+pub(super) const FRAGMENT_MIN_PROTECTED: usize = 8;
 /// With a window of at most this many chunks, the last one requests an immediate SACK: the peer's
 /// delayed SACK would stall it.
 const SMALL_WINDOW: usize = 4;
