@@ -20,6 +20,7 @@ use tracing::debug;
 
 use crate::carrier::Carrier;
 use crate::events::{self, Events, news_of};
+use crate::path_name::PathName;
 use crate::protection::{Handshakes, Protection, Wakes};
 use crate::sockets::Socket;
 use crate::up::Up;
@@ -269,7 +270,8 @@ impl Core {
             Event::Dtls(event) => return self.on_keys(now, id, Some(event)),
             _ => {}
         }
-        let news = self.machine.association(id).and_then(|association| news_of(association, &event));
+        let name_of = |path| Some(PathName::of_view(&self.machine.association(id)?.path(path)?));
+        let news = news_of(&event, name_of);
         let Some(seat) = self.seats.get_mut(&id) else { return };
         if let Some(news) = news {
             debug!(association = id.0, ?news);

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use braidftp_sctp::wire::Cause;
-use braidftp_sctp::{self as sctp, Abandoned, AuthEvent, Direction, Outcome, PathState, Streams, Tsn};
+use braidftp_sctp::{
+    self as sctp, Abandoned, AuthEvent, Direction, Outcome, PathId, PathState, Streams, Tsn,
+};
 
 use crate::path_name::PathName;
 use crate::up::Up;
@@ -162,8 +164,11 @@ impl Events {
     }
 }
 
-/// What users learn of an event of the core; `None` if they wait for it in another way.
-pub(crate) fn news_of(association: &sctp::Association, event: &sctp::Event) -> Option<Event> {
+/// What users learn of an event of the core; `None` if they wait for it in another way. `name_of` names a path.
+pub(crate) fn news_of(
+    event: &sctp::Event,
+    name_of: impl FnOnce(PathId) -> Option<PathName>,
+) -> Option<Event> {
     Some(match event {
         sctp::Event::Accepted
         | sctp::Event::Dtls(_)
@@ -172,10 +177,7 @@ pub(crate) fn news_of(association: &sctp::Association, event: &sctp::Event) -> O
         | sctp::Event::Up { .. }
         | sctp::Event::Closed(_) => return None,
         sctp::Event::Restarted => Event::Restarted,
-        sctp::Event::Path(path, state) => {
-            let path = association.path(*path)?;
-            Event::Path { path: PathName::of_view(&path), state: *state }
-        }
+        sctp::Event::Path(path, state) => Event::Path { path: name_of(*path)?, state: *state },
         sctp::Event::PeerAddress(address, change) => {
             Event::PeerAddress { address: *address, change: change.into() }
         }

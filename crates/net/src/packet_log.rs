@@ -53,8 +53,7 @@ impl PacketLog {
 
     /// A datagram, or several of the same size, were sent.
     pub(crate) fn sent(&mut self, at: Time, transmit: &Transmit) {
-        let Transmit { from, to, ecn, .. } = *transmit;
-        for payload in transmit.packets() {
+        for Datagram { from, to, ecn, payload } in transmit.clone().into_datagrams() {
             self.write(&Passage { at, sign: '>', ecn, from, to }, payload);
         }
     }

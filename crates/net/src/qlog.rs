@@ -36,8 +36,7 @@ impl Qlog {
 
     /// A datagram, or several of the same size, were sent.
     pub(crate) fn sent(&mut self, at: Time, transmit: &Transmit) {
-        let Transmit { from, to, ecn, .. } = *transmit;
-        for payload in transmit.packets() {
+        for Datagram { from, to, ecn, payload } in transmit.clone().into_datagrams() {
             let packet = Packet { at, direction: Direction::Sent, from, to, ecn, payload };
             self.write(|writer| writer.packet(&packet));
         }

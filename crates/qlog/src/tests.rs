@@ -23,25 +23,18 @@ fn named<'a>(records: &'a [Value], name: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["name"] == name).map(|record| &record["data"]).collect()
 }
 
-/// Sends one packet of each batch at a time; what leaves `from` arrives at `to` at once.
-fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, mut seen: impl FnMut(&Datagram)) -> bool {
-    let mut passed = false;
+/// What leaves `from` arrives at `to` at once.
+fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, mut seen: impl FnMut(&Datagram)) {
     loop {
         match from.poll(now) {
             Output::Send(transmit) => {
-                let size = transmit.segment_size.unwrap_or(transmit.payload.len());
-                let mut rest = transmit.payload;
-                while !rest.is_empty() {
-                    let payload = rest.split_to(size.min(rest.len()));
-                    let datagram =
-                        Datagram { from: transmit.from, to: transmit.to, ecn: transmit.ecn, payload };
+                for datagram in transmit.into_datagrams() {
                     seen(&datagram);
                     to.handle(now, datagram);
                 }
-                passed = true;
             }
             Output::Event(_) => {}
-            Output::Wait(_) => return passed,
+            Output::Wait(_) => return,
         }
     }
 }

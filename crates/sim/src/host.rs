@@ -9,7 +9,7 @@ use std::convert::Infallible;
 
 use braidftp_base::{Datagram, Output, Time};
 use braidftp_keys::{KeyManager, Settings};
-use braidftp_sctp::{AssociationId, Endpoint, Event, Transmit};
+use braidftp_sctp::{AssociationId, Endpoint, Event};
 use braidftp_tcp as tcp;
 
 use crate::protection::Protection;
@@ -155,7 +155,7 @@ impl<A: App> Actor for Host<A> {
             let sctp_waits = match self.endpoints.sctp.poll(now) {
                 Output::Send(transmit) => {
                     woken = None;
-                    self.outgoing.extend(packets(transmit));
+                    self.outgoing.extend(transmit.into_datagrams());
                     continue;
                 }
                 Output::Event((id, event)) => {
@@ -200,40 +200,5 @@ impl<A: App> Actor for Host<A> {
                 None => woken = Some(self.app.wake(now, &mut self.endpoints)),
             }
         }
-    }
-}
-
-/// Splits a batch: one datagram per packet.
-fn packets(transmit: Transmit) -> impl Iterator<Item = Datagram> {
-    let Transmit { from, to, ecn, mut payload, segment_size, .. } = transmit;
-    let size = segment_size.unwrap_or(payload.len()).max(1);
-    std::iter::from_fn(move || {
-        let length = payload.len().min(size);
-        (length > 0).then(|| Datagram { from, to, ecn, payload: payload.split_to(length) })
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use braidftp_base::Ecn;
-    use braidftp_sctp::Split;
-    use bytes::Bytes;
-
-    use super::*;
-
-    #[test]
-    fn a_batch_is_sent_packet_by_packet() {
-        let transmit = |payload: &'static [u8], segment_size| Transmit {
-            from: "10.0.0.1:1".parse().unwrap(),
-            to: "10.0.0.2:2".parse().unwrap(),
-            ecn: Ecn::Ect0,
-            payload: Bytes::from_static(payload),
-            segment_size,
-            split: Split::Unspecified,
-        };
-        let payloads =
-            |transmit| packets(transmit).map(|datagram| datagram.payload.to_vec()).collect::<Vec<_>>();
-        assert_eq!(payloads(transmit(b"abcdefgh", Some(3))), [&b"abc"[..], b"def", b"gh"]);
-        assert_eq!(payloads(transmit(b"abc", None)), [b"abc"]);
     }
 }

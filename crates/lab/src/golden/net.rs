@@ -199,18 +199,7 @@ impl Net {
             }
             match host.endpoint.poll(now) {
                 Output::Send(transmit) => {
-                    let size = transmit.segment_size.unwrap_or(transmit.payload.len()).max(1);
-                    let mut payload = transmit.payload;
-                    while !payload.is_empty() {
-                        let packet = payload.split_to(size.min(payload.len()));
-                        let datagram = Datagram {
-                            from: transmit.from,
-                            to: transmit.to,
-                            ecn: transmit.ecn,
-                            payload: packet,
-                        };
-                        self.leave(side, datagram);
-                    }
+                    transmit.into_datagrams().for_each(|datagram| self.leave(side, datagram));
                 }
                 Output::Event((id, event)) => {
                     host.id = Some(id);

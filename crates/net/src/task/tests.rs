@@ -92,13 +92,7 @@ impl Bench {
 }
 
 fn datagrams(transmit: Transmit) -> Vec<Datagram> {
-    let Transmit { from, to, payload, segment_size, .. } = transmit;
-    let size = segment_size.unwrap_or(payload.len());
-    let packet = |at| payload.slice(at..payload.len().min(at + size));
-    (0..payload.len())
-        .step_by(size)
-        .map(|at| Datagram { from, to, ecn: Ecn::NotEct, payload: packet(at) })
-        .collect()
+    transmit.into_datagrams().map(|datagram| Datagram { ecn: Ecn::NotEct, ..datagram }).collect()
 }
 
 #[test]

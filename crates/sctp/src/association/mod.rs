@@ -66,7 +66,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use braidftp_base::{Ecn, Output, Time};
+use braidftp_base::{Datagram, Ecn, Output, Time};
 use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 
@@ -388,11 +388,14 @@ pub struct Transmit {
 }
 
 impl Transmit {
-    /// Returns each packet.
-    pub fn packets(&self) -> impl Iterator<Item = Bytes> + use<> {
-        let mut rest = self.payload.clone();
-        let size = self.segment_size.unwrap_or(rest.len()).max(1);
-        std::iter::from_fn(move || (!rest.is_empty()).then(|| rest.split_to(size.min(rest.len()))))
+    /// Splits a batch: one datagram per packet.
+    pub fn into_datagrams(self) -> impl Iterator<Item = Datagram> {
+        let Self { from, to, ecn, mut payload, segment_size, .. } = self;
+        let size = segment_size.unwrap_or(payload.len()).max(1);
+        std::iter::from_fn(move || {
+            let length = payload.len().min(size);
+            (length > 0).then(|| Datagram { from, to, ecn, payload: payload.split_to(length) })
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Data transfer without faults.
 
 use super::*;
-use crate::association::{Order, Scheduler, SendError};
+use crate::association::{Order, Scheduler, SendError, Transmit};
 
 #[test]
 fn a_message_crosses_in_both_directions() {
@@ -439,19 +439,33 @@ fn full_packets_leave_in_batches_of_one_size() {
     assert_eq!((transmit.segment_size, transmit.payload.len()), (Some(1_452), 8 * 1_452));
 }
 
+#[test]
+fn a_batch_splits_into_its_packets() {
+    let payloads = |payload: &'static [u8], segment_size| {
+        let transmit = Transmit {
+            from: client_address(),
+            to: server_address(),
+            ecn: Ecn::Ect0,
+            payload: Bytes::from_static(payload),
+            segment_size,
+            split: Split::Unspecified,
+        };
+        transmit.into_datagrams().map(|datagram| datagram.payload.to_vec()).collect::<Vec<_>>()
+    };
+    assert_eq!(payloads(b"abcdefgh", Some(3)), [&b"abc"[..], b"def", b"gh"]);
+    assert_eq!(payloads(b"abc", None), [b"abc"]);
+}
+
 /// Sends messages of these lengths, and returns the length of each packet by batch.
 fn batches_of(messages: &[usize]) -> Vec<Vec<usize>> {
     let mut pair = Pair::up(modern());
     messages.iter().for_each(|len| pair.send(Client, 0, pattern(*len)));
     let mut batches = Vec::new();
     while let Output::Send(transmit) = pair.client.poll(pair.now) {
-        let size = transmit.segment_size.unwrap_or(transmit.payload.len());
-        batches.push(transmit.payload.chunks(size).map(<[u8]>::len).collect());
-        for packet in transmit.payload.chunks(size) {
-            let payload = Bytes::copy_from_slice(packet);
-            let datagram = Datagram { from: transmit.from, to: transmit.to, ecn: transmit.ecn, payload };
-            pair.carry(Client, datagram, transmit.split);
-        }
+        let split = transmit.split;
+        let datagrams: Vec<_> = transmit.into_datagrams().collect();
+        batches.push(datagrams.iter().map(|datagram| datagram.payload.len()).collect());
+        datagrams.into_iter().for_each(|datagram| pair.carry(Client, datagram, split));
     }
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == messages.len()));
     let received: Vec<_> = pair.read(Server, 0).iter().map(Vec::len).collect();

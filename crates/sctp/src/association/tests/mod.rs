@@ -318,14 +318,10 @@ impl Pair {
             };
             match output {
                 Output::Send(transmit) => {
-                    let size = transmit.segment_size.unwrap_or(transmit.payload.len());
-                    let mut rest = transmit.payload;
-                    while !rest.is_empty() {
-                        let payload = rest.split_to(size.min(rest.len()));
-                        let datagram =
-                            Datagram { from: transmit.from, to: transmit.to, ecn: transmit.ecn, payload };
-                        self.splits.insert(transmit.split as u8);
-                        self.carry(side, datagram, transmit.split);
+                    let split = transmit.split;
+                    for datagram in transmit.into_datagrams() {
+                        self.splits.insert(split as u8);
+                        self.carry(side, datagram, split);
                     }
                 }
                 Output::Event((id, event)) => {

@@ -43,11 +43,8 @@ impl Pair {
         loop {
             match self.ends[end].poll(self.now) {
                 Output::Send(sent) => {
-                    let size = sent.segment_size.unwrap_or(sent.payload.len());
-                    for payload in sent.payload.chunks(size) {
-                        let payload = sent.payload.slice_ref(payload);
-                        self.log.push(Packet::decode(payload.clone()).unwrap().to_string());
-                        let datagram = Datagram { from: sent.from, to: sent.to, ecn: sent.ecn, payload };
+                    for datagram in sent.into_datagrams() {
+                        self.log.push(Packet::decode(datagram.payload.clone()).unwrap().to_string());
                         self.wire.push_back((self.now + DELAY, datagram));
                     }
                 }
