@@ -33,6 +33,7 @@ pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
             Exit::Refused,
             "check that no firewall stands between; the same command again goes on where it stopped",
         ),
+        Code::DATA_TLS_FAILED => (Exit::Refused, "the same command again goes on where it stopped"),
         Code::NOT_IMPLEMENTED | Code::SYNTAX_ERROR => {
             (Exit::Refused, "the server does not know this command")
         }
@@ -42,8 +43,25 @@ pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
         _ => (Exit::Refused, "-vv shows the lines of both sides"),
     };
     let again = match reply.code {
-        Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED => Again::Worthwhile,
+        // 522: the tickets by which a data connection resumes the TLS session come behind the end of earlier ones. Where their
+        // packets are lost, the client may have none left for a moment.
+        Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED | Code::DATA_TLS_FAILED => Again::Worthwhile,
         _ => Again::Vain,
     };
     Error { again, ..Error::new(exit, what, said).hint(hint) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_asked_for_again_if_its_data_connection_failed() {
+        for (code, again) in
+            [(425, Again::Worthwhile), (426, Again::Worthwhile), (522, Again::Worthwhile), (550, Again::Vain)]
+        {
+            let code = Code::new(code).unwrap();
+            assert_eq!(of_reply("fetch a", &Reply::new(code, "no")).again, again, "{code:?}");
+        }
+    }
 }
