@@ -1,57 +1,44 @@
-//! SCTP over IP itself: associations between raw sockets of one host, which see each other's packets; and what is said
-//! where the privilege is missing.
+//! SCTP over IP itself: associations between raw sockets of one host, which see each other's packets.
 
 mod common;
+mod usrsctp_support;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_net::{Bind, BindError, Carrier, Connect, Endpoint, PathState, Profile, Reason};
-use common::{receive_all, send_all, soon};
+use braidftp_emu::wires::End;
+use braidftp_net::{Bind, Carrier, Connect, Endpoint, PathState, Profile, Reason};
+use common::{PORT, has_ipv6_loopback, receive_all, send_all, soon};
+use usrsctp_support::{inside, wires};
 
 const TOTAL: usize = 3_000_000;
 
-/// The `n`th loopback address of this test run: two servers at one address and port would both answer, and other runs
-/// of these tests may be under way.
-fn at(n: u8) -> String {
-    let [.., high, low] = std::process::id().to_be_bytes();
-    format!("127.{high}.{low}.{n}")
+/// Runs a test in a network namespace of its own. Raw sockets receive the packets of every other stack at their addresses, and
+/// usrsctp, which other test programs run meanwhile, answers packets of associations that it does not know with ABORT.
+fn alone(test: impl Future<Output = ()> + Send) {
+    let Some(host) = wires(&[], None) else { return };
+    inside(&host.path(End::Client), test);
 }
 
-/// An SCTP port of this test run, for IPv6 has one loopback address.
-fn port(n: u16) -> u16 {
-    10_000 + (std::process::id() % 3_000) as u16 * 10 + n
+fn addresses(addrs: &[&str]) -> Vec<SocketAddr> {
+    addrs.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect()
 }
 
-/// An endpoint at these addresses; `None` without the right to raw sockets, which is said aloud.
-fn raw(addrs: &[String]) -> Option<Endpoint> {
-    if addrs.iter().any(|ip| ip == "::1") && std::net::UdpSocket::bind("[::1]:0").is_err() {
-        eprintln!("LEFT OUT: this host has no IPv6 loopback");
-        return None;
-    }
-    let addrs = addrs.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0));
-    match Endpoint::bind(Bind { carrier: Carrier::Ip, ..Bind::to(addrs) }) {
-        Ok(endpoint) => Some(endpoint),
-        Err(error @ BindError::Address { .. }) if error.to_string().contains("CAP_NET_RAW") => {
-            eprintln!("LEFT OUT: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+fn raw(addrs: &[&str]) -> Endpoint {
+    Endpoint::bind(Bind { carrier: Carrier::Ip, ..Bind::to(addresses(addrs)) }).unwrap()
 }
 
-fn connect(peers: &[String], port: u16, profile: Profile) -> Connect {
-    let peer = peers.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect();
+fn connect(peers: &[&str], port: u16, profile: Profile) -> Connect {
     let config = Arc::new(profile.config());
-    Connect { local: vec![], peer, source_port: None, destination_port: port, config }
+    Connect { local: vec![], peer: addresses(peers), source_port: None, destination_port: port, config }
 }
 
-async fn both_ways(client_at: &[String], server_at: &[String], port: u16, profile: Profile) {
-    let (Some(client_end), Some(server_end)) = (raw(client_at), raw(server_at)) else { return };
+async fn both_ways(client_at: &[&str], server_at: &[&str], port: u16, profile: Profile) {
+    let (client_end, server_end) = (raw(client_at), raw(server_at));
     let listener = server_end.listen(port, Arc::new(profile.config())).unwrap();
-    let known: Vec<String> =
-        server_at.iter().map(|it| if it == "0.0.0.0" { at(99) } else { it.clone() }).collect();
+    let known: Vec<&str> =
+        server_at.iter().map(|&it| if it == "0.0.0.0" { "127.0.0.99" } else { it }).collect();
     let client = client_end.connect(connect(&known, port, profile)).unwrap();
     let server = soon(listener.accept()).await.unwrap();
     let sends = [&client, &server].map(|end| tokio::spawn(send_all(end.clone(), 1, TOTAL, 50_000)));
@@ -65,63 +52,79 @@ async fn both_ways(client_at: &[String], server_at: &[String], port: u16, profil
     assert_eq!(soon(server.closed()).await, Reason::Shutdown);
 }
 
-#[tokio::test]
-async fn over_ipv4_both_ways() {
-    both_ways(&[at(1)], &[at(2)], port(0), Profile::Modern).await;
+#[test]
+fn over_ipv4_both_ways() {
+    alone(both_ways(&["127.0.0.1"], &["127.0.0.2"], PORT, Profile::Modern));
 }
 
-#[tokio::test]
-async fn over_ipv6_both_ways() {
-    both_ways(&["::1".into()], &["::1".into()], port(0), Profile::Modern).await;
+#[test]
+fn over_ipv6_both_ways() {
+    alone(async {
+        if has_ipv6_loopback() {
+            both_ways(&["::1"], &["::1"], PORT, Profile::Modern).await;
+        }
+    });
 }
 
-#[tokio::test]
-async fn stacks_sharing_an_address_do_not_end_each_others_associations() {
-    let (one, other, both) = ([at(3)], [at(4)], [at(4), at(5)]);
-    tokio::join!(
-        both_ways(&one, &one, port(1), Profile::Modern),
-        both_ways(&one, &both, port(2), Profile::Rfc9260),
-        both_ways(&other, &one, port(3), Profile::Modern),
-    );
+#[test]
+fn stacks_sharing_an_address_do_not_end_each_others_associations() {
+    alone(async {
+        let (one, other, both) = (["127.0.0.1"], ["127.0.0.2"], ["127.0.0.2", "127.0.0.3"]);
+        tokio::join!(
+            both_ways(&one, &one, PORT + 1, Profile::Modern),
+            both_ways(&one, &both, PORT + 2, Profile::Rfc9260),
+            both_ways(&other, &one, PORT + 3, Profile::Modern),
+        );
+    });
 }
 
-#[tokio::test]
-async fn a_wildcard_sends_from_the_address_that_was_asked() {
-    both_ways(&[at(6)], &["0.0.0.0".into()], port(4), Profile::Modern).await;
-    both_ways(&["0.0.0.0".into()], &[at(7)], port(4), Profile::Modern).await;
+#[test]
+fn a_wildcard_sends_from_the_address_that_was_asked() {
+    alone(async {
+        both_ways(&["127.0.0.1"], &["0.0.0.0"], PORT, Profile::Modern).await;
+        both_ways(&["0.0.0.0"], &["127.0.0.1"], PORT, Profile::Modern).await;
+    });
 }
 
-#[tokio::test]
-async fn with_other_stacks_a_port_without_a_listener_is_not_answered() {
-    let (Some(client_end), Some(_server_end)) = (raw(&[at(10)]), raw(&[at(11)])) else { return };
-    let client = client_end.connect(connect(&[at(11)], port(6), Profile::Modern)).unwrap();
-    let up = tokio::time::timeout(Duration::from_millis(300), client.up()).await;
-    assert!(up.is_err(), "no ABORT: {up:?}");
+#[test]
+fn with_other_stacks_a_port_without_a_listener_is_not_answered() {
+    alone(async {
+        let (client_end, _server_end) = (raw(&["127.0.0.1"]), raw(&["127.0.0.2"]));
+        let client = client_end.connect(connect(&["127.0.0.2"], PORT, Profile::Modern)).unwrap();
+        let up = tokio::time::timeout(Duration::from_millis(300), client.up()).await;
+        assert!(up.is_err(), "no ABORT: {up:?}");
+    });
 }
 
-#[tokio::test]
-async fn ipv4_and_ipv6_addresses_mix() {
-    let (Some(client_end), Some(server_end)) = (raw(&[at(12), "::1".into()]), raw(&[at(13), "::1".into()]))
-    else {
-        return;
-    };
-    let listener = server_end.listen(port(7), Arc::new(Profile::Modern.config())).unwrap();
-    let client = client_end.connect(connect(&[at(13), "::1".into()], port(7), Profile::Modern)).unwrap();
-    let server = soon(listener.accept()).await.unwrap();
-    let sender = tokio::spawn(send_all(client.clone(), 0, TOTAL, 50_000));
-    soon(receive_all(server.clone(), 0, TOTAL)).await;
-    sender.await.unwrap();
-    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-    let paths: Vec<_> =
-        client.stats().paths.iter().map(|path| (path.local.ip(), path.peer.ip(), path.state)).collect();
-    let expected = [(ip(&at(12)), ip(&at(13)), PathState::Active), (ip("::1"), ip("::1"), PathState::Active)];
-    assert_eq!(paths, expected);
+#[test]
+fn ipv4_and_ipv6_addresses_mix() {
+    alone(async {
+        if !has_ipv6_loopback() {
+            return;
+        }
+        let (client_end, server_end) = (raw(&["127.0.0.1", "::1"]), raw(&["127.0.0.2", "::1"]));
+        let listener = server_end.listen(PORT, Arc::new(Profile::Modern.config())).unwrap();
+        let client = client_end.connect(connect(&["127.0.0.2", "::1"], PORT, Profile::Modern)).unwrap();
+        let server = soon(listener.accept()).await.unwrap();
+        let sender = tokio::spawn(send_all(client.clone(), 0, TOTAL, 50_000));
+        soon(receive_all(server.clone(), 0, TOTAL)).await;
+        sender.await.unwrap();
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let paths: Vec<_> =
+            client.stats().paths.iter().map(|path| (path.local.ip(), path.peer.ip(), path.state)).collect();
+        let expected = [
+            (ip("127.0.0.1"), ip("127.0.0.2"), PathState::Active),
+            (ip("::1"), ip("::1"), PathState::Active),
+        ];
+        assert_eq!(paths, expected);
+    });
 }
 
-#[tokio::test]
-async fn an_address_that_is_not_local_is_reported() {
-    let Some(_) = raw(&[at(14)]) else { return };
-    let bind = Bind { carrier: Carrier::Ip, ..Bind::to(["192.0.2.1:0".parse().unwrap()]) };
-    let error = Endpoint::bind(bind).unwrap_err().to_string();
-    assert!(error.contains("192.0.2.1") && error.contains("ip addr"), "{error}");
+#[test]
+fn an_address_that_is_not_local_is_reported() {
+    alone(async {
+        let bind = Bind { carrier: Carrier::Ip, ..Bind::to(["192.0.2.1:0".parse().unwrap()]) };
+        let error = Endpoint::bind(bind).unwrap_err().to_string();
+        assert!(error.contains("192.0.2.1") && error.contains("ip addr"), "{error}");
+    });
 }

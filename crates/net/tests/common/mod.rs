@@ -64,6 +64,15 @@ impl Pair {
     }
 }
 
+/// Whether this host has the IPv6 loopback address; its absence is said aloud.
+pub(crate) fn has_ipv6_loopback() -> bool {
+    let there = std::net::UdpSocket::bind("[::1]:0").is_ok();
+    if !there {
+        eprintln!("LEFT OUT: this host has no IPv6 loopback");
+    }
+    there
+}
+
 /// `future`, within [`PATIENCE`].
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it takes far too long")
