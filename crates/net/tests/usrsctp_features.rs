@@ -271,13 +271,26 @@ fn streams_are_reset_and_added_at_either_sides_request() {
 
 #[test]
 fn data_is_authenticated_by_a_shared_key() {
+    authenticated(false);
+}
+
+#[test]
+fn interleaved_data_is_authenticated_by_a_shared_key() {
+    authenticated(true);
+}
+
+fn authenticated(interleaving: bool) {
     block_on(async {
         for role in BOTH {
             let key = SharedKey { id: 1, secret: "a shared secret".into() };
             let auth =
                 AuthConfig { chunks: vec![0], keys: vec![key], active_key: 1, ..AuthConfig::default() };
-            let config = modern().with(|c| c.security.auth = Some(auth));
-            let options = ["auth=1", "data_auth=1", "key=a shared secret"];
+            let config = modern().with(|c| {
+                c.security.auth = Some(auth);
+                c.messages.interleaving = interleaving;
+            });
+            let idata = if interleaving { "idata=1" } else { "idata=0" };
+            let options = ["auth=1", "data_auth=1", "key=a shared secret", idata];
             let Some(mut session) = loopback(role, config, &options).await else { return };
             let up = session.peer.event("event up", SOON).await;
             assert!(up.contains(" auth"), "{up}");

@@ -14,7 +14,7 @@ use crate::association::state::State;
 use crate::association::{Association, Event};
 use crate::config::{AuthConfig, Config, SharedKey};
 use crate::wire::{
-    Asconf, AsconfAck, Auth, Authentic, Cause, Chunk, ChunkTypes, HmacId, Init, Parameter, Signer,
+    Asconf, AsconfAck, Auth, Authentic, Cause, Chunk, ChunkTypes, Data, HmacId, Init, Parameter, Signer,
 };
 
 /// The length in bytes of the random number in a RANDOM parameter.
@@ -143,7 +143,18 @@ pub(crate) fn required(config: &Config) -> ChunkTypes {
     //# If this chunk is received unauthenticated it MUST be silently
     //# discarded as described in [RFC4895].
     let asconf = if config.paths.asconf { &ASCONF[..] } else { &[] };
-    auth.chunks.iter().chain(asconf).copied().filter(|kind| !NEVER_LISTED.contains(kind)).collect()
+    let listed: ChunkTypes =
+        auth.chunks.iter().chain(asconf).copied().filter(|kind| !NEVER_LISTED.contains(kind)).collect();
+    if config.messages.interleaving { with_both_kinds_of_data(listed) } else { listed }
+}
+
+/// Adds I-DATA to a list that has DATA: the list was made for user messages, which I-DATA carries after interleaving was
+/// negotiated. usrsctp expects this of a peer without listing I-DATA itself.
+fn with_both_kinds_of_data(mut chunks: ChunkTypes) -> ChunkTypes {
+    if chunks.contains(Data::KIND) {
+        chunks.insert(Data::INTERLEAVED_KIND);
+    }
+    chunks
 }
 
 /// Returns the key vector of these parameters, if their sender supports authentication.
@@ -332,7 +343,7 @@ impl Authentication {
         //# The receiver of an HMAC-ALGO parameter SHOULD use the first
         //# listed algorithm it supports.
         let Some(&hmac) = hmac_list(&vectors.peer).first() else { return };
-        let mut chunks = chunk_list(&vectors.peer);
+        let mut chunks = with_both_kinds_of_data(chunk_list(&vectors.peer));
         //= specs/rfc5061.txt#section-4.1.2
         //# This chunk MUST be sent in an authenticated way by using the
         //# mechanism defined in [RFC4895].
@@ -360,7 +371,7 @@ impl Authentication {
     }
 
     /// Returns the keys and chunk types with which packets must be built.
-    fn authentic(&mut self) -> Option<Authentic> {
+    pub(super) fn authentic(&mut self) -> Option<Authentic> {
         let hmac = self.agreed.as_ref()?.hmac;
         let signer = self.signer(self.active, hmac)?.clone();
         //= specs/rfc4895.txt#section-6.2

@@ -58,7 +58,7 @@ impl ErrorDetection {
 pub struct AuthConfig {
     /// The chunk types that the peer must authenticate; unauthenticated ones are discarded, even if the
     /// peer does not support authentication. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH are ignored here,
-    /// since they cannot be authenticated. Default none.
+    /// since they cannot be authenticated. DATA stands for I-DATA as well, if messages are interleaved. Default none.
     pub chunks: Vec<u8>,
     /// The hash functions that the peer may use, in order of preference. SHA-1 is appended if missing (RFC
     /// 4895 §6.1). Default SHA-256, SHA-1.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::association::reset::{Outcome, StreamReset, Streams};
-use crate::association::{AuthEvent, KeyError};
+use crate::association::{AuthEvent, KeyError, auth};
 use crate::config::{AuthConfig, PeerMay, SharedKey};
 use crate::ids::{RequestNumber, Tsn};
 use crate::wire::{Auth, Cause, HmacId, Init, Parameter, Reconfig, Signer};
@@ -112,6 +112,25 @@ fn chunks_the_peer_wants_authenticated_follow_an_auth_chunk_and_fill_packets() {
     assert_eq!(fullest, Some(full), "room is left for AUTH, and no more");
     let client = pair.association(Client);
     assert_eq!((client.peer_auth_chunks(), client.local_auth_chunks()), (vec![Data::KIND], vec![Sack::KIND]));
+}
+
+/// usrsctp lists DATA alone and expects I-DATA to be authenticated as well.
+#[test]
+fn a_list_with_data_applies_to_i_data_as_well() {
+    let interleaving = wanting(&[Data::KIND]).with(|c| c.messages.interleaving = true);
+    let both = [Data::KIND, Data::INTERLEAVED_KIND];
+    let mut pair = Pair::new(interleaving.clone());
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.association(Client).local_auth_chunks(), both, "it is listed for peers that look for it");
+    assert_eq!(pair.association(Client).peer_auth_chunks(), both);
+
+    let vector =
+        |config: &Config| auth::key_vector(&auth::parameters(config, &[7; auth::RANDOM_LEN])).unwrap();
+    let (local, peer) = (vector(&interleaving).unwrap(), vector(&wanting(&[Data::KIND])).unwrap());
+    let mut authentication = auth::Authentication::new(&interleaving);
+    authentication.agree(Some(&auth::KeyVectors { local, peer }));
+    let authentic = authentication.authentic().unwrap();
+    assert!(both.iter().all(|kind| authentic.chunks.contains(*kind)));
 }
 
 //= specs/rfc4895.txt#section-6.3
