@@ -305,9 +305,12 @@ rows! { now;
         Amount::Rate(u64::from(HANDSHAKES_A_SECOND)), "the association: ABORT", "warn, every 3 s: how many";
     SctpHandshakeTime Server "time of the TLS handshake that begins an association" NONE,
         Amount::Time(server::handshake_time(now.settings)), "the association: ABORT", "nothing";
-    TlsHandshakes Server "TLS handshakes of control connections that begin over TCP; half of that from one network" NONE,
-        Amount::Rate(u64::from(now.settings.tls_handshakes)), "nobody; the handshake waits, within the time for it", "info: it waits";
-    TlsHandshakeTime Server "time of the TLS handshake of a control connection over TCP, with the wait before it" NONE,
+    TcpConnections Server "control connections that begin over TCP, and may begin TLS" NONE,
+        Amount::Rate(u64::from(now.settings.tcp_connections)), "nobody; the next ones wait, and networks are served in turn",
+        "info: it waits";
+    TcpWaiting Server "control connections over TCP that wait for their turn" NONE, count(server::ADMISSIONS_WAITING_MAX),
+        "the newest one of the network that has the most: 421", "info: too many connections";
+    TlsHandshakeTime Server "time of the TLS handshake of a control connection over TCP, and of the wait for its turn" NONE,
         Amount::Time(now.settings.session.idle_before_login.min(now.settings.session.idle)),
         "the session: 421 if nothing came that is TLS", "nothing";
     TlsMessage Server "bytes of a TLS handshake message" NONE, bytes(tls::MESSAGE_BYTES),

@@ -16,7 +16,7 @@ use super::plan::{Plan, RunsHooks, cannot_open, processors, runtime, usual};
 use super::systemd::Passed;
 use super::tcp::ENDING_MAX;
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
-use super::{HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
+use super::{ADMISSIONS_WAITING_MAX, HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::tls::server::SESSIONS_BYTES;
@@ -28,9 +28,10 @@ const FILES_PER_TRANSFER: u64 = FOLDERS_ALWAYS as u64;
 /// Open files of a session: its control connection, a listening socket, a data connection, those whose TLS ends, and those of its
 /// transfers that it may have whatever the others have.
 const FILES_PER_SESSION: u64 = 3 + ENDING_MAX as u64 + TRANSFERS_ALWAYS as u64 * FILES_PER_TRANSFER;
-/// Open files of the process besides: what the runtime and the standard streams have, the transfers of all sessions together, and
-/// further folders of listings.
-const FILES_BESIDES: u64 = 32 + TRANSFERS_MAX as u64 * FILES_PER_TRANSFER + FOLDERS_MAX as u64;
+/// Open files of the process besides: what the runtime and the standard streams have, connections that wait for their turn, the
+/// transfers of all sessions together, and further folders of listings.
+const FILES_BESIDES: u64 =
+    32 + ADMISSIONS_WAITING_MAX as u64 + TRANSFERS_MAX as u64 * FILES_PER_TRANSFER + FOLDERS_MAX as u64;
 
 /// Bytes that TLS holds of a session over TCP: a message that is not whole, sessions that may be resumed, and what is not sent of
 /// its control connection, its data connection, and those whose TLS ends.

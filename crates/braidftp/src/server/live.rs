@@ -33,7 +33,7 @@ impl Live {
             audit,
             xferlog,
             hooks,
-            tls_handshakes,
+            tcp_connections,
             pcap,
             packet_log,
             qlog,
@@ -42,7 +42,7 @@ impl Live {
         (new.passive_ports, new.sctp, new.protection) =
             (passive_ports.clone(), sctp.clone(), protection.clone());
         new.hooks.clone_from(hooks);
-        (new.audit, new.xferlog, new.tls_handshakes) = (audit.clone(), xferlog.clone(), *tls_handshakes);
+        (new.audit, new.xferlog, new.tcp_connections) = (audit.clone(), xferlog.clone(), *tcp_connections);
         (new.pcap, new.packet_log, new.qlog) = (pcap.clone(), packet_log.clone(), qlog.clone());
         *now = Arc::new(new);
     }

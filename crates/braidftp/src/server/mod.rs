@@ -19,6 +19,7 @@
 //! that misbehaves costs itself; one that ends early leaves no half file under a final name.
 
 mod activity;
+mod admission;
 mod args;
 pub mod audit;
 mod body;
@@ -31,7 +32,7 @@ mod control;
 pub mod ctl;
 mod error;
 mod events;
-mod handshakes;
+mod fair_queue;
 pub mod hooks;
 mod hosts;
 mod limits;
@@ -83,10 +84,11 @@ use crate::client::default_multipath;
 use crate::store::fs::{Durability, Pool, Root};
 use crate::users::Users;
 use activity::Activity;
+pub(crate) use admission::ADMISSIONS_WAITING_MAX;
+use admission::Admission;
 pub use audit::Audit;
 pub(crate) use control::{HELD_ALL_BYTES, HELD_BYTES};
 use events::post;
-use handshakes::Handshakes;
 pub use hosts::Host;
 use hosts::Site;
 use limits::Limits;
@@ -175,9 +177,9 @@ pub struct Settings {
     pub hooks: Option<Arc<hooks::Queue>>,
     /// TCP: whether a protected data connection must resume a TLS session of its control connection.
     pub tls_resumption: Resumption,
-    /// TCP: TLS handshakes of control connections that begin in a second, half of them from any one network (an IPv4 /24, an
-    /// IPv6 /56); others wait. [`HANDSHAKES_A_SECOND`].
-    pub tls_handshakes: u32,
+    /// TCP: control connections whose sessions begin in a second, each of which may begin TLS; others wait, and networks (an IPv4
+    /// /24, an IPv6 /56) are served in turn. [`HANDSHAKES_A_SECOND`].
+    pub tcp_connections: u32,
     /// A file to write all SCTP packets to.
     pub pcap: Option<PathBuf>,
     /// A file to write all SCTP packets to as text.
@@ -213,7 +215,7 @@ impl Default for Settings {
             xferlog: None,
             hooks: None,
             tls_resumption: Resumption::Required,
-            tls_handshakes: HANDSHAKES_A_SECOND,
+            tcp_connections: HANDSHAKES_A_SECOND,
             pcap: None,
             packet_log: None,
             qlog: None,
@@ -238,8 +240,8 @@ struct Shared {
     transfers: Arc<Transfers>,
     /// What control connections over TCP begin TLS with.
     tls: Option<Offer>,
-    /// When those begin.
-    handshakes: Arc<Handshakes>,
+    /// When sessions over TCP begin.
+    admission: Arc<Admission>,
     /// Turns to read a file for its digest.
     digests: Arc<Semaphore>,
 }
@@ -491,7 +493,8 @@ async fn serve_tcp(shared: Arc<Shared>, listener: TcpListener, begins: Begins, s
     let mut sessions = JoinSet::new();
     loop {
         // Those that made room for others end as soon as they run: until then further ones wait in the kernel.
-        let most = shared.settings.now().max_sessions.saturating_mul(2).max(1);
+        let most =
+            shared.settings.now().max_sessions.saturating_mul(2).saturating_add(ADMISSIONS_WAITING_MAX);
         tokio::select! {
             accepted = listener.accept(), if sessions.len() < most => match (accepted, &there) {
                 (Ok((stream, peer)), Some(there)) => {
@@ -525,29 +528,29 @@ async fn tcp_session(
     stream: TcpStream,
     peer: SocketAddr,
     begins: Begins,
-    phase: watch::Receiver<Phase>,
+    mut phase: watch::Receiver<Phase>,
 ) {
+    let say = |why: &str| drop(stream.try_write(format!("421 {why}\r\n").as_bytes()));
+    let within = shared.settings.now().session.idle_before_login;
+    tokio::select! {
+        turn = timeout(within, shared.admission.turn(peer.ip())) => if turn != Ok(Ok(())) {
+            tracing::info!(%peer, "too many connections at once; refused");
+            shared.activity.metrics.session_refused();
+            return say("Too many connections at once; try again later");
+        },
+        () = no_longer_serving(&mut phase) => return say(ABOUT_TO_STOP),
+    }
     let Some(place) = shared.limits.enter(peer.ip()).await else {
         tracing::info!(%peer, "too many sessions; refused");
         shared.activity.metrics.session_refused();
-        let _ = stream.try_write(b"421 Too many sessions now; try again later\r\n");
-        return;
+        return say("Too many sessions now; try again later");
     };
-    if begins == Begins::WithTls {
-        let mut phase = phase.clone();
-        let within = shared.settings.now().session.idle_before_login;
-        tokio::select! {
-            turn = timeout(within, shared.handshakes.turn(peer.ip())) => if turn.is_err() { return },
-            () = place.taken() => return,
-            () = no_longer_serving(&mut phase) => return,
-        }
-    }
     let Ok(local) = stream.local_addr() else { return };
     // Replies are small and each is waited for.
     let _ = stream.set_nodelay(true);
     tcp::keep_alive(&stream);
     let wire = Arc::new(Wire::control(stream));
-    let mut data = tcp::Data::new(wire.clone(), local, peer, shared.handshakes.clone());
+    let mut data = tcp::Data::new(wire.clone(), local, peer, shared.admission.clone());
     let (config, carrier) = (shared.settings.now().session.clone(), machine::Carrier::Tcp { local, peer });
     let session = match begins {
         Begins::Clear => machine::Session::new(config, carrier, Time::ZERO),

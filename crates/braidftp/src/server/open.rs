@@ -13,7 +13,7 @@ use braidftp_net::{Bind, BindError, Carrier, Endpoint};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use super::handshakes::Handshakes;
+use super::admission::Admission;
 use super::hosts::{Host, Site, show_certificates, virtual_hosts};
 use super::limits::Limits;
 use super::live::Live;
@@ -215,7 +215,7 @@ impl Opened {
             });
         }
         let limits = Limits::new(settings.max_sessions, settings.max_sessions_per_address);
-        let handshakes = Arc::new(Handshakes::new(settings.tls_handshakes));
+        let admission = Arc::new(Admission::new(settings.tcp_connections));
         let settings = Arc::new(Live::new(settings));
         let (activity, all_held, blocks, transfers) = Default::default();
         let own = Arc::new(Site::new(root, PathBuf::new(), users, &settings));
@@ -232,7 +232,7 @@ impl Opened {
             blocks,
             transfers,
             tls,
-            handshakes,
+            admission,
             digests,
         });
         Ok(Server { bound, shared, phase: Arc::new(watch::Sender::new(Phase::Serving)) })

@@ -113,8 +113,6 @@ pub(super) struct Driver {
 enum StartTls {
     No,
     WhenSent,
-    /// It is, and the handshake waits for its turn.
-    InTurn,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,10 +260,6 @@ impl Driver {
                 Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
                 Err(lost) => return self.lost(&lost),
             },
-            () = self.shared.handshakes.turn(self.peer), if self.tls == StartTls::InTurn => {
-                self.tls = StartTls::No;
-                self.begin_tls();
-            }
             () = tokio::time::sleep_until(stalled), if !self.out.is_empty() => {
                 return self.lost(&Lost("it takes no replies".into()));
             }
@@ -332,7 +326,8 @@ impl Driver {
             }
         }
         if self.tls == StartTls::WhenSent && self.out.is_empty() {
-            self.tls = StartTls::InTurn;
+            self.tls = StartTls::No;
+            self.begin_tls();
         }
     }
 

@@ -20,8 +20,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::admission::{Admission, Crowded};
 use super::body::Body;
-use super::handshakes::Handshakes;
 use super::sink::Intake;
 use super::{Settings, random};
 use crate::store::fs::BLOCK_BYTES;
@@ -37,6 +37,8 @@ const ALIVE_LOOK: Duration = Duration::from_millis(10);
 /// After so much silence a client is probed, at which interval, and after how many probes without an answer its session ends:
 /// well before a transfer that stands still does, behind which commands may wait.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
+/// The wait of a client whose data connection was refused where too many wait for a turn.
+const CROWDED: Duration = Duration::from_secs(1);
 /// Room that a read must find.
 const READ_BYTES: usize = 64 << 10;
 
@@ -59,7 +61,7 @@ pub(super) struct Data {
     passive: Passive,
     /// What data connections are protected with, if they are.
     tls: Option<Arc<Binding>>,
-    handshakes: Arc<Handshakes>,
+    admission: Arc<Admission>,
     ending: Arc<Semaphore>,
 }
 
@@ -73,7 +75,7 @@ pub(super) struct Way {
     peer: SocketAddr,
     to: To,
     tls: Option<Arc<Binding>>,
-    handshakes: Arc<Handshakes>,
+    admission: Arc<Admission>,
     ending: Arc<Semaphore>,
 }
 
@@ -97,10 +99,10 @@ impl Data {
         control: Arc<Wire>,
         local: SocketAddr,
         peer: SocketAddr,
-        handshakes: Arc<Handshakes>,
+        admission: Arc<Admission>,
     ) -> Self {
         let ending = Arc::new(Semaphore::new(ENDING_MAX));
-        Self { control, local, peer, passive: Passive::default(), tls: None, handshakes, ending }
+        Self { control, local, peer, passive: Passive::default(), tls: None, admission, ending }
     }
 
     /// Begins TLS on the control connection; data connections have it from now on.
@@ -140,8 +142,8 @@ impl Data {
             DataPath::TcpActive(to) => To::Connect { from: self.local.ip(), to },
             DataPath::Association { .. } | DataPath::Stream1 | DataPath::Framed { .. } => To::Nowhere,
         };
-        let (control, peer, handshakes) = (self.control.clone(), self.peer, self.handshakes.clone());
-        Way { control, peer, to, tls: self.tls.clone(), handshakes, ending: self.ending.clone() }
+        let (control, peer, admission) = (self.control.clone(), self.peer, self.admission.clone());
+        Way { control, peer, to, tls: self.tls.clone(), admission, ending: self.ending.clone() }
     }
 }
 
@@ -207,7 +209,10 @@ impl Way {
             };
             tracing::info!(peer = %self.peer, why, "data connection refused");
             // It cost as much as one that is of use. The client hears of it when there is a turn.
-            let _ = timeout(settings.data_open, self.handshakes.turn(self.peer.ip())).await;
+            let turn = timeout(settings.data_open, self.admission.turn(self.peer.ip())).await;
+            if let Ok(Err(Crowded)) = turn {
+                tokio::time::sleep(CROWDED).await;
+            }
             return Err(Failure::DataUnprotected);
         }
         Ok(wire)

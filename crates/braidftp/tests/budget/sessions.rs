@@ -29,6 +29,26 @@ pub(super) fn sessions(_: Row) {
     drop(silent);
 }
 
+/// More connections of one network than may wait for their turn, and one of another.
+pub(super) fn connections_without_end(row: Row) {
+    let settings = Settings { tcp_connections: 1, ..quick() };
+    let (rate, waiting) = (limit(Row::TcpConnections, &settings), limit(row, &settings));
+    let (_folder, served) = with(settings);
+    // All of them are asked for before the other one. While the last ones are, some may have had their turn.
+    let crowd: Vec<_> = (0..waiting + 10 * rate).map(|_| connect_from(served.address, None)).collect();
+    let _other = Control::open_from(&served, Some(Ipv4Addr::new(127, 0, 1, 1).into()));
+    let mut said = [0; 256];
+    let said = crowd.iter().filter_map(|mut one| {
+        one.set_nonblocking(true).unwrap();
+        let count = one.read(&mut said).ok()?;
+        Some(String::from_utf8_lossy(&said[..count]).into_owned())
+    });
+    let said: Vec<String> = said.collect();
+    let greeted = said.iter().filter(|said| said.starts_with("220")).count();
+    let refused = said.iter().filter(|said| said.starts_with("421 Too many connections at once")).count();
+    assert!(refused > 0 && greeted + refused < crowd.len(), "{row:?}: {greeted} greeted, {refused} refused");
+}
+
 /// Sessions that logged in and do nothing: those of an hour ago are no reason to refuse a user. The time is `limits`' own, and
 /// its test is there; here they keep nobody out for longer than that.
 pub(super) fn idle_sessions(row: Row) {

@@ -12,9 +12,9 @@ use super::*;
 
 /// Many clients of one network that begin TLS, and one of another; and handshakes that do not come to an end.
 pub(super) fn handshakes(row: Row) {
-    let rate = Settings { tls_handshakes: 4, ..quick() };
-    let of_one_network = limit(Row::TlsHandshakes, &rate) / 2;
-    let bench = Bench::with(|settings| settings.tls_handshakes = rate.tls_handshakes);
+    let settings = Settings { tcp_connections: 4, ..quick() };
+    let rate = limit(Row::TcpConnections, &settings);
+    let bench = Bench::with(|settings| settings.tcp_connections = rate as u32);
     let (crowd, done) = (20, AtomicUsize::new(0));
     let begin = Instant::now();
     let joined = |from: [u8; 4]| {
@@ -24,7 +24,6 @@ pub(super) fn handshakes(row: Row) {
     std::thread::scope(|scope| {
         let joined = &joined;
         let crowd: Vec<_> = (0..crowd).map(|_| scope.spawn(move || joined([127, 0, 0, 1]))).collect();
-        // One of them is in another group of networks than the crowd, whatever the server's secret.
         let others: Vec<_> =
             (1..=3).map(|network| scope.spawn(move || joined([127, 0, network, 1]))).collect();
         let first = others.into_iter().map(|other| other.join().unwrap()).min().unwrap();
@@ -34,7 +33,7 @@ pub(super) fn handshakes(row: Row) {
         }
     });
     // What a second allows is given at once, and the rest as fast as the rate.
-    let least = Duration::from_secs_f64((crowd - of_one_network) as f64 / of_one_network as f64);
+    let least = Duration::from_secs_f64((crowd + 3 - rate) as f64 / rate as f64);
     assert!(begin.elapsed() >= least, "{row:?}: {crowd} handshakes in {:?}", begin.elapsed());
 
     // The wait and the handshake have an end.
@@ -42,13 +41,19 @@ pub(super) fn handshakes(row: Row) {
         let bench = Bench::with(|settings| {
             Arc::make_mut(&mut settings.session).idle_before_login = Duration::from_millis(700);
             if waits {
-                settings.tls_handshakes = 0;
+                settings.tcp_connections = 0;
             }
         });
-        let mut explicit = Control::open(&bench.served);
-        explicit.command("AUTH TLS", "234");
-        let said = explicit.rest();
-        assert!(said.is_empty() || said.starts_with("421"), "{row:?}: {said}");
+        if waits {
+            let mut said = String::new();
+            connect_from(bench.served.address, None).read_to_string(&mut said).unwrap();
+            assert!(said.starts_with("421 Too many connections at once"), "{row:?}: {said}");
+        } else {
+            let mut explicit = Control::open(&bench.served);
+            explicit.command("AUTH TLS", "234");
+            let said = explicit.rest();
+            assert!(said.is_empty() || said.starts_with("421"), "{row:?}: {said}");
+        }
         let mut implicit = connect_from(bench.implicit(), None);
         implicit.set_read_timeout(Some(server_support::PATIENCE)).unwrap();
         let ended = implicit.read_to_end(&mut Vec::new());

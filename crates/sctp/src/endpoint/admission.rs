@@ -68,15 +68,19 @@ impl Admission {
         admits
     }
 
-    fn group(&self, from: IpAddr) -> usize {
-        // The smallest network that one party controls: a /24 or a /56.
-        let network = match from {
+    /// Returns the number of the smallest network around this address that one party controls: an IPv4 /24 or
+    /// an IPv6 /56. An IPv4 address that is written as an IPv6 one (`::ffff:192.0.2.1`) is in its IPv4 network.
+    pub fn network(from: IpAddr) -> u64 {
+        match from.to_canonical() {
             IpAddr::V4(ip) => u64::from(ip.to_bits() >> 8),
             IpAddr::V6(ip) => (ip.to_bits() >> 72) as u64,
-        };
+        }
+    }
+
+    fn group(&self, from: IpAddr) -> usize {
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
         hasher.write(&self.secret);
-        hasher.write(&network.to_be_bytes());
+        hasher.write(&Self::network(from).to_be_bytes());
         hasher.write(&self.secret);
         let hash = hasher.finish();
         ((hash ^ hash >> 32 ^ hash >> 16) as usize) % GROUPS
