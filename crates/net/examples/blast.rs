@@ -6,7 +6,7 @@
 //! ```
 //! LOCAL_UDP and PEER_UDP are ports of 127.0.0.1, or addresses with a port.
 //!
-//! Options: `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `cc` (the profile's;
+//! Options: `carrier` (udp; ip: protocol 132, with the right to raw sockets), `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `cc` (the profile's;
 //! as in `bbr:version=1`), `threads` (0: one thread for all; else the workers of the runtime), `buffer` (bytes, both
 //! directions; the profile's), `stats` (0; 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before
 //! the receiver reads), `trust` (a file: the association is protected; the receiver writes its certificate there, and the sender
@@ -20,7 +20,7 @@ use braidftp_cc::Choice;
 use braidftp_net::keys::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use braidftp_net::keys::{Settings, provider};
-use braidftp_net::{Bind, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
+use braidftp_net::{Bind, Carrier, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
 use bytes::Bytes;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -145,7 +145,12 @@ fn address(text: &str) -> Result<SocketAddr> {
 }
 
 fn bind(args: &[String], local: &str) -> Result<Endpoint> {
-    let mut bind = Bind::to([address(local)?]);
+    let carrier = match option(args, "carrier", "udp".to_owned())?.as_str() {
+        "udp" => Carrier::Udp,
+        "ip" => Carrier::Ip,
+        other => return Err(format!("carrier: `{other}` is neither udp nor ip").into()),
+    };
+    let mut bind = Bind { carrier, ..Bind::to([address(local)?]) };
     let pcap = option(args, "pcap", String::new())?;
     bind.pcap = (!pcap.is_empty()).then(|| pcap.into());
     Ok(Endpoint::bind(bind)?)

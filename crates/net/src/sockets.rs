@@ -189,8 +189,7 @@ impl Socket {
             let part = match transmit.segment_size {
                 Some(segment) if len > segment => match self.carrier {
                     Carrier::Udp => udp::batch(len, segment, state.max_gso_segments()),
-                    // The kernel does not segment packets of this protocol.
-                    Carrier::Ip => segment,
+                    Carrier::Ip => raw::batch(len, segment),
                 },
                 _ => len,
             };
@@ -207,17 +206,19 @@ impl Socket {
             //# If the implementation supports the sending and receiving of the ECN
             //# bits for the IP protocols being used by an SCTP association, the ECN
             //# bits MUST NOT be changed during sending and receiving.
-            let send = || {
-                state.try_send(
-                    io.into(),
-                    &quinn_udp::Transmit {
-                        destination: transmit.to,
-                        ecn: to_codepoint(transmit.ecn),
-                        contents: &transmit.payload[..part],
-                        segment_size: transmit.segment_size.filter(|_| self.carrier == Carrier::Udp),
-                        src_ip,
-                    },
-                )
+            let ecn = to_codepoint(transmit.ecn);
+            let contents = &transmit.payload[..part];
+            let send = || match (self.carrier, transmit.segment_size) {
+                #[cfg(target_os = "linux")]
+                (Carrier::Ip, Some(segment)) if part > segment => raw::send(
+                    io,
+                    &raw::Batch { to: transmit.to, from: src_ip, ecn, packets: contents, segment },
+                ),
+                (_, segment_size) => {
+                    let destination = transmit.to;
+                    let datagrams = quinn_udp::Transmit { destination, ecn, contents, segment_size, src_ip };
+                    state.try_send(io.into(), &datagrams).map(|()| part)
+                }
             };
             let outcome = io.try_io(Interest::WRITABLE, || match send() {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
@@ -227,7 +228,7 @@ impl Socket {
                 }
                 outcome => outcome,
             });
-            match outcome {
+            let sent = match outcome {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The device does not support segmentation: the state now says so, and the batch is sent
                 // packet by packet.
@@ -239,12 +240,13 @@ impl Socket {
                     continue;
                 }
                 Err(error) => {
-                    debug!(from = %self.local, to = %transmit.to, %error, "datagram lost on sending")
+                    debug!(from = %self.local, to = %transmit.to, %error, "datagram lost on sending");
+                    part
                 }
-                Ok(()) => {}
-            }
-            transmit.payload.advance(part);
-            self.queued_bytes -= part;
+                Ok(sent) => sent,
+            };
+            transmit.payload.advance(sent);
+            self.queued_bytes -= sent;
             if transmit.payload.is_empty() {
                 self.queue.pop_front();
             }

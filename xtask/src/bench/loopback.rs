@@ -184,6 +184,10 @@ fn contestants(options: &Options) -> Result<Vec<Contestant>> {
         peer("ours, 1,400 B messages", &blast, std::slice::from_ref(&short)),
         peer(PROTECTED, &blast, &[trust]),
     ];
+    if !options.over_loopback {
+        // Raw sockets at one address would receive each other's packets.
+        contestants.push(peer("ours, protocol 132", &blast, &["carrier=ip".to_owned()]));
+    }
     let mut quinn = cargo();
     quinn.args(["build", "--release", "--locked", "--manifest-path", "bench-peers/Cargo.toml"]);
     match check(quinn.args(["--bin", "quinn_peer", "--target-dir"]).arg(&peers)) {
