@@ -1,4 +1,4 @@
-//! One association, as fast as it goes: the sender and the receiver of `cargo xtask bench loopback`.
+//! One association, as fast as it goes: the sender and the receiver of `cargo xtask bench loopback` and `bench core`.
 //!
 //! ```text
 //! blast recv LOCAL_UDP          [OPTION=VALUE]...    waits for one association, reads, says what came
@@ -6,8 +6,9 @@
 //! ```
 //! LOCAL_UDP and PEER_UDP are ports of 127.0.0.1, or addresses with a port.
 //!
-//! Options: `carrier` (udp; ip: protocol 132, with the right to raw sockets), `port` (SCTP, 5001), `bytes` (0), `message` (65536 bytes), `mtu` (1452), `profile` (modern), `cc` (the profile's;
-//! as in `bbr:version=1`), `threads` (0: one thread for all; else the workers of the runtime), `buffer` (bytes, both
+//! Options: `carrier` (udp; ip: protocol 132, with the right to raw sockets), `port` (SCTP, 5001), `bytes` (0), `message` (65536
+//! bytes), `fill` (the profile's; 1: packets are filled with parts of messages), `mtu` (1452), `profile` (modern), `cc` (the
+//! profile's; as in `bbr:version=1`), `threads` (0: one thread for all; else the workers of the runtime), `buffer` (bytes, both
 //! directions; the profile's), `stats` (0; 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before
 //! the receiver reads), `trust` (a file: the association is protected; the receiver writes its certificate there, and the sender
 //! trusts it). At the end one line of JSON.
@@ -52,6 +53,7 @@ async fn run(args: &[String]) -> Result<()> {
             option(args, "cc", String::new())?.parse().map_err(|error| format!("{error}"))?;
         choice.apply(&mut config.congestion.control, &mut config.congestion.options);
     }
+    config.messages.fill_packets = option(args, "fill", u8::from(config.messages.fill_packets))? == 1;
     config.path_mtu.packet_bytes = option(args, "mtu", config.path_mtu.packet_bytes)?;
     config.memory.receive_buffer_bytes = option(args, "buffer", config.memory.receive_buffer_bytes)?;
     config.memory.send_buffer_bytes = option(args, "buffer", config.memory.send_buffer_bytes)?;

@@ -10,17 +10,16 @@
 //! protected association AES-128-GCM.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use super::flow::{self, Outcome, Running, left_out};
 use super::link::{End, Link};
 use super::median;
 use crate::peers::{Proof, install};
-use crate::shell::{capture, cargo, check, root};
+use crate::shell::capture;
 
 const USAGE: &str =
     "usage: cargo xtask bench loopback [--rounds N] [--quick] [--link veth|loopback] [--only TEXT,...]";
@@ -37,18 +36,12 @@ const PROTECTED: &str = "ours, protected";
 const USRSCTP: &str = "usrsctp";
 const QUINN: &str = "quinn";
 
-/// The packages needed to build usrsctp's program.
-const USRSCTP_PACKAGES: &[(Proof, &str)] =
-    &[(Proof::Program("cc"), "gcc"), (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev")];
 /// The packages needed for TCP with TLS.
 const TLS_PACKAGES: &[(Proof, &str)] = &[
     (Proof::File("/usr/sbin/nginx"), "nginx-light"),
     (Proof::Program("curl"), "curl"),
     (Proof::Program("openssl"), "openssl"),
 ];
-
-/// The time limit of one run, for the slowest acceptable rate.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A sender and a receiver under test.
 #[derive(Debug)]
@@ -63,16 +56,6 @@ enum What {
     Peer { program: PathBuf, options: Vec<String> },
     /// nginx and curl; the folder with the server's file, certificate and configuration.
     Tls { home: PathBuf },
-}
-
-/// The result of one run. A peak is not a number where nobody measures it.
-#[derive(Debug, Clone, Copy)]
-struct Outcome {
-    mbit_per_second: f64,
-    sender_cpu_seconds_per_gigabyte: f64,
-    receiver_cpu_seconds_per_gigabyte: f64,
-    sender_peak_mib: f64,
-    receiver_peak_mib: f64,
 }
 
 struct Options {
@@ -168,11 +151,7 @@ fn judge(contestants: &[Contestant], results: &[Vec<Outcome>], over_loopback: bo
 
 /// Builds the contestants; those that cannot be built here are left out with a notice.
 fn contestants(options: &Options) -> Result<Vec<Contestant>> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    check(cargo().args(["build", "--release", "--package", "braidftp-net", "--example", "blast"]))?;
-    let blast = target.join("release/examples/blast");
-    let peers = target.join("bench-peers");
-    fs::create_dir_all(&peers).with_context(|| format!("cannot create {}", peers.display()))?;
+    let (ours, peers) = (flow::ours()?, flow::peers_folder()?);
     let peer = |name, program: &Path, options: &[String]| Contestant {
         name,
         what: What::Peer { program: program.to_owned(), options: options.to_vec() },
@@ -180,30 +159,16 @@ fn contestants(options: &Options) -> Result<Vec<Contestant>> {
     let trust = format!("trust={}", peers.join("blast.der").display());
     let short = "message=1400".to_owned();
     let mut contestants = vec![
-        peer(PLAIN, &blast, &[]),
-        peer("ours, 1,400 B messages", &blast, std::slice::from_ref(&short)),
-        peer(PROTECTED, &blast, &[trust]),
+        peer(PLAIN, &ours, &[]),
+        peer("ours, 1,400 B messages", &ours, std::slice::from_ref(&short)),
+        peer(PROTECTED, &ours, &[trust]),
     ];
     if !options.over_loopback {
         // Raw sockets at one address would receive each other's packets.
-        contestants.push(peer("ours, protocol 132", &blast, &["carrier=ip".to_owned()]));
+        contestants.push(peer("ours, protocol 132", &ours, &["carrier=ip".to_owned()]));
     }
-    let mut quinn = cargo();
-    quinn.args(["build", "--release", "--locked", "--manifest-path", "bench-peers/Cargo.toml"]);
-    match check(quinn.args(["--bin", "quinn_peer", "--target-dir"]).arg(&peers)) {
-        Ok(()) => contestants.push(peer(QUINN, &peers.join("release/quinn_peer"), &[])),
-        Err(error) => left_out("quinn", &error, "let cargo reach its registry"),
-    }
-    if let Err(error) = install(USRSCTP_PACKAGES) {
-        eprintln!("usrsctp cannot be installed: {error:#}");
-    }
-    let usrsctp = peers.join("usrsctp_peer");
-    let mut cc = Command::new("cc");
-    cc.args(["-O2", "-o"]).arg(&usrsctp).args(["bench-peers/usrsctp_peer.c", "-lusrsctp", "-lpthread"]);
-    match check(&mut cc) {
-        Ok(()) => contestants.push(peer(USRSCTP, &usrsctp, &[short])),
-        Err(error) => left_out("usrsctp", &error, "apt install gcc libusrsctp-dev"),
-    }
+    contestants.extend(flow::quinn()?.map(|program| peer(QUINN, &program, &[])));
+    contestants.extend(flow::usrsctp()?.map(|program| peer(USRSCTP, &program, &[short])));
     if !options.over_loopback {
         match install(TLS_PACKAGES).and_then(|()| tls_home(&peers, options.bytes)) {
             Ok(home) => {
@@ -213,10 +178,6 @@ fn contestants(options: &Options) -> Result<Vec<Contestant>> {
         }
     }
     Ok(contestants)
-}
-
-fn left_out(who: &str, error: &anyhow::Error, remedy: &str) {
-    eprintln!("LEFT OUT: {who} is not available here: {error:#}; {remedy}");
 }
 
 /// The port of nginx.
@@ -250,44 +211,10 @@ fn tls_home(peers: &Path, bytes: u64) -> Result<PathBuf> {
 impl Contestant {
     fn run(&self, link: &Link, bytes: u64) -> Result<Outcome> {
         match &self.what {
-            What::Peer { program, options } => run_peer(link, program, options, bytes),
+            What::Peer { program, options } => flow::run(link, program, options, bytes),
             What::Tls { home } => run_tls(link, home, bytes),
         }
     }
-}
-
-fn run_peer(link: &Link, program: &Path, options: &[String], bytes: u64) -> Result<Outcome> {
-    let spawn = |end: End, words: &[String]| -> Result<Running> {
-        let mut command = link.command(end, program);
-        command.args(words).args(options).stdin(Stdio::null()).stdout(Stdio::piped());
-        let child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
-        Ok(Running(child))
-    };
-    let (local, peer) = (link.udp(End::Sender)?, link.udp(End::Receiver)?);
-    let mut receiver = spawn(End::Receiver, &["recv".to_owned(), peer.to_string()])?;
-    let mut lines = BufReader::new(receiver.0.stdout.take().context("a pipe was asked for")?);
-    let mut first = String::new();
-    lines.read_line(&mut first)?;
-    if first.trim() != "listening" {
-        bail!("the receiver said `{}` instead of `listening`", first.trim());
-    }
-    let words = ["send".to_owned(), local.to_string(), peer.to_string(), format!("bytes={bytes}")];
-    let mut sender = spawn(End::Sender, &words)?;
-    sender.finish()?;
-    receiver.finish()?;
-    let sent = Report::read(&mut sender.0.stdout.take().context("a pipe was asked for")?)?;
-    let received = Report::read(&mut lines)?;
-    if received.bytes != bytes {
-        bail!("{} bytes arrived instead of {bytes}", received.bytes);
-    }
-    let gigabytes = bytes as f64 / 1e9;
-    Ok(Outcome {
-        mbit_per_second: bytes as f64 * 8.0 / 1e6 / received.seconds,
-        sender_cpu_seconds_per_gigabyte: sent.cpu_seconds / gigabytes,
-        receiver_cpu_seconds_per_gigabyte: received.cpu_seconds / gigabytes,
-        sender_peak_mib: sent.peak_kib / 1024.0,
-        receiver_peak_mib: received.peak_kib / 1024.0,
-    })
 }
 
 /// nginx sends a file, curl throws it away.
@@ -338,61 +265,6 @@ fn cpu_seconds(process: u32) -> Result<f64> {
     Ok(ticks as f64 / 100.0)
 }
 
-/// A running program; killed when dropped.
-struct Running(Child);
-
-impl Running {
-    fn finish(&mut self) -> Result<()> {
-        let began = Instant::now();
-        loop {
-            if let Some(status) = self.0.try_wait()? {
-                if status.success() {
-                    return Ok(());
-                }
-                bail!("it failed ({status})");
-            }
-            if began.elapsed() > PATIENCE {
-                bail!("it took longer than {} s", PATIENCE.as_secs());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both calls do nothing if the program has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The last line that a sender or receiver prints.
-#[derive(Debug)]
-struct Report {
-    bytes: u64,
-    seconds: f64,
-    cpu_seconds: f64,
-    peak_kib: f64,
-}
-
-impl Report {
-    fn read(from: &mut impl Read) -> Result<Self> {
-        let mut text = String::new();
-        from.read_to_string(&mut text)?;
-        let line = text.lines().last().unwrap_or_default();
-        let json: serde_json::Value =
-            serde_json::from_str(line).with_context(|| format!("`{line}` is not a report"))?;
-        let number = |name: &str| json[name].as_f64().with_context(|| format!("`{line}` has no {name}"));
-        Ok(Self {
-            bytes: json["bytes"].as_u64().with_context(|| format!("`{line}` has no bytes"))?,
-            seconds: number("seconds")?,
-            cpu_seconds: number("cpu_seconds")?,
-            peak_kib: number("peak_kib")?,
-        })
-    }
-}
-
 fn print_table(contestants: &[Contestant], results: &[Vec<Outcome>]) {
     println!(
         "| who | Mbit/s | sender CPU s/GB | receiver CPU s/GB | peak MiB, sender / receiver | {} is |",
@@ -423,15 +295,6 @@ fn ratios(ours: &[Outcome], theirs: &[Outcome]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_report_is_the_last_line() {
-        let mut text =
-            "noise\n{\"bytes\":5,\"seconds\":0.5,\"cpu_seconds\":1,\"peak_kib\":2048}\n".as_bytes();
-        let report = Report::read(&mut text).unwrap();
-        assert_eq!((report.bytes, report.seconds, report.peak_kib), (5, 0.5, 2048.0));
-        assert!(Report::read(&mut "listening\n".as_bytes()).is_err());
-    }
 
     #[test]
     fn the_times_of_a_shell_are_added() {

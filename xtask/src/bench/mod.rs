@@ -1,7 +1,9 @@
 //! `cargo xtask bench NAME`: benchmarks against other implementations, in the same run, so that the ratios
 //! are meaningful on any machine.
 
+mod core;
 mod files;
+mod flow;
 mod idle;
 mod link;
 mod loopback;
@@ -16,6 +18,7 @@ use anyhow::{Result, bail};
 /// Runs the benchmark that `args` names.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args.split_first() {
+        Some((name, rest)) if name == "core" => core::run(rest),
         Some((name, rest)) if name == "files" => files::run(rest),
         Some((name, rest)) if name == "idle" => idle::run(rest),
         Some((name, rest)) if name == "loopback" => loopback::run(rest),
@@ -23,10 +26,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some((name, rest)) if name == "sim" => sim::run(rest),
         Some((name, rest)) if name == "tails" => tails::run(rest),
         Some((name, _)) => {
-            bail!("there is no benchmark `{name}`; there are: files, idle, loopback, multipath, sim, tails")
+            bail!(
+                "there is no benchmark `{name}`; there are: core, files, idle, loopback, multipath, sim, tails"
+            )
         }
         None => {
-            bail!("usage: cargo xtask bench files|idle|loopback|multipath|sim|tails [--rounds N] [--quick]")
+            bail!(
+                "usage: cargo xtask bench core|files|idle|loopback|multipath|sim|tails [--rounds N] [--quick]"
+            )
         }
     }
 }
