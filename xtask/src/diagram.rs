@@ -30,6 +30,7 @@ const COLUMNS: &[(&str, f64, &str)] = &[
     ("emu", 2.3, "links by the wall clock"),
     ("braidftp", 2.9, "client, server, files"),
     ("lab", 1.2, "figures and claims"),
+    ("capi", 0.2, "SCTP for C programs"),
     ("python", 2.05, "lab and client for Python"),
 ];
 

@@ -150,6 +150,22 @@ impl Association {
         }
     }
 
+    /// Waits until a message of `bytes` bytes fits into the send buffer, or half the buffer is free, or the association has
+    /// ended: when to call [`try_send`](Self::try_send) again after [`TrySendError::Full`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Changes nothing; may be cancelled and called again.
+    pub async fn wait_for_room(&self, bytes: usize) {
+        let has_room = |core: &mut Core, id| {
+            let Some(association) = core.machine.association(id) else { return Some(()) };
+            let enough = bytes.min(association.config().memory.send_buffer_bytes / 2);
+            let room = association.send_room() >= enough || association.closed().is_some();
+            room.then_some(())
+        };
+        self.attempt(&self.seated.signals.writable, has_room).await;
+    }
+
     /// Returns the next message of `stream`, or the next part of one that is too large to be buffered
     /// completely ([`Piece::end`] tells). `None` once the peer has shut down and everything was read; an
     /// error if the association ended in another way.

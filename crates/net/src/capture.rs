@@ -27,7 +27,8 @@ impl Capture {
         let writer = Writer::new(BufWriter::new(File::create(path)?), epoch)?;
         let carrier = match carrier {
             Carrier::Udp => braidftp_pcap::Carrier::Udp,
-            Carrier::Ip => braidftp_pcap::Carrier::Sctp,
+            // Such files know no other carrier.
+            Carrier::Ip | Carrier::InProcess => braidftp_pcap::Carrier::Sctp,
         };
         Ok(Self { path: path.to_owned(), carrier, writer: Some(writer) })
     }

@@ -1,4 +1,4 @@
-//! The layer below SCTP: UDP (RFC 6951) or IP.
+//! The layer below SCTP: UDP (RFC 6951), IP, or functions of the caller.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,13 +12,16 @@ pub enum Carrier {
     /// IP, as protocol 132 (RFC 9260 §10), for stacks without UDP encapsulation. Requires the privilege
     /// to open raw sockets (CAP_NET_RAW). Addresses have no UDP port, which is written 0.
     Ip,
+    /// Functions of the caller, as over DTLS (RFC 8261) or in memory: see
+    /// [`Endpoint::over`](crate::Endpoint::over). Addresses mean what the caller makes of them.
+    InProcess,
 }
 
 impl Carrier {
     /// Returns an address in the form of this carrier.
     pub(crate) fn address(self, addr: SocketAddr) -> SocketAddr {
         match self {
-            Self::Udp => addr,
+            Self::Udp | Self::InProcess => addr,
             Self::Ip => SocketAddr::new(addr.ip(), 0),
         }
     }
@@ -29,6 +32,7 @@ impl Carrier {
         match self {
             Self::Udp => ip + 8,
             Self::Ip => ip,
+            Self::InProcess => 0,
         }
     }
 }
@@ -38,6 +42,7 @@ impl fmt::Display for Carrier {
         f.write_str(match self {
             Self::Udp => "UDP",
             Self::Ip => "IP protocol 132",
+            Self::InProcess => "functions of the caller",
         })
     }
 }

@@ -16,6 +16,8 @@ use crate::budget::default_memory_bytes;
 use crate::capture::Capture;
 use crate::carrier::Carrier;
 use crate::core::{Backlog, Phase, Seat, Shared, Totals};
+use crate::in_process::{InProcess, PacketOutput};
+use crate::packet_input::PacketInput;
 use crate::packet_log::PacketLog;
 use crate::qlog::Qlog;
 use crate::sockets::{self, BoundSocket, Socket, Sockets};
@@ -109,8 +111,8 @@ impl fmt::Display for BindError {
                     _ => Ok(()),
                 }
             }
-            Self::Address { carrier: Carrier::Udp, addr, error } => {
-                write!(f, "cannot bind UDP {addr}: {error}")?;
+            Self::Address { carrier, addr, error } => {
+                write!(f, "cannot bind {carrier} {addr}: {error}")?;
                 match error.kind() {
                     io::ErrorKind::AddrInUse => {
                         f.write_str("; another program has it: stop that one or choose another port")
@@ -230,13 +232,11 @@ impl Opened {
         let mut machine = sctp::Endpoint::with_limits(seed, bind.limits);
         machine.set_addresses(reachable.0, reachable.1);
         machine.set_sharing(match carrier {
-            Carrier::Udp => Sharing::Alone,
+            Carrier::Udp | Carrier::InProcess => Sharing::Alone,
             Carrier::Ip => Sharing::WithOthers,
         });
         let shared = Arc::new(Shared::new(machine, carrier, local_addrs));
-        shared.lock().endpoints = 1;
-        let task = Task::new(shared.clone(), Sockets::new(sockets), logs, bind.linger);
-        Ok((Endpoint { shared, linger: bind.linger }, task))
+        Ok(Endpoint::with_task(shared, Sockets::new(sockets), logs, bind.linger))
     }
 }
 
@@ -253,10 +253,7 @@ impl Endpoint {
         if bind.addrs.is_empty() {
             return Err(BindError::NoAddress);
         }
-        let seed = match bind.seed {
-            Some(seed) => seed,
-            None => system_seed().map_err(BindError::NoRandomness)?,
-        };
+        let seed = seed_of(&bind)?;
         let mut sockets: Vec<BoundSocket> = Vec::with_capacity(bind.addrs.len());
         for &addr in &bind.addrs {
             // Peers learn the other addresses without their ports, so they expect the same port for all.
@@ -279,6 +276,35 @@ impl Endpoint {
         let local_addrs: Vec<SocketAddr> = sockets.iter().map(BoundSocket::local).collect();
         let reachable = reachable_at(&local_addrs);
         Ok(Opened { bind, seed, sockets, reachable, logs })
+    }
+
+    /// An endpoint without sockets: `output` sends its packets, and [`PacketInput::receive`] takes in those that arrive.
+    /// [`Bind::addrs`] are the local addresses as the caller names them; they are not announced to peers. Must be called
+    /// within a tokio runtime with time enabled.
+    ///
+    /// # Errors
+    ///
+    /// No address was given, the system gave no randomness, or a log cannot be written.
+    pub fn over(bind: Bind, output: PacketOutput) -> Result<(Self, PacketInput), BindError> {
+        if bind.addrs.is_empty() {
+            return Err(BindError::NoAddress);
+        }
+        let bind = Bind { carrier: Carrier::InProcess, ..bind };
+        let machine = sctp::Endpoint::with_limits(seed_of(&bind)?, bind.limits);
+        let logs = open_logs(&bind)?;
+        let shared = Arc::new(Shared::new(machine, bind.carrier, bind.addrs));
+        let (in_process, waiting) = InProcess::new(output);
+        let input = PacketInput::new(shared.clone(), waiting);
+        let (endpoint, task) = Self::with_task(shared, Sockets::over(in_process), logs, bind.linger);
+        tokio::spawn(task.run());
+        Ok((endpoint, input))
+    }
+
+    /// The first handle, and the task for the caller to run.
+    fn with_task(shared: Arc<Shared>, sockets: Sockets, logs: Logs, linger: Duration) -> (Self, Task) {
+        shared.lock().endpoints = 1;
+        let task = Task::new(shared.clone(), sockets, logs, linger);
+        (Self { shared, linger }, task)
     }
 
     /// Returns the layer below SCTP.
@@ -598,9 +624,13 @@ pub(crate) fn reachable_at(local_addrs: &[SocketAddr]) -> (Vec<SocketAddr>, Anno
     (addresses, Announce::ToMultihomed)
 }
 
-fn system_seed() -> io::Result<[u8; 32]> {
+/// The seed that `bind` gives, or one of the system.
+fn seed_of(bind: &Bind) -> Result<[u8; 32], BindError> {
+    if let Some(seed) = bind.seed {
+        return Ok(seed);
+    }
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(io::Error::other)?;
+    getrandom::fill(&mut seed).map_err(|error| BindError::NoRandomness(io::Error::other(error)))?;
     Ok(seed)
 }
 

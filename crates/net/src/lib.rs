@@ -14,7 +14,9 @@ mod core;
 mod endpoint;
 mod events;
 mod icmp;
+mod in_process;
 mod key_driver;
+mod packet_input;
 mod packet_log;
 mod path_name;
 mod pool;
@@ -29,6 +31,7 @@ mod up;
 
 pub use addresses::NoSuchAddress;
 pub use association::{Association, SendError, TryRecvError, TrySendError};
+pub use braidftp_base::Datagram;
 pub use braidftp_cc as cc;
 pub use braidftp_keys as keys;
 pub use braidftp_sctp::{
@@ -42,6 +45,8 @@ pub use carrier::Carrier;
 pub use core::Totals;
 pub use endpoint::{Bind, BindError, ConnectError, Ended, Endpoint, Listener, Opened};
 pub use events::{AddressChange, Event};
+pub use in_process::PacketOutput;
+pub use packet_input::PacketInput;
 pub use path_name::PathName;
 pub use protection::HANDSHAKES_A_SECOND;
 pub use streams::{RecvStream, SendStream};

@@ -1,5 +1,6 @@
 //! The sockets of an endpoint, one per local address, for either lower layer: [`Carrier::Udp`] in `udp`, or
-//! [`Carrier::Ip`] in `raw`. The endpoint's task uses this module only.
+//! [`Carrier::Ip`] in `raw`; with [`Carrier::InProcess`] there are none, but functions of the caller. The endpoint's task
+//! uses this module only.
 //!
 //! A path's source address is that of its own socket, so a multihomed endpoint sends from the intended
 //! address. Packets that wait for the kernel are queued here, with a limit; received ones are read in
@@ -25,6 +26,7 @@ use tracing::debug;
 
 use crate::carrier::Carrier;
 use crate::icmp::Notice;
+use crate::in_process::InProcess;
 use crate::pool::{Buffer, Pool};
 use crate::{icmp, raw, udp};
 
@@ -76,6 +78,7 @@ impl BoundSocket {
         let socket = match carrier {
             Carrier::Udp => udp::open(addr)?,
             Carrier::Ip => raw::open(addr)?,
+            Carrier::InProcess => return Err(io::Error::other("no socket: use Endpoint::over")),
         };
         socket.bind(&carrier.address(addr).into())?;
         Self::set_up(carrier, socket, addr)
@@ -96,7 +99,7 @@ impl BoundSocket {
         without_timestamps(&socket);
         icmp::keep(&socket, addr);
         let split = match carrier {
-            Carrier::Udp => Split::Forbidden,
+            Carrier::Udp | Carrier::InProcess => Split::Forbidden,
             Carrier::Ip => {
                 allow(&socket, addr, Split::Allowed)?;
                 Split::Allowed
@@ -189,7 +192,7 @@ impl Socket {
             let part = match transmit.segment_size {
                 Some(segment) if len > segment => match self.carrier {
                     Carrier::Udp => udp::batch(len, segment, state.max_gso_segments()),
-                    Carrier::Ip => raw::batch(len, segment),
+                    Carrier::Ip | Carrier::InProcess => raw::batch(len, segment),
                 },
                 _ => len,
             };
@@ -287,6 +290,8 @@ pub(crate) struct Sockets {
     all: Vec<Socket>,
     pool: Pool,
     buffers: Vec<Buffer>,
+    /// The functions of the caller, if they carry the packets.
+    in_process: Option<InProcess>,
 }
 
 impl Sockets {
@@ -294,7 +299,13 @@ impl Sockets {
     pub(crate) fn new(all: Vec<Socket>) -> Self {
         let pool = Pool::default();
         let buffers = (0..BATCHES).map(|_| pool.take()).collect();
-        Self { all, pool, buffers }
+        Self { all, pool, buffers, in_process: None }
+    }
+
+    /// No sockets: the caller's functions carry the packets.
+    pub(crate) fn over(in_process: InProcess) -> Self {
+        let (pool, buffers) = (Pool::default(), Vec::new());
+        Self { all: Vec::new(), pool, buffers, in_process: Some(in_process) }
     }
 
     /// Adds a socket.
@@ -310,6 +321,7 @@ impl Sockets {
     /// Receives a batch from each readable socket; returns whether there may be more.
     pub(crate) fn receive(&mut self, into: &mut Vec<Datagram>) -> bool {
         let mut more = false;
+        self.in_process.iter_mut().for_each(|carrier| carrier.receive(into));
         for socket in &mut self.all {
             let mut failed = false;
             let mut meta = [RecvMeta::default(); BATCHES];
@@ -349,7 +361,7 @@ impl Sockets {
                 let ecn = from_codepoint(meta.ecn);
                 for payload in datagrams {
                     let payload = match socket.carrier {
-                        Carrier::Udp => Some(payload),
+                        Carrier::Udp | Carrier::InProcess => Some(payload),
                         Carrier::Ip => raw::payload(socket.local, &payload),
                     };
                     match payload {
@@ -388,6 +400,10 @@ impl Sockets {
     /// Sends a packet, or several of equal size, on the socket of its source address; what the kernel
     /// does not accept now is queued.
     pub(crate) fn send(&mut self, transmit: Transmit) {
+        if let Some(carrier) = &mut self.in_process {
+            carrier.send(transmit);
+            return;
+        }
         let best = self.all.iter_mut().max_by_key(|socket| socket.fit(transmit.from));
         match best.filter(|socket| socket.fit(transmit.from) > 0) {
             Some(socket) => {
@@ -410,6 +426,7 @@ impl Sockets {
     /// Closes all sockets.
     pub(crate) fn close(&mut self) {
         self.all.clear();
+        self.in_process = None;
     }
 
     /// Whether all sockets are blocked.

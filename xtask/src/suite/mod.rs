@@ -72,7 +72,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         (None, name) => command.args(["--workspace", name]),
     };
-    if !matches!(filter, "interop" | "interop-tls" | "braidftp" | "net") {
+    if !matches!(filter, "interop" | "interop-tls" | "braidftp" | "net" | "capi") {
         return check(&mut command);
     }
     let state = peers::ensure()?;
@@ -113,6 +113,7 @@ pub(crate) fn package(filter: &str) -> Option<&'static str> {
         "keys" => "braidftp-keys",
         "sim" => "braidftp-sim",
         "net" => "braidftp-net",
+        "capi" => "braidftp-capi",
         "emu" => "braidftp-emu",
         "lab" => "braidftp-lab",
         "braidftp" => "braidftp",

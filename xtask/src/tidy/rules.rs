@@ -23,6 +23,8 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     // `emu` for `braidftp demo` alone.
     ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),
     ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "emu", "pcap"]),
+    // The C library: `net`, under other names.
+    ("capi", &["net"]),
     // The Python package: types of others as Python's.
     ("python", &["base", "cc", "ftp", "braidftp", "lab"]),
     // It runs programs.
@@ -34,6 +36,8 @@ pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
     // One body, run in the simulator and over the kernel; links and wires between it and other stacks.
     ("net", &["sim", "emu"]),
     ("braidftp", &["sctp", "sim"]),
+    // Wires between it and usrsctp.
+    ("capi", &["emu"]),
 ];
 
 /// The pure crates: no clock, socket, thread, global or hash order.

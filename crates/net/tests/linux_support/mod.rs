@@ -216,6 +216,7 @@ pub(crate) fn ends(carrier: Carrier, wire: Wire) -> Ends {
     static PORT: AtomicU16 = AtomicU16::new(10_000);
     match carrier {
         Carrier::Ip => Ends::raw(&[wire]),
+        Carrier::InProcess => unreachable!("between hosts there are sockets"),
         Carrier::Udp => {
             let ours = PORT.fetch_add(1, Ordering::Relaxed);
             Ends::udp(SocketAddr::new(wire.client, ours), SocketAddr::new(wire.server, 9_899))
