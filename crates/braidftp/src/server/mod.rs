@@ -374,7 +374,7 @@ impl Server {
         let addr = |bound: &Bound| match bound {
             Bound::Tcp(listener, begins) => begins.at(tcp(listener)),
             Bound::Sctp(endpoint, listener) => match endpoint.carrier() {
-                Carrier::Udp => Listen::SctpUdp(endpoint.local_addrs()),
+                Carrier::Udp | Carrier::InProcess => Listen::SctpUdp(endpoint.local_addrs()),
                 Carrier::Ip => {
                     let addresses = endpoint.local_addrs().iter().map(SocketAddr::ip).collect();
                     Listen::SctpIp(addresses, listener.port())

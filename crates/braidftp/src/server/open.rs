@@ -182,7 +182,7 @@ impl Opened {
         let addr = |place: &OpenedAt| match place {
             OpenedAt::Tcp(listener, begins) => begins.at(local_addr(listener)),
             OpenedAt::Sctp(opened, port) => match opened.carrier() {
-                Carrier::Udp => Listen::SctpUdp(opened.local_addrs()),
+                Carrier::Udp | Carrier::InProcess => Listen::SctpUdp(opened.local_addrs()),
                 Carrier::Ip => {
                     let addresses = opened.local_addrs().iter().map(SocketAddr::ip).collect();
                     Listen::SctpIp(addresses, *port)

@@ -321,7 +321,9 @@ fn carrier(url: &Url) -> Carrier {
 /// What may keep packets from the server.
 fn no_answer_hint(url: &Url) -> &'static str {
     match carrier(url) {
-        Carrier::Udp => "check that the server runs there and that no firewall drops its UDP port",
+        Carrier::Udp | Carrier::InProcess => {
+            "check that the server runs there and that no firewall drops its UDP port"
+        }
         Carrier::Ip => {
             "check that a server serves ftp+sctp-ip:// there, and that nothing between drops IP protocol 132: \
              NAT and many firewalls do, and ftp+sctp:// goes through"
