@@ -182,10 +182,10 @@ const fn bytes(bytes: usize) -> Amount {
 
 rows! { now;
     Sessions Server "sessions at once" Some("max-sessions"), count(now.settings.max_sessions),
-        "the session without a login that weighs most, else an idle one, else the next one: 421", "info: too many sessions";
+        "the session without a login that weighs most, else an idle one, else, for an address with less than an equal part, the longest idle one of the address with most, else the next one: 421", "info: too many sessions";
     SessionsPerAddress Server "sessions at once from one address (IPv6: one /64)" Some("max-sessions-per-address"),
-        count(now.settings.max_sessions_per_address), "the same, of those from there", "info: too many sessions";
-    IdleMakesRoom Server "silence after which a session with a login makes room" NONE, Amount::Time(server::IDLE_MAKES_ROOM),
+        count(now.settings.max_sessions_per_address), "the session from there without a login that was silent longest, else an idle one, else the next one: 421", "info: too many sessions";
+    IdleMakesRoom Server "silence after which a session with a login makes room; standstill of all its transfers, where its address has most" NONE, Amount::Time(server::IDLE_MAKES_ROOM),
         "the session, if room is wanted: 421", "info: too many sessions";
     AskedAnswers Server "time in which a silent client over SCTP answers HEARTBEATs when room is wanted" NONE,
         Amount::Time(server::ANSWERS_WITHIN), "the session: ABORT", "info: session lost";
@@ -244,8 +244,8 @@ rows! { now;
         Amount::Time(now.settings.stall), "the transfer: 426, or the session", "info: session lost";
     AwaitedUpload Server "time until the first frame of an upload of braid, while no other of its session gets any" NONE,
         Amount::Time(now.settings.awaited), "the upload: 426", "nothing";
-    SilentUpload Server "silence over SCTP in the middle of an upload, HEARTBEATs unanswered" NONE,
-        Amount::Time(now.settings.silent_upload), "the session: ABORT", "info: session lost";
+    SilentTransfer Server "silence over SCTP in the middle of a transfer, HEARTBEATs unanswered" NONE,
+        Amount::Time(now.settings.silence), "the session: ABORT", "info: session lost";
     PathBytes Server "bytes of a path" NONE, bytes(PATH_MAX), "the command: 553", "nothing";
     NameBytes Server "bytes of a name" NONE, bytes(NAME_MAX), "the command: 553", "nothing";
     TreeDepth Server "levels of folders in a listing of a tree" NONE, count(MAX_DEPTH),

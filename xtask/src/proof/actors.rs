@@ -366,7 +366,7 @@ pub(crate) fn mirror(programs: &Programs, url: &str, copy: &Path, mode: &str) ->
 }
 
 /// A TCP port of this machine that is free at the moment.
-fn free_tcp_port() -> Result<SocketAddr> {
+pub(super) fn free_tcp_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 

@@ -2,6 +2,9 @@
 //! receiving host loses power. Afterwards no file of the source may have wrong contents, and the same command
 //! must complete the job at once.
 //!
+//! A server that is killed alone is killed no sooner than the client's first session has begun: a client that
+//! has never reached a server gives up at once, by design, and does not wait for one.
+//!
 //! The killed processes are those that do the work: both programs are started without a wrapper. A loss of
 //! power is simulated by a copy of the receiver's tree taken while the job runs. After both programs are
 //! killed the tree is restored to this copy, and unfinished files lose a part of their tail, as on file
@@ -10,6 +13,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +24,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::actors::{Finished, Running, Server};
+use super::actors::{Finished, Running, Server, free_tcp_port};
 use super::compare::{Times, differences};
 use super::{Bench, remove};
 use crate::tree::{Kind as Files, Rng, Shape, make};
@@ -41,6 +46,8 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 const TRIES: u64 = 3;
 /// How often a server is started again at a port that is in use.
 const PORT_TRIES: u32 = 30;
+/// The pause between two looks at the server's sessions.
+const LOOK: Duration = Duration::from_millis(1);
 /// The suffix of unfinished files.
 pub(super) const PART: &str = ".braidftp-part";
 /// The modification time of the older files at the receiver.
@@ -93,6 +100,8 @@ struct Ground {
     tree: PathBuf,
     /// The folder of downloads and of the programs' output.
     dir: PathBuf,
+    /// The address of the server's metrics.
+    metrics: SocketAddr,
     seed: u64,
 }
 
@@ -118,7 +127,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     make(&tree, &Shape { files: 120, seed: 1, big: 40_000_000, kind: Files::Plain { size: 20_000 } })?;
     let middle = Shape { files: 10, seed: 2, big: 0, kind: Files::Plain { size: 2_000_000 } };
     make(&tree.join("middle"), &middle)?;
-    let ground = Ground { served, tree, dir: bench.dir.clone(), seed };
+    let ground = Ground { served, tree, dir: bench.dir.clone(), metrics: free_tcp_port()?, seed };
     let wanted = &bench.options.crashes;
     if let Some(unknown) = wanted.iter().find(|wanted| !CRASHES.iter().any(|(name, _)| name == wanted)) {
         bail!("there is no kind of crash `{unknown}`");
@@ -180,7 +189,9 @@ impl Ground {
     /// Starts the server, on the ports of the previous one.
     fn serve(&self, bench: &Bench, before: Option<&Server>) -> Result<Server> {
         let ports = before.map(|server| (server.tcp, server.udp));
-        let start = || Server::start_at(&bench.programs, &self.served, &self.dir, &["--writable"], ports);
+        let metrics = self.metrics.to_string();
+        let more = ["--writable", "--metrics", &metrics];
+        let start = || Server::start_at(&bench.programs, &self.served, &self.dir, &more, ports);
         let mut started = start();
         // Another program's connection may have taken a port for a moment.
         for _ in 0..PORT_TRIES {
@@ -267,8 +278,13 @@ impl Ground {
         let part = if random.below(2) == 0 { part } else { 0.6 + 0.4 * part };
         let told = format!("round {number} at {part:.3} of a clean run");
         let run = self.prepare(server, cell, &format!("round-{number}"))?;
+        let sessions_before = self.sessions_begun(cell.mode)?;
         let mut client = self.start(bench, cell, &run, "client")?;
-        sleep(Duration::from_secs_f64(cell.clean_median() * part));
+        let start = Instant::now();
+        if crash == Crash::ServerAlone {
+            self.await_session(cell.mode, sessions_before, &mut client)?;
+        }
+        sleep(Duration::from_secs_f64(cell.clean_median() * part).saturating_sub(start.elapsed()));
         if client.ended()?.is_some() {
             cell.too_late += 1;
             return remove(&run.copy);
@@ -318,6 +334,32 @@ impl Ground {
         cell.reruns.push(seconds);
         remove(&frozen)?;
         if found.is_empty() { remove(&run.copy) } else { Ok(()) }
+    }
+
+    /// Waits until a session of the client has begun, or the client has ended.
+    fn await_session(&self, mode: &str, sessions_before: u64, client: &mut Running) -> Result<()> {
+        let start = Instant::now();
+        while self.sessions_begun(mode)? == sessions_before && client.ended()?.is_none() {
+            if start.elapsed() > RUN_LIMIT {
+                bail!(
+                    "no session of the client began in {} s: {}",
+                    RUN_LIMIT.as_secs(),
+                    client.stderr_tail()?
+                );
+            }
+            sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// The number of sessions in a mode that the server has begun, by its metrics.
+    fn sessions_begun(&self, mode: &str) -> Result<u64> {
+        let mut stream = TcpStream::connect(self.metrics).context("the server's metrics")?;
+        stream.set_read_timeout(Some(RUN_LIMIT))?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).context("the server's metrics")?;
+        sessions_in(&page, mode).with_context(|| format!("no metrics of the server: {page}"))
     }
 
     /// Crashes a side, or both, and starts what the rerun needs. Returns how the client ended and its seconds, if it went on.
@@ -501,6 +543,17 @@ fn does_the_work(running: &Running) -> Result<()> {
     }
 }
 
+/// The number of sessions in a mode that began, on a page of metrics; `None` if the page is none.
+fn sessions_in(page: &str, mode: &str) -> Option<u64> {
+    let sample = format!("braidftp_sessions_opened_total{{mode=\"{mode}\"}} ");
+    let count = page.lines().find_map(|line| line.strip_prefix(&sample));
+    match count {
+        Some(count) => count.trim().parse().ok(),
+        // A mode has no line before its first session.
+        None => page.ends_with("# EOF\n").then_some(0),
+    }
+}
+
 /// The files that a run transferred, with the bytes transferred.
 fn sent(finished: &Finished) -> Vec<(String, u64)> {
     let text = String::from_utf8_lossy(&finished.stdout);
@@ -572,4 +625,19 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_counted_by_mode_and_a_page_without_metrics_is_no_zero() {
+        let page = "HTTP/1.0 200 OK\r\n\r\n# TYPE braidftp_sessions_opened counter\n\
+                    braidftp_sessions_opened_total{mode=\"braid\"} 12\n# EOF\n";
+        assert_eq!(sessions_in(page, "braid"), Some(12));
+        assert_eq!(sessions_in(page, "tcp"), Some(0));
+        assert_eq!(sessions_in("HTTP/1.0 404 Not Found\r\n\r\n", "tcp"), None);
+        assert_eq!(sessions_in(&page.replace("12", "x"), "braid"), None);
+    }
 }

@@ -1,5 +1,6 @@
 //! Live sessions and transfers, for operators: who is connected, what is transferred, how many bytes. Counted here, for
-//! `braidftp ctl`, metrics, the transfer log and hooks; nothing here decides anything.
+//! `braidftp ctl`, metrics, the transfer log and hooks; nothing here decides anything. [`Progress`] is what the limit of sessions
+//! knows of a session's transfers.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -54,12 +55,35 @@ pub(super) struct Seen {
     counted: Mutex<BTreeMap<(String, String), PathCounts>>,
     sent: AtomicU64,
     received: AtomicU64,
+    progress: Arc<Progress>,
     kicked: Notify,
 }
 
 /// A session's place in [`Activity`], until this is dropped.
 #[derive(Debug)]
 pub(super) struct Seat(Arc<Seen>);
+
+/// When the transfers of a session made progress last.
+#[derive(Debug)]
+pub(super) struct Progress(Mutex<tokio::time::Instant>);
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self(Mutex::new(tokio::time::Instant::now()))
+    }
+}
+
+impl Progress {
+    /// A transfer has begun, or bytes of one have passed.
+    pub(super) fn made(&self) {
+        *lock(&self.0) = tokio::time::Instant::now();
+    }
+
+    /// The time since then.
+    pub(super) fn standstill(&self) -> Duration {
+        lock(&self.0).elapsed()
+    }
+}
 
 /// Which way a file goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +155,7 @@ impl Activity {
             counted: Mutex::default(),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            progress: Arc::default(),
             kicked: Notify::new(),
         });
         lock(&self.sessions).insert(id, seen.clone());
@@ -198,6 +223,11 @@ impl Seat {
         self.0.kicked.notified().await;
     }
 
+    /// The progress of its transfers.
+    pub(super) fn progress(&self) -> Arc<Progress> {
+        self.0.progress.clone()
+    }
+
     /// A transfer that begins.
     pub(super) fn begin(
         &self,
@@ -217,6 +247,7 @@ impl Seat {
             bytes: AtomicU64::new(0),
         });
         lock(&self.0.transfers).insert(job, transfer.clone());
+        self.0.progress.made();
         transfer
     }
 
@@ -322,6 +353,7 @@ impl Transfer {
             after
         });
         metrics.passed(direction, bytes);
+        session.progress.made();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let (of_session, of_all) = match self.direction {
             Direction::Upload => (&session.received, &session.activity.received),

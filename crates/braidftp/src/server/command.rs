@@ -18,7 +18,7 @@ pub use super::error::ServeError;
 use super::log::{Format, LineLimit};
 use super::plan::{Asides, LogWanted, Plan, RunsHooks, cannot_open, plan, processors, runtime};
 use super::systemd::{Notify, Passed};
-use super::{Audit, LogFile, Monitor, Opened, Reloader, Settings, metrics_http};
+use super::{Audit, LogFile, Monitor, Opened, Reloader, Server, Settings, metrics_http};
 use crate::budget::{Effective, Entry, Row, Side};
 use crate::dashboard;
 use crate::users::Users;
@@ -166,18 +166,15 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
     report.missing.iter().for_each(|line| tracing::warn!("not confined: {line}"));
     report.lost.iter().for_each(|line| tracing::info!("out of reach: {line}"));
     let (handle, reloader, monitor) = (server.handle(), server.reloader(), server.monitor());
-    let endpoints = server.endpoints();
     let mut told = std::pin::pin!(limit.tell());
-    let mut failed = std::pin::pin!(failed(endpoints));
-    let mut running = std::pin::pin!(server.run());
+    let mut running = std::pin::pin!(run(server));
     let mut signals = signals;
     let mut aside = std::pin::pin!(attend(asides, monitor.clone()));
     let (mut next_alive, mut next_status) = (Instant::now(), Instant::now());
     notify.ready();
     loop {
         tokio::select! {
-            () = &mut running => return Ok(()),
-            () = &mut failed => return Err(ServeError::Sctp),
+            over = &mut running => return over,
             () = &mut told => {}
             () = &mut aside => {}
             () = tokio::time::sleep_until(next_alive), if notify.watchdog().is_some() => {
@@ -248,6 +245,18 @@ fn allow_open_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // If it may not, what it has must do; `--check` says whether it does.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Serves until the server is stopped.
+///
+/// # Errors
+/// [`ServeError::Sctp`], as soon as the task of an SCTP endpoint has panicked.
+async fn run(server: Server) -> Result<(), ServeError> {
+    let endpoints = server.endpoints();
+    tokio::select! {
+        () = server.run() => Ok(()),
+        () = failed(endpoints) => Err(ServeError::Sctp),
+    }
 }
 
 /// Waits until the task of an SCTP endpoint has failed; for ever, if none does.
@@ -345,4 +354,45 @@ fn hash_password() -> Result<(), ServeError> {
     let hash = Users::hash(&password).map_err(|error| ServeError::Usage(error.to_string()))?;
     let _ = writeln!(std::io::stdout(), "{hash}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Wake};
+
+    use braidftp_net::Connect;
+
+    use super::super::Listen;
+    use super::*;
+    use crate::store::fs::Root;
+
+    /// Panics in the task that wakes it.
+    struct Fault;
+
+    impl Wake for Fault {
+        fn wake(self: Arc<Self>) {
+            if !std::thread::panicking() {
+                panic!("a fault of the endpoint's task, on purpose");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn serve_ends_with_exit_code_101_when_the_task_of_an_endpoint_panics() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = "127.0.0.1:0".parse().unwrap();
+        let server = Server::builder(Root::open(folder.path()).unwrap());
+        let server = server.listen(Listen::Tcp(here)).listen(Listen::SctpUdp(vec![here])).bind().unwrap();
+        let endpoint = server.endpoints().remove(0);
+        // The task of the endpoint wakes who waits for an association when this is over.
+        let association = endpoint.connect(Connect::to(["127.0.0.1:9".parse().unwrap()], 21)).unwrap();
+        let mut up = pin!(association.up());
+        assert!(up.as_mut().poll(&mut Context::from_waker(&Arc::new(Fault).into())).is_pending());
+        association.abort("it is over");
+        let over = tokio::time::timeout(Duration::from_secs(60), run(server)).await.expect("serve ends");
+        let error = over.expect_err("the task has panicked");
+        assert!(matches!(error, ServeError::Sctp));
+        assert_eq!(error.exit_code(), 101);
+    }
 }

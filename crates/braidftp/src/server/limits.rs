@@ -4,6 +4,11 @@
 //! the one whose silence, times the number of such sessions from its address, is the longest, so that many sessions from few
 //! addresses keep nobody out. If there is none, an idle session makes room that has been silent for [`IDLE_MAKES_ROOM`].
 //!
+//! If there is none of these either, and all sessions are taken, a newcomer from an address with fewer sessions than an equal part
+//! of all (the limit, divided by the number of addresses) takes the place of one from the address that has most: the longest idle
+//! one, or else the one whose transfers have stood still for the longest time, [`IDLE_MAKES_ROOM`] at least. A session whose
+//! transfers make progress, however slowly, never makes room.
+//!
 //! Sessions over SCTP whose clients were killed, or whose hosts are gone, count until their associations end, which takes
 //! minutes. When a limit is met, and before that when half of an address's sessions are taken, the clients that have been silent
 //! are asked by HEARTBEATs ([`Association::probe_peer`]): a closed port ends its association at once, and associations of
@@ -18,9 +23,11 @@ use braidftp_net::Association;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+use super::activity::Progress;
 use crate::users::subnet;
 
-/// After so much silence, a session with a login and no command under way makes room for a new one.
+/// After so much silence, a session with a login and no command under way makes room for a new one; after such a standstill of its
+/// transfers, one of an address with more than its part.
 pub(crate) const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
 
 /// A client that has sent nothing for so long is asked whether it is there when room is wanted.
@@ -60,6 +67,8 @@ struct Entry {
     association: Option<Association>,
     /// Who has logged in.
     user: Option<String>,
+    /// Of its transfers.
+    progress: Arc<Progress>,
 }
 
 /// Whose sessions make room for a new one.
@@ -79,6 +88,8 @@ pub(super) enum Standing {
     Idle,
     /// Somebody has, and a command is under way.
     Busy,
+    /// Somebody has, and a transfer is under way.
+    Transferring,
 }
 
 /// The right to one session; given back when dropped.
@@ -134,13 +145,13 @@ impl Limits {
         if now.is_full(network) {
             now.make_room(Some(network))?;
         } else if now.all.len() >= now.max {
-            now.make_room(None)?;
+            now.make_room(None).or_else(|| now.make_fair_room(network))?;
         }
         let (id, leaves, standing) = (now.next, Arc::new(Notify::new()), Standing::BeforeLogin);
         now.next += 1;
         *now.by_network.entry(network).or_default() += 1;
-        let (heard, association, user) = (Instant::now(), None, None);
-        let entry = Entry { network, standing, heard, leaves: leaves.clone(), association, user };
+        let (heard, association, user, progress) = (Instant::now(), None, None, Arc::default());
+        let entry = Entry { network, standing, heard, leaves: leaves.clone(), association, user, progress };
         now.all.insert(id, entry);
         Some(Place { limits: self.clone(), id, leaves, standing })
     }
@@ -188,6 +199,14 @@ impl Limits {
     }
 }
 
+impl Entry {
+    /// Whether the transport has nothing of what the session has sent. The transfers of a session are over when the transport has
+    /// taken their last bytes.
+    fn holds_nothing(&self) -> bool {
+        self.association.as_ref().is_none_or(|association| association.stats().buffered_bytes == 0)
+    }
+}
+
 impl Sessions {
     /// Whether a network has as many sessions as it may have.
     fn is_full(&self, network: IpAddr) -> bool {
@@ -211,11 +230,41 @@ impl Sessions {
             match entry.standing {
                 Standing::BeforeLogin => Some((1, silence.saturating_mul(waiting[&entry.network]))),
                 Standing::Idle if silence >= IDLE_MAKES_ROOM => Some((0, silence)),
-                Standing::Idle | Standing::Busy => None,
+                Standing::Idle | Standing::Busy | Standing::Transferring => None,
             }
         };
-        let candidates = self.all.iter().filter(|(_, entry)| of.is_none_or(|of| entry.network == of));
-        let ranked = candidates.filter_map(|(id, entry)| Some((rank(entry)?, std::cmp::Reverse(*id))));
+        self.end_first(|entry| rank(entry).filter(|_| of.is_none_or(|of| entry.network == of)))
+    }
+
+    /// Ends a session of the network that has most for one of this network, if this one has fewer than an equal part.
+    fn make_fair_room(&mut self, network: IpAddr) -> Option<()> {
+        let now = Instant::now();
+        let own = self.by_network.get(&network).copied().unwrap_or(0);
+        let networks = self.by_network.len() + usize::from(own == 0);
+        // All are taken: where this network has less than its part, the one that has most has more.
+        if own >= self.max / networks {
+            return None;
+        }
+        let most = self.by_network.values().copied().max()?;
+        let of_most: Vec<IpAddr> = self
+            .by_network
+            .iter()
+            .filter(|(_, count)| **count == most)
+            .map(|(network, _)| *network)
+            .collect();
+        let rank = |entry: &Entry| match entry.standing {
+            Standing::Idle if entry.holds_nothing() => Some((1, now.duration_since(entry.heard))),
+            Standing::Idle | Standing::Transferring => {
+                Some((0, entry.progress.standstill())).filter(|(_, still)| *still >= IDLE_MAKES_ROOM)
+            }
+            Standing::BeforeLogin | Standing::Busy => None,
+        };
+        self.end_first(|entry| rank(entry).filter(|_| of_most.contains(&entry.network)))
+    }
+
+    /// Ends the session that ranks highest, the oldest of equals, if one has a rank.
+    fn end_first(&mut self, rank: impl Fn(&Entry) -> Option<(u8, Duration)>) -> Option<()> {
+        let ranked = self.all.iter().filter_map(|(id, entry)| Some((rank(entry)?, std::cmp::Reverse(*id))));
         let (_, std::cmp::Reverse(id)) = ranked.max()?;
         self.remove(id)?.leaves.notify_one();
         Some(())
@@ -237,6 +286,11 @@ impl Place {
     /// The session's control connection is this association.
     pub(super) fn is_carried_by(&self, association: &Association) {
         self.change(|entry| entry.association = Some(association.clone()));
+    }
+
+    /// The session's transfers make this progress.
+    pub(super) fn progresses(&self, progress: Arc<Progress>) {
+        self.change(|entry| entry.progress = progress);
     }
 
     /// This user of a host has logged in, or nobody any more.
@@ -286,6 +340,7 @@ mod tests {
 
     const A: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
     const B: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+    const C: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 3));
 
     impl Limits {
         fn enter_at(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
@@ -357,10 +412,56 @@ mod tests {
         let limits = Limits::new(2, 2);
         let mut idle = [limits.enter_at(A).unwrap(), limits.enter_at(A).unwrap()];
         idle.iter_mut().for_each(|place| place.stands(Standing::Idle));
-        assert!(limits.enter_at(B).is_none());
+        assert!(limits.enter_at(A).is_none());
         tokio::time::advance(IDLE_MAKES_ROOM).await;
         idle[1].heard();
-        assert!(limits.enter_at(B).is_some());
+        assert!(limits.enter_at(A).is_some());
         assert!(is_taken(&idle[0]).await && !is_taken(&idle[1]).await);
+    }
+
+    fn standing(limits: &Arc<Limits>, address: IpAddr, standing: Standing) -> Place {
+        let mut place = limits.enter_at(address).unwrap();
+        place.stands(standing);
+        place
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_of_an_address_below_its_part_takes_the_place_of_the_longest_idle_of_the_address_with_most()
+     {
+        let limits = Limits::new(6, 6);
+        let _busy = standing(&limits, A, Standing::Busy);
+        let idle: Vec<Place> = (0..3).map(|_| standing(&limits, A, Standing::Idle)).collect();
+        let others: Vec<Place> = (0..2).map(|_| standing(&limits, B, Standing::Idle)).collect();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        idle[0].heard();
+        assert!(limits.enter_at(A).is_none(), "it has most");
+        let mut third = limits.enter_at(C).expect("an equal part is two");
+        third.stands(Standing::Busy);
+        assert!(is_taken(&idle[1]).await, "it was silent longer");
+        assert!(!is_taken(&idle[0]).await && !is_taken(&others[0]).await);
+        let _fourth = standing(&limits, C, Standing::Busy);
+        assert!(is_taken(&idle[2]).await);
+        assert!(limits.enter_at(C).is_none(), "it has its part");
+        assert!(!is_taken(&idle[0]).await && !is_taken(&others[1]).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_whose_transfers_stand_still_makes_room_for_an_address_below_its_part_and_one_of_progress_never()
+     {
+        let limits = Limits::new(3, 3);
+        let _busy = standing(&limits, A, Standing::Busy);
+        let transferring = [(); 2].map(|()| standing(&limits, A, Standing::Transferring));
+        let progress = [(); 2].map(|()| Arc::<Progress>::default());
+        transferring.iter().zip(&progress).for_each(|(place, progress)| place.progresses(progress.clone()));
+        tokio::time::advance(IDLE_MAKES_ROOM - Duration::from_millis(1)).await;
+        progress[0].made();
+        assert!(limits.enter_at(B).is_none());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        transferring[1].heard();
+        let first = limits.enter_at(B).expect("what it says is no progress");
+        assert!(is_taken(&transferring[1]).await && !is_taken(&transferring[0]).await);
+        drop(first);
+        let _again = standing(&limits, A, Standing::Busy);
+        assert!(limits.enter_at(B).is_none(), "the other goes on");
     }
 }

@@ -152,9 +152,9 @@ pub struct Settings {
     pub awaited: Duration,
     /// How long transfers may go on after [`Handle::stop`], while new sessions are refused. 30 s.
     pub drain: Duration,
-    /// How long a client may be silent over SCTP, HEARTBEATs unanswered, in the middle of an upload until its session ends.
-    /// 60 s.
-    pub silent_upload: Duration,
+    /// How long a client may be silent over SCTP, HEARTBEATs unanswered, while it has a transfer under way or something of one has
+    /// not arrived, until its session ends. 30 s.
+    pub silence: Duration,
     /// How long an unfinished upload is kept that nobody goes on with; `None`: for ever. 7 days. Where nobody may change
     /// anything, nothing is removed.
     pub parts_kept: Option<Duration>,
@@ -200,7 +200,7 @@ impl Default for Settings {
             stall: Duration::from_secs(300),
             awaited: Duration::from_secs(60),
             drain: Duration::from_secs(30),
-            silent_upload: Duration::from_secs(60),
+            silence: Duration::from_secs(30),
             parts_kept: Some(Duration::from_secs(7 * 86_400)),
             parts_quota: None,
             disk_reserve: None,

@@ -7,7 +7,7 @@
 mod login;
 mod transfer;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::IpAddr;
@@ -43,8 +43,8 @@ use crate::store::fs::Blocks;
 
 /// Bytes of replies handed to the transport at once. While they wait, no more are asked for.
 pub(crate) const OUT_BYTES: usize = 64 << 10;
-/// While an upload is open over SCTP: after so much silence the peer is asked for an answer by a HEARTBEAT, and again each
-/// time that this has passed.
+/// While a transfer is under way over SCTP: after so much silence the client is asked for an answer by a HEARTBEAT, and again each
+/// time that this has passed. A quarter of [`Settings::silence`] if that is less.
 const ASK_AFTER: Duration = Duration::from_secs(5);
 /// Refusals of one session that are logged for the operator; further ones are for debugging.
 const REFUSALS_LOGGED: u32 = 20;
@@ -86,8 +86,8 @@ pub(super) struct Driver {
     cancels: BTreeMap<JobId, oneshot::Sender<()>>,
     /// Uploads of braid whose frames have not come yet.
     awaited: BTreeMap<JobId, Upload>,
-    /// Uploads that are not over.
-    uploads: BTreeSet<JobId>,
+    /// When its client was last asked whether it is there.
+    watch: Watch,
     /// Changes that a client may have asked for before it died: a newer session of its user is there.
     withheld: Withheld,
     /// Streams of braid on which a transfer begins that is not known yet.
@@ -107,6 +107,15 @@ pub(super) struct Driver {
     closing: Option<Instant>,
     /// Whether the machine was told that the server drains.
     is_draining: bool,
+}
+
+/// Looks whether a client with transfers is still there.
+#[derive(Debug, Default)]
+struct Watch {
+    /// When to look again; `None`: when the next transfer begins.
+    next_at: Option<Instant>,
+    /// Whether the client was asked at the last look.
+    has_asked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +163,7 @@ impl Driver {
             Data::Braid(lanes) => Some(lanes.association().clone()),
         };
         let seat = shared.activity.enter(subject.session(), peer, mode.to_string(), association);
+        place.progresses(seat.progress());
         Self {
             shared,
             settings,
@@ -179,7 +189,7 @@ impl Driver {
             digests: Arc::new(Semaphore::new(DIGESTS_OF_SESSION)),
             cancels: BTreeMap::new(),
             awaited: BTreeMap::new(),
-            uploads: BTreeSet::new(),
+            watch: Watch::default(),
             withheld: Withheld::default(),
             asks: Vec::new(),
             gates: Vec::new(),
@@ -246,10 +256,12 @@ impl Driver {
             None => self.deadline.unwrap_or(now + Duration::from_secs(3600)),
         };
         let stalled = now + self.settings.stall;
-        let watched = match self.watch_uploads(now) {
-            Ok(watched) => watched.unwrap_or(deadline).min(deadline),
+        let watched = match self.watch_client(now) {
+            Ok(watched) => watched,
             Err(why) => return self.broken(why),
         };
+        let looks = [watched, self.give_up_awaited(now), self.withheld.next_look(now)];
+        let watched = looks.into_iter().flatten().fold(deadline, Instant::min);
         let wanted = self.session.wants_input() && !self.rx.holds_some();
         let hungry = self.reading == Reading::Open
             && self.closing.is_none()
@@ -317,6 +329,7 @@ impl Driver {
         self.drain();
         self.place.stands(match &self.store {
             None => Standing::BeforeLogin,
+            Some(_) if !self.under_way.is_empty() => Standing::Transferring,
             Some(_) if self.session.is_idle() => Standing::Idle,
             Some(_) => Standing::Busy,
         });
@@ -460,7 +473,6 @@ impl Driver {
                         self.record(&finished);
                     }
                     self.cancels.remove(job);
-                    self.uploads.remove(job);
                     self.under_way.remove(job);
                 }
                 self.tell(input);

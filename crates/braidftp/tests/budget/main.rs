@@ -69,7 +69,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::DataOpen => transfers::no_data_connection,
         Row::Stall => transfers::standstill,
         Row::AwaitedUpload => transfers::upload_without_frames,
-        Row::SilentUpload => transfers::vanished_uploader,
+        Row::SilentTransfer => transfers::vanished_uploader,
         Row::TreeDepth => files::deep_tree,
         Row::OpenFolders | Row::DiskThreads => transfers::deep_listings,
         Row::UploadSize => files::giant_upload,

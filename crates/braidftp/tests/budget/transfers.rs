@@ -180,8 +180,8 @@ pub(super) fn vanished_uploader(_: Row) {
     in_tokio(async {
         // Without heartbeats of its own, so that nothing else ends the association.
         let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
-        let silent_upload = Duration::from_secs(2);
-        let served = sctp_server(Settings { silent_upload, sctp, ..quick() }, |_| {});
+        let silence = Duration::from_secs(2);
+        let served = sctp_server(Settings { silence, sctp, ..quick() }, |_| {});
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let (through, to) = (socket.local_addr().unwrap(), served.address);
         let relay = tokio::spawn(async move {

@@ -32,6 +32,7 @@ const SOON: Duration = Duration::from_secs(150);
 /// A server of a folder, on a UDP port that the system chose.
 struct Served {
     address: SocketAddr,
+    endpoint: Endpoint,
     handle: Handle,
     running: tokio::task::JoinHandle<()>,
 }
@@ -52,8 +53,8 @@ fn serve_users(root: Root, users: Users, settings: Settings) -> Served {
         .bind()
         .unwrap();
     let [Listen::SctpUdp(addresses)] = &server.local_addrs()[..] else { panic!("one listener") };
-    let (address, handle) = (addresses[0], server.handle());
-    Served { address, handle, running: tokio::spawn(server.run()) }
+    let (address, handle, endpoint) = (addresses[0], server.handle(), server.endpoints().remove(0));
+    Served { address, endpoint, handle, running: tokio::spawn(server.run()) }
 }
 
 /// The client's end of an association.
@@ -77,7 +78,11 @@ impl Client {
     }
 
     fn connect_by(endpoint: Endpoint, served: &Served, streams: u16) -> Self {
-        let config = Profile::Modern.config().with(|c| {
+        Self::connect_with(endpoint, served, streams, Profile::Modern.config())
+    }
+
+    fn connect_with(endpoint: Endpoint, served: &Served, streams: u16, config: Config) -> Self {
+        let config = config.with(|c| {
             c.streams.outbound = streams;
             c.streams.inbound = streams;
         });

@@ -78,9 +78,9 @@ async fn an_upload_whose_frames_never_come_is_given_up() {
 /// Settings with which an upload of which nothing comes is given up soon, and a silent peer's session not so soon.
 fn hasty() -> Settings {
     let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
-    let (awaited, stall, silent_upload) =
+    let (awaited, stall, silence) =
         (Duration::from_millis(400), Duration::from_millis(400), Duration::from_secs(2));
-    Settings { awaited, stall, silent_upload, max_sessions: 2, sctp, ..quick() }
+    Settings { awaited, stall, silence, max_sessions: 2, sctp, ..quick() }
 }
 
 /// Commands that a client has sent behind an upload of `f` before it vanished. A newer session then uploads `f`. What is wrong
@@ -178,7 +178,8 @@ impl Wire {
                 }
             }
         });
-        let by_the_wire = Served { address, handle: served.handle.clone(), running: tokio::spawn(async {}) };
+        let (endpoint, handle) = (served.endpoint.clone(), served.handle.clone());
+        let by_the_wire = Served { address, endpoint, handle, running: tokio::spawn(async {}) };
         (Self { is_silent, running: running.abort_handle() }, by_the_wire)
     }
 
@@ -221,21 +222,71 @@ async fn ends_when_the_wire_is_cut(settings: Settings) {
 async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
     // Without heartbeats of its own, so that nothing else ends the association.
     let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
-    ends_when_the_wire_is_cut(Settings { silent_upload: Duration::from_secs(2), sctp, ..quick() }).await;
+    ends_when_the_wire_is_cut(Settings { silence: Duration::from_secs(2), sctp, ..quick() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
     // Nothing but ICMP Port Unreachable ends the association within the patience of this test.
-    let silent_upload = Duration::from_secs(3600);
-    ends_when_the_wire_is_cut(Settings { silent_upload, ..quick() }).await;
+    let silence = Duration::from_secs(3600);
+    ends_when_the_wire_is_cut(Settings { silence, ..quick() }).await;
+}
+
+/// A client behind a wire that has asked for a file and takes nothing, once its receive window is full.
+async fn stuck(served: &Served, file: &str) -> (Wire, Client) {
+    const WINDOW_BYTES: usize = 64 << 10;
+    let (wire, by_the_wire) = Wire::to(served).await;
+    let config = Profile::Modern.config().with(|c| {
+        c.memory.receive_buffer_bytes = WINDOW_BYTES;
+        c.memory.receive_buffer_max_bytes = None;
+    });
+    let client = Client::connect_with(Client::endpoint(1), &by_the_wire, 2 + 1, config);
+    let mut client = client.log_in().await;
+    client.credit(1, u64::MAX).await;
+    client.say(&format!("RETR {file}")).await;
+    while client.association.stats().paths[0].bytes_received < WINDOW_BYTES as u64 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    (wire, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_vanishes_behind_a_closed_window_loses_its_session_and_one_that_answers_keeps_it() {
+    let folder = Folder::new();
+    // The transport takes all of the one, and is never given the end of the other.
+    let bytes = pattern(8 << 20);
+    folder.put("short", &bytes[..200_000]);
+    folder.put("long", &bytes);
+    // Nothing else ends an association, or a transfer.
+    let sctp = Profile::Modern.config().with(|c| {
+        c.timers.heartbeat_interval = None;
+        c.failover.association_max_retrans = 1_000_000;
+        c.failover.path_max_retrans = 1_000_000;
+    });
+    let stall = Duration::from_secs(3600);
+    let served =
+        serve_with(folder.root(), Settings { silence: Duration::from_secs(2), stall, sctp, ..quick() });
+    let gone = [stuck(&served, "short").await, stuck(&served, "long").await];
+    let (_wire, mut slow) = stuck(&served, "long").await;
+    gone.iter().for_each(|(wire, _)| wire.fall_silent());
+    let end = async {
+        while served.endpoint.associations() > 1 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, end).await.expect("the sessions of those that are gone end");
+    let mut taken = 0;
+    while taken < bytes.len() {
+        taken += slow.frame(1).await.1.len();
+    }
+    slow.expect("226").await;
 }
 
 /// Settings with which nothing but the limit of sessions ends the session of a client that has an upload open and says nothing.
 fn patient() -> Settings {
     let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
     let hour = Duration::from_secs(3600);
-    Settings { awaited: hour, stall: hour, silent_upload: hour, sctp, ..quick() }
+    Settings { awaited: hour, stall: hour, silence: hour, sctp, ..quick() }
 }
 
 /// A client with an upload open, behind a wire.

@@ -4,9 +4,8 @@
 //! A kernel reports a closed port as soon as the process that owned it has ended. Without this report, an
 //! association ends after Association.Max.Retrans HEARTBEATs, which takes minutes. The report alone ends
 //! nothing: it triggers a HEARTBEAT, and a path becomes inactive after three consecutive HEARTBEATs that
-//! were each refused by such a message and not acknowledged, while data is outstanding too. The association
-//! ends when no path is left. Any
-//! packet from the peer on the path resets the count. Before the association is up, it ends after as many
+//! were each refused by such a message and not acknowledged within an RTO, while data is outstanding too. The
+//! association ends when no path is left. Any packet from the peer on the path resets the count. Before the association is up, it ends after as many
 //! refused INITs as [`Handshake::refused_inits`](crate::config::Handshake::refused_inits) says.
 //!
 //! Forged messages are harmless. One that does not quote the peer's Verification Tag is discarded (RFC 9260
@@ -19,20 +18,29 @@ use crate::association::Association;
 use crate::association::Reason;
 use crate::association::path::Path;
 use crate::association::state::State;
+use crate::association::timers::Timer;
 use crate::endpoint::Route;
+use crate::ids::PathId;
 use crate::stats::PathState;
 
 impl Association {
     /// ICMP reports that the UDP port of a packet of this association is closed.
     pub(crate) fn on_port_unreachable(&mut self, route: Route) {
-        let is_up = self.is_up();
-        let Some(path) = self.paths.iter_mut().find(|path| path.route() == route) else { return };
+        let (is_up, no_path_left) = (self.is_up(), self.has_no_path_left());
+        let Some(at) = self.paths.iter().position(|path| path.route() == route) else { return };
+        let path = &mut self.paths[at];
         let asks = path.params.heartbeat_interval.is_some() && path.is_present();
-        if !self.config.recovery.early_repair || !is_up || !asks || path.state == PathState::Inactive {
+        // An inactive path is left alone while another may be usable.
+        let is_left_alone = path.state == PathState::Inactive && !no_path_left;
+        if !self.config.recovery.early_repair || !is_up || !asks || is_left_alone {
             return;
         }
-        match path.heartbeat {
-            Some(_) => path.refused.this = true,
+        match &path.heartbeat {
+            Some(heartbeat) => {
+                path.refused.this = true;
+                let patience = path.refused.patience(path.rtt.without_back_off());
+                self.timers.advance(Timer::Heartbeat(PathId(at as u8)), heartbeat.sent_at + patience);
+            }
             None => path.heartbeat_due = true,
         }
         self.has_input = true;

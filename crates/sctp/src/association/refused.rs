@@ -1,5 +1,7 @@
 //! Counts the HEARTBEATs of one path that ICMP Port Unreachable messages refused (`port_unreachable`).
 
+use std::time::Duration;
+
 /// This many consecutive HEARTBEATs that were refused and not acknowledged make a path inactive.
 const REFUSED_HEARTBEATS: u8 = 3;
 
@@ -24,6 +26,13 @@ pub(super) enum Refusal {
 }
 
 impl Refused {
+    /// Returns how long the acknowledgement of the outstanding HEARTBEAT is waited for, which was refused: the RTO, doubled
+    /// for each refused one before. The back-off of earlier packets does not count: their peer was there, behind a closed window
+    /// for example, and three backed-off RTOs are minutes.
+    pub(super) fn patience(&self, rto_without_back_off: Duration) -> Duration {
+        rto_without_back_off * (1 << self.heartbeats)
+    }
+
     pub(super) fn on_unanswered_heartbeat(&mut self) -> Refusal {
         if !std::mem::take(&mut self.this) {
             *self = Self::default();

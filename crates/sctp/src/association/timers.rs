@@ -107,6 +107,13 @@ impl Timers {
         self.deadlines[timer.slot()].get_or_insert(deadline);
     }
 
+    /// Moves `timer` to an earlier deadline, if it is running.
+    pub(super) fn advance(&mut self, timer: Timer, deadline: Time) {
+        if let Some(at) = &mut self.deadlines[timer.slot()] {
+            *at = deadline.min(*at);
+        }
+    }
+
     /// Stops `timer`.
     pub(super) fn stop(&mut self, timer: Timer) {
         self.deadlines[timer.slot()] = None;

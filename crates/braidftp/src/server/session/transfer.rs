@@ -17,7 +17,7 @@ use super::super::body::{Body, Gives};
 use super::super::events::{Event, Post, Upload};
 use super::super::sink::{Ending, Intake};
 use super::super::store::Store;
-use super::{ASK_AFTER, Data, Driver};
+use super::{ASK_AFTER, Data, Driver, Watch};
 
 impl Driver {
     pub(super) fn ask_store(
@@ -111,7 +111,6 @@ impl Driver {
         store.transfer = Some(transfer);
         let post = self.post.clone();
         let stop = self.stop(job);
-        self.uploads.insert(job);
         self.under_way.insert(job, self.shared.transfers.begin());
         let settings = self.settings.clone();
         let ending = Ending { modified: None, durability: settings.durability };
@@ -173,47 +172,60 @@ impl Driver {
         }
     }
 
-    /// Gives up uploads whose frames do not come, and asks a silent peer whether it is there; when to look again.
+    /// Asks a silent client over SCTP whether it is there, from the first transfer on until nothing of the session's transfers is
+    /// left, in the transport neither; when to look again.
     ///
-    /// A client that vanished in the middle of an upload sends nothing and is sent nothing. Its association ends when its
-    /// HEARTBEATs are not answered, which with RFC 9260's parameters takes seven minutes.
+    /// A client that vanished sends nothing, and may never be sent anything: in the middle of an upload, or behind a window that
+    /// it had closed. Its association then ends when its own HEARTBEATs are not answered, which with RFC 9260's parameters takes
+    /// seven minutes, and until then its transfers hold blocks of files and the transport its send buffer. A client that takes
+    /// nothing for a while, or little, answers HEARTBEATs.
     ///
     /// # Errors
-    /// The peer has been silent for too long.
-    pub(super) fn watch_uploads(&mut self, now: Instant) -> Result<Option<Instant>, &'static str> {
-        if self.uploads.is_empty() && self.withheld.is_empty() {
-            return Ok(None);
+    /// The client has been silent for too long, and has not answered since it was asked.
+    pub(super) fn watch_client(&mut self, now: Instant) -> Result<Option<Instant>, &'static str> {
+        let is_busy = !self.under_way.is_empty() || !self.withheld.is_empty();
+        match self.watch.next_at {
+            None if !is_busy => return Ok(None),
+            Some(at) if now < at => return Ok(Some(at)),
+            _ => {}
         }
-        let settings = &self.settings;
         // TCP resets a connection whose peer is gone.
         let Some(association) = self.association() else { return Ok(None) };
-        let silence = association.silence();
-        if silence >= settings.silent_upload {
-            return Err("silent for too long in the middle of an upload");
+        if !is_busy && association.stats().buffered_bytes == 0 {
+            self.watch = Watch::default();
+            return Ok(None);
         }
-        if silence >= ASK_AFTER {
+        let (silence, most) = (association.silence(), self.settings.silence);
+        let ask_after = ASK_AFTER.min(most / 4);
+        let asks = silence >= ask_after;
+        if asks && self.watch.has_asked && silence >= most {
+            return Err("silent for too long in the middle of a transfer");
+        }
+        let wait = if asks {
             association.probe_peer();
+            ask_after
+        } else {
+            ask_after - silence
+        };
+        self.watch = Watch { next_at: Some(now + wait), has_asked: asks };
+        Ok(self.watch.next_at)
+    }
+
+    /// Gives up uploads of braid whose frames do not come; when to look again.
+    pub(super) fn give_up_awaited(&mut self, now: Instant) -> Option<Instant> {
+        let Data::Braid(lanes) = &self.data else { return None };
+        if self.awaited.is_empty() {
+            return None;
         }
-        let mut next = now + ASK_AFTER.min(settings.silent_upload - silence);
-        next = self.withheld.next_look(now).unwrap_or(next).min(next);
-        if let Data::Braid(lanes) = &self.data {
-            let heard = lanes.heard_at();
-            let until = |upload: &Upload| upload.since.max(heard) + settings.awaited;
-            let late: Vec<JobId> = self
-                .awaited
-                .values()
-                .filter(|upload| until(upload) <= now)
-                .map(|upload| upload.job)
-                .collect();
-            next =
-                self.awaited.values().map(until).filter(|until| *until > now).min().unwrap_or(next).min(next);
-            for job in late {
-                if let Some(upload) = self.awaited.remove(&job) {
-                    upload.post.done(job, Err(Failure::DataLost));
-                }
-            }
+        let (heard, patience) = (lanes.heard_at(), self.settings.awaited);
+        let until = |upload: &Upload| upload.since.max(heard) + patience;
+        let is_late = |upload: &Upload| until(upload) <= now;
+        let late: Vec<JobId> =
+            self.awaited.values().filter(|upload| is_late(upload)).map(|upload| upload.job).collect();
+        for upload in late.into_iter().filter_map(|job| self.awaited.remove(&job)) {
+            upload.post.done(upload.job, Err(Failure::DataLost));
         }
-        Ok(Some(next))
+        self.awaited.values().map(until).min()
     }
 
     fn stop(&mut self, job: JobId) -> oneshot::Receiver<()> {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::icmp::Meaning;
 use super::*;
+use crate::wire::Sack;
 use crate::{Message, MtuDiscovery, Reason};
 
 const HERE: &str = "192.0.2.1:0";
@@ -394,6 +395,35 @@ fn a_closed_port_ends_an_association_equally_fast_while_data_is_outstanding() {
             assert_eq!(is_open, is_heard, "{took:?}, heard: {is_heard}");
             assert!(is_heard || took < Duration::from_secs(10), "{took:?}");
         }
+    }
+}
+
+/// The same behind a closed window, with an RTO that is backed off far.
+#[test]
+fn a_closed_port_ends_an_association_equally_fast_while_the_window_is_closed() {
+    for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
+        let mut client = Client::in_udp(family);
+        let association = client.endpoint.association_mut(client.id).unwrap();
+        association.send(StreamId(0), Message::new(Ppid(0), vec![0; 1_000])).unwrap();
+        client.drain();
+        let sent = Packet::decode(client.sent.clone()).unwrap();
+        let Some(Ok(Chunk::Data(first))) = sent.chunks().next() else { panic!("no DATA") };
+        // It drops what it is sent, and answers.
+        let closed = Chunk::Sack(Sack { cum_tsn_ack: first.tsn.minus(1), a_rwnd: 0, ..Sack::default() });
+        let rto = |client: &Client| client.endpoint.association(client.id).unwrap().stats().paths[0].rto;
+        while rto(&client) < Duration::from_secs(10) {
+            client.hear(client.tag, &closed);
+            client.wait();
+            assert_eq!(client.phase(), Phase::Established, "{:?}", rto(&client));
+        }
+        let begun = client.now;
+        while client.phase() == Phase::Established && client.now.since(begun) < Duration::from_secs(20) {
+            client.icmp(says, 0, &quote(PEER_TAG.0, &[]));
+            client.drain();
+            client.icmp(says, 0, &quote(PEER_TAG.0, &[]));
+            client.wait();
+        }
+        assert_eq!(client.phase(), Phase::Closed);
     }
 }
 
