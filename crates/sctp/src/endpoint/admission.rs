@@ -4,7 +4,8 @@
 //! There is a limit on the total rate, and half of it for each of a fixed number of groups of networks, so
 //! that a flood from one source leaves room for others. Where floods from several networks use up the total
 //! rate, each group still has a small rate of its own: the part of the total that it would have if all groups
-//! asked. The assignment of networks to groups is secret. An INIT above the limits is treated as lost: the peer
+//! asked. Half of it is given by a second assignment of networks to groups, so that a network that shares a
+//! group with a flood keeps the other half. Both assignments are secret. An INIT above the limits is treated as lost: the peer
 //! retransmits it (RFC 9260 §5.1). Memory is constant.
 
 use std::hash::Hasher;
@@ -15,6 +16,8 @@ use braidftp_base::Time;
 
 /// The number of groups of networks.
 const GROUPS: usize = 256;
+/// The number of assignments of networks to groups.
+const ASSIGNMENTS: usize = 2;
 /// After a pause, the permits of this period may be used at once.
 const BURST: Duration = Duration::from_secs(1);
 /// The same for the guaranteed rate of each group, which is small.
@@ -26,7 +29,7 @@ pub struct Admission {
     a_second: u32,
     /// By group, and for all groups at the end: the time until which the used permits suffice.
     given_until: Vec<Time>,
-    /// By group: the same for the guaranteed rate.
+    /// By assignment and group: the same for the guaranteed rate.
     own_given_until: Vec<Time>,
     secret: [u8; 8],
 }
@@ -35,12 +38,13 @@ impl Admission {
     /// Limits to this rate per second.
     pub fn new(a_second: u32, secret: [u8; 8]) -> Self {
         let given_until = vec![Time::ZERO; GROUPS + 1];
-        Self { a_second, given_until, own_given_until: vec![Time::ZERO; GROUPS], secret }
+        Self { a_second, given_until, own_given_until: vec![Time::ZERO; ASSIGNMENTS * GROUPS], secret }
     }
 
     /// Whether an INIT from this address at `now` is processed; if so, it is counted.
     pub fn admits(&mut self, now: Time, from: IpAddr) -> bool {
-        let group = self.group(from);
+        let groups = self.groups(from);
+        let group = groups[0];
         let shares = [(group, self.a_second / 2), (GROUPS, self.a_second)];
         let mut next = [now; 2];
         for (next, (index, rate)) in next.iter_mut().zip(shares) {
@@ -48,7 +52,7 @@ impl Admission {
             *next = self.given_until[index].max(now) + Duration::from_nanos(nanos);
             if *next > now + BURST {
                 // The group's half or the total rate is used up.
-                return index == GROUPS && self.admits_of_own(now, group);
+                return index == GROUPS && self.admits_of_own(now, groups);
             }
         }
         for (next, (index, _)) in next.into_iter().zip(shares) {
@@ -57,15 +61,18 @@ impl Admission {
         true
     }
 
-    /// Whether a group has permits of its guaranteed rate left.
-    fn admits_of_own(&mut self, now: Time, group: usize) -> bool {
-        let nanos = 1_000_000_000 * GROUPS as u64 / u64::from(self.a_second);
-        let next = self.own_given_until[group].max(now) + Duration::from_nanos(nanos);
-        let admits = next <= now + OWN_BURST;
-        if admits {
-            self.own_given_until[group] = next;
-        }
-        admits
+    /// Whether one of a network's groups has permits of its guaranteed rate left.
+    fn admits_of_own(&mut self, now: Time, groups: [usize; ASSIGNMENTS]) -> bool {
+        let nanos = 1_000_000_000 * (ASSIGNMENTS * GROUPS) as u64 / u64::from(self.a_second);
+        groups.into_iter().enumerate().any(|(assignment, group)| {
+            let given_until = &mut self.own_given_until[assignment * GROUPS + group];
+            let next = (*given_until).max(now) + Duration::from_nanos(nanos);
+            let admits = next <= now + OWN_BURST;
+            if admits {
+                *given_until = next;
+            }
+            admits
+        })
     }
 
     /// Returns the number of the smallest network around this address that one party controls: an IPv4 /24 or
@@ -77,13 +84,13 @@ impl Admission {
         }
     }
 
-    fn group(&self, from: IpAddr) -> usize {
+    fn groups(&self, from: IpAddr) -> [usize; ASSIGNMENTS] {
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
         hasher.write(&self.secret);
         hasher.write(&Self::network(from).to_be_bytes());
         hasher.write(&self.secret);
         let hash = hasher.finish();
-        ((hash ^ hash >> 32 ^ hash >> 16) as usize) % GROUPS
+        [hash, hash >> 8].map(|hash| ((hash ^ hash >> 32 ^ hash >> 16) as usize) % GROUPS)
     }
 }
 
@@ -133,7 +140,7 @@ mod tests {
         let floods = |nth: u32| network(1 + nth % 8);
         assert!(admitted(&mut admission, now, 99_999, floods) > 1_000);
         // A 256th of the rate, for eight seconds.
-        assert_eq!(admitted(&mut admission, now, 9_999, |_| network(77)), 31);
+        assert_eq!(admitted(&mut admission, now, 9_999, |_| network(77)), 30);
         let later = now + Duration::from_millis(1_024);
         admitted(&mut admission, later, 99_999, floods);
         assert_eq!(admitted(&mut admission, later, 9_999, |_| network(77)), 4);
@@ -145,6 +152,19 @@ mod tests {
         }
         let most = 1_000 * (20 + 1) + 1_000 * (20 + 8);
         assert!(all <= most, "{all}");
+    }
+
+    #[test]
+    fn a_network_that_shares_a_group_with_a_flood_keeps_half_of_its_own_rate() {
+        let starved = (0..1_000_u64).filter(|secret| {
+            let mut admission = Admission::new(1_000, secret.to_be_bytes());
+            let now = Time::from_millis(5_000);
+            admitted(&mut admission, now, 9_999, |nth| network(1 + nth % 8));
+            admitted(&mut admission, now, 99, |_| network(77)) < 15
+        });
+        // It shares one with a flood by one secret of sixteen, and both by one of a thousand.
+        let starved = starved.count();
+        assert!(starved <= 4, "by {starved} secrets of 1,000");
     }
 
     #[test]
