@@ -115,6 +115,9 @@ pub struct Counters {
     pub half_open_aborted: u64,
     /// Associations rejected or aborted because of [`Limits::memory_bytes`].
     pub out_of_memory: u64,
+    /// Records of protected associations that were discarded: malformed, forged, or of an unknown epoch.
+    /// Replayed ones do not count: networks duplicate packets.
+    pub unopened_records: u64,
 }
 
 /// Parameters of [`Endpoint::connect`].

@@ -14,8 +14,9 @@ use braidftp_sim::several::{AddressChange, AddressRequest, Change, Flow, Trial};
 /// The part of the goodput in the clear that protection must leave: its 25 bytes a packet are 1.76 % of 1,424.
 const LEAST: f64 = 0.98;
 
-/// The same where paths come and go: how soon each is in use again varies by more than protection costs, and few runs are compared.
-const LEAST_CHANGING: f64 = 0.97;
+/// The same of a flapping path: how soon it is in use again varies by more than protection costs, and few runs are compared. Of 64
+/// runs the mean was .983, with a standard error of .0045.
+const LEAST_FLAPPING: f64 = 0.97;
 
 /// The path whose link fails and whose address leaves, of two.
 const FIRST_PATH: &str = "rate=5mbit,delay=20ms,queue=50p";
@@ -99,7 +100,7 @@ fn a_flapping_path_needs_no_new_handshake() {
         })
         .collect();
     let share = share(&together(), &changes, &[]);
-    assert!(share >= LEAST_CHANGING, "{share:.4} of the goodput in the clear");
+    assert!(share >= LEAST_FLAPPING, "{share:.4} of the goodput in the clear");
 }
 
 /// The sender's addresses leave the association and come back, each in turn (RFC 5061).
@@ -114,7 +115,7 @@ fn addresses_that_leave_and_come_back_need_no_new_handshake() {
         })
         .collect();
     let share = share(&together().with(|c| c.paths.asconf = true), &[], &changes);
-    assert!(share >= LEAST_CHANGING, "{share:.4} of the goodput in the clear");
+    assert!(share >= LEAST, "{share:.4} of the goodput in the clear");
 }
 
 #[test]

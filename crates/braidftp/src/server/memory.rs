@@ -24,7 +24,9 @@ pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
         tokio::time::sleep(LOOK).await;
         for (endpoint, before) in endpoints.iter().zip(&mut logged) {
             let now = (endpoint.counters(), endpoint.handshakes_refused());
-            log_refusals(&before.0, &now.0);
+            for (count, what) in refusals(&before.0, &now.0) {
+                tracing::warn!(count, "{what}");
+            }
             if now.1 > before.1 {
                 tracing::warn!(
                     count = now.1 - before.1,
@@ -64,9 +66,9 @@ impl Falls {
     }
 }
 
-/// Logs what limits of an endpoint refused between two looks at it.
-fn log_refusals(before: &Counters, now: &Counters) {
-    let refused: [(u64, u64, &str); 5] = [
+/// What an endpoint refused between two looks at it: how many, and a sentence for the log.
+fn refusals(before: &Counters, now: &Counters) -> impl Iterator<Item = (u64, &'static str)> {
+    let refused = [
         (
             before.refused_by_address,
             now.refused_by_address,
@@ -84,17 +86,34 @@ fn log_refusals(before: &Counters, now: &Counters) {
             now.answers_dropped,
             "answers to strangers dropped: more came than the limit",
         ),
+        (
+            before.unopened_records,
+            now.unopened_records,
+            "protected packets discarded: forged, damaged, or of keys that are unknown here; if there are many, somebody sends them to \
+             break sessions: have a firewall drop that sender",
+        ),
     ];
-    for (before, now, what) in refused {
-        if now > before {
-            tracing::warn!(count = now - before, "{what}");
-        }
-    }
+    refused
+        .into_iter()
+        .filter(|(before, now, _)| now > before)
+        .map(|(before, now, what)| (now - before, what))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_was_refused_since_the_last_look_is_told() {
+        let before = Counters { forged_cookies: 3, unopened_records: 2, ..Counters::default() };
+        let now = Counters { unopened_records: 7, ..before };
+        let told: Vec<_> = refusals(&before, &now).collect();
+        assert!(
+            matches!(&told[..], [(5, what)] if what.starts_with("protected packets discarded")),
+            "{told:?}"
+        );
+        assert_eq!(refusals(&now, &now).count(), 0);
+    }
 
     #[test]
     fn free_memory_goes_back_after_a_fall_and_some_times_more() {

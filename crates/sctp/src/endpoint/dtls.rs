@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Endpoint, Route};
 use crate::cookie::Contents;
+use crate::dtls::OpenError;
 use crate::ids::{AssociationId, VerificationTag};
 use crate::wire::{Dtls, Header, Kinds, Packet};
 
@@ -116,6 +117,9 @@ impl Endpoint {
         let datagram: Bytes = out.split().freeze();
         // The association may need new keys, or have exceeded the limit of forged records.
         self.table.ready(id);
+        if opened.is_err_and(|error| error != OpenError::Replayed) {
+            self.counters.unopened_records += 1;
+        }
         opened.ok()?;
         packet.opened(datagram)
     }

@@ -184,6 +184,7 @@ fn records_of_an_unknown_epoch_are_discarded_and_counted() {
     }
     let stats = pair.association(Server).dtls_stats();
     assert_eq!((stats.unreadable, stats.forged), (6, 0), "{stats:?}");
+    assert_eq!(pair.server.counters().unopened_records, 6);
     pair.send(Client, 1, pattern(5_000));
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.read(Server, 1), [pattern(5_000)]);
