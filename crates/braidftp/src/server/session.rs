@@ -302,11 +302,7 @@ impl Driver {
                 self.tx.refuse("421 an operator has ended this session");
                 return Break(());
             }
-            () = self.place.taken() => {
-                tracing::info!(peer = %self.peer, "session ended to make room for another");
-                self.tx.refuse("421 room is wanted for other sessions; connect again and log in sooner");
-                return Break(());
-            }
+            () = self.place.taken() => return self.make_room(),
             changed = phase.changed() => match (changed.map(|()| *phase.borrow()), self.is_draining) {
                 (Ok(Phase::Draining), false) => {
                     self.is_draining = true;
@@ -409,6 +405,18 @@ impl Driver {
 
     fn lost(&mut self, lost: &Lost) -> ControlFlow<()> {
         tracing::info!(peer = %self.peer, why = %lost, "session lost");
+        Break(())
+    }
+
+    /// Ends for another session.
+    fn make_room(&mut self) -> ControlFlow<()> {
+        tracing::info!(peer = %self.peer, "session ended to make room for another");
+        self.tx.refuse(match self.store {
+            None => "421 room is wanted for other sessions; connect again and log in sooner",
+            Some(_) => {
+                "421 room is wanted for other sessions, and this one was idle or stood still; connect again"
+            }
+        });
         Break(())
     }
 

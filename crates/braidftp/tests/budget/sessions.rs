@@ -30,7 +30,8 @@ pub(super) fn sessions(_: Row) {
     let mut third = user(4);
     let spared: Vec<&mut Control> = users.iter_mut().skip(1).chain([&mut third]).collect();
     spared.into_iter().for_each(|user| drop(user.command("NOOP", "200")));
-    assert!(users[0].rest().contains("421"), "it was silent longest");
+    let told = users[0].rest();
+    assert!(told.contains("421") && told.contains("was idle"), "it was silent longest: {told}");
     assert!(refused(4).starts_with("421"), "it has its part");
     drop(silent);
 }
