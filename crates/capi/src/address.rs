@@ -144,7 +144,7 @@ impl Address {
     /// The address on the carrier: with the UDP port `port`.
     pub(crate) fn on_carrier(self, udp_port: u16) -> SocketAddr {
         match self {
-            Self::Ip(addr) => SocketAddr::new(addr.ip(), udp_port),
+            Self::Ip(addr) => with_port(addr, udp_port),
             Self::Conn { at, .. } => conn_peer(at),
         }
     }
@@ -155,7 +155,7 @@ impl Address {
             IpAddr::V6(ip) if domain == Domain::Conn => {
                 Self::Conn { at: u128::from(ip) as u64 as usize, port }
             }
-            ip => Self::Ip(SocketAddr::new(ip, port)),
+            _ => Self::Ip(with_port(addr, port)),
         }
     }
 }
@@ -173,6 +173,12 @@ pub(crate) fn conn_peer(at: usize) -> SocketAddr {
 
 fn conn_name(network: u128, at: usize) -> SocketAddr {
     SocketAddr::new(Ipv6Addr::from(network | at as u128).into(), 0)
+}
+
+/// The address with another port; the scope of a link-local address stays.
+fn with_port(mut addr: SocketAddr, port: u16) -> SocketAddr {
+    addr.set_port(port);
+    addr
 }
 
 fn size_of_family(family: c_int) -> Result<usize, Errno> {
@@ -251,10 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_is_named_within_the_stack_and_found_again() {
+    fn the_stack_finds_pointers_and_scopes_again_that_it_gave_to_the_carrier() {
         let at = 0x7fff_1234_5678;
         let found = Address::of_carrier(Domain::Conn, conn_peer(at), 5001);
         assert_eq!(found, Address::Conn { at, port: 5001 });
         assert_ne!(conn_local(at), conn_peer(at));
+        let scoped = SocketAddrV6::new("fe80::1".parse().unwrap(), 7, 0, 3);
+        let on_carrier = SocketAddrV6::new(*scoped.ip(), 9_899, 0, 3);
+        assert_eq!(Address::Ip(scoped.into()).on_carrier(9_899), on_carrier.into());
+        assert_eq!(Address::of_carrier(Domain::Inet6, on_carrier.into(), 7), Address::Ip(scoped.into()));
     }
 }

@@ -84,7 +84,9 @@ pub unsafe extern "C" fn usrsctp_socket(
 pub extern "C" fn usrsctp_close(so: *mut socket) {
     guard((), || {
         let (stack, socket) = socket_of(so)?;
-        socket.close().into_iter().for_each(|id| stack.remove(id));
+        let closed = socket.close();
+        closed.ids.into_iter().for_each(|id| stack.remove(id));
+        stack.end(closed.listeners);
         Ok(())
     });
 }

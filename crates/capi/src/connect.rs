@@ -32,7 +32,8 @@ impl Socket {
         if state.backlog_max.is_some() || !state.members.is_empty() {
             return Err(INVALID);
         }
-        let mut bound = state.bound.take().unwrap_or(Bound { ips: Vec::new(), conn, port });
+        let mut bound =
+            state.bound.take().unwrap_or(Bound { ips: Vec::new(), conn, port, is_inherited: false });
         bound.port = port;
         bound.ips.extend(addresses.iter().filter_map(|address| match address {
             Address::Ip(addr) => Some(addr.ip()),
@@ -45,9 +46,10 @@ impl Socket {
     /// Accepts associations; with a backlog of 0 no longer. Over UDP if `usrsctp_init` named a port, and over IP if the process
     /// may open raw sockets.
     pub(crate) fn listen(self: &Arc<Self>, stack: &Arc<Stack>, backlog: c_int) -> Result<(), Errno> {
+        let listeners = std::mem::take(&mut self.lock().listeners);
+        stack.end(listeners);
         let (bound, config) = {
             let mut state = self.lock();
-            state.listeners.drain(..).for_each(|listener| listener.abort());
             state.backlog_max = None;
             if backlog <= 0 {
                 return Ok(());
@@ -81,7 +83,7 @@ impl Socket {
                     socket.adopt(&within, association);
                 }
             };
-            state.listeners.push(stack.runtime.spawn(accept).abort_handle());
+            state.listeners.push(stack.runtime.spawn(accept));
         }
         Ok(())
     }
@@ -175,7 +177,7 @@ impl Socket {
         match &mut state.bound {
             Some(bound) if bound.port == 0 => bound.port = port,
             Some(_) => {}
-            None => state.bound = Some(Bound { ips: everywhere(), conn, port }),
+            None => state.bound = Some(Bound { ips: everywhere(), conn, port, is_inherited: false }),
         }
         if self.style == Style::OneToMany {
             return Ok(id);

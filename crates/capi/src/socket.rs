@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use braidftp_net::{Association, Config, PathName, Reason};
 use bytes::Bytes;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::abi::{
     MSG_NOTIFICATION, SCTP_EVENT_ERROR, SCTP_EVENT_READ, SCTP_EVENT_WRITE, sctp_assoc_t, sctp_default_prinfo,
@@ -100,6 +100,8 @@ pub(crate) struct Bound {
     pub(crate) conn: Option<usize>,
     /// The SCTP port; 0: any.
     pub(crate) port: u16,
+    /// Whether the port is that of a socket that listens or listened.
+    pub(crate) is_inherited: bool,
 }
 
 /// An association of a socket.
@@ -132,6 +134,14 @@ pub(crate) struct Kind {
     pub(crate) receive: ReceiveCallback,
 }
 
+/// What `Socket::close` leaves to its caller.
+pub(crate) struct Closed {
+    /// The sockets that are closed: this one, and those that wait to be accepted.
+    pub(crate) ids: Vec<usize>,
+    /// The tasks that accept.
+    pub(crate) listeners: Vec<JoinHandle<()>>,
+}
+
 /// A socket.
 pub(crate) struct Socket {
     pub(crate) id: usize,
@@ -155,7 +165,7 @@ pub(crate) struct State {
     /// The number of associations that may wait, if the socket listens.
     pub(crate) backlog_max: Option<usize>,
     pub(crate) backlog: VecDeque<Arc<Socket>>,
-    pub(crate) listeners: Vec<AbortHandle>,
+    pub(crate) listeners: Vec<JoinHandle<()>>,
     pub(crate) inbox: VecDeque<Item>,
     inbox_bytes: usize,
     /// Why the association of a one-to-one socket ended.
@@ -221,7 +231,8 @@ impl Socket {
     /// A socket for an association that a peer opened.
     pub(crate) fn child(&self, id: usize, state: &State) -> Self {
         let kind = Kind { domain: self.domain, style: self.style, receive: self.receive };
-        let inherited = State::new(state.options.clone(), state.bound.clone(), state.ulp_info);
+        let bound = state.bound.clone().map(|bound| Bound { is_inherited: true, ..bound });
+        let inherited = State::new(state.options.clone(), bound, state.ulp_info);
         Self::with(id, kind, self.callbacks.clone(), inherited)
     }
 
@@ -254,11 +265,10 @@ impl Socket {
 /// Closing.
 impl Socket {
     /// Closes the socket: its associations shut down, or are aborted if the option SO_LINGER says so.
-    /// Returns the numbers of all sockets that are closed: this one, and those that wait to be accepted.
-    pub(crate) fn close(&self) -> Vec<usize> {
+    pub(crate) fn close(&self) -> Closed {
         let mut state = self.lock();
         state.is_closed = true;
-        state.listeners.drain(..).for_each(|listener| listener.abort());
+        let listeners = std::mem::take(&mut state.listeners);
         state.inbox.clear();
         let (members, backlog) = (std::mem::take(&mut state.members), std::mem::take(&mut state.backlog));
         if state.options.aborts {
@@ -268,8 +278,8 @@ impl Socket {
         self.closing.notify_waiters();
         self.room.notify_waiters();
         drop(state);
-        let children = backlog.iter().flat_map(|child| child.close());
-        std::iter::once(self.id).chain(children).collect()
+        let children = backlog.iter().flat_map(|child| child.close().ids);
+        Closed { ids: std::iter::once(self.id).chain(children).collect(), listeners }
     }
 
     /// Waits until the socket is closed.
@@ -429,12 +439,10 @@ impl CallBack for Socket {
 
 /// Addresses.
 impl Socket {
-    /// Whether the socket, and not one that listens for it, is bound to this port.
+    /// Whether the socket is bound to this port, and not by the one that accepted it.
     pub(crate) fn is_bound_to(&self, port: u16, conn: Option<usize>) -> bool {
-        let state = self.lock();
-        // Accepted sockets share the port of the one that listened.
-        let is_own = state.backlog_max.is_some() || state.members.is_empty();
-        is_own && state.bound.as_ref().is_some_and(|bound| bound.port == port && bound.conn == conn)
+        let is_same = |bound: &Bound| !bound.is_inherited && bound.port == port && bound.conn == conn;
+        self.lock().bound.as_ref().is_some_and(is_same)
     }
 
     /// The peer's address on the first path.

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use braidftp_net::{Bind, Carrier, Datagram, Endpoint, PacketInput};
 use bytes::Bytes;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
 
 use crate::abi::{sctp_assoc_t, sctpstat, socket};
 use crate::address::{conn_local, conn_peer};
@@ -99,7 +100,7 @@ pub(crate) fn start(udp_port: u16, conn_output: ConnOutput, debug_printf: DebugP
 /// Stops the stack; EBUSY while it has sockets or associations.
 pub(crate) fn finish() -> Result<(), Errno> {
     let mut held = lock(&STACK);
-    let Some(stack) = held.as_ref() else { return Ok(()) };
+    let Some(stack) = held.clone() else { return Ok(()) };
     let mut state = lock(&stack.state);
     let open: usize = state.endpoints.values().map(Endpoint::associations).sum();
     if !state.sockets.is_empty() || open > 0 || stack.callbacks.is_this_thread() || in_runtime() {
@@ -108,12 +109,14 @@ pub(crate) fn finish() -> Result<(), Errno> {
     let (owner, endpoints) = (state.owner.take(), std::mem::take(&mut state.endpoints));
     state.inputs.clear();
     drop(state);
+    // A function of the program that sends a last packet may call the API: it must not wait for this.
+    *held = None;
+    drop(held);
     for endpoint in endpoints.into_values() {
         stack.runtime.block_on(endpoint.close());
     }
     stack.callbacks.stop();
     drop(owner);
-    *held = None;
     Ok(())
 }
 
@@ -143,6 +146,17 @@ impl Stack {
     /// Removes a socket.
     pub(crate) fn remove(&self, id: usize) {
         lock(&self.state).sockets.remove(&id);
+    }
+
+    /// Ends tasks that accept, so that their ports are free, unless this is the thread on which they run.
+    pub(crate) fn end(&self, tasks: Vec<JoinHandle<()>>) {
+        for task in tasks {
+            task.abort();
+            if !in_runtime() {
+                // That it was aborted is no news.
+                let _ = self.runtime.block_on(task);
+            }
+        }
     }
 
     /// Whether another socket than `id` is bound to `port` on the addresses of `home`, whichever the carrier.
