@@ -175,7 +175,7 @@ fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
     room.goes("bert", &server.url, &["--plain"]);
     // In the clear neither side has to do with a password.
     let (refused, said) = code("bert", &at("bert:secret"), &["--plain"]);
-    for words in ["no passwords are taken without protection", "leave out --plain"] {
+    for words in ["passwords are refused without protection", "leave out --plain"] {
         assert!(refused == 4 && said.contains(words), "{refused}: {said}");
     }
     let (refused, said) = code("bert", &at("bert:secret"), &["--mode", "ms"]);

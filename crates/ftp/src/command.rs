@@ -235,11 +235,11 @@ commands! {
     "TYPE" Type(Type);
     /// USER: the user name.
     "USER" User(Text);
-    /// XCRC: the CRC-32 of a file, as older servers tell it.
+    /// XCRC: the CRC-32 of a file, in the form of older servers.
     "XCRC" Crc32(PathArg);
     /// XMD5: likewise.
     "XMD5" Md5(PathArg);
-    /// The length of the unfinished upload that the server keeps (specs/ftp-over-sctp.md §7.3).
+    /// XPART: the length of the unfinished upload that the server keeps (specs/ftp-over-sctp.md §7.3).
     "XPART" Partial(PathArg);
     /// XSHA1: likewise.
     "XSHA1" Sha1(PathArg);

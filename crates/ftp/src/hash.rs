@@ -1,7 +1,7 @@
-//! The names of hash functions in HASH (draft-bryan-ftpext-hash) and in the older commands that have one each (XCRC, XMD5,
-//! XSHA1, XSHA256, XSHA512).
+//! The names of hash functions in HASH (draft-bryan-ftpext-hash) and in the older commands for one function
+//! each (XCRC, XMD5, XSHA1, XSHA256, XSHA512).
 //!
-//! The functions themselves are the caller's. BLAKE3 is not in the draft: it is the digest of braid's transfers.
+//! The caller computes the digests. BLAKE3 is not in the draft; braid uses it for every transfer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,16 +15,16 @@ pub enum HashName {
     Sha256,
     /// SHA-512 (FIPS 180-4).
     Sha512,
-    /// SHA-1: finds accidents, not attackers.
+    /// SHA-1: detects accidental damage, not attacks.
     Sha1,
-    /// MD5: finds accidents, not attackers.
+    /// MD5: detects accidental damage, not attacks.
     Md5,
-    /// The CRC of IEEE 802.3: finds accidents, not attackers.
+    /// CRC-32 of IEEE 802.3: detects accidental damage, not attacks.
     Crc32,
 }
 
 impl HashName {
-    /// All, the one to be preferred first.
+    /// All functions, in order of preference.
     pub const ALL: [Self; 6] = [Self::Blake3, Self::Sha256, Self::Sha512, Self::Sha1, Self::Md5, Self::Crc32];
 
     /// The number of bytes of a digest.
@@ -50,7 +50,7 @@ impl HashName {
         }
     }
 
-    /// Reads a digest in hexadecimal. Servers drop leading zeros of a CRC.
+    /// Parses a digest in hexadecimal. Servers drop leading zeros of a CRC.
     pub fn parse_digest(self, text: &[u8]) -> Option<Vec<u8>> {
         let digits = 2 * self.digest_bytes();
         let fits = text.len() == digits || (self == Self::Crc32 && (1..digits).contains(&text.len()));
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_is_not_taken_for_one() {
+    fn text_without_a_digest_is_rejected() {
         for text in
             ["", " ", "MD5", "MD5 0-3", "MD5 0-3 xyz", "no such file", "900150983cd24fb0d6963f7d28e17f7"]
         {
             assert_eq!(HashName::Md5.find_digest(text.as_bytes()), None, "{text}");
         }
-        // A name that is a digest by chance is not what the reply says.
+        // A file name that has the form of a digest is not the reply's digest.
         let name = "0".repeat(32);
         assert_eq!(HashName::Md5.find_digest(format!("MD5 0-3 bad {name}").as_bytes()), None);
         assert_eq!(HashName::Crc32.parse_digest(b"+f00d"), None);

@@ -1,11 +1,11 @@
-//! Splits the control connection into lines, removes TELNET commands, and limits their length (RFC 959
-//! §4.1.3, RFC 1123 §4.1.2.10, RFC 2640 §3.1).
+//! Splits the control connection into lines, removes TELNET commands, and limits the length of a line (RFC
+//! 959 §4.1.3, RFC 1123 §4.1.2.10, RFC 2640 §3.1).
 //!
-//! A line ends with LF, a CR before it is dropped. TELNET commands are taken out (IAC IAC is the byte 0xFF,
-//! IAC WILL/WONT/ DO/DONT takes one more byte, any other IAC command, such as the IP and DM before ABOR, is
-//! two bytes); options are never answered. An IAC before any other byte is taken as the byte 0xFF of a
-//! name, which many peers do not double. CR NUL stands for a CR (RFC 854), which no command may hold: the
-//! caller sees it and refuses.
+//! A line ends with LF; a CR before LF is dropped. TELNET commands are removed and options are never
+//! answered: IAC IAC is the byte 0xFF, IAC WILL/WONT/DO/DONT has one more byte, and any other IAC command,
+//! such as the IP and DM before ABOR, has two bytes. An IAC before any other byte is kept as the byte 0xFF of
+//! a name, because many peers do not double 0xFF. CR NUL is a CR (RFC 854). No command may contain one, so
+//! the caller refuses the line.
 
 use bytes::{Bytes, BytesMut};
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn telnet_is_taken_out() {
+    fn telnet_commands_are_removed() {
         // IAC IP and IAC DM before ABOR; IAC DO ECHO; a name with 0xFF.
         let wire = b"\xff\xf4\xff\xf2ABOR\r\n\xff\xfd\x01NOOP\r\nRETR a\xff\xffb\r\n";
         assert_eq!(lines(wire), [line(b"ABOR"), line(b"NOOP"), line(b"RETR a\xffb")]);

@@ -289,7 +289,7 @@ impl Parser {
                 }
             };
         };
-        // Including the line end: empty lines count, too.
+        // Line ends count, so empty lines count, too.
         open.bytes += line.len() + 2;
         if open.bytes > REPLY_MAX {
             return Err(ReplyError::ReplyTooLong);

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_moments() {
+    fn known_timestamps_are_parsed_and_printed() {
         for (text, seconds, nanos) in [
             ("19700101000000", 0, 0),
             ("20000229235959", 951_868_799, 0),

@@ -123,7 +123,7 @@ impl fmt::Display for StoreError {
             Self::Quota => "quota exceeded",
             Self::Busy => "file is busy",
             Self::TakenOver => "a newer session of the same user writes this file",
-            Self::NoMemory => "too little memory is free for it; try again later",
+            Self::NoMemory => "not enough free memory; try again later",
             Self::Io => "local error",
             Self::Unsupported => "not supported by this store",
         })

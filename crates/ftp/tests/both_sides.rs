@@ -1,5 +1,5 @@
-//! A client session and a server session, joined by queues, in every mode: whole jobs end to end, nothing
-//! of a network.
+//! A client session and a server session joined by queues, without a network, in every mode: whole jobs from
+//! end to end.
 
 mod common;
 
@@ -24,7 +24,7 @@ use common::{Connection, MemoryStore, Messages, digest, path};
 const STREAMS: u16 = 3;
 const FIRST_PORT: u16 = 40_000;
 
-/// Bytes on their way between the two, in the form of the mode.
+/// Bytes between client and server, in the form of the mode.
 #[derive(Default)]
 struct Network {
     to_server: Vec<u8>,
@@ -49,7 +49,7 @@ struct Incomplete {
     port: u16,
 }
 
-/// A download of braid, and the stream it was begun on.
+/// A download of braid, and the stream that carries it.
 struct Download {
     transfer: TransferNumber,
     job: JobId,
@@ -60,7 +60,7 @@ struct Download {
 
 struct Server {
     session: server::Session,
-    /// The port that EPSV told last.
+    /// The port in the most recent reply to EPSV.
     listening: u16,
     store: MemoryStore,
     receiving: Vec<Incomplete>,
@@ -151,7 +151,7 @@ impl Pair {
         self.client.session.transfer(Transfer::List { form, path })
     }
 
-    /// Runs until nothing moves.
+    /// Runs until neither side makes progress.
     fn run(&mut self) {
         for _ in 0..100_000 {
             let moved = self.server.turn(&mut self.network) | self.client.turn(&mut self.network);
@@ -178,7 +178,7 @@ impl Server {
     fn turn(&mut self, network: &mut Network) -> bool {
         let mut moved = false;
         if self.session.wants_input() && !network.to_server.is_empty() {
-            // A few bytes at a time: lines must survive any cut.
+            // A few bytes at a time: sessions must accept lines divided anywhere.
             let length = network.to_server.len().min(100);
             let bytes: Vec<u8> = network.to_server.drain(..length).collect();
             self.session.handle(Time::ZERO, Input::Received(bytes.into()));
@@ -273,7 +273,7 @@ impl Server {
         }
     }
 
-    /// Uploads whose bytes are there.
+    /// Processes the uploads whose bytes have arrived.
     fn receive(&mut self, network: &mut Network) -> bool {
         self.read_streams(network);
         let complete = self.receiving.iter().position(|incomplete| match incomplete.data {
@@ -307,7 +307,7 @@ impl Server {
         true
     }
 
-    /// braid: takes what the streams bring as far as it is decided what it is.
+    /// braid: reads the data streams, as far as the session has decided on their transfers.
     fn read_streams(&mut self, network: &mut Network) {
         for (stream, messages) in &mut network.streams_up {
             let receiver = self.receivers.get_mut(stream).unwrap();
@@ -347,7 +347,7 @@ impl Server {
         }
     }
 
-    /// braid: downloads go on as far as credit lets them.
+    /// braid: continues downloads as far as credit permits.
     fn pump(&mut self, network: &mut Network) -> bool {
         for credit in network.credit_down.drain(..) {
             self.senders[usize::from(credit.stream) - 1].on_credit(credit).unwrap();
@@ -356,7 +356,7 @@ impl Server {
         for sender in &mut self.senders {
             let stream = sender.stream();
             let messages = network.streams_down.entry(stream).or_default();
-            // The one it is at, else the next that nobody has begun.
+            // The transfer that the stream is open for, else the next one that has not begun.
             let wanted = sender.transfer().map(|_| stream);
             let Some(at) = self.downloads.iter().position(|download| download.stream == wanted) else {
                 continue;
@@ -540,7 +540,7 @@ impl Client {
     }
 }
 
-fn every_way() -> Vec<(Mode, Pipelining)> {
+fn modes_and_pipelining() -> Vec<(Mode, Pipelining)> {
     let mut ways: Vec<_> = Mode::ALL.into_iter().map(|mode| (mode, Pipelining::LockStep)).collect();
     ways.extend([(Mode::Tcp, Pipelining::Metadata), (Mode::Tcp, Pipelining::Deep)]);
     ways
@@ -551,8 +551,8 @@ fn content(seed: u8, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn many_files_come_and_go_in_every_mode() {
-    for (mode, pipelining) in every_way() {
+fn many_files_are_transferred_both_ways_in_every_mode() {
+    for (mode, pipelining) in modes_and_pipelining() {
         let mut store = MemoryStore::new();
         let sizes = [0, 1, 1000, 70_000, 5, 600_000, 0, 12];
         let names: Vec<String> = (0..40).map(|at| format!("/dir {at}/\u{e9}\u{7f} {at}")).collect();
@@ -577,8 +577,8 @@ fn many_files_come_and_go_in_every_mode() {
 }
 
 #[test]
-fn what_is_refused_does_not_disturb_the_others() {
-    for (mode, pipelining) in every_way() {
+fn refused_transfers_do_not_disturb_others() {
+    for (mode, pipelining) in modes_and_pipelining() {
         let mut pair = Pair::new(mode, pipelining, MemoryStore::with(&[("/a", b"aaa"), ("/b", b"")]));
         let missing = pair.get("/missing", 0);
         let a = pair.get("/a", 0);
@@ -603,8 +603,8 @@ fn what_is_refused_does_not_disturb_the_others() {
 }
 
 #[test]
-fn listings_end_where_they_end_in_every_mode() {
-    for (mode, pipelining) in every_way() {
+fn listings_are_complete_in_every_mode() {
+    for (mode, pipelining) in modes_and_pipelining() {
         let mut pair = Pair::new(mode, pipelining, MemoryStore::with(&[("/d/a", b"aaa"), ("/d/b/c", b"")]));
         pair.server.store.change(server::Change::MakeDirectory(path("/empty"))).unwrap();
         let names = pair.list(ListForm::Names, "/d");
@@ -628,13 +628,13 @@ fn listings_end_where_they_end_in_every_mode() {
 }
 
 #[test]
-fn a_file_that_was_cut_after_size_keeps_ms_in_step() {
+fn ms_pads_a_file_that_was_truncated_after_size() {
     for mode in [Mode::Ms, Mode::MsCp] {
         let mut pair =
             Pair::new(mode, Pipelining::LockStep, MemoryStore::with(&[("/a", b"0123456789"), ("/b", b"bb")]));
         let a = pair.get("/a", 0);
         let b = pair.get("/b", 0);
-        // Up to the moment that SIZE was answered.
+        // Until SIZE was answered.
         while !pair.network.to_client.windows(6).any(|w| w == b"213 10") {
             pair.server.turn(&mut pair.network);
             if !pair.network.to_client.windows(6).any(|w| w == b"213 10") {

@@ -1,15 +1,15 @@
-//! Dialogues between a client and the server, one a file: `tests/transcripts/*.txt`.
+//! Dialogues between a client and the server, one per file: `tests/transcripts/*.txt`.
 //!
 //! ```text
-//! # a remark
+//! # a comment
 //! carrier: tcp | naive | ms | braid
-//! file: /path content            before the dialogue: what the store holds (\r \n \xNN in it)
-//! > content                      what the next upload brings
-//! C: RETR a                      lines of the client; those without an S: between go in one write
-//! S: 150 *                       lines of the server, exactly; `*` at the end stands for anything
-//! < content                      what the last transfer brought
+//! file: /path content            before the dialogue: a file of the store (with \r \n \xNN)
+//! > content                      the content of the next upload
+//! C: RETR a                      lines of the client; those without an S: between are one write
+//! S: 150 *                       lines of the server, exactly; `*` at the end matches anything
+//! < content                      the content of the last download
 //! ```
-//! Here they run against the session and a store in memory; whatever speaks the protocol can be held to them.
+//! Here they run against the session and a store in memory. Any other implementation can be tested with them.
 
 mod common;
 
@@ -23,7 +23,7 @@ use common::MemoryStore;
 struct Run {
     session: Session,
     store: MemoryStore,
-    /// What the server said and was not compared.
+    /// Output of the server that was not compared yet.
     said: Vec<u8>,
     upload: Vec<u8>,
     download: Vec<u8>,
@@ -134,7 +134,7 @@ fn run(name: &str, text: &str) {
     let mut store = MemoryStore::new();
     let mut run = None;
     let mut said = Vec::new();
-    // A last remark, so that what was said at the end is sent.
+    // A final comment, so that the last client lines are sent.
     for (number, line) in text.lines().chain(["S: end"]).enumerate() {
         let at = format!("{name}:{}", number + 1);
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -199,7 +199,7 @@ fn run(name: &str, text: &str) {
 }
 
 #[test]
-fn the_session_speaks_as_written() {
+fn the_session_follows_the_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

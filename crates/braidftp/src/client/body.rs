@@ -160,7 +160,7 @@ pub struct FileSink {
     /// When the listing said that it changed.
     pub modified: Option<Timestamp>,
     /// How long the server says that it is, where it was asked together with the file.
-    pub told_size: Arc<OnceLock<u64>>,
+    pub announced_size: Arc<OnceLock<u64>>,
     bounds: Bounds,
     /// Bytes taken.
     taken: u64,
@@ -210,14 +210,14 @@ impl FileSink {
     /// A sink that writes by `writer` and reports as `name`.
     pub fn new(writer: fs::Writer, name: Vec<u8>, bounds: Bounds, reporter: Reporter) -> Self {
         let (offset, size, modified) = (0, None, None);
-        let told_size = Arc::default();
+        let announced_size = Arc::default();
         Self {
             writer,
             name,
             offset,
             size,
             modified,
-            told_size,
+            announced_size,
             bounds,
             taken: 0,
             over: false,
@@ -289,7 +289,7 @@ impl Sink {
                 }
                 let length = bytes.len() as u64;
                 file.taken += length;
-                let told = file.size.or_else(|| file.told_size.get().copied());
+                let told = file.size.or_else(|| file.announced_size.get().copied());
                 if file.offset.saturating_add(file.taken) > file.bounds.most(told) {
                     file.over = true;
                     return Err(file.bounds.beyond(&file.what(), told));
@@ -298,7 +298,7 @@ impl Sink {
                     let _busy = pump.activity.busy();
                     file.writer.write(bytes).await.map_err(|error| Error::store(&error))?;
                 }
-                let size = file.size.or_else(|| file.told_size.get().copied());
+                let size = file.size.or_else(|| file.announced_size.get().copied());
                 let meter = file.meter.get_or_insert_with(|| file.reporter.file(&file.name, size));
                 meter.add(length);
             }
@@ -324,7 +324,7 @@ impl Sink {
     pub(crate) fn has_all(&self) -> bool {
         match self {
             Self::File(file) => {
-                let told = file.size.or_else(|| file.told_size.get().copied());
+                let told = file.size.or_else(|| file.announced_size.get().copied());
                 told == Some(file.offset.saturating_add(file.taken))
             }
             Self::Queue(_) => false,

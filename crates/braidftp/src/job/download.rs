@@ -258,7 +258,7 @@ impl Downloads {
         sink.size = file.size;
         sink.modified = file.modified;
         if let Some(told) = &told {
-            sink.told_size = told.size.clone();
+            sink.announced_size = told.size.clone();
         }
         let lane = self.client.lane().await;
         let under_way = lane.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?;

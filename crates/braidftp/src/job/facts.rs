@@ -44,7 +44,7 @@ pub(super) async fn ask(client: &Client, path: &PathArg, job: &Job, asked: &mut 
     };
     let (tell, facts) = oneshot::channel();
     let told = Told { facts, size: Arc::default() };
-    let (client, path, reporter, told_size) =
+    let (client, path, reporter, announced_size) =
         (client.clone(), path.clone(), job.reporter.clone(), told.size.clone());
     asked.spawn(async move {
         let answer = async |asked, command| match asked {
@@ -61,7 +61,7 @@ pub(super) async fn ask(client: &Client, path: &PathArg, job: &Job, asked: &mut 
             && let (Some(bytes), _) = of_file(metadata)
         {
             reporter.expect(bytes);
-            let _ = told_size.set(bytes);
+            let _ = announced_size.set(bytes);
         }
         // A file that failed by itself asks no more.
         let _ = tell.send(facts);

@@ -34,7 +34,7 @@ pub(super) struct Intake {
     /// Bytes of the file that were there before.
     offset: u64,
     /// The size of the whole file, if the client told it.
-    pub told_size: Option<u64>,
+    pub announced_size: Option<u64>,
     /// Limits of the user, and where their files are.
     share: Arc<Share>,
     home: Root,
@@ -75,7 +75,7 @@ impl Intake {
             Write::From(offset) => (Start::At(offset), offset),
             Write::Append => (Start::Append, 0),
         };
-        let hint = sink.length.map(|length| length.saturating_add(before)).or(sink.told_size);
+        let hint = sink.length.map(|length| length.saturating_add(before)).or(sink.announced_size);
         let fits = store.share.begin(&store.root, hint.unwrap_or(0).saturating_sub(before)).await;
         over_quota(fits)?;
         let writer = store.root.writer(&path, start, hint, Digest::None);
@@ -93,7 +93,7 @@ impl Intake {
             name,
             bytes: 0,
             offset: before,
-            told_size: sink.told_size,
+            announced_size: sink.announced_size,
             share,
             home,
             transfer: store.transfer.clone(),

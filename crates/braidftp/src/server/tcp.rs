@@ -296,7 +296,7 @@ impl Way {
             }
         };
         end_well(&wire);
-        let told = intake.told_size.map(|told| told.cmp(&intake.size()));
+        let told = intake.announced_size.map(|told| told.cmp(&intake.size()));
         if self.tls.is_some() {
             // A client that was killed sends no close_notify; nor does somebody in between who ends the connection. There are
             // clients that never send one: theirs is a file if it has the size that was told.

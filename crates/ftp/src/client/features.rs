@@ -34,9 +34,9 @@ pub struct Features {
     pub partial: bool,
     /// AUTH TLS.
     pub tls: bool,
-    /// HASH: the functions that it knows, the preferred one of ours first.
+    /// HASH: the supported functions, in our order of preference.
     pub hash: Vec<HashName>,
-    /// The commands for one function each: XSHA256, XMD5, ….
+    /// Commands that compute one digest each: XSHA256, XMD5, ….
     pub digests: Vec<HashName>,
 }
 
@@ -92,7 +92,7 @@ impl Features {
                 b"AUTH" => {
                     found.tls |= value.split(|byte| matches!(byte, b';' | b' ')).any(|name| name == b"TLS");
                 }
-                // `HASH SHA-256*;MD5`: a star behind the one in use (draft-bryan-ftpext-hash §3).
+                // `HASH SHA-256*;MD5`: a star marks the selected function (draft-bryan-ftpext-hash §3).
                 b"HASH" => {
                     let named = String::from_utf8_lossy(value).replace('*', "");
                     found

@@ -42,15 +42,15 @@ pub enum Pipelining {
 }
 
 impl Pipelining {
-    /// The beginning of greetings of servers that support [`Self::Deep`]: the default of our server.
-    const STANDS_ALL: &'static [u8] = b"braidftp";
+    /// The beginning of the default greeting of braidftp, which supports [`Self::Deep`].
+    const SUPPORTS_DEEP: &'static [u8] = b"braidftp";
     /// Parts of greetings of servers that lose commands (the list is lftp's `ftp:auto-sync-mode`).
     const LOSES_COMMANDS: [&'static str; 3] = ["Microsoft FTP Service", "MadGoat", "MikroTik"];
 
     /// The level for a server with this greeting.
     fn after(self, greeting: &Reply) -> Self {
         let text = String::from_utf8_lossy(greeting.text());
-        let stands_all = greeting.text().starts_with(Self::STANDS_ALL);
+        let stands_all = greeting.text().starts_with(Self::SUPPORTS_DEEP);
         match self {
             Self::Adaptive if stands_all => Self::Deep,
             Self::Adaptive if Self::LOSES_COMMANDS.iter().any(|name| text.contains(name)) => Self::LockStep,
@@ -73,9 +73,9 @@ pub struct Config {
     pub passive: Passive,
     /// TCP: whether the session uses TLS. Default: no.
     pub protection: Protection,
-    /// The host to ask for by HOST (RFC 7151), with USER behind it in the same flight (not in naive and ms, nor
-    /// to servers that lose commands): a name, in A-labels, without a port. `None`, the
-    /// default, asks for none.
+    /// The host to request with HOST (RFC 7151): a name, in A-labels, without a port. USER follows HOST in
+    /// the same flight, except in naive and ms, and towards servers that lose pipelined commands. `None`, the
+    /// default: HOST is not sent.
     pub host: Option<String>,
 }
 
@@ -116,7 +116,7 @@ pub enum Passive {
     /// PASV. The address in its reply is ignored: data connections go to the peer of the control
     /// connection.
     Classic,
-    /// EPRT: the server connects to the client.
+    /// EPRT: the server opens the data connection to the client.
     Active,
 }
 
@@ -221,7 +221,8 @@ pub enum DataResult {
 /// Outputs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The server has no host of the name that HOST asked for (504); the session goes on at the server's default host.
+    /// The server replied 504 to HOST: it has no such virtual host. The session continues at the server's
+    /// default host.
     UnknownHost(Reply),
     /// The greeting, 220. Over TCP, naive, ms and ms-cp nothing is sent before it.
     Greeting(Reply),
@@ -245,10 +246,10 @@ pub enum Event {
     Send(Tag, Data),
     /// A transfer ended: its final reply arrived and its data is complete, or it failed. If
     /// [`Event::Receive`] or [`Event::Send`] is in progress, stop it; no `DataDone` is needed. In braid an
-    /// upload in progress is broken off by a BREAK with status 426, and further frames of a download are
+    /// upload in progress is aborted by a BREAK with status 426, and further frames of a download are
     /// discarded.
     Finished(Tag, Result<Finished, TransferError>),
-    /// The session ended; pending commands and transfers get no result.
+    /// The session ended. Pending commands and transfers get no result.
     Ended(Ended),
 }
 

@@ -15,7 +15,7 @@ use super::{
     Transfer, TransferError, Violation,
 };
 use crate::command::{Command, Epsv, PathArg, Secret};
-use crate::mapping::{Mode, TOLD_SIZES_MAX, TransferNumber};
+use crate::mapping::{Mode, REPORTED_SIZES_MAX, TransferNumber};
 use crate::reply::{Class, Code, Parser, Reply};
 
 /// The maximum number of bytes sent at once.
@@ -394,7 +394,8 @@ impl Session {
             let (tag, gate) = (unit.tag, unit.steps.front().map(|step| step.gate));
             let is_host = unit.steps.front().is_some_and(|step| step.role == Role::Host);
             match gate {
-                // It would cost a round trip, and a server that may lose what comes behind it would lose USER.
+                // Waiting for the reply to HOST would cost a round trip; a server that loses pipelined
+                // commands would lose USER.
                 Some(_) if is_host && self.is_in_lock_step() => {
                     self.current.as_mut().and_then(|unit| unit.steps.pop_front());
                 }
@@ -437,7 +438,7 @@ impl Session {
             //= specs/ftp-over-sctp.md#section-4.2
             //# A client MUST NOT have more than 4,096 paths whose size was told and whose RETR is not done
             (Mode::MsCp, _) => {
-                self.sent.len().max(self.under_way) < TOLD_SIZES_MAX && !self.is_sized(unit.tag)
+                self.sent.len().max(self.under_way) < REPORTED_SIZES_MAX && !self.is_sized(unit.tag)
             }
         };
         if !may {
@@ -479,9 +480,9 @@ impl Session {
             (Mode::Tcp, Passive::Extended) => step(Command::ExtendedPassive(Epsv::Same)),
             (Mode::Tcp, Passive::Classic) => step(Command::Passive),
         };
-        let told_size = self.told_size(tag);
+        let announced_size = self.announced_size(tag);
         let Some(unit) = &mut self.current else { return };
-        match told_size {
+        match announced_size {
             Some(size) => {
                 unit.steps.push_front(Step { gate: Gate::Together, ..passive });
                 let command = Command::Allocate(size);
@@ -493,7 +494,7 @@ impl Session {
 
     /// The size announced by ALLO before an upload over TCP, so that a server can distinguish the end of
     /// the file from a lost client. It is sent together with EPSV and costs no round trip.
-    fn told_size(&self, tag: Tag) -> Option<u64> {
+    fn announced_size(&self, tag: Tag) -> Option<u64> {
         match self.running.get(&tag).map(|running| &running.transfer) {
             Some(Transfer::Store { offset, length, .. })
                 if self.config.pipelining != Pipelining::LockStep =>
@@ -553,7 +554,7 @@ impl Session {
     }
 
     fn on_reply(&mut self, reply: Reply) {
-        if (reply.code == Code::UNAVAILABLE && !self.is_quitting()) || is_last_word(&reply) {
+        if (reply.code == Code::UNAVAILABLE && !self.is_quitting()) || is_final_error(&reply) {
             return self.end(Ended::ByServer(reply));
         }
         if self.greeting == Greeting::Awaited {
@@ -578,13 +579,13 @@ impl Session {
                     self.end(Ended::Quit);
                 }
             }
-            // Servers that do not know it say 500, 502 or 530.
+            // Servers that do not implement HOST reply 500, 502 or 530.
             Role::Host if reply.code == Code::NOT_FOR_THAT_PARAMETER => {
                 self.events.push_back(Event::UnknownHost(reply));
             }
             Role::Host => {}
             Role::Auth => self.on_auth(reply),
-            // PROT shows whether it was necessary.
+            // The reply to PROT shows whether PBSZ was necessary.
             Role::ProtectionBuffer if self.config.pipelining == Pipelining::LockStep => self.put_protection(),
             Role::ProtectionBuffer => {}
             Role::Protection if reply.code.is_error() => self.end(Ended::Unprotected { verb, reply }),
@@ -627,7 +628,7 @@ impl Session {
                         //# send the AUTH command with the parameter requesting TLS {TLS-PARM} ('TLS').
                         //= specs/rfc4217.txt#section-17
                         //# To request the TLS protocol in accordance with this document, the client MUST use 'TLS'
-                        self.put_own(Command::Auth("TLS".into()), Role::Auth);
+                        self.send_own(Command::Auth("TLS".into()), Role::Auth);
                     }
                     _ => {}
                 }
@@ -637,7 +638,7 @@ impl Session {
     }
 
     /// Sends a line of the session itself.
-    fn put_own(&mut self, command: Command, role: Role) {
+    fn send_own(&mut self, command: Command, role: Role) {
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
         self.put(tag, Step { command, role, gate: Gate::Open });
@@ -659,7 +660,7 @@ impl Session {
     }
 
     fn put_protection(&mut self) {
-        self.put_own(Command::Protection("P".into()), Role::Protection);
+        self.send_own(Command::Protection("P".into()), Role::Protection);
     }
 
     /// TLS is active: requests protection of data connections. The caller's commands wait for the reply, except towards servers
@@ -674,7 +675,7 @@ impl Session {
         //= specs/rfc4217.txt#section-9
         //# Thus, the PBSZ command MUST still be issued, but must have a parameter of '0' to indicate that no buffering is
         //# taking place and the data connection should not be encapsulated.
-        self.put_own(Command::ProtectionBuffer("0".into()), Role::ProtectionBuffer);
+        self.send_own(Command::ProtectionBuffer("0".into()), Role::ProtectionBuffer);
         match self.config.pipelining {
             Pipelining::LockStep => {}
             Pipelining::Metadata | Pipelining::Adaptive => self.put_protection(),
@@ -854,9 +855,9 @@ impl Session {
     }
 }
 
-/// Whether a process of vsftpd says by this that it ends, whatever it was asked: often for want of memory or processes, where too many
-/// sessions are open.
-fn is_last_word(reply: &Reply) -> bool {
+/// Whether this reply is vsftpd's `500 OOPS`: the server process ends, whatever the command was. Mostly it
+/// lacks memory or processes, because too many sessions are open.
+fn is_final_error(reply: &Reply) -> bool {
     reply.code.number() == 500 && reply.text().starts_with(b"OOPS: ")
 }
 

@@ -6,30 +6,30 @@ use bytes::Bytes;
 use super::*;
 use crate::command::{Command, Secret, Type};
 
-/// A session whose server is the test.
-pub(super) struct Talk {
+/// A session whose server is played by the test.
+pub(super) struct Dialogue {
     pub(super) session: Session,
-    /// Lines since the last look.
+    /// Lines sent since the last call of `sent`.
     pub(super) lines: Vec<String>,
     pub(super) events: Vec<Event>,
 }
 
-impl Talk {
+impl Dialogue {
     pub(super) fn new(mode: Mode, pipelining: Pipelining) -> Self {
         let session = Session::new(Config { pipelining, ..Config::new(mode) });
-        let mut talk = Self { session, lines: Vec::new(), events: Vec::new() };
+        let mut dialogue = Self { session, lines: Vec::new(), events: Vec::new() };
         if mode != Mode::Braid {
-            talk.reply("220 hi");
-            assert!(matches!(talk.heard()[..], [Event::Greeting(_)]));
+            dialogue.reply("220 hi");
+            assert!(matches!(dialogue.take_events()[..], [Event::Greeting(_)]));
         }
-        talk
+        dialogue
     }
 
     pub(super) fn reply(&mut self, text: &str) {
-        self.tell(Input::Received(Bytes::from(format!("{text}\r\n"))));
+        self.handle(Input::Received(Bytes::from(format!("{text}\r\n"))));
     }
 
-    pub(super) fn tell(&mut self, input: Input) {
+    pub(super) fn handle(&mut self, input: Input) {
         self.session.handle(input);
         self.drain();
     }
@@ -46,12 +46,12 @@ impl Talk {
         }
     }
 
-    pub(super) fn said(&mut self) -> Vec<String> {
+    pub(super) fn take_sent(&mut self) -> Vec<String> {
         self.drain();
         std::mem::take(&mut self.lines)
     }
 
-    pub(super) fn heard(&mut self) -> Vec<Event> {
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
         self.drain();
         std::mem::take(&mut self.events)
     }
@@ -76,44 +76,44 @@ pub(super) fn complete(tag: Tag, bytes: u64) -> Input {
 #[test]
 fn nothing_is_sent_before_the_greeting_except_in_braid() {
     for mode in Mode::ALL {
-        let mut talk =
-            Talk { session: Session::new(Config::new(mode)), lines: Vec::new(), events: Vec::new() };
-        talk.session.login(b"u", Secret::new("p")).unwrap();
-        talk.get("/a");
+        let mut dialogue =
+            Dialogue { session: Session::new(Config::new(mode)), lines: Vec::new(), events: Vec::new() };
+        dialogue.session.login(b"u", Secret::new("p")).unwrap();
+        dialogue.get("/a");
         let expected = if mode == Mode::Braid { vec!["USER u", "PASS p", "RETR /a"] } else { vec![] };
-        assert_eq!(talk.said(), expected, "{mode}");
-        talk.reply("120 in a minute");
-        talk.reply("220 hi");
+        assert_eq!(dialogue.take_sent(), expected, "{mode}");
+        dialogue.reply("120 in a minute");
+        dialogue.reply("220 hi");
         let expected = if mode == Mode::Braid { vec![] } else { vec!["USER u"] };
-        assert_eq!(talk.said(), expected, "{mode}");
+        assert_eq!(dialogue.take_sent(), expected, "{mode}");
     }
 }
 
 #[test]
 fn a_login_ends_with_the_deciding_reply() {
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::Deep);
-    let tag = talk.session.login(b"u", Secret::new("p")).unwrap();
-    talk.session.command(Command::Noop);
-    assert_eq!(talk.said(), ["USER u", "PASS p", "NOOP"]);
-    talk.reply("331 password\r\n230 in");
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Deep);
+    let tag = dialogue.session.login(b"u", Secret::new("p")).unwrap();
+    dialogue.session.command(Command::Noop);
+    assert_eq!(dialogue.take_sent(), ["USER u", "PASS p", "NOOP"]);
+    dialogue.reply("331 password\r\n230 in");
     assert!(
-        matches!(&talk.heard()[..], [Event::Reply(found, reply)] if *found == tag && reply.code == Code::LOGGED_IN)
+        matches!(&dialogue.take_events()[..], [Event::Reply(found, reply)] if *found == tag && reply.code == Code::LOGGED_IN)
     );
 
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::LockStep);
-    talk.session.login(b"u", Secret::new("p")).unwrap();
-    talk.drain();
-    talk.reply("230 no password needed");
-    assert!(matches!(talk.heard()[..], [Event::Reply(..)]));
-    talk.session.command(Command::Noop);
-    assert_eq!(talk.said(), ["USER u", "NOOP"]);
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::LockStep);
+    dialogue.session.login(b"u", Secret::new("p")).unwrap();
+    dialogue.drain();
+    dialogue.reply("230 no password needed");
+    assert!(matches!(dialogue.take_events()[..], [Event::Reply(..)]));
+    dialogue.session.command(Command::Noop);
+    assert_eq!(dialogue.take_sent(), ["USER u", "NOOP"]);
 
-    // In braid PASS was sent with it; its reply goes nowhere.
-    let mut talk = Talk::new(Mode::Braid, Pipelining::LockStep);
-    let tag = talk.session.login(b"u", Secret::new("p")).unwrap();
-    talk.drain();
-    talk.reply("220 hi\r\n530 no\r\n503 USER first");
-    let heard = talk.heard();
+    // In braid PASS was sent together with USER; its reply is ignored.
+    let mut dialogue = Dialogue::new(Mode::Braid, Pipelining::LockStep);
+    let tag = dialogue.session.login(b"u", Secret::new("p")).unwrap();
+    dialogue.drain();
+    dialogue.reply("220 hi\r\n530 no\r\n503 USER first");
+    let heard = dialogue.take_events();
     assert!(
         matches!(&heard[..], [Event::Greeting(_), Event::Reply(found, reply)] if *found == tag && reply.code.number() == 530),
         "{heard:?}"
@@ -132,20 +132,20 @@ fn the_greeting_selects_the_level_of_pipelining() {
         ("220 Microsoft FTP Service", vec!["USER u"]),
     ] {
         let config = Config { pipelining: Pipelining::Adaptive, ..Config::new(Mode::Tcp) };
-        let mut talk = Talk { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
-        talk.session.login(b"u", Secret::new("p")).unwrap();
-        talk.size("/1");
-        talk.get("/2");
-        assert!(talk.said().is_empty());
-        talk.reply(greeting);
-        assert_eq!(talk.said(), expected, "{greeting}");
+        let mut dialogue = Dialogue { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
+        dialogue.session.login(b"u", Secret::new("p")).unwrap();
+        dialogue.size("/1");
+        dialogue.get("/2");
+        assert!(dialogue.take_sent().is_empty());
+        dialogue.reply(greeting);
+        assert_eq!(dialogue.take_sent(), expected, "{greeting}");
         if expected.len() > 1 {
             continue;
         }
-        talk.reply("331 password");
+        dialogue.reply("331 password");
         let expected =
             if greeting.contains("Microsoft") { vec!["PASS p"] } else { vec!["PASS p", "SIZE /1", "EPSV"] };
-        assert_eq!(talk.said(), expected, "{greeting}");
+        assert_eq!(dialogue.take_sent(), expected, "{greeting}");
     }
 }
 
@@ -156,45 +156,45 @@ fn each_level_pipelines_as_far_as_permitted() {
         (Pipelining::Metadata, vec!["SIZE /1", "SIZE /2", "EPSV"]),
         (Pipelining::Deep, vec!["SIZE /1", "SIZE /2", "EPSV"]),
     ] {
-        let mut talk = Talk::new(Mode::Tcp, pipelining);
-        talk.size("/1");
-        talk.size("/2");
-        talk.get("/3");
-        talk.size("/4");
-        assert_eq!(talk.said(), expected, "{pipelining:?}");
-        talk.reply("213 1");
+        let mut dialogue = Dialogue::new(Mode::Tcp, pipelining);
+        dialogue.size("/1");
+        dialogue.size("/2");
+        dialogue.get("/3");
+        dialogue.size("/4");
+        assert_eq!(dialogue.take_sent(), expected, "{pipelining:?}");
+        dialogue.reply("213 1");
         if pipelining == Pipelining::LockStep {
-            assert_eq!(talk.said(), ["SIZE /2"]);
+            assert_eq!(dialogue.take_sent(), ["SIZE /2"]);
         }
-        talk.reply("213 2");
-        // EPSV was never seen to work: even deep goes line by line this once.
+        dialogue.reply("213 2");
+        // No EPSV has succeeded yet, so this time even `Deep` sends line by line.
         let expected = if pipelining == Pipelining::LockStep { vec!["EPSV"] } else { vec![] };
-        assert_eq!(talk.said(), expected, "{pipelining:?}");
-        talk.heard();
-        talk.reply("229 ok (|||4000|)");
-        let heard = talk.heard();
+        assert_eq!(dialogue.take_sent(), expected, "{pipelining:?}");
+        dialogue.take_events();
+        dialogue.reply("229 ok (|||4000|)");
+        let heard = dialogue.take_events();
         let [Event::Connect(tag, 4000)] = heard[..] else { panic!("{heard:?}") };
         if pipelining == Pipelining::Deep {
-            assert_eq!(talk.said(), ["RETR /3", "SIZE /4"]);
-            talk.tell(Input::Connected(tag));
-            // From now on all at once.
-            talk.get("/5");
-            assert_eq!(talk.said(), ["EPSV", "RETR /5"]);
+            assert_eq!(dialogue.take_sent(), ["RETR /3", "SIZE /4"]);
+            dialogue.handle(Input::Connected(tag));
+            // From now on everything is pipelined.
+            dialogue.get("/5");
+            assert_eq!(dialogue.take_sent(), ["EPSV", "RETR /5"]);
         } else {
-            assert!(talk.said().is_empty());
-            talk.tell(Input::Connected(tag));
-            assert_eq!(talk.said(), ["RETR /3"]);
+            assert!(dialogue.take_sent().is_empty());
+            dialogue.handle(Input::Connected(tag));
+            assert_eq!(dialogue.take_sent(), ["RETR /3"]);
         }
-        talk.reply("150 here");
-        assert_eq!(talk.heard(), [Event::Receive(tag, Data::Connection)]);
-        talk.tell(complete(tag, 9));
-        assert!(talk.heard().is_empty(), "its reply has not come");
-        talk.reply("226 done");
+        dialogue.reply("150 here");
+        assert_eq!(dialogue.take_events(), [Event::Receive(tag, Data::Connection)]);
+        dialogue.handle(complete(tag, 9));
+        assert!(dialogue.take_events().is_empty(), "its reply has not come");
+        dialogue.reply("226 done");
         assert!(
-            matches!(&talk.heard()[..], [Event::Finished(found, Ok(finished))] if *found == tag && finished.bytes == 9)
+            matches!(&dialogue.take_events()[..], [Event::Finished(found, Ok(finished))] if *found == tag && finished.bytes == 9)
         );
         if pipelining != Pipelining::Deep {
-            assert_eq!(talk.said(), ["SIZE /4"]);
+            assert_eq!(dialogue.take_sent(), ["SIZE /4"]);
         }
     }
 }
@@ -203,15 +203,15 @@ fn each_level_pipelines_as_far_as_permitted() {
 fn a_window_full_of_commands_waits() {
     let mut config = Config::new(Mode::Braid);
     config.window = 3;
-    let mut talk = Talk { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
+    let mut dialogue = Dialogue { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
     for at in 0..5 {
-        talk.size(&format!("/{at}"));
+        dialogue.size(&format!("/{at}"));
     }
-    assert_eq!(talk.said().len(), 3);
-    assert_eq!(talk.session.outstanding(), 5);
-    talk.reply("220 hi\r\n213 1");
-    assert_eq!(talk.said(), ["SIZE /3"]);
-    assert_eq!(talk.session.outstanding(), 4);
+    assert_eq!(dialogue.take_sent().len(), 3);
+    assert_eq!(dialogue.session.outstanding(), 5);
+    dialogue.reply("220 hi\r\n213 1");
+    assert_eq!(dialogue.take_sent(), ["SIZE /3"]);
+    assert_eq!(dialogue.session.outstanding(), 4);
 }
 
 #[test]
@@ -226,24 +226,24 @@ fn a_lost_reply_is_detected_before_misattribution() {
         (Command::Type(Type::Image), "350 go on"),
     ];
     for (command, reply) in cases {
-        let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-        talk.session.command(command.clone());
-        talk.drain();
-        talk.reply(reply);
-        let heard = talk.heard();
+        let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+        dialogue.session.command(command.clone());
+        dialogue.drain();
+        dialogue.reply(reply);
+        let heard = dialogue.take_events();
         assert!(
             matches!(heard[..], [Event::Ended(Ended::Violation(Violation::Mismatch { .. }))]),
             "{command} {heard:?}"
         );
-        // Nothing more is said or heard.
-        talk.size("/b");
-        talk.reply("213 1");
-        assert!(talk.said().len() <= 1 && talk.heard().is_empty());
+        // After the end nothing is sent, and no input is processed.
+        dialogue.size("/b");
+        dialogue.reply("213 1");
+        assert!(dialogue.take_sent().len() <= 1 && dialogue.take_events().is_empty());
     }
     for (reply, unasked) in [("226 what", true), ("hello", false)] {
-        let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-        talk.reply(reply);
-        let heard = talk.heard();
+        let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+        dialogue.reply(reply);
+        let heard = dialogue.take_events();
         let [Event::Ended(Ended::Violation(violation))] = &heard[..] else { panic!("{heard:?}") };
         assert_eq!(matches!(violation, Violation::Unasked(_)), unasked);
     }
@@ -251,77 +251,77 @@ fn a_lost_reply_is_detected_before_misattribution() {
 
 #[test]
 fn the_passive_address_of_the_server_is_ignored_and_pasv_is_the_fallback() {
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-    let a = talk.get("/a");
-    assert_eq!(talk.said(), ["EPSV"]);
-    talk.reply("500 what?");
-    assert_eq!(talk.said(), ["PASV"]);
-    talk.reply("227 entering (10,6,6,6,1,0)");
-    assert_eq!(talk.heard(), [Event::Connect(a, 256)]);
-    // For good.
-    talk.tell(Input::DataFailed(a));
-    assert_eq!(talk.heard(), [Event::Finished(a, Err(TransferError::Data(None)))]);
-    talk.get("/b");
-    assert_eq!(talk.said(), ["PASV"]);
-    talk.reply("227 nothing here");
-    assert!(matches!(talk.heard()[..], [Event::Ended(Ended::Violation(Violation::Text { .. }))]));
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+    let a = dialogue.get("/a");
+    assert_eq!(dialogue.take_sent(), ["EPSV"]);
+    dialogue.reply("500 what?");
+    assert_eq!(dialogue.take_sent(), ["PASV"]);
+    dialogue.reply("227 entering (10,6,6,6,1,0)");
+    assert_eq!(dialogue.take_events(), [Event::Connect(a, 256)]);
+    // The session stays ended.
+    dialogue.handle(Input::DataFailed(a));
+    assert_eq!(dialogue.take_events(), [Event::Finished(a, Err(TransferError::Data(None)))]);
+    dialogue.get("/b");
+    assert_eq!(dialogue.take_sent(), ["PASV"]);
+    dialogue.reply("227 nothing here");
+    assert!(matches!(dialogue.take_events()[..], [Event::Ended(Ended::Violation(Violation::Text { .. }))]));
 }
 
 #[test]
 fn a_refused_rest_is_not_followed_by_the_whole_file() {
     for mode in [Mode::Tcp, Mode::Naive, Mode::Ms, Mode::MsCp] {
-        let mut talk = Talk::new(mode, Pipelining::Metadata);
-        let tag = talk.session.transfer(Transfer::Retrieve { path: arg("/a"), offset: 5 });
-        talk.drain();
+        let mut dialogue = Dialogue::new(mode, Pipelining::Metadata);
+        let tag = dialogue.session.transfer(Transfer::Retrieve { path: arg("/a"), offset: 5 });
+        dialogue.drain();
         match mode {
             Mode::Tcp => {
-                talk.reply("229 ok (|||4000|)");
-                talk.tell(Input::Connected(tag));
+                dialogue.reply("229 ok (|||4000|)");
+                dialogue.handle(Input::Connected(tag));
             }
             Mode::Naive => {
-                talk.tell(Input::Listening(tag, "127.0.0.1:4000".parse().unwrap()));
-                talk.reply("200 ok");
+                dialogue.handle(Input::Listening(tag, "127.0.0.1:4000".parse().unwrap()));
+                dialogue.reply("200 ok");
             }
-            _ => talk.reply("213 10"),
+            _ => dialogue.reply("213 10"),
         }
-        assert_eq!(talk.said().last().map(String::as_str), Some("REST 5"), "{mode}");
-        talk.heard();
-        talk.reply("502 no");
-        assert!(talk.said().is_empty(), "{mode}");
+        assert_eq!(dialogue.take_sent().last().map(String::as_str), Some("REST 5"), "{mode}");
+        dialogue.take_events();
+        dialogue.reply("502 no");
+        assert!(dialogue.take_sent().is_empty(), "{mode}");
         assert!(
-            matches!(&talk.heard()[..], [Event::Finished(found, Err(TransferError::Refused(_)))] if *found == tag)
+            matches!(&dialogue.take_events()[..], [Event::Finished(found, Err(TransferError::Refused(_)))] if *found == tag)
         );
     }
 }
 
 #[test]
 fn naive_listens_for_each_transfer() {
-    let mut talk = Talk::new(Mode::Naive, Pipelining::LockStep);
-    let tag = talk.get("/a");
-    assert_eq!(talk.heard(), [Event::Listen(tag)]);
-    assert!(talk.said().is_empty());
-    talk.tell(Input::Listening(tag, "127.0.0.1:4000".parse().unwrap()));
-    assert_eq!(talk.said(), ["EPRT |1|127.0.0.1|4000|"]);
-    talk.reply("200 ok");
-    assert_eq!(talk.said(), ["RETR /a"]);
-    talk.reply("150 ok");
-    assert_eq!(talk.heard(), [Event::Receive(tag, Data::Association)]);
+    let mut dialogue = Dialogue::new(Mode::Naive, Pipelining::LockStep);
+    let tag = dialogue.get("/a");
+    assert_eq!(dialogue.take_events(), [Event::Listen(tag)]);
+    assert!(dialogue.take_sent().is_empty());
+    dialogue.handle(Input::Listening(tag, "127.0.0.1:4000".parse().unwrap()));
+    assert_eq!(dialogue.take_sent(), ["EPRT |1|127.0.0.1|4000|"]);
+    dialogue.reply("200 ok");
+    assert_eq!(dialogue.take_sent(), ["RETR /a"]);
+    dialogue.reply("150 ok");
+    assert_eq!(dialogue.take_events(), [Event::Receive(tag, Data::Association)]);
 }
 
 #[test]
 fn ms_asks_file_by_file() {
-    let mut talk = Talk::new(Mode::Ms, Pipelining::LockStep);
-    let a = talk.get("/a");
-    talk.get("/b");
-    assert_eq!(talk.said(), ["SIZE /a"]);
-    talk.reply("213 7");
-    assert_eq!(talk.said(), ["RETR /a"]);
-    talk.reply("150 ok");
-    assert_eq!(talk.heard(), [Event::Receive(a, Data::Counted(7))]);
-    talk.reply("226 ok");
-    assert!(talk.said().is_empty(), "the bytes are not all here");
-    talk.tell(complete(a, 7));
-    assert_eq!(talk.said(), ["SIZE /b"]);
+    let mut dialogue = Dialogue::new(Mode::Ms, Pipelining::LockStep);
+    let a = dialogue.get("/a");
+    dialogue.get("/b");
+    assert_eq!(dialogue.take_sent(), ["SIZE /a"]);
+    dialogue.reply("213 7");
+    assert_eq!(dialogue.take_sent(), ["RETR /a"]);
+    dialogue.reply("150 ok");
+    assert_eq!(dialogue.take_events(), [Event::Receive(a, Data::Counted(7))]);
+    dialogue.reply("226 ok");
+    assert!(dialogue.take_sent().is_empty(), "the bytes are not all here");
+    dialogue.handle(complete(a, 7));
+    assert_eq!(dialogue.take_sent(), ["SIZE /b"]);
 }
 
 //= specs/ftp-over-sctp.md#section-4.5
@@ -329,22 +329,22 @@ fn ms_asks_file_by_file() {
 //# The client sends SIZE for all files at once (as far as 4.2 lets it); as each 213 arrives, it sends the RETR of that file at
 //# once, without waiting for the transfers before.
 #[test]
-fn ms_cp_sends_every_size_at_once_and_each_retr_on_its_answer() {
-    let mut talk = Talk::new(Mode::MsCp, Pipelining::LockStep);
-    let tags: Vec<_> = (0..100).map(|at| talk.get(&format!("/{at}"))).collect();
-    assert_eq!(talk.said().len(), 100);
-    talk.reply("213 5\r\n213 6\r\n550 gone\r\n213 0");
-    assert_eq!(talk.said(), ["RETR /0", "RETR /1", "RETR /3"]);
+fn ms_cp_sends_all_sizes_at_once_and_each_retr_after_the_reply_to_its_size() {
+    let mut dialogue = Dialogue::new(Mode::MsCp, Pipelining::LockStep);
+    let tags: Vec<_> = (0..100).map(|at| dialogue.get(&format!("/{at}"))).collect();
+    assert_eq!(dialogue.take_sent().len(), 100);
+    dialogue.reply("213 5\r\n213 6\r\n550 gone\r\n213 0");
+    assert_eq!(dialogue.take_sent(), ["RETR /0", "RETR /1", "RETR /3"]);
     assert!(
-        matches!(&talk.heard()[..], [Event::Finished(found, Err(TransferError::Refused(_)))] if *found == tags[2])
+        matches!(&dialogue.take_events()[..], [Event::Finished(found, Err(TransferError::Refused(_)))] if *found == tags[2])
     );
     for _ in 4..100 {
-        talk.reply("213 1");
+        dialogue.reply("213 1");
     }
-    assert_eq!(talk.said().len(), 96);
-    talk.reply("150 a\r\n226 a\r\n150 b\r\n226 b");
+    assert_eq!(dialogue.take_sent().len(), 96);
+    dialogue.reply("150 a\r\n226 a\r\n150 b\r\n226 b");
     let expected = [Event::Receive(tags[0], Data::Counted(5)), Event::Receive(tags[1], Data::Counted(6))];
-    assert_eq!(talk.heard(), expected);
+    assert_eq!(dialogue.take_events(), expected);
 }
 
 //= specs/ftp-over-sctp.md#section-4.2
@@ -353,141 +353,141 @@ fn ms_cp_sends_every_size_at_once_and_each_retr_on_its_answer() {
 //# path again before its RETR is done.
 #[test]
 fn ms_cp_requests_at_most_as_many_sizes_as_a_server_remembers() {
-    let mut talk = Talk::new(Mode::MsCp, Pipelining::LockStep);
-    let first = talk.get("/same");
-    let again = talk.get("/same");
-    assert_eq!(talk.said(), ["SIZE /same"]);
-    talk.reply("213 1");
-    assert_eq!(talk.said(), ["RETR /same"]);
-    talk.reply("150 ok\r\n226 ok");
-    talk.tell(complete(first, 1));
-    assert_eq!(talk.said(), ["SIZE /same"]);
-    talk.reply("550 gone");
-    assert!(matches!(talk.heard().last(), Some(Event::Finished(found, Err(_))) if *found == again));
+    let mut dialogue = Dialogue::new(Mode::MsCp, Pipelining::LockStep);
+    let first = dialogue.get("/same");
+    let again = dialogue.get("/same");
+    assert_eq!(dialogue.take_sent(), ["SIZE /same"]);
+    dialogue.reply("213 1");
+    assert_eq!(dialogue.take_sent(), ["RETR /same"]);
+    dialogue.reply("150 ok\r\n226 ok");
+    dialogue.handle(complete(first, 1));
+    assert_eq!(dialogue.take_sent(), ["SIZE /same"]);
+    dialogue.reply("550 gone");
+    assert!(matches!(dialogue.take_events().last(), Some(Event::Finished(found, Err(_))) if *found == again));
     for at in 0..5000 {
-        talk.get(&format!("/{at}"));
+        dialogue.get(&format!("/{at}"));
     }
-    assert_eq!(talk.said().len(), 4096);
-    talk.reply("550 gone");
-    assert_eq!(talk.said().len(), 1);
+    assert_eq!(dialogue.take_sent().len(), 4096);
+    dialogue.reply("550 gone");
+    assert_eq!(dialogue.take_sent().len(), 1);
 }
 
 #[test]
 fn ms_consumes_the_bytes_of_a_failed_transfer() {
-    let mut talk = Talk::new(Mode::MsCp, Pipelining::LockStep);
-    let tag = talk.get("/a");
-    talk.drain();
-    talk.reply("213 5");
-    talk.reply("150 ok\r\n451 it was cut");
-    assert_eq!(talk.heard(), [Event::Receive(tag, Data::Counted(5))]);
-    talk.tell(complete(tag, 5));
-    assert!(matches!(&talk.heard()[..], [Event::Finished(_, Err(TransferError::Refused(_)))]));
+    let mut dialogue = Dialogue::new(Mode::MsCp, Pipelining::LockStep);
+    let tag = dialogue.get("/a");
+    dialogue.drain();
+    dialogue.reply("213 5");
+    dialogue.reply("150 ok\r\n451 it was cut");
+    assert_eq!(dialogue.take_events(), [Event::Receive(tag, Data::Counted(5))]);
+    dialogue.handle(complete(tag, 5));
+    assert!(matches!(&dialogue.take_events()[..], [Event::Finished(_, Err(TransferError::Refused(_)))]));
 }
 
 #[test]
 fn uploads_over_tcp_announce_the_size_without_another_round_trip() {
     let upload = |offset| Transfer::Store { path: arg("/a"), offset, length: 3 };
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-    let tag = talk.session.transfer(upload(4));
-    assert_eq!(talk.said(), ["ALLO 7", "EPSV"]);
-    // A server that does not know ALLO takes the upload all the same.
-    talk.reply("502 no\r\n229 ok (|||4000|)");
-    assert!(matches!(talk.heard()[..], [Event::Connect(_, 4000)]));
-    talk.tell(Input::Connected(tag));
-    assert_eq!(talk.said(), ["REST 4"]);
-    talk.reply("350 ok");
-    assert_eq!(talk.said(), ["STOR /a"]);
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+    let tag = dialogue.session.transfer(upload(4));
+    assert_eq!(dialogue.take_sent(), ["ALLO 7", "EPSV"]);
+    // A server that does not implement ALLO accepts the upload nevertheless.
+    dialogue.reply("502 no\r\n229 ok (|||4000|)");
+    assert!(matches!(dialogue.take_events()[..], [Event::Connect(_, 4000)]));
+    dialogue.handle(Input::Connected(tag));
+    assert_eq!(dialogue.take_sent(), ["REST 4"]);
+    dialogue.reply("350 ok");
+    assert_eq!(dialogue.take_sent(), ["STOR /a"]);
 
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::LockStep);
-    talk.session.transfer(upload(0));
-    assert_eq!(talk.said(), ["EPSV"]);
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::LockStep);
+    dialogue.session.transfer(upload(0));
+    assert_eq!(dialogue.take_sent(), ["EPSV"]);
 }
 
 #[test]
 fn ms_uploads_announce_their_length() {
-    let mut talk = Talk::new(Mode::MsCp, Pipelining::LockStep);
+    let mut dialogue = Dialogue::new(Mode::MsCp, Pipelining::LockStep);
     let tags: Vec<_> = ["/a", "/b"]
-        .map(|path| talk.session.transfer(Transfer::Store { path: arg(path), offset: 0, length: 3 }))
+        .map(|path| dialogue.session.transfer(Transfer::Store { path: arg(path), offset: 0, length: 3 }))
         .into();
-    assert_eq!(talk.said(), ["ALLO 3", "STOR /a", "ALLO 3", "STOR /b"]);
-    talk.reply("200 ok\r\n150 ok");
-    assert_eq!(talk.heard(), [Event::Send(tags[0], Data::Counted(3))]);
+    assert_eq!(dialogue.take_sent(), ["ALLO 3", "STOR /a", "ALLO 3", "STOR /b"]);
+    dialogue.reply("200 ok\r\n150 ok");
+    assert_eq!(dialogue.take_events(), [Event::Send(tags[0], Data::Counted(3))]);
 }
 
 #[test]
 fn braid_numbers_transfers_as_they_are_sent() {
-    let mut talk = Talk::new(Mode::Braid, Pipelining::LockStep);
-    let a = talk.get("/a");
-    let b = talk.session.transfer(Transfer::Store { path: arg("/b"), offset: 4, length: 3 });
-    let tree = talk.session.transfer(Transfer::List { form: ListForm::Tree, path: Some(arg("/")) });
-    assert_eq!(talk.said(), ["RETR /a", "REST 4", "STOR /b", "XTREE /"]);
+    let mut dialogue = Dialogue::new(Mode::Braid, Pipelining::LockStep);
+    let a = dialogue.get("/a");
+    let b = dialogue.session.transfer(Transfer::Store { path: arg("/b"), offset: 4, length: 3 });
+    let tree = dialogue.session.transfer(Transfer::List { form: ListForm::Tree, path: Some(arg("/")) });
+    assert_eq!(dialogue.take_sent(), ["RETR /a", "REST 4", "STOR /b", "XTREE /"]);
     let expected = [
         Event::Receive(a, Data::Framed(TransferNumber(1))),
         Event::Send(b, Data::Framed(TransferNumber(2))),
         Event::Receive(tree, Data::Framed(TransferNumber(3))),
     ];
-    assert_eq!(talk.heard(), expected);
-    // The reply may come before the bytes, and a refusal ends it without any.
-    talk.reply("220 hi\r\n226 ok\r\n350 ok\r\n553 no");
-    let heard = talk.heard();
+    assert_eq!(dialogue.take_events(), expected);
+    // The reply may arrive before the bytes, and a refused transfer has no bytes.
+    dialogue.reply("220 hi\r\n226 ok\r\n350 ok\r\n553 no");
+    let heard = dialogue.take_events();
     assert!(
         matches!(&heard[1..], [Event::Finished(found, Err(TransferError::Refused(_)))] if *found == b),
         "{heard:?}"
     );
-    talk.tell(complete(a, 0));
-    assert!(matches!(&talk.heard()[..], [Event::Finished(found, Ok(_))] if *found == a));
+    dialogue.handle(complete(a, 0));
+    assert!(matches!(&dialogue.take_events()[..], [Event::Finished(found, Ok(_))] if *found == a));
 }
 
 #[test]
 fn cancelling_sends_abor_in_braid_and_nothing_for_unsent_transfers() {
-    let mut talk = Talk::new(Mode::Braid, Pipelining::LockStep);
-    let a = talk.get("/a");
-    let b = talk.get("/b");
-    talk.drain();
-    talk.heard();
-    talk.session.cancel(b);
-    assert_eq!(talk.said(), ["RETR /a", "RETR /b", "ABOR 2"]);
-    talk.reply("220 hi\r\n226 ok\r\n426 aborted\r\n226 abort done");
-    talk.tell(complete(a, 1));
+    let mut dialogue = Dialogue::new(Mode::Braid, Pipelining::LockStep);
+    let a = dialogue.get("/a");
+    let b = dialogue.get("/b");
+    dialogue.drain();
+    dialogue.take_events();
+    dialogue.session.cancel(b);
+    assert_eq!(dialogue.take_sent(), ["RETR /a", "RETR /b", "ABOR 2"]);
+    dialogue.reply("220 hi\r\n226 ok\r\n426 aborted\r\n226 abort done");
+    dialogue.handle(complete(a, 1));
     let finished: Vec<_> =
-        talk.heard().into_iter().filter(|event| matches!(event, Event::Finished(..))).collect();
+        dialogue.take_events().into_iter().filter(|event| matches!(event, Event::Finished(..))).collect();
     assert!(
         matches!(&finished[..], [Event::Finished(first, Err(_)), Event::Finished(second, Ok(_))] if (*first, *second) == (b, a))
     );
 
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::LockStep);
-    talk.get("/a");
-    let b = talk.get("/b");
-    talk.drain();
-    talk.session.cancel(b);
-    assert_eq!(talk.heard(), [Event::Finished(b, Err(TransferError::Data(None)))]);
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::LockStep);
+    dialogue.get("/a");
+    let b = dialogue.get("/b");
+    dialogue.drain();
+    dialogue.session.cancel(b);
+    assert_eq!(dialogue.take_events(), [Event::Finished(b, Err(TransferError::Data(None)))]);
 }
 
 #[test]
 fn the_end_is_reported_once_with_its_reason() {
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-    talk.session.command(Command::Quit);
-    talk.drain();
-    talk.reply("221 bye");
-    assert!(matches!(talk.heard()[..], [Event::Reply(..), Event::Ended(Ended::Quit)]));
-    talk.tell(Input::Closed);
-    assert!(talk.heard().is_empty());
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+    dialogue.session.command(Command::Quit);
+    dialogue.drain();
+    dialogue.reply("221 bye");
+    assert!(matches!(dialogue.take_events()[..], [Event::Reply(..), Event::Ended(Ended::Quit)]));
+    dialogue.handle(Input::Closed);
+    assert!(dialogue.take_events().is_empty());
 
-    // Some servers say goodbye by 421.
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-    talk.session.command(Command::Quit);
-    talk.drain();
-    talk.reply("421 bye");
-    assert!(matches!(talk.heard()[..], [Event::Reply(..), Event::Ended(Ended::Quit)]));
+    // Some servers reply 421 to QUIT.
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+    dialogue.session.command(Command::Quit);
+    dialogue.drain();
+    dialogue.reply("421 bye");
+    assert!(matches!(dialogue.take_events()[..], [Event::Reply(..), Event::Ended(Ended::Quit)]));
 
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-    talk.reply("421 idle");
-    assert!(matches!(talk.heard()[..], [Event::Ended(Ended::ByServer(_))]));
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+    dialogue.reply("421 idle");
+    assert!(matches!(dialogue.take_events()[..], [Event::Ended(Ended::ByServer(_))]));
 
-    let mut talk = Talk::new(Mode::Tcp, Pipelining::Metadata);
-    talk.size("/a");
-    talk.tell(Input::Closed);
-    assert_eq!(talk.heard(), [Event::Ended(Ended::Lost)]);
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::Metadata);
+    dialogue.size("/a");
+    dialogue.handle(Input::Closed);
+    assert_eq!(dialogue.take_events(), [Event::Ended(Ended::Lost)]);
 }
 
 mod any_server {
@@ -496,9 +496,9 @@ mod any_server {
     use super::*;
 
     proptest! {
-        /// Whatever a server sends: no panic, and at most one end for each transfer.
+        /// Whatever a server sends, the session does not panic and ends each transfer at most once.
         #[test]
-        fn no_server_makes_it_panic(
+        fn no_server_output_causes_a_panic(
             mode in 0_usize..5,
             level in 0_usize..3,
             replies in proptest::collection::vec(
@@ -511,20 +511,20 @@ mod any_server {
         ) {
             let pipelining = [Pipelining::LockStep, Pipelining::Metadata, Pipelining::Deep][level];
             let config = Config { pipelining, ..Config::new(Mode::ALL[mode]) };
-            let mut talk = Talk { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
-            talk.session.login(b"u", Secret::new("p")).unwrap();
-            let mut tags = vec![talk.get("/a")];
-            talk.size("/s");
-            tags.push(talk.session.transfer(Transfer::Store { path: arg("/b"), offset: 2, length: 5 }));
-            tags.push(talk.session.transfer(Transfer::List { form: ListForm::Facts, path: None }));
+            let mut dialogue = Dialogue { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
+            dialogue.session.login(b"u", Secret::new("p")).unwrap();
+            let mut tags = vec![dialogue.get("/a")];
+            dialogue.size("/s");
+            tags.push(dialogue.session.transfer(Transfer::Store { path: arg("/b"), offset: 2, length: 5 }));
+            tags.push(dialogue.session.transfer(Transfer::List { form: ListForm::Facts, path: None }));
             let mut ends = Vec::new();
             for reply in replies {
-                talk.reply(reply);
-                for event in talk.heard() {
+                dialogue.reply(reply);
+                for event in dialogue.take_events() {
                     match event {
-                        Event::Connect(tag, _) => talk.tell(Input::Connected(tag)),
-                        Event::Listen(tag) => talk.tell(Input::Listening(tag, "127.0.0.1:9".parse().unwrap())),
-                        Event::Receive(tag, _) | Event::Send(tag, _) => talk.tell(complete(tag, 5)),
+                        Event::Connect(tag, _) => dialogue.handle(Input::Connected(tag)),
+                        Event::Listen(tag) => dialogue.handle(Input::Listening(tag, "127.0.0.1:9".parse().unwrap())),
+                        Event::Receive(tag, _) | Event::Send(tag, _) => dialogue.handle(complete(tag, 5)),
                         Event::Finished(tag, _) => ends.push(tag),
                         _ => {}
                     }
@@ -542,7 +542,7 @@ mod any_server {
 //# A user-PI MUST send the HOST command after opening the transport
 //# connection, or after any REIN command, before attempting to
 //# authenticate the user with the USER command.
-fn host_goes_ahead_of_user_in_the_same_flight_where_that_costs_nothing() {
+fn host_precedes_user_in_the_same_flight_where_pipelining_is_safe() {
     let first = |mode: Mode, greeting: &str| {
         let host = Some("ftp.example.org".to_owned());
         let mut session =
@@ -569,7 +569,7 @@ fn host_goes_ahead_of_user_in_the_same_flight_where_that_costs_nothing() {
     ] {
         assert_eq!(first(mode, greeting).1, wanted, "{mode:?} {greeting}");
     }
-    // A server that does not know HOST is logged in to all the same, and one that has no such host is told of.
+    // The login proceeds on a server without HOST; an unknown host is reported.
     for (reply, is_told) in
         [("220 welcome", false), ("502 what?", false), ("530 log in", false), ("504 none", true)]
     {
@@ -587,7 +587,7 @@ fn host_goes_ahead_of_user_in_the_same_flight_where_that_costs_nothing() {
 }
 
 #[test]
-fn the_last_word_of_a_server_that_ends_is_no_reply_to_a_command() {
+fn the_final_error_of_a_dying_server_is_not_a_reply_to_a_command() {
     for before in ["", "220 (vsFTPd 3.0.5)\r\n", "220 (vsFTPd 3.0.5)\r\n331 p\r\n230 in\r\n"] {
         let mut session = Session::new(Config::new(Mode::Tcp));
         session.login(b"anna", Secret::new(b"p".to_vec())).unwrap();

@@ -1,20 +1,21 @@
-//! The client session and TLS: what is said before it, and what is made of a server that refuses it.
+//! The client session and TLS: what is sent before TLS, and how the session handles a server that refuses
+//! TLS.
 
 use proptest::prelude::*;
 
-use super::tests::{Talk, arg, complete};
+use super::tests::{Dialogue, arg, complete};
 use super::*;
 use crate::command::{Command, Secret};
 
-/// A session that was asked for a login and a file before the greeting came.
-fn begun(protection: Protection) -> Talk {
+/// A session whose caller requested a login and a file before the greeting arrived.
+fn begun(protection: Protection) -> Dialogue {
     let session = Session::new(Config { protection, ..Config::new(Mode::Tcp) });
-    let mut talk = Talk { session, lines: Vec::new(), events: Vec::new() };
-    talk.session.login(b"u", Secret::new("p")).unwrap();
-    talk.session.transfer(Transfer::Retrieve { path: arg("/a"), offset: 0 });
-    talk.reply("220 hi");
-    assert!(matches!(talk.heard()[..], [Event::Greeting(_)] | [Event::Greeting(_), _]));
-    talk
+    let mut dialogue = Dialogue { session, lines: Vec::new(), events: Vec::new() };
+    dialogue.session.login(b"u", Secret::new("p")).unwrap();
+    dialogue.session.transfer(Transfer::Retrieve { path: arg("/a"), offset: 0 });
+    dialogue.reply("220 hi");
+    assert!(matches!(dialogue.take_events()[..], [Event::Greeting(_)] | [Event::Greeting(_), _]));
+    dialogue
 }
 
 //= specs/rfc4217.txt#section-4.1
@@ -38,159 +39,162 @@ fn begun(protection: Protection) -> Talk {
 #[test]
 fn tls_comes_before_everything_and_data_is_protected_too() {
     for protection in [Protection::IfOffered, Protection::Required] {
-        let mut talk = begun(protection);
-        assert_eq!(talk.said(), ["AUTH TLS"]);
-        talk.reply("234 go on");
-        assert_eq!(talk.heard(), [Event::StartTls]);
-        assert!(talk.said().is_empty());
-        talk.tell(Input::Secured);
-        assert_eq!(talk.said(), ["PBSZ 0", "PROT P"]);
-        talk.reply("200 PBSZ=0");
-        assert!(talk.said().is_empty());
-        talk.reply("200 ok");
-        assert_eq!(talk.said(), ["USER u"]);
-        // Told twice, it is no second beginning.
-        talk.tell(Input::Secured);
-        talk.reply("331 password");
-        assert_eq!(talk.said(), ["PASS p", "EPSV"]);
-        talk.reply("230 in");
-        talk.reply("229 ok (|||4000|)");
-        talk.heard();
+        let mut dialogue = begun(protection);
+        assert_eq!(dialogue.take_sent(), ["AUTH TLS"]);
+        dialogue.reply("234 go on");
+        assert_eq!(dialogue.take_events(), [Event::StartTls]);
+        assert!(dialogue.take_sent().is_empty());
+        dialogue.handle(Input::Secured);
+        assert_eq!(dialogue.take_sent(), ["PBSZ 0", "PROT P"]);
+        dialogue.reply("200 PBSZ=0");
+        assert!(dialogue.take_sent().is_empty());
+        dialogue.reply("200 ok");
+        assert_eq!(dialogue.take_sent(), ["USER u"]);
+        // A second `Secured` changes nothing.
+        dialogue.handle(Input::Secured);
+        dialogue.reply("331 password");
+        assert_eq!(dialogue.take_sent(), ["PASS p", "EPSV"]);
+        dialogue.reply("230 in");
+        dialogue.reply("229 ok (|||4000|)");
+        dialogue.take_events();
         let tag = Tag(1);
-        talk.tell(Input::Connected(tag));
-        talk.reply("150 x");
-        talk.tell(complete(tag, 7));
-        talk.reply("226 x");
-        assert!(matches!(talk.heard().last(), Some(Event::Finished(_, Ok(_)))));
+        dialogue.handle(Input::Connected(tag));
+        dialogue.reply("150 x");
+        dialogue.handle(complete(tag, 7));
+        dialogue.reply("226 x");
+        assert!(matches!(dialogue.take_events().last(), Some(Event::Finished(_, Ok(_)))));
     }
 }
 
 #[test]
-fn where_tls_was_there_first_auth_is_not_said() {
-    let mut talk = begun(Protection::Implicit);
-    assert_eq!(talk.said(), ["PBSZ 0", "PROT P"]);
-    // Servers of port 990 that know no PBSZ know PROT.
-    talk.reply("502 what");
-    assert!(talk.said().is_empty());
-    talk.reply("200 ok");
-    assert_eq!(talk.said(), ["USER u"]);
+fn implicit_tls_sends_no_auth() {
+    let mut dialogue = begun(Protection::Implicit);
+    assert_eq!(dialogue.take_sent(), ["PBSZ 0", "PROT P"]);
+    // Servers with implicit TLS that do not implement PBSZ implement PROT.
+    dialogue.reply("502 what");
+    assert!(dialogue.take_sent().is_empty());
+    dialogue.reply("200 ok");
+    assert_eq!(dialogue.take_sent(), ["USER u"]);
 }
 
 #[test]
-fn how_much_is_sent_behind_tls_is_as_the_server_stands_it() {
+fn pipelining_after_tls_depends_on_the_server() {
     let after_tls = |greeting: &str| {
         let config = Config {
             protection: Protection::Required,
             pipelining: Pipelining::Adaptive,
             ..Config::new(Mode::Tcp)
         };
-        let mut talk = Talk { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
-        talk.session.login(b"u", Secret::new("p")).unwrap();
-        talk.reply(greeting);
-        assert_eq!(talk.said(), ["AUTH TLS"]);
-        talk.reply("234 go on");
-        talk.tell(Input::Secured);
-        (talk.said(), talk)
+        let mut dialogue = Dialogue { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
+        dialogue.session.login(b"u", Secret::new("p")).unwrap();
+        dialogue.reply(greeting);
+        assert_eq!(dialogue.take_sent(), ["AUTH TLS"]);
+        dialogue.reply("234 go on");
+        dialogue.handle(Input::Secured);
+        (dialogue.take_sent(), dialogue)
     };
-    let (said, mut talk) = after_tls("220 braidftp ready");
+    let (said, mut dialogue) = after_tls("220 braidftp ready");
     assert_eq!(said, ["PBSZ 0", "PROT P", "USER u", "PASS p"]);
-    talk.heard();
-    talk.reply("200 ok");
-    talk.reply("536 no");
-    assert!(matches!(&talk.heard()[..], [Event::Ended(Ended::Unprotected { verb: "PROT", .. })]));
+    dialogue.take_events();
+    dialogue.reply("200 ok");
+    dialogue.reply("536 no");
+    assert!(matches!(&dialogue.take_events()[..], [Event::Ended(Ended::Unprotected { verb: "PROT", .. })]));
     assert_eq!(after_tls("220 hi").0, ["PBSZ 0", "PROT P"]);
-    let (said, mut talk) = after_tls("220 Microsoft FTP Service");
+    let (said, mut dialogue) = after_tls("220 Microsoft FTP Service");
     assert_eq!(said, ["PBSZ 0"]);
-    talk.reply("200 ok");
-    assert_eq!(talk.said(), ["PROT P"]);
+    dialogue.reply("200 ok");
+    assert_eq!(dialogue.take_sent(), ["PROT P"]);
 }
 
 #[test]
-fn a_server_without_tls_is_told_nothing_where_it_is_required() {
-    let mut talk = begun(Protection::Required);
-    talk.said();
-    talk.reply("530 log in first");
+fn a_server_without_tls_receives_no_login_if_tls_is_required() {
+    let mut dialogue = begun(Protection::Required);
+    dialogue.take_sent();
+    dialogue.reply("530 log in first");
     assert!(
-        matches!(&talk.heard()[..], [Event::Ended(Ended::Unprotected { verb: "AUTH", reply })] if reply.code.number() == 530)
+        matches!(&dialogue.take_events()[..], [Event::Ended(Ended::Unprotected { verb: "AUTH", reply })] if reply.code.number() == 530)
     );
-    assert!(talk.said().is_empty());
+    assert!(dialogue.take_sent().is_empty());
 
-    let mut talk = begun(Protection::IfOffered);
-    talk.said();
-    talk.reply("500 what");
-    assert!(matches!(&talk.heard()[..], [Event::Unprotected(reply)] if reply.code.number() == 500));
-    assert_eq!(talk.said(), ["USER u"]);
+    let mut dialogue = begun(Protection::IfOffered);
+    dialogue.take_sent();
+    dialogue.reply("500 what");
+    assert!(matches!(&dialogue.take_events()[..], [Event::Unprotected(reply)] if reply.code.number() == 500));
+    assert_eq!(dialogue.take_sent(), ["USER u"]);
 }
 
 #[test]
-fn a_server_that_protects_no_data_is_told_nothing_in_any_case() {
+fn a_server_without_protected_data_receives_no_login() {
     for protection in [Protection::IfOffered, Protection::Required, Protection::Implicit] {
-        let mut talk = begun(protection);
+        let mut dialogue = begun(protection);
         if protection != Protection::Implicit {
-            talk.reply("234 go on");
-            talk.tell(Input::Secured);
+            dialogue.reply("234 go on");
+            dialogue.handle(Input::Secured);
         }
-        talk.reply("200 ok");
-        talk.heard();
-        talk.reply("534 no");
-        assert!(matches!(&talk.heard()[..], [Event::Ended(Ended::Unprotected { verb: "PROT", .. })]));
-        assert!(!talk.said().iter().any(|line| line.starts_with("USER")));
+        dialogue.reply("200 ok");
+        dialogue.take_events();
+        dialogue.reply("534 no");
+        assert!(matches!(
+            &dialogue.take_events()[..],
+            [Event::Ended(Ended::Unprotected { verb: "PROT", .. })]
+        ));
+        assert!(!dialogue.take_sent().iter().any(|line| line.starts_with("USER")));
     }
 }
 
 #[test]
-fn words_behind_the_answer_to_auth_are_an_attack() {
+fn unprotected_input_after_the_reply_to_auth_is_a_violation() {
     for behind in ["234 go on\r\n230 in", "234 go on\r\n2", "234 go on\r\n\r\n"] {
-        let mut talk = begun(Protection::Required);
-        talk.tell(Input::Received(Bytes::from(format!("{behind}\r\n"))));
+        let mut dialogue = begun(Protection::Required);
+        dialogue.handle(Input::Received(Bytes::from(format!("{behind}\r\n"))));
         let ended = Event::Ended(Ended::Violation(Violation::BeforeTls));
-        assert_eq!(talk.heard(), std::slice::from_ref(&ended), "{behind}");
-        let mut talk = begun(Protection::Required);
-        talk.reply("234 go on");
-        talk.heard();
-        talk.reply("230 in");
-        assert_eq!(talk.heard(), [ended]);
+        assert_eq!(dialogue.take_events(), std::slice::from_ref(&ended), "{behind}");
+        let mut dialogue = begun(Protection::Required);
+        dialogue.reply("234 go on");
+        dialogue.take_events();
+        dialogue.reply("230 in");
+        assert_eq!(dialogue.take_events(), [ended]);
     }
-    let mut talk = begun(Protection::Required);
-    talk.reply("334 ADAT");
+    let mut dialogue = begun(Protection::Required);
+    dialogue.reply("334 ADAT");
     assert!(matches!(
-        &talk.heard()[..],
+        &dialogue.take_events()[..],
         [Event::Ended(Ended::Violation(Violation::Mismatch { verb: "AUTH", .. }))]
     ));
 }
 
 #[test]
-fn a_session_asked_for_no_protection_says_no_auth_and_other_modes_never_do() {
-    assert_eq!(begun(Protection::None).said(), ["USER u"]);
+fn auth_is_sent_only_over_tcp_and_only_if_requested() {
+    assert_eq!(begun(Protection::None).take_sent(), ["USER u"]);
     for mode in [Mode::Naive, Mode::Ms, Mode::MsCp, Mode::Braid] {
         let session = Session::new(Config { protection: Protection::Required, ..Config::new(mode) });
-        let mut talk = Talk { session, lines: Vec::new(), events: Vec::new() };
-        talk.session.command(Command::Noop);
-        talk.reply("220 hi");
-        assert_eq!(talk.said(), ["NOOP"]);
+        let mut dialogue = Dialogue { session, lines: Vec::new(), events: Vec::new() };
+        dialogue.session.command(Command::Noop);
+        dialogue.reply("220 hi");
+        assert_eq!(dialogue.take_sent(), ["NOOP"]);
     }
 }
 
 proptest! {
-    /// Whatever a server or somebody in its place says: where protection is asked for, nothing but AUTH is
-    /// said before it.
+    /// Whatever the server, or an attacker in its place, sends: if protection is required, nothing but AUTH
+    /// is sent before TLS.
     #[test]
-    fn nothing_is_told_before_tls(replies in proptest::collection::vec((0..9_usize, 0..4_u8), 0..12)) {
+    fn only_auth_is_sent_before_tls(replies in proptest::collection::vec((0..9_usize, 0..4_u8), 0..12)) {
         const REPLIES: [&str; 9] = [
             "220 hi", "234 go on", "230 in", "331 password", "200 ok", "500 no", "334 x", "211-x\r\n AUTH TLS\r\n211 x", "421 bye",
         ];
-        let mut talk = begun(Protection::Required);
+        let mut dialogue = begun(Protection::Required);
         let (mut asked, mut secured) = (false, false);
-        let mut said = talk.said();
+        let mut said = dialogue.take_sent();
         for (reply, then) in replies {
-            talk.reply(REPLIES[reply]);
-            asked |= talk.heard().contains(&Event::StartTls);
+            dialogue.reply(REPLIES[reply]);
+            asked |= dialogue.take_events().contains(&Event::StartTls);
             if !secured {
-                said.extend(talk.said());
+                said.extend(dialogue.take_sent());
             }
             if then == 0 && asked {
                 secured = true;
-                talk.tell(Input::Secured);
+                dialogue.handle(Input::Secured);
             }
         }
         prop_assert_eq!(said, ["AUTH TLS"]);

@@ -60,7 +60,7 @@ impl FactSet {
     }
 }
 
-/// Encodes the facts of a file, each with its `;`, as they stand before the space.
+/// Encodes the facts of a file, each with its `;`, as they precede the space.
 pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     let kind = match metadata.kind {
         FileKind::File => "file",
@@ -72,7 +72,7 @@ pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     if set.has(FactSet::TYPE) {
         facts += &format!("type={kind};");
     }
-    // Of a link whose target is no file, nothing could be retrieved.
+    // A link whose target is not a file cannot be retrieved, so no size is sent.
     let is_sized =
         metadata.kind == FileKind::File || (metadata.kind == FileKind::Symlink && metadata.size > 0);
     if set.has(FactSet::SIZE) && is_sized {
@@ -96,7 +96,8 @@ pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     facts
 }
 
-/// Encodes a line of XTREE with its end; the root is written `.`. Of `unique` only that of folders is used, to find circles.
+/// Encodes a line of XTREE with its end; the root is written `.`. The fact `unique` is sent for folders only,
+/// where clients need it to detect cycles.
 pub fn encode_tree_line(metadata: &Metadata, path: &SafePath) -> Vec<u8> {
     let set = match metadata.kind {
         FileKind::Directory => FactSet::ALL,

@@ -39,7 +39,7 @@ pub struct Entry {
 /// Whether a listing of a folder is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listed {
-    /// No line says otherwise.
+    /// The listing has no line that marks it as incomplete.
     Whole,
     /// Part of it could not be read or encoded. Nothing may be deleted because it is missing here.
     Incomplete(Gap),
@@ -50,7 +50,7 @@ pub enum Listed {
 pub struct Gap {
     /// Why: the fact `x.error`.
     pub why: Code,
-    /// The one name that is missing, as the file system has it, if it is one: the fact `x.name`.
+    /// The one missing name, as the file system has it, if exactly one name is missing: the fact `x.name`.
     pub name: Option<Bytes>,
 }
 

@@ -135,7 +135,7 @@ fn an_incomplete_folder_is_marked() {
 }
 
 #[test]
-fn a_link_to_a_file_tells_the_size_that_retr_would_send() {
+fn a_link_to_a_file_has_the_size_that_retr_would_send() {
     let mut link = Metadata::new(FileKind::Symlink, 5);
     assert_eq!(encode_facts(&link, FactSet::ALL), b"type=OS.unix=slink;size=5;");
     link.size = 0;

@@ -1,8 +1,8 @@
 //! The frames of braid, version 2 (specs/ftp-over-sctp.md §6.2).
 //!
-//! A frame is one SCTP message whose payload protocol identifier is its type ([`ppid`](super::ppid)). What is known of a
-//! transfer stands before its first content bytes and their digest behind its last, in the same messages: a file of one
-//! message is one frame.
+//! A frame is one SCTP message whose payload protocol identifier is its type ([`ppid`](super::ppid)). The
+//! header of a transfer precedes its first content bytes, and the digest follows the last, in the same
+//! messages. A file that fits into one message is one frame.
 
 use std::fmt;
 
@@ -65,7 +65,7 @@ pub enum FrameError {
     Field,
     /// A payload protocol identifier that is invalid on this stream.
     Kind,
-    /// A transfer begins while one is open, or goes on or ends while none is.
+    /// A FIRST or WHOLE while a transfer is open, or a BYTES, LAST or BREAK while none is open.
     Order,
     /// More bytes than the credit allows.
     Credit,
@@ -85,7 +85,7 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// The flags of a header: which of its fields are there.
+/// The flags of a header: which of its optional fields are present.
 mod flag {
     pub(super) const OFFSET: u8 = 1;
     pub(super) const SIZE: u8 = 2;
@@ -96,13 +96,13 @@ mod flag {
 
 /// The number of nanoseconds in a second.
 const SECOND: u32 = 1_000_000_000;
-/// Bits of the short form of a time that hold its nanoseconds.
+/// The number of bits for nanoseconds in the short form of a time.
 const NANOS_BITS: u32 = 30;
-/// Seconds from the first time of the short form, 1901-12-13 20:45:52 UTC, to 1970.
+/// Seconds from the earliest time of the short form, 1901-12-13 20:45:52 UTC, to 1970.
 const SHORT_BIAS: i64 = 1 << 31;
 
 impl Header {
-    /// Encodes the header as it stands before the first content bytes.
+    /// Encodes the header that precedes the first content bytes.
     pub fn encode(&self) -> Bytes {
         let mut wire = BytesMut::with_capacity(HEADER_LENGTH_MAX);
         let size = self.size.filter(|size| *size <= NUMBER_MAX);
@@ -202,7 +202,8 @@ impl Credit {
     }
 }
 
-/// Appends a variable-length integer in its shortest form (RFC 9000 §16); beyond [`NUMBER_MAX`], that.
+/// Appends a variable-length integer in its shortest form (RFC 9000 §16). Larger numbers are encoded as
+/// [`NUMBER_MAX`].
 fn put_number(wire: &mut BytesMut, number: u64) {
     match number {
         0..0x40 => wire.put_u8(number as u8),
@@ -212,7 +213,7 @@ fn put_number(wire: &mut BytesMut, number: u64) {
     }
 }
 
-/// Takes a variable-length integer off; `None`, and nothing is taken, if there is less than one.
+/// Takes a variable-length integer from the front; `None`, without a change, if `wire` is too short.
 fn take_number(wire: &mut &[u8]) -> Option<u64> {
     let length = 1 << (wire.first()? >> 6);
     let (number, rest) = wire.split_at_checked(length)?;
@@ -221,7 +222,7 @@ fn take_number(wire: &mut &[u8]) -> Option<u64> {
     Some(number.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)) & mask)
 }
 
-/// Takes so many bytes off; `None`, and nothing is taken, if there are fewer.
+/// Takes `N` bytes from the front; `None`, without a change, if there are fewer.
 fn take<const N: usize>(wire: &mut &[u8]) -> Option<[u8; N]> {
     let (field, rest) = wire.split_first_chunk()?;
     *wire = rest;

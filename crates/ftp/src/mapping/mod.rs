@@ -1,7 +1,8 @@
 //! The data paths of each mode, and the frames on braid's data streams (specs/ftp-over-sctp.md).
 //!
-//! [`frame`] encodes and decodes what stands beside content, [`sender`] and [`receiver`] put messages together and take them apart
-//! and count bytes, [`pool`] divides the receive buffer among streams as credit. The caller computes digests.
+//! [`frame`] encodes and decodes headers and other fields, [`sender`] and [`receiver`] assemble and parse
+//! messages and count bytes, and [`pool`] divides the receive buffer among streams as credit. The caller
+//! computes digests.
 
 pub mod frame;
 pub mod pool;
@@ -33,7 +34,7 @@ pub const DATA_STREAMS_MAX: u16 = 64;
 /// The maximum length in bytes of a listing that is sent as one message (ms, ms-cp).
 pub const LISTING_MESSAGE_MAX: usize = 16 << 20;
 /// The maximum number of sizes that a server remembers between SIZE and RETR (ms, ms-cp).
-pub const TOLD_SIZES_MAX: usize = 4096;
+pub const REPORTED_SIZES_MAX: usize = 4096;
 
 /// Payload protocol identifiers of SCTP messages, in host order.
 pub mod ppid {
@@ -47,11 +48,11 @@ pub mod ppid {
     pub const CREDIT: u32 = 0x6272_6404;
     /// braid: a whole transfer: header, content, digest.
     pub const WHOLE: u32 = 0x6272_6405;
-    /// braid: begins a transfer: header, content.
+    /// braid: the beginning of a transfer: header, content.
     pub const FIRST: u32 = 0x6272_6406;
-    /// braid: ends a transfer: content, digest.
+    /// braid: the end of a transfer: content, digest.
     pub const LAST: u32 = 0x6272_6407;
-    /// braid: breaks a transfer off.
+    /// braid: aborts a transfer.
     pub const BREAK: u32 = 0x6272_6408;
 }
 

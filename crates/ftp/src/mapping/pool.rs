@@ -1,12 +1,13 @@
 //! Division of a receive buffer among the data streams of a braid association, as credit
 //! (specs/ftp-over-sctp.md §6.6).
 //!
-//! Ordered delivery holds back everything on a stream behind a lost packet, so the credit of a stream bounds its rate: one large
-//! file on a long lossy path needs several bandwidth-delay products. A stream with a large transfer therefore gets what the others
-//! do not use. Rules:
+//! Ordered delivery holds back everything on a stream behind a lost packet, so the credit of a stream bounds
+//! its rate: one large file on a long lossy path needs several bandwidth-delay products. A stream with a
+//! large transfer therefore gets the credit that other streams do not use. Rules:
 //!
-//! - Each stream keeps at least [`INITIAL_CREDIT`], and a stream with a transfer its equal part.
-//! - Only a transfer that has brought more than [`INITIAL_CREDIT`] gets more than the equal part: credit cannot be taken back.
+//! - Each stream keeps at least [`INITIAL_CREDIT`], and a stream with a transfer keeps an equal share.
+//! - Only a transfer of which more than [`INITIAL_CREDIT`] bytes were received gets more than the equal
+//!   share, since credit cannot be revoked.
 //! - The credit granted and not consumed, over all streams, is at most the buffer.
 
 use super::frame::{Credit, INITIAL_CREDIT};
@@ -15,12 +16,12 @@ use super::receiver::Receiver;
 /// The credit that the data streams of an association share.
 #[derive(Debug)]
 pub struct CreditPool {
-    /// Bytes of all streams together.
+    /// The size of the shared buffer in bytes.
     bytes: u64,
     streams: Vec<Share>,
 }
 
-/// The part of one stream.
+/// The share of one stream.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     /// Bytes granted and not consumed.
@@ -35,7 +36,7 @@ impl CreditPool {
         Self { bytes, streams: vec![share; usize::from(streams)] }
     }
 
-    /// Sets the number of bytes. Credit that was granted stays granted.
+    /// Sets the size of the buffer in bytes. Granted credit is not revoked.
     pub fn set_bytes(&mut self, bytes: u64) {
         self.bytes = bytes;
     }

@@ -1,10 +1,10 @@
-//! The receiving side of a data stream of braid: what its messages hold, and credit.
+//! The receiving side of a data stream of braid: parses its messages, and counts credit.
 //!
 //! ```text
 //! piece of a message --> handle --> poll --> Incoming: a header, content bytes, the end
 //! ```
-//! Content is passed on as it comes. Of a message that ends with a digest its last bytes so far are held back, because only
-//! the end of the message says whether they are content.
+//! Content is passed on as it arrives. Of a message that ends with a digest, the last [`DIGEST_LENGTH`]
+//! received bytes are held back: they may be the digest, until more of the message arrives.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -13,7 +13,7 @@ use super::frame::{
 };
 use super::{TransferNumber, ppid};
 
-/// Takes the messages of one data stream apart, and counts received and consumed bytes.
+/// Parses the messages of one data stream, and counts received and consumed bytes.
 #[derive(Debug)]
 pub struct Receiver {
     stream: u16,
@@ -26,9 +26,9 @@ pub struct Receiver {
     open: Option<Open>,
     /// The message that is being received.
     message: Option<Message>,
-    /// What came of it and was not looked at.
+    /// The received part of the message that was not polled yet.
     payload: Bytes,
-    /// What came of its header, or of what ends it.
+    /// The incomplete header, or the bytes that may be the digest or the status.
     held: BytesMut,
 }
 
@@ -45,7 +45,7 @@ struct Message {
     end: End,
 }
 
-/// The part of a message that comes next.
+/// The part of a message that is expected next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Header,
@@ -54,7 +54,7 @@ enum Part {
     Status,
 }
 
-/// What stands behind the content.
+/// What follows the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tail {
     Nothing,
@@ -81,7 +81,7 @@ pub enum End {
     Last,
 }
 
-/// What a stream brings.
+/// What a data stream delivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
     /// Begins a transfer.
@@ -91,7 +91,7 @@ pub enum Incoming {
     Bytes(Bytes),
     /// Ends the transfer: its content was complete, and has this digest, which the caller compares.
     Complete(Digest),
-    /// Ends the transfer: the sender broke it off, with a reply code of 400 to 599.
+    /// Ends the transfer: the sender aborted it, with a reply code of 400 to 599.
     Broken(u16),
 }
 
@@ -120,10 +120,12 @@ impl Receiver {
         self.open.map(|open| open.transfer)
     }
 
-    /// Takes the next piece of the stream; then [`Self::poll`] until it returns `None`. An error ends the association.
+    /// Processes the next piece of the stream; call [`Self::poll`] afterwards until it returns `None`. An
+    /// error ends the association.
     ///
     /// # Panics
-    /// If the piece before was not polled to its end.
+    ///
+    /// If the previous piece was not polled to its end.
     pub fn handle(&mut self, piece: Piece) -> Result<(), FrameError> {
         assert!(self.payload.is_empty(), "a piece is looked at before the next one");
         let part = match self.message {
@@ -147,7 +149,7 @@ impl Receiver {
         if begins == self.open.is_some() { Err(FrameError::Order) } else { Ok(part) }
     }
 
-    /// Returns what comes next of the piece; `None` at its end. An error ends the association.
+    /// Returns the next part of the piece; `None` at its end. An error ends the association.
     pub fn poll(&mut self) -> Result<Option<Incoming>, FrameError> {
         let Some(message) = self.message else { return Ok(None) };
         let incoming = match message.part {
@@ -173,7 +175,7 @@ impl Receiver {
             self.payload.clear();
             return if message.end == End::Last { Err(FrameError::Length) } else { Ok(None) };
         };
-        // What was held before is less than the header.
+        // The bytes held before are shorter than the header.
         self.payload.advance(length - before);
         self.held.clear();
         let tail = if message.ppid == ppid::WHOLE { Tail::Digest } else { Tail::Nothing };
@@ -182,7 +184,7 @@ impl Receiver {
         Ok(Some(Incoming::Header(header)))
     }
 
-    /// Passes on what is not among the last [`DIGEST_LENGTH`] bytes so far.
+    /// Passes on all received bytes except the last [`DIGEST_LENGTH`].
     fn poll_before_digest(&mut self, message: Message) -> Result<Option<Incoming>, FrameError> {
         let beyond = (self.held.len() + self.payload.len()).saturating_sub(DIGEST_LENGTH);
         if beyond > 0 && !self.held.is_empty() {
@@ -236,7 +238,7 @@ impl Receiver {
         self.open.map_or(0, |open| open.length)
     }
 
-    /// Bytes of credit that are not consumed: granted and not received, or received and not consumed.
+    /// The credit in use, in bytes: granted and not received, or received and not consumed.
     pub fn granted(&self) -> u64 {
         self.limit - self.consumed
     }
@@ -247,8 +249,8 @@ impl Receiver {
         debug_assert!(self.consumed <= self.received, "consumed bytes have been received");
     }
 
-    /// Lets `window` bytes be unconsumed, at least [`INITIAL_CREDIT`]. Returns the credit to send, if it is due: a CREDIT is sent
-    /// per quarter of the window, not for every packet.
+    /// Raises the limit so that `window` bytes, at least [`INITIAL_CREDIT`], are unconsumed. Returns the
+    /// credit to send, if it is due: a CREDIT is sent per quarter of the window, not for every packet.
     pub(super) fn credit(&mut self, window: u64) -> Option<Credit> {
         let window = window.max(INITIAL_CREDIT);
         let limit = self.consumed.saturating_add(window);

@@ -1,4 +1,4 @@
-//! The sending side of a data stream of braid.
+//! The sending side of a data stream of braid: frames transfers within the credit.
 
 use std::cmp::Reverse;
 
@@ -9,19 +9,20 @@ use super::frame::{
 };
 use super::{TransferNumber, ppid};
 
-/// A data stream without a transfer.
+/// A data stream without an open transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Free {
     /// The stream.
     pub stream: u16,
-    /// The credit that is left, in bytes.
+    /// The remaining credit, in bytes.
     pub room: u64,
     /// Total content bytes sent on it.
     pub sent: u64,
 }
 
-/// Returns the stream on which the next transfer, of so many bytes if that is known, should begin: of those whose credit takes
-/// most of it, the one that has carried the least, so that short files take turns and a lost packet holds up few of them.
+/// Returns the stream on which the next transfer should begin. Of the streams whose credit covers most of the
+/// transfer (`bytes`, if known), it is the one that has carried the least, so that short files alternate
+/// between streams and a lost packet delays few of them.
 //= specs/ftp-over-sctp.md#section-6.6
 //# A sender SHOULD begin a transfer on a free stream whose credit takes all of it, and take turns among these
 pub fn freest(free: impl IntoIterator<Item = Free>, bytes: Option<u64>) -> Option<u16> {
@@ -55,12 +56,12 @@ enum Begun {
     Yes,
 }
 
-/// How a message leaves its transfer.
+/// How a message continues or ends its transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// Further messages follow.
     More,
-    /// It is complete, with this digest.
+    /// The transfer is complete, with this digest.
     Complete(Digest),
 }
 
@@ -76,7 +77,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Whether it ends its transfer.
+    /// Whether this frame ends its transfer.
     pub fn is_last(&self) -> bool {
         matches!(self.ppid, ppid::WHOLE | ppid::LAST | ppid::BREAK)
     }
@@ -93,16 +94,17 @@ impl Sender {
         self.stream
     }
 
-    /// Begins a transfer. Its header is in its first frame.
+    /// Begins a transfer. The first frame contains the header.
     ///
     /// # Panics
+    ///
     /// If a transfer is open: transfers of a stream do not interleave.
     pub fn begin(&mut self, header: Header) {
         assert!(self.open.is_none(), "one transfer at a time on a stream");
         self.open = Some(Open { header, begun: Begun::No });
     }
 
-    /// The stream as one of those that are free; `None` while a transfer is open.
+    /// The stream as a candidate for the next transfer; `None` while a transfer is open.
     pub fn free(&self) -> Option<Free> {
         let free = Free { stream: self.stream, room: self.room(), sent: self.sent };
         self.open.is_none().then_some(free)
@@ -130,7 +132,7 @@ impl Sender {
             (Begun::No, Then::More) => ppid::FIRST,
             (Begun::Yes, Then::Complete(_)) => ppid::LAST,
             (Begun::Yes, Then::More) if content.is_empty() => return None,
-            // Nothing to add: the content goes as it lies in memory.
+            // No header and no digest: the content is sent without a copy.
             (Begun::Yes, Then::More) => {
                 return Some(Frame { ppid: ppid::BYTES, payload: content, content_bytes });
             }
@@ -180,7 +182,8 @@ impl Sender {
         self.open.map(|open| open.header.transfer)
     }
 
-    /// Processes the peer's CREDIT for this stream. A lower one than before was reordered and is ignored.
+    /// Processes the peer's CREDIT for this stream. A limit below an earlier one was reordered, and is
+    /// ignored.
     pub fn on_credit(&mut self, credit: Credit) -> Result<(), FrameError> {
         if credit.stream != self.stream {
             return Err(FrameError::Field);

@@ -1,4 +1,4 @@
-//! Frames and credit: every field, every limit, both sides against each other.
+//! Frames and credit: every field, every limit, and sender against receiver.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn header(transfer: u32) -> Header {
     Header { transfer: TransferNumber(transfer), offset: 0, size: None, modified: None }
 }
 
-/// What a receiver makes of a piece.
+/// Passes a piece to a receiver; returns everything that it yields.
 fn take(receiver: &mut Receiver, piece: Piece) -> Result<Vec<Incoming>, FrameError> {
     receiver.handle(piece)?;
     let mut all = Vec::new();
@@ -28,7 +28,7 @@ fn take(receiver: &mut Receiver, piece: Piece) -> Result<Vec<Incoming>, FrameErr
     Ok(all)
 }
 
-/// The same of a frame.
+/// The same for a frame.
 fn take_frame(receiver: &mut Receiver, frame: &Frame) -> Result<Vec<Incoming>, FrameError> {
     take(receiver, piece(frame.ppid, &frame.payload))
 }
@@ -83,7 +83,7 @@ fn headers_are_encoded_as_specified() {
 //= type=test
 //# A size of 2^62 or more MUST be told as unknown.
 #[test]
-fn a_size_that_no_field_holds_is_told_as_unknown() {
+fn a_size_beyond_the_field_is_encoded_as_unknown() {
     let huge = Header { size: Some(NUMBER_MAX + 1), ..header(1) };
     assert_eq!(Header::decode(&huge.encode()), Ok(Some((header(1), 2))));
 }
@@ -128,7 +128,7 @@ fn open() -> Receiver {
 //= type=test
 //# The server MUST take the mode from the number of streams inbound to it
 #[test]
-fn streams_tell_the_mode() {
+fn the_number_of_streams_identifies_the_mode() {
     for mode in [Mode::Naive, Mode::Ms, Mode::Braid] {
         for data_streams in [DATA_STREAMS_MIN, DATA_STREAMS_DEFAULT, DATA_STREAMS_MAX] {
             assert_eq!(Mode::of_streams(mode.streams(data_streams).unwrap()), mode);
@@ -162,7 +162,7 @@ fn frames_out_of_order_are_an_error() {
     assert_eq!(take(&mut open(), piece(ppid::LAST, &[0; 15])), Err(FrameError::Length));
     assert_eq!(take(&mut open(), piece(ppid::BREAK, &[1])), Err(FrameError::Length));
     assert_eq!(take(&mut open(), piece(ppid::BREAK, &[1, 0xaa, 0])), Err(FrameError::Length));
-    // HEADER and TRAILER of version 1 among them.
+    // Including HEADER and TRAILER of version 1.
     for kind in [ppid::PLAIN, ppid::LINES, ppid::CREDIT, ppid::LINES + 1, ppid::LINES + 3, ppid::BREAK + 1] {
         assert_eq!(take(&mut open(), piece(kind, b"x")), Err(FrameError::Kind));
     }
@@ -217,7 +217,7 @@ fn a_transfer_is_one_frame_or_several() {
     assert_eq!((sender.transfer(), receiver.transfer()), (None, None));
     assert_eq!(sender.room(), INITIAL_CREDIT - 5);
 
-    // A file of no bytes, and a frame of none that would say nothing.
+    // An empty file; and an empty frame, which is not sent.
     let frame = begin().frame(Bytes::new(), Then::Complete([0; 16])).unwrap();
     let empty = vec![Incoming::Header(header(1)), Incoming::Complete([0; 16])];
     assert_eq!(take_frame(&mut receiver, &frame), Ok(empty));
@@ -228,7 +228,7 @@ fn a_transfer_is_one_frame_or_several() {
 }
 
 #[test]
-fn a_transfer_breaks_off_in_a_frame_if_it_has_begun() {
+fn an_aborted_transfer_sends_a_break_only_if_it_has_begun() {
     let (mut sender, mut receiver) = (Sender::new(1), Receiver::new(1));
     sender.begin(header(1));
     assert_eq!(sender.break_off(426), None);
@@ -247,7 +247,8 @@ fn a_transfer_breaks_off_in_a_frame_if_it_has_begun() {
     assert_eq!((sender.transfer(), receiver.transfer()), (None, None));
 }
 
-/// A stream that receives transfer `number`, of which `bytes` have arrived and are not consumed.
+/// A stream on which transfer `number` is received, with `bytes` bytes that have arrived and are not
+/// consumed.
 fn receiving(receiver: &mut Receiver, number: u32, bytes: usize) {
     take(receiver, piece(ppid::FIRST, &header(number).encode())).unwrap();
     take(receiver, piece(ppid::BYTES, &vec![0; bytes])).unwrap();
@@ -266,7 +267,7 @@ fn credit_is_granted_per_quarter_of_the_window() {
     assert_eq!(pool.grant(&mut receiver), None);
     receiver.consume(1);
     assert_eq!(pool.grant(&mut receiver), Some(Credit { stream: 2, limit: INITIAL_CREDIT + 65_536 }));
-    // A larger window is granted at once: the equal part.
+    // A larger window, the equal share, is granted at once.
     pool.set_bytes(2 << 20);
     assert_eq!(pool.grant(&mut receiver), Some(Credit { stream: 2, limit: (1 << 20) + 65_536 }));
     // A smaller one revokes nothing.
@@ -276,7 +277,7 @@ fn credit_is_granted_per_quarter_of_the_window() {
 }
 
 #[test]
-fn a_large_transfer_is_granted_what_the_other_streams_do_not_use() {
+fn a_large_transfer_gets_the_credit_that_other_streams_do_not_use() {
     let total = 8 << 20;
     let mut pool = CreditPool::new(4, total);
     let [mut one, mut two] = [1, 2].map(Receiver::new);
@@ -287,7 +288,8 @@ fn a_large_transfer_is_granted_what_the_other_streams_do_not_use() {
     one.consume(INITIAL_CREDIT);
     pool.grant(&mut one);
     assert_eq!(one.granted(), total - 3 * INITIAL_CREDIT, "the others keep their initial credit");
-    // Another begins: the first gets no more until it has its equal part alone, and the second gets what the first has used.
+    // Another transfer begins: the first gets no credit until it is down to its equal share, and the second
+    // gets the credit that the first has consumed.
     receiving(&mut two, 2, 1);
     two.consume(1);
     assert_eq!(pool.grant(&mut two), None);
@@ -305,7 +307,7 @@ fn a_large_transfer_is_granted_what_the_other_streams_do_not_use() {
         }
     }
     assert!(two.granted() > total / 5, "{}", two.granted());
-    // At the end of its transfer a stream keeps nothing for itself but what it was granted.
+    // After the end of its transfer a stream keeps only the credit that was granted.
     take(&mut two, piece(ppid::LAST, &[0; DIGEST_LENGTH])).unwrap();
     pool.grant(&mut two);
     assert!(!pool.is_transferring(2) && pool.is_transferring(1));
@@ -327,7 +329,7 @@ fn reordered_credit_is_ignored() {
 //= type=test
 //# A sender SHOULD begin a transfer on a free stream whose credit takes all of it, and take turns among these
 #[test]
-fn a_transfer_begins_on_the_free_stream_that_takes_all_of_it_and_has_carried_the_least() {
+fn a_transfer_begins_on_the_least_used_free_stream_with_enough_credit() {
     let free = |stream, room, sent| Free { stream, room, sent };
     let streams = [free(1, 900, 5), free(2, 50, 0), free(3, 80, 4), free(4, 80, 4)];
     assert_eq!(freest(streams, Some(10)), Some(2));
@@ -338,10 +340,10 @@ fn a_transfer_begins_on_the_free_stream_that_takes_all_of_it_and_has_carried_the
 }
 
 proptest! {
-    /// For any sizes and times of consumption: the receiver accepts what the sender may send, at most a
-    /// window is unconsumed, and everything is transferred.
+    /// For any sizes and times of consumption: the receiver accepts everything that the sender may send, at
+    /// most a window is unconsumed, and all bytes are transferred.
     #[test]
-    fn sender_and_receiver_keep_step(
+    fn sender_and_receiver_agree_on_credit(
         bytes in 0_u64..2_000_000,
         files in proptest::collection::vec(0_u64..900_000, 1..6),
         greed in 1_u64..300_000,
@@ -384,9 +386,9 @@ proptest! {
         }
     }
 
-    /// However the transport cuts the messages of a transfer, the same comes out.
+    /// The result does not depend on how partial delivery divides the messages of a transfer.
     #[test]
-    fn the_cuts_of_partial_delivery_change_nothing(
+    fn partial_delivery_does_not_change_the_result(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         message in 1_usize..100,
         cuts in proptest::collection::vec(1_usize..40, 1..20),
@@ -418,10 +420,10 @@ proptest! {
         prop_assert_eq!(seen, [Incoming::Header(header), Incoming::Complete([0xd1; 16])]);
     }
 
-    /// Whatever streams do: the credit granted and not consumed is at most the buffer, and each stream has its initial credit
-    /// again, but for a quarter, once it has consumed what it received.
+    /// For any use of the streams: the credit granted and not consumed is at most the buffer, and each stream
+    /// has at least three quarters of its initial credit once it has consumed everything received.
     #[test]
-    fn the_pool_is_never_overdrawn_and_no_stream_starves(
+    fn the_pool_never_exceeds_the_buffer_and_no_stream_starves(
         bytes in 4 * INITIAL_CREDIT..(16 << 20),
         steps in proptest::collection::vec((0_usize..4, 0_u8..4, 1_u64..400_000), 1..200),
     ) {

@@ -12,7 +12,7 @@ use crate::path::SafePath;
 use crate::reply::{Code, Reply};
 use crate::store::{FileKind, StoreError};
 
-/// What a job was requested for.
+/// The request that a job belongs to.
 #[derive(Debug)]
 pub(super) enum Answer {
     Listening(PassiveReply),
@@ -22,13 +22,13 @@ pub(super) enum Answer {
     Modified(SafePath),
     Facts(SafePath),
     Partial(SafePath),
-    /// The digest of a file, by HASH or by a command of its own.
+    /// The digest of a file, for HASH or for a command of one function.
     Digest {
         path: SafePath,
         hash: HashName,
         form: DigestForm,
     },
-    /// The unfinished uploads that exist or were removed; the text says which.
+    /// The unfinished uploads that exist or were removed; the text says which of the two.
     Parts {
         path: SafePath,
         words: &'static str,
@@ -46,12 +46,12 @@ pub(super) enum Answer {
     },
 }
 
-/// How a digest is told.
+/// The form of a reply with a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DigestForm {
     /// `213 NAME RANGE DIGEST PATH` (draft-bryan-ftpext-hash).
     Hash,
-    /// `250 DIGEST`: XCRC and its like.
+    /// `250 DIGEST`: XCRC and similar commands.
     Alone,
 }
 
@@ -103,7 +103,7 @@ impl State {
             }
             (Answer::RenameFrom(path), Outcome::Facts(_)) => {
                 self.rename_from = Some(path);
-                Reply::new(Code::NEED_MORE, "RNTO says where to")
+                Reply::new(Code::NEED_MORE, "waiting for RNTO")
             }
             (Answer::Size(path), Outcome::Facts(metadata)) => {
                 if metadata.kind != FileKind::File {
@@ -148,16 +148,17 @@ impl State {
                 Outcome::Received { name: Some(name), .. } => {
                     Reply::new(Code::TRANSFER_COMPLETE, [&b"FILE: "[..], &name.to_absolute()].concat())
                 }
-                // In braid the frames say how much there was, and a reply goes with each small file.
+                // In braid the frames contain the length, and each small file has a reply, which should be
+                // short.
                 Outcome::Received { .. } | Outcome::Sent { .. } if self.is_framed => {
                     Reply::new(Code::TRANSFER_COMPLETE, "ok")
                 }
                 Outcome::Received { bytes, .. } | Outcome::Sent { bytes } => {
                     Reply::new(Code::TRANSFER_COMPLETE, format!("transfer complete, {bytes} bytes"))
                 }
-                _ => mixed_up(),
+                _ => wrong_outcome(),
             },
-            _ => mixed_up(),
+            _ => wrong_outcome(),
         }
     }
 
@@ -183,13 +184,13 @@ impl State {
         let by_key = matches!(login, Login::Shown(_));
         let user = match login {
             Login::Named(user) | Login::Shown(user) | Login::In(user) => user,
-            Login::Nobody => return (mixed_up(), After::Nothing),
+            Login::Nobody => return (wrong_outcome(), After::Nothing),
         };
         match result {
             Ok(()) => {
                 // RFC 4217 §12.2.
                 let reply = match by_key {
-                    true => Reply::new(Code::AUTHORIZED, "welcome, by your key"),
+                    true => Reply::new(Code::AUTHORIZED, "logged in by key"),
                     false => Reply::new(Code::LOGGED_IN, "welcome"),
                 };
                 self.login = Login::In(user);
@@ -208,14 +209,14 @@ impl State {
             Err(LoginError::Busy) => (
                 Reply::new(
                     Code::NOT_LOGGED_IN,
-                    "you have as many sessions as you may have; end one, or come again later",
+                    "too many sessions of this user: end one, or try again later",
                 ),
                 After::Nothing,
             ),
             Err(LoginError::Unavailable) => (
                 Reply::new(
                     Code::UNAVAILABLE,
-                    "too many wrong passwords from your address or for that name; try again in 10 minutes",
+                    "too many wrong passwords from your address or for this user: try again in 10 minutes",
                 ),
                 After::Close,
             ),
@@ -246,7 +247,7 @@ fn refuse(answer: &Answer, failure: Failure) -> Reply {
 }
 
 /// The driver answered a job with the outcome of another.
-fn mixed_up() -> Reply {
+fn wrong_outcome() -> Reply {
     debug_assert!(false, "the driver answered a job with the outcome of another");
     Reply::new(Code::LOCAL_ERROR, "internal error")
 }

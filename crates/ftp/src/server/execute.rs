@@ -49,7 +49,10 @@ impl Session {
                 Some(_)
                     if self.channel == Channel::Tls && self.state.data_channel != DataChannel::Private =>
                 {
-                    no(Code::DATA_UNPROTECTED, "inside TLS data is protected too: PBSZ 0 and PROT P first")
+                    no(
+                        Code::DATA_UNPROTECTED,
+                        "data connections must be protected inside TLS: send PBSZ 0 and PROT P first",
+                    )
                 }
                 Some(transfer) => self.begin_transfer(job, command, transfer, restart),
                 None => self.begin_other(job, command, rename_from),
@@ -74,7 +77,10 @@ impl Session {
                     //= specs/ftp-over-sctp.md#section-4.2
                     //# A RETR for whose path no number is remembered MUST be refused with 503.
                     let Some(told) = self.state.told.told(&path) else {
-                        return no(Code::BAD_SEQUENCE, "SIZE first: it says where the file ends");
+                        return no(
+                            Code::BAD_SEQUENCE,
+                            "SIZE must come first: it gives the length of the file",
+                        );
                     };
                     let Some(rest) = told.checked_sub(restart) else {
                         return no(Code::BAD_RESTART, "restart position is beyond the end of the file");
@@ -94,7 +100,7 @@ impl Session {
                 self.begin_listing(job, transfer, Form::Facts(self.state.facts), path.as_ref())
             }
             Command::Tree(_) if matches!(self.carrier, Carrier::Ms) => {
-                no(Code::NOT_IMPLEMENTED, "XTREE is not for a listing in one message")
+                no(Code::NOT_IMPLEMENTED, "XTREE is not available in this mode")
             }
             Command::Tree(path) => self.begin_listing(job, transfer, Form::Tree, path.as_ref()),
             Command::Store(path) => {
@@ -125,7 +131,7 @@ impl Session {
             //= specs/ftp-over-sctp.md#section-4.3
             //# A STOR, APPE or STOU without ALLO before it MUST be refused with 503
             let Some(allocated) = allocated else {
-                return no(Code::BAD_SEQUENCE, "ALLO first: it says where the file ends");
+                return no(Code::BAD_SEQUENCE, "ALLO must come first: it gives the length of the file");
             };
             length = Some(allocated);
         }
@@ -134,8 +140,9 @@ impl Session {
         let is_whole = representation == Type::Image && matches!(write, Write::Replace | Write::From(_));
         // Some clients send `ALLO 0` before every upload, which has no meaning.
         let told = allocated.filter(|size| *size > 0);
-        let told_size = if is_whole && matches!(self.carrier, Carrier::Tcp { .. }) { told } else { None };
-        let sink = Sink { path: path.clone(), write, representation, length, told_size };
+        let announced_size =
+            if is_whole && matches!(self.carrier, Carrier::Tcp { .. }) { told } else { None };
+        let sink = Sink { path: path.clone(), write, representation, length, announced_size };
         let todo = Do::Receive { job, data: self.data_path(transfer)?, sink };
         Ok(Begun::job(todo, Answer::Transfer { path: path.clone() }, Touches::writing([path])))
     }
@@ -187,7 +194,7 @@ impl Session {
             Command::Host(name) => self.begin_host(&name),
             Command::Language(tag) => match tag.to_ascii_uppercase().as_slice() {
                 b"" | b"EN" | b"EN-US" | b"EN-GB" => ok("replies are in English"),
-                _ => no(Code::NOT_FOR_THAT_PARAMETER, "there is English only"),
+                _ => no(Code::NOT_FOR_THAT_PARAMETER, "only English is available"),
             },
             Command::ClientName(_) => ok("noted"),
             Command::Auth(mechanism) => self.begin_auth(&mechanism),
@@ -236,7 +243,7 @@ impl Session {
         }
     }
 
-    /// USER: the login starts again, and whoever was logged in is logged out.
+    /// USER: restarts the login; the previous user is logged out.
     fn begin_user(&mut self, name: bytes::Bytes) -> Early<Begun> {
         if self.channel == Channel::Clear && !self.config.unprotected.allows(&name) {
             self.give(Do::NoteUnprotected { user: name });
@@ -253,7 +260,7 @@ impl Session {
             Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"))
         };
         if was_in {
-            // The previous user is logged out before anything else begins.
+            // The previous user is logged out before any further command begins.
             self.give(Do::LogOut);
         }
         Ok(begun)
@@ -262,7 +269,7 @@ impl Session {
     fn begin_reinitialize(&mut self) -> Early<Begun> {
         // RFC 4217 §13 does not permit keeping TLS, and leaving it helps no client.
         if self.channel == Channel::Tls {
-            return no(Code::NOT_IMPLEMENTED, "not inside TLS: USER logs another in");
+            return no(Code::NOT_IMPLEMENTED, "not available inside TLS: send USER to log in again");
         }
         //= specs/rfc7151.txt#section-3.2.1
         //# The effect of a HOST command MUST be reset if a REIN command is
@@ -274,22 +281,22 @@ impl Session {
         Ok(Begun::reply(Reply::new(Code::READY, "ready for a new user")))
     }
 
-    /// CCC: TLS is never left.
+    /// CCC: a session never leaves TLS.
     fn begin_clear_channel(&self) -> Early<Begun> {
         match (self.offers_tls(), self.channel) {
             (false, _) => no(Code::NOT_IMPLEMENTED, "not offered"),
             (true, Channel::Tls) => no(Code::POLICY_DENIED, "commands stay protected"),
-            (true, _) => no(Code::PROTECTION_DENIED, "there is no protection to end"),
+            (true, _) => no(Code::PROTECTION_DENIED, "the connection is not protected"),
         }
     }
 
-    /// Parameters of transfers (RFC 959 §4.1.2), and what is told of the next one.
+    /// Parameters of transfers (RFC 959 §4.1.2), and preparations for the next transfer.
     fn begin_parameter(&mut self, job: JobId, command: Command) -> Early<Begun> {
         match command {
             Command::Type(kind) => match (kind, self.is_braid()) {
                 //= specs/ftp-over-sctp.md#section-6.1
                 //# `TYPE I` is accepted, any other TYPE is refused with 504.
-                (Type::Ascii, true) => no(Code::NOT_FOR_THAT_PARAMETER, "files are transferred as they are"),
+                (Type::Ascii, true) => no(Code::NOT_FOR_THAT_PARAMETER, "only TYPE I is supported"),
                 (kind, _) => {
                     self.state.representation = kind;
                     ok(if kind == Type::Image { "type is I" } else { "type is A" })
@@ -323,7 +330,7 @@ impl Session {
         }
     }
 
-    /// Folders, and files as a whole: where they are, what is known of them, changes of them (RFC 959 §4.1.3, RFC 3659).
+    /// Folders, and files as a whole: current folder, metadata, changes (RFC 959 §4.1.3, RFC 3659).
     fn begin_file(&mut self, job: JobId, command: Command, rename_from: Option<SafePath>) -> Early<Begun> {
         match command {
             Command::PrintDirectory => Ok(Begun::reply(Reply::new(
@@ -398,7 +405,7 @@ impl Session {
                 let reply = Reply::new(Code::FILE_STATUS, text);
                 Ok(self.begin_change(job, Change::SetModified(path, stamp), reply))
             }
-            _ => no(Code::NOT_IMPLEMENTED, "not a command for files"),
+            _ => no(Code::NOT_IMPLEMENTED, "not a file command"),
         }
     }
 
@@ -445,7 +452,7 @@ impl Session {
     fn begin_login(&mut self, password: Secret) -> Early<Begun> {
         let user = match &self.state.login {
             Login::Named(user) => user,
-            // It was sent behind USER, whose reply the client had not seen.
+            // PASS was sent together with USER, before the client received the reply to USER.
             Login::In(user) if self.is_vouched(user) => {
                 return no(Code::SUPERFLUOUS, "your key has logged you in");
             }
@@ -465,16 +472,19 @@ impl Session {
     fn refuse_unprotected(&self) -> Early<Begun> {
         match self.offers_tls() {
             true => no(Code::NOT_LOGGED_IN, "log in inside TLS: AUTH TLS first"),
-            false if matches!(self.carrier, Carrier::Tcp { .. }) => {
-                no(Code::NOT_LOGGED_IN, "no passwords are taken without protection, and none is offered here")
+            false if matches!(self.carrier, Carrier::Tcp { .. }) => no(
+                Code::NOT_LOGGED_IN,
+                "passwords are refused without protection, which is not available here",
+            ),
+            false => {
+                no(Code::NOT_LOGGED_IN, "passwords are refused without protection: connect with protection")
             }
-            false => no(Code::NOT_LOGGED_IN, "no passwords are taken without protection: connect with it"),
         }
     }
 
     fn begin_auth(&mut self, mechanism: &[u8]) -> Early<Begun> {
         if !self.offers_tls() {
-            return no(Code::NOT_IMPLEMENTED, "no protection is offered here");
+            return no(Code::NOT_IMPLEMENTED, "protection is not available");
         }
         if self.channel == Channel::Tls {
             return no(Code::BAD_SEQUENCE, "TLS is on");
@@ -485,7 +495,7 @@ impl Session {
         // SSL and TLS-P mean implicitly protected data connections, which no
         // RFC defines.
         if !mechanism.eq_ignore_ascii_case(b"TLS") && !mechanism.eq_ignore_ascii_case(b"TLS-C") {
-            return no(Code::NOT_FOR_THAT_PARAMETER, "the mechanism is TLS");
+            return no(Code::NOT_FOR_THAT_PARAMETER, "the only mechanism is TLS");
         }
         // "All other transfer parameters must be reset, almost as if a REIN command was issued" (RFC 4217
         // §4.2).
@@ -506,7 +516,7 @@ impl Session {
         }
         let is_size = size.len() <= 10 && size.iter().all(u8::is_ascii_digit);
         if !is_size {
-            return no(Code::BAD_PARAMETER, "PBSZ 0: TLS has no buffers");
+            return no(Code::BAD_PARAMETER, "use PBSZ 0 with TLS");
         }
         if self.state.data_channel == DataChannel::Clear {
             self.state.data_channel = DataChannel::Sized;
@@ -531,13 +541,13 @@ impl Session {
                 self.state.data_channel = DataChannel::Private;
                 ok("data connections are protected")
             }
-            b"C" => no(Code::POLICY_DENIED, "inside TLS data is protected too"),
-            b"S" | b"E" => no(Code::PROTECTION_UNSUPPORTED, "TLS protects wholly: PROT P"),
+            b"C" => no(Code::POLICY_DENIED, "data connections must be protected inside TLS"),
+            b"S" | b"E" => no(Code::PROTECTION_UNSUPPORTED, "TLS supports PROT P only"),
             _ => no(Code::NOT_FOR_THAT_PARAMETER, "PROT P"),
         }
     }
 
-    /// Whether the client has shown a key of this user of the host that the session is at.
+    /// Whether the client has proved possession of a key of this user at the session's host.
     fn is_vouched(&self, user: &bytes::Bytes) -> bool {
         self.vouched.contains(&(self.host, user.clone()))
     }
@@ -549,7 +559,7 @@ impl Session {
         //# user has been authenticated as an erroneous sequence of commands and
         //# return a 503 reply.
         if !matches!(self.state.login, Login::Nobody) {
-            return no(Code::BAD_SEQUENCE, "HOST comes before USER");
+            return no(Code::BAD_SEQUENCE, "HOST must precede USER");
         }
         let Config { hosts, host, greeting, .. } = &*self.config;
         let (own, server_name) = (host.as_deref(), self.server_name.as_ref());
@@ -564,7 +574,7 @@ impl Session {
             _ => greeting,
         };
         let welcome = Reply::new(Code::READY, greeting);
-        // One that is refused leaves none: whoever asked for it does not mean the one before.
+        // A refused HOST leaves no host selected, because the client does not mean the previous one.
         self.host = *chosen.as_ref().unwrap_or(&None);
         chosen.map(|_| Begun::reply(welcome))
     }
@@ -583,7 +593,10 @@ impl Session {
             upper if upper.starts_with(b"HASH ") => {
                 let name = String::from_utf8_lossy(&upper[b"HASH ".len()..]).parse();
                 let Ok(hash) = name else {
-                    return no(Code::BAD_PARAMETER, format!("no such function; there are {}", self.hashes()));
+                    return no(
+                        Code::BAD_PARAMETER,
+                        format!("unknown hash function; available: {}", self.hashes()),
+                    );
                 };
                 self.state.hash = hash;
                 ok(hash.name())
@@ -592,7 +605,7 @@ impl Session {
         }
     }
 
-    /// The functions of HASH, a star behind the one in use.
+    /// The functions of HASH, with a star behind the selected one.
     fn hashes(&self) -> String {
         let star = |hash: HashName| if hash == self.state.hash { "*" } else { "" };
         let names = HashName::ALL.iter().map(|hash| format!("{hash}{}", star(*hash)));
@@ -605,7 +618,7 @@ impl Session {
             return no(Code::NOT_IMPLEMENTED, "use EPRT: the server opens the data association");
         };
         if reply == PassiveReply::Classic && self.state.epsv_all == EpsvAll::Yes {
-            return no(Code::BAD_SEQUENCE, "EPSV ALL was said");
+            return no(Code::BAD_SEQUENCE, "refused after EPSV ALL");
         }
         if reply == PassiveReply::Classic && local.is_ipv6() && local.ip().to_canonical().is_ipv6() {
             return no(Code::CANNOT_OPEN_DATA, "PASV is for IPv4: use EPSV");
@@ -625,14 +638,17 @@ impl Session {
                 //# Upon receipt of an EPSV ALL command, the server MUST reject all data connection setup commands other than
                 //# EPSV (i.e., EPRT, PORT, PASV, et al.).
                 if self.state.epsv_all == EpsvAll::Yes {
-                    return no(Code::BAD_SEQUENCE, "EPSV ALL was said");
+                    return no(Code::BAD_SEQUENCE, "refused after EPSV ALL");
                 }
                 if self.config.active == Active::Refused {
-                    return no(Code::NOT_IMPLEMENTED, "the server opens no data connections: use EPSV");
+                    return no(Code::NOT_IMPLEMENTED, "active mode is disabled: use EPSV");
                 }
                 // Only the client's own address, and no well-known port (RFC 2577 §3).
                 if address.ip().to_canonical() != peer.ip().to_canonical() || address.port() < 1024 {
-                    return no(Code::BAD_PARAMETER, "only to your own address, and a port from 1024");
+                    return no(
+                        Code::BAD_PARAMETER,
+                        "the address must be your own, and the port at least 1024",
+                    );
                 }
                 DataPath::TcpActive(address)
             }
@@ -642,7 +658,10 @@ impl Session {
             Carrier::Naive => return no(Code::BAD_PARAMETER, "port 0 is none"),
             Carrier::Ms | Carrier::Braid { .. } => {
                 self.needs_connections(Code::BAD_SEQUENCE)?;
-                return no(Code::BAD_SEQUENCE, "data goes in this association");
+                return no(
+                    Code::BAD_SEQUENCE,
+                    "data connections are not used: data travels in this association",
+                );
             }
         };
         self.state.data = Some(data);
@@ -686,7 +705,9 @@ impl Session {
             Carrier::Tcp { .. } => Ok(()),
             Carrier::Naive if otherwise == Code::NOT_IMPLEMENTED => Ok(()),
             Carrier::Naive => no(Code::NOT_IMPLEMENTED, "use EPRT: the server opens the data association"),
-            Carrier::Ms | Carrier::Braid { .. } => no(Code::BAD_SEQUENCE, "data goes in this association"),
+            Carrier::Ms | Carrier::Braid { .. } => {
+                no(Code::BAD_SEQUENCE, "data connections are not used: data travels in this association")
+            }
         }
     }
 
@@ -851,11 +872,13 @@ fn refuse_line(error: CommandError) -> Reply {
         //= specs/ftp-over-sctp.md#section-2.3
         //# A server MUST refuse NUL, CR and LF inside a command with 501
         CommandError::Forbidden => {
-            Reply::new(Code::BAD_PARAMETER, "NUL, CR and LF have no place in a command")
+            Reply::new(Code::BAD_PARAMETER, "a command must not contain NUL, CR or LF")
         }
         CommandError::Unknown => Reply::new(Code::SYNTAX_ERROR, "unknown command"),
-        CommandError::Argument => Reply::new(Code::BAD_PARAMETER, "the argument does not fit the command"),
-        CommandError::Unsupported => Reply::new(Code::NOT_FOR_THAT_PARAMETER, "not for that argument"),
+        CommandError::Argument => Reply::new(Code::BAD_PARAMETER, "invalid argument"),
+        CommandError::Unsupported => {
+            Reply::new(Code::NOT_FOR_THAT_PARAMETER, "not implemented for that argument")
+        }
         CommandError::Protocol => Reply::new(Code::BAD_PROTOCOL, "network protocol not supported, use (1,2)"),
     }
 }

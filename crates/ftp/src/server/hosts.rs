@@ -1,4 +1,4 @@
-//! Virtual hosts (RFC 7151): which one a session is at, by HOST or by the name that a client gave in TLS.
+//! Virtual hosts (RFC 7151): selected by HOST, or by the server name that a client sends in TLS.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,7 +22,7 @@ impl VirtualHost {
     }
 }
 
-/// The number of a virtual host: its place in [`super::Config::hosts`].
+/// The number of a virtual host: its index in [`super::Config::hosts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub usize);
 
@@ -31,28 +31,28 @@ pub fn find(hosts: &[VirtualHost], name: &[u8]) -> Option<HostId> {
     hosts.iter().position(|host| host.is_called(name)).map(HostId)
 }
 
-/// Whether HOST may name this: a name, or the literal of an address, without a port (RFC 7151 §3.1).
+/// Whether this is a valid argument of HOST: a name or an address literal, without a port (RFC 7151 §3.1).
 pub fn is_host_name(name: &[u8]) -> bool {
     parse(name).is_ok()
 }
 
-/// What HOST may name.
+/// The hosts that HOST may select.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice<'a> {
     /// The virtual hosts.
     pub(super) hosts: &'a [VirtualHost],
-    /// The name of the host without a table, if it has one.
+    /// The name of the default host, if one is configured.
     pub(super) own: Option<&'a str>,
-    /// How the client has come, and over TCP to which address.
+    /// The carrier of the session, for TCP with the local address.
     pub(super) carrier: Carrier,
-    /// The name that the client gave in TLS.
+    /// The server name that the client sent in TLS.
     pub(super) server_name: Option<&'a Bytes>,
 }
 
 impl Choice<'_> {
-    /// The host of this name; `None` is the one without a table.
+    /// The virtual host of this name; `None` is the default host.
     pub(super) fn choose(self, name: &[u8]) -> Result<Option<HostId>, Reply> {
-        let unknown = || Reply::new(Code::NOT_FOR_THAT_PARAMETER, "no such host here");
+        let unknown = || Reply::new(Code::NOT_FOR_THAT_PARAMETER, "no such virtual host");
         let literal = parse(name)?;
         //= specs/rfc7151.txt#section-3.2.2
         //# When the user-PI specifies the hostname in the "server_name"
@@ -60,7 +60,7 @@ impl Choice<'_> {
         //# that the hostname in the HOST command matches the value of the
         //# "server_name" extension.
         if self.server_name.is_some_and(|given| !given.eq_ignore_ascii_case(name)) {
-            return Err(Reply::new(Code::NOT_FOR_THAT_PARAMETER, "TLS began for another host"));
+            return Err(Reply::new(Code::NOT_FOR_THAT_PARAMETER, "TLS was started for another host"));
         }
         //= specs/rfc7151.txt#section-3.2
         //# Upon receiving the HOST command, before authenticating the user-PI, a
@@ -85,13 +85,14 @@ impl Choice<'_> {
         //# a 504 reply.
         match self.own {
             Some(own) if own.as_bytes().eq_ignore_ascii_case(name) => Ok(None),
-            // A server without names of its own takes any.
+            // A server without configured names accepts any name.
             None if self.hosts.is_empty() => Ok(None),
             _ => Err(unknown()),
         }
     }
 
-    /// Whether the client has come to this address. An association has several, which the session does not know.
+    /// Whether the client connected to this address. An association has several addresses, which the session
+    /// does not know.
     fn is_here(self, address: IpAddr) -> bool {
         match self.carrier {
             Carrier::Tcp { local, .. } => SocketAddr::ip(&local).to_canonical() == address.to_canonical(),
@@ -100,7 +101,7 @@ impl Choice<'_> {
     }
 }
 
-/// Checks that this is a name or the literal of an address (RFC 7151 §3.1), and gives the address.
+/// Validates a name or an address literal (RFC 7151 §3.1); returns the address.
 fn parse(name: &[u8]) -> Result<Option<IpAddr>, Reply> {
     //= specs/rfc7151.txt#section-3.1
     //# For example, the server-PI MUST respond with a 501
@@ -109,7 +110,9 @@ fn parse(name: &[u8]) -> Result<Option<IpAddr>, Reply> {
     //#
     //# HOST 192.0.2.1:2112
     //# HOST [2001:db8::c000:201]:2112
-    let wrong = || Reply::new(Code::BAD_PARAMETER, "HOST takes a name, or an address without a port");
+    let wrong = || {
+        Reply::new(Code::BAD_PARAMETER, "the argument of HOST must be a name, or an address without a port")
+    };
     let text = std::str::from_utf8(name).map_err(|_| wrong())?;
     if let Some(inside) = text.strip_prefix('[') {
         let inside = inside.strip_suffix(']').ok_or_else(wrong)?;
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_names_takes_any_and_one_with_a_name_that_alone() {
+    fn a_server_without_names_accepts_any_host_and_a_named_server_only_its_name() {
         assert_eq!(choice(&[], None).choose(b"any.example"), Ok(None));
         assert_eq!(choice(&[], Some("x.example")).choose(b"X.EXAMPLE"), Ok(None));
         assert_eq!(choice(&[], Some("x.example")).choose(b"y.example").unwrap_err().code.number(), 504);
@@ -190,7 +193,7 @@ mod tests {
     //#
     //# HOST 192.0.2.1:2112
     //# HOST [2001:db8::c000:201]:2112
-    fn what_is_neither_a_name_nor_an_address_is_refused() {
+    fn host_arguments_that_are_neither_name_nor_address_are_refused() {
         for name in [
             "192.0.2.1:2112",
             "[2001:db8::c000:201]:2112",
@@ -220,7 +223,7 @@ mod tests {
     //# extension of a TLS extended client hello, the server-PI MUST verify
     //# that the hostname in the HOST command matches the value of the
     //# "server_name" extension.
-    fn a_name_that_tls_did_not_begin_for_is_refused() {
+    fn a_host_other_than_the_server_name_of_tls_is_refused() {
         let (hosts, given) = (hosts(), Bytes::from_static(b"A.example"));
         let choice = Choice { server_name: Some(&given), ..choice(&hosts, None) };
         assert_eq!(choice.choose(b"a.EXAMPLE"), Ok(Some(HostId(0))));

@@ -60,7 +60,8 @@ pub enum Carrier {
 pub struct Config {
     /// The text of the greeting. Default `braidftp ready`.
     pub greeting: String,
-    /// The name of the host without a table in `hosts` (RFC 7151); `None`, the default, accepts any where `hosts` is empty.
+    /// The name of the default host (RFC 7151), which is not in `hosts`. `None`, the default: if `hosts` is
+    /// empty, HOST may give any name.
     pub host: Option<String>,
     /// Virtual hosts (RFC 7151). Default: none.
     pub hosts: Vec<VirtualHost>,
@@ -221,12 +222,14 @@ pub enum Do {
         /// The job.
         job: JobId,
     },
-    /// Log in this user, whose key the client has shown ([`Session::vouch`]). Answer: [`Input::Authenticated`].
+    /// Log in this user, of whom the client has proved possession of a key ([`Session::vouch`]). Answer:
+    /// [`Input::Authenticated`].
     Admit {
         /// The argument of USER.
         user: Bytes,
     },
-    /// This user was refused because the session is not protected ([`Config::unprotected`]): for the record, without an answer.
+    /// This user was refused because the session is not protected ([`Config::unprotected`]). For the log; no
+    /// answer.
     NoteUnprotected {
         /// The argument of USER.
         user: Bytes,
@@ -362,7 +365,7 @@ pub struct Sink {
     pub length: Option<u64>,
     /// TCP: the size of the complete file, announced by ALLO (RFC 959 §4.1.3). A shorter file was
     /// interrupted; a longer one was announced incorrectly. `None`: not announced.
-    pub told_size: Option<u64>,
+    pub announced_size: Option<u64>,
 }
 
 /// How a file is written.
@@ -422,11 +425,11 @@ pub enum Outcome {
     Partial(u64),
     /// The unfinished uploads that exist or were removed.
     Parts(Vec<Part>),
-    /// The digest of a file, and the bytes that it is of.
+    /// The digest of a file.
     Digest {
         /// The digest.
         digest: Bytes,
-        /// Bytes of the file.
+        /// The number of bytes of the file.
         bytes: u64,
     },
     /// The change was made.
@@ -457,7 +460,7 @@ pub enum Failure {
     DataUnprotected,
     /// The data connection was lost, or stalled for too long: 426.
     DataLost,
-    /// The client ended the upload: it broke off. 426.
+    /// The client aborted the upload: 426.
     SenderGaveUp,
     /// The received bytes have another digest than those sent, or the header's offset from REST:
     /// 451.
@@ -498,7 +501,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why a login is refused. The reply does not tell which.
+/// Why a login is refused. The reply does not reveal which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginError {
     /// The user has as many sessions as permitted: 530.

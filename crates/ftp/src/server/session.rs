@@ -49,17 +49,17 @@ pub struct Session {
     todo: VecDeque<Do>,
     /// The time of the most recent input.
     heard: Time,
-    /// Since when nobody is logged in; `None` while somebody is.
+    /// Since when no user is logged in; `None` while a user is.
     nobody_since: Option<Time>,
     /// A limit on concurrent transfers besides that of the configuration.
     transfers_allowed: usize,
     ending: Ending,
     pub(super) channel: Channel,
-    /// Users of whom the client has shown a key, by virtual host.
+    /// Users of whom the client has proved possession of a key, by virtual host.
     pub(super) vouched: BTreeSet<(Option<HostId>, Bytes)>,
-    /// The virtual host that the session is at.
+    /// The selected virtual host.
     pub(super) host: Option<HostId>,
-    /// The name that the client gave in TLS.
+    /// The server name that the client sent in TLS.
     pub(super) server_name: Option<Bytes>,
 }
 
@@ -168,29 +168,30 @@ impl Session {
         session
     }
 
-    /// The same over an association that is protected, with all its data.
+    /// Creates a session over a protected association, which protects all data as well.
     pub fn over_protection(config: Arc<Config>, carrier: Carrier, now: Time) -> Self {
         let mut session = Self::new(config, carrier, now);
         session.channel = Channel::Below;
         session
     }
 
-    /// From now on USER alone logs in these users, by [`Do::Admit`]: the client has shown inside the protection that it has a key
-    /// of theirs (RFC 4217 §12.2), of a virtual host or of the host without a table. Call this before the first input from inside the
-    /// protection, and each time that protection starts.
+    /// From now on these users log in by USER alone, with [`Do::Admit`]: inside the protection, the client
+    /// has proved possession of a key of theirs (RFC 4217 §12.2), for a virtual host or for the default host.
+    /// Call this before the first input from inside the protection, and each time that protection starts.
     pub fn vouch(&mut self, users: impl IntoIterator<Item = (Option<HostId>, Bytes)>) {
         self.vouched = users.into_iter().collect();
     }
 
-    /// The client has named this host in TLS ("server_name", RFC 6066 §3): the session is at the virtual host of that name, if there
-    /// is one, and HOST may name no other. To be told before what comes inside TLS.
+    /// Records the server name that the client sent in TLS ("server_name", RFC 6066 §3). The session uses the
+    /// virtual host of that name, if there is one, and HOST may give no other name. Call this before the
+    /// first input from inside TLS.
     pub fn name_server(&mut self, name: &str) {
         self.server_name = Some(Bytes::copy_from_slice(name.as_bytes()));
         self.host = hosts::find(&self.config.hosts, name.as_bytes());
     }
 
-    /// The virtual host whose users log in; `None`: the host without a table. It does not change between USER and the answer to
-    /// [`Do::Authenticate`] or [`Do::Admit`].
+    /// The virtual host whose users log in; `None`: the default host. It does not change between USER and the
+    /// answer to [`Do::Authenticate`] or [`Do::Admit`].
     pub fn host(&self) -> Option<HostId> {
         self.host
     }
@@ -255,8 +256,8 @@ impl Session {
         }
     }
 
-    /// Limits the number of concurrent transfers, to at least one and within the configuration. Running
-    /// transfers continue.
+    /// Limits the number of concurrent transfers to `most`, but at least 1 and at most the configured number.
+    /// Running transfers continue.
     pub fn allow_transfers(&mut self, most: usize) {
         self.transfers_allowed = most.max(1);
     }
@@ -294,7 +295,7 @@ impl Session {
         idle.then(|| self.heard + limit)
     }
 
-    /// When a session without a login ends, unless a password is being checked.
+    /// The time at which a session without a login ends, unless a password is being checked.
     fn login_deadline(&self) -> Option<Time> {
         let is_checked = || self.slots.iter().any(|slot| matches!(slot.phase, Phase::Authenticating));
         let since = self.nobody_since.filter(|_| self.ending != Ending::Closed && !is_checked())?;

@@ -1,4 +1,4 @@
-//! What a session remembers from one command to the next.
+//! The state of a session that commands set for later commands.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::Carrier;
 use crate::command::Type;
 use crate::hash::HashName;
 use crate::listing::FactSet;
-use crate::mapping::{DataPath, TOLD_SIZES_MAX};
+use crate::mapping::{DataPath, REPORTED_SIZES_MAX};
 use crate::path::SafePath;
 
 /// The protection of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channel {
     Clear,
-    /// The association is protected. There is no TLS on top.
+    /// The association is protected, and there is no TLS above it.
     Below,
     /// The reply 234 was sent: no further reply before [`Input::Secured`](super::Input::Secured).
     Handshake,
@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) data: Option<DataPath>,
     pub(super) epsv_all: EpsvAll,
     pub(super) data_channel: DataChannel,
-    pub(super) told: ToldSizes,
+    pub(super) told: ReportedSizes,
     /// From OPTS MLST.
     pub(super) facts: FactSet,
     /// From OPTS HASH.
@@ -68,7 +68,8 @@ pub(super) enum Login {
     Nobody,
     /// USER was received, and PASS was not, or its check is pending.
     Named(Bytes),
-    /// USER came of somebody who has shown a key of theirs, which has not been judged.
+    /// USER was received from a client that has proved possession of a key of this user; the answer is
+    /// pending.
     Shown(Bytes),
     In(Bytes),
 }
@@ -81,7 +82,7 @@ pub(super) enum EpsvAll {
 
 /// The sizes reported by SIZE, for RETRs of ms (specs/ftp-over-sctp.md §4.2).
 #[derive(Debug, Default)]
-pub(super) struct ToldSizes {
+pub(super) struct ReportedSizes {
     /// The maximum number of paths: 0 outside ms.
     max: usize,
     sizes: BTreeMap<SafePath, (u64, u64)>,
@@ -90,7 +91,7 @@ pub(super) struct ToldSizes {
     next: u64,
 }
 
-impl ToldSizes {
+impl ReportedSizes {
     pub(super) fn tell(&mut self, path: SafePath, size: u64) {
         if self.max == 0 {
             return;
@@ -119,7 +120,7 @@ impl State {
             Carrier::Braid { .. } => Type::Image,
             Carrier::Tcp { .. } | Carrier::Naive | Carrier::Ms => Type::Ascii,
         };
-        let max = if matches!(carrier, Carrier::Ms) { TOLD_SIZES_MAX } else { 0 };
+        let max = if matches!(carrier, Carrier::Ms) { REPORTED_SIZES_MAX } else { 0 };
         Self {
             login: Login::Nobody,
             failed_logins: 0,
@@ -132,9 +133,9 @@ impl State {
             data: None,
             epsv_all: EpsvAll::No,
             data_channel: DataChannel::Clear,
-            told: ToldSizes { max, ..ToldSizes::default() },
+            told: ReportedSizes { max, ..ReportedSizes::default() },
             facts: FactSet::ALL,
-            // What most clients know.
+            // The function that most clients know.
             hash: HashName::Sha256,
         }
     }

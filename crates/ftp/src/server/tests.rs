@@ -1,4 +1,4 @@
-//! The server session: pipelining, bad input, refusals, any order of jobs.
+//! The server session: pipelining, invalid input, refusals, and jobs that end in any order.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::line::LINE_MAX;
 use crate::mapping::TransferNumber;
 use crate::store::FileKind;
 
-/// A session whose jobs the test answers itself.
-pub(super) struct Talk {
+/// A session whose jobs the test answers.
+pub(super) struct Dialogue {
     pub(super) session: Session,
-    /// Replies since the last look, a line each.
+    /// Replies since the last look, one per line.
     replies: Vec<String>,
     pub(super) todo: Vec<Do>,
 }
@@ -22,33 +22,33 @@ pub(super) fn tcp() -> Carrier {
     Carrier::Tcp { local: "127.0.0.1:21".parse().unwrap(), peer: "127.0.0.1:5000".parse().unwrap() }
 }
 
-impl Talk {
+impl Dialogue {
     pub(super) fn new(carrier: Carrier, config: Config) -> Self {
         Self::of(Session::new(Arc::new(config), carrier, Time::ZERO))
     }
 
     pub(super) fn of(session: Session) -> Self {
-        let mut talk = Self { session, replies: Vec::new(), todo: Vec::new() };
-        talk.drain();
-        assert_eq!(talk.heard(), ["220 braidftp ready"]);
-        talk
+        let mut dialogue = Self { session, replies: Vec::new(), todo: Vec::new() };
+        dialogue.drain();
+        assert_eq!(dialogue.take_replies(), ["220 braidftp ready"]);
+        dialogue
     }
 
-    /// One that is logged in, with TYPE I.
+    /// A session that is logged in, with TYPE I.
     pub(super) fn logged_in(carrier: Carrier, config: Config) -> Self {
-        let mut talk = Self::new(carrier, config);
-        talk.say("USER u\r\nPASS p\r\nTYPE I\r\n");
-        assert!(matches!(talk.todo.pop(), Some(Do::Authenticate { .. })));
-        talk.tell(Input::Authenticated(Ok(())));
-        assert_eq!(talk.codes(), [331, 230, 200]);
-        talk
+        let mut dialogue = Self::new(carrier, config);
+        dialogue.send("USER u\r\nPASS p\r\nTYPE I\r\n");
+        assert!(matches!(dialogue.todo.pop(), Some(Do::Authenticate { .. })));
+        dialogue.handle(Input::Authenticated(Ok(())));
+        assert_eq!(dialogue.codes(), [331, 230, 200]);
+        dialogue
     }
 
-    pub(super) fn say(&mut self, text: &str) {
-        self.tell(Input::Received(Bytes::copy_from_slice(text.as_bytes())));
+    pub(super) fn send(&mut self, text: &str) {
+        self.handle(Input::Received(Bytes::copy_from_slice(text.as_bytes())));
     }
 
-    pub(super) fn tell(&mut self, input: Input) {
+    pub(super) fn handle(&mut self, input: Input) {
         self.session.handle(Time::ZERO, input);
         self.drain();
     }
@@ -67,20 +67,20 @@ impl Talk {
         }
     }
 
-    pub(super) fn heard(&mut self) -> Vec<String> {
+    pub(super) fn take_replies(&mut self) -> Vec<String> {
         std::mem::take(&mut self.replies)
     }
 
     pub(super) fn codes(&mut self) -> Vec<u16> {
         let code = |line: String| line.split(' ').next().and_then(|code| code.parse().ok());
-        self.heard().into_iter().filter_map(code).collect()
+        self.take_replies().into_iter().filter_map(code).collect()
     }
 
     pub(super) fn done(&mut self, job: JobId, outcome: Result<Outcome, Failure>) {
-        self.tell(Input::Done { job, outcome });
+        self.handle(Input::Done { job, outcome });
     }
 
-    /// The jobs that were given out and not taken.
+    /// The jobs that were issued and not taken.
     pub(super) fn jobs(&mut self) -> Vec<(JobId, Do)> {
         let job = |todo: &Do| match todo {
             Do::Listen { job }
@@ -103,12 +103,12 @@ impl Talk {
         self.done(job, Ok(Outcome::Facts(Metadata::new(FileKind::File, size))));
     }
 
-    /// EPSV, and its 229.
+    /// Sends EPSV and answers its job; the reply is 229.
     pub(super) fn passive(&mut self) {
-        self.say("EPSV\r\n");
+        self.send("EPSV\r\n");
         let job = self.job();
         self.done(job, Ok(Outcome::Listening("127.0.0.1:4000".parse().unwrap())));
-        assert_eq!(self.heard(), ["229 entering extended passive mode (|||4000|)"]);
+        assert_eq!(self.take_replies(), ["229 entering extended passive mode (|||4000|)"]);
     }
 }
 
@@ -117,85 +117,85 @@ const SENT: Result<Outcome, Failure> = Ok(Outcome::Sent { bytes: 1 });
 #[test]
 fn fifty_sizes_in_one_write_are_answered_in_order() {
     for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
-        let mut talk = Talk::logged_in(carrier, Config::default());
+        let mut dialogue = Dialogue::logged_in(carrier, Config::default());
         let lines: String = (0..50).map(|at| format!("SIZE f{at}\r\n")).collect();
-        talk.say(&lines);
-        // Whatever the order in which the store answers.
+        dialogue.send(&lines);
+        // In whichever order the store answers.
         let mut answered = 0;
         while answered < 50 {
-            let mut jobs = talk.jobs();
+            let mut jobs = dialogue.jobs();
             jobs.reverse();
             for (job, todo) in jobs {
                 let Do::Query { path, .. } = todo else { panic!("{todo:?}") };
                 let number = path.to_string()[1..].parse().unwrap();
-                talk.size(job, number);
+                dialogue.size(job, number);
                 answered += 1;
             }
         }
         let expected: Vec<_> = (0..50).map(|at| format!("213 {at}")).collect();
-        assert_eq!(talk.heard(), expected, "{carrier:?}");
+        assert_eq!(dialogue.take_replies(), expected, "{carrier:?}");
     }
 }
 
 #[test]
-fn commands_behind_a_transfer_wait_for_it_and_lose_nothing() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
-    talk.passive();
-    talk.say("RETR a\r\nSIZE a\r\nNOOP\r\nEPSV\r\n");
-    let transfer = talk.job();
-    talk.tell(Input::Started { job: transfer, size: Some(1), name: None });
-    assert_eq!(talk.heard(), ["150 opening data connection for /a (1 bytes)"]);
-    // SIZE in the middle of the transfer: queued.
-    assert!(talk.todo.is_empty());
-    talk.done(transfer, SENT);
-    assert_eq!(talk.codes(), [226]);
-    let size = talk.job();
-    talk.size(size, 1);
-    assert_eq!(talk.codes(), [213, 200]);
-    assert!(matches!(talk.jobs()[..], [(_, Do::Listen { .. })]));
+fn commands_after_a_transfer_wait_for_it_and_none_is_lost() {
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
+    dialogue.passive();
+    dialogue.send("RETR a\r\nSIZE a\r\nNOOP\r\nEPSV\r\n");
+    let transfer = dialogue.job();
+    dialogue.handle(Input::Started { job: transfer, size: Some(1), name: None });
+    assert_eq!(dialogue.take_replies(), ["150 opening data connection for /a (1 bytes)"]);
+    // SIZE during the transfer is queued.
+    assert!(dialogue.todo.is_empty());
+    dialogue.done(transfer, SENT);
+    assert_eq!(dialogue.codes(), [226]);
+    let size = dialogue.job();
+    dialogue.size(size, 1);
+    assert_eq!(dialogue.codes(), [213, 200]);
+    assert!(matches!(dialogue.jobs()[..], [(_, Do::Listen { .. })]));
 }
 
 #[test]
-fn status_is_answered_while_a_transfer_runs_and_abort_stops_it() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
-    talk.passive();
-    talk.say("RETR a\r\n");
-    let job = talk.job();
-    talk.tell(Input::Started { job, size: None, name: None });
-    talk.say("STAT\r\n");
-    assert_eq!(talk.codes(), [150, 211]);
-    // IP and Synch in front, as RFC 959 has it.
-    talk.tell(Input::Received(Bytes::from_static(b"\xff\xf4\xff\xf2ABOR\r\nNOOP\r\n")));
-    assert_eq!(talk.todo, [Do::Cancel { job }]);
-    talk.todo.clear();
-    assert!(talk.heard().is_empty());
-    talk.done(job, Err(Failure::Cancelled));
-    assert_eq!(talk.codes(), [426, 226, 200]);
-    // And when there is nothing to stop.
-    talk.say("ABOR\r\n");
-    assert_eq!(talk.codes(), [226]);
+fn status_is_answered_during_a_transfer_and_abort_stops_the_transfer() {
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
+    dialogue.passive();
+    dialogue.send("RETR a\r\n");
+    let job = dialogue.job();
+    dialogue.handle(Input::Started { job, size: None, name: None });
+    dialogue.send("STAT\r\n");
+    assert_eq!(dialogue.codes(), [150, 211]);
+    // IP and Synch precede ABOR, as RFC 959 requires.
+    dialogue.handle(Input::Received(Bytes::from_static(b"\xff\xf4\xff\xf2ABOR\r\nNOOP\r\n")));
+    assert_eq!(dialogue.todo, [Do::Cancel { job }]);
+    dialogue.todo.clear();
+    assert!(dialogue.take_replies().is_empty());
+    dialogue.done(job, Err(Failure::Cancelled));
+    assert_eq!(dialogue.codes(), [426, 226, 200]);
+    // ABOR is answered also when there is nothing to abort.
+    dialogue.send("ABOR\r\n");
+    assert_eq!(dialogue.codes(), [226]);
 }
 
 #[test]
-fn quit_behind_a_transfer_waits_for_it() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
-    talk.passive();
-    talk.say("RETR a\r\nQUIT\r\nNOOP\r\n");
-    let job = talk.job();
-    assert!(talk.heard().is_empty());
-    talk.done(job, SENT);
-    assert_eq!(talk.codes(), [226, 221]);
-    assert_eq!(talk.todo, [Do::Close]);
+fn quit_after_a_transfer_waits_for_its_end() {
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
+    dialogue.passive();
+    dialogue.send("RETR a\r\nQUIT\r\nNOOP\r\n");
+    let job = dialogue.job();
+    assert!(dialogue.take_replies().is_empty());
+    dialogue.done(job, SENT);
+    assert_eq!(dialogue.codes(), [226, 221]);
+    assert_eq!(dialogue.todo, [Do::Close]);
 }
 
 #[test]
-fn rest_counts_once_even_if_the_transfer_is_refused() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
-    talk.say("REST 5\r\nRETR a\r\n");
-    assert_eq!(talk.codes(), [350, 425]);
-    talk.passive();
-    talk.say("RETR a\r\n");
-    let jobs = talk.jobs();
+fn rest_applies_to_one_transfer_even_if_it_is_refused() {
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
+    dialogue.send("REST 5\r\nRETR a\r\n");
+    assert_eq!(dialogue.codes(), [350, 425]);
+    dialogue.passive();
+    dialogue.send("RETR a\r\n");
+    let jobs = dialogue.jobs();
     let Do::Send { source: Source::File { offset, .. }, .. } = &jobs[0].1 else { panic!("{jobs:?}") };
     assert_eq!(*offset, 0);
 }
@@ -204,38 +204,38 @@ fn rest_counts_once_even_if_the_transfer_is_refused() {
 //= type=test
 //# It MUST NOT take further lines into its session beyond that
 #[test]
-fn the_window_stops_the_reading_and_opens_again() {
+fn a_full_window_stops_reading_until_commands_end() {
     let config = Config { window_commands: 8, ..Config::default() };
     for carrier in [tcp(), Carrier::Braid { data_streams: 4 }] {
-        let mut talk = Talk::logged_in(carrier, config.clone());
+        let mut dialogue = Dialogue::logged_in(carrier, config.clone());
         for at in 0..8 {
-            assert!(talk.session.wants_input(), "{at}");
-            talk.say("SIZE a\r\n");
+            assert!(dialogue.session.wants_input(), "{at}");
+            dialogue.send("SIZE a\r\n");
         }
-        assert!(!talk.session.wants_input());
-        // What was read into the same buffer all the same is kept.
-        talk.say("NOOP\r\n");
+        assert!(!dialogue.session.wants_input());
+        // Input that was read into the same buffer is kept nevertheless.
+        dialogue.send("NOOP\r\n");
         let mut answered = 0;
         while answered < 8 {
-            for (job, _) in talk.jobs() {
-                talk.size(job, 1);
+            for (job, _) in dialogue.jobs() {
+                dialogue.size(job, 1);
                 answered += 1;
             }
         }
-        assert!(talk.session.wants_input());
-        assert_eq!(talk.codes(), [vec![213; 8], vec![200]].concat());
+        assert!(dialogue.session.wants_input());
+        assert_eq!(dialogue.codes(), [vec![213; 8], vec![200]].concat());
     }
 }
 
 #[test]
 fn the_window_also_counts_bytes() {
-    let mut talk = Talk::logged_in(tcp(), Config { window_bytes: 20, ..Config::default() });
-    talk.say("SIZE a\r\nSIZE bbbbbbbbbbbbbbbbbb\r\n");
-    assert!(!talk.session.wants_input());
+    let mut dialogue = Dialogue::logged_in(tcp(), Config { window_bytes: 20, ..Config::default() });
+    dialogue.send("SIZE a\r\nSIZE bbbbbbbbbbbbbbbbbb\r\n");
+    assert!(!dialogue.session.wants_input());
 }
 
 #[test]
-fn replies_that_are_not_taken_stop_the_commands() {
+fn unsent_replies_stop_further_commands() {
     let config = Config { replies_bytes: 100, ..Config::default() };
     let mut session = Session::new(Arc::new(config), tcp(), Time::ZERO);
     session.handle(Time::ZERO, Input::Received(Bytes::from("NOOP\r\n".repeat(1000))));
@@ -244,13 +244,13 @@ fn replies_that_are_not_taken_stop_the_commands() {
         assert!(bytes.len() < 200, "{}", bytes.len());
         replies += bytes.len() / 10;
     }
-    // And the window opened as they went: none was lost.
+    // The window opened while commands ended, and no command was lost.
     assert!(replies >= 1000, "{replies}");
 }
 
 #[test]
-fn bad_lines_are_refused_and_the_next_is_served() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
+fn invalid_lines_are_refused_and_the_next_line_is_processed() {
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
     for (line, code) in [
         ("", 500),
         ("FROB", 500),
@@ -267,142 +267,142 @@ fn bad_lines_are_refused_and_the_next_is_served() {
         ("MFMT yesterday a", 501),
         ("PORT 127,0,0,1,10,10", 502),
     ] {
-        talk.say(&format!("{line}\r\nNOOP\r\n"));
-        assert_eq!(talk.codes(), [code, 200], "{line:?}");
+        dialogue.send(&format!("{line}\r\nNOOP\r\n"));
+        assert_eq!(dialogue.codes(), [code, 200], "{line:?}");
     }
     let long = "x".repeat(LINE_MAX + 1);
-    talk.say(&format!("SIZE {long}\r\nNOOP\r\n"));
-    assert_eq!(talk.codes(), [500, 200]);
+    dialogue.send(&format!("SIZE {long}\r\nNOOP\r\n"));
+    assert_eq!(dialogue.codes(), [500, 200]);
 }
 
 #[test]
-fn a_line_without_end_holds_no_memory_and_no_session_up() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
+fn a_line_without_end_takes_no_memory_and_does_not_block_the_session() {
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
     for _ in 0..1000 {
-        talk.say(&"y".repeat(1000));
+        dialogue.send(&"y".repeat(1000));
     }
-    assert_eq!(talk.codes(), [500]);
-    talk.say("\r\nNOOP\r\n");
-    assert_eq!(talk.codes(), [200]);
+    assert_eq!(dialogue.codes(), [500]);
+    dialogue.send("\r\nNOOP\r\n");
+    assert_eq!(dialogue.codes(), [200]);
 }
 
 #[test]
 fn paths_do_not_leave_the_root() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
-    talk.say("CWD /a/b\r\n");
-    let job = talk.job();
-    talk.done(job, Ok(Outcome::Facts(Metadata::new(FileKind::Directory, 0))));
-    talk.say("SIZE ../../../../etc/passwd\r\n");
-    let jobs = talk.jobs();
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
+    dialogue.send("CWD /a/b\r\n");
+    let job = dialogue.job();
+    dialogue.done(job, Ok(Outcome::Facts(Metadata::new(FileKind::Directory, 0))));
+    dialogue.send("SIZE ../../../../etc/passwd\r\n");
+    let jobs = dialogue.jobs();
     let Do::Query { path, .. } = &jobs[0].1 else { panic!("{jobs:?}") };
     assert_eq!(path.to_absolute(), b"/etc/passwd");
-    talk.size(jobs[0].0, 0);
-    talk.say("PWD\r\nMKD /\r\nDELE ..\r\nRNFR /a/../..\r\n");
-    assert_eq!(talk.heard()[2], "257 \"/a/b\" is the current folder");
-    // `..` of /a/b is /a: a folder that may be deleted if it is there.
+    dialogue.size(jobs[0].0, 0);
+    dialogue.send("PWD\r\nMKD /\r\nDELE ..\r\nRNFR /a/../..\r\n");
+    assert_eq!(dialogue.take_replies()[2], "257 \"/a/b\" is the current folder");
+    // `..` of /a/b is /a, which DELE and RMD may remove if it exists.
     assert!(
-        matches!(&talk.jobs()[..], [(_, Do::Change { change: Change::Remove(path), .. })] if path.as_bytes() == b"a")
+        matches!(&dialogue.jobs()[..], [(_, Do::Change { change: Change::Remove(path), .. })] if path.as_bytes() == b"a")
     );
 }
 
 #[test]
-fn nothing_is_served_before_the_login_and_three_wrong_passwords_end_it() {
-    let mut talk = Talk::new(tcp(), Config::default());
-    talk.say("SIZE a\r\nRETR a\r\nEPSV\r\nPASS x\r\nFEAT\r\n");
-    assert_eq!(&talk.codes()[..4], [530, 530, 530, 503]);
+fn commands_require_a_login_and_three_wrong_passwords_end_the_session() {
+    let mut dialogue = Dialogue::new(tcp(), Config::default());
+    dialogue.send("SIZE a\r\nRETR a\r\nEPSV\r\nPASS x\r\nFEAT\r\n");
+    assert_eq!(&dialogue.codes()[..4], [530, 530, 530, 503]);
     for round in 0..3 {
-        talk.say("USER u\r\nPASS wrong\r\nSIZE a\r\n");
-        assert!(matches!(talk.todo.pop(), Some(Do::Authenticate { .. })));
-        talk.tell(Input::Authenticated(Err(LoginError::Refused)));
+        dialogue.send("USER u\r\nPASS wrong\r\nSIZE a\r\n");
+        assert!(matches!(dialogue.todo.pop(), Some(Do::Authenticate { .. })));
+        dialogue.handle(Input::Authenticated(Err(LoginError::Refused)));
         let expected = if round < 2 { &[331, 530, 530][..] } else { &[331, 421] };
-        assert_eq!(talk.codes(), expected);
+        assert_eq!(dialogue.codes(), expected);
     }
-    assert_eq!(talk.todo, [Do::Close]);
+    assert_eq!(dialogue.todo, [Do::Close]);
 }
 
 #[test]
 fn an_idle_session_ends_and_a_busy_one_does_not() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
     let later = Time::ZERO + Config::default().idle;
-    assert_eq!(talk.session.poll(Time::ZERO), Output::Wait(Some(later)));
-    talk.say("SIZE a\r\n");
-    let job = talk.job();
-    assert_eq!(talk.session.poll(later), Output::Wait(None));
-    talk.size(job, 1);
-    talk.drain();
-    assert!(matches!(talk.session.poll(later), Output::Send(bytes) if bytes.starts_with(b"213")
+    assert_eq!(dialogue.session.poll(Time::ZERO), Output::Wait(Some(later)));
+    dialogue.send("SIZE a\r\n");
+    let job = dialogue.job();
+    assert_eq!(dialogue.session.poll(later), Output::Wait(None));
+    dialogue.size(job, 1);
+    dialogue.drain();
+    assert!(matches!(dialogue.session.poll(later), Output::Send(bytes) if bytes.starts_with(b"213")
         || bytes.starts_with(b"421")));
     let mut last = None;
-    while let Output::Event(todo) = talk.session.poll(later) {
+    while let Output::Event(todo) = dialogue.session.poll(later) {
         last = Some(todo);
     }
     assert_eq!(last, Some(Do::Close));
 }
 
 #[test]
-fn bounce_is_refused_and_active_mode_goes_to_the_peer_alone() {
+fn bounce_attacks_are_refused_and_active_mode_connects_to_the_peer_only() {
     let config = Config { active: Active::ToPeer, ..Config::default() };
-    let mut talk = Talk::logged_in(tcp(), config);
-    talk.say("PORT 10,0,0,1,39,16\r\nPORT 127,0,0,1,0,22\r\nEPRT |2|::1|5000|\r\nEPRT |1|127.0.0.1|5001|\r\nRETR a\r\n");
-    assert_eq!(talk.codes(), [501, 501, 501, 200]);
-    let jobs = talk.jobs();
+    let mut dialogue = Dialogue::logged_in(tcp(), config);
+    dialogue.send("PORT 10,0,0,1,39,16\r\nPORT 127,0,0,1,0,22\r\nEPRT |2|::1|5000|\r\nEPRT |1|127.0.0.1|5001|\r\nRETR a\r\n");
+    assert_eq!(dialogue.codes(), [501, 501, 501, 200]);
+    let jobs = dialogue.jobs();
     assert!(
         matches!(&jobs[..], [(_, Do::Send { data: DataPath::TcpActive(address), .. })] if address.port() == 5001)
     );
     // EPSV ALL refuses the rest from then on (RFC 2428 §4).
-    talk.done(jobs[0].0, SENT);
-    talk.say("EPSV ALL\r\nPASV\r\nEPRT |1|127.0.0.1|5001|\r\nEPSV 2\r\n");
-    assert_eq!(talk.codes(), [226, 200, 503, 503, 522]);
+    dialogue.done(jobs[0].0, SENT);
+    dialogue.send("EPSV ALL\r\nPASV\r\nEPRT |1|127.0.0.1|5001|\r\nEPSV 2\r\n");
+    assert_eq!(dialogue.codes(), [226, 200, 503, 503, 522]);
 }
 
 //= specs/ftp-over-sctp.md#section-3.1
 //= type=test
 //# of EPRT and PORT it uses the port alone
 #[test]
-fn naive_takes_the_port_and_no_address() {
-    let mut talk = Talk::logged_in(Carrier::Naive, Config::default());
-    talk.say("EPRT |1|10.9.8.7|80|\r\nRETR a\r\nEPSV\r\nEPRT |1|10.9.8.7|0|\r\n");
-    let jobs = talk.jobs();
+fn naive_uses_the_port_of_eprt_and_ignores_the_address() {
+    let mut dialogue = Dialogue::logged_in(Carrier::Naive, Config::default());
+    dialogue.send("EPRT |1|10.9.8.7|80|\r\nRETR a\r\nEPSV\r\nEPRT |1|10.9.8.7|0|\r\n");
+    let jobs = dialogue.jobs();
     assert!(matches!(&jobs[..], [(_, Do::Send { data: DataPath::Association { port: 80 }, .. })]));
-    talk.done(jobs[0].0, SENT);
-    assert_eq!(talk.codes(), [200, 226, 502, 501]);
+    dialogue.done(jobs[0].0, SENT);
+    assert_eq!(dialogue.codes(), [200, 226, 502, 501]);
 }
 
 //= specs/ftp-over-sctp.md#section-4.2
 //= type=test
 //# RETR MUST send exactly as many bytes as SIZE last told in this session for that path.
 #[test]
-fn ms_sends_what_size_told_less_the_restart() {
-    let mut talk = Talk::logged_in(Carrier::Ms, Config::default());
-    talk.say("RETR a\r\n");
-    assert_eq!(talk.codes(), [503]);
-    talk.say("SIZE a\r\nREST 4\r\nRETR a\r\nREST 11\r\nRETR a\r\n");
-    let job = talk.job();
-    talk.size(job, 10);
-    let jobs = talk.jobs();
+fn ms_sends_the_reported_size_minus_the_restart_offset() {
+    let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
+    dialogue.send("RETR a\r\n");
+    assert_eq!(dialogue.codes(), [503]);
+    dialogue.send("SIZE a\r\nREST 4\r\nRETR a\r\nREST 11\r\nRETR a\r\n");
+    let job = dialogue.job();
+    dialogue.size(job, 10);
+    let jobs = dialogue.jobs();
     let Do::Send { source: Source::File { offset, extent, .. }, data, .. } = &jobs[0].1 else {
         panic!("{jobs:?}")
     };
     assert_eq!((*offset, *extent, *data), (4, Extent::Exactly(6), DataPath::Stream1));
-    talk.done(jobs[0].0, SENT);
-    assert_eq!(talk.codes(), [213, 350, 226, 350, 554]);
+    dialogue.done(jobs[0].0, SENT);
+    assert_eq!(dialogue.codes(), [213, 350, 226, 350, 554]);
 }
 
 //= specs/ftp-over-sctp.md#section-4.2
 //= type=test
 //# A server remembers at least 4,096 numbers and MAY forget the oldest when there are more.
 #[test]
-fn ms_remembers_so_many_sizes_and_forgets_the_oldest() {
-    let mut talk = Talk::logged_in(Carrier::Ms, Config::default());
-    for at in 0..=crate::mapping::TOLD_SIZES_MAX {
-        talk.say(&format!("SIZE f{at}\r\n"));
-        let job = talk.job();
-        talk.size(job, 1);
+fn ms_limits_the_remembered_sizes_and_forgets_the_oldest() {
+    let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
+    for at in 0..=crate::mapping::REPORTED_SIZES_MAX {
+        dialogue.send(&format!("SIZE f{at}\r\n"));
+        let job = dialogue.job();
+        dialogue.size(job, 1);
     }
-    talk.heard();
-    talk.say("RETR f0\r\nRETR f1\r\n");
-    assert_eq!(talk.codes(), [503]);
-    assert_eq!(talk.jobs().len(), 1);
+    dialogue.take_replies();
+    dialogue.send("RETR f0\r\nRETR f1\r\n");
+    assert_eq!(dialogue.codes(), [503]);
+    assert_eq!(dialogue.jobs().len(), 1);
 }
 
 //= specs/ftp-over-sctp.md#section-4.3
@@ -410,32 +410,32 @@ fn ms_remembers_so_many_sizes_and_forgets_the_oldest() {
 //# A STOR, APPE or STOU without ALLO before it MUST be refused with 503; the number serves one such command, even one that
 //# fails.
 #[test]
-fn ms_uploads_tell_their_length_first() {
-    let mut talk = Talk::logged_in(Carrier::Ms, Config::default());
-    talk.say("STOR a\r\nALLO 9\r\nSTOR /\r\nSTOR a\r\nALLO 7\r\nSTOR a\r\n");
-    assert_eq!(talk.codes(), [503, 200, 550, 503, 200]);
-    assert!(matches!(&talk.jobs()[..], [(_, Do::Receive { sink: Sink { length: Some(7), .. }, .. })]));
+fn ms_uploads_require_allo() {
+    let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
+    dialogue.send("STOR a\r\nALLO 9\r\nSTOR /\r\nSTOR a\r\nALLO 7\r\nSTOR a\r\n");
+    assert_eq!(dialogue.codes(), [503, 200, 550, 503, 200]);
+    assert!(matches!(&dialogue.jobs()[..], [(_, Do::Receive { sink: Sink { length: Some(7), .. }, .. })]));
 }
 
 //= specs/ftp-over-sctp.md#section-5.3
 //= type=test
 //# MUST then shut the association down.
 #[test]
-fn ms_ends_with_an_abort_that_puts_its_stream_out_of_step() {
-    let mut talk = Talk::logged_in(Carrier::Ms, Config::default());
-    talk.say("SIZE a\r\n");
-    let job = talk.job();
-    talk.size(job, 10);
-    talk.say("RETR a\r\n");
-    talk.say("ABOR\r\nNOOP\r\n");
-    let job = JobId(talk.jobs_and_cancels());
-    talk.done(job, Err(Failure::Cancelled));
-    assert_eq!(talk.codes(), [213, 426, 226]);
-    assert_eq!(talk.todo, [Do::Close]);
+fn ms_ends_the_session_after_an_abort_of_a_running_transfer() {
+    let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
+    dialogue.send("SIZE a\r\n");
+    let job = dialogue.job();
+    dialogue.size(job, 10);
+    dialogue.send("RETR a\r\n");
+    dialogue.send("ABOR\r\nNOOP\r\n");
+    let job = JobId(dialogue.jobs_and_cancels());
+    dialogue.done(job, Err(Failure::Cancelled));
+    assert_eq!(dialogue.codes(), [213, 426, 226]);
+    assert_eq!(dialogue.todo, [Do::Close]);
 }
 
-impl Talk {
-    /// The job that was given out and then cancelled.
+impl Dialogue {
+    /// The job that was issued and then cancelled.
     fn jobs_and_cancels(&mut self) -> u64 {
         match &std::mem::take(&mut self.todo)[..] {
             [Do::Send { job, .. }, Do::Cancel { job: cancelled }] if job == cancelled => job.0,
@@ -444,64 +444,64 @@ impl Talk {
     }
 }
 
-fn braid() -> Talk {
-    Talk::logged_in(
+fn braid() -> Dialogue {
+    Dialogue::logged_in(
         Carrier::Braid { data_streams: 2 },
         Config { concurrent_transfers: 2, ..Config::default() },
     )
 }
 
 #[test]
-fn braid_runs_transfers_at_once_and_answers_in_order() {
-    let mut talk = braid();
-    talk.say("RETR a\r\nRETR b\r\nSIZE c\r\nRETR d\r\n");
-    let jobs = talk.jobs();
-    // Two transfers at most; SIZE is none.
+fn braid_runs_transfers_concurrently_and_replies_in_order() {
+    let mut dialogue = braid();
+    dialogue.send("RETR a\r\nRETR b\r\nSIZE c\r\nRETR d\r\n");
+    let jobs = dialogue.jobs();
+    // At most two transfers; SIZE does not count as one.
     let [(a, _), (b, _), (c, _)] = jobs[..] else { panic!("{jobs:?}") };
     assert!(matches!(jobs[1].1, Do::Send { data: DataPath::Framed { transfer: TransferNumber(2) }, .. }));
-    talk.size(c, 7);
-    talk.done(b, SENT);
-    let d = talk.job();
-    assert!(talk.heard().is_empty(), "replies wait for the first");
-    talk.done(a, SENT);
-    assert_eq!(talk.codes(), [226, 226, 213]);
-    talk.done(d, SENT);
-    assert_eq!(talk.codes(), [226]);
+    dialogue.size(c, 7);
+    dialogue.done(b, SENT);
+    let d = dialogue.job();
+    assert!(dialogue.take_replies().is_empty(), "replies wait for the first");
+    dialogue.done(a, SENT);
+    assert_eq!(dialogue.codes(), [226, 226, 213]);
+    dialogue.done(d, SENT);
+    assert_eq!(dialogue.codes(), [226]);
 }
 
 #[test]
-fn braid_runs_as_many_transfers_as_it_is_allowed_and_one_at_least() {
-    let mut talk = braid();
-    talk.session.allow_transfers(0);
-    talk.say("RETR a\r\nRETR b\r\nRETR c\r\n");
-    let jobs = talk.jobs();
+fn braid_runs_at_most_the_allowed_transfers_and_at_least_one() {
+    let mut dialogue = braid();
+    dialogue.session.allow_transfers(0);
+    dialogue.send("RETR a\r\nRETR b\r\nRETR c\r\n");
+    let jobs = dialogue.jobs();
     assert_eq!(jobs.len(), 1, "{jobs:?}");
-    talk.session.allow_transfers(100);
-    talk.drain();
-    assert_eq!(talk.jobs().len(), 1, "the configuration says two");
-    talk.session.allow_transfers(1);
-    talk.done(jobs[0].0, SENT);
-    assert!(talk.jobs().is_empty(), "one of the two still runs");
+    dialogue.session.allow_transfers(100);
+    dialogue.drain();
+    assert_eq!(dialogue.jobs().len(), 1, "the configuration says two");
+    dialogue.session.allow_transfers(1);
+    dialogue.done(jobs[0].0, SENT);
+    assert!(dialogue.jobs().is_empty(), "one of the two still runs");
 }
 
 #[test]
-fn braid_keeps_the_order_of_commands_that_meet() {
-    let mut talk = braid();
-    talk.say("MKD d\r\nSTOR d/f\r\nSIZE d/f\r\nSIZE e\r\nDELE x\r\n");
-    let jobs = talk.jobs();
-    // STOR waits for its folder, SIZE for STOR; the others for nothing.
+fn braid_keeps_the_order_of_commands_on_the_same_path() {
+    let mut dialogue = braid();
+    dialogue.send("MKD d\r\nSTOR d/f\r\nSIZE d/f\r\nSIZE e\r\nDELE x\r\n");
+    let jobs = dialogue.jobs();
+    // STOR waits for its folder and SIZE for STOR; the other commands wait for nothing.
     assert_eq!(jobs.len(), 3, "{jobs:?}");
-    assert_eq!(talk.session.upload(TransferNumber(1)), Upload::Undecided);
-    talk.done(jobs[0].0, Ok(Outcome::Changed));
-    let stor = talk.job();
-    assert_eq!(talk.session.upload(TransferNumber(1)), Upload::Open(stor));
-    talk.done(stor, Ok(Outcome::Received { bytes: 3, name: None }));
-    assert_eq!(talk.session.upload(TransferNumber(1)), Upload::Over);
-    let size = talk.job();
-    talk.size(size, 3);
-    talk.size(jobs[1].0, 4);
-    talk.done(jobs[2].0, Ok(Outcome::Changed));
-    assert_eq!(talk.codes(), [257, 226, 213, 213, 250]);
+    assert_eq!(dialogue.session.upload(TransferNumber(1)), Upload::Undecided);
+    dialogue.done(jobs[0].0, Ok(Outcome::Changed));
+    let stor = dialogue.job();
+    assert_eq!(dialogue.session.upload(TransferNumber(1)), Upload::Open(stor));
+    dialogue.done(stor, Ok(Outcome::Received { bytes: 3, name: None }));
+    assert_eq!(dialogue.session.upload(TransferNumber(1)), Upload::Over);
+    let size = dialogue.job();
+    dialogue.size(size, 3);
+    dialogue.size(jobs[1].0, 4);
+    dialogue.done(jobs[2].0, Ok(Outcome::Changed));
+    assert_eq!(dialogue.codes(), [257, 226, 213, 213, 250]);
 }
 
 //= specs/ftp-over-sctp.md#section-6.1
@@ -509,151 +509,154 @@ fn braid_keeps_the_order_of_commands_that_meet() {
 //# Both sides count alike: by the verb alone, whether the command is then served or refused, whether its argument makes sense
 //# or not, and whether a user is logged in or not.
 #[test]
-fn braid_counts_by_the_verb_alone() {
-    let mut talk = Talk::new(Carrier::Braid { data_streams: 2 }, Config::default());
-    talk.say("RETR a\r\nstor\r\nMLSD x\0y\r\nUSER u\r\nPASS p\r\nSTOR /\r\nXTREE\r\n");
-    assert_eq!(talk.codes(), [530, 501, 501, 331]);
-    assert!(matches!(talk.todo[..], [Do::Authenticate { .. }]), "{:?}", talk.todo);
-    talk.todo.clear();
-    assert_eq!(talk.session.upload(TransferNumber(2)), Upload::Over);
-    assert_eq!(talk.session.upload(TransferNumber(4)), Upload::Undecided);
-    talk.tell(Input::Authenticated(Ok(())));
-    let todo = std::mem::take(&mut talk.todo);
-    assert_eq!(talk.session.upload(TransferNumber(4)), Upload::Over);
+fn braid_numbers_transfers_by_the_verb_alone() {
+    let mut dialogue = Dialogue::new(Carrier::Braid { data_streams: 2 }, Config::default());
+    dialogue.send("RETR a\r\nstor\r\nMLSD x\0y\r\nUSER u\r\nPASS p\r\nSTOR /\r\nXTREE\r\n");
+    assert_eq!(dialogue.codes(), [530, 501, 501, 331]);
+    assert!(matches!(dialogue.todo[..], [Do::Authenticate { .. }]), "{:?}", dialogue.todo);
+    dialogue.todo.clear();
+    assert_eq!(dialogue.session.upload(TransferNumber(2)), Upload::Over);
+    assert_eq!(dialogue.session.upload(TransferNumber(4)), Upload::Undecided);
+    dialogue.handle(Input::Authenticated(Ok(())));
+    let todo = std::mem::take(&mut dialogue.todo);
+    assert_eq!(dialogue.session.upload(TransferNumber(4)), Upload::Over);
     let [Do::Send { data, .. }] = &todo[..] else { panic!("{todo:?}") };
     assert_eq!(*data, DataPath::Framed { transfer: TransferNumber(5) });
 }
 
 #[test]
-fn braid_aborts_the_transfer_that_is_named() {
-    let mut talk = braid();
-    talk.say("RETR a\r\nRETR b\r\nRETR c\r\n");
-    talk.say("ABOR 2\r\nABOR 3\r\n");
-    let todo = std::mem::take(&mut talk.todo);
+fn braid_aborts_the_transfer_with_the_given_number() {
+    let mut dialogue = braid();
+    dialogue.send("RETR a\r\nRETR b\r\nRETR c\r\n");
+    dialogue.send("ABOR 2\r\nABOR 3\r\n");
+    let todo = std::mem::take(&mut dialogue.todo);
     let [Do::Send { job: a, .. }, Do::Send { job: b, .. }, Do::Cancel { job }] = todo[..] else {
         panic!("{todo:?}")
     };
     assert_eq!(job, b);
-    talk.done(b, Err(Failure::Cancelled));
-    talk.done(a, SENT);
-    // The third had not been begun.
-    assert_eq!(talk.codes(), [226, 426, 426, 226, 226]);
-    assert!(talk.todo.is_empty());
+    dialogue.done(b, Err(Failure::Cancelled));
+    dialogue.done(a, SENT);
+    // The third transfer had not begun.
+    assert_eq!(dialogue.codes(), [226, 426, 426, 226, 226]);
+    assert!(dialogue.todo.is_empty());
 }
 
 #[test]
-fn braid_takes_image_type_only_and_opens_no_connections() {
-    let mut talk = braid();
-    talk.say("TYPE A\r\nTYPE I\r\nPASV\r\nEPSV\r\nEPRT |1|127.0.0.1|5001|\r\nPORT 127,0,0,1,39,16\r\n");
-    assert_eq!(talk.codes(), [504, 200, 503, 503, 503, 503]);
+fn braid_permits_only_image_type_and_no_data_connections() {
+    let mut dialogue = braid();
+    dialogue.send("TYPE A\r\nTYPE I\r\nPASV\r\nEPSV\r\nEPRT |1|127.0.0.1|5001|\r\nPORT 127,0,0,1,39,16\r\n");
+    assert_eq!(dialogue.codes(), [504, 200, 503, 503, 503, 503]);
 }
 
 #[test]
-fn rename_needs_its_two_halves_together() {
+fn rnto_must_follow_rnfr_directly() {
     for carrier in [tcp(), Carrier::Braid { data_streams: 2 }] {
-        let mut talk = Talk::logged_in(carrier, Config::default());
-        talk.say("RNTO b\r\nRNFR a\r\nNOOP\r\nRNTO b\r\nRNFR a\r\nRNTO b\r\n");
-        let first = talk.job();
-        talk.size(first, 0);
-        let second = talk.job();
-        talk.size(second, 0);
-        let jobs = talk.jobs();
+        let mut dialogue = Dialogue::logged_in(carrier, Config::default());
+        dialogue.send("RNTO b\r\nRNFR a\r\nNOOP\r\nRNTO b\r\nRNFR a\r\nRNTO b\r\n");
+        let first = dialogue.job();
+        dialogue.size(first, 0);
+        let second = dialogue.job();
+        dialogue.size(second, 0);
+        let jobs = dialogue.jobs();
         assert!(matches!(&jobs[..], [(_, Do::Change { change: Change::Rename { .. }, .. })]));
-        talk.done(jobs[0].0, Ok(Outcome::Changed));
-        assert_eq!(talk.codes(), [503, 350, 200, 503, 350, 250]);
+        dialogue.done(jobs[0].0, Ok(Outcome::Changed));
+        assert_eq!(dialogue.codes(), [503, 350, 200, 503, 350, 250]);
     }
 }
 
 #[test]
-fn a_control_connection_that_is_gone_cancels_what_runs() {
-    let mut talk = braid();
-    talk.say("RETR a\r\nRETR b\r\n");
-    let jobs = talk.jobs();
-    talk.tell(Input::Closed);
-    assert_eq!(talk.todo, [Do::Cancel { job: jobs[0].0 }, Do::Cancel { job: jobs[1].0 }, Do::Close]);
-    talk.todo.clear();
+fn a_closed_control_connection_cancels_running_jobs() {
+    let mut dialogue = braid();
+    dialogue.send("RETR a\r\nRETR b\r\n");
+    let jobs = dialogue.jobs();
+    dialogue.handle(Input::Closed);
+    assert_eq!(dialogue.todo, [Do::Cancel { job: jobs[0].0 }, Do::Cancel { job: jobs[1].0 }, Do::Close]);
+    dialogue.todo.clear();
     // Results that arrive late are dropped.
-    talk.done(jobs[0].0, Err(Failure::Cancelled));
-    talk.say("NOOP\r\n");
-    assert!(talk.heard().is_empty() && talk.todo.is_empty() && !talk.session.wants_input());
+    dialogue.done(jobs[0].0, Err(Failure::Cancelled));
+    dialogue.send("NOOP\r\n");
+    assert!(
+        dialogue.take_replies().is_empty() && dialogue.todo.is_empty() && !dialogue.session.wants_input()
+    );
 }
 
 #[test]
-fn draining_finishes_what_runs() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
-    talk.passive();
-    talk.say("RETR a\r\n");
-    let job = talk.job();
-    talk.tell(Input::Drain);
-    assert!(talk.todo.is_empty());
-    talk.done(job, SENT);
-    assert_eq!(talk.codes(), [226, 421]);
-    assert_eq!(talk.todo, [Do::Close]);
+fn draining_lets_running_jobs_end() {
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
+    dialogue.passive();
+    dialogue.send("RETR a\r\n");
+    let job = dialogue.job();
+    dialogue.handle(Input::Drain);
+    assert!(dialogue.todo.is_empty());
+    dialogue.done(job, SENT);
+    assert_eq!(dialogue.codes(), [226, 421]);
+    assert_eq!(dialogue.todo, [Do::Close]);
 }
 
 #[test]
-fn abort_reaches_the_transfers_that_were_read_ahead_and_what_prepared_them() {
-    let mut talk = Talk::logged_in(Carrier::Ms, Config::default());
-    talk.say("SIZE a\r\n");
-    let job = talk.job();
-    talk.size(job, 10);
-    talk.say("SIZE slow\r\nREST 5\r\nRETR a\r\nALLO 3\r\nSTOR b\r\nABOR\r\nRETR a\r\nSTOR b\r\n");
-    let slow = talk.job();
-    talk.size(slow, 1);
-    // The first RETR and STOR are given up without having been begun; neither REST nor ALLO is left for the
-    // next.
-    assert_eq!(talk.codes(), [213, 213, 350, 426, 200, 426, 226]);
-    let jobs = talk.jobs();
+fn abort_cancels_transfers_that_were_read_ahead_and_their_preparations() {
+    let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
+    dialogue.send("SIZE a\r\n");
+    let job = dialogue.job();
+    dialogue.size(job, 10);
+    dialogue.send("SIZE slow\r\nREST 5\r\nRETR a\r\nALLO 3\r\nSTOR b\r\nABOR\r\nRETR a\r\nSTOR b\r\n");
+    let slow = dialogue.job();
+    dialogue.size(slow, 1);
+    // The first RETR and STOR are cancelled before they began; neither REST nor ALLO applies to the next
+    // transfer.
+    assert_eq!(dialogue.codes(), [213, 213, 350, 426, 200, 426, 226]);
+    let jobs = dialogue.jobs();
     let Do::Send { source: Source::File { offset: 0, .. }, .. } = &jobs[0].1 else { panic!("{jobs:?}") };
-    talk.done(jobs[0].0, SENT);
-    assert_eq!(talk.codes(), [226, 503]);
+    dialogue.done(jobs[0].0, SENT);
+    assert_eq!(dialogue.codes(), [226, 503]);
 }
 
 #[test]
-fn a_transfer_is_cancelled_once_however_often_abort_is_said() {
-    let mut talk = braid();
-    talk.say("RETR a\r\n");
-    let job = talk.job();
-    talk.say("ABOR\r\nABOR 1\r\n");
-    talk.tell(Input::Closed);
-    assert_eq!(talk.todo, [Do::Cancel { job }, Do::Close]);
+fn a_transfer_is_cancelled_once_for_repeated_aborts() {
+    let mut dialogue = braid();
+    dialogue.send("RETR a\r\n");
+    let job = dialogue.job();
+    dialogue.send("ABOR\r\nABOR 1\r\n");
+    dialogue.handle(Input::Closed);
+    assert_eq!(dialogue.todo, [Do::Cancel { job }, Do::Close]);
 }
 
 #[test]
-fn nobody_else_is_logged_in_before_what_runs_is_done() {
-    let mut talk = braid();
-    talk.say("RETR a\r\nUSER other\r\nPASS p\r\nSIZE b\r\n");
-    let job = talk.job();
-    talk.done(job, SENT);
-    let todo = std::mem::take(&mut talk.todo);
+fn a_new_login_waits_for_running_commands() {
+    let mut dialogue = braid();
+    dialogue.send("RETR a\r\nUSER other\r\nPASS p\r\nSIZE b\r\n");
+    let job = dialogue.job();
+    dialogue.done(job, SENT);
+    let todo = std::mem::take(&mut dialogue.todo);
     assert!(
         matches!(&todo[..], [Do::LogOut, Do::Authenticate { user, .. }] if &user[..] == b"other"),
         "{todo:?}"
     );
-    talk.tell(Input::Authenticated(Err(LoginError::Refused)));
-    assert_eq!(talk.codes(), [226, 331, 530, 530]);
+    dialogue.handle(Input::Authenticated(Err(LoginError::Refused)));
+    assert_eq!(dialogue.codes(), [226, 331, 530, 530]);
 }
 
 #[test]
-fn a_user_whose_key_was_shown_needs_no_password_and_others_do() {
+fn a_user_with_a_proved_key_needs_no_password_and_others_do() {
     let carrier = Carrier::Braid { data_streams: 4 };
-    let mut talk = Talk::of(Session::over_protection(Arc::new(Config::default()), carrier, Time::ZERO));
-    talk.session.vouch([(None, Bytes::from_static(b"anna"))]);
-    // As a client says it that does not wait.
-    talk.say("USER anna\r\nPASS \r\nTYPE I\r\n");
-    assert_eq!(std::mem::take(&mut talk.todo), [Do::Admit { user: Bytes::from_static(b"anna") }]);
-    assert!(talk.codes().is_empty(), "PASS waits");
-    talk.tell(Input::Authenticated(Ok(())));
-    assert_eq!(talk.codes(), [232, 202, 200]);
-    talk.say("USER bert\r\nPASS p\r\n");
-    let todo = std::mem::take(&mut talk.todo);
+    let mut dialogue =
+        Dialogue::of(Session::over_protection(Arc::new(Config::default()), carrier, Time::ZERO));
+    dialogue.session.vouch([(None, Bytes::from_static(b"anna"))]);
+    // As from a client that does not wait for replies.
+    dialogue.send("USER anna\r\nPASS \r\nTYPE I\r\n");
+    assert_eq!(std::mem::take(&mut dialogue.todo), [Do::Admit { user: Bytes::from_static(b"anna") }]);
+    assert!(dialogue.codes().is_empty(), "PASS waits");
+    dialogue.handle(Input::Authenticated(Ok(())));
+    assert_eq!(dialogue.codes(), [232, 202, 200]);
+    dialogue.send("USER bert\r\nPASS p\r\n");
+    let todo = std::mem::take(&mut dialogue.todo);
     assert!(matches!(&todo[..], [Do::LogOut, Do::Authenticate { .. }]), "{todo:?}");
-    talk.tell(Input::Authenticated(Err(LoginError::Refused)));
-    assert_eq!(talk.codes(), [331, 530]);
-    talk.say("USER anna\r\n");
-    talk.tell(Input::Authenticated(Err(LoginError::Busy)));
-    talk.say("PWD\r\n");
-    assert_eq!(talk.codes(), [530, 530]);
+    dialogue.handle(Input::Authenticated(Err(LoginError::Refused)));
+    assert_eq!(dialogue.codes(), [331, 530]);
+    dialogue.send("USER anna\r\n");
+    dialogue.handle(Input::Authenticated(Err(LoginError::Busy)));
+    dialogue.send("PWD\r\n");
+    assert_eq!(dialogue.codes(), [530, 530]);
 }
 
 fn with_hosts() -> Arc<Config> {
@@ -671,21 +674,21 @@ fn with_hosts() -> Arc<Config> {
 //# MUST treat a situation in which the HOST command is issued after the
 //# user has been authenticated as an erroneous sequence of commands and
 //# return a 503 reply.
-fn the_last_host_before_the_login_counts_and_none_after_it() {
+fn the_last_host_before_the_login_applies_and_later_ones_are_refused() {
     for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
-        let mut talk = Talk::of(Session::new(with_hosts(), carrier, Time::ZERO));
-        talk.say("HOST a.example\r\nHOST B.example\r\n");
-        assert_eq!((talk.codes(), talk.session.host()), (vec![220, 220], Some(HostId(1))));
-        talk.say("HOST c.example\r\n");
-        assert_eq!((talk.codes(), talk.session.host()), (vec![504], None));
-        talk.say("HOST a.example\r\nUSER anna\r\nPASS p\r\nHOST b.example\r\n");
-        assert_eq!(talk.session.host(), Some(HostId(0)), "while the password is checked");
-        talk.tell(Input::Authenticated(Err(LoginError::Refused)));
-        assert_eq!(talk.codes()[..3], [220, 331, 530]);
-        talk.say("HOST a.example\r\nUSER anna\r\nPASS p\r\n");
-        talk.tell(Input::Authenticated(Ok(())));
-        talk.say("HOST b.example\r\n");
-        assert_eq!((talk.codes().last(), talk.session.host()), (Some(&503), Some(HostId(0))));
+        let mut dialogue = Dialogue::of(Session::new(with_hosts(), carrier, Time::ZERO));
+        dialogue.send("HOST a.example\r\nHOST B.example\r\n");
+        assert_eq!((dialogue.codes(), dialogue.session.host()), (vec![220, 220], Some(HostId(1))));
+        dialogue.send("HOST c.example\r\n");
+        assert_eq!((dialogue.codes(), dialogue.session.host()), (vec![504], None));
+        dialogue.send("HOST a.example\r\nUSER anna\r\nPASS p\r\nHOST b.example\r\n");
+        assert_eq!(dialogue.session.host(), Some(HostId(0)), "while the password is checked");
+        dialogue.handle(Input::Authenticated(Err(LoginError::Refused)));
+        assert_eq!(dialogue.codes()[..3], [220, 331, 530]);
+        dialogue.send("HOST a.example\r\nUSER anna\r\nPASS p\r\n");
+        dialogue.handle(Input::Authenticated(Ok(())));
+        dialogue.send("HOST b.example\r\n");
+        assert_eq!((dialogue.codes().last(), dialogue.session.host()), (Some(&503), Some(HostId(0))));
     }
 }
 
@@ -694,108 +697,108 @@ fn the_last_host_before_the_login_counts_and_none_after_it() {
 //= type=test
 //# The effect of a HOST command MUST be reset if a REIN command is
 //# performed
-fn a_new_beginning_is_at_no_virtual_host() {
-    let mut talk = Talk::of(Session::new(with_hosts(), tcp(), Time::ZERO));
-    talk.say("HOST a.example\r\nREIN\r\n");
-    assert_eq!((talk.codes(), talk.session.host()), (vec![220, 220], None));
+fn rein_returns_to_the_default_host() {
+    let mut dialogue = Dialogue::of(Session::new(with_hosts(), tcp(), Time::ZERO));
+    dialogue.send("HOST a.example\r\nREIN\r\n");
+    assert_eq!((dialogue.codes(), dialogue.session.host()), (vec![220, 220], None));
 }
 
 #[test]
-fn a_key_of_a_user_of_one_host_lets_nobody_in_at_another() {
+fn a_key_of_one_hosts_user_grants_no_login_at_another_host() {
     let carrier = Carrier::Braid { data_streams: 4 };
-    let mut talk = Talk::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
-    talk.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
-    talk.say("USER anna\r\n");
-    assert_eq!((talk.codes(), talk.todo.len()), (vec![331], 0), "at the host without a table");
-    let mut talk = Talk::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
-    talk.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
-    talk.say("HOST b.example\r\nUSER anna\r\n");
-    assert_eq!((talk.codes(), talk.todo.len()), (vec![220, 331], 0), "at another");
-    let mut talk = Talk::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
-    talk.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
-    talk.say("HOST a.example\r\nUSER anna\r\n");
-    assert_eq!(talk.todo, [Do::Admit { user: Bytes::from_static(b"anna") }]);
+    let mut dialogue = Dialogue::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
+    dialogue.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
+    dialogue.send("USER anna\r\n");
+    assert_eq!((dialogue.codes(), dialogue.todo.len()), (vec![331], 0), "at the host without a table");
+    let mut dialogue = Dialogue::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
+    dialogue.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
+    dialogue.send("HOST b.example\r\nUSER anna\r\n");
+    assert_eq!((dialogue.codes(), dialogue.todo.len()), (vec![220, 331], 0), "at another");
+    let mut dialogue = Dialogue::of(Session::over_protection(with_hosts(), carrier, Time::ZERO));
+    dialogue.session.vouch([(Some(HostId(0)), Bytes::from_static(b"anna"))]);
+    dialogue.send("HOST a.example\r\nUSER anna\r\n");
+    assert_eq!(dialogue.todo, [Do::Admit { user: Bytes::from_static(b"anna") }]);
 }
 
 #[test]
-fn the_name_in_tls_chooses_the_host_and_holds_for_all_of_the_session() {
-    let mut talk = Talk::of(Session::secured(with_hosts(), tcp(), Time::ZERO));
-    talk.session.name_server("B.EXAMPLE");
-    assert_eq!(talk.session.host(), Some(HostId(1)));
-    talk.say("HOST a.example\r\nHOST b.example\r\n");
-    assert_eq!((talk.codes(), talk.session.host()), (vec![504, 220], Some(HostId(1))));
+fn the_server_name_in_tls_selects_the_host_for_the_whole_session() {
+    let mut dialogue = Dialogue::of(Session::secured(with_hosts(), tcp(), Time::ZERO));
+    dialogue.session.name_server("B.EXAMPLE");
+    assert_eq!(dialogue.session.host(), Some(HostId(1)));
+    dialogue.send("HOST a.example\r\nHOST b.example\r\n");
+    assert_eq!((dialogue.codes(), dialogue.session.host()), (vec![504, 220], Some(HostId(1))));
 }
 
 #[test]
-fn over_any_carrier_passwords_are_taken_inside_protection_alone_if_it_is_asked_for() {
+fn if_protection_is_required_no_carrier_accepts_unprotected_passwords() {
     let config = Arc::new(Config { unprotected: Unprotected::Anonymous, ..Config::default() });
     for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
-        let mut plain = Talk::of(Session::new(config.clone(), carrier, Time::ZERO));
-        plain.say("USER u\r\nPASS p\r\nUSER anonymous\r\n");
+        let mut plain = Dialogue::of(Session::new(config.clone(), carrier, Time::ZERO));
+        plain.send("USER u\r\nPASS p\r\nUSER anonymous\r\n");
         let refused = Do::NoteUnprotected { user: Bytes::from_static(b"u") };
         assert_eq!((plain.codes(), plain.todo), (vec![530, 503, 331], vec![refused]));
-        let mut protected = Talk::of(Session::over_protection(config.clone(), carrier, Time::ZERO));
-        protected.say("USER u\r\nPASS p\r\n");
+        let mut protected = Dialogue::of(Session::over_protection(config.clone(), carrier, Time::ZERO));
+        protected.send("USER u\r\nPASS p\r\n");
         assert_eq!(protected.codes(), [331]);
         assert!(matches!(protected.todo[..], [Do::Authenticate { .. }]));
     }
 }
 
 #[test]
-fn silence_is_counted_from_the_last_word_and_is_shorter_before_the_login() {
-    for (mut talk, idle) in [
-        (Talk::new(tcp(), Config::default()), Config::default().idle_before_login),
-        (Talk::logged_in(tcp(), Config::default()), Config::default().idle),
+fn the_idle_time_starts_at_the_last_input_and_is_shorter_before_the_login() {
+    for (mut dialogue, idle) in [
+        (Dialogue::new(tcp(), Config::default()), Config::default().idle_before_login),
+        (Dialogue::logged_in(tcp(), Config::default()), Config::default().idle),
     ] {
         let first = Time::ZERO + idle;
-        talk.session.handle(first, Input::Received(Bytes::from_static(b"NOOP\r\n")));
-        assert!(matches!(talk.session.poll(first), Output::Send(_)));
-        assert_eq!(talk.session.poll(first), Output::Wait(Some(first + idle)));
+        dialogue.session.handle(first, Input::Received(Bytes::from_static(b"NOOP\r\n")));
+        assert!(matches!(dialogue.session.poll(first), Output::Send(_)));
+        assert_eq!(dialogue.session.poll(first), Output::Wait(Some(first + idle)));
     }
 }
 
 #[test]
-fn a_session_without_a_login_ends_in_time_whatever_it_says_and_also_after_a_logout() {
+fn a_session_without_a_login_ends_in_time_despite_input_and_also_after_a_logout() {
     let within = Config::default().login_within;
-    let goes_on = |talk: &mut Talk, from: Time| {
+    let goes_on = |dialogue: &mut Dialogue, from: Time| {
         let mut now = from;
-        // Said before each silence is over, and replies are taken.
+        // Sent before each time limit expires, with the replies taken.
         while now < from + within {
-            talk.session.handle(now, Input::Received(Bytes::from_static(b"NOOP\r\n")));
-            while let Output::Send(_) = talk.session.poll(now) {}
-            assert!(talk.session.wants_input(), "{now:?}");
+            dialogue.session.handle(now, Input::Received(Bytes::from_static(b"NOOP\r\n")));
+            while let Output::Send(_) = dialogue.session.poll(now) {}
+            assert!(dialogue.session.wants_input(), "{now:?}");
             now = (now + Duration::from_secs(5)).min(from + within);
         }
-        let Output::Send(reply) = talk.session.poll(now) else { panic!("it goes on") };
+        let Output::Send(reply) = dialogue.session.poll(now) else { panic!("it goes on") };
         assert!(reply.starts_with(b"421 no login within 60 s"), "{reply:?}");
-        assert_eq!(talk.session.poll(now), Output::Event(Do::Close));
+        assert_eq!(dialogue.session.poll(now), Output::Event(Do::Close));
     };
-    goes_on(&mut Talk::new(tcp(), Config::default()), Time::ZERO);
-    let mut talk = Talk::logged_in(tcp(), Config::default());
+    goes_on(&mut Dialogue::new(tcp(), Config::default()), Time::ZERO);
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
     let later = Time::ZERO + Duration::from_secs(200);
-    talk.session.handle(later, Input::Received(Bytes::from_static(b"REIN\r\n")));
-    while !matches!(talk.session.poll(later), Output::Wait(_)) {}
-    goes_on(&mut talk, later);
+    dialogue.session.handle(later, Input::Received(Bytes::from_static(b"REIN\r\n")));
+    while !matches!(dialogue.session.poll(later), Output::Wait(_)) {}
+    goes_on(&mut dialogue, later);
 }
 
 #[test]
-fn a_password_that_is_being_checked_when_the_time_for_the_login_ends_still_counts() {
-    let mut talk = Talk::new(tcp(), Config::default());
-    talk.say("USER a\r\nPASS b\r\n");
+fn a_password_check_that_is_pending_at_the_login_deadline_still_decides() {
+    let mut dialogue = Dialogue::new(tcp(), Config::default());
+    dialogue.send("USER a\r\nPASS b\r\n");
     let late = Time::ZERO + 2 * Config::default().login_within;
-    assert_eq!(talk.session.poll(late), Output::Wait(None));
-    talk.session.handle(late, Input::Authenticated(Ok(())));
-    let Output::Send(reply) = talk.session.poll(late) else { panic!("no reply") };
+    assert_eq!(dialogue.session.poll(late), Output::Wait(None));
+    dialogue.session.handle(late, Input::Authenticated(Ok(())));
+    let Output::Send(reply) = dialogue.session.poll(late) else { panic!("no reply") };
     assert!(reply.starts_with(b"230"), "{reply:?}");
-    assert_eq!(talk.session.poll(late), Output::Wait(Some(late + Config::default().idle)));
+    assert_eq!(dialogue.session.poll(late), Output::Wait(Some(late + Config::default().idle)));
 }
 
 #[test]
 fn a_restart_in_ascii_is_refused() {
-    let mut talk = Talk::logged_in(tcp(), Config::default());
-    talk.passive();
-    talk.say("TYPE A\r\nREST 3\r\nRETR a\r\n");
-    assert_eq!(talk.codes(), [200, 350, 554]);
+    let mut dialogue = Dialogue::logged_in(tcp(), Config::default());
+    dialogue.passive();
+    dialogue.send("TYPE A\r\nREST 3\r\nRETR a\r\n");
+    assert_eq!(dialogue.codes(), [200, 350, 554]);
 }
 
 mod any_order {
@@ -809,52 +812,54 @@ mod any_order {
     ];
 
     proptest! {
-        /// One final reply a command, whatever the order in which jobs end; no job is given out twice.
+        /// Each command gets one final reply, in whichever order jobs end; no job is issued twice.
         #[test]
         fn every_command_gets_one_final_reply(
             which in 0_usize..4,
             script in proptest::collection::vec((0..LINES.len(), any::<bool>(), any::<proptest::sample::Index>()), 1..60),
         ) {
             let carrier = [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 2 }][which];
-            let mut talk = Talk::logged_in(carrier, Config { window_commands: 10, ..Config::default() });
+            let mut dialogue = Dialogue::logged_in(carrier, Config { window_commands: 10, ..Config::default() });
             let mut open: Vec<Do> = Vec::new();
             let mut said = 0;
             for (line, finish, pick) in script {
-                talk.say(&format!("{}\r\n", LINES[line]));
+                dialogue.send(&format!("{}\r\n", LINES[line]));
                 said += 1;
-                open.append(&mut talk.todo);
+                open.append(&mut dialogue.todo);
                 if finish && !open.is_empty() {
                     let todo = open.remove(pick.index(open.len()));
-                    finish_one(&mut talk, todo);
+                    finish_one(&mut dialogue, todo);
                 }
             }
             for _ in 0..1000 {
-                open.append(&mut talk.todo);
+                open.append(&mut dialogue.todo);
                 if open.is_empty() { break; }
                 let todo = open.remove(0);
-                finish_one(&mut talk, todo);
+                finish_one(&mut dialogue, todo);
             }
-            let closed = talk.session.poll(Time::ZERO) == Output::Wait(None);
-            let finals = talk.codes().into_iter().filter(|code| *code >= 200).count();
-            // ms ends in the middle after an ABOR that stopped something.
+            let closed = dialogue.session.poll(Time::ZERO) == Output::Wait(None);
+            let finals = dialogue.codes().into_iter().filter(|code| *code >= 200).count();
+            // A session of ms ends early after an ABOR that aborted a transfer.
             prop_assert!(finals == said || (closed && finals < said), "{finals} of {said}");
         }
     }
 
-    fn finish_one(talk: &mut Talk, todo: Do) {
+    fn finish_one(dialogue: &mut Dialogue, todo: Do) {
         match todo {
-            Do::Listen { job } => talk.done(job, Ok(Outcome::Listening("127.0.0.1:4000".parse().unwrap()))),
+            Do::Listen { job } => {
+                dialogue.done(job, Ok(Outcome::Listening("127.0.0.1:4000".parse().unwrap())))
+            }
             Do::Query { job, query: Query::Digest(_), .. } => {
-                talk.done(job, Ok(Outcome::Digest { digest: Bytes::from_static(&[7; 32]), bytes: 3 }));
+                dialogue.done(job, Ok(Outcome::Digest { digest: Bytes::from_static(&[7; 32]), bytes: 3 }));
             }
-            Do::Query { job, query: Query::Partial, .. } => talk.done(job, Ok(Outcome::Partial(0))),
+            Do::Query { job, query: Query::Partial, .. } => dialogue.done(job, Ok(Outcome::Partial(0))),
             Do::Query { job, .. } => {
-                talk.done(job, Ok(Outcome::Facts(Metadata::new(FileKind::Directory, 0))))
+                dialogue.done(job, Ok(Outcome::Facts(Metadata::new(FileKind::Directory, 0))))
             }
-            Do::Change { job, .. } => talk.done(job, Err(Failure::Store(StoreError::Denied))),
-            Do::Send { job, .. } => talk.done(job, SENT),
-            Do::Receive { job, .. } => talk.done(job, Ok(Outcome::Received { bytes: 0, name: None })),
-            // A cancelled job ends by its own entry.
+            Do::Change { job, .. } => dialogue.done(job, Err(Failure::Store(StoreError::Denied))),
+            Do::Send { job, .. } => dialogue.done(job, SENT),
+            Do::Receive { job, .. } => dialogue.done(job, Ok(Outcome::Received { bytes: 0, name: None })),
+            // A cancelled job is answered by its own entry.
             Do::Cancel { .. }
             | Do::Close
             | Do::LogOut

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braidftp_base::{Output, Time};
 use proptest::prelude::*;
 
-use super::tests::{Talk, tcp};
+use super::tests::{Dialogue, tcp};
 use super::*;
 
 fn config(unprotected: Unprotected) -> Config {
@@ -13,45 +13,45 @@ fn config(unprotected: Unprotected) -> Config {
 }
 
 /// A session inside TLS, by AUTH.
-fn inside(unprotected: Unprotected) -> Talk {
-    let mut talk = Talk::new(tcp(), config(unprotected));
-    talk.say("AUTH TLS\r\n");
-    assert_eq!(talk.heard(), ["234 begin TLS"]);
-    assert_eq!(std::mem::take(&mut talk.todo), [Do::StartTls]);
-    assert!(!talk.session.wants_input() && !talk.session.is_secured());
-    talk.tell(Input::Secured);
-    assert!(talk.session.wants_input() && talk.session.is_secured());
-    talk
+fn inside(unprotected: Unprotected) -> Dialogue {
+    let mut dialogue = Dialogue::new(tcp(), config(unprotected));
+    dialogue.send("AUTH TLS\r\n");
+    assert_eq!(dialogue.take_replies(), ["234 begin TLS"]);
+    assert_eq!(std::mem::take(&mut dialogue.todo), [Do::StartTls]);
+    assert!(!dialogue.session.wants_input() && !dialogue.session.is_secured());
+    dialogue.handle(Input::Secured);
+    assert!(dialogue.session.wants_input() && dialogue.session.is_secured());
+    dialogue
 }
 
-fn log_in(talk: &mut Talk) {
-    talk.say("USER u\r\nPASS p\r\n");
-    assert!(matches!(talk.todo.pop(), Some(Do::Authenticate { .. })));
-    talk.tell(Input::Authenticated(Ok(())));
-    assert_eq!(talk.codes(), [331, 230]);
+fn log_in(dialogue: &mut Dialogue) {
+    dialogue.send("USER u\r\nPASS p\r\n");
+    assert!(matches!(dialogue.todo.pop(), Some(Do::Authenticate { .. })));
+    dialogue.handle(Input::Authenticated(Ok(())));
+    assert_eq!(dialogue.codes(), [331, 230]);
 }
 
 /// Sends each line and checks the code of its reply.
-fn table(talk: &mut Talk, rows: &[(&str, u16)]) {
+fn table(dialogue: &mut Dialogue, rows: &[(&str, u16)]) {
     for (line, code) in rows {
-        talk.say(&format!("{line}\r\n"));
-        assert_eq!(talk.codes(), [*code], "{line}");
+        dialogue.send(&format!("{line}\r\n"));
+        assert_eq!(dialogue.codes(), [*code], "{line}");
     }
 }
 
 #[test]
-fn without_a_key_and_over_sctp_nothing_is_offered() {
+fn tls_is_not_offered_without_a_key_or_over_sctp() {
     for carrier in [tcp(), Carrier::Naive, Carrier::Ms, Carrier::Braid { data_streams: 4 }] {
         let mut config = config(Unprotected::Nobody);
         if carrier == tcp() {
             config.tls = Tls::Refused;
         }
-        let mut talk = Talk::new(carrier, config);
-        table(&mut talk, &[("AUTH TLS", 502), ("PBSZ 0", 503), ("PROT P", 503), ("CCC", 502)]);
-        talk.say("FEAT\r\n");
-        assert!(!talk.heard().concat().contains("AUTH"));
-        talk.say("USER u\r\n");
-        assert_eq!(talk.codes(), [530]);
+        let mut dialogue = Dialogue::new(carrier, config);
+        table(&mut dialogue, &[("AUTH TLS", 502), ("PBSZ 0", 503), ("PROT P", 503), ("CCC", 502)]);
+        dialogue.send("FEAT\r\n");
+        assert!(!dialogue.take_replies().concat().contains("AUTH"));
+        dialogue.send("USER u\r\n");
+        assert_eq!(dialogue.codes(), [530]);
     }
 }
 
@@ -60,8 +60,8 @@ fn without_a_key_and_over_sctp_nothing_is_offered() {
 //# If a server supports the FEAT command, then it MUST advertise supported AUTH, PBSZ, and PROT commands in the reply, as
 //# described in section 3.2 of [RFC-2389].
 #[test]
-fn before_tls_all_is_refused_that_needs_it() {
-    let mut talk = Talk::new(tcp(), config(Unprotected::Everybody));
+fn commands_that_need_tls_are_refused_before_it() {
+    let mut dialogue = Dialogue::new(tcp(), config(Unprotected::Everybody));
     let rows = [
         ("PBSZ 0", 503),
         ("PROT P", 503),
@@ -70,13 +70,13 @@ fn before_tls_all_is_refused_that_needs_it() {
         ("AUTH SSL", 504),
         ("AUTH", 501),
     ];
-    table(&mut talk, &rows);
-    talk.say("FEAT\r\n");
-    let features = talk.heard();
+    table(&mut dialogue, &rows);
+    dialogue.send("FEAT\r\n");
+    let features = dialogue.take_replies();
     for line in [" AUTH TLS", " PBSZ", " PROT"] {
         assert!(features.contains(&line.to_owned()), "{features:?}");
     }
-    assert!(talk.todo.is_empty());
+    assert!(dialogue.todo.is_empty());
 }
 
 //= specs/rfc4217.txt#section-9
@@ -92,9 +92,9 @@ fn before_tls_all_is_refused_that_needs_it() {
 //# actual command that will initiate the data transfer (and not on the PORT or PASV).
 #[test]
 fn inside_tls_unprotected_data_is_refused() {
-    let mut talk = inside(Unprotected::Anonymous);
-    log_in(&mut talk);
-    talk.passive();
+    let mut dialogue = inside(Unprotected::Anonymous);
+    log_in(&mut dialogue);
+    dialogue.passive();
     let refused = [
         ("AUTH TLS", 503),
         ("PROT P", 503),
@@ -103,15 +103,15 @@ fn inside_tls_unprotected_data_is_refused() {
         ("MLSD", 521),
         ("APPE f", 521),
     ];
-    table(&mut talk, &refused);
+    table(&mut dialogue, &refused);
     let sized = [("PBSZ x", 501), ("PBSZ 12345678901", 501), ("PBSZ 4096", 200), ("RETR f", 521)];
-    table(&mut talk, &sized);
+    table(&mut dialogue, &sized);
     let levels =
         [("PROT C", 534), ("PROT S", 536), ("PROT E", 536), ("PROT X", 504), ("LIST", 521), ("prot p", 200)];
-    table(&mut talk, &levels);
-    assert!(talk.todo.is_empty(), "{:?}", talk.todo);
-    talk.say("RETR f\r\n");
-    assert!(matches!(talk.job(), JobId(_)));
+    table(&mut dialogue, &levels);
+    assert!(dialogue.todo.is_empty(), "{:?}", dialogue.todo);
+    dialogue.send("RETR f\r\n");
+    assert!(matches!(dialogue.job(), JobId(_)));
     table(&mut inside(Unprotected::Anonymous), &[("CCC", 534), ("REIN", 502)]);
 }
 
@@ -121,10 +121,10 @@ fn inside_tls_unprotected_data_is_refused() {
 //# subsequent data connections MUST be at that level until another PROT command is issued and accepted; the session ends
 //# and a REIN command is issued, or the security of the session (via an AUTH command) is re-negotiated.
 #[test]
-fn protection_of_data_stays_whatever_is_said_afterwards() {
-    let mut talk = inside(Unprotected::Anonymous);
-    log_in(&mut talk);
-    table(&mut talk, &[("PBSZ 0", 200), ("PROT P", 200)]);
+fn prot_p_cannot_be_undone() {
+    let mut dialogue = inside(Unprotected::Anonymous);
+    log_in(&mut dialogue);
+    table(&mut dialogue, &[("PBSZ 0", 200), ("PROT P", 200)]);
     let refused = [
         ("PROT C", 534),
         ("PROT X", 504),
@@ -133,14 +133,14 @@ fn protection_of_data_stays_whatever_is_said_afterwards() {
         ("REIN", 502),
         ("AUTH TLS", 503),
     ];
-    table(&mut talk, &refused);
+    table(&mut dialogue, &refused);
     for _ in 0..3 {
-        talk.passive();
-        talk.say("RETR f\r\n");
-        let job = talk.job();
-        assert!(talk.session.is_secured());
-        talk.done(job, Err(Failure::DataLost));
-        assert_eq!(talk.codes(), [426]);
+        dialogue.passive();
+        dialogue.send("RETR f\r\n");
+        let job = dialogue.job();
+        assert!(dialogue.session.is_secured());
+        dialogue.done(job, Err(Failure::DataLost));
+        assert_eq!(dialogue.codes(), [426]);
     }
 }
 
@@ -149,11 +149,11 @@ fn protection_of_data_stays_whatever_is_said_afterwards() {
 //# To maintain backward compatibility with older versions of this document, the server SHOULD accept 'TLS-C' as a synonym
 //# for 'TLS'.
 #[test]
-fn the_mechanism_has_two_names_in_any_case() {
+fn auth_accepts_both_names_of_the_mechanism_in_any_case() {
     for line in ["AUTH TLS", "auth tls", "AUTH TLS-C", "AUTH Tls-c"] {
-        let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
-        table(&mut talk, &[(line, 234)]);
-        assert_eq!(talk.todo, [Do::StartTls], "{line}");
+        let mut dialogue = Dialogue::new(tcp(), config(Unprotected::Nobody));
+        table(&mut dialogue, &[(line, 234)]);
+        assert_eq!(dialogue.todo, [Do::StartTls], "{line}");
     }
 }
 
@@ -161,13 +161,13 @@ fn the_mechanism_has_two_names_in_any_case() {
 fn implicit_tls_protects_data_without_prot() {
     let config = Arc::new(config(Unprotected::Nobody));
     let session = Session::secured(config, tcp(), Time::ZERO);
-    let mut talk = Talk::of(session);
-    assert!(talk.session.is_secured());
-    log_in(&mut talk);
-    talk.passive();
-    table(&mut talk, &[("AUTH TLS", 503)]);
-    talk.say("RETR f\r\n");
-    assert!(matches!(talk.job(), JobId(_)));
+    let mut dialogue = Dialogue::of(session);
+    assert!(dialogue.session.is_secured());
+    log_in(&mut dialogue);
+    dialogue.passive();
+    table(&mut dialogue, &[("AUTH TLS", 503)]);
+    dialogue.send("RETR f\r\n");
+    assert!(matches!(dialogue.job(), JobId(_)));
 }
 
 #[test]
@@ -177,20 +177,20 @@ fn logins_without_tls_depend_on_the_configuration() {
         (Unprotected::Anonymous, 530, 331),
         (Unprotected::Nobody, 530, 530),
     ] {
-        let mut talk = Talk::new(tcp(), config(unprotected));
+        let mut dialogue = Dialogue::new(tcp(), config(unprotected));
         table(
-            &mut talk,
+            &mut dialogue,
             &[("USER anonymousx", user), ("USER Anonymous", anonymous), ("USER ftp", anonymous)],
         );
         // After a refused USER there is no user for PASS.
-        let mut talk = Talk::new(tcp(), config(unprotected));
-        talk.say("USER u\r\nPASS secret\r\n");
-        let asked = matches!(talk.todo.pop(), Some(Do::Authenticate { .. }));
+        let mut dialogue = Dialogue::new(tcp(), config(unprotected));
+        dialogue.send("USER u\r\nPASS secret\r\n");
+        let asked = matches!(dialogue.todo.pop(), Some(Do::Authenticate { .. }));
         assert_eq!(asked, unprotected == Unprotected::Everybody);
         if !asked {
-            assert_eq!(talk.codes(), [530, 503]);
-            let mut refused = Talk::new(tcp(), config(unprotected));
-            refused.say("USER u\r\n");
+            assert_eq!(dialogue.codes(), [530, 503]);
+            let mut refused = Dialogue::new(tcp(), config(unprotected));
+            refused.send("USER u\r\n");
             assert_eq!(refused.todo, [Do::NoteUnprotected { user: "u".into() }]);
         }
         log_in(&mut inside(unprotected));
@@ -199,47 +199,47 @@ fn logins_without_tls_depend_on_the_configuration() {
 
 #[test]
 fn auth_resets_login_and_parameters() {
-    let mut talk = Talk::logged_in(tcp(), config(Unprotected::Everybody));
-    talk.say("REST 5\r\nEPSV ALL\r\nAUTH TLS\r\n");
-    assert_eq!(talk.codes(), [350, 200, 234]);
-    assert_eq!(std::mem::take(&mut talk.todo), [Do::LogOut, Do::StartTls]);
-    talk.tell(Input::Secured);
-    table(&mut talk, &[("PWD", 530), ("PASS p", 503)]);
-    log_in(&mut talk);
-    // TYPE is A again, for which SIZE is refused.
-    table(&mut talk, &[("SIZE f", 550)]);
+    let mut dialogue = Dialogue::logged_in(tcp(), config(Unprotected::Everybody));
+    dialogue.send("REST 5\r\nEPSV ALL\r\nAUTH TLS\r\n");
+    assert_eq!(dialogue.codes(), [350, 200, 234]);
+    assert_eq!(std::mem::take(&mut dialogue.todo), [Do::LogOut, Do::StartTls]);
+    dialogue.handle(Input::Secured);
+    table(&mut dialogue, &[("PWD", 530), ("PASS p", 503)]);
+    log_in(&mut dialogue);
+    // TYPE is A again, and SIZE is refused for it.
+    table(&mut dialogue, &[("SIZE f", 550)]);
 }
 
 #[test]
 fn a_failed_or_slow_handshake_ends_without_a_reply() {
     let begun = || {
-        let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
-        talk.say("AUTH TLS\r\n");
-        talk.heard();
-        talk.todo.clear();
-        talk
+        let mut dialogue = Dialogue::new(tcp(), config(Unprotected::Nobody));
+        dialogue.send("AUTH TLS\r\n");
+        dialogue.take_replies();
+        dialogue.todo.clear();
+        dialogue
     };
-    let mut talk = begun();
-    talk.tell(Input::Closed);
-    assert_eq!((talk.heard(), std::mem::take(&mut talk.todo)), (vec![], vec![Do::Close]));
-    let mut talk = begun();
-    talk.tell(Input::Drain);
-    assert_eq!((talk.heard(), std::mem::take(&mut talk.todo)), (vec![], vec![Do::Close]));
-    let mut talk = begun();
+    let mut dialogue = begun();
+    dialogue.handle(Input::Closed);
+    assert_eq!((dialogue.take_replies(), std::mem::take(&mut dialogue.todo)), (vec![], vec![Do::Close]));
+    let mut dialogue = begun();
+    dialogue.handle(Input::Drain);
+    assert_eq!((dialogue.take_replies(), std::mem::take(&mut dialogue.todo)), (vec![], vec![Do::Close]));
+    let mut dialogue = begun();
     let late = Time::ZERO + Config::default().idle_before_login;
-    assert_eq!(talk.session.poll(late), Output::Event(Do::Close));
+    assert_eq!(dialogue.session.poll(late), Output::Event(Do::Close));
 }
 
 #[test]
-fn a_data_connection_whose_tls_is_wrong_is_522() {
-    let mut talk = inside(Unprotected::Nobody);
-    log_in(&mut talk);
-    table(&mut talk, &[("PBSZ 0", 200), ("PROT P", 200)]);
-    talk.passive();
-    talk.say("RETR f\r\n");
-    let job = talk.job();
-    talk.done(job, Err(Failure::DataUnprotected));
-    assert_eq!(talk.codes(), [522]);
+fn a_tls_failure_of_a_data_connection_is_reported_as_522() {
+    let mut dialogue = inside(Unprotected::Nobody);
+    log_in(&mut dialogue);
+    table(&mut dialogue, &[("PBSZ 0", 200), ("PROT P", 200)]);
+    dialogue.passive();
+    dialogue.send("RETR f\r\n");
+    let job = dialogue.job();
+    dialogue.done(job, Err(Failure::DataUnprotected));
+    assert_eq!(dialogue.codes(), [522]);
 }
 
 /// Valid and invalid lines, around AUTH.
@@ -266,30 +266,30 @@ proptest! {
     /// the session inside TLS is like a new one.
     #[test]
     fn input_before_the_handshake_is_discarded(injected in lines(), late in lines(), asked in lines()) {
-        let mut talk = Talk::new(tcp(), config(Unprotected::Anonymous));
-        talk.say(&format!("AUTH TLS\r\n{injected}USER cut"));
-        prop_assert_eq!(talk.heard(), ["234 begin TLS"]);
-        talk.say(&late);
-        prop_assert_eq!(talk.heard(), Vec::<String>::new());
-        prop_assert_eq!(std::mem::take(&mut talk.todo), [Do::StartTls]);
-        talk.tell(Input::Secured);
-        prop_assert_eq!(talk.heard(), Vec::<String>::new());
+        let mut dialogue = Dialogue::new(tcp(), config(Unprotected::Anonymous));
+        dialogue.send(&format!("AUTH TLS\r\n{injected}USER cut"));
+        prop_assert_eq!(dialogue.take_replies(), ["234 begin TLS"]);
+        dialogue.send(&late);
+        prop_assert_eq!(dialogue.take_replies(), Vec::<String>::new());
+        prop_assert_eq!(std::mem::take(&mut dialogue.todo), [Do::StartTls]);
+        dialogue.handle(Input::Secured);
+        prop_assert_eq!(dialogue.take_replies(), Vec::<String>::new());
         let mut clean = inside(Unprotected::Anonymous);
-        talk.say(&asked);
-        clean.say(&asked);
-        // Apart from job numbers.
-        prop_assert_eq!(talk.heard(), clean.heard());
-        prop_assert_eq!(talk.todo.len(), clean.todo.len());
+        dialogue.send(&asked);
+        clean.send(&asked);
+        // Equal except for job numbers.
+        prop_assert_eq!(dialogue.take_replies(), clean.take_replies());
+        prop_assert_eq!(dialogue.todo.len(), clean.todo.len());
     }
 
-    /// In any order of input, no password is checked and no data connection used without protection.
+    /// For any order of inputs, no password is checked and no data connection is used without protection.
     #[test]
-    fn nothing_secret_happens_in_the_clear(steps in proptest::collection::vec((lines(), 0..4_u8), 1..8)) {
-        let mut talk = Talk::new(tcp(), config(Unprotected::Nobody));
+    fn passwords_and_data_are_used_only_with_protection(steps in proptest::collection::vec((lines(), 0..4_u8), 1..8)) {
+        let mut dialogue = Dialogue::new(tcp(), config(Unprotected::Nobody));
         for (said, then) in steps {
-            talk.say(&said);
-            for todo in std::mem::take(&mut talk.todo) {
-                let secured = talk.session.is_secured();
+            dialogue.send(&said);
+            for todo in std::mem::take(&mut dialogue.todo) {
+                let secured = dialogue.session.is_secured();
                 match todo {
                     Do::Authenticate { .. } | Do::Send { .. } | Do::Receive { .. } => prop_assert!(secured),
                     Do::StartTls => prop_assert!(!secured),
@@ -297,11 +297,11 @@ proptest! {
                 }
             }
             match then {
-                0 => talk.tell(Input::Secured),
-                1 => talk.tell(Input::Authenticated(Ok(()))),
+                0 => dialogue.handle(Input::Secured),
+                1 => dialogue.handle(Input::Authenticated(Ok(()))),
                 _ => {}
             }
-            talk.todo.retain(|todo| !matches!(todo, Do::LogOut));
+            dialogue.todo.retain(|todo| !matches!(todo, Do::LogOut));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A store in memory, and a driver that does what a server session wants at once.
+//! A store in memory, and a driver that executes the requests of a server session immediately.
 #![allow(dead_code, reason = "each test takes what it needs of it")]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -83,7 +83,7 @@ impl MemoryStore {
             Query::Facts | Query::Followed => {
                 self.node(path).map(|node| Outcome::Facts(node.metadata.clone()))
             }
-            // Not by the function: which one was asked for shows in the reply.
+            // The same digest for each function: the reply shows which one was requested.
             Query::Digest(hash) => self
                 .node(path)
                 .map(|_| Outcome::Digest { digest: vec![7; hash.digest_bytes()].into(), bytes: 3 }),
@@ -153,7 +153,7 @@ impl MemoryStore {
         Ok(Outcome::Changed)
     }
 
-    /// The bytes to send, and what is to be said at their end.
+    /// The bytes to send, and the result to report after them.
     pub(crate) fn source(&self, source: &Source) -> Result<(Vec<u8>, Option<Failure>), Failure> {
         match source {
             Source::File { path, offset, representation, extent } => {
@@ -248,14 +248,14 @@ impl MemoryStore {
 /// One message of a stream: payload protocol identifier and bytes.
 pub(crate) type Messages = VecDeque<(u32, Vec<u8>)>;
 
-/// A connection or association of its own for one transfer.
+/// A separate connection or association for one transfer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     pub(crate) bytes: Vec<u8>,
     pub(crate) ended: bool,
 }
 
-/// A digest for tests: it only has to differ when bytes do.
+/// A digest for tests: different bytes have different digests.
 pub(crate) fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut digest = [0_u8; 16];
     for (at, byte) in bytes.iter().enumerate() {
