@@ -27,7 +27,7 @@ pub struct Options {
     pub threads: usize,
     /// The base of all seeds.
     pub seed: u64,
-    /// The maximum number of runs of a point; `None`: as the figure says.
+    /// The maximum number of runs of a point; `None`: the maximum of the figure.
     pub runs_max: Option<u32>,
     /// The command that created the rows, for their head.
     pub command: String,
@@ -36,7 +36,7 @@ pub struct Options {
 /// Whether stored results are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fresh {
-    /// They are.
+    /// Stored results are replaced.
     Yes,
     /// Results of the same build and settings are reused.
     No,
@@ -64,9 +64,9 @@ pub trait Reporter: Send {
     fn on_run(&mut self, _done: u64, _planned: u64) {}
     /// A point reached the maximum number of runs.
     fn on_capped(&mut self, _what: &str) {}
-    /// A run failed alone: at which point, with which seed, and why.
+    /// A run failed by itself: the point, the seed and the reason.
     fn on_failed(&mut self, _what: &str) {}
-    /// Whether the sweep shall end; what is finished is stored.
+    /// Whether the sweep should end; finished points are stored.
     fn is_cancelled(&self) -> bool {
         false
     }
@@ -99,7 +99,7 @@ pub enum BenchError {
         /// The panic message, with point and seed.
         message: String,
     },
-    /// [`Reporter::is_cancelled`] said so.
+    /// [`Reporter::is_cancelled`] returned true.
     Cancelled {
         /// The figure.
         figure: &'static str,
@@ -420,7 +420,7 @@ pub struct Open {
     figure: &'static Figure,
     sweep: &'static Sweep,
     head: Head,
-    /// The points that were asked for.
+    /// The requested points.
     points: Vec<usize>,
     /// The runs that were stored before.
     known: Vec<Record>,
@@ -431,7 +431,7 @@ pub struct Open {
 }
 
 impl Open {
-    /// The points that were asked for.
+    /// The requested points.
     pub fn points(&self) -> &[usize] {
         &self.points
     }

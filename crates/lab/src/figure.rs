@@ -283,17 +283,17 @@ impl fmt::Display for Value {
     }
 }
 
-/// Ends a run that fails alone: the payload of its unwinding. The others of the sweep go on.
+/// Ends a single run with an error: the payload of the run's unwinding. The other runs of the sweep continue.
 #[derive(Debug, Clone)]
 pub struct RunFailed {
-    /// Why, and at which simulated time.
+    /// The reason, with the simulated time.
     pub message: String,
 }
 
 impl RunFailed {
-    /// Ends the run that calls this.
+    /// Ends the calling run with this error.
     pub fn end(message: String) -> ! {
-        // No panic: nothing is printed, and nothing is wrong with this program.
+        // Not a panic: nothing is printed, because the program itself has no error.
         std::panic::resume_unwind(Box::new(Self { message }))
     }
 }

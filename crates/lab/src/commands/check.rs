@@ -27,14 +27,14 @@ use crate::Failure;
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Claims (P2-C38), papers (P1), figures, for the claims that they decide, or scenario files (my.toml), for those
-    /// that they state; default: all claims of papers
+    /// Claims (P2-C38), papers (P1), figures (the claims that they decide), or scenario files (my.toml, the
+    /// claims in them); default: all claims of papers
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// With `golden`: a file with other scenarios of the same form
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
-    /// With `golden`: only scenarios whose names contain this
+    /// With `golden`: only scenarios whose names contain this text
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     only: String,
     /// With `golden`: also print each packet that enters a link

@@ -19,7 +19,7 @@ use super::link::Signals;
 use super::{Progress, command, print};
 use crate::Failure;
 
-/// Both facts were seen in packet captures.
+/// Both differences were found in packet captures.
 const TCP_DIFFERS: &str = "kernel TCP is reported and not judged: vsftpd says 226 when the client has closed the data connection too, \
                            and its replies wait for the client's delayed acknowledgements: up to a round trip a file that the \
                            simulated server does not take";
@@ -27,7 +27,7 @@ const TCP_DIFFERS: &str = "kernel TCP is reported and not judged: vsftpd says 22
 /// The default numbers of simulated and live runs of a cell; deterministic cells are run once and twice.
 const QUICK_RUNS: (u32, u32) = (40, 8);
 const FULL_RUNS: (u32, u32) = (100, 10);
-/// Concurrent live runs per core; they mostly wait.
+/// Concurrent live runs per core; a run mostly waits.
 const RUNS_PER_CORE: usize = 12;
 
 /// Run cells of P2's Figures 6 to 8 in the simulator and live, and compare them: braidftp over SCTP, and

@@ -1,4 +1,4 @@
-//! `braidlab new`: writes a commented scenario to begin with.
+//! `braidlab new`: prints a commented scenario as a starting point.
 
 use braidftp_lab::scenario::templates;
 use clap::Args as ClapArgs;
@@ -6,16 +6,16 @@ use clap::Args as ClapArgs;
 use super::print;
 use crate::Failure;
 
-/// Print a commented scenario to begin with
+/// Print a commented scenario as a starting point
 ///
 /// Example: braidlab new two-paths > my.toml; braidlab run my.toml; braidlab check my.toml
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// What it is about; --list prints all
+    /// The template; --list prints all
     #[arg(value_name = "KIND", default_value = "one-path", value_parser = clap::builder::PossibleValuesParser::new(templates::names()))]
     kind: String,
-    /// List the kinds
+    /// List the templates
     #[arg(long)]
     list: bool,
 }

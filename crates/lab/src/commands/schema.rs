@@ -14,7 +14,7 @@ use crate::Failure;
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// The reference as Markdown instead, as in docs/scenarios.md
+    /// Print the reference as Markdown instead, as in docs/scenarios.md
     #[arg(long)]
     markdown: bool,
 }

@@ -54,9 +54,9 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Holds,
-    /// It should hold, and does not.
+    /// The scenario should hold, but does not.
     Differs,
-    /// It need not.
+    /// The scenario need not hold.
     Apart,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Host {
     interfaces: Vec<u8>,
     pub(crate) id: Option<AssociationId>,
     wakes: Option<Time>,
-    /// Closed abruptly: sends and receives nothing.
+    /// The host was closed abruptly: it neither sends nor receives.
     pub(crate) is_dead: bool,
 }
 
@@ -213,7 +213,7 @@ impl Net {
         }
     }
 
-    /// A packet leaves a host.
+    /// Passes a packet from a host to a link.
     fn leave(&mut self, side: Side, datagram: Datagram) {
         let from = match self.router {
             // With a router, every packet leaves by the host's first interface.
@@ -224,7 +224,7 @@ impl Net {
         self.enter(from, next, datagram);
     }
 
-    /// A packet enters a link.
+    /// Passes a packet into a link.
     fn enter(&mut self, from: u8, to: u8, datagram: Datagram) {
         let now = self.now;
         let from_sender = self.hosts[Sender as usize].interfaces.contains(&from);
@@ -267,8 +267,8 @@ impl Net {
         self.offer(from, to, datagram);
     }
 
-    /// Notes the DATA chunks that the sender sends into a link: their numbers with how often each was sent, and whether the first
-    /// is among them.
+    /// Counts the transmissions of the DATA chunks that the sender passes into a link. Returns their TSNs
+    /// with the numbers of their transmissions, and whether the first DATA is among them.
     fn note_departures(&mut self, chunks: &[Chunk], from: u8, up: bool) -> (Vec<(u32, u32)>, bool) {
         let now = self.now;
         let mut nths = Vec::new();
@@ -297,7 +297,7 @@ impl Net {
         (nths, begins_anew)
     }
 
-    /// Puts a packet into a link that is up, and reckons its arrival in the order of ns-2's events.
+    /// Puts a packet into a link that is up, and computes its arrival in the order of ns-2's events.
     fn offer(&mut self, from: u8, to: u8, datagram: Datagram) {
         let now = self.now;
         self.turns += 1;
@@ -327,7 +327,7 @@ impl Net {
         one.inside.push_back(Inside { arrives, arrives_by_suite, begins, busy_since, turn: one.turn });
     }
 
-    /// Both directions go down, and all packets in them are lost.
+    /// Takes both directions down; all packets in them are lost.
     pub(crate) fn link_down(&mut self, a: u8, b: u8) {
         for ends in [(a, b), (b, a)] {
             if let Some(link) = self.links.get_mut(&ends) {

@@ -81,7 +81,7 @@ impl Params<'_> {
         config.messages.partial_reliability = self.on("numUnrelStreams");
         if class == Class::Cmt {
             config.congestion.options.floor_mtus = small("initialCwnd");
-            // The policies in the order of the papers and the module.
+            // The policies, in the order of the papers and of the module.
             let policies =
                 [RetransmitBy::Same, RetransmitBy::Asap, RetransmitBy::Ssthresh, RetransmitBy::LossRate];
             let retransmit_by =
@@ -197,7 +197,7 @@ pub(crate) fn run(
     Ok((outcome(&net, &app), net.seen.trace.unwrap_or_default()))
 }
 
-/// Makes an event of the scenario happen.
+/// Applies an event of the scenario.
 fn happen(
     what: What,
     net: &mut Net,
@@ -222,7 +222,7 @@ fn happen(
     Ok(())
 }
 
-/// What a run that is over came to.
+/// The outcome of a finished run.
 fn outcome(net: &Net, app: &App) -> Outcome {
     let Some(first) = net.seen.first_data else {
         return Outcome { chunks: 0, retransmissions: 0, elapsed: None };

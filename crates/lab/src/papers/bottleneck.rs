@@ -5,7 +5,7 @@
 //! senders ----- router ===== bottleneck ===== router ----- readers
 //!               (loss, queue, rate, delay)           (each flow's additional delay, if any)
 //! ```
-//! A link drops lost packets before it queues them, like Dummynet: they take no transmission time.
+//! Like Dummynet, a link drops lost packets before it queues them, so they take no transmission time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -206,7 +206,7 @@ fn tick(time: Duration) -> usize {
     (time.as_nanos() / TICK.as_nanos()) as usize
 }
 
-/// Flows over these protocols, each of which begins at its own instant of the first second.
+/// Flows with these protocols, each with its own starting time in the first second.
 pub fn flows(protocols: Vec<Protocol>, seed: u64) -> Vec<Flow> {
     let flow = |(number, protocol)| {
         let micros = Random::new(seed, 1 << 50 | number as u64).below(1_000_000);
@@ -266,8 +266,8 @@ pub fn watch(flows: &[Flow], ways: &Ways, until: Duration, seed: u64) -> Seen {
     seen
 }
 
-/// How much a sender writes at a time: whole packets of about 10 ms, so that an incomplete message is small
-/// compared with what is counted.
+/// The length of one write: whole packets of about 10 ms, so that an incomplete message is small compared
+/// with the measured bytes.
 fn write_bytes(bottleneck: &LinkConfig) -> usize {
     let packet = SCTP_SHARE * PACKET as f64;
     let packets = rate_at(bottleneck, Time::ZERO) / 8.0 * 0.01 / packet;

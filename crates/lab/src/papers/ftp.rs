@@ -193,8 +193,8 @@ pub fn session(variant: &str, files: Vec<u64>, paths: Vec<[LinkConfig; 2]>, seed
     Session { variant, files, sctp, tcp: papers_tcp(), paths, seed, ..Session::default() }
 }
 
-/// TCP with missing features added one by one, and SCTP and braid for comparison: the axis of figures on
-/// how much of SCTP's lead remains.
+/// TCP with missing features added one by one, and SCTP and braid for comparison: the axis of figures about
+/// the remaining lead of SCTP.
 pub const STACKS: Axis = Axis {
     name: "variant",
     label: "stack",

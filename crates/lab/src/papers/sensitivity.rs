@@ -1,5 +1,5 @@
-//! What figures of sensitivity share: each constant of an algorithm moved alone, to 70 % and to 130 % of its value. The points
-//! have the axes `constant` and `move`.
+//! Shared by the sensitivity figures: each constant of an algorithm changed separately, to 70 % and to 130 %
+//! of its value. The points have the axes `constant` and `move`.
 
 use crate::figure::{Point, Value};
 

@@ -1,9 +1,9 @@
-//! Beyond the paper: a gateway that drops (scenario B of the author's OPNET project; ADaLR-X2).
+//! Beyond the paper: a congested gateway (scenario B of the author's OPNET project; ADaLR-X2).
 //!
 //! Published, in an abstract: comparable to NewReno and SACK. Ours, kB/s: NewReno 42.2, SACK 42.9, ADaLR-R
 //! 40.7, with SACK 41.7, slow 38.5, HighSpeed 42.2, Scalable 41.8; packets that the gateway drops: NewReno
-//! 50.0, SACK 51.0, ADaLR-R 452, with SACK 510, slow 572. Comparable, but for nine times as many drops: by
-//! a clock of 0.5 s few queues show, and their losses are taken for errors.
+//! 50.0, SACK 51.0, ADaLR-R 452, with SACK 510, slow 572. The goodputs are comparable, with nine times as
+//! many drops: a clock of 0.5 s detects few queues, so losses by congestion are taken for bit errors.
 
 use super::{COLUMNS, Network, RUNS, VARIANTS, lossy, settings};
 use crate::figure::{Figure, Kind, Sweep};

@@ -1,8 +1,8 @@
-//! One file, asked for and sent over a connection of its own: what P3 calls an FTP file download. The
-//! client connects and sends a request; the server sends the file and closes; the client closes.
+//! One file, requested and sent over its own connection: P3's FTP file download. The client connects and
+//! sends a request; the server sends the file and closes; the client closes.
 //!
-//! FTP's control connection is not there: the paper's response time has one connection's set-up and end in
-//! it. Sessions of FTP are `sim::apps::ftp`.
+//! FTP's control connection is absent, because the paper's response time includes the set-up and the end of
+//! one connection. `sim::apps::ftp` has FTP sessions.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,28 +23,28 @@ use super::SATELLITE;
 use crate::figure::Row;
 
 const PORT: u16 = 21;
-/// How much is written at a time, in bytes: a message of SCTP's. No window is smaller than some of them.
+/// The length of one write in bytes: a message of SCTP. Every window holds several of them.
 const WRITE: usize = 8 << 10;
-/// Bytes of a request.
+/// The length of a request in bytes.
 const REQUEST: usize = 512;
-/// Table 2: what has not arrived after five hours is not waited for.
+/// The time limit, five hours (Table 2).
 const AT_MOST: Duration = Duration::from_secs(18_000);
 
-/// A file to be fetched.
+/// A file to fetch.
 #[derive(Debug)]
 pub(super) struct Download {
-    /// By what.
+    /// The protocol.
     pub(super) protocol: Protocol,
-    /// How long it is.
+    /// The length of the file.
     pub(super) bytes: u64,
-    /// Between the client, on the left, and the server.
+    /// The links between the client, on the left, and the server.
     pub(super) links: ClientRouterServer<LinkConfig>,
-    /// Of losses.
+    /// The seed of the losses.
     pub(super) seed: u64,
 }
 
-/// A run in which nothing is random, by what it is of: its numbers are the same however often it is made,
-/// so that figures that show the same runs share them.
+/// Runs a deterministic download once per `of`, which identifies the run. Figures that show the same runs
+/// share the results.
 pub(super) fn once(of: String, download: impl FnOnce() -> Download) -> Row {
     static MADE: Mutex<BTreeMap<String, Arc<OnceLock<Row>>>> = Mutex::new(BTreeMap::new());
     let cell = MADE.lock().expect("nobody panics while it is held").entry(of).or_default().clone();
@@ -52,10 +52,11 @@ pub(super) fn once(of: String, download: impl FnOnce() -> Download) -> Row {
 }
 
 impl Download {
-    /// Fetch it; gives [`super::COLUMNS`].
+    /// Fetches the file; returns [`super::COLUMNS`].
     ///
     /// # Panics
-    /// If it ended early although nothing is lost.
+    ///
+    /// If the download ended early although no packet is lost.
     pub(super) fn run(self) -> Row {
         let [client_ip, server_ip] = [topology::address(0, 1), topology::address(1, 1)];
         let mut server = endpoints(2);
@@ -80,7 +81,7 @@ impl Download {
                 let connect =
                     sctp::Connect { local, peer, source_port: None, destination_port: PORT, config };
                 let id = client.sctp.connect(Time::ZERO, connect).expect(free);
-                // The request rides with COOKIE ECHO.
+                // The request is bundled with COOKIE ECHO.
                 asks.write_sctp(client.sctp.association_mut(id).expect("it was just made"));
             }
         }
@@ -116,13 +117,13 @@ fn endpoints(seed: u8) -> Endpoints {
 /// Client or server.
 #[derive(Debug, Default)]
 struct Party {
-    /// What is sent is of this, again and again.
+    /// The bytes that are sent repeatedly.
     chunk: Bytes,
-    /// Bytes that are still to be written.
+    /// The number of bytes still to be written.
     to_send: u64,
-    /// How much follows a whole request, at the server.
+    /// The length of the answer to a complete request, at the server.
     answer: Option<u64>,
-    /// Whether it closes when all is written.
+    /// Whether this side closes after the last byte is written.
     closes: bool,
     read: u64,
     connection: Option<tcp::ConnectionId>,
@@ -131,7 +132,7 @@ struct Party {
 }
 
 impl Party {
-    /// Something was read: a whole request is answered.
+    /// Processes read bytes: a complete request is answered.
     fn on_read(&mut self) {
         if self.read >= REQUEST as u64
             && let Some(bytes) = self.answer.take()
@@ -172,7 +173,7 @@ impl Party {
         }
     }
 
-    /// What was sent again, time-outs, and recoveries without one.
+    /// The counts of retransmissions, of time-outs, and of recoveries without a time-out.
     fn losses(&self, endpoints: &Endpoints) -> (u64, u64, u64) {
         let counters =
             self.connection.and_then(|id| endpoints.tcp.connection(id)).map(|it| it.stats().counters);

@@ -1,20 +1,21 @@
-//! Beyond the paper: who gets how much of a gateway that is shared (scenario C of the author's OPNET
-//! project; ADaLR-X4).
+//! Beyond the paper: the shares of flows at a common gateway (scenario C of the author's OPNET project;
+//! ADaLR-X4).
 //!
 //! ```text
 //! servers --10 Mbit/s-- gateway --2 Mbit/s, 260 ms, 37,500 bytes-- clients
 //! ```
-//! All send without end, from a time in the first 10 s on, and are looked at from 200 s to 800 s. In `mixed` every other flow
-//! is NewReno. Two flows alone would not fill it: 88 segments and no more, where 113 have room.
+//! All flows are unlimited, begin within the first 10 s, and are measured from 200 s to 800 s. In `mixed`
+//! every other flow is NewReno. Two flows alone would not fill the path: they send at most 88 segments, and
+//! it holds 113.
 //!
 //! Published, in an abstract: better fairness than NewReno's, and friendly. Ours, 4 and 8 flows, Jain's
-//! index: NewReno 0.764 0.605; SACK 0.761 0.723; ADaLR-R 0.999 0.998; with SACK 1.000 0.998; mixed
-//! 0.819 0.736; what NewReno gets of its fair share in mixed: 0.807 0.408; packets dropped: NewReno 298
-//! 1155; SACK 296 1135; ADaLR-R 1488 4268; with SACK 1671 5042; mixed 879 2471. Among its own kind ADaLR-R
-//! is fair, since each flow is at rwnd times ρ or comes back soon; beside eight it is no good neighbour
-//! (X4). Why: a queue of 150 ms does not show by a clock of 0.5 s, so that its losses are taken for errors,
-//! and less than half of the window is given up. Where ADaLR-R times each segment by a fine clock
-//! (mixed-timed) NewReno has 1.07 and 0.715 of its fair share; the paper's Table 1 has the coarse one, and
+//! index: NewReno 0.764 0.605; SACK 0.761 0.723; ADaLR-R 0.999 0.998; with SACK 1.000 0.998; mixed 0.819
+//! 0.736; NewReno's part of its fair share in mixed: 0.807 0.408; packets dropped: NewReno 298 1155; SACK 296
+//! 1135; ADaLR-R 1488 4268; with SACK 1671 5042; mixed 879 2471. Flows of ADaLR-R are fair to each other,
+//! since each window is at rwnd times ρ or soon returns to it. In a mix of eight flows they are unfair to
+//! NewReno (X4): a clock of 0.5 s does not detect a queue of 150 ms, so losses by congestion are taken for
+//! bit errors, and the window is reduced by less than half. If ADaLR-R times each segment by a fine clock
+//! (mixed-timed), NewReno has 1.07 and 0.715 of its fair share. The paper's Table 1 has the coarse clock, and
 //! so has X4 here.
 
 use std::net::SocketAddr;
@@ -32,12 +33,12 @@ use super::{DELAY_MS, MEMORY, Network, SATELLITE, settings, stack, variant};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
 use crate::plot::Plot;
 
-/// The last that begins.
+/// The latest time at which a flow begins, in ms.
 const BEGIN_MS: u64 = 10_000;
-/// What is looked at.
+/// The beginning of the measurement.
 const FROM: Duration = Duration::from_secs(200);
 const TO: Duration = Duration::from_secs(800);
-/// The stream of draws of when flows begin.
+/// The random stream for the times at which flows begin.
 const RANDOM_STREAM: u64 = 1 << 52;
 
 /// The figure.

@@ -1,8 +1,8 @@
-//! Figure 1: what a window of 64 KB lets through a link of 100 Mbit/s, against the round trip.
+//! Figure 1: the throughput of a window of 64 KB over a link of 100 Mbit/s, against the RTT.
 //!
-//! Published: throughput is rwnd / RTT, "for example, only ~ 1.3 Mb/s" at 500 ms, which by its own formula
-//! is 1.05. Ours, Mbit/s at 10, 20, 50, 100, 200, 300, 400, 500, 600 ms: 50.8 25.5 10.3 5.12 2.57 1.71 1.28
-//! 1.03 0.857. So the 1.3 is a slip: 44 segments a round trip are 1.03.
+//! Published: throughput is rwnd / RTT, "for example, only ~ 1.3 Mb/s" at 500 ms, where the paper's own
+//! formula gives 1.05. Ours, Mbit/s at 10, 20, 50, 100, 200, 300, 400, 500, 600 ms: 50.8 25.5 10.3 5.12 2.57
+//! 1.71 1.28 1.03 0.857. So the 1.3 is an error: 44 segments per RTT are 1.03 Mbit/s.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::{ENDLESS, stack};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
 use crate::plot::Plot;
 
-/// Bits a second of the link.
+/// The rate of the link in bits per second.
 const RATE: u64 = 100_000_000;
-/// What is looked at: no slow start is longer than the first of these.
+/// The beginning of the measurement: every slow start ends earlier.
 const FROM: Duration = Duration::from_secs(15);
 const TO: Duration = Duration::from_secs(45);
 
@@ -91,7 +91,7 @@ fn link(rtt_ms: f64) -> LinkConfig {
     }
 }
 
-/// Mbit/s.
+/// The throughput in Mbit/s.
 fn measured(rtt_ms: f64) -> f64 {
     let [from, to] = [topology::address(0, 1), topology::address(0, 2)];
     let protocol = Protocol::Tcp(stack("newreno").into());

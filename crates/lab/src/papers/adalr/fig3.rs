@@ -1,12 +1,13 @@
-//! Figure 3: the response time of a file of 50 MB, against the round trip.
+//! Figure 3: the response time of a file of 50 MB, against the RTT.
 //!
-//! Published: comparable below 200 ms, a noticeable rise beyond, where ADaLR takes 5.5 to 75 % less. The
-//! text has no other numbers; its picture is not at hand. Ours, seconds at 50, 100, 150, 200, 300, 400,
-//! 520, 800, 1200, 1600 ms: NewReno 206 206 206 207 242 320 415 634 948 1303; ADaLR-R 206 206 206 206 238
-//! 254 237 252 255 277; slow 206 206 206 206 208 222 250 328 431 528. SACK is NewReno. Why they differ:
-//! ADaLR is a reconstruction. Round trips are measured in ticks of 0.5 s, so that SRTT sways, and what lies
-//! beyond the window follows its lows, least where the round trip is far from a tick (400 ms). At 1600 ms
-//! the first windows time out before they are acknowledged, all variants' alike.
+//! Published: comparable below 200 ms, a noticeable rise beyond, where ADaLR takes 5.5 to 75 % less. The text
+//! has no other numbers, and the picture was not available. Ours, seconds at 50, 100, 150, 200, 300, 400,
+//! 520, 800, 1200, 1600 ms: NewReno 206 206 206 207 242 320 415 634 948 1303; ADaLR-R 206 206 206 206 238 254
+//! 237 252 255 277; slow 206 206 206 206 208 222 250 328 431 528. SACK equals NewReno. Reason for the
+//! difference: ADaLR is a reconstruction. RTTs are measured in ticks of 0.5 s, so SRTT oscillates, and the
+//! part of the window beyond rwnd follows the minima of SRTT; it is smallest where the RTT is far from a
+//! multiple of a tick (400 ms). At 1600 ms the first windows of all variants time out before they are
+//! acknowledged.
 
 use super::{COLUMNS, VARIANTS, lossless, settings};
 use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};

@@ -1,11 +1,11 @@
 //! Figure 5: the throughput of TCP with files of 500 kB to 500 MB, over 260 ms one way.
 //!
-//! Published: NewReno's is the same from 50 MB on, ADaLR's rises: 9 to 75 % more than NewReno's, 75 % at
-//! 500 MB. Ours, kB/s for 500 kB, 50, 100, 200, 300, 400, 500 MB: NewReno 66.7 121 121 121 121 121 121;
-//! ADaLR-R 84.6 211 213 214 214 214 214; slow 78.1 200 220 231 235 237 238. With k = 1 the whole window is
-//! there after some 20 round trips, and what is left to rise is the start's share (P3-C09); the slow curve
-//! rises as the paper says, and ends at twice NewReno's, where the paper has 75 % more (P3-C11). No k of
-//! the reconstruction gives both.
+//! Published: NewReno's is the same from 50 MB on, ADaLR's rises: 9 to 75 % more than NewReno's, 75 % at 500
+//! MB. Ours, kB/s for 500 kB, 50, 100, 200, 300, 400, 500 MB: NewReno 66.7 121 121 121 121 121 121; ADaLR-R
+//! 84.6 211 213 214 214 214 214; slow 78.1 200 220 231 235 237 238. With k = 1 the window reaches its maximum
+//! after about 20 round trips, and the remaining rise is the decreasing share of the start (P3-C09). The slow
+//! curve rises as the paper says, and ends at twice NewReno's throughput, where the paper has 75 % more
+//! (P3-C11). No value of k in the reconstruction gives both.
 
 use super::sized;
 use crate::figure::Figure;

@@ -1,9 +1,9 @@
-//! Figure 7: how much of the satellite's link files of 500 kB to 500 MB use, over 260 ms one way.
+//! Figure 7: the utilisation of the satellite link with files of 500 kB to 500 MB, over 260 ms one way.
 //!
-//! Published: about 50 % for NewReno, which rwnd holds; ADaLR's is 57 to 90 % higher. Ours, % for 500 kB,
+//! Published: about 50 % for NewReno, which rwnd limits; ADaLR's is 57 to 90 % higher. Ours, % for 500 kB,
 //! 50, 100, 200, 300, 400, 500 MB: NewReno 27.4 49.6 49.7 49.9 49.9 49.9 49.9; ADaLR-R 34.8 86.9 87.5 87.9
-//! 88.0 88.0 88.1; slow 32.1 82.3 90.3 94.9 96.5 97.4 97.9. It is Figure 6 through 2 Mbit/s, and P3-C13 and
-//! C14 are as they are there.
+//! 88.0 88.0 88.1; slow 32.1 82.3 90.3 94.9 96.5 97.4 97.9. This is Figure 6 divided by 2 Mbit/s, so P3-C13
+//! and C14 are decided as there.
 
 use super::sized;
 use crate::figure::Figure;

@@ -1,12 +1,11 @@
-//! Beyond the paper: how soon pages and small files are there (ADaLR-X5), with each segment acknowledged
-//! and with every other.
+//! Beyond the paper: the latency of pages and small files (ADaLR-X5), with immediate and with delayed
+//! acknowledgements.
 //!
 //! Published, in abstracts: ADaLR's latency is the lowest for HTTP and for FTP, with and without delayed
-//! acknowledgements. Ours, seconds for 10, 100, 500 kB and 5 MB, each segment acknowledged: NewReno 2.65
-//! 4.26 7.50 44.5; ADaLR-R 2.14 3.24 5.91
-//! 26.8; slow 2.14 3.22 6.40 38.7; delayed: NewReno 2.66 4.94 8.33 46.0; ADaLR-R 2.15 3.26 5.96 26.8; slow
-//! 2.15 3.24 6.46 39.1. What pages gain is not ρ of the path but of SRTT's first value: 1.5 s in this TCP,
-//! so that ρ begins with 5.
+//! acknowledgements. Ours, seconds for 10, 100, 500 kB and 5 MB, each segment acknowledged: NewReno 2.65 4.26
+//! 7.50 44.5; ADaLR-R 2.14 3.24 5.91 26.8; slow 2.14 3.22 6.40 38.7; delayed: NewReno 2.66 4.94 8.33 46.0;
+//! ADaLR-R 2.15 3.26 5.96 26.8; slow 2.15 3.24 6.46 39.1. The gain of pages is not due to ρ of the path, but
+//! to the initial value of SRTT: 1.5 s in this TCP, so ρ begins at 5.
 
 use std::num::NonZeroU8;
 use std::time::Duration;

@@ -5,14 +5,15 @@
 //! server --10 Mbit/s-- gateway --2 Mbit/s, 260 ms-- client
 //!                              <--256 kbit/s-----
 //! ```
-//! All delay is on the satellite's link here: the paper gives its sum. The way back is slower in the paper, without a number.
-//! A file is a connection: request, file, close; the clock is the client's, from the SYN to the end of the connection
-//! (`download`). The comparator is the profile `opnet11`, Tables 1 and 2.
+//! All delay is on the satellite link, because the paper gives only the sum. The paper says that the return
+//! direction is slower, without a number. Each file is a connection: request, file, close. Its duration is
+//! measured at the client, from the SYN to the end of the connection (`download`). The comparator is the
+//! profile `opnet11`, Tables 1 and 2.
 //!
-//! **What is called ADaLR here is a reconstruction** (`cc::adalr`), for the authors' formulas are not
-//! public: variant `adalr` has ρ = RTT / 300 ms and goes beyond the peer's window by ρ segments a round
-//! trip (k = 1), `adalr-slow` has ρ = RTT / 200 ms and k = 0.05. Both need a receiver that takes what it
-//! did not ask for. Where our numbers differ from the paper's, that may be why.
+//! **ADaLR is a reconstruction here** (`cc::adalr`), because the authors' formulas are not public: variant
+//! `adalr` has ρ = RTT / 300 ms and goes beyond the peer's window by ρ segments a round trip (k = 1),
+//! `adalr-slow` has ρ = RTT / 200 ms and k = 0.05. Both need a receiver that accepts data beyond its window.
+//! This may explain differences between our numbers and the paper's.
 
 mod both;
 pub mod claims;
@@ -68,17 +69,17 @@ static FIGURES: &[Figure] = &[
     sctp::FIGURE,
 ];
 
-/// The satellite's link to the client, in bits a second.
+/// The rate of the satellite link to the client, in bits per second.
 const SATELLITE: u64 = 2_000_000;
-/// The paper's delay one way, in its second scenario.
+/// The paper's one-way delay, in its second scenario.
 const DELAY_MS: u64 = 260;
-/// More than any window of these: nothing is dropped where the paper has no loss.
+/// A queue larger than any window of these figures: no packet is dropped where the paper has no loss.
 const ENDLESS: Queue = Queue::Bytes(16 << 20);
-/// The gateway's memory where there is congestion: 25 packets of 1500 bytes.
+/// The gateway's queue with congestion: 25 packets of 1500 bytes.
 const MEMORY: Queue = Queue::Bytes(37_500);
-/// What the gateway forwards in the author's scenario of congestion, in bits a second.
+/// The gateway's forwarding rate in the author's congestion scenario, in bits per second.
 const FORWARDING: u64 = 360_000;
-/// How far a receiver of the model lets a sender go beyond its window: as far as the largest ρ leads.
+/// How far beyond its window the modelled receiver accepts data: as far as the largest ρ permits.
 const BEYOND: usize = 7 * 65_535;
 
 /// The paper's file sizes.
@@ -100,8 +101,8 @@ const SIZES: Axis = Axis {
     },
 };
 
-/// The paper's four, the slow curve of the reconstruction, and the comparators that the paper names. Where
-/// they do the same, which without loss is in most places, the latter lie over the former in pictures.
+/// The paper's four variants, the slow curve of the reconstruction, and the comparators that the paper names.
+/// Without loss most variants behave alike, and the later ones cover the earlier ones in pictures.
 const VARIANTS: Axis = Axis {
     name: "variant",
     label: "variant",
@@ -117,7 +118,7 @@ const VARIANTS: Axis = Axis {
     show: &variant,
 };
 
-/// Without the comparators.
+/// The variants without the comparators.
 const FIVE: Axis = Axis {
     values: &[
         Value::Name("sack"),
@@ -129,7 +130,7 @@ const FIVE: Axis = Axis {
     ..VARIANTS
 };
 
-/// Without what does the same where nothing is lost.
+/// The variants that differ without loss.
 const THREE: Axis =
     Axis { values: &[Value::Name("newreno"), Value::Name("adalr-slow"), Value::Name("adalr")], ..VARIANTS };
 
@@ -146,10 +147,11 @@ fn variant(value: &Value) -> String {
     }
 }
 
-/// TCP of a variant.
+/// The TCP configuration of a variant.
 ///
 /// # Panics
-/// If there is none of this name.
+///
+/// If there is no variant of this name.
 fn stack(variant: &str) -> tcp::Config {
     let paper = tcp::Profile::Opnet11.config();
     let with = |congestion_control| tcp::Config { congestion_control, ..paper.clone() };
@@ -173,27 +175,28 @@ fn stack(variant: &str) -> tcp::Config {
     }
 }
 
-/// What lies between server and client.
+/// The network between server and client.
 #[derive(Debug, Clone, Copy)]
 struct Network {
-    /// The satellite's link to the client, or the gateway's forwarding rate if that is less; bits a second.
+    /// The rate of the satellite link to the client, or the gateway's forwarding rate if that is lower; in
+    /// bits per second.
     bits_per_second: u64,
-    /// One way.
+    /// The one-way delay.
     delay: Duration,
-    /// The gateway's.
+    /// The gateway's queue.
     memory: Queue,
-    /// Of the satellite's link, both ways.
+    /// The bit error rate of the satellite link, in both directions.
     bit_error_rate: f64,
 }
 
 impl Network {
-    /// The paper's: nothing is lost.
+    /// The paper's network, without loss.
     fn lossless(delay_ms: u64) -> Self {
         let delay = Duration::from_millis(delay_ms);
         Self { bits_per_second: SATELLITE, delay, memory: ENDLESS, bit_error_rate: 0.0 }
     }
 
-    /// The author's with congestion: a gateway that forwards less and has little memory.
+    /// The author's network with congestion: a lower forwarding rate and a short queue.
     fn congested() -> Self {
         Self { bits_per_second: FORWARDING, memory: MEMORY, ..Self::lossless(DELAY_MS) }
     }
@@ -218,13 +221,13 @@ impl Network {
     }
 }
 
-/// The loss of packets of this length at this rate of bit errors. What goes one way is of one length, near
-/// enough.
+/// The loss of packets of this length at this bit error rate. Packets in one direction have approximately the
+/// same length.
 fn bit_errors(rate: f64, bytes: i32) -> Loss {
     ftp::bernoulli(-f64::exp_m1(f64::ln_1p(-rate) * f64::from(8 * bytes)))
 }
 
-/// How often a bit of the satellite's link is wrong.
+/// The bit error rates of the satellite link.
 const BIT_ERRORS: Axis = Axis {
     name: "ber",
     label: "bit error rate",
@@ -241,10 +244,10 @@ const BIT_ERRORS: Axis = Axis {
     },
 };
 
-/// How often points of losses are run.
+/// The number of runs of points with loss.
 const RUNS: Runs = Runs { max: 60, ..Runs::PAPER };
 
-/// What a download gives.
+/// The results of a download.
 const COLUMNS: &[Column] = &[
     Column { name: "throughput", unit: "kB/s of the file, at the client" },
     Column { name: "seconds", unit: "s, from the first packet to the end of the connection" },
@@ -257,7 +260,7 @@ const COLUMNS: &[Column] = &[
     Column { name: "dropped", unit: "packets, by the gateway" },
 ];
 
-/// A file over TCP where nothing is lost.
+/// A file over TCP without loss.
 fn lossless(bytes: u64, delay_ms: u64, variant: &str) -> Row {
     let download = || Download {
         protocol: Protocol::Tcp(stack(variant).into()),
@@ -268,7 +271,7 @@ fn lossless(bytes: u64, delay_ms: u64, variant: &str) -> Row {
     download::once(format!("{variant} {delay_ms} ms {bytes}"), download)
 }
 
-/// Figures 4 to 7: the same runs, and another column of them each.
+/// Figures 4 to 7: the same runs, with a different column each.
 const fn sized(
     id: &'static str,
     shows: &'static str,
@@ -295,15 +298,14 @@ const fn sized(
     }
 }
 
-/// A file of 50 MB where packets are lost: by errors of the satellite's link, or by a gateway that forwards
-/// less and has little memory.
+/// A file of 50 MB with loss: by bit errors of the satellite link, or by a congested gateway.
 fn lossy(network: Network, variant: &str, seed: u64) -> Row {
     let protocol = Protocol::Tcp(stack(variant).into());
     Download { protocol, bytes: 50_000_000, links: network.links(), seed }.run()
 }
 
-/// A file of 50 MB against the rate of bit errors of the satellite's link, over a network that is the
-/// paper's otherwise, or is congested.
+/// A file of 50 MB against the bit error rate of the satellite link, over the paper's network or the
+/// congested one.
 const fn by_bit_errors(
     id: &'static str,
     shows: &'static str,
@@ -330,13 +332,13 @@ const fn by_bit_errors(
     }
 }
 
-/// A point of [`by_bit_errors`].
+/// The run at a point of [`by_bit_errors`].
 fn with_bit_errors(network: Network, point: &Point, seed: u64) -> Row {
     let network = Network { bit_error_rate: point.number("ber"), ..network };
     lossy(network, point.name("variant"), seed)
 }
 
-/// What does not vary.
+/// The fixed settings.
 fn settings(lines: &[&str]) -> Vec<String> {
     let links = Network::lossless(DELAY_MS).links();
     let mut all = vec![

@@ -1,15 +1,15 @@
-//! Beyond the paper: its files over SCTP, with each controller, and over TCP with windows as hosts have
-//! them today. What ADaLR mends is a window of 64 KB; where the window is scaled (RFC 7323), or is SCTP's,
-//! there is nothing to mend.
+//! Beyond the paper: its files over SCTP, with each controller, and over TCP with today's windows. ADaLR
+//! compensates a window of 64 KB; with window scaling (RFC 7323), and with SCTP, there is nothing to
+//! compensate.
 //!
-//! The gateway's memory is here what the way holds in a round trip, for these windows have no other end.
+//! The gateway's queue holds one bandwidth-delay product here, because nothing else limits these windows.
 //! Published: nothing. Ours, kB/s for 500 kB and 50 MB, TCP: 64k 66.7 121; reno 102 238; cubic 102 238;
 //! highspeed 102 238; scalable 102 238; hybla 107 201; fast 99.9 238; adalr 94.6 238; bbr 101 217; auto 114
-//! 239. SCTP: 64k 70.8 107; reno 93.6 238; cubic 93.6 238; highspeed 93.6 238; scalable 93.6 238; hybla
-//! 96.9 130; fast 93.4 238; adalr 88.7 237; bbr 91.2 217; auto 102 238; sctp 93.6
+//! 239. SCTP: 64k 70.8 107; reno 93.6 238; cubic 93.6 238; highspeed 93.6 238; scalable 93.6 238; hybla 96.9
+//!      130; fast 93.4 238; adalr 88.7 237; bbr 91.2 217; auto 102 238; sctp 93.6
 //! 238. The link carries 243. A slow start of Hybla's goes far beyond what the way holds, and most of it
-//! comes again. With 64 KB SCTP gets less than TCP, for half a message that came fills its buffer, too:
-//! less still with messages of 64 KiB, and not of 8.
+//!      comes again. With 64 KB SCTP gets less than TCP, for half a message that came fills its buffer, too:
+//!      less still with messages of 64 KiB, and not of 8.
 
 use braidftp_cc as cc;
 use braidftp_sim::apps::bulk::Protocol;
@@ -21,7 +21,7 @@ use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};
 use crate::papers::ftp;
 use crate::plot::Plot;
 
-/// What 2 Mbit/s hold in 520 ms and two packets' time.
+/// The bytes that 2 Mbit/s carry in 520 ms and the time of two packets.
 const ROUND_TRIP: Queue = Queue::Bytes(133_000);
 
 /// The figure.
@@ -94,9 +94,10 @@ fn network() -> Network {
     Network { memory: ROUND_TRIP, ..Network::lossless(DELAY_MS) }
 }
 
-/// What carries the file.
+/// The protocol that carries the file.
 ///
 /// # Panics
+///
 /// If there is no such congestion control.
 fn protocol(transport: &str, variant: &str) -> Protocol {
     let congestion_control = || -> cc::Kind { variant.parse().unwrap_or_else(|error| panic!("{error}")) };

@@ -1,6 +1,6 @@
-//! What P4 §3 claims of multipath transfer, and how it is decided here. What two paths bring is held
-//! against what each of them brings alone with the same buffer, where it matters that the worse path itself
-//! brings less ("their sum").
+//! The claims of P4 §3 about multipath transfer, and how they are decided. The goodput of two paths is
+//! compared with that of each path alone with the same buffer; where it matters that the worse path itself
+//! has less, with the sum of both ("their sum").
 
 use super::DELAY;
 use crate::claim::{Claim, Finding, Holds, Measured};
@@ -8,7 +8,7 @@ use crate::papers::judge::{Bound, Compared, Everywhere, and, grows, number, seri
 use crate::stats::{Estimate, quotient, short};
 use crate::table::Table;
 
-/// All of them, in order.
+/// All claims, in order.
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "P4-C15",
@@ -340,18 +340,18 @@ const LOSSES: [&str; 3] = ["0.01", "0.04", "0.1"];
 const DELAYS: [&str; 4] = ["45", "90", "180", "360"];
 const POLICIES: [&str; 5] = ["same", "asap", "cwnd", "ssthresh", "lossrate"];
 
-/// A place as a person says it.
+/// A point as text.
 fn place(kb: &str, loss: &str) -> String {
     format!("{kb} KB, {} %", loss.parse::<f64>().map_or(0.0, |part| (part * 1e4).round() / 1e2))
 }
 
-/// User data through what a buffer of so many KB lets out each round trip.
+/// The goodput divided by the maximum that a buffer of this size permits, one buffer per round trip.
 fn at_most(place: &str, mbps: Estimate, kilobytes: f64) -> Compared {
     let limit = kilobytes * 1024.0 * 8.0 / (2.0 * DELAY.as_secs_f64()) / 1e6;
     Compared { place: place.to_owned(), ratio: quotient(mbps, Estimate::exact(limit, 1)) }
 }
 
-/// What both paths bring at a place, through what each brings alone, together.
+/// The goodput of both paths at a point, divided by the sum of each path alone.
 fn efficiency(table: &Table, place: &str) -> Estimate {
     let of = |paths: &str| table.at(&format!("{place} paths={paths}")).mean("mbps");
     let (first, second) = (of("first"), of("second"));

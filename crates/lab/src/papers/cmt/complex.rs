@@ -1,10 +1,10 @@
-//! A network that is more than two wires: paths of two hops each, of different rates and delays, with other
-//! flows that cross them hop by hop and come and go (P4-C25).
+//! A larger network: paths of two hops each with different rates and delays, and cross traffic on each hop
+//! that starts and stops (P4-C25).
 //!
 //! ```text
 //!            50 Mbit/s, 10 ms     30 Mbit/s, 15 ms
 //!          +------ hop a ------ r ------ hop b ------+
-//! sender --+    A >>>>>>>>>>>>     B >>>>>>>>>>>>    +-- reader         A..D: TCP by one hop, on and off
+//! sender --+    A >>>>>>>>>>>>     B >>>>>>>>>>>>    +-- reader         A..D: TCP on one hop, on and off
 //!          +------ hop c ------ r ------ hop d ------+
 //!            40 Mbit/s, 20 ms     60 Mbit/s, 30 ms
 //!               C >>>>>>>>>>>>     D >>>>>>>>>>>>
@@ -71,7 +71,7 @@ pub(super) const FIGURE: Figure = Figure {
 const FROM: Duration = Duration::from_secs(5);
 const TO: Duration = Duration::from_secs(65);
 
-/// A hop, the same both ways.
+/// A hop, equal in both directions.
 struct Hop {
     name: &'static str,
     megabits: u64,
@@ -86,14 +86,14 @@ const HOPS: [Hop; 4] = [
 ];
 
 impl Hop {
-    /// With a queue of 50 ms.
+    /// The link of this hop, with a queue of 50 ms.
     fn link(&self) -> LinkConfig {
         let packets = self.megabits as usize * 1_000_000 / 8 / 20 / PACKET;
         shared::link(self.megabits * 1_000_000, Duration::from_millis(self.delay_ms), Queue::Packets(packets))
     }
 }
 
-/// The hops, there and back, and the association over both paths.
+/// The hops in both directions, and the association over both paths.
 fn network(config: braidftp_sctp::Config) -> Network {
     let links = HOPS.iter().flat_map(|hop| [hop.link(), hop.link()]).collect();
     let path = |first: usize| Route {
@@ -105,7 +105,7 @@ fn network(config: braidftp_sctp::Config) -> Network {
     Network { links, flows: vec![association] }
 }
 
-/// Connections that cross a hop, one after the other.
+/// Adds successive connections that cross a hop.
 fn cross(network: &mut Network, hop: usize, seed: u64) {
     let mut random = Random::new(seed, 1 << 50 | hop as u64);
     let mut pause = || Duration::from_millis(4_000 + random.below(8_000));

@@ -1,14 +1,14 @@
-//! FAST on both paths against windows that losses steer, over paths that only congestion makes lose
-//! (P4-C23), in the paper's proportions: a twentieth of its 800 Mbit/s on each path, and of its queue and
-//! its α.
+//! FAST on both paths compared with loss-based windows, over paths that lose packets by congestion only
+//! (P4-C23), in the paper's proportions: a twentieth of its 800 Mbit/s on each path, and of its queue and its
+//! α.
 //!
 //! ```text
-//!          +-- 40 Mbit/s, 50 ms each way, 150 packets --+     and over each path, if any, one more flow by itself:
+//!          +-- 40 Mbit/s, 50 ms each way, 150 packets --+     and on each path, if any, one competing flow:
 //! sender --+                                             +-- reader       of the same congestion control, or TCP's Reno
 //!          +-- 40 Mbit/s, 50 ms each way, 150 packets --+
 //! ```
-//! Published: an argument. "FAST TCP will perform much better than SCTP in high-speed multihomed networks under the same finite
-//! receive-buffer size". Ours: `braidlab check P4-C23`.
+//! Published: an argument. "FAST TCP will perform much better than SCTP in high-speed multihomed networks
+//! under the same finite receive-buffer size". Ours: `braidlab check P4-C23`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,20 +82,20 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-/// Bits a second of a path.
+/// The rate of a path in bits per second.
 pub(super) const RATE: u64 = 40_000_000;
 const FROM: Duration = Duration::from_secs(10);
 const TO: Duration = Duration::from_secs(35);
 
-/// What the two columns that tell of others are called.
+/// The units of the two columns that describe the queues and the other flows.
 pub(super) struct Units {
-    /// What the queues did.
+    /// The unit of drops by the queues.
     pub(super) dropped: &'static str,
-    /// What flows beside the association brought.
+    /// The unit of the goodput of competing flows.
     pub(super) others: &'static str,
 }
 
-/// What [`row`] gives.
+/// The columns of [`row`].
 pub(super) const fn columns(units: Units) -> [Column; 6] {
     [
         Column { name: "mbps", unit: "Mbit/s of user data" },
@@ -107,7 +107,7 @@ pub(super) const fn columns(units: Units) -> [Column; 6] {
     ]
 }
 
-/// What an association does between two times, and the flows beside it.
+/// The measurements of an association between two times, and of its competing flows.
 pub(super) fn row(network: &Network, between: Range<Duration>, seed: u64) -> Row {
     let Range { start: from, end: to } = between;
     let seen = network.watch(to, Look::Numbers, seed);
@@ -122,7 +122,7 @@ pub(super) fn row(network: &Network, between: Range<Duration>, seed: u64) -> Row
     ])
 }
 
-/// A path, one way.
+/// A path in one direction.
 pub(super) fn link() -> LinkConfig {
     shared::link(RATE, Duration::from_millis(50), Queue::Packets(150))
 }
@@ -150,7 +150,7 @@ const BESIDE: Axis = Axis {
     },
 };
 
-/// What steers the windows.
+/// The congestion controllers.
 pub(super) const CONTROLLER: Axis = Axis {
     name: "controller",
     label: "congestion control",
@@ -162,7 +162,7 @@ pub(super) const CONTROLLER: Axis = Axis {
     },
 };
 
-/// The association with one of them.
+/// The association with one of these controllers.
 pub(super) fn controlled(name: &str, buffer_kb: f64) -> sctp::Config {
     let mut config = match name {
         "fast" => fast(),
@@ -174,7 +174,7 @@ pub(super) fn controlled(name: &str, buffer_kb: f64) -> sctp::Config {
     config
 }
 
-/// With a twentieth of the paper's α, as its path has a twentieth of the rate.
+/// FAST with a twentieth of the paper's α, because the path has a twentieth of the rate.
 fn fast() -> sctp::Config {
     let mut config = classical(super::AMPLE_KB).with(|c| c.congestion.control = cc::Kind::Fast);
     config.congestion.options.fast = cc::fast::Params { alpha_packets: 10, ..cc::fast::Params::p4() };

@@ -1,7 +1,7 @@
-//! Losses on both paths, from none to 10 %: the fewer, the less is blocked (P4-C22).
+//! Losses on both paths, from none to 10 %: less loss blocks the receive buffer less (P4-C22).
 //!
-//! Published: an argument. Ours: `braidlab check P4-C22`. Without losses an ample buffer still holds what
-//! queues that overflow made missing.
+//! Published: an argument. Ours: `braidlab check P4-C22`. Without random loss an ample buffer still holds
+//! data that waits for packets dropped by queue overflows.
 
 use super::{COLUMNS, DELAY, RUNS, classical, link, run, settings};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

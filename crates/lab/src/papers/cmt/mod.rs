@@ -6,16 +6,17 @@
 //! sender --+                                                           +-- reader: one buffer, read in order and at once
 //!          +-- path 2: 10 Mbit/s, 45 ms each way, 1 % to 10 % lost ----+
 //! ```
-//! The paper announces a simulation in its §3.2.1 that is not in its text. What it says of blocking is from Iyengar, Amer and
-//! Stewart ("Receive buffer blocking in concurrent multipath transport", GLOBECOM 2005; "Retransmission policies for concurrent
-//! multipath transfer using SCTP multihoming", ICON 2004), so their setting is used: two paths of 10 Mbit/s, of which one is worse,
-//! one association with all of its data ready, and a receive buffer of 16 to 256 KB. Their queues are ns-2's, 50 packets.
+//! The paper announces a simulation in §3.2.1 that its text does not contain. Its statements about blocking
+//! are from Iyengar, Amer and Stewart ("Receive buffer blocking in concurrent multipath transport", GLOBECOM
+//! 2005; "Retransmission policies for concurrent multipath transfer using SCTP multihoming", ICON 2004), so
+//! their setting is used: two paths of 10 Mbit/s, one of them worse, one association whose data is always
+//! available, and a receive buffer of 16 to 256 KB. The queues are ns-2's, 50 packets.
 //!
-//! Here the multipath transfer is theirs, without what has been invented since: the profile `ns2` with
-//! windows that losses steer (floor of two packets), paths in turn, retransmissions by RTX-CWND unless a
-//! figure says otherwise, no potentially failed paths, no NR-SACK, no remedy. What the remedies make of it
-//! is `multipath`'s affair. Only data is lost, not what reports of it: both would blur which path is the
-//! worse one.
+//! The multipath transfer is theirs, without later inventions: the profile `ns2` with loss-based windows
+//! (minimum two packets), round-robin scheduling, retransmission policy RTX-CWND unless a figure says
+//! otherwise, no potentially failed paths, no NR-SACK, and no remedy against blocking. The figures of
+//! `multipath` show the remedies. Only DATA is lost and no SACK, because lost SACKs would obscure which path
+//! is worse.
 
 mod buffer;
 mod claims;
@@ -60,22 +61,22 @@ static FIGURES: &[Figure] = &[
     complex::FIGURE,
 ];
 
-/// Bits a second of a path.
+/// The rate of a path in bits per second.
 const RATE: u64 = 10_000_000;
-/// Of a path, one way.
+/// The one-way delay of a path.
 const DELAY: Duration = Duration::from_millis(45);
 /// ns-2's queue.
 const QUEUE: Queue = Queue::Packets(50);
-/// What the better path loses.
+/// The loss ratio of the better path.
 const BETTER_LOSS: f64 = 0.01;
-/// How long is watched, from the first INIT on.
+/// The duration of the measurement, from the first INIT on.
 const WHOLE: Duration = Duration::from_secs(60);
-/// A sender that sends nothing for so long waits for a timer.
+/// A sender that sends nothing for this time waits for a timer.
 const PAUSE: Duration = Duration::from_millis(250);
-/// A buffer that blocks nothing, in KB.
+/// A buffer without blocking, in KB.
 const AMPLE_KB: f64 = 16_384.0;
 
-/// Receive buffers.
+/// Sizes of the receive buffer.
 const BUFFER: Axis = Axis {
     name: "buffer",
     label: "receive buffer, KB",
@@ -90,7 +91,7 @@ const BUFFER: Axis = Axis {
     show: &buffer,
 };
 
-/// Those that can block.
+/// The sizes that can block.
 const FINITE: &[Value] = &[
     Value::Number(16.0),
     Value::Number(32.0),
@@ -103,7 +104,7 @@ fn buffer(value: &Value) -> String {
     if *value == Value::Number(AMPLE_KB) { "ample".to_owned() } else { format!("{value} KB") }
 }
 
-/// What the worse path loses.
+/// The loss ratio of the worse path.
 const LOSS: Axis = Axis {
     name: "loss",
     label: "packets lost on path 2",
@@ -118,12 +119,12 @@ const LOSS: Axis = Axis {
     show: &ftp::percent,
 };
 
-/// A path, one way.
+/// A path in one direction.
 fn link(delay: Duration, loss: f64) -> LinkConfig {
     LinkConfig { loss: ftp::bernoulli(loss), ..shared::link(RATE, delay, QUEUE) }
 }
 
-/// Multipath transfer as the literature of the paper has it.
+/// The configuration of multipath transfer in the literature that the paper cites.
 fn classical(buffer_kb: f64) -> sctp::Config {
     sctp::Profile::Ns2.config().with(|c| {
         c.paths.multipath = Some(sctp::Multipath::plain());
@@ -143,13 +144,13 @@ const COLUMNS: &[Column] = &[
     Column { name: "timeouts", unit: "retransmission time-outs" },
 ];
 
-/// One association over these paths, by itself.
+/// Runs a single association over these paths.
 fn run(ways: &[LinkConfig], config: sctp::Config, paths: &[usize], seed: u64) -> Row {
     let seen = Network::paths(ways).with(config, paths).watch(WHOLE, Look::Numbers, seed);
     Row(numbers(&seen))
 }
 
-/// What was seen, as [`COLUMNS`].
+/// The observations as [`COLUMNS`].
 fn numbers(seen: &Seen) -> Vec<f64> {
     let pauses = seen.pauses(Duration::ZERO, WHOLE, PAUSE);
     let idle: Duration = pauses.iter().sum();
@@ -165,7 +166,7 @@ fn numbers(seen: &Seen) -> Vec<f64> {
     ]
 }
 
-/// What does not vary.
+/// The fixed settings.
 fn settings(more: &[&str]) -> Vec<String> {
     let mut lines = vec![
         format!("path, each way: {}", link(DELAY, 0.0)),
@@ -177,5 +178,5 @@ fn settings(more: &[&str]) -> Vec<String> {
     lines
 }
 
-/// A handful: tails are those of time-outs.
+/// A few runs: the tails are due to time-outs.
 const RUNS: Runs = Runs { min: 4, max: 12, within: 0.05 };

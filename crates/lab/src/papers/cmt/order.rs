@@ -1,9 +1,9 @@
-//! In which order packets arrive over paths of different load (P4-C24: with FAST mostly in the order in
-//! which they left).
+//! The order in which packets arrive over paths of different load (P4-C24: with FAST mostly in the order of
+//! sending).
 //!
-//! Published: a belief, after the paper's experiments with one path. Ours: 0.244 to 0.333 of the chunks are
-//! overtaken with FAST, whatever the load of path 2; most of that is not the queues' doing, but of runs of
-//! chunks that leave by both paths at once and arrive in turn.
+//! Published: an expectation, after the paper's experiments with one path. Ours: with FAST 0.244 to 0.333 of
+//! the chunks are overtaken, whatever the load of path 2. Most of this is not due to queues, but to bursts of
+//! chunks that are sent on both paths at once and arrive alternately.
 
 use std::sync::Arc;
 use std::time::Duration;

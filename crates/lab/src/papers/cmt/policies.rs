@@ -1,10 +1,10 @@
 //! The five retransmission policies side by side, by the loss of the worse path and the size of the buffer
 //! (P4-C21).
 //!
-//! Published: Iyengar et al. (ICON 2004, GLOBECOM 2005): RTX-CWND, RTX-SSTHRESH and RTX-LOSSRATE before
-//! RTX-ASAP, and that before RTX-SAME; none of them ends the blocking. Ours, 64 KB, 10 % lost: 1.02 Mbit/s
-//! with SAME, 1.41 with ASAP, 1.54 with CWND, 1.56 with SSTHRESH and 1.58 with LOSSRATE, blocked for 0.457
-//! to 0.227 of the time.
+//! Published: Iyengar et al. (ICON 2004, GLOBECOM 2005): RTX-CWND, RTX-SSTHRESH and RTX-LOSSRATE are better
+//! than RTX-ASAP, which is better than RTX-SAME; none of them prevents blocking. Ours, 64 KB, 10 % loss: 1.02
+//! Mbit/s with SAME, 1.41 with ASAP, 1.54 with CWND, 1.56 with SSTHRESH and 1.58 with LOSSRATE, blocked for
+//! 0.457 to 0.227 of the time.
 
 use braidftp_sctp::Multipath;
 

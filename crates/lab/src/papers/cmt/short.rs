@@ -1,8 +1,8 @@
-//! Paths with very little delay (P4-C18: there, too, more is blocked).
+//! Paths with very short delays (P4-C18: there is more blocking there, too).
 //!
-//! Published: an argument after Iyengar et al. (GLOBECOM 2005). A time-out of a second is a hundred round
-//! trips of 10 ms: meanwhile the other path fills the buffer. Ours, 64 KB, 10 % lost on path 2: 4.69 Mbit/s
-//! at 1 ms where path 1 alone brings 8.76, and 1.54 at 45 ms where it brings 1.53.
+//! Published: an argument after Iyengar et al. (GLOBECOM 2005). A time-out of a second lasts a hundred round
+//! trips of 10 ms; meanwhile the other path fills the buffer. Ours, 64 KB, 10 % loss on path 2: 4.69 Mbit/s
+//! at 1 ms where path 1 alone reaches 8.76, and 1.54 at 45 ms where path 1 alone reaches 1.53.
 
 use std::time::Duration;
 

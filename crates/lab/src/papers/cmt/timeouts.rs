@@ -1,6 +1,6 @@
-//! What a time-out costs while the buffer is small: the sender is idle until the timer runs out (P4-C20).
+//! The cost of a time-out with a small buffer: the sender is idle until the timer expires (P4-C20).
 //!
-//! Published: an argument. Ours: with 64 KB and RTO.Min of 1 s nothing is sent for 0.101 of the time, with
+//! Published: an argument. Ours: with 64 KB and RTO.Min of 1 s the sender is idle for 0.101 of the time, with
 //! 4 s for 0.236, and with an ample buffer never.
 
 use std::time::Duration;

@@ -1,11 +1,11 @@
-//! What early losses may cost, and whether they cost no more.
+//! Limits for the cost of early losses, and whether they are kept.
 
 use crate::claim::{Claim, Finding, Holds, Measured};
 use crate::data::Data;
 use crate::stats::{Estimate, short};
 use crate::table::{Cell, Rows, Tail};
 
-/// All of them, in order.
+/// All claims, in order.
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "E-C01",
@@ -89,7 +89,7 @@ impl Row<'_> {
         self.text(column).parse().unwrap_or(f64::NAN)
     }
 
-    /// What was lost, as `braidlab replay` has it.
+    /// The lost packets, in the notation of `braidlab replay`.
     fn lost(&self) -> String {
         let second = self.rows.columns.iter().any(|column| column == "from_2");
         let mut text = format!("{} {}:{}", self.text("path"), self.text("from"), self.text("packet"));
@@ -102,7 +102,7 @@ impl Row<'_> {
     }
 }
 
-/// Whether a number of each of these rows is at most so much of what it may be.
+/// Whether a number of each row is at most this fraction of its limit.
 fn judge(rows: &Rows, what: &str, of: impl Fn(&Row<'_>) -> Option<f64>) -> Finding {
     let all = rows.rows.iter().map(|row| Row { rows, row });
     let mut judged: Vec<(f64, Row<'_>)> = all.filter_map(|row| of(&row).map(|part| (part, row))).collect();
@@ -130,13 +130,13 @@ fn judge(rows: &Rows, what: &str, of: impl Fn(&Row<'_>) -> Option<f64>) -> Findi
     Finding::decided(Holds::from(over == 0), measured, why)
 }
 
-/// Whether each of these rows costs no more than it may.
+/// Whether the cost in each of these rows is within its limit.
 fn rows(rows: &Rows, what: &str, which: impl Fn(&Row<'_>) -> bool) -> Finding {
     judge(rows, what, |row| which(row).then(|| row.number("cost_seconds") / row.number("allowed_seconds")))
 }
 
-/// Whether a loss at the end is found as soon as it is to be. The round trip is that of the packet that was lost: the sender
-/// cannot know before that time that it did not arrive, since the job's own queue delays it.
+/// Whether a loss at the end is detected in time. The round trip is that of the lost packet: the sender
+/// cannot detect the loss earlier, because the job's own queue delays the packet.
 fn last(rows: &Rows) -> Finding {
     judge(rows, "last packets", |row| {
         let part = row.number("cost_seconds").max(0.0) / (row.number("found_seconds") + 0.05);
@@ -144,7 +144,7 @@ fn last(rows: &Rows) -> Finding {
     })
 }
 
-/// What a path is to reach at 10 %: its name, and median, p95, p99 and worst.
+/// The targets of a path at 10 % loss: its name, and median, p95, p99 and maximum.
 const REACH: [(&str, [f64; 4]); 3] =
     [("lan", [1.03, 1.12, 1.35, 4.0]), ("wan", [1.03, 1.06, 1.12, 2.0]), ("sat", [1.03, 1.06, 1.12, 2.0])];
 

@@ -1,4 +1,4 @@
-//! A run with lost packets, and what the loss cost.
+//! A run with lost packets, and the cost of the loss.
 
 use std::time::Duration;
 
@@ -6,34 +6,34 @@ use braidftp_sim::apps::ftp::End;
 
 use super::Job;
 
-/// A run in which these packets were lost, and what that cost.
+/// A run in which these packets were lost, and the cost.
 #[derive(Debug, Clone)]
 pub(super) struct Cost {
     pub(super) job: Job,
-    /// What was lost.
+    /// The lost packets.
     pub(super) lost: Vec<Lost>,
-    /// By how much later it was done than without loss.
+    /// The additional duration compared with the run without loss.
     pub(super) seconds: f64,
     /// The longest silence of either side.
     pub(super) silent: f64,
     pub(super) timeouts: u64,
 }
 
-/// A packet that is lost.
+/// A lost packet.
 #[derive(Debug, Clone)]
 pub(super) struct Lost {
     pub(super) from: End,
     /// Its number on its side, from 0.
     pub(super) number: u64,
-    /// Whether it is one of the first that its side sends; else it is one of the last.
+    /// Whether it is one of the first packets of its side; otherwise it is one of the last.
     pub(super) is_early: bool,
-    /// What it says in the run without loss.
+    /// Its contents in the run without loss.
     pub(super) says: String,
-    /// How long it was under way there, queues included.
+    /// Its transit time in that run, including queues.
     pub(super) took: Duration,
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Init,
@@ -89,7 +89,7 @@ impl Lost {
             "INIT" | "INIT ACK" => Kind::Init,
             _ if says.contains("COOKIE") => Kind::Cookie,
             "SACK" => Kind::Sack,
-            // Lines are of stream 0.
+            // FTP lines use stream 0.
             _ if says.contains("DATA 0") => Kind::Control,
             _ if says.contains("DATA") => Kind::Data,
             _ => Kind::Other,
@@ -100,7 +100,7 @@ impl Lost {
         usize::from(self.from == End::Server)
     }
 
-    /// Whose packet, in a word.
+    /// The name of the sending side.
     pub(super) fn side(&self) -> &'static str {
         match self.from {
             End::Client => "client",

@@ -1,11 +1,11 @@
-//! What the pictures of lost packets have in common: the sheet, and a panel with a mark for each packet.
+//! Shared by the pictures of lost packets: the sheet, and a panel with a mark for each packet.
 
 use super::cost::{Cost, Kind};
 use crate::figure::Figure;
 use crate::plot::svg::{Anchor, GRID, INK, MARGIN, SOFT, Svg, Text, text_width};
 use crate::plot::{linear_ticks, tick_text, wrapped};
 
-/// Beside a panel, for the numbers on its left.
+/// The space to the left of a panel, for its numbers.
 pub(super) const LEFT: f64 = 64.0;
 const TOP: f64 = 140.0;
 const BELOW: f64 = 84.0;
@@ -18,13 +18,13 @@ pub(super) struct Sheet {
     rows: usize,
 }
 
-/// Text at a place.
+/// A text at a position.
 pub(super) fn text<'a>(x: f64, y: f64, size: f64, colour: &'a str, anchor: Anchor) -> Text<'a> {
     Text { x, y, size, colour, anchor, turned: 0.0 }
 }
 
 impl Sheet {
-    /// A sheet for so many rows of panels, which are so wide together.
+    /// Creates a sheet for this number of rows of panels, of this total width.
     pub(super) fn new(figure: &Figure, rows: usize, wide: f64) -> Self {
         let caption = wrapped(figure.caption, wide, 12.5);
         let height = TOP + rows as f64 * (HEIGHT + BELOW) + 10.0 + caption.len() as f64 * 17.0;
@@ -33,7 +33,7 @@ impl Sheet {
         Self { svg, caption, rows }
     }
 
-    /// Names and colours in a row above the panels.
+    /// Draws a legend above the panels.
     pub(super) fn legend<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a str, usize)>) {
         let mut x = MARGIN;
         for (name, colour, shape) in entries {
@@ -43,17 +43,17 @@ impl Sheet {
         }
     }
 
-    /// The upper left corner of a panel, and its height, by its row and what is on its left.
+    /// The upper left corner and the height of a panel, by its row and its left edge.
     pub(super) fn place(&self, row: usize, left: f64) -> ((f64, f64), f64) {
         ((MARGIN + LEFT + left, TOP + row as f64 * (HEIGHT + BELOW)), HEIGHT)
     }
 
-    /// A panel's name, above it.
+    /// Draws a panel's name above it.
     pub(super) fn name(&mut self, (x, y): (f64, f64), name: &str) {
         self.svg.text(text(x, y - 10.0, 14.0, INK, Anchor::Start), name);
     }
 
-    /// The picture.
+    /// Returns the picture.
     pub(super) fn finish(mut self) -> String {
         let top = TOP + self.rows as f64 * (HEIGHT + BELOW);
         self.svg.caption(&self.caption, top);
@@ -61,7 +61,8 @@ impl Sheet {
     }
 }
 
-/// A panel with a mark for each packet that was lost alone: along, its number on its side; up, what that cost through what it may.
+/// Draws a panel with a mark for each packet that was lost alone. Horizontal: its number on its side.
+/// Vertical: its cost divided by its limit.
 pub(super) fn marks(sheet: &mut Sheet, place: (f64, f64), (width, height): (f64, f64), costs: &[&Cost]) {
     let (left, top) = place;
     let bottom = top + height;
@@ -93,7 +94,7 @@ pub(super) fn marks(sheet: &mut Sheet, place: (f64, f64), (width, height): (f64,
     }
 }
 
-/// The colours of kinds, as a legend.
+/// The colours of the kinds, as a legend.
 pub(super) fn kinds() -> impl Iterator<Item = (&'static str, &'static str, usize)> {
     Kind::ALL.iter().map(|kind| (kind.spoken(), kind.colour(), 0))
 }

@@ -1,15 +1,18 @@
-//! Beyond the papers: what early losses, short jobs and small windows cost, in the tail and not in the mean.
+//! Beyond the papers: the cost of early losses, short jobs and small windows, in the tail of the distribution
+//! rather than in the mean.
 //!
 //! ```text
 //! client ---- loss, queue, rate, delay (the same both ways) ---- server: a job of 100 files of 10 KB in mode `braid`
 //! ```
-//! A job begins with the client's INIT and ends when the last file and its 226 have arrived: association, login, listing and files
-//! are all in its time. It is one attempt; a client that hears nothing for 60 s gives it up, as `braidftp` does (exit code 8).
+//! A job begins with the client's INIT and ends when the last file and its 226 have arrived; the time
+//! includes association, login, listing and files. A job is one attempt: a client that receives nothing for
+//! 60 s ends it, as `braidftp` does (exit code 8).
 //!
-//! Times are divided by the limit `payload × wire overhead / (rate·(1−loss)) + 1 RTT`. The payload is the bytes of the files; the wire
-//! overhead is 1480/1424, what a full packet of the profile `modern` takes on the wire (IPv4, UDP, SCTP and DATA headers) through
-//! its user data; the rate is that of all paths together; the round trip is twice the delay and the time that a packet of 1,480 bytes
-//! takes on the wire. Handshake, login and listing are not in the limit, nor are packets that are not full.
+//! Times are divided by the limit `payload × wire overhead / (rate·(1−loss)) + 1 RTT`. The payload is the
+//! bytes of the files; the wire overhead is 1480/1424, the length of a full packet of the profile `modern` on
+//! the wire (IPv4, UDP, SCTP and DATA headers) divided by its user data; the rate is the sum over all paths;
+//! the round trip is twice the delay plus the transmission time of a packet of 1,480 bytes. The limit does
+//! not include handshake, login, listing, and packets that are not full.
 
 mod claims;
 mod cost;
@@ -29,7 +32,7 @@ use super::{ftp, utilisation};
 use crate::claim::Paper;
 use crate::figure::Figure;
 
-/// It is no paper, but is kept as one.
+/// Not a paper, but handled as one.
 pub static PAPER: Paper = Paper {
     name: "early",
     key: "E",
@@ -40,20 +43,20 @@ pub static PAPER: Paper = Paper {
 
 static FIGURES: &[Figure] = &[single::FIGURE, pairs::FIGURE, tails::FIGURE, start::FIGURE];
 
-/// The paths, by their names in `utilisation`: the papers' three, and GEO.
+/// The paths, by their names in `utilisation`: the three of the papers, and GEO.
 pub const PATHS: [&str; 4] = ["lan", "wan", "sat", "geo"];
 
-/// Bytes of a full packet of `modern` on the wire, IPv4 and UDP headers included.
+/// The length of a full packet of `modern` on the wire, including IPv4 and UDP headers.
 const PACKET_BYTES: f64 = 1_480.0;
-/// Bytes of user data in it.
+/// The user data in a full packet, in bytes.
 const PACKET_DATA_BYTES: f64 = 1_424.0;
-/// What carries a packet: IPv4 and UDP.
+/// The headers below SCTP: IPv4 and UDP.
 const CARRIER_BYTES: usize = 28;
 
-/// How long the client hears nothing before it gives up: the default of `braidftp --timeout`.
+/// How long the client receives nothing before it ends the job: the default of `braidftp --timeout`.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Files of a job.
+/// The files of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Files {
     /// 100 of 10 KB.
@@ -65,7 +68,7 @@ pub enum Files {
 }
 
 impl Files {
-    /// The jobs of the figures.
+    /// The files of the figures.
     pub const ALL: [Self; 2] = [Self::Hundred, Self::One];
 
     fn spoken(self) -> &'static str {
@@ -76,7 +79,7 @@ impl Files {
         }
     }
 
-    /// Its name in tables.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hundred => "hundred",
@@ -95,18 +98,18 @@ impl Files {
     }
 }
 
-/// A job over one path, or over several that are alike.
+/// A job over one path, or over several equal paths.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Which of [`PATHS`].
+    /// The path, one of [`PATHS`].
     pub path: &'static str,
-    /// How many of them, at once.
+    /// The number of paths, used concurrently.
     pub paths: usize,
-    /// What is fetched.
+    /// The files to fetch.
     pub files: Files,
-    /// What is lost, to the server and to the client. Of several paths: on each of them.
+    /// The losses towards the server and towards the client, on each path.
     pub losses: [Loss; 2],
-    /// Steers everything that is random.
+    /// The seed of all random decisions.
     pub seed: u64,
 }
 
@@ -115,30 +118,30 @@ impl Job {
         utilisation::Path::named(self.path)
     }
 
-    /// One way of its path.
+    /// One direction of the path.
     fn link(&self, loss: Loss) -> LinkConfig {
         LinkConfig { loss, overhead_bytes: CARRIER_BYTES, ..self.wire().link(0.0) }
     }
 
-    /// The delay of its path, one way.
+    /// The one-way delay of the path.
     pub fn delay(&self) -> Duration {
         self.wire().delay
     }
 
-    /// The round trip of a full packet through empty queues.
+    /// The RTT of a full packet through empty queues.
     pub fn round_trip(&self) -> Duration {
         2 * self.wire().delay
             + Duration::from_secs_f64(PACKET_BYTES * 8.0 / self.wire().bits_per_second as f64)
     }
 
-    /// The least that it could take where so much is lost of either way, in seconds.
+    /// The lower bound of the duration at this loss ratio in each direction, in seconds.
     pub fn limit(&self, loss: f64) -> f64 {
         let payload: u64 = self.files.sizes().iter().sum();
         let rate = self.wire().bits_per_second as f64 * self.paths as f64 * (1.0 - loss);
         payload as f64 * 8.0 * PACKET_BYTES / PACKET_DATA_BYTES / rate + self.round_trip().as_secs_f64()
     }
 
-    /// It, as it is run.
+    /// The session to run.
     pub fn session(&self, watch: Watch) -> Session {
         let links = self.losses.clone().map(|loss| self.link(loss));
         Session {
@@ -155,18 +158,18 @@ impl Job {
         }
     }
 
-    /// Lets it happen; how long each side was silent is measured.
+    /// Runs the job; the silences of each side are measured.
     pub fn run(&self) -> Outcome {
         self.session(Watch { silence: true, ..Watch::default() }).run()
     }
 
-    /// How long a side may be silent that has something to send: four round trips and a second.
+    /// The longest permitted silence of a side with data to send: four round trips and a second.
     pub fn silence_allowed(&self) -> Duration {
         4 * self.round_trip() + Duration::from_secs(1)
     }
 }
 
-/// The association as `braidftp` has it in mode `braid`, with so many paths.
+/// The association of `braidftp` in mode `braid`, with this number of paths.
 fn config(paths: usize) -> sctp::Config {
     let modern = sctp::Profile::Modern.config();
     let ask_every = if paths > 1 { Some(Duration::from_secs(5)) } else { modern.timers.heartbeat_interval };
@@ -177,13 +180,13 @@ fn config(paths: usize) -> sctp::Config {
     })
 }
 
-/// How long a side may be silent on a path, in seconds.
+/// The longest permitted silence on a path, in seconds.
 fn silence_allowed(path: &'static str) -> f64 {
     let job = Job { path, paths: 1, files: Files::Hundred, losses: script(&[], &[]), seed: 1 };
     job.silence_allowed().as_secs_f64()
 }
 
-/// What a run took, in seconds; for ever if it failed.
+/// The duration of a run in seconds; infinite if it failed.
 pub fn seconds(outcome: &Outcome) -> f64 {
     let is_whole = outcome.failed.is_none() && outcome.files.iter().all(|file| file.whole);
     if is_whole { outcome.since_started.as_secs_f64() } else { f64::INFINITY }
@@ -194,13 +197,13 @@ fn silent(outcome: &Outcome) -> f64 {
     outcome.silent.into_iter().max().unwrap_or_default().as_secs_f64()
 }
 
-/// Rounded, so that tables of many runs stay small.
+/// A rounded value, which keeps tables of many runs small.
 fn rounded(value: f64, digits: i32) -> f64 {
     let unit = 10f64.powi(digits);
     (value * unit).round() / unit
 }
 
-/// What does not vary.
+/// The fixed settings.
 fn settings() -> Vec<String> {
     let line = |path: &&'static str| {
         let job = Job { path, paths: 1, files: Files::Hundred, losses: [Loss::None, Loss::None], seed: 1 };
@@ -220,7 +223,7 @@ fn settings() -> Vec<String> {
     lines
 }
 
-/// A path as people call it.
+/// The path as text.
 fn spoken_path(name: &str) -> &'static str {
     match name {
         "lan" => "3 Mbit/s, 1 ms",
@@ -230,7 +233,7 @@ fn spoken_path(name: &str) -> &'static str {
     }
 }
 
-/// The losses of a script: packets of the client, packets of the server, by their numbers from 0.
+/// Scripted losses: packets of the client and of the server, numbered from 0.
 pub fn script(client: &[u64], server: &[u64]) -> [Loss; 2] {
     [client, server].map(|numbers| {
         let mut numbers = numbers.to_vec();
@@ -239,7 +242,7 @@ pub fn script(client: &[u64], server: &[u64]) -> [Loss; 2] {
     })
 }
 
-/// Losses of a name, at a mean of so much.
+/// The losses of a named distribution with this mean.
 pub fn losses(kind: &str, loss: f64) -> [Loss; 2] {
     let one = || if kind == "bursts" { ftp::bursts(loss, 3.0) } else { ftp::bernoulli(loss) };
     [one(), one()]
@@ -255,13 +258,13 @@ mod tests {
 
     #[test]
     fn the_limit_is_the_payload_in_full_packets_and_a_round_trip() {
-        // 1 MB in 1480 of 1424 bytes at 2.7 Mbit/s, and 2 ms and the 3.947 ms of a packet.
+        // 1 MB, times 1480/1424, at 2.7 Mbit/s, plus 2 ms and the 3.947 ms of a packet.
         assert!(
             (job("lan", 1).limit(0.1) - (3.079_483 + 0.005_947)).abs() < 1e-5,
             "{}",
             job("lan", 1).limit(0.1)
         );
-        // Two paths have twice the rate, and the round trip of one.
+        // Two paths have twice the rate, and the RTT of one.
         let (one, two) = (job("sat", 1).limit(0.0), job("sat", 2).limit(0.0));
         let round_trip = job("sat", 1).round_trip().as_secs_f64();
         assert!(((one - round_trip) / 2.0 + round_trip - two).abs() < 1e-9);
@@ -293,7 +296,7 @@ mod tests {
         assert!(seconds(&lossy) > seconds(&plain), "INIT was lost");
         assert_eq!(lossy.fingerprint, again.fingerprint);
         assert!(silent(&lossy) > 0.1 && silent(&lossy) <= seconds(&lossy));
-        // A job that is given up has no time.
+        // A job that was ended early has no duration.
         let dead = with([Loss::None, ftp::bernoulli(1.0)]);
         assert!(dead.failed.is_some() && seconds(&dead).is_infinite());
     }

@@ -1,4 +1,4 @@
-//! What the loss of two packets costs: of each pair among the first 40 that either side sends, in a run of its own.
+//! The cost of losing two packets: each pair among the first 40 that either side sends, in a separate run.
 
 use braidftp_sim::apps::ftp::End;
 
@@ -20,7 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
     kind: Kind::Film(scene),
 };
 
-/// Packets of each side, of which each pair is lost.
+/// The number of packets of each side of which each pair is lost.
 const PACKETS: usize = 40;
 
 /// Columns of the numbers.
@@ -41,7 +41,7 @@ const COLUMNS: [&str; 14] = [
     "timeouts",
 ];
 
-/// Less than this is no cost, in seconds.
+/// A smaller cost counts as none, in seconds.
 const FLOOR: f64 = 0.001;
 
 fn scene(seed: u64, quick: Quick) -> Scene {
@@ -59,7 +59,7 @@ fn scene(seed: u64, quick: Quick) -> Scene {
     Scene { columns: COLUMNS.to_vec(), rows: costs.iter().map(row).collect(), svg: drawn(paths, &costs) }
 }
 
-/// What the loss of two packets may cost, in seconds.
+/// The permitted cost of losing two packets, in seconds.
 fn allowed(cost: &Cost) -> f64 {
     1.0 + 4.0 * cost.job.round_trip().as_secs_f64()
 }
@@ -81,7 +81,7 @@ fn row(cost: &Cost) -> Vec<String> {
     row
 }
 
-/// Which sides lost a packet, and the colour of such pairs.
+/// The sides that lost a packet, with the colour of such pairs.
 const SIDES: [(&str, [End; 2], &str); 3] = [
     ("both of the client", [End::Client, End::Client], "#e08a1e"),
     ("one of either side", [End::Client, End::Server], "#c8324a"),

@@ -1,4 +1,5 @@
-//! What the loss of one packet costs: of each of the first 60 that either side sends, and of the last 10, in a run of its own.
+//! The cost of losing one packet: each of the first 60 that either side sends, and of the last 10, in a
+//! separate run.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ pub(super) const FIGURE: Figure = Figure {
     kind: FigureKind::Film(scene),
 };
 
-/// Packets of each side that are lost, one in each run: so many from the beginning, and so many up to the end.
+/// The packets of each side that are lost, one per run: this many from the beginning, and this many before
+/// the end.
 const FIRST: usize = 60;
 const LAST: usize = 10;
 
@@ -46,7 +48,7 @@ const COLUMNS: [&str; 15] = [
 ];
 
 impl Cost {
-    /// What the loss of one packet may cost, in seconds.
+    /// The permitted cost of losing one packet, in seconds.
     fn allowed(&self) -> f64 {
         let round_trip = self.job.round_trip().as_secs_f64();
         match self.lost[0].kind() {
@@ -55,20 +57,20 @@ impl Cost {
         }
     }
 
-    /// What the loss costs if it is found after the packet's own round trip and a quarter: the packet is under way for as long
-    /// as its queue, of which nothing is left when it is sent again.
+    /// The cost if the loss is detected after 1.25 of the packet's own round trip. That round trip includes
+    /// the queue in front of the packet, which is empty when the packet is retransmitted.
     fn found(&self) -> f64 {
         let (took, back) = (self.lost[0].took, self.job.delay());
         ((took + back).mul_f64(1.25) + self.job.round_trip() - back).saturating_sub(took).as_secs_f64()
     }
 
-    /// The cost through what it may be.
+    /// The cost divided by its limit.
     pub(super) fn of_allowed(&self) -> f64 {
         self.seconds / self.allowed()
     }
 }
 
-/// The run without loss: what it took, and packets of it.
+/// The run without loss: its duration, and some of its packets.
 pub(super) struct Plain {
     pub(super) job: Job,
     seconds: f64,
@@ -76,12 +78,12 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// A job without loss, and so many packets of each side of it: from the beginning, and up to the end.
+    /// Runs a job without loss; records this many packets of each side at the beginning and before the end.
     pub(super) fn run(path: &'static str, files: Files, [first, last]: [usize; 2], seed: u64) -> Self {
         let job = Job { path, paths: 1, files, losses: script(&[], &[]), seed };
         let outcome = job.session(Watch { packets: true, ..Watch::default() }).run();
         let transcript: Vec<Pdu> = outcome.transcript();
-        // What leaves when the job is done, such as the last acknowledgements, can cost nothing.
+        // Packets sent after the job is complete, such as the last acknowledgements, cannot delay it.
         let done = outcome.files.iter().filter_map(|file| file.done).max();
         let side = |from: End| {
             let its: Vec<&Pdu> = transcript
@@ -104,7 +106,7 @@ impl Plain {
         Self { seconds: seconds(&outcome), job, packets }
     }
 
-    /// What it costs to lose these.
+    /// The cost of losing these packets.
     pub(super) fn without(&self, lost: &[&Lost]) -> Cost {
         let of = |from: End| -> Vec<u64> {
             lost.iter().filter(|lost| lost.from == from).map(|lost| lost.number).collect()
@@ -198,5 +200,5 @@ fn drawn(paths: &[&str], costs: &[Cost]) -> String {
     sheet.finish()
 }
 
-/// Less than this part of what is allowed is nothing.
+/// A smaller fraction of the limit is drawn as this one.
 const FLOOR: f64 = 0.01;

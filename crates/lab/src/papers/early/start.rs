@@ -1,4 +1,4 @@
-//! Which round trips a job takes from its start to its exit, without loss: one small file and 100, over TCP and over SCTP.
+//! The round trips of a job from start to exit, without loss: one small file and 100, over TCP and over SCTP.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ pub(super) const FIGURE: Figure = Figure {
 const MEGABITS: u64 = 1_000;
 const DELAY: Duration = Duration::from_millis(50);
 
-/// What is drawn: the name in tables, the variant, and what people call it.
+/// The drawn variants: the name in tables, the variant, and the label.
 const VARIANTS: [(&str, Variant, &str); 2] =
     [("tcp", Variant::Tcp, "FTP over TCP"), ("braid", Variant::Braid, "braid over SCTP")];
 
-/// What packets are for, in words, with a colour.
+/// The purposes of packets, with labels and colours.
 const PURPOSES: [(Purpose, &str, &str, &str); 4] = [
     (Purpose::Setup, "setup", "opening and closing", "#e08a1e"),
     (Purpose::Control, "control", "commands and replies", "#3b4252"),
@@ -38,7 +38,7 @@ const PURPOSES: [(Purpose, &str, &str, &str); 4] = [
     (Purpose::Ack, "ack", "acknowledgements", "#c9cfda"),
 ];
 
-/// Round trips that are drawn.
+/// The number of round trips drawn.
 const DRAWN: f64 = 14.0;
 
 fn settings() -> Vec<String> {
@@ -59,7 +59,7 @@ fn link() -> LinkConfig {
     }
 }
 
-/// A job, and what was said.
+/// A job, and its packets.
 struct Told {
     variant: (&'static str, Variant, &'static str),
     files: Files,
@@ -84,12 +84,12 @@ impl Told {
         let outcome = session.run();
         assert!(outcome.failed.is_none(), "{:?}", outcome.failed);
         let exit = Time::ZERO + outcome.until_exit.expect("it quits");
-        // What is still acknowledged afterwards keeps nobody waiting.
+        // Later acknowledgements delay nothing.
         let packets = outcome.transcript().into_iter().filter(|pdu| pdu.sent < exit).collect();
         Self { variant, files, outcome, packets }
     }
 
-    /// When things were done, in round trips, with what they are.
+    /// The times of the milestones in round trips, with labels.
     fn milestones(&self) -> Vec<(&'static str, f64)> {
         let at = |time: Option<Time>| time.map(|time| trips(time.since(Time::ZERO)));
         let files = || self.outcome.files.iter();

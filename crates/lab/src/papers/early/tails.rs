@@ -1,4 +1,4 @@
-//! How long a job takes where packets are lost at random: the distribution of 10,000 runs a cell, through the limit.
+//! The duration of a job with random loss: the distribution of 10,000 runs per cell, divided by the limit.
 
 use super::{Files, Job, PATHS, losses, rounded, seconds, settings, silent, spoken_path};
 use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
@@ -26,7 +26,7 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-/// What a run gives.
+/// The results of a run.
 const COLUMNS: &[Column] = &[
     Column { name: "of_limit", unit: "time through the limit; inf: given up" },
     Column { name: "seconds", unit: "s from INIT to the last 226" },

@@ -1,5 +1,5 @@
-//! What is to be reached, and whether it is: half to twice the fair share beside Reno and CUBIC, Jain's
-//! index of 0.95.
+//! Targets of fairness, and whether they are reached: half to twice the fair share beside Reno and CUBIC,
+//! Jain's index of 0.95.
 
 use crate::claim::{Claim, Finding, Holds, Measured};
 use crate::data::Data;
@@ -7,7 +7,7 @@ use crate::papers::bottleneck::default_controller;
 use crate::stats::short;
 use crate::table::Cell;
 
-/// All of them, in order.
+/// All claims, in order.
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "F-C01",
@@ -73,7 +73,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// What a mean is to be.
+/// Bounds of a mean.
 #[derive(Debug, Clone, Copy)]
 struct Within {
     low: f64,
@@ -81,7 +81,7 @@ struct Within {
 }
 
 const JAIN: Within = Within { low: 0.95, high: f64::INFINITY };
-/// Of two shares that make 2, none is below 0.5; then none is above 1.5, which is below 2.
+/// If neither of two shares, which add up to 2, is below 0.5, then neither is above 1.5.
 const SHARE: Within = Within { low: 0.5, high: 1.5 };
 
 impl Within {
@@ -89,7 +89,7 @@ impl Within {
         (self.low..=self.high).contains(&value)
     }
 
-    /// How far from its bounds: above 0 is out of them.
+    /// The distance from the bounds; positive if the value is outside.
     fn beyond(self, value: f64) -> f64 {
         (self.low - value).max(value - self.high)
     }
@@ -105,11 +105,12 @@ impl std::fmt::Display for Within {
     }
 }
 
-/// Whether the mean of a column is within bounds in every cell of the default that was run; all that are
-/// not are named.
+/// Decides whether the mean of a column is within bounds in every cell of the default controller that was
+/// run; the explanation names all cells outside.
 ///
 /// # Panics
-/// If none was run.
+///
+/// If no such cell was run.
 fn judge(data: &Data, figure: &str, column: &'static str, bounds: Within) -> Finding {
     let cells = data.table(figure).all(&format!("controller={}", default_controller()));
     let mean = |cell: &Cell<'_>| cell.mean(column).mean;
@@ -136,7 +137,7 @@ fn judge(data: &Data, figure: &str, column: &'static str, bounds: Within) -> Fin
     Finding::decided(Holds::from(out.is_empty()), measured, why)
 }
 
-/// Where a cell is, but for its controller.
+/// A cell as text, without its controller.
 fn place(cell: &Cell<'_>) -> String {
     let places = cell.point().places().iter().filter(|(axis, _)| *axis != "controller");
     places.map(|(axis, value)| format!("{axis} {value}")).collect::<Vec<_>>().join(", ")

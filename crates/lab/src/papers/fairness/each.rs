@@ -1,9 +1,9 @@
 //! Each controller beside each other, both over SCTP.
 //!
 //! Published: nothing. Ours, the default's share beside sctp 1.20, reno 1.21, cubic 1.09, highspeed 1.24,
-//! scalable .840, hybla .528, fast .192, bbr .724, adalr 1.27, its like 1.01. FAST takes nine tenths beside
-//! every other: its α is 100 packets, and all that the queue holds is 42, so that for it there is never
-//! enough (F-C04).
+//! scalable .840, hybla .528, fast .192, bbr .724, adalr 1.27, another of its kind 1.01. FAST takes nine
+//! tenths beside every other: its α is 100 packets and the queue holds 42, so FAST never reaches its target
+//! (F-C04).
 
 use std::time::Duration;
 

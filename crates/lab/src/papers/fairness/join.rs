@@ -1,10 +1,9 @@
-//! One flow has a link, another joins it, and leaves: how long until both have the same, and until the
-//! first has all again.
+//! One flow uses a link, another joins and leaves: the times until both have equal rates, and until the first
+//! has the whole rate again.
 //!
-//! Published: nothing. Ours, seconds until a newcomer has its half at 10 Mbit/s, and at 50 Mbit/s with
-//! twice the round trip: sctp 3.47 55.4; reno
-//! 5.03 60; cubic 5.23 34.0; bbr 7.60 49.8; hybla 2.37 8.80; the default 8.77 9.13 (F-C06 asks for 30).
-//! What is left behind is used within 5 s by all but adalr.
+//! Published: nothing. Ours, seconds until a new flow has its half at 10 Mbit/s, and at 50 Mbit/s with twice
+//! the RTT: sctp 3.47 55.4; reno 5.03 60; cubic 5.23 34.0; bbr 7.60 49.8; hybla 2.37 8.80; the default 8.77
+//! 9.13 (F-C06 asks for 30). All but adalr use the freed rate within 5 s.
 
 use std::time::Duration;
 
@@ -82,14 +81,15 @@ pub(super) const FIGURE: Figure = Figure {
 const JOINS: Duration = Duration::from_secs(30);
 const LEAVES: Duration = Duration::from_secs(90);
 const ENDS: Duration = Duration::from_secs(130);
-/// Over how long rates are taken.
+/// The window over which rates are measured.
 const WINDOW: Duration = Duration::from_secs(2);
-/// How long it has to stay so.
+/// How long the rates must stay equal.
 const STAYS: Duration = Duration::from_secs(5);
-/// How finely times are told.
+/// The resolution of the times.
 const STEP: Duration = Duration::from_millis(200);
 
-/// Seconds from joining to the end of the first window from which on both have the same for a while.
+/// The time from joining to the end of the first window from which on both flows have equal rates for
+/// [`STAYS`], in seconds.
 fn shared_after(seen: &Seen, joins: Duration) -> f64 {
     let is_even = |from: Duration| stats::jain(&seen.rates(from, from + WINDOW)) >= 0.95;
     let mut since: Option<Duration> = None;
@@ -104,8 +104,8 @@ fn shared_after(seen: &Seen, joins: Duration) -> f64 {
     (LEAVES - JOINS).as_secs_f64()
 }
 
-/// Seconds from the last that the other brought to the end of the first window in which the first has
-/// nearly all.
+/// The time from the last byte of the other flow to the end of the first window in which the first flow has
+/// nearly the whole rate, in seconds.
 fn alone_after(seen: &Seen, whole: f64) -> f64 {
     let mut last = LEAVES;
     while last + STEP <= ENDS && seen.rate(1, last, ENDS) > 0.0 {

@@ -1,9 +1,9 @@
-//! braidftp beside the kernel's TCP, over one emulated bottleneck, by the wall clock: a file over one
-//! association, by the default controller, and a connection with Reno, CUBIC or BBR.
+//! braidftp beside kernel TCP over one emulated bottleneck, in real time: a file over one association with
+//! the default controller, and a connection with Reno, CUBIC or BBR.
 //!
-//! Published: nothing. Ours, the default's share with queues of 0.5, 1 and 4 BDP, two runs each: beside
-//! Reno .982 .987 .950, CUBIC .975 .861 .659, BBR .204 .234 1.04. It takes two minutes and root; `--quick`
-//! runs it only by its own name.
+//! Published: nothing. Ours, the default's share with queues of 0.5, 1 and 4 BDP, two runs each: beside Reno
+//! .982 .987 .950, CUBIC .975 .861 .659, BBR .204 .234 1.04. Needs two minutes and root; `--quick` runs this
+//! figure only if it is named.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! Queues that are managed: CoDel (RFC 8289) that drops, CoDel that marks (RFC 3168), and a queue that
-//! marks from a threshold on.
+//! Managed queues: CoDel (RFC 8289) that drops, CoDel that marks (RFC 3168), and a queue that marks above a
+//! threshold.
 //!
-//! Published: nothing. Ours, ms of queue and utilisation, drop-tail, CoDel, CoDel that marks, marks from 10
-//! ms on: reno 158 1.00, 6.07 .986, 7.01 .991, 2.62 .773; cubic 177 1.00, 6.42 .999, 6.93 .997, 2.76 .871;
-//! bbr 64.7 .980, 15.0 .984, 32.8 .971, 25.6 .960; the default 165 1.00, 19.9 .998,
-//! 6.94 .997, 2.62 .848, with a Jain's index of .986 and more (F-C08). Why it keeps 20 ms of CoDel's queue
-//! was not looked into. What goes by delay or a model fills CoDel's queue, too.
+//! Published: nothing. Ours, ms of queue and utilisation, drop-tail, CoDel, CoDel that marks, marks above 10
+//! ms: reno 158 1.00, 6.07 .986, 7.01 .991, 2.62 .773; cubic 177 1.00, 6.42 .999, 6.93 .997, 2.76 .871; bbr
+//! 64.7 .980, 15.0 .984, 32.8 .971, 25.6 .960; the default 165 1.00, 19.9 .998, 6.94 .997, 2.62 .848, with a
+//! Jain's index of at least .986 (F-C08). Why the default keeps 20 ms of queue with CoDel was not
+//! investigated. Delay-based and model-based controllers fill CoDel's queue, too.
 
 use std::time::Duration;
 

@@ -1,19 +1,19 @@
-//! Beyond the papers: who gets how much of a bottleneck that is shared, what queue that costs, and how soon
-//! it changes.
+//! Beyond the papers: the shares of flows at a common bottleneck, the queueing delay, and the time to adapt.
 //!
 //! ```text
 //! senders ----- router ===== bottleneck, drop-tail ===== router ----- readers
 //! ```
-//! Every flow sends without end, begins at its own instant of the first second, and is watched once all had time to find
-//! their rates. The controllers of this project run over SCTP with the profile `modern`; the TCP beside them is the
-//! simulator's profile `modern` with Reno or CUBIC. `fairness/live` has the kernel's.
+//! Every flow is unlimited and begins at its own time in the first second; the measurement begins when all
+//! flows have had time to find their rates. The controllers of this project run over SCTP with the profile
+//! `modern`; competing TCP connections have the simulator's profile `modern` with Reno or CUBIC.
+//! `fairness/live` uses kernel TCP.
 //!
-//! What is to be reached by the default (claims F-C01 to F-C09): beside a TCP connection each side has
-//! between half and twice its fair share; Jain's index is 0.95 or more among 2 to 16 of its own kind. A
-//! fair share is an equal part of what all bring: of two, half; so the one has no more than 1.5 of it where
-//! the other has no less than 0.5.
+//! Targets of the default (claims F-C01 to F-C09): beside a TCP connection each side has between half and
+//! twice its fair share; Jain's index is at least 0.95 among 2 to 16 flows of the default. A fair share is an
+//! equal part of the total goodput: of two flows, half. So one flow has at most 1.5 of its fair share if the
+//! other has at least 0.5.
 //!
-//! What heads say is of commit e708212, where they name no other.
+//! Numbers in the heads of these modules are of commit e708212 unless they name another.
 
 mod claims;
 mod each;
@@ -35,7 +35,7 @@ use super::bottleneck::{self as shared, PACKET, SCTP_SHARE, Seen, Ways, flows};
 use crate::claim::Paper;
 use crate::figure::{Axis, Figure, Runs, Value};
 
-/// It is no paper, but is kept as one.
+/// Not a paper, but handled as one.
 pub static PAPER: Paper = Paper {
     name: "fairness",
     key: "F",
@@ -57,20 +57,20 @@ static FIGURES: &[Figure] = &[
     live::FIGURE,
 ];
 
-/// When watching begins.
+/// The beginning of the measurement.
 const FROM: Duration = Duration::from_secs(20);
-/// When it ends.
+/// The end of the measurement.
 const TO: Duration = Duration::from_secs(80);
-/// No queue is shorter: what a packet more or less makes of it is not of interest.
+/// The minimum queue: shorter ones are not of interest, since single packets would dominate.
 const QUEUE_MIN_PACKETS: usize = 8;
 
-/// A bottleneck, the same both ways.
+/// A bottleneck, equal in both directions.
 #[derive(Debug, Clone, Copy)]
 struct Path {
     megabits: f64,
-    /// Without waiting.
+    /// The RTT without queueing.
     round_trip: Duration,
-    /// In round trips' worth of packets (BDP).
+    /// The length of the queue in bandwidth-delay products.
     queue: f64,
 }
 
@@ -88,17 +88,17 @@ impl Path {
         shared::link(self.bits_per_second(), self.round_trip / 2, Queue::Packets(self.queue_packets()))
     }
 
-    /// What all of it carries of user data over SCTP, in bits a second.
+    /// The rate of user data over SCTP that the bottleneck carries, in bits per second.
     fn carries(self) -> f64 {
         self.megabits * 1e6 * SCTP_SHARE
     }
 
-    /// What is seen of as many associations as there are, over these links there and its own back.
+    /// Runs associations with these protocols over this link and the path's own return link.
     fn watch(self, there: LinkConfig, protocols: Vec<Protocol>, until: Duration, seed: u64) -> Seen {
         shared::watch(&flows(protocols, seed), &Ways::of(there, self.link()), until, seed)
     }
 
-    /// Buffers that hold no flow back, though it had all of the path for itself.
+    /// Buffers that limit no flow, even if it has the whole path.
     fn buffer_bytes(self) -> usize {
         let bdp = shared::bdp_bytes(self.bits_per_second(), self.round_trip) as usize;
         4 * (bdp + self.queue_packets() * PACKET)
@@ -115,12 +115,12 @@ impl Path {
     }
 }
 
-/// Whether `--quick` runs a controller, where it cannot run all.
+/// Whether `--quick`, which does not run all controllers, runs this one.
 fn is_ours(controller: &str) -> bool {
     controller == shared::default_controller().name()
 }
 
-/// A handful of runs, which differ in when flows begin.
+/// A few runs, which differ in the times when flows begin.
 const RUNS: Runs = Runs { min: 3, max: 6, within: 0.05 };
 
 /// Lengths of the queue.
@@ -131,7 +131,7 @@ const QUEUE: Axis = Axis {
     show: &|value| format!("queue of {value} BDP"),
 };
 
-/// What does not vary in any figure.
+/// The fixed settings of all figures.
 fn settings(more: &[&str]) -> Vec<String> {
     let mut lines = vec![
         format!(

@@ -1,7 +1,8 @@
-//! A link whose rate falls to a tenth, and comes back.
+//! A link whose rate falls to a tenth and returns.
 //!
-//! Published: nothing. Ours, with queues of 1 and 4 BDP: all use 90 % of the rate within 1.00 to 2.02 s of
-//! its return, the default within 1.00 s (F-C07 asks for 10 s), which had all of the tenth.
+//! Published: nothing. Ours, with queues of 1 and 4 BDP: all controllers use 90 % of the rate within 1.00 to
+//! 2.02 s of its return. The default, which used all of the tenth, does so within 1.00 s (F-C07 asks for 10
+//! s).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +80,7 @@ const FALLS: Duration = Duration::from_secs(30);
 const RISES: Duration = Duration::from_secs(60);
 const ENDS: Duration = Duration::from_secs(90);
 
-/// Seconds from the rate's return to the end of the first second in which nine tenths of it were brought.
+/// The time from the rate's return to the end of the first second with nine tenths of it, in seconds.
 fn back(seen: &Seen, whole: f64) -> f64 {
     let window = Duration::from_secs(1);
     let mut from = RISES;
@@ -92,7 +93,7 @@ fn back(seen: &Seen, whole: f64) -> f64 {
     (ENDS - RISES).as_secs_f64()
 }
 
-/// The longest time without anything brought while the rate is low, in seconds.
+/// The longest time without received data while the rate is low, in seconds.
 fn stalled(seen: &Seen) -> f64 {
     let (mut longest, mut since, mut now) = (Duration::ZERO, FALLS, FALLS);
     while now + shared::TICK <= RISES {

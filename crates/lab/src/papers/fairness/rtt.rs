@@ -1,8 +1,9 @@
-//! Two flows of one kind whose round trips differ.
+//! Two flows of one kind with different RTTs.
 //!
-//! Published: nothing. Reno's rate goes with 1/RTT, or with more of it where queues are short. Ours, 1, 2,
-//! 4 and 8 times as long: reno .991 .406 .431 .0645; cubic 1.15 .476 .857 .119; bbr 1.00 1.40 1.44 1.13;
-//! hybla 1.07 1.09 1.40 1.16; the default .986 .606 .696 .164, where F-C05 asks for a fifth.
+//! Published: nothing. Reno's rate is proportional to 1/RTT, or to a higher power of it with short queues.
+//! Ours, share of the flow whose RTT is 1, 2, 4 and 8 times as long: reno .991 .406 .431 .0645; cubic 1.15
+//! .476 .857 .119; bbr 1.00 1.40 1.44 1.13; hybla 1.07 1.09 1.40 1.16; the default .986 .606 .696 .164, where
+//! F-C05 asks for a fifth.
 
 use std::time::Duration;
 

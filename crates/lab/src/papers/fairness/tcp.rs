@@ -1,10 +1,9 @@
 //! Beside one TCP connection: Reno's (RFC 5681), or CUBIC's (RFC 9438).
 //!
-//! Published: nothing. Ours: beside CUBIC the default has .639 to 1.29 of its share in all 27 cells
-//! (F-C03); beside Reno .869 to 1.35 in all 27 (F-C02), the most at 100 Mbit/s with 0.5 BDP and 300 ms,
-//! where the one whose slow start comes first keeps what it got for minutes: two Renos have 1.50 and .50
-//! there. At 10 Mbit/s and 300 ms sctp has .042 to .220 of its share beside CUBIC, and cubic
-//! 1.82 to 1.95 beside Reno.
+//! Published: nothing. Ours: beside CUBIC the default has .639 to 1.29 of its share in all 27 cells (F-C03);
+//! beside Reno .869 to 1.35 in all 27 (F-C02), the most at 100 Mbit/s with 0.5 BDP and 300 ms, where the flow
+//! that starts first keeps its rate for minutes: two Reno flows have 1.50 and .50 there. At 10 Mbit/s and 300
+//! ms sctp has .042 to .220 of its share beside CUBIC, and cubic 1.82 to 1.95 beside Reno.
 
 use std::time::Duration;
 
@@ -91,12 +90,12 @@ fn run(tcp: &str, point: &Point, seed: u64) -> Row {
         queue: point.number("queue"),
     };
     let protocols = vec![path.sctp(point.name("controller")), path.tcp(tcp)];
-    // Windows that grow by the round trip take that many of them to find their rates.
+    // Windows that grow per round trip need many round trips to find their rates.
     let from = FROM.max(path.round_trip * 200);
     let until = from + Duration::from_secs(100).max(path.round_trip * 600);
     let seen = path.watch(path.link(), protocols, until, seed);
     let (ours, theirs) = (seen.rate(0, from, until), seen.rate(1, from, until));
-    // Of a packet of the same length they carry not quite the same.
+    // Packets of the same length carry slightly different amounts of user data.
     let (ours_wire, theirs_wire) = (ours / SCTP_SHARE, theirs / TCP_SHARE);
     let all = ours_wire + theirs_wire;
     Row(vec![

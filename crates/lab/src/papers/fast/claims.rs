@@ -1,5 +1,5 @@
-//! What P4 claims of FAST and SCTP over one path (§1, §2), and how it is decided here. What is said of the
-//! delay can be read in two ways, and a claim holds if it does with both.
+//! The claims of P4 about FAST and SCTP over one path (§1, §2), and how they are decided. Its delay can be
+//! read in two ways; a claim holds if it holds with both.
 
 use super::{ALPHA, LASTS, QUEUE, RATE, READINGS, SHORTER, SMALLER, STAGGERED, jain};
 use crate::claim::{Claim, Finding, Measured, Verdict};
@@ -7,14 +7,14 @@ use crate::data::Data;
 use crate::papers::judge::{Bound, Compared, Everywhere, and, number};
 use crate::stats::{Estimate, short};
 
-/// All of them, in order.
+/// All claims, in order.
 pub const ALL: &[&[Claim]] = &[CLAIMS];
 
 const SCTP: &[&str] = &["fast/fig2", "fast/fig4"];
 const FAST: &[&str] = &["fast/fig3", "fast/fig5"];
 const FOUR: &[&str] = &["fast/fig2", "fast/fig3", "fast/fig4", "fast/fig5"];
 
-/// What becomes of four SCTP flows with the longer delay, and why.
+/// The behaviour of four SCTP flows with the longer delay, and its reason.
 const STANDS_STILL: &str = "Four flows with 100 ms each way repair a lost packet a round trip, with windows of one, for hundreds of seconds (fast/fig4): \
                             they neither swing nor fill a queue meanwhile";
 
@@ -474,7 +474,7 @@ fn listed(values: &[f64]) -> String {
     values.iter().map(|value| short(*value)).collect::<Vec<_>>().join(", ")
 }
 
-/// What a figure says with one reading, and with the other.
+/// A finding for both readings of the delay of a figure.
 fn both(data: &Data, figure: &str, judge: impl Fn(&Film) -> Finding) -> Finding {
     let one = |reading: &str| {
         let finding = judge(&Film::of(data, figure, reading));
@@ -486,7 +486,7 @@ fn both(data: &Data, figure: &str, judge: impl Fn(&Film) -> Finding) -> Finding 
     and(one(READINGS[0].0), one(READINGS[1].0))
 }
 
-/// What several figures say with both.
+/// A finding for both readings of several figures.
 fn each(data: &Data, figures: &[&str], judge: impl Fn(&str, &Film) -> Finding) -> Finding {
     let all = films(data, figures);
     all.iter().map(|(name, film)| judge(name, film)).reduce(and).expect("there is a figure")
@@ -502,8 +502,8 @@ fn films(data: &Data, figures: &[&str]) -> Vec<(String, Film)> {
     all.map(one).collect()
 }
 
-/// Whether what windows are more is in the queue, and no more of the link is used. A run whose queue is
-/// never seen to fill says nothing of that.
+/// Decides whether larger windows only fill the queue and do not increase utilisation. A run whose queue
+/// never fills decides nothing.
 fn fills(films: &[(String, Film)]) -> Finding {
     let (seen, unseen): (Vec<_>, Vec<_>) = films
         .iter()
@@ -555,7 +555,7 @@ fn fills(films: &[(String, Film)]) -> Finding {
     }
 }
 
-/// How much larger the one becomes with the other, by least squares.
+/// The slope of one quantity against another, by least squares.
 fn slope(x: &[f64], y: &[f64]) -> f64 {
     let count = x.len().max(1) as f64;
     let (mean_x, mean_y) = (x.iter().sum::<f64>() / count, y.iter().sum::<f64>() / count);
@@ -563,8 +563,8 @@ fn slope(x: &[f64], y: &[f64]) -> f64 {
     above / x.iter().map(|x| (x - mean_x).powi(2)).sum::<f64>()
 }
 
-/// A figure's run with one reading of the delay. Times that are asked for are those of the 1000 s; a run
-/// that is small and short knows what it is.
+/// The run of a figure with one reading of the delay. Arguments are times of the 1000 s; a shortened run
+/// converts them.
 struct Film {
     at: Vec<f64>,
     throughput: Vec<f64>,
@@ -608,7 +608,7 @@ impl Film {
         self.last(&self.at) < LASTS.as_secs_f64() / 2.0
     }
 
-    /// How many times as fast time runs.
+    /// The factor by which time is shortened.
     fn shorter(&self) -> f64 {
         if self.is_small() { 1.0 / f64::from(SHORTER) } else { 1.0 }
     }
@@ -617,7 +617,7 @@ impl Film {
         if self.is_small() { SMALLER as f64 } else { 1.0 }
     }
 
-    /// Mbit/s of the bottleneck.
+    /// The rate of the bottleneck in Mbit/s.
     fn capacity(&self) -> f64 {
         RATE as f64 / 1e6 / self.smaller()
     }
@@ -630,13 +630,13 @@ impl Film {
         f64::from(ALPHA) / self.smaller()
     }
 
-    /// Seconds, without a queue.
+    /// The RTT without queue, in seconds.
     fn round_trip(&self) -> f64 {
         let reading = READINGS.iter().find(|(name, ..)| *name == self.reading);
         reading.map_or(f64::NAN, |(_, one_way, _)| 2.0 * one_way.as_secs_f64())
     }
 
-    /// Packets that are on the way without a queue.
+    /// The bandwidth-delay product without queue, in packets.
     fn way(&self) -> f64 {
         self.capacity() * 1e6 * self.round_trip() / 8.0 / f64::from(super::run::PACKET)
     }
@@ -649,13 +649,13 @@ impl Film {
         values.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The first sample that has drops; the last, if none has.
+    /// The first sample with drops; the last sample if there are none.
     fn first_drop(&self) -> usize {
         let first = self.drops.iter().position(|drops| *drops > 0.0);
         first.unwrap_or_else(|| self.drops.len().saturating_sub(1))
     }
 
-    /// The last sample that is no later.
+    /// The last sample that is not later than this second.
     fn place(&self, second: f64) -> usize {
         let second = second * self.shorter() + 1e-6;
         self.at.partition_point(|at| *at <= second).saturating_sub(1)
@@ -676,7 +676,7 @@ impl Film {
         within.iter().sum::<f64>() / within.len() as f64
     }
 
-    /// The standard deviation, as a part of the mean.
+    /// The standard deviation as a fraction of the mean.
     fn spread(&self, values: &[f64], between: std::ops::Range<f64>) -> f64 {
         let mean = self.mean(values, between.clone());
         let within = self.within(values, between);
@@ -684,15 +684,15 @@ impl Film {
         (squares / within.len() as f64).sqrt() / mean
     }
 
-    /// What each flow has of all that is brought.
+    /// The share of each flow in the total goodput.
     fn shares(&self, between: std::ops::Range<f64>) -> Vec<f64> {
         let means: Vec<f64> = self.goodput.iter().map(|flow| self.mean(flow, between.clone())).collect();
         let all: f64 = means.iter().sum();
         means.iter().map(|mean| mean / all).collect()
     }
 
-    /// When the queue overflowed, in seconds of 1000: the first drop of each time that it did. Five seconds
-    /// without one are another.
+    /// The times when the queue overflowed, in seconds of 1000: the first drop of each episode. Five seconds
+    /// without a drop end an episode.
     fn cuts(&self, between: std::ops::Range<f64>) -> Vec<f64> {
         let mut cuts = Vec::new();
         let mut last = f64::NEG_INFINITY;
@@ -721,8 +721,8 @@ impl Film {
         }
     }
 
-    /// Samples in which the queue fills: between a tenth and nine tenths of it wait, and for two seconds
-    /// nothing was dropped, nothing is being repaired and no flow came or went.
+    /// The samples in which the queue fills: between a tenth and nine tenths of it are used, and for two
+    /// seconds there was no drop, no repair, and no flow that began or ended.
     fn filling(&self) -> Vec<usize> {
         let back = 10;
         let quiet = |place: &usize| {
@@ -737,8 +737,8 @@ impl Film {
         (0..self.at.len()).filter(quiet).collect()
     }
 
-    /// For each time that a flow joins or leaves: what, and how many seconds of 1000 until all flows have
-    /// what they will have before the next change, within a tenth of the link.
+    /// For each flow that joins or leaves: which one, and the time until all flows have the rates of the
+    /// following interval, within a tenth of the link, in seconds of 1000.
     fn adapts(&self) -> Vec<(String, f64)> {
         let joins =
             STAGGERED.iter().enumerate().map(|(flow, (at, _))| (*at, format!("after {} begins", flow + 1)));
@@ -753,7 +753,7 @@ impl Film {
                 let settled: Vec<f64> =
                     self.goodput.iter().map(|flow| self.mean(flow, to - 10.0..to - 1.0)).collect();
                 let near = |place: usize| {
-                    // Single samples see packets in bursts: a second of them.
+                    // Single samples see bursts of packets, so a second is averaged.
                     let second = place.saturating_sub(4)..=place;
                     self.goodput.iter().zip(&settled).all(|(flow, settled)| {
                         let mean = flow[second.clone()].iter().sum::<f64>() / second.clone().count() as f64;

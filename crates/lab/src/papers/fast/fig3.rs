@@ -1,10 +1,9 @@
 //! Figure 3: FAST TCP, two flows that begin and end together.
 //!
-//! Published: stable, no loss, the link full, equal shares. Ours: so it is, once the windows have opened,
-//! with 401 packets in the queue and a standard deviation of 0.2 % of that; 474 at most, while they opened.
-//! The link is used to
-//! 99.8 % over the 1000 s with 100 ms there and back, to 99.4 % with 100 ms each way, and each flow has
-//! .500 of it.
+//! Published: stable, no loss, the link full, equal shares. Ours agree once the windows have opened: 401
+//! packets are in the queue, with a standard deviation of 0.2 %, and at most 474 while the windows open. Over
+//! the 1000 s the link is used to 99.8 % with a round trip of 100 ms, and to 99.4 % with 100 ms in each
+//! direction; each flow has .500 of it.
 
 use super::Protocol;
 use super::film::Film;

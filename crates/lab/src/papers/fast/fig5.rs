@@ -1,11 +1,11 @@
 //! Figure 5: FAST TCP, four flows that begin one after the other.
 //!
-//! Published: stable, no loss, the link full, each source with as many packets in the queue as any other.
-//! Ours: stable, no loss, 798 Mbit/s over the 1000 s with 100 ms there and back, 787 with 100 ms each way.
-//! Not equal, whichever it is: who comes late takes the others' packets for a part of the way
-//! (`fast/late`), so that the four have .15, .17, .24 and .45 with 1371 packets in the queue. When one
-//! leaves the queue is empty for a moment, all bases become right, and those that are left have the same,
-//! with 601 and 401 packets.
+//! Published: stable, no loss, the link fully used, each source with as many packets in the queue as any
+//! other. Ours: stable and without loss, 798 Mbit/s over the 1000 s with a round trip of 100 ms, 787 with 100
+//! ms in each direction. With neither reading are the shares equal: a flow that begins late takes the packets
+//! of others in the queue for a part of the propagation delay (`fast/late`), so the four have .15, .17, .24
+//! and .45 with 1371 packets in the queue. When one of them ends, the queue is empty for a moment, all
+//! baseRTTs become correct, and the remaining flows have equal shares, with 601 and 401 packets.
 
 use super::Protocol;
 use super::film::Film;

@@ -1,5 +1,5 @@
-//! Figures 2 to 5: what a bottleneck and its flows do for 1000 s, with both readings of the paper's delay
-//! side by side.
+//! Figures 2 to 5: the state of a bottleneck and its flows over 1000 s, with both readings of the paper's
+//! delay side by side.
 
 use braidftp_base::Time;
 use braidftp_sim::apps::bulk::Span;
@@ -13,19 +13,19 @@ use crate::plot::{linear_ticks, tick_text, wrapped};
 /// One of the four figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Film {
-    /// The figure, of which it is.
+    /// The figure.
     pub(super) figure: &'static Figure,
-    /// What its flows speak.
+    /// The protocol of the flows.
     pub(super) protocol: Protocol,
-    /// When they are there.
+    /// The start and end times of the flows.
     pub(super) flows: fn() -> Vec<Span>,
 }
 
 /// The flows' colours.
 const COLOURS: [&str; 4] = ["#1f5fa8", "#e08a1e", "#2a9d8f", "#c8324a"];
-/// Of what is one for all flows.
+/// The colour of quantities common to all flows.
 const ALL: &str = "#3b4252";
-/// Of what is expected.
+/// The colour of expected values.
 const EXPECTED: &str = "#8e5bb5";
 
 const LEFT: f64 = 66.0;
@@ -36,11 +36,11 @@ const GAP: f64 = 36.0;
 const TOP: f64 = 172.0;
 
 impl Film {
-    /// Runs it.
+    /// Runs the figure.
     pub(super) fn scene(&self, seed: u64, quick: Quick) -> Scene {
         let setups =
             READINGS.map(|(_, one_way, _)| shrunk(setup(self.protocol, (self.flows)(), one_way), quick));
-        // A run takes minutes, and there are two.
+        // A run takes minutes, so both runs are concurrent.
         let traces = std::thread::scope(|scope| {
             let threads = setups.each_ref().map(|setup| scope.spawn(move || setup.run(seed)));
             threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -98,7 +98,7 @@ impl Film {
     }
 }
 
-/// The names of columns, by flow.
+/// The column names of the windows, by flow.
 const CWND: [&str; 4] = ["cwnd_1", "cwnd_2", "cwnd_3", "cwnd_4"];
 const GOODPUT: [&str; 4] = ["goodput_1", "goodput_2", "goodput_3", "goodput_4"];
 
@@ -119,7 +119,7 @@ fn row(reading: &str, sample: &Sample) -> Vec<String> {
     row
 }
 
-/// With two digits, which say more than anyone asks of a window or a rate.
+/// A value with two decimals, enough for a window or a rate.
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
@@ -153,7 +153,7 @@ fn legend(svg: &mut Svg, setup: &Setup) {
     entry(EXPECTED, "5 4", "what is expected");
 }
 
-/// What is expected of the queue, in words.
+/// The expected queue as text.
 fn expectation(setups: &[Setup; 2]) -> &'static str {
     match setups[0].stack {
         Stack::Fast(_) => "α a flow",
@@ -161,7 +161,7 @@ fn expectation(setups: &[Setup; 2]) -> &'static str {
     }
 }
 
-/// FAST's sum of α over those that are there; the limit for those that know no other.
+/// The expected queue: for FAST the sum of α over the active flows; for the others the limit of the queue.
 fn expected_queue(setup: &Setup, at: f64) -> f64 {
     match setup.stack {
         Stack::Fast(params) => {
@@ -175,16 +175,16 @@ fn expected_queue(setup: &Setup, at: f64) -> f64 {
     }
 }
 
-/// One quantity over time.
+/// A quantity over time.
 struct Panel<'a> {
     what: &'a str,
-    /// What is one for all; `None`: the windows of the flows.
+    /// A quantity common to all flows; `None`: the windows of the flows.
     of_all: Option<fn(&Sample) -> f64>,
-    /// What is expected, and its name.
+    /// The expected value, and its name.
     expected: Option<(&'a str, Expected)>,
 }
 
-/// What is expected of a run at a time.
+/// The expected value of a run at a time.
 type Expected = fn(&Setup, f64) -> f64;
 
 impl<'a> Panel<'a> {
@@ -196,7 +196,7 @@ impl<'a> Panel<'a> {
         Self { expected: Some((name, expected)), ..self }
     }
 
-    /// Its lines: a name, a colour, and a value at each sample.
+    /// The lines of the panel: a name, a colour, and a value at each sample.
     fn lines(&self, trace: &Trace) -> Vec<(String, &'static str, Vec<f64>)> {
         match self.of_all {
             Some(value) => vec![(self.what.to_owned(), ALL, trace.samples.iter().map(value).collect())],
@@ -257,8 +257,8 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// No more points than a picture has room for: of those that share a dot's width the first, the lowest, the
-/// highest and the last, in order of time, so that no peak is lost.
+/// Thins points to the resolution of the picture: of the points within the width of a dot, the first, lowest,
+/// highest and last remain in order of time, so that no peak is lost.
 fn thinned(points: &[(f64, f64)], lasts: f64) -> Vec<(f64, f64)> {
     let dot = |at: f64| (at / lasts * WIDTH) as usize;
     let mut kept: Vec<(f64, f64)> = Vec::new();

@@ -1,15 +1,17 @@
-//! Beyond the paper: what sources that begin late have more than their share, and what mends it (P4-C06).
+//! Beyond the paper: sources that begin late have more than their share, and a remedy (P4-C06).
 //!
-//! A source that begins while others have packets in the queue takes their delay for a part of the way: its
-//! baseRTT is too long by eᵢ, and it keeps α packets beyond that. With the queue q in packets the shares
-//! are α/(q − eᵢ), and they add up to one: of two sources .38 and .62 with 524 packets in the queue, of
-//! three .22, .28 and .51 with 920, of four .15, .17, .24 and .45 with 1368, where all should be equal,
-//! with 400, 600 and 800. `refresh` measures bases anew, at one time for all (`cc::fast`).
+//! A source that begins while others have packets in the queue takes their queueing delay for propagation
+//! delay: its baseRTT is too long by eᵢ, and it keeps α packets in addition. With the queue q in packets the
+//! shares are α/(q − eᵢ), and they add up to one: of two sources .38 and .62 with 524 packets in the queue,
+//! of three .22, .28 and .51 with 920, of four .15, .17, .24 and .45 with 1368. All shares should be equal,
+//! with 400, 600 and 800 packets. `refresh` measures baseRTT again, at the same time for all sources
+//! (`cc::fast`).
 //!
-//! Published: "each source aims to keep the equal number of packets inside the queue". Ours, as predicted,
-//! where each found the queue at rest: .381 .619 with 525 packets; .217 .278 .504 with 922; .146 .171 .236
-//! .446 with 1371. Where bases are measured anew .504 .496 with 387; .338 .324 .338 with 626; .250 .250
-//! .249 .250 with 749, and .987, .998 and .987 of the link used, for each measuring empties the queue.
+//! Published: "each source aims to keep the equal number of packets inside the queue". Ours agree with the
+//! prediction if each source found a stable queue: .381 .619 with 525 packets; .217 .278 .504 with 922; .146
+//! .171 .236 .446 with 1371. With new measurements of baseRTT .504 .496 with 387; .338 .324 .338 with 626;
+//! .250 .250 .249 .250 with 749, at utilisations of .987, .998 and .987, because each measurement empties the
+//! queue.
 
 use std::time::Duration;
 
@@ -73,13 +75,13 @@ const BASES: Axis = Axis {
     },
 };
 
-/// Seconds from one beginning to the next.
+/// The time between two starts, in seconds.
 const BETWEEN: u64 = 20;
-/// Seconds from the last beginning until flows are looked at.
+/// The time from the last start to the measurement, in seconds.
 const AFTER: u64 = 30;
-/// For so many seconds.
+/// The duration of the measurement, in seconds.
 const MEASURED: u64 = 20;
-/// How often bases are measured anew.
+/// The interval between measurements of baseRTT.
 const REFRESH: Duration = Duration::from_secs(10);
 
 fn run(point: &Point, seed: u64) -> Row {
@@ -113,14 +115,14 @@ fn run(point: &Point, seed: u64) -> Row {
     Row([vec![last], shares, vec![queue, jain, utilisation, drops]].concat())
 }
 
-/// The shares of sources that came one after the other, each into a queue at rest, and that queue in
-/// packets: q for which Σ α/(q − eᵢ) = 1, with eᵢ the queue that source i came into.
+/// Predicts the shares of sources that begin one after the other, each with a stable queue, and that queue in
+/// packets: q for which Σ α/(q − eᵢ) = 1, where eᵢ is the queue that source i found.
 pub(super) fn predicted(flows: usize, alpha: f64) -> (Vec<f64>, f64) {
     let (mut bias, mut queue) = (Vec::new(), 0.0);
     for _ in 0..flows {
         bias.push(queue);
         let wanted = |queue: f64| bias.iter().map(|bias| alpha / (queue - bias)).sum::<f64>();
-        // The larger the queue is, the less is wanted; above the last bias all of it is.
+        // The sum decreases with q, so bisection finds q. Above the last bias all terms are positive.
         let (mut low, mut high) = (queue + alpha, queue + alpha * flows as f64);
         for _ in 0..60 {
             let middle = (low + high) / 2.0;

@@ -7,17 +7,18 @@
 //! X3 --1 Gbit/s--+                                                              +-- Y3
 //! X4 --1 Gbit/s--+                                                              +-- Y4
 //! ```
-//! Packets of 1500 bytes, α = 200 packets, no random loss, 1000 s; either two flows that begin and end together, or four that
-//! begin at 0, 50, 100 and 150 s (§2.1, Figure 1). "A common propagation delay of 100ms" is there and back, or one way: both are
-//! run. What the paper does not say is chosen here: how fast senders reach the bottleneck (1 Gbit/s, so that a window that doubles
-//! is a queue, too), and when the four end (each 50 s before the one that began before it).
+//! Packets of 1500 bytes, α = 200 packets, no random loss, 1000 s; either two flows that begin and end
+//! together, or four that begin at 0, 50, 100 and 150 s (§2.1, Figure 1). "A common propagation delay of
+//! 100ms" may be that of the round trip or of one direction: both are run. Two parameters are not in the
+//! paper and are chosen here: the access rate of the senders (1 Gbit/s, so that a doubling window creates a
+//! queue), and the end of the four flows (each 50 s before the flow that began before it).
 //!
 //! FAST is `cc::fast` with the rules of its ns-2 module, version 1.1, over TCP with SACK and a sink that
-//! acknowledges every segment, as that module's examples have it. SCTP is the profile `ns2` with a receive
-//! window that limits nothing and without the module's `initialSsthresh` of 65,536 bytes, of which the
-//! paper must have raised the one or both: with the default window no flow could have more than 5 Mbit/s.
-//! Neither computes checksums: ns-2 has none, and links that damage nothing need none. What the paper says
-//! of concurrent multipath transfer (§3) is another folder's affair.
+//! acknowledges every segment, as in that module's examples. SCTP is the profile `ns2` with a receive window
+//! that limits nothing and without the module's `initialSsthresh` of 65,536 bytes. The paper must have raised
+//! the window or both: with the default window no flow could exceed 5 Mbit/s. Neither protocol computes
+//! checksums: ns-2 has none, and these links damage nothing. The folder `cmt` has the paper's concurrent
+//! multipath transfer (§3).
 
 pub mod claims;
 mod fig2;
@@ -53,22 +54,22 @@ pub static PAPER: Paper = Paper {
 static FIGURES: &[Figure] =
     &[fig2::FIGURE, fig3::FIGURE, fig4::FIGURE, fig5::FIGURE, start::FIGURE, late::FIGURE, rate::FIGURE];
 
-/// Bits a second of the bottleneck.
+/// The rate of the bottleneck in bits per second.
 const RATE: u64 = 800_000_000;
-/// Bits a second at which a sender reaches it.
+/// The access rate of a sender in bits per second.
 const ACCESS: u64 = 1_000_000_000;
-/// Packets that wait for it at most.
+/// The queue of the bottleneck in packets.
 const QUEUE: usize = 3_000;
-/// Packets that a FAST source wants to have there.
+/// The α of a FAST source, in packets.
 const ALPHA: u32 = 200;
-/// How long a run is.
+/// The duration of a run.
 const LASTS: Duration = Duration::from_secs(1_000);
-/// How often the paper's monitor looked.
+/// The sampling interval of the paper's monitor.
 const EVERY: Duration = Duration::from_millis(200);
-/// When Figure 1 (b)'s flows begin, in seconds, and when they end here.
+/// The times when the flows of Figure 1 (b) begin and, here, end, in seconds.
 const STAGGERED: [(u64, u64); 4] = [(0, 1_000), (50, 950), (100, 900), (150, 850)];
 
-/// What "a common propagation delay of 100ms" may mean: its name, one way, and what people call it.
+/// The readings of "a common propagation delay of 100ms": name, one-way delay, label.
 const READINGS: [(&str, Duration, &str); 2] = [
     ("round-trip", Duration::from_millis(50), "100 ms there and back"),
     ("one-way", Duration::from_millis(100), "100 ms each way"),
@@ -85,11 +86,11 @@ const DELAY: Axis = Axis {
     },
 };
 
-/// How much smaller what `--quick` runs is: the rate, what waits, and α; and the times.
+/// The factor by which `--quick` reduces the rate, the queue and α; and the times.
 const SMALLER: u64 = 40;
 const SHORTER: u32 = 25;
 
-/// FAST, or SCTP.
+/// The protocol of the flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     Fast,
@@ -101,7 +102,7 @@ fn together(flows: usize) -> Vec<Span> {
     vec![Span::ALWAYS; flows]
 }
 
-/// Figure 1 (b)'s flows.
+/// The flows of Figure 1 (b).
 fn staggered() -> Vec<Span> {
     let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
     let span = |(begins, ends): (u64, u64)| Span {
@@ -121,7 +122,7 @@ fn setup(protocol: Protocol, flows: Vec<Span>, one_way: Duration) -> Setup {
     Setup { stack, rate: RATE, access, one_way, queue, flows, lasts, every: EVERY }
 }
 
-/// One way, at a point.
+/// The one-way delay at a point.
 fn one_way(point: &Point) -> Duration {
     let reading = READINGS.iter().find(|(name, ..)| *name == point.name(DELAY.name));
     reading.expect("it is one of the axis").1
@@ -138,7 +139,7 @@ fn fixed(bits_per_second: u64) -> Bandwidth {
     Bandwidth::Fixed(Rate::from_bits_per_second(bits_per_second))
 }
 
-/// The same, small and short.
+/// The same setup, reduced and shortened.
 fn shrunk(setup: Setup, quick: Quick) -> Setup {
     if quick == Quick::No {
         return setup;
@@ -162,7 +163,7 @@ fn shrunk(setup: Setup, quick: Quick) -> Setup {
     }
 }
 
-/// What does not vary in a figure of the same network whose runs are of other lengths.
+/// The fixed settings of a figure of the same network with runs of another duration.
 fn settings_for(protocol: Protocol, how: String) -> Vec<String> {
     let mut settings = settings(protocol);
     settings.truncate(3);
@@ -170,12 +171,12 @@ fn settings_for(protocol: Protocol, how: String) -> Vec<String> {
     settings
 }
 
-/// FAST over the paper's network, with the delay of its figures, otherwise than there.
+/// FAST over the paper's network, with other parameters, flows and delay.
 fn fast(params: Params, flows: Vec<Span>, one_way: Duration, lasts: Duration) -> Setup {
     Setup { stack: Stack::Fast(params), lasts, ..setup(Protocol::Fast, flows, one_way) }
 }
 
-/// How many flows there are, as an axis.
+/// The number of flows, as an axis.
 const fn flows(values: &'static [Value]) -> Axis {
     let show = &|value: &Value| match value {
         Value::Number(1.0) => "1 flow".to_owned(),
@@ -184,10 +185,10 @@ const fn flows(values: &'static [Value]) -> Axis {
     Axis { name: "flows", label: "flows", values, show }
 }
 
-/// Nothing is random.
+/// A single run: nothing is random.
 const ONCE: Runs = Runs { min: 1, max: 1, within: 0.05 };
 
-/// What does not vary in Figures 2 to 5.
+/// The fixed settings of Figures 2 to 5.
 fn settings(protocol: Protocol) -> Vec<String> {
     let setup = setup(protocol, together(2), READINGS[0].1);
     let link = Setup { one_way: Duration::ZERO, ..setup.clone() }.link();

@@ -1,15 +1,15 @@
-//! Beyond the paper: FAST against SCTP from 1 Mbit/s to 1 Gbit/s (P4-C13: the advantage of delay is "small
-//! at low speed, but significant at high speed").
+//! Beyond the paper: FAST against SCTP from 1 Mbit/s to 1 Gbit/s (P4-C13: the advantage of delay is "small at
+//! low speed, but significant at high speed").
 //!
-//! Once with the paper's queue of 3000 packets and α of 200 at every rate, and once with both in proportion
-//! to the rate, as deep in time as the paper's are at 800 Mbit/s.
+//! The figure has the paper's queue of 3000 packets and α of 200 at every rate, and also both in proportion
+//! to the rate, with the same delay as the paper's at 800 Mbit/s.
 //!
-//! Published: an argument. Ours, % of the bottleneck used in the first 150 s at 1, 3, 10, 30, 100, 300,
-//! 1000 Mbit/s: with 3000 packets FAST 99.9 99.8 99.7 99.6 99.5 99.3 98.4, SCTP 99.8 99.7 99.5 99.3 99.1
-//! 98.9 31.8; with 45 ms FAST 99.5 99.6 99.6 99.3
-//! 99.0 98.8 98.6, SCTP 92.4 93.6 92.7 95.0 91.4 93.5 59.9. Up to 300 Mbit/s 3000 packets are a way and
-//! more, and what SCTP costs is time: 23 s of queue at 1 Mbit/s where FAST has 4.7. At 1 Gbit/s they are
-//! less than a way: slow start loses 6000, and a climb by a packet a round trip takes longer than 150 s.
+//! Published: an argument. Ours, % of the bottleneck used in the first 150 s at 1, 3, 10, 30, 100, 300, 1000
+//! Mbit/s: with 3000 packets FAST 99.9 99.8 99.7 99.6 99.5 99.3 98.4, SCTP 99.8 99.7 99.5 99.3 99.1 98.9
+//! 31.8; with 45 ms FAST 99.5 99.6 99.6 99.3 99.0 98.8 98.6, SCTP 92.4 93.6 92.7 95.0 91.4 93.5 59.9. Up to
+//! 300 Mbit/s 3000 packets are at least a bandwidth-delay product, and the cost of SCTP is delay: a queue of
+//! 23 s at 1 Mbit/s where FAST has 4.7 s. At 1 Gbit/s they are less than a bandwidth-delay product: slow
+//! start loses 6000 packets, and growth by a packet per round trip takes longer than 150 s.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn run(point: &Point, seed: u64) -> Row {
         "packets" => 1.0,
         _ => rate as f64 / RATE as f64,
     };
-    // A queue that holds no packet, and a source that wants none there, are neither.
+    // The queue holds at least one packet, and α is at least one.
     let scaled = |packets: f64, least: f64| (packets * part).round().max(least);
     let protocol = if point.name("variant") == "fast" { Protocol::Fast } else { Protocol::Sctp };
     let papers = setup(protocol, together(2), READINGS[0].1);

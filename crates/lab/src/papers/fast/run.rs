@@ -1,5 +1,4 @@
-//! One run of the paper's dumbbell: flows that begin and end when they are told, and what is seen of them
-//! over time.
+//! One run of the paper's dumbbell: flows with given start and end times, and observations over time.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -14,51 +13,51 @@ use braidftp_sim::link::{Bandwidth, LinkConfig, Queue};
 use braidftp_sim::{Host, HostId, LinkId, World, topology};
 use braidftp_tcp as tcp;
 
-/// Bytes of a packet with its headers: P4 §2.1.
+/// The length of a packet with headers in bytes (P4 §2.1).
 pub(super) const PACKET: u32 = 1_500;
-/// What is run.
+/// The setup of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Setup {
-    /// What the flows speak.
+    /// The protocol stack of the flows.
     pub(super) stack: Stack,
-    /// Bits a second of the bottleneck, each way.
+    /// The rate of the bottleneck in each direction, in bits per second.
     pub(super) rate: u64,
-    /// Bits a second at which each sender reaches it.
+    /// The access rate of each sender.
     pub(super) access: Bandwidth,
-    /// How long it is, one way.
+    /// The one-way delay.
     pub(super) one_way: Duration,
-    /// Packets that its drop-tail queue holds.
+    /// The length of the drop-tail queue in packets.
     pub(super) queue: usize,
-    /// When each flow sends.
+    /// The start and end times of each flow.
     pub(super) flows: Vec<Span>,
-    /// How long is watched.
+    /// The duration of the run.
     pub(super) lasts: Duration,
-    /// How often what is seen is written down.
+    /// The sampling interval.
     pub(super) every: Duration,
 }
 
-/// What flows speak.
+/// A protocol stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stack {
     /// TCP with FAST, as in its ns-2 module: SACK, a sink that acknowledges each segment, and every segment
     /// timed.
     Fast(cc::fast::Params),
-    /// SCTP as in the ns-2 module of the University of Delaware (profile `ns2`), but with a receive window
-    /// that is no limit. Slow start ends at so many bytes, if at all before a loss.
+    /// SCTP as in the ns-2 module of the University of Delaware (profile `ns2`), with a receive window that
+    /// limits nothing. `ssthresh`: the initial slow-start threshold in bytes, if there is one.
     Sctp { ssthresh: Option<u32> },
 }
 
-/// What was seen, over time.
+/// Observations over time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Trace {
-    /// At the end of each interval.
+    /// One sample at the end of each interval.
     pub(super) samples: Vec<Sample>,
-    /// The most that ever waited, in packets.
+    /// The maximum queue, in packets.
     pub(super) queue_peak: f64,
 }
 
 impl Trace {
-    /// Packets dropped in all.
+    /// The total number of dropped packets.
     pub(super) fn drops(&self) -> u64 {
         self.samples.last().map_or(0, |sample| sample.drops)
     }
@@ -68,18 +67,18 @@ impl Trace {
         self.mean(between, |sample| sample.queue)
     }
 
-    /// What the bottleneck carried between them, in bits a second.
+    /// The throughput of the bottleneck between two times, in bits per second.
     pub(super) fn throughput(&self, between: Range<f64>) -> f64 {
         self.mean(between, |sample| sample.throughput)
     }
 
-    /// What each flow brought between them, in bits a second.
+    /// The goodput of each flow between two times, in bits per second.
     pub(super) fn goodputs(&self, between: Range<f64>) -> Vec<f64> {
         let flows = self.samples.first().map_or(0, |sample| sample.flows.len());
         (0..flows).map(|flow| self.mean(between.clone(), |sample| sample.flows[flow].goodput)).collect()
     }
 
-    /// Samples are equally far apart.
+    /// The mean of a value; samples are equidistant.
     fn mean(&self, between: Range<f64>, value: impl Fn(&Sample) -> f64) -> f64 {
         let within = |sample: &&Sample| sample.at > between.start && sample.at <= between.end + 1e-9;
         let values: Vec<f64> = self.samples.iter().filter(within).map(value).collect();
@@ -87,39 +86,39 @@ impl Trace {
     }
 }
 
-/// What was seen at a moment.
+/// The observations at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
-    /// When, in seconds.
+    /// The time in seconds.
     pub(super) at: f64,
-    /// What the bottleneck carried since the sample before, headers and all, in bits a second.
+    /// The throughput of the bottleneck since the previous sample, including headers, in bits per second.
     pub(super) throughput: f64,
-    /// What waits, in packets.
+    /// The queue, in packets.
     pub(super) queue: f64,
     /// Packets dropped since the beginning.
     pub(super) drops: u64,
-    /// Each flow.
+    /// The observations of each flow.
     pub(super) flows: Vec<Seen>,
 }
 
-/// What is seen of a flow.
+/// The observations of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Seen {
-    /// Its window, in packets; 0 before it is there, and after.
+    /// The congestion window in packets; 0 before and after the flow.
     pub(super) cwnd: f64,
-    /// What its reader got since the sample before, in bits a second.
+    /// The goodput at the reader since the previous sample, in bits per second.
     pub(super) goodput: f64,
     /// Retransmission time-outs so far.
     pub(super) timeouts: u64,
-    /// Packets, or chunks of data, sent again so far.
+    /// Packets, or DATA chunks, retransmitted so far.
     pub(super) resent: u64,
-    /// Chunks of data that came more than once so far; 0 for TCP, which does not count them.
+    /// Duplicate DATA chunks so far; 0 for TCP, which does not count them.
     pub(super) twice: u64,
 }
 
 impl Stack {
-    /// With both buffers of so many bytes, and without checksums over data: ns-2 has none, and these links
-    /// damage nothing.
+    /// The protocol with both buffers of this many bytes, and without checksums over data: ns-2 has none, and
+    /// these links damage nothing.
     fn protocol(self, buffer: usize) -> Protocol {
         match self {
             Self::Fast(params) => {
@@ -153,7 +152,7 @@ impl Stack {
 type Net = World<Host<Bulk>>;
 
 impl Setup {
-    /// One way of the bottleneck.
+    /// One direction of the bottleneck.
     pub(super) fn link(&self) -> LinkConfig {
         LinkConfig {
             rate: Bandwidth::Fixed(Rate::from_bits_per_second(self.rate)),
@@ -164,20 +163,20 @@ impl Setup {
         }
     }
 
-    /// Bytes of a flow's buffers: a half more than what the way and its queue hold, so that they are no
-    /// limit.
+    /// The size of a flow's buffers: 1.5 times what the path and its queue hold, so that the buffers limit
+    /// nothing.
     fn buffer(&self) -> usize {
         let way = self.rate as f64 / 8.0 * 2.0 * self.one_way.as_secs_f64();
         let queue = (self.queue * PACKET as usize) as f64;
         (1.5 * (way + queue)) as usize + (256 << 10)
     }
 
-    /// Runs it. Nothing is random in it but the numbers that stacks choose for themselves.
+    /// Runs the setup. Only the numbers that stacks choose for themselves are random.
     pub(super) fn run(&self, seed: u64) -> Trace {
         let mut world: Net = World::new(seed);
         let [left, right] = topology::dumbbell_addresses(self.flows.len());
         let [there, back] = [self.link(), self.link()].map(|link| world.add_link(link));
-        // What is before the bottleneck spaces packets and drops none.
+        // The access link spaces packets and drops none.
         let unqueued =
             LinkConfig { queue: Queue::Packets(1 << 20), overhead_bytes: 20, ..LinkConfig::default() };
         let protocol = self.stack.protocol(self.buffer());
@@ -214,7 +213,7 @@ impl Setup {
     }
 }
 
-/// What was counted at the sample before.
+/// The counters at the previous sample.
 #[derive(Debug, Default)]
 struct Counted {
     at: f64,
@@ -265,7 +264,7 @@ fn seen(host: &Host<Bulk>) -> Seen {
     let there = association.is_some_and(|association| association.phase() == sctp::Phase::Established);
     let path = association.and_then(|association| association.stats().paths.into_iter().next());
     path.map_or(Seen::default(), |path| Seen {
-        // The window of SCTP counts bytes of data: 1,452 a packet.
+        // The window of SCTP counts bytes of data: 1,452 per packet.
         cwnd: if there { path.cwnd as f64 / f64::from(PACKET - 48) } else { 0.0 },
         timeouts: path.timeouts,
         resent: path.retransmitted_chunks,

@@ -1,11 +1,11 @@
-//! Beyond the paper: losses in bursts, which it says would be more realistic (P1-C24), with the same mean
+//! Beyond the paper: losses in bursts, which the paper calls more realistic (P1-C24), with the same mean
 //! loss.
 //!
 //! Published: nothing; the paper asks for it. Ours, LAN, bursts of 3, seconds at 0, 1, 3, 6, 10 %: tcp 5.61
-//! 14.2 64.4 274 1139; sctp 5.66 17.9 60.3 165 486; braid
-//! 5.53 5.54 5.67 6.34 6.89. Satellite: tcp 75.0 82.5 140 390 1248; sctp 83.5 90.2 148 283 587; braid 65.2
-//! 66.2 65.9 67.3 73.6. Bursts take retransmissions too, so times are several times as long, and differ
-//! widely from run to run. At 3 % nothing is left of SCTP's lead for certain; above, it stays.
+//! 14.2 64.4 274 1139; sctp 5.66 17.9 60.3 165 486; braid 5.53 5.54 5.67 6.34 6.89. Satellite: tcp 75.0 82.5
+//! 140 390 1248; sctp 83.5 90.2 148 283 587; braid 65.2 66.2 65.9 67.3 73.6. Bursts also hit retransmissions,
+//! so times are several times as long, and vary widely from run to run. At 3 % SCTP's lead is no longer
+//! significant; above, it remains.
 
 use super::{FILES, RUNS, SMALL, THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

@@ -1,4 +1,4 @@
-//! What P1 claims, and how it is decided here.
+//! The claims of P1, and how they are decided.
 
 use crate::claim::{Claim, Finding, Holds, Measured, Verdict};
 use crate::compare::{Way, judge};
@@ -10,12 +10,12 @@ use crate::papers::judge::{
 use crate::stats::{self, Estimate, Line, short};
 use crate::table::Table;
 
-/// The paper's four pictures, with what they are called.
+/// The paper's four figures, with their names.
 const FIGURES: [(&str, &str); 4] =
     [("fcs/fig2a", "2a"), ("fcs/fig2b", "2b"), ("fcs/fig3a", "3a"), ("fcs/fig3b", "3b")];
 const FOUR: &[&str] = &["fcs/fig2a", "fcs/fig2b", "fcs/fig3a", "fcs/fig3b"];
 
-/// All of them, in order.
+/// All claims, in order.
 pub const ALL: &[&[Claim]] = &[RESULTS, BACKGROUND, FUTURE];
 
 const RESULTS: &[Claim] = &[
@@ -521,7 +521,7 @@ fn of_all(data: &Data, at: &[&str], of: &str, to: &str) -> Vec<Compared> {
     FIGURES.iter().flat_map(|(id, name)| ratios(data.table(id), name, &losses(at), of, to)).collect()
 }
 
-/// By how much SCTP takes longer without loss, in words.
+/// The additional time of SCTP without loss, as text.
 fn without_loss(data: &Data) -> String {
     let more = |(id, name): &(&str, &str)| {
         let table = data.table(id);
@@ -535,12 +535,12 @@ fn without_loss(data: &Data) -> String {
     )
 }
 
-/// What both wait for where they are closest, in words.
+/// The waiting times of both protocols where they are closest, as text.
 fn at_one_percent(data: &Data) -> String {
     format!("3a at 1 %: {}", waits(data.table("fcs/fig3a"), "loss=0.01", &["sctp", "tcp"]))
 }
 
-/// By how much TCP takes longer, at each loss.
+/// The additional time of TCP, at each loss ratio.
 fn gains(table: &Table) -> Vec<Estimate> {
     ALL_LOSSES.iter().map(|loss| at(table, loss, "tcp").minus(&at(table, loss, "sctp"), "seconds")).collect()
 }
@@ -549,7 +549,7 @@ fn scaled(estimate: Estimate, by: f64) -> Estimate {
     Estimate { mean: estimate.mean * by, low: estimate.low * by, high: estimate.high * by, ..estimate }
 }
 
-/// Within a tenth of each other at these losses, and SCTP ahead at those.
+/// Decides that the times differ by at most a tenth at some losses, and that SCTP is ahead at others.
 fn close_then_ahead(table: &Table, name: &str, low: &[&str], high: &[&str]) -> Finding {
     let close =
         Everywhere { what: "time of SCTP : TCP at low loss", bound: Bound::Between(0.9, 1.1), remark: "" }
@@ -559,7 +559,8 @@ fn close_then_ahead(table: &Table, name: &str, low: &[&str], high: &[&str]) -> F
     and(close, ahead)
 }
 
-/// Whether what SCTP gains is proportional to what an axis says: a straight line through the origin.
+/// Decides whether the gain of SCTP is proportional to the values of an axis: a straight line through the
+/// origin.
 fn proportional(table: &Table, axis: &str, unit: f64, [name, of_one, remark]: [&str; 3]) -> Finding {
     let mut points = Vec::new();
     let mut means = Vec::new();
@@ -596,7 +597,7 @@ fn judge_cell<'a>(table: &'a Table, axis: &str, value: &str, variant: &str) -> c
     cell(table, &format!("{axis}={value}"), variant).expect("the figure has this cell")
 }
 
-/// Whether TCP with more is faster than the paper's: then the comparison was unfair.
+/// Decides whether a better TCP is faster than the paper's: the comparison was then unfair.
 fn unfair(data: &Data, better: &str, what: &str) -> Finding {
     let table = data.table("fcs/sack");
     let compared: Vec<Compared> = [("lan", "LAN"), ("sat", "satellite")]

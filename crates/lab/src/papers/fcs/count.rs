@@ -1,10 +1,9 @@
-//! Beyond the paper: the number of files alone is varied, to see whether what SCTP gains is "directly
+//! Beyond the paper: only the number of files varies, to test whether the gain of SCTP is "directly
 //! proportional" to it (P1-C09).
 //!
 //! Published: "directly proportional". Ours, seconds for 1, 5, 10, 20, 30, 40 files: tcp 7.47 33.7 70.7 135
-//! 202 277; sctp 5.67 21.3 40.9 77.5 115 151; braid
-//! 0.583 2.86 5.66 11.3 16.9 22.5.
-//! As it says: files follow each other, and do not know of each other.
+//! 202 277; sctp 5.67 21.3 40.9 77.5 115 151; braid 0.583 2.86 5.66 11.3 16.9 22.5. Ours agree: files are
+//! transferred one after another and do not affect each other.
 
 use super::{RUNS, THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

@@ -1,14 +1,14 @@
-//! Figure 2(a): the time that ten files of 1 MB take, against loss, over 3 Mbit/s and 1 ms, as to an
+//! Figure 2(a): the transfer time of ten files of 1 MB, against loss, over 3 Mbit/s and 1 ms, as to an
 //! unmanned aircraft.
 //!
 //! Published: at low loss SCTP takes marginally more time; at 10 % TCP takes about 350 s more. The text has
-//! no numbers but these; its picture is not at hand. Ours, seconds at 0, 1, 3, 6, 10 %: tcp 27.7 33.2 101
-//! 358 1292; sctp 27.7 31.2 44.3 114 458; sctp-clean 27.7 29.5 35.5
-//! 63.5 185; braid 27.6 27.7 27.8 28.0 28.5. Why they differ: the paper gives neither buffers nor segment
-//! sizes, and its run may have had retransmissions leave by the testbed's clean control network
-//! (`sctp-clean` here; P2 section 5.1). At 10 % a New-Reno without SACK or Limited Transmit lives from
-//! time-out to time-out of a second or more, and how long its back-off gets decides: 845 s more here.
-//! Beside SACK, Limited Transmit and byte counting (`fcs/sack`) no lead is left at 10 %.
+//! no other numbers, and the picture was not available. Ours, seconds at 0, 1, 3, 6, 10 %: tcp 27.7 33.2 101
+//! 358 1292; sctp 27.7 31.2 44.3 114 458; sctp-clean 27.7 29.5 35.5 63.5 185; braid 27.6 27.7 27.8 28.0 28.5.
+//! Reason for the difference: the paper gives neither buffers nor segment sizes, and its retransmissions may
+//! have been sent over the testbed's loss-free control network (`sctp-clean` here; P2 section 5.1). At 10 %
+//! loss New-Reno without SACK or Limited Transmit depends on time-outs of a second or more, and the length of
+//! their back-off decides the time: 845 s more here. Compared with SACK, Limited Transmit and byte counting
+//! (`fcs/sack`) SCTP has no lead at 10 %.
 
 use crate::figure::Figure;
 use crate::scenario;

@@ -1,10 +1,9 @@
-//! Beyond the paper: the loss ratio alone is varied, to see whether what SCTP gains is "directly
-//! proportional" to it (P1-C11).
+//! Beyond the paper: only the loss ratio varies, to test whether the gain of SCTP is "directly proportional"
+//! to it (P1-C11).
 //!
-//! Published: "directly proportional". Ours, seconds at 0, 2, 4, 6, 8, 10 %: tcp 5.61 12.9 31.0 69.0 131
-//! 237; sctp 5.66 12.5 22.0 38.9 72.6 135; braid 5.53
-//! 5.56 5.62 5.64 5.75 5.78.
-//! Why they differ: TCP's time grows far faster than the loss, since time-outs back off.
+//! Published: "directly proportional". Ours, seconds at 0, 2, 4, 6, 8, 10 %: tcp 5.61 12.9 31.0 69.0 131 237;
+//! sctp 5.66 12.5 22.0 38.9 72.6 135; braid 5.53 5.56 5.62 5.64 5.75 5.78. Reason for the difference: TCP's
+//! time grows far faster than the loss, since time-outs back off.
 
 use super::{RUNS, THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

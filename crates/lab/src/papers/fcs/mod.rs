@@ -5,10 +5,11 @@
 //! FTP client (C) ---- router (R; Dummynet: drop-tail, 50 packets; rate, delay and loss each way) ---- FTP server (S)
 //!     unmanned aircraft 3 Mbit/s, 1 ms      satellite 256 kbit/s, 125 ms
 //! ```
-//! The clock runs from the client's first packet after `mget` to the 226 after the last file (§3). SCTP is used as TCP is:
-//! an association for control and one for each transfer, eleven in a run. Its stacks are the profiles `newreno-bsd46` and
-//! `rfc2960-kame`. The fourth curve is this project's `braid`; the third, SCTP with a clean second path, is what the same
-//! group later said of its testbed (P2 §5.1): retransmissions had left by the control network.
+//! The time is measured from the client's first packet after `mget` to the 226 after the last file (§3). SCTP
+//! is used like TCP: an association for control and one for each transfer, eleven in a run. The paper's
+//! stacks are the profiles `newreno-bsd46` and `rfc2960-kame`. The third curve is SCTP with a loss-free
+//! second path, because the same group later reported that retransmissions had been sent over the testbed's
+//! control network (P2 §5.1). The fourth curve is this project's `braid`.
 
 mod burst;
 pub mod claims;
@@ -55,16 +56,16 @@ static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
     ]
 });
 
-/// Files of a run.
+/// The number of files in a run.
 const FILES: usize = 10;
 /// The router's queue.
 const QUEUE: Queue = Queue::Packets(50);
-/// The length of the files of Figure 2.
+/// The size of the files in Figure 2.
 const MEGABYTE: u64 = 1_000_000;
-/// Of Figure 3.
+/// The size of the files in Figure 3.
 const SMALL: u64 = 200_000;
 
-/// The paper's two ways, the first's bias, and ours.
+/// The paper's two protocols, SCTP with the testbed's bias, and ours.
 const VARIANTS: Axis = Axis {
     name: "variant",
     label: "variant",
@@ -72,7 +73,7 @@ const VARIANTS: Axis = Axis {
     show: &variant,
 };
 
-/// The paper's two ways, and ours.
+/// The paper's two protocols, and ours.
 const THREE: Axis =
     Axis { values: &[Value::Name("tcp"), Value::Name("sctp"), Value::Name("braid")], ..VARIANTS };
 
@@ -86,10 +87,10 @@ fn variant(value: &Value) -> String {
     }
 }
 
-/// How often points are run: ten files vary more than a hundred.
+/// The number of runs of a point: times of ten files vary more than those of a hundred.
 const RUNS: Runs = Runs { max: 1_000, ..Runs::PAPER };
 
-/// Files by a variant, with a loss to the server and one to the client.
+/// Files transferred by a variant, with separate losses towards the server and the client.
 fn session(path: Path, files: Vec<u64>, variant: &str, losses: [Loss; 2], seed: u64) -> Session {
     let variant_name = match variant {
         "sctp" | "sctp-clean" => "naive",
@@ -103,7 +104,7 @@ fn session(path: Path, files: Vec<u64>, variant: &str, losses: [Loss; 2], seed: 
     session
 }
 
-/// What does not vary: as in Figures 2 and 3, which are scenarios beside their modules.
+/// The fixed settings, as in Figures 2 and 3, which are scenarios next to their modules.
 fn settings(path: Path, workload: &str) -> Vec<String> {
     vec![
         format!("path, each way: {}", path.link(QUEUE, Loss::None)),

@@ -1,12 +1,12 @@
-//! Beyond the paper: loss on one way alone. It says that losing an acknowledgement "often has minimal
-//! effect since ACKs are cumulative" (P1-C15).
+//! Beyond the paper: loss in one direction only. The paper says that losing an acknowledgement "often has
+//! minimal effect since ACKs are cumulative" (P1-C15).
 //!
-//! Published: no numbers. Ours, seconds at 0, 1, 3, 6, 10 %: both ways tcp 27.7 33.2 101 358 1292; sctp
-//! 27.7 31.2 44.3 114 458; the files' way alone tcp 27.7 31.5 82.9 255 617; sctp 27.7 29.5 38.4 69.3 181;
-//! the way back alone tcp 27.7 28.6 29.7 31.0 34.1; sctp 27.7 28.8 30.2 37.9 42.0; acknowledgements alone
-//! tcp 27.7 all over; sctp 27.7 27.9 28.1 28.3 31.6; braid 27.6, and 28.4 at 10 % both ways, 28.2 on the
-//! files' way alone. As it says. What the way back costs beside is commands, and of a handshake INIT ACK
-//! and COOKIE ACK, of which each that is lost costs three seconds.
+//! Published: no numbers. Ours, seconds at 0, 1, 3, 6, 10 %: both directions tcp 27.7 33.2 101 358 1292; sctp
+//! 27.7 31.2 44.3 114 458; the direction of the files tcp 27.7 31.5 82.9 255 617; sctp 27.7 29.5 38.4 69.3
+//! 181; the return direction tcp 27.7 28.6 29.7 31.0 34.1; sctp 27.7 28.8 30.2 37.9 42.0; acknowledgements
+//! only tcp 27.7 everywhere; sctp 27.7 27.9 28.1 28.3 31.6; braid 27.6, and 28.4 at 10 % in both directions,
+//! 28.2 in the direction of the files. Ours agree. The other packets of the return direction are commands,
+//! and in the handshake INIT ACK and COOKIE ACK, each of which costs three seconds if it is lost.
 
 use braidftp_sim::link::Loss;
 use braidftp_sim::random::Probability;

@@ -1,10 +1,10 @@
-//! Beyond the paper: the size of the files alone is varied, to see whether what SCTP gains is "directly
+//! Beyond the paper: only the size of the files varies, to test whether the gain of SCTP is "directly
 //! proportional" to it (P1-C10).
 //!
 //! Published: "directly proportional". Ours, seconds for 50, 100, 200, 500 KB, 1, 2 MB: tcp 18.6 33.3 68.6
-//! 178 356 730; sctp 27.6 30.2 41.1 64.9 109 200; braid
-//! 1.44 2.82 5.64 14.5 28.1 56.0. Why they differ: the line is straight and does not meet the origin: below
-//! 100 KB the dearer handshake makes SCTP the slower one.
+//! 178 356 730; sctp 27.6 30.2 41.1 64.9 109 200; braid 1.44 2.82 5.64 14.5 28.1 56.0. Reason for the
+//! difference: the line is straight and does not pass through the origin, because below 100 KB the longer
+//! handshake makes SCTP slower.
 
 use super::{THREE, session};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

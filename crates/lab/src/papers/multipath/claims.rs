@@ -1,4 +1,4 @@
-//! What is to be reached, and whether it is.
+//! Targets of multipath transfer, and whether they are reached.
 
 use crate::claim::{Claim, Finding, Holds, Measured};
 use crate::data::Data;
@@ -6,7 +6,7 @@ use crate::papers::judge::{Bound, Compared, Everywhere, and};
 use crate::stats::{Estimate, short};
 use crate::table::{Cell, Table};
 
-/// All of them, in order.
+/// All claims, in order.
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "M-C01",
@@ -178,7 +178,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// Whether this part of the sum is brought in each of these cells, once the beginning is over.
+/// Decides whether this fraction of the sum is reached in each of these cells, after the beginning.
 fn of_the_sum(data: &Data, figure: &str, selector: &str, least: f64) -> Finding {
     let cells = data.table(figure).all(selector);
     let compared: Vec<Compared> =
@@ -193,7 +193,7 @@ fn of_the_sum(data: &Data, figure: &str, selector: &str, least: f64) -> Finding 
     .judge(&compared)
 }
 
-/// What both paths bring, or take, against the better of these alone, at the same place.
+/// The goodput or the time of both paths compared with the better of these single paths, at the same point.
 fn against_the_better(table: &Table, both: &Cell<'_>, alone: &[&str], column: &str) -> Compared {
     let place_of = selector(both, &["paths"]);
     let alone = alone.iter().flat_map(|paths| table.all(&format!("{place_of} paths={paths}")));
@@ -202,7 +202,7 @@ fn against_the_better(table: &Table, both: &Cell<'_>, alone: &[&str], column: &s
     Compared { place: place(both, &["paths"]), ratio: both.ratio(&better, column) }
 }
 
-/// Whether so many seconds are enough with the default, whichever path it is.
+/// Decides whether at most this many seconds are needed with the default, whichever path fails.
 fn seconds(data: &Data, column: &'static str, most: f64) -> Finding {
     let cells = data.table("multipath/failover").all("policy=default");
     let mean = |cell: &Cell<'_>| cell.mean(column);
@@ -217,13 +217,13 @@ fn seconds(data: &Data, column: &'static str, most: f64) -> Finding {
     Finding::decided(holds, measured, format!("{}; to be {most} s or less", told.join("; ")))
 }
 
-/// A cell's place but for these axes, as `all` takes it.
+/// The selector of a cell without these axes, for [`Table::all`].
 fn selector(cell: &Cell<'_>, but: &[&str]) -> String {
     let places = cell.point().places().iter().filter(|(axis, _)| !but.contains(axis));
     places.map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A cell's place but for these axes, as a person says it.
+/// A cell without these axes, as text.
 fn place(cell: &Cell<'_>, but: &[&str]) -> String {
     let places = cell.point().places().iter().filter(|(axis, _)| !but.contains(axis));
     places.map(|(axis, value)| format!("{axis} {value}")).collect::<Vec<_>>().join(", ")

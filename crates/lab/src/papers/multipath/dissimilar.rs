@@ -1,8 +1,8 @@
-//! Pairs of paths that are not alike, with buffers that tune themselves: both together, and each alone.
+//! Pairs of dissimilar paths, with self-tuning buffers: both together, and each alone.
 //!
-//! Published: Dreibholz, Becke and others: over fibre and ADSL plain multipath transfer brings less than
-//! the better path; with split buffers and NR-SACK nearly the sum. To be reached here: 90 % of the sum.
-//! Ours: 0.998 to 1.04 of it once the beginning is over, 0.891 to 1.02 from the first INIT on.
+//! Published: Dreibholz, Becke and others: over fibre and ADSL plain multipath transfer is slower than the
+//! better path; with split buffers and NR-SACK nearly the sum. Target: 90 % of the sum. Ours: 0.998 to 1.04
+//! of it after the beginning, 0.891 to 1.02 from the first INIT on.
 
 use super::{COLUMNS, PAIR, PATHS, RUNS, modern, pair_settings, paths, run, settings, wires};
 use crate::figure::{Figure, Kind, Sweep};

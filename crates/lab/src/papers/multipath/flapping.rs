@@ -1,8 +1,8 @@
-//! A path that comes and goes, two seconds there and one not, beside one that is steady: both never bring
-//! less than the steady one alone.
+//! A path that is alternately up for two seconds and down for one, and a stable path: both are never slower
+//! than the stable one alone.
 //!
-//! Published: nothing. To be reached: 0.95 of the steady path alone. Ours: 0.978 of it where the other is
-//! alike and the buffer 64 KB, more everywhere else, up to 2.38 with buffers that tune themselves.
+//! Published: nothing. Target: 0.95 of the stable path alone. Ours: 0.978 of it if the other path is equal
+//! and the buffer has 64 KB, more everywhere else, up to 2.38 with self-tuning buffers.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub(super) const FIGURE: Figure = Figure {
         quick: &|point| point.name("buffer") == "auto",
         paired: &["paths", "buffer"],
         columns: COLUMNS,
-        // With 32 KB a run hangs on where a few dozen packets were when the path went.
+        // With 32 KB a run depends on the position of a few dozen packets when the path went down.
         runs: Runs { min: 8, max: 12, ..RUNS },
         run: &|point, seed| {
             let (_, other) = OTHERS.iter().find(|(name, _)| *name == point.name("other")).expect("it is one");

@@ -1,20 +1,19 @@
-//! Beyond the papers: what two and three paths bring together with this project's answer to the blocking of
-//! `cmt`, and what each part of the answer does.
+//! Beyond the papers: the goodput of two and three paths with this project's remedies against the blocking
+//! shown in `cmt`, and the effect of each remedy.
 //!
 //! ```text
 //!          +-- path 1 --+
 //! sender --+-- path 2 --+-- reader      one association, one ordered stream, one receive buffer
 //!          +-- path 3 --+
 //! ```
-//! The association has the profile `modern` with multipath transfer as it comes (`Multipath::default()`) unless a figure varies
-//! it. The measure is user data against the sum of the wires, less what is lost and less headers: `Σ C·(1−p)·1452/1500`; and
-//! against what the better path alone brings with the same buffer and the same losses. Only data is lost, at random unless it is
-//! said otherwise.
+//! The association has the profile `modern` with the default multipath transfer (`Multipath::default()`)
+//! unless a figure varies it. Goodput is compared with the sum of the links' rates without losses and
+//! headers, `Σ C·(1−p)·1452/1500`, and with the better path alone with the same buffer and the same losses.
+//! Only DATA is lost, independently unless stated otherwise.
 //!
-//! What is to be reached (claims M-C01 to M-C11): the sum, nearly, with buffers that tune themselves; never
-//! less than the better path alone, whatever the buffer; no more than one flow's share of a bottleneck that
-//! the paths have in common; and a path that fails, or comes and goes, costs a second and no more than what
-//! it brought.
+//! Targets (claims M-C01 to M-C11): with self-tuning buffers nearly the sum; with any buffer at least the
+//! better path alone; at most one flow's share of a common bottleneck; and the failure or flapping of a path
+//! costs at most a second and that path's own rate.
 
 mod buffer;
 mod claims;
@@ -40,7 +39,7 @@ use super::paths::{Look, Network, PATHS, Seen, paths};
 use crate::claim::Paper;
 use crate::figure::{Axis, Column, Figure, Point, Row, Runs, Value};
 
-/// It is no paper, but is kept as one.
+/// Not a paper, but handled as one.
 pub static PAPER: Paper = Paper {
     name: "multipath",
     key: "M",
@@ -64,20 +63,20 @@ static FIGURES: &[Figure] = &[
     sensitivity::FIGURE,
 ];
 
-/// How long a flow sends.
+/// The duration of a flow.
 const WHOLE: Duration = Duration::from_secs(30);
-/// What comes before this is left out where the beginning is not to count.
+/// The beginning, which is left out where it should not count.
 const LATER: Duration = Duration::from_secs(10);
 
-/// One path of a pair, the same both ways but for what is lost.
+/// A path of a pair, equal in both directions except for loss.
 #[derive(Debug, Clone, Copy)]
 struct Wire {
     megabits: u64,
-    /// One way.
+    /// The one-way delay.
     delay_ms: u64,
-    /// Of the packets with data.
+    /// The loss ratio of packets with data.
     loss: f64,
-    /// How long the last packet that fits waits: by default a round trip, and 20 ms at least.
+    /// The queue as the delay of the last packet that fits: by default a round trip, and at least 20 ms.
     queue_ms: Option<u64>,
 }
 
@@ -97,13 +96,13 @@ impl Wire {
         LinkConfig { loss: ftp::bernoulli(self.loss), ..link }
     }
 
-    /// What it could bring of user data, in bits a second.
+    /// The maximum goodput in bits per second.
     fn limit(self) -> f64 {
         self.megabits as f64 * 1e6 * (1.0 - self.loss) * SCTP_SHARE
     }
 }
 
-/// Paths that go together, by name.
+/// A named pair of paths.
 #[derive(Debug)]
 struct Pair {
     name: &'static str,
@@ -170,7 +169,7 @@ fn spoken_pair(value: &Value) -> String {
         .map_or_else(|| value.to_string(), |pair| pair.shows.to_owned())
 }
 
-/// The receive buffer in KB, or one that tunes itself.
+/// The receive buffer in KB, or a self-tuning one.
 const BUFFER: Axis = Axis {
     name: "buffer",
     label: "receive buffer",
@@ -186,7 +185,7 @@ const BUFFER: Axis = Axis {
     show: &|value| if *value == Value::Name("auto") { "auto".to_owned() } else { format!("{value} KB") },
 };
 
-/// The association of today: the profile `modern` with packets of 1500 bytes, and this multipath transfer.
+/// The association: the profile `modern` with packets of 1500 bytes, and this multipath transfer.
 fn modern(multipath: &str, buffer: &str) -> sctp::Config {
     let multipath = multipath.parse().unwrap_or_else(|error| panic!("{error}"));
     let config = ftp::modern_sctp().with(|c| c.paths.multipath = Some(multipath));
@@ -199,7 +198,7 @@ fn modern(multipath: &str, buffer: &str) -> sctp::Config {
     }
 }
 
-/// Columns of what one association brings.
+/// The columns of the results of one association.
 const COLUMNS: &[Column] = &[
     Column { name: "mbps", unit: "Mbit/s of user data, last 20 of 30 s" },
     Column { name: "share", unit: "of what the wires could bring together, last 20 s" },
@@ -211,7 +210,7 @@ const COLUMNS: &[Column] = &[
     Column { name: "timeouts", unit: "retransmission time-outs" },
 ];
 
-/// What one association brings over these of the wires.
+/// Runs one association over these paths of the pair.
 fn run(wires: &[Wire], config: sctp::Config, paths: &[usize], seed: u64) -> Row {
     let links: Vec<LinkConfig> = wires.iter().map(|wire| wire.link()).collect();
     let seen = Network::paths(&links).with(config, paths).watch(WHOLE, Look::Numbers, seed);
@@ -239,7 +238,7 @@ fn wires(point: &Point) -> [Wire; 2] {
     Pair::named(point.name("pair")).wires
 }
 
-/// What does not vary.
+/// The fixed settings.
 fn settings(more: &[&str]) -> Vec<String> {
     let modern = modern("default", "auto");
     let mut lines = vec![
@@ -255,7 +254,7 @@ fn settings(more: &[&str]) -> Vec<String> {
     lines
 }
 
-/// The wires of the pairs, a line each.
+/// The links of the pairs, one line each.
 fn pair_settings() -> Vec<String> {
     let of = |pair: &Pair| {
         let [one, other] = pair.wires.map(|wire| wire.link().to_string());
@@ -264,5 +263,5 @@ fn pair_settings() -> Vec<String> {
     PAIRS.iter().map(of).collect()
 }
 
-/// A few runs reporter: what is random is losses, thousands of them.
+/// A few runs per point: only losses are random, and there are thousands of them.
 const RUNS: Runs = Runs { min: 2, max: 4, within: 0.05 };

@@ -3,8 +3,8 @@
 //! Published: Dreibholz et al.: buffer splitting, NR-SACK and chunk rescheduling restore the sum over
 //! dissimilar paths; Raiciu et al. (NSDI 2012): opportunistic retransmission and penalisation for MPTCP.
 //! Ours, near-far with 32 KB: 0.831 Mbit/s with none and with split buffers, 5.52 with rescheduling, 12.0
-//! with opportunistic retransmission, 9.51 with preventive admission, all with paths in turn; 12.0 with the
-//! default, as the near path alone.
+//! with opportunistic retransmission, 9.51 with preventive admission, all with round-robin scheduling; 12.0
+//! with the default, as with the near path alone.
 
 use super::{BUFFER, COLUMNS, PAIR, RUNS, modern, run, settings, wires};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

@@ -1,8 +1,8 @@
-//! The schedulers side by side: which path new data takes.
+//! The schedulers side by side: the choice of a path for new data.
 //!
-//! Published: BLEST and ECF bring more over heterogeneous paths than lowest round trip first, with fewer
-//! packets sent in vain. Ours, near-far with 64 KB: BLEST brings 19.3 Mbit/s, and ECF no more than lowest
-//! round trip first, 1.89: with endless data it never pays to wait for the faster path, as ECF counts.
+//! Published: over heterogeneous paths BLEST and ECF reach a higher goodput than lowest RTT first, with fewer
+//! useless packets. Ours, near-far with 64 KB: BLEST reaches 19.3 Mbit/s. ECF reaches 1.89, as much as lowest
+//! RTT first: with unlimited data, waiting for the faster path never pays by ECF's estimate.
 
 use super::{BUFFER, COLUMNS, PAIR, RUNS, modern, run, settings, wires};
 use crate::figure::{Axis, Figure, Kind, Sweep, Value};

@@ -1,25 +1,24 @@
-//! Two paths that turn out to be one: both go through the same bottleneck, which another flow uses too. How
-//! much more the association takes than it would with one path.
+//! Two paths through the same bottleneck, which another flow uses too: the share of the association compared
+//! with that over one path.
 //!
 //! ```text
 //! sender ==two addresses==+                                         +==two addresses== reader
 //!                         +-- 20 Mbit/s, 20 ms each way, one BDP ---+
 //! other ------------------+                                         +----------------- reader
 //! ```
-//! Published: RFC 6356 and those after it: no more than one flow on the best of the paths. To be reached by the default: 1.2 times as
-//! much. Ours, three runs a point or more, beside their own kind, Reno and CUBIC: paths as they come take 1.11 times as much as
-//! one path does beside each; uncoupled 1.52, 1.29 and 1.39; with LIA on all paths 1.21, 1.14 and 1.17. Until the bottleneck is found
-//! they take two shares.
+//! Published: RFC 6356 and its successors: no more than one flow on the best path. Target of the default: at
+//! most 1.2 times as much. Ours, at least three runs per point, beside another association, Reno and CUBIC:
+//! with the default two paths take 1.11 times as much as one path beside each; uncoupled 1.52, 1.29 and 1.39;
+//! with LIA on all paths 1.21, 1.14 and 1.17. Until the common bottleneck is detected they take two shares.
 //!
-//! At 5 and 10 Mbit/s ([`SLOW`]) the bottleneck is found too; where each overflow meets both paths, because
-//! one of them reduces its rate on purpose: without that they took 1.21 at 10 Mbit/s, 50 ms, 5 ms of jitter. Yet
-//! without jitter two paths take up to
-//! 1.65 times what path 1 alone does; and so does path 2 alone (1.00 to 1.78 times). Its round trip is 2 ms
-//! longer, and in a network that is a clock a packet that comes just after another has left finds room,
-//! always the same flow's (Floyd, Jacobson: "Traffic Phase Effects in Packet-Switched Gateways", CCR 21(2),
-//! 1991, who answer it with random times at the hosts). Against the better path alone they take 0.66 to
-//! 1.16. With 5 ms of jitter it is 0.80 to 1.03, and 0.87 to
-//! 1.10 against path 1.
+//! At 5 and 10 Mbit/s ([`SLOW`]) the common bottleneck is detected too. Where each overflow drops packets of
+//! both paths, the detection needs one of them to reduce its rate deliberately: without that, two paths took
+//! 1.21 at 10 Mbit/s, 50 ms, 5 ms of jitter. Without jitter two paths take up to 1.65 times the share of path
+//! 1 alone, and so does path 2 alone (1.00 to 1.78 times). The RTT of path 2 is 2 ms longer, and in a
+//! deterministic network a packet that arrives just after a departure finds room in the queue, always for the
+//! same flow (Floyd, Jacobson: "Traffic Phase Effects in Packet-Switched Gateways", CCR 21(2), 1991, who add
+//! random delays at the hosts). Compared with the better path alone two paths take 0.66 to 1.16. With 5 ms of
+//! jitter it is 0.80 to 1.03, and 0.87 to 1.10 against path 1.
 
 use std::time::Duration;
 
@@ -73,7 +72,7 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-/// The same where the bottleneck holds few packets, and where what leaves the hosts is in step or is not.
+/// The same with a small bottleneck queue, with synchronised and with unsynchronised hosts.
 pub(super) const SLOW: Figure = Figure {
     id: "multipath/shared-slow",
     shows: "Two paths through one slow bottleneck, in step and not, and another flow beside them",
@@ -111,7 +110,7 @@ const COLUMNS: &[Column] = &[
     Column { name: "resent", unit: "chunks sent again" },
 ];
 
-/// A bottleneck, and the flow beside the association.
+/// A bottleneck, and the competing flow.
 pub(super) struct Bench {
     pub(super) wire: Wire,
     /// The maximum additional delay of packets before the bottleneck.
@@ -124,14 +123,14 @@ impl Bench {
         self.run_with(modern(multipath, "auto"), over, seed)
     }
 
-    /// Runs the association with this configuration over these of the paths.
+    /// Runs the association with this configuration over these paths.
     pub(super) fn run_with(&self, config: sctp::Config, over: &[usize], seed: u64) -> Row {
         let other = match self.beside {
             "own" => bottleneck::over_sctp(config.clone().with(|c| c.paths.multipath = None)),
             "reno" => bottleneck::over_tcp(bottleneck::tcp(cc::Kind::Reno, 0)),
             _ => bottleneck::over_tcp(bottleneck::tcp(cc::Kind::Cubic, 0)),
         };
-        // A millisecond apart behind the bottleneck, so that the paths are not in step.
+        // An additional millisecond after the bottleneck, so that the paths are not synchronised.
         let near = |ms, jitter| LinkConfig {
             delay: Duration::from_millis(ms),
             jitter,

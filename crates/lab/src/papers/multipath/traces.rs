@@ -1,13 +1,12 @@
-//! LTE and Wi-Fi: two paths whose rates are those of traces, in the form in which Mahimahi keeps them.
+//! LTE and Wi-Fi: two paths whose rates follow traces, in Mahimahi's format.
 //!
-//! The traces are made here, from a seed: none of the published ones may be copied. The rate of each is a
-//! walk of steps of 100 ms that returns to its mean, as measured radio links do: LTE between 2 and 30
-//! Mbit/s around 12, with a queue of 300 ms; Wi-Fi between 1 and 50 around 20, that stops altogether for
-//! 0.2 to 0.6 s every 8 s or so, and loses 1 %.
+//! The traces are synthetic, generated from a seed, because published ones may not be copied. The rate is a
+//! random walk in steps of 100 ms that returns to its mean, like those of measured radio links: LTE between 2
+//! and 30 Mbit/s around 12, with a queue of 300 ms; Wi-Fi between 1 and 50 around 20, with interruptions of
+//! 0.2 to 0.6 s about every 8 s and 1 % loss.
 //!
-//! Published: nothing that is of these traces. Ours, in the mean of sixteen traces: 28.9 Mbit/s, 0.967 of
-//! what both could carry, with buffers that tune themselves; with 64 KB 16.9 Mbit/s, where Wi-Fi alone
-//! brings 16.5.
+//! Published: nothing with these traces. Ours, mean of sixteen traces: 28.9 Mbit/s, 0.967 of the capacity of
+//! both, with self-tuning buffers; with 64 KB 16.9 Mbit/s, where Wi-Fi alone reaches 16.5.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +46,8 @@ pub(super) const FIGURE: Figure = Figure {
         quick: &|point| point.name("buffer") == "auto",
         paired: &["paths", "buffer"],
         columns: COLUMNS,
-        // The same traces for both paths and for each alone: what they carry differs more than who uses them.
+        // The same traces for both paths and for each alone: capacities differ more between traces than
+        // results between variants.
         runs: crate::figure::Runs { min: 16, max: 16, ..RUNS },
         run: &|point, seed| {
             let radios = [&LTE, &WIFI].map(|radio| radio.rates(seed));
@@ -62,7 +62,7 @@ pub(super) const FIGURE: Figure = Figure {
                     ..LinkConfig::default()
                 }
             });
-            // What comes back has rates of its own; it is little.
+            // The return direction has its own rates; it carries little.
             let mut network = Network::paths(&links);
             for link in [1, 3] {
                 network.links[link].rate = Bandwidth::Unlimited;
@@ -92,7 +92,7 @@ struct Radio {
     delay_ms: u64,
     queue_packets: usize,
     loss: f64,
-    /// In how many steps of a hundred, in the mean, it stops.
+    /// The mean number of steps between interruptions, in hundreds.
     stops: u64,
 }
 
@@ -119,13 +119,13 @@ const WIFI: Radio = Radio {
 };
 
 impl Radio {
-    /// Mbit/s in each tenth of a second.
+    /// The rate in Mbit/s in each tenth of a second.
     fn rates(&self, seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed, 1 << 50 | self.mean as u64);
         let (mut rate, mut stopped) = (self.mean, 0);
         (0..WHOLE.as_millis() / 100)
             .map(|_| {
-                // Uniform steps of up to a third of the mean, and a tenth of the way back to it.
+                // Uniform steps of up to a third of the mean, and a return of a tenth of the distance to it.
                 let step = (random.below(2_001) as f64 / 1_000.0 - 1.0) * self.mean / 3.0;
                 rate = (rate + step + (self.mean - rate) / 10.0).clamp(self.least, self.most);
                 let stops = random.below(100) < self.stops;
@@ -137,7 +137,7 @@ impl Radio {
     }
 }
 
-/// Opportunities at these rates.
+/// The sending opportunities at these rates.
 fn trace(name: &str, rates: &[f64]) -> Trace {
     let (mut text, mut bits) = (String::new(), 0.0);
     for ms in 0..rates.len() * 100 {

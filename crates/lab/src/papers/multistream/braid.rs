@@ -1,8 +1,8 @@
 //! Beyond the paper: the packets of `braid`, in the form of Figures 3 to 5.
 //!
-//! Published: nothing. Ours is a run: no SIZE, and no RETR that waits for another answer than the names;
-//! the files flow side by side on streams of their own, each with a header before it and a digest behind
-//! it.
+//! Published: nothing. Ours is a run: there is no SIZE, and no RETR waits for any reply but that with the
+//! names. The files are sent concurrently on their own streams, each with a header before and a digest after
+//! its content.
 
 use braidftp_sim::apps::ftp::Variant;
 

@@ -1,5 +1,6 @@
-//! Beyond the paper: Figure 7 with losses in bursts, of the same mean; the first paper says that they would
-//! be more realistic (P1-C24), and what multistreaming and pipelining gain with them nobody has said.
+//! Beyond the paper: Figure 7 with losses in bursts, with the same mean. The first paper says that these
+//! would be more realistic (P1-C24); the gains of multistreaming and pipelining under burst losses are
+//! unpublished.
 //!
 //! Published: nothing.
 

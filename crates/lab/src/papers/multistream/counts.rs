@@ -1,11 +1,10 @@
-//! Beyond the paper: what it says of loads and does not measure: packets, connections, control blocks
-//! alive, server memory for a client (P2-C03, C14, C46, C49, C51).
+//! Beyond the paper: loads that it discusses without measurements: packets, connections, existing control
+//! blocks, server memory per client (P2-C03, C14, C46, C49, C51).
 //!
-//! Published: expectations alone: two control blocks a session by TCP, more with TIME-WAIT, half as many by
-//! MS and CP. Ours, mean control blocks without loss, LAN, coast to coast, satellite: 10 KB tcp 52.3 51.9
-//! 38.2; naive 1.93 1.87
-//! 1.87; ms 1.00 1.00 1.00; ms-cp 1.00 1.00 1.00; braid 1.00 1.00 1.00; 200 KB tcp 52.5 28.2 9.75; naive
-//! 2.00 1.97 1.97; ms 1.00 1.00 1.00; ms-cp 1.00 1.00 1.00; braid 1.00 1.00 1.00.
+//! Published: expectations only: two control blocks per session with TCP, more with TIME-WAIT, half as many
+//! with MS and CP. Ours, mean control blocks without loss, LAN, coast to coast, satellite: 10 KB tcp 52.3
+//! 51.9 38.2; naive 1.93 1.87 1.87; ms 1.00 1.00 1.00; ms-cp 1.00 1.00 1.00; braid 1.00 1.00 1.00; 200 KB tcp
+//! 52.5 28.2 9.75; naive 2.00 1.97 1.97; ms 1.00 1.00 1.00; ms-cp 1.00 1.00 1.00; braid 1.00 1.00 1.00.
 
 use super::{VARIANTS, session};
 use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
@@ -42,7 +41,7 @@ pub(super) const FIGURE: Figure = Figure {
         run: &|point, seed| {
             let mut session = session(ftp::path(point.name("path")), point, seed);
             session.watch.memory = true;
-            // What a buffer that is larger holds says nothing of a way to use it.
+            // The contents of larger buffers say nothing about a variant.
             if point.name("variant") != "braid" {
                 session.sctp.memory.send_buffer_bytes = session.tcp.send_buffer_bytes;
             }

@@ -1,21 +1,21 @@
-//! Beyond the paper: who takes how much of a link that is shared (P2-C11, C53). It says that parallel TCP
-//! connections are unfair and that FTP over SCTP "remains TCP-friendly", and measures neither.
+//! Beyond the paper: the shares of competing flows (P2-C11, C53). The paper says that parallel TCP
+//! connections are unfair and that FTP over SCTP "remains TCP-friendly", without measurements.
 //!
 //! ```text
 //! server a (one TCP connection) --------+                                    +-- client a
 //!                                       +-- router -- 3 Mbit/s -- router ----+
-//! server b (what it is compared with) --+   20 ms, drop-tail, 50 packets     +-- client b
+//! server b (the competing variant) -----+   20 ms, drop-tail, 50 packets     +-- client b
 //! ```
-//! Both send without end for two minutes, and are looked at in the last 100 s. What SCTP sends is what MS-CP sends as long as it
-//! has files to send: one stream of one association without a pause.
+//! Both servers send continuously for two minutes, and are measured in the last 100 s. SCTP sends what MS-CP
+//! sends while it has files: one stream of one association without a pause.
 //!
 //! Published: arguments. Ours, share of the TCP connection beside tcp, tcp-parallel, ms-cp and braid: SACK
-//! .500 .202 .438 .237; with Limited Transmit and bytes counted .500 .199 .438 .354; Reno of today .513
-//! .198 .604 .324; CUBIC of today .507 .192 .701 .447. So braid leaves the paper's TCP a little less than
-//! half of its half, and every other one more: who counts acknowledgements, of which there is one for two
-//! segments, opens by half a segment in a round trip, and has less beside whoever counts bytes. Its send
-//! buffer of 32,768 bytes has no part in that (.233 with 256 KiB), but is why it has .438 beside ms-cp, and
-//! not .554.
+//! .500 .202 .438 .237; with Limited Transmit and bytes counted .500 .199 .438 .354; Reno of today .513 .198
+//! .604 .324; CUBIC of today .507 .192 .701 .447. So beside braid the paper's TCP has a little less than half
+//! of its fair share, and every other TCP more. A TCP that counts acknowledgements, of which there is one per
+//! two segments, opens its window by half a segment per round trip, and has less beside a sender that counts
+//! bytes. Its send buffer of 32,768 bytes is not the reason (.233 with 256 KiB), but explains why it has .438
+//! beside ms-cp and not .554.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,15 +101,15 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-/// Bits a second of the link that is shared.
+/// The rate of the shared link in bits per second.
 const RATE: u64 = 3_000_000;
-/// When watching begins.
+/// The beginning of the measurement.
 const FROM: Duration = Duration::from_secs(20);
-/// When it ends.
+/// The end of the measurement.
 const TO: Duration = Duration::from_secs(120);
 /// The port of the receivers.
 const PORT: u16 = 5_000;
-/// Bytes that are handed over at a time.
+/// The bytes of one write.
 const PIECE: usize = 16 << 10;
 
 fn bottleneck() -> LinkConfig {
@@ -122,7 +122,7 @@ fn bottleneck() -> LinkConfig {
     }
 }
 
-/// The connection that is watched.
+/// The observed connection.
 fn watched(name: &str) -> tcp::Config {
     let modern = |congestion_control| tcp::Config { congestion_control, ..tcp::Profile::Modern.config() };
     match name {
@@ -150,7 +150,7 @@ fn run(watching: &str, against: &str, seed: u64) -> Row {
     let mut receivers = Vec::new();
     for number in 0..2 {
         let flows = flows(number);
-        // Neither begins at the same instant, and each seed has another beginning.
+        // The flows begin at different times, which depend on the seed.
         let begin = Time::ZERO + Duration::from_micros((seed >> (8 * number)) % 500_000);
         let endpoints = || Endpoints {
             sctp: sctp::Endpoint::new(
@@ -182,10 +182,10 @@ fn run(watching: &str, against: &str, seed: u64) -> Row {
     Row(vec![got[0] / all, all * 8.0 / (RATE as f64 * (TO - FROM).as_secs_f64())])
 }
 
-/// What a host sends.
+/// The flows that a host sends.
 #[derive(Debug, Clone)]
 enum Flows {
-    /// So many TCP connections.
+    /// This number of TCP connections.
     Tcp(usize),
     /// One association.
     Sctp(Arc<sctp::Config>),
@@ -194,7 +194,7 @@ enum Flows {
 /// Sends without end, or reads and counts.
 #[derive(Debug)]
 struct Bulk {
-    /// When it begins to send what, from where and to where.
+    /// When it begins, the flows, and their addresses: from and to.
     begins: Option<(Time, Flows, SocketAddr, SocketAddr, Arc<tcp::Config>)>,
     got: u64,
 }

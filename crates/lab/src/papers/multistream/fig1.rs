@@ -1,8 +1,9 @@
 //! Figure 1: the congestion window over three files (P2 §2.1.2 B).
 //!
-//! Published: a sketch of three saw-teeth with gaps, for FTP over TCP. Ours are runs, and beside TCP those
-//! of an association for all files, without pipelining and with it. Without, the window falls to Max.Burst
-//! packets when nothing is in flight (§4.2, equation 1); with it, it lives on from file to file.
+//! Published: a sketch of three saw-teeth with gaps, for FTP over TCP. Ours are runs of TCP, and of an
+//! association for all files, without and with pipelining. Without pipelining, the window is reduced to
+//! Max.Burst packets when nothing is in flight (§4.2, equation 1); with pipelining, it is preserved from file
+//! to file.
 
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ const VARIANTS: [(Variant, &str, &str); 4] = [
 ];
 
 const SHADE: &str = "#f7e6cf";
-/// No more than that of commands and replies is in flight.
+/// The maximum bytes in flight when only commands and replies are in flight.
 const LINES_BYTES: usize = 400;
 const LEFT: f64 = 58.0;
 const PANEL_WIDTH: f64 = 800.0;
@@ -86,7 +87,7 @@ fn scene(seed: u64) -> Scene {
     }
 }
 
-/// When the files were asked for.
+/// The time of the first request for a file.
 fn begin(outcome: &Outcome) -> Time {
     let done = outcome.files.iter().filter_map(|file| file.done).max().unwrap_or(Time::ZERO);
     Time::ZERO + done.since(Time::ZERO).saturating_sub(outcome.since_asked)
@@ -97,8 +98,8 @@ fn points(outcome: &Outcome) -> impl Iterator<Item = &WindowPoint> {
     outcome.windows.iter().filter(move |point| point.at >= begin && point.at <= end)
 }
 
-/// When nothing was in flight but commands and replies, between the first byte of the first file and the
-/// end of the last.
+/// The intervals in which only commands and replies were in flight, between the first byte of the first file
+/// and the end of the last.
 fn idle(outcome: &Outcome) -> Vec<(Time, Time)> {
     let begin = outcome.files.iter().filter_map(|file| file.first_byte).min().unwrap_or(Time::ZERO);
     let mut spans: Vec<(Time, Time)> = Vec::new();
@@ -155,7 +156,7 @@ fn draw(runs: &[Outcome; 4]) -> String {
         svg.text(turned, "cwnd, KB");
         let connections = points(outcome).map(|point| point.connection).max().unwrap_or(0);
         for connection in 0..=connections {
-            // The window stays what it is until the next point.
+            // The window is constant until the next point.
             let mut line: Vec<(f64, f64)> = Vec::new();
             for point in points(outcome).filter(|point| point.connection == connection) {
                 let (x, y) = (across(point.at), up(point.cwnd_bytes));

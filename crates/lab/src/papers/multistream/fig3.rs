@@ -1,8 +1,8 @@
 //! Figure 3: the packets of FTP over SCTP-naive (P2 §4.1).
 //!
-//! Published: a diagram of the order, without times. Ours is a run. The order is the same; beyond it, a
-//! server that connects as `connect` does sends its 226 as soon as the last byte is with the transport, so
-//! that it may arrive before the file.
+//! Published: a diagram of the order, without times. Ours is a run, with the same order. In addition, a
+//! server that uses the usual socket calls sends its 226 as soon as the transport has accepted the last byte,
+//! so the 226 may arrive before the file.
 
 use braidftp_sim::apps::ftp::Variant;
 

@@ -1,6 +1,6 @@
 //! Figure 4: the packets of FTP over SCTP with multistreaming (P2 §4.2).
 //!
-//! Published: a diagram of the order, without times. Ours is a run, and its order the same.
+//! Published: a diagram of the order, without times. Ours is a run, with the same order.
 
 use braidftp_sim::apps::ftp::Variant;
 

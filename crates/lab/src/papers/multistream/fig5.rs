@@ -1,6 +1,6 @@
 //! Figure 5: the packets of FTP over SCTP with multistreaming and command pipelining (P2 §4.3).
 //!
-//! Published: a diagram of the order, without times. Ours is a run, and its order the same.
+//! Published: a diagram of the order, without times. Ours is a run, with the same order.
 
 use braidftp_sim::apps::ftp::Variant;
 

@@ -1,25 +1,24 @@
-//! Beyond the paper: where the time of a file goes without loss, by the packets of a run, and what hangs on
-//! two things that it does not say (P2-C05, C16, C28): the first window, and whether the first data of a
-//! new association rides with COOKIE ECHO.
+//! Beyond the paper: the parts of a file's time without loss, from the packets of a run, and the effect of
+//! two parameters that the paper does not give (P2-C05, C16, C28): the initial window, and whether the first
+//! data of a new association is bundled with COOKIE ECHO.
 //!
 //! ```text
-//! asking   from the end of the file before it to when the server acts on its RETR: EPRT, 200, RETR (SIZE, 213, RETR)
+//! asking   from the end of the previous file until the server executes RETR: EPRT, 200, RETR (SIZE, 213, RETR)
 //! set-up   from there to the first packet with data: SYN and SYN ACK; INIT, INIT ACK, COOKIE ECHO and COOKIE ACK
-//! data     from there until the last of it is there: the windows of slow start
-//! end      from there until the client knows that it was the last
+//! data     from there until the last byte arrives: the windows of slow start
+//! end      from there until the client knows that the file is complete
 //! ```
-//! Published: naive 10 % slower than TCP by satellite, and alike elsewhere.
-//! Ours, ms a file, on LAN, coast to coast, by satellite: tcp 35.5 345 1254; tcp-1 140 590 1860; naive 40.0 557 1964; naive-3
-//! 40.0 486 1760; naive-with-data 42.1 568 2057; ms 32.7 261 947. Coast to coast in parts: tcp asking
-//! 107.7, set-up 71.8, data
-//! 165.4, end 0; naive 107.3, 143.7, 235.1, 70.7; naive-with-data 107.3, 72.9, 317.6, 70.7; ms 107.1, 0,
-//! 153.4, 0. Why they differ: see Figure 7. Against a TCP whose first window is one packet, as FreeBSD had
-//! it for a peer in another network, naive takes 0.94 of the time coast to coast and 1.06 by satellite,
-//! which is what the paper saw; but then each first segment waits 100 ms for its delayed acknowledgement on
-//! the LAN too, which is not. Data beside COOKIE ECHO saves a round trip of set-up and loses it again: no
-//! other packet may leave before COOKIE ACK (RFC 9260 section 5.1), so the first window is one packet,
-//! which does not fill the window and lets it grow by nothing, and the seven packets of a file take four
-//! rounds and not three.
+//! Published: naive 10 % slower than TCP by satellite, and alike elsewhere. Ours, ms a file, on LAN, coast to
+//! coast, by satellite: tcp 35.5 345 1254; tcp-1 140 590 1860; naive 40.0 557 1964; naive-3 40.0 486 1760;
+//! naive-with-data 42.1 568 2057; ms 32.7 261 947. Coast to coast in parts: tcp asking 107.7, set-up 71.8,
+//! data 165.4, end 0; naive 107.3, 143.7, 235.1, 70.7; naive-with-data 107.3, 72.9, 317.6, 70.7; ms 107.1, 0,
+//! 153.4, 0. Reason for the differences: see Figure 7. Compared with a TCP whose initial window is one
+//! packet, as in FreeBSD for a peer in another network, naive takes 0.94 of the time coast to coast and 1.06
+//! by satellite, which agrees with the paper. But then each first segment waits 100 ms for its delayed
+//! acknowledgement on the LAN too, which does not agree. Data bundled with COOKIE ECHO saves a round trip of
+//! set-up and loses it again: no other packet may be sent before COOKIE ACK (RFC 9260 section 5.1), so the
+//! first flight is one packet, which does not fill the window and so does not increase it, and the seven
+//! packets of a file take four rounds and not three.
 
 use std::num::NonZeroU8;
 
@@ -109,7 +108,7 @@ fn run(point: &Point, seed: u64) -> Row {
     parts(&session.run())
 }
 
-/// Files of a run: one is like the other.
+/// The number of files in a run; all are alike.
 const FILES: usize = 10;
 
 /// The parts of each file's time, from the packets.

@@ -1,11 +1,11 @@
-//! Beyond the paper: what one lost packet costs. It says why losses of commands (P2-C02), early in a file
-//! (P2-C06), in handshakes (P2-C20) and of acknowledgements (P1-C15) matter or not; here each packet of a
-//! run is lost in a run of its own.
+//! Beyond the paper: the cost of a single lost packet. The paper argues why losses of commands (P2-C02),
+//! early in a file (P2-C06), in handshakes (P2-C20) and of acknowledgements (P1-C15) matter or not; here each
+//! packet of a run is lost in a separate run.
 //!
-//! Published: arguments. Ours: a command or a reply costs a time-out of a second each time, a packet of a
-//! handshake three seconds, the last three packets of a file a second by TCP and SCTP alike, an
-//! acknowledgement mostly nothing; the first packet of a file a second where it is the whole first window,
-//! and nothing where three follow it. By braid no packet costs more than 0.13 s.
+//! Published: arguments. Ours: a lost command or reply costs a time-out of a second, a packet of a handshake
+//! three seconds, one of the last three packets of a file a second with TCP and SCTP alike, an
+//! acknowledgement mostly nothing. The first packet of a file costs a second if it is the whole initial
+//! window, and nothing if three packets follow it. With braid no packet costs more than 0.13 s.
 
 use std::num::NonZeroU8;
 
@@ -32,7 +32,7 @@ pub(super) const FIGURE: Figure = Figure {
 const CAPTION: &str = "2 files of 50 KB over the LAN of Figure 6. Each mark is a run in which one packet was lost and no other: the one that \
                        leaves at that place of the run without loss; up is by how much later the last file was there.";
 
-/// The name in tables, the variant, and what people call it.
+/// The drawn variants: the name in tables, the variant, and the label.
 const VARIANTS: [(&str, Variant, &str); 6] = [
     ("tcp", Variant::Tcp, "TCP New-Reno, first window of 4 packets"),
     ("tcp-1", Variant::Tcp, "TCP New-Reno, first window of 1"),
@@ -42,7 +42,7 @@ const VARIANTS: [(&str, Variant, &str); 6] = [
     ("braid", Variant::Braid, "braid"),
 ];
 
-/// What packets are for, with the word for it in tables, what people call it, its mark and its colour.
+/// The purposes of packets: the name in tables, the label, the mark and the colour.
 const PURPOSES: [(Purpose, &str, &str, usize, &str); 4] = [
     (Purpose::Control, "control", "commands and replies", 0, "#3b4252"),
     (Purpose::Setup, "setup", "opening and closing connections", 1, "#e08a1e"),
@@ -63,13 +63,13 @@ fn settings() -> Vec<String> {
     settings
 }
 
-/// A packet, and what its loss costs.
+/// A packet, and the cost of its loss.
 struct Cost {
     number: usize,
     from: End,
     purpose: Purpose,
     seconds: f64,
-    /// Retransmission time-outs of both sides, those of set-up left out.
+    /// Retransmission time-outs of both sides, without those of the set-up.
     timeouts: u64,
     says: String,
 }
@@ -99,7 +99,7 @@ fn scene(seed: u64) -> Scene {
     }
 }
 
-/// Each packet lost in a run of its own.
+/// Loses each packet in a separate run.
 fn costs(name: &str, variant: Variant, seed: u64) -> Vec<Cost> {
     let session = |losses: [Loss; 2]| {
         let links = losses.map(|loss| LAN.link(QUEUE, loss));
@@ -135,7 +135,7 @@ fn costs(name: &str, variant: Variant, seed: u64) -> Vec<Cost> {
     costs
 }
 
-/// When the last file was there.
+/// The time of arrival of the last file.
 fn end(outcome: &Outcome) -> Time {
     outcome.files.iter().filter_map(|file| file.done).max().unwrap_or(Time::ZERO)
 }

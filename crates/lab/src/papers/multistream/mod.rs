@@ -1,14 +1,14 @@
 //! P2: S. Ladha, P. D. Amer, "Improving Multiple File Transfers Using SCTP Multistreaming": a hundred files
-//! by FTP over TCP, over SCTP as TCP is used, over the streams of one association, and with pipelined
+//! by FTP over TCP, over SCTP used like TCP, over the streams of one association, and with pipelined
 //! commands.
 //!
 //! ```text
 //! FTP client ---- router (Dummynet: drop-tail, 500 kB; rate, delay and loss each way) ---- FTP server
 //!     LAN 3 Mbit/s, 1 ms      coast to coast 1 Mbit/s, 35 ms      satellite 256 kbit/s, 125 ms
 //! ```
-//! The clock runs from the client's receipt of the 150 to NLST to that of the last 226 (§5.1). K is 1000 and M a million:
-//! the paper does not say. Its stacks are the profiles `newreno-bsd46` of TCP and `rfc2960-kame` of SCTP; `braid` beside
-//! them is this project's own mode, over the profile `modern`.
+//! The time is measured from the client's receipt of the 150 to NLST to that of the last 226 (§5.1). K is
+//! 1000 and M a million, which the paper does not specify. Its stacks are the profiles `newreno-bsd46` of TCP
+//! and `rfc2960-kame` of SCTP; `braid` beside them is this project's own mode, over the profile `modern`.
 
 mod braid;
 mod burst;
@@ -80,7 +80,7 @@ static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
     ]
 });
 
-/// Files of a run.
+/// The number of files in a run.
 const FILES: usize = 100;
 /// The router's queue.
 const QUEUE: Queue = Queue::Bytes(500_000);
@@ -99,7 +99,7 @@ const SIZES: Axis = Axis {
     show: &|value| format!("100 files of {}", ftp::size(value)),
 };
 
-/// The paper's four ways, and ours.
+/// The paper's four variants, and ours.
 const VARIANTS: Axis = Axis {
     name: "variant",
     label: "variant",
@@ -113,7 +113,7 @@ const VARIANTS: Axis = Axis {
     show: &variant,
 };
 
-/// A variant as the paper calls it.
+/// The paper's name of a variant.
 fn variant(value: &Value) -> String {
     match value {
         Value::Name("tcp") => "TCP New-Reno".to_owned(),
@@ -125,14 +125,14 @@ fn variant(value: &Value) -> String {
     }
 }
 
-/// A hundred files of a size, with a loss, by a variant.
+/// A hundred files of a size, with a loss ratio, by a variant.
 fn session(path: Path, point: &Point, seed: u64) -> Session {
     let loss = ftp::bernoulli(point.number("loss"));
     let files = vec![point.number("size") as u64; FILES];
     ftp::session(point.name("variant"), files, vec![path.both(QUEUE, loss)], seed)
 }
 
-/// What does not vary, as in Figures 6, 7 and 8, which are scenarios.
+/// The fixed settings, as in Figures 6, 7 and 8, which are scenarios.
 fn settings(path: Path) -> Vec<String> {
     vec![
         format!("path, each way: {}", path.link(QUEUE, ftp::bernoulli(0.0))),

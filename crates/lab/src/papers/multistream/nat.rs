@@ -1,8 +1,7 @@
-//! Beyond the paper: a NAT in front of the client that rewrites addresses, and nothing in the payload
-//! (P2-C04, C52).
+//! Beyond the paper: a NAT in front of the client that rewrites addresses in headers only (P2-C04, C52).
 //!
-//! Published: no numbers. Ours, of 10 files without and with the NAT: tcp 10.0 0; naive 10.0 0; ms 10.0
-//! 10.0; ms-cp 10.0 10.0; braid 10.0 10.0.
+//! Published: no numbers. Ours, files of 10 that arrive without and with the NAT: tcp 10.0 0; naive 10.0 0;
+//! ms 10.0 10.0; ms-cp 10.0 10.0; braid 10.0 10.0.
 
 use braidftp_sim::apps::ftp::NatBox;
 use braidftp_sim::link::Loss;

@@ -1,5 +1,5 @@
-//! Beyond the paper: its section 2.2, the ways in which FTP over TCP could do better, that it argues about
-//! and does not run (P2-C08 to C11, C43).
+//! Beyond the paper: the alternatives for FTP over TCP of its section 2.2, which it discusses without runs
+//! (P2-C08 to C11, C43).
 //!
 //! ```text
 //! tcp                a connection for control and one for each file, as FTP is
@@ -8,19 +8,16 @@
 //! tcp-two-cp         C: two that stay, pipelined
 //! tcp-parallel       D: one for control and 4 for files, pipelined
 //! ```
-//! Published: arguments. Ours, LAN, 10 KB, seconds at 0, 1, 3, 6, 10 %: tcp 3.55 18.4 48.1 103 193; tcp-one-cp 2.81 3.12
-//! 9.71 35.9 129; tcp-two 14.0 23.2 42.4 99.6 302; tcp-two-cp 2.82 3.62 11.1 37.1 146; tcp-parallel 2.91
-//! 3.09 4.90 11.9
-//! 49.1; ms-cp 2.80 2.91 3.76 9.42 37.6. Satellite, 10 KB: tcp 126 141 172 228 328; tcp-one-cp 33.7 36.8
-//! 58.5 107 195; tcp-two 109 120 157 232 448; tcp-two-cp
-//! 33.9 36.8 55.4 109 243; tcp-parallel 33.3 34.6 35.5 42.2 66.8; ms-cp 33.6 34.4 39.4 62.7 109. LAN, 200
-//! KB: tcp 56.1 78.4 194 677 2422; tcp-one-cp 55.4 61.9 198 732 2536; tcp-two 67.0 78.4 230 776 2892;
-//! tcp-two-cp
-//! 55.3 62.6 199 741 2737; tcp-parallel 55.3 55.7 67.5 192 725; ms-cp 55.3 56.5 72.9 197 778. What B takes
-//! without loss is 0.1 s a file more than C: Nagle's algorithm (RFC 9293 section 3.7.4) keeps the last
-//! segment of a file, which is short and which no FIN follows, until all before it is acknowledged, and
-//! that acknowledgement is delayed by 100 ms. In the packets of a run: 1,448 bytes at 31.8 ms, their ACK at
-//! 137.9, the last 1,322 bytes at 139.1.
+//! Published: arguments. Ours, LAN, 10 KB, seconds at 0, 1, 3, 6, 10 %: tcp 3.55 18.4 48.1 103 193;
+//! tcp-one-cp 2.81 3.12 9.71 35.9 129; tcp-two 14.0 23.2 42.4 99.6 302; tcp-two-cp 2.82 3.62 11.1 37.1 146;
+//! tcp-parallel 2.91 3.09 4.90 11.9 49.1; ms-cp 2.80 2.91 3.76 9.42 37.6. Satellite, 10 KB: tcp 126 141 172
+//! 228 328; tcp-one-cp 33.7 36.8 58.5 107 195; tcp-two 109 120 157 232 448; tcp-two-cp 33.9 36.8 55.4 109
+//! 243; tcp-parallel 33.3 34.6 35.5 42.2 66.8; ms-cp 33.6 34.4 39.4 62.7 109. LAN, 200 KB: tcp 56.1 78.4 194
+//! 677 2422; tcp-one-cp 55.4 61.9 198 732 2536; tcp-two 67.0 78.4 230 776 2892; tcp-two-cp 55.3 62.6 199 741
+//! 2737; tcp-parallel 55.3 55.7 67.5 192 725; ms-cp 55.3 56.5 72.9 197 778. Without loss B takes 0.1 s per
+//! file more than C: Nagle's algorithm (RFC 9293 section 3.7.4) holds the last segment of a file, which is
+//! short and has no FIN, until all earlier data is acknowledged, and that acknowledgement is delayed by 100
+//! ms. In the packets of a run: 1,448 bytes at 31.8 ms, their ACK at 137.9, the last 1,322 bytes at 139.1.
 
 use super::{QUEUE, SIZES};
 use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};

@@ -1,5 +1,6 @@
-//! Beyond the paper: Figure 7 with loss on one way alone. Its losses are the same both ways, so what it
-//! says of lost commands (P2-C02), handshakes (P2-C20) and data cannot be told apart in its figures.
+//! Beyond the paper: Figure 7 with loss in one direction only. The paper's figures have equal losses in both
+//! directions, so the effects of lost commands (P2-C02), handshakes (P2-C20) and data cannot be
+//! distinguished.
 //!
 //! Published: nothing.
 

@@ -1,6 +1,6 @@
-//! A run drawn as who says what when: time runs down, each packet is an arrow from one side to the other.
+//! A run as a sequence diagram: time runs down, each packet is an arrow from one side to the other.
 //!
-//! Figures 3 to 5 are drawn by it, from runs of the same files over the same path and to the same scale.
+//! Figures 3 to 5 are sequence diagrams of the same files over the same path, to the same scale.
 
 use std::time::Duration;
 
@@ -22,41 +22,41 @@ const COMMANDS: &str = "commands and replies";
 const SETTING_UP: &str = "opening and closing it";
 const ACKS: &str = "acknowledgements";
 
-/// Dots a millisecond.
+/// Units per millisecond.
 const SCALE: f64 = 1.25;
 const WIDTH: f64 = 860.0;
 const CLIENT_X: f64 = 310.0;
 const SERVER_X: f64 = 560.0;
 const TOP: f64 = 150.0;
-/// Between two texts on one side.
+/// The minimum distance of two texts on one side.
 const LEADING: f64 = 12.5;
 
-/// What is special in one of these figures.
+/// The parameters of one of these figures.
 pub(super) struct Sequence {
-    /// Its id, for the heading.
+    /// The id, for the heading.
     pub(super) id: &'static str,
-    /// Its heading.
+    /// The heading.
     pub(super) shows: &'static str,
-    /// What is under it.
+    /// The caption.
     pub(super) caption: &'static str,
-    /// How files are asked for.
+    /// The transfer variant.
     pub(super) variant: Variant,
-    /// What is written in the box.
+    /// The text in the box.
     pub(super) boxed: &'static str,
-    /// How many files the box is around: the first, or all.
+    /// The files that the box surrounds.
     pub(super) around: Around,
 }
 
-/// What the box is around.
+/// The files that the box surrounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Around {
-    /// What is repeated for each file, once.
+    /// The part that is repeated for each file, once.
     First,
     /// All files.
     All,
 }
 
-/// What does not vary.
+/// The fixed settings.
 fn settings() -> Vec<String> {
     vec![
         "path, each way: rate=1mbit,delay=35ms,queue=500kB, no loss".to_owned(),
@@ -66,13 +66,13 @@ fn settings() -> Vec<String> {
 }
 
 impl Sequence {
-    /// The figure, of which a run is [`Self::scene`].
+    /// The figure, whose run is [`Self::scene`].
     pub(super) const fn figure(&self, scene: fn(u64) -> Scene) -> Figure {
         let Self { id, shows, caption, .. } = *self;
         Figure { id, shows, caption, settings: &settings, kind: Kind::Scene(scene) }
     }
 
-    /// Lets it happen, and draws it.
+    /// Runs and draws the diagram.
     pub(super) fn scene(&self, seed: u64) -> Scene {
         let link: braidftp_sim::LinkConfig =
             "rate=1mbit,delay=35ms,queue=500kB,overhead=20".parse().expect("a link");
@@ -89,7 +89,7 @@ impl Sequence {
     }
 
     fn draw(&self, outcome: &Outcome, pdus: &[Pdu], begin: Time) -> String {
-        // Late acknowledgements of the last packets are nothing to wait for.
+        // Late acknowledgements of the last packets are left out.
         let told = pdus.iter().filter(|pdu| pdu.purpose < Purpose::Ack);
         let end =
             told.map(|pdu| pdu.arrived.unwrap_or(pdu.sent)).max().expect("something was said").since(begin);
@@ -103,7 +103,7 @@ impl Sequence {
         self.legend(&mut svg);
 
         if let Some((from, to)) = self.extent(outcome, &pdus) {
-            // Beside the first line of naive stands what closes the association before it.
+            // Next to the first line of naive are the packets that close the association before it.
             let (above, below) = if self.variant == Variant::Naive { (5.8, 5.8) } else { (-9.0, 8.0) };
             let (top, height) = (down(from) + above, down(to) - down(from) + below - above);
             let (left, width) = (MARGIN + 46.0, WIDTH - 2.0 * MARGIN - 46.0);
@@ -131,9 +131,9 @@ impl Sequence {
         }
         svg.text(text(MARGIN + 32.0, TOP - 18.0, 11.0, SOFT, Anchor::End), "ms");
 
-        // Where the last text of either side is.
+        // The position of the last text on either side.
         let mut texts = [f64::NEG_INFINITY; 2];
-        // What is there to be seen behind the rest comes first.
+        // Elements in the background are drawn first.
         for pdu in pdus.iter().filter(|pdu| pdu.purpose >= Purpose::Ack) {
             svg.open(self.kind(pdu), &in_words(pdu, begin));
             arrow(&mut svg, pdu, &down);
@@ -171,7 +171,7 @@ impl Sequence {
         }
     }
 
-    /// What data is called.
+    /// The label of data.
     fn data(&self) -> &'static str {
         match self.variant {
             Variant::Naive => "an association of its own",
@@ -180,7 +180,7 @@ impl Sequence {
         }
     }
 
-    /// Which entry of the legend a packet belongs to.
+    /// The entry of the legend for a packet.
     fn kind(&self, pdu: &Pdu) -> &'static str {
         match pdu.purpose {
             Purpose::Control => COMMANDS,
@@ -190,7 +190,7 @@ impl Sequence {
         }
     }
 
-    /// When what is in the box begins and ends.
+    /// When the contents of the box begin and end.
     fn extent(&self, outcome: &Outcome, pdus: &[&Pdu]) -> Option<(Time, Time)> {
         let names = pdus.iter().position(|pdu| pdu.says.contains("NLST"))?;
         let asks = |pdu: &&&Pdu| ["SIZE", "EPRT", "RETR"].iter().any(|verb| pdu.says.contains(verb));
@@ -203,7 +203,7 @@ impl Sequence {
     }
 }
 
-/// A packet in words.
+/// A packet as text.
 fn in_words(pdu: &Pdu, begin: Time) -> String {
     let way = match pdu.from {
         End::Client => "client to server",
@@ -252,8 +252,7 @@ fn dashes(pdu: &Pdu) -> &'static str {
     if solid || pdu.purpose >= Purpose::Ack { "" } else { "6 3" }
 }
 
-/// What is said, without what is said of it: the acknowledgement that rides along, the words behind a
-/// reply's number.
+/// A description without details: without a bundled acknowledgement, and without the text of a reply.
 fn shortened(says: &str) -> String {
     let parts = says.split(" + ").filter(|part| *part != "SACK" || says == "SACK");
     let parts: Vec<String> = parts

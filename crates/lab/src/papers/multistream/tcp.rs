@@ -1,14 +1,14 @@
-//! Beyond the paper: SCTP-naive against TCP with what the paper says TCP lacked: SACK, Limited Transmit,
-//! byte counting, then Early Retransmit, then all of today (P2-C25).
+//! Beyond the paper: SCTP-naive compared with TCP with the features that the paper says TCP lacked: SACK,
+//! Limited Transmit, byte counting, then Early Retransmit, then today's TCP (P2-C25).
 //!
-//! Published: the expectation that both "perform similarly at different loss rates" then. Ours, seconds at
-//! 0, 1, 3, 6, 10 %: 10 KB: newreno-bsd46 3.55 17.7 48.7 104 190; sack 3.55 17.5 47.1 95.4 181; sack+lt+abc
-//! 3.55 16.9 47.0 89.9 173; sack+lt+abc+er 3.55 14.7 38.9 83.7 154; modern 3.68 6.03 12.5 22.5 40.8; naive
-//! 4.01 29.3 95.5 220 489. 200 KB: newreno-bsd46 56.1 78.9 197 647 2506; sack 56.1 72.8 158 533 2041;
-//! sack+lt+abc 56.1 74.4 116 246 691; sack+lt+abc+er 56.1 70.1 114 238 740; modern 56.1 59.0 65.5 78.0 110;
-//! naive 56.5 89.0 164 376 1164. 1 MB: newreno-bsd46 277 330 983 3644 12801; sack 277 308 750 2884 11345;
-//! sack+lt+abc 277 302 414 995 3418; sack+lt+abc+er 277 299 413 976 3384; modern 277 280 289 325 500; naive
-//! 277 314 452 1125 4409.
+//! Published: the expectation that both then "perform similarly at different loss rates". Ours, seconds at 0,
+//! 1, 3, 6, 10 %: 10 KB: newreno-bsd46 3.55 17.7 48.7 104 190; sack 3.55 17.5 47.1 95.4 181; sack+lt+abc 3.55
+//! 16.9 47.0 89.9 173; sack+lt+abc+er 3.55 14.7 38.9 83.7 154; modern 3.68 6.03 12.5 22.5 40.8; naive 4.01
+//! 29.3 95.5 220 489. 200 KB: newreno-bsd46 56.1 78.9 197 647 2506; sack 56.1 72.8 158 533 2041; sack+lt+abc
+//! 56.1 74.4 116 246 691; sack+lt+abc+er 56.1 70.1 114 238 740; modern 56.1 59.0 65.5 78.0 110; naive 56.5
+//! 89.0 164 376 1164. 1 MB: newreno-bsd46 277 330 983 3644 12801; sack 277 308 750 2884 11345; sack+lt+abc
+//! 277 302 414 995 3418; sack+lt+abc+er 277 299 413 976 3384; modern 277 280 289 325 500; naive 277 314 452
+//! 1125 4409.
 
 use super::{FILES, QUEUE};
 use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};

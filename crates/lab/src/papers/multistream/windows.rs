@@ -1,12 +1,11 @@
-//! Beyond the paper: with which congestion window each file begins (P2-C06, C15, C48), without loss, so
-//! that nothing but an idle gap or a new connection lets a window fall.
+//! Beyond the paper: the congestion window at the beginning of each file (P2-C06, C15, C48), without loss, so
+//! that only an idle gap or a new connection reduces the window.
 //!
-//! Published: 4 MTU for MS, none for CP (equation 1), a sawtooth from the beginning for TCP (Figure 1).
-//! Ours, packets: tcp 3.97; tcp-two 926; tcp-two-cp 913; naive 2.01; ms 4.02; ms-cp 29.2; braid 66.5.
-//! Through the mean while the file before came: tcp 0.09; tcp-two 1.13; tcp-two-cp 1.12; naive 0.10; ms
-//! 0.18; ms-cp 0.94; braid 0.95. A TCP connection that stays keeps its window over gaps of two round trips,
-//! which are shorter than an RTO; BSD's grows without end where nothing is lost, however little of it is
-//! used.
+//! Published: 4 MTU for MS, none for CP (equation 1), a sawtooth from the beginning for TCP (Figure 1). Ours,
+//! packets: tcp 3.97; tcp-two 926; tcp-two-cp 913; naive 2.01; ms 4.02; ms-cp 29.2; braid 66.5. Divided by
+//! the mean during the previous file: tcp 0.09; tcp-two 1.13; tcp-two-cp 1.12; naive 0.10; ms 0.18; ms-cp
+//! 0.94; braid 0.95. A persistent TCP connection keeps its window over gaps of two round trips, which are
+//! shorter than an RTO; BSD's window grows without limit if nothing is lost, even if little of it is used.
 
 use braidftp_sim::apps::ftp::{FileOutcome, Outcome};
 use braidftp_sim::link::Loss;
@@ -16,9 +15,9 @@ use crate::figure::{Axis, Column, Figure, Kind, Row, Runs, Sweep, Value};
 use crate::papers::ftp::{self, WAN};
 use crate::plot::Plot;
 
-/// Files of a run.
+/// The number of files in a run.
 const FILES: usize = 20;
-/// What a packet of the paper's stacks carries, in bytes, about.
+/// The approximate payload of a packet of the paper's stacks, in bytes.
 const PACKET: f64 = 1_460.0;
 
 /// The figure.
@@ -75,8 +74,9 @@ pub(super) const FIGURE: Figure = Figure {
 fn row(outcome: &Outcome) -> Row {
     assert!(outcome.failed.is_none(), "{}", outcome.failed.as_deref().unwrap_or_default());
     let windows = &outcome.windows;
-    // Where a connection stays: the least that the server had from its 150 on, until something of the file
-    // was acknowledged. A new one has its own beginning; the first is that of the names.
+    // On a persistent connection: the minimum window of the server from its 150 on, until something of the
+    // file was acknowledged. A new connection has its own initial window; the first connection carries the
+    // names.
     let connections = windows.iter().map(|point| point.connection).max().map_or(0, |last| last + 1);
     let first = |number: usize| windows.iter().find(|point| point.connection == number);
     let files: Vec<_> = outcome.files.windows(2).enumerate().collect();
@@ -92,7 +92,7 @@ fn row(outcome: &Outcome) -> Row {
     };
     let begins: Vec<f64> =
         files.iter().map(|file| begin(file).expect("each file has a window") as f64).collect();
-    // Of the connection that it came by, from its 150 on.
+    // The window of the connection of the file, from its 150 on.
     let mean_before = |(index, pair): &(usize, &[FileOutcome])| {
         let connection = if connections > FILES { index + 1 } else { 0 };
         let its: Vec<_> = windows.iter().filter(|point| point.connection == connection).collect();

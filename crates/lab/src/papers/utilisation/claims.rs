@@ -1,4 +1,5 @@
-//! What is to be reached, and whether it is: 95 % of what a path carries, with the default controller.
+//! The target of utilisation, and whether it is reached: 95 % of the capacity of a path, with the default
+//! controller.
 
 use super::PATHS;
 use crate::claim::{Claim, Finding};
@@ -6,7 +7,7 @@ use crate::data::Data;
 use crate::papers::bottleneck::default_controller;
 use crate::papers::judge::{Bound, Compared, Everywhere};
 
-/// All of them, in order.
+/// All claims, in order.
 pub(super) const CLAIMS: &[Claim] = &[
     claim::<0>(
         "U-C01",
@@ -42,7 +43,7 @@ const fn later<const N: usize>(
     Claim { id, says, needs, check: |data| judge(data, N, "later") }
 }
 
-/// Whether the default has its 95 % in every cell of a path.
+/// Decides whether the default reaches 95 % in every cell of a path.
 fn judge(data: &Data, path: usize, column: &'static str) -> Finding {
     let path = &PATHS[path];
     let selector = format!("controller={}", default_controller());

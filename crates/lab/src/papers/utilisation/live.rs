@@ -1,9 +1,9 @@
-//! The kernel's TCP over the same links, emulated, by the wall clock: CUBIC and BBR, as they come but for
+//! Kernel TCP over the same links, emulated in real time: CUBIC and BBR, with default parameters except for
 //! their buffers.
 //!
-//! Published: nothing. Ours, one run a cell, at 0 and 1 %: CUBIC .995 1.01 over 3 Mbit/s, 1 ms, .915 .012
-//! over 50 Mbit/s, 300 ms, .994 .014 over 200 Mbit/s, 25 ms; BBR 1.00 1.01, .826 .753 and .974 .965. It
-//! takes minutes and root; `--quick` runs it only by its own name.
+//! Published: nothing. Ours, one run per cell, at 0 and 1 %: CUBIC .995 1.01 over 3 Mbit/s, 1 ms, .915 .012
+//! over 50 Mbit/s, 300 ms, .994 .014 over 200 Mbit/s, 25 ms; BBR 1.00 1.01, .826 .753 and .974 .965. Needs
+//! minutes and root; `--quick` runs this figure only if it is named.
 
 use super::{LATER, PATHS, Path, WHOLE};
 use crate::figure::{Axis, Column, Figure, Kind, LiveSweep, Row, Runs, Sweep, Value};
@@ -69,7 +69,7 @@ pub(super) const FIGURE: Figure = Figure {
             run: &|point, seed| {
                 let (path, loss) = (Path::named(point.name("path")), point.number("loss"));
                 let controller = point.name("controller");
-                // What losses slow down takes little of the machine.
+                // Flows that are slowed by losses need little of the machine.
                 let is_slow = controller == "cubic" && loss > 0.0;
                 let megabits = if is_slow { 10 } else { path.bits_per_second.div_ceil(1_000_000) };
                 let live = Live {
@@ -94,5 +94,5 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-/// The first so many paths are run live: up to 200 Mbit/s.
+/// The number of paths that are run live, from the first: up to 200 Mbit/s.
 const LIVE: usize = 5;

@@ -1,16 +1,15 @@
-//! Beyond the papers: what one association makes of a path that loses packets, by each congestion control
-//! there is.
+//! Beyond the papers: the utilisation of a lossy path by one association, with each congestion controller.
 //!
 //! ```text
-//! sender ---- loss, queue, rate, delay (the same both ways) ---- reader: what one flow without end brings in 60 s
+//! sender ---- loss, queue, rate, delay (the same both ways) ---- reader: the goodput of one unlimited flow in 60 s
 //! ```
-//! The limit is user data at `C·(1−p)`: the wire's rate, less what is lost of it, less headers (1452 of the 1500 bytes of a
-//! packet are user data). A link here loses packets before they take time on the wire, as Dummynet does, so that a sender whom
-//! losses do not slow down can bring up to `C`: 1/(1−p) of that limit. `utilisation/behind` loses them behind the wire, where
-//! the limit is one.
+//! The limit is user data at `C·(1−p)`: the link's rate, minus losses, minus headers (1452 of the 1500 bytes
+//! of a packet are user data). Like Dummynet, a link here drops lost packets before they take transmission
+//! time, so a sender that losses do not slow down can reach `C`: 1/(1−p) of the limit. `utilisation/behind`
+//! drops them after the link, where the limit is strict.
 //!
-//! What is to be reached: 95 % by the default, everywhere (claims U-C01 to U-C06). The whole 60 s count,
-//! slow start and all; U-C07 to U-C12 are the last 50 of them.
+//! Target of the default: 95 % on every path (claims U-C01 to U-C06), over the whole 60 s including slow
+//! start; claims U-C07 to U-C12 are about the last 50 s.
 
 mod behind;
 mod buffers;
@@ -31,7 +30,7 @@ use super::ftp;
 use crate::claim::Paper;
 use crate::figure::{Column, Figure, Row, Runs};
 
-/// It is no paper, but is kept as one.
+/// Not a paper, but handled as one.
 pub static PAPER: Paper = Paper {
     name: "utilisation",
     key: "U",
@@ -53,21 +52,21 @@ static FIGURES: &[Figure] = &[
     sensitivity::FIGURE,
 ];
 
-/// A path, the same both ways.
+/// A path, equal in both directions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
     /// Its name on an axis.
     pub(crate) name: &'static str,
-    /// The figure that it has.
+    /// The figure of the path.
     id: &'static str,
     shows: &'static str,
     caption: &'static str,
     pub(crate) bits_per_second: u64,
-    /// One way.
+    /// The one-way delay.
     pub(crate) delay: Duration,
 }
 
-/// The paths, slow ones first.
+/// The paths, ascending by rate.
 pub(crate) const PATHS: [Path; 6] = [
     Path {
         name: "lan",
@@ -123,9 +122,9 @@ const CAPTION: &str = "User data that one association brought in 60 s, through C
                        the same part of all packets, before they take time on the wire: above 1 is what a sender brings that losses do not \
                        slow down.";
 
-/// How long a flow sends.
+/// The duration of a flow.
 const WHOLE: Duration = Duration::from_secs(60);
-/// What comes before this is left out where the beginning is not to count.
+/// The beginning, which is left out where it should not count.
 const LATER: Duration = Duration::from_secs(10);
 
 const COLUMNS: &[Column] = &[
@@ -144,12 +143,13 @@ impl Path {
         PATHS.iter().find(|path| path.name == name).unwrap_or_else(|| panic!("no path `{name}`"))
     }
 
-    /// What is in flight when it is full, in bytes.
+    /// The bandwidth-delay product in bytes.
     fn bdp_bytes(&self) -> usize {
         shared::bdp_bytes(self.bits_per_second, 2 * self.delay) as usize
     }
 
-    /// The second paper's on its paths; else what is in flight, and no less than 64 packets.
+    /// The queue: that of the second paper on its paths; otherwise a bandwidth-delay product, at least 64
+    /// packets.
     pub(crate) fn queue(&self) -> Queue {
         match self.name {
             "lan" | "wan" | "sat" => Queue::Bytes(500_000),
@@ -157,13 +157,13 @@ impl Path {
         }
     }
 
-    /// Its link, one way.
+    /// The link in one direction.
     pub(crate) fn link(&self, loss: f64) -> LinkConfig {
         let link = shared::link(self.bits_per_second, self.delay, self.queue());
         LinkConfig { loss: ftp::bernoulli(loss), ..link }
     }
 
-    /// Buffers that hold nothing back: what is lost can be lost twice while what came after it waits.
+    /// Buffers that limit nothing: a packet may be lost twice while later data waits.
     pub(crate) fn buffer_bytes(&self) -> usize {
         let queue = match self.queue() {
             Queue::Bytes(bytes) => bytes,
@@ -172,13 +172,13 @@ impl Path {
         4 * (self.bdp_bytes() + queue)
     }
 
-    /// What it could bring of user data, in bits a second, with this loss.
+    /// The maximum goodput in bits per second, with this loss ratio.
     fn limit(&self, loss: f64) -> f64 {
         self.bits_per_second as f64 * (1.0 - loss) * shared::SCTP_SHARE
     }
 }
 
-/// What one association brings over a path that loses so much.
+/// Runs one association over a path with this loss ratio.
 fn run(path: &Path, config: sctp::Config, ways: &Ways, loss: f64, seed: u64) -> Row {
     let begins = Time::ZERO;
     let flow = Flow {
@@ -199,7 +199,7 @@ fn run(path: &Path, config: sctp::Config, ways: &Ways, loss: f64, seed: u64) -> 
     ])
 }
 
-/// What does not vary.
+/// The fixed settings.
 fn settings(path: &Path, buffers: &str) -> Vec<String> {
     vec![
         format!("path, each way: {}", path.link(0.0)),
@@ -214,5 +214,5 @@ fn settings(path: &Path, buffers: &str) -> Vec<String> {
     ]
 }
 
-/// Heavy tails are those of time-outs: a handful of runs tells them, and whether a mean is above a limit.
+/// The tails are due to time-outs: a few runs show them, and whether a mean exceeds a limit.
 const RUNS: Runs = Runs { min: 5, max: 10, within: 0.05 };

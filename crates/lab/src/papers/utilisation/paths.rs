@@ -1,6 +1,6 @@
-//! The table: every controller, every loss, a figure a path.
+//! Every controller and every loss ratio, one figure per path.
 //!
-//! Published: nothing. Ours stands in the tables, and what of it is below 95 % in the claims.
+//! Published: nothing. Ours is in the tables; cells below 95 % are in the claims.
 
 use super::{COLUMNS, PATHS, RUNS, run, settings};
 use crate::figure::{Figure, Kind, Point, Row, Runs, Sweep};
@@ -32,7 +32,7 @@ pub(super) const fn figure<const N: usize>() -> Figure {
     }
 }
 
-/// A gigabit a second for a minute is 5 million packets, and any other minute is much the same.
+/// A minute at a gigabit per second has 5 million packets, and runs hardly differ.
 const FAT: Runs = Runs { min: 1, max: 1, within: 0.05 };
 
 fn one<const N: usize>(point: &Point, seed: u64) -> Row {
@@ -41,8 +41,8 @@ fn one<const N: usize>(point: &Point, seed: u64) -> Row {
     run(path, config, &Ways::of(path.link(loss), path.link(loss)), loss, seed)
 }
 
-/// All of a slow path; one loss of the others, at which all that the default is compared with are slow; of
-/// the fattest the default alone.
+/// The points of `--quick`: all of a slow path; one loss ratio of the others, at which all controllers but
+/// the default are slow; for the fastest path only the default.
 fn quick<const N: usize>(point: &Point) -> bool {
     let loss = point.number("loss");
     let is_default = point.name("controller") == shared::default_controller().name();

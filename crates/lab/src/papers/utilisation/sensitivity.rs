@@ -1,9 +1,11 @@
-//! How far the constants of `auto` can move: each alone, by -30 % and +30 %, over paths that no claim uses.
+//! The effect of each constant of `auto`, changed separately by -30 % and +30 %, over paths that no claim
+//! uses.
 //!
-//! The result of a run is 1 where nothing is left to wish: the part of C·(1−p) less headers that a flow alone brings, at most 1;
-//! beside a TCP connection 1 less the distance of the share from the fair one; among four flows of its own kind Jain's index.
-//! Runs that differ only in a constant have the same losses. A constant without effect on any path is a candidate to be
-//! removed; one whose move costs much stands on an edge. `docs/auto.md` has what was found.
+//! The result of a run is at most 1. For a single flow it is the goodput divided by C·(1−p) without headers;
+//! beside a TCP connection 1 minus the distance of the share from the fair one; among four flows of the same
+//! kind Jain's index. Runs that differ only in a constant have the same losses. A constant without effect on
+//! any path is a candidate for removal; a large effect means that the value is critical. `docs/auto.md`
+//! contains the results.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -75,9 +77,9 @@ struct Scene {
     name: &'static str,
     bits_per_second: u64,
     round_trip: Duration,
-    /// In round trips' worth of packets (BDP).
+    /// The queue in bandwidth-delay products.
     queue: f64,
-    /// Random loss of either way.
+    /// The random loss ratio in each direction.
     loss: f64,
     beside: Beside,
     lasts: Duration,
@@ -95,7 +97,7 @@ const fn scene(name: &'static str, kilobits: u64, round_trip_ms: u64, queue: f64
     }
 }
 
-/// Rates, round trips, queues and losses that neither a claim nor another figure has.
+/// Rates, RTTs, queues and losses that neither a claim nor another figure uses.
 const SCENES: [Scene; 8] = [
     scene("clean", 37_000, 46, 0.7, 0.0),
     scene("lossy", 14_000, 130, 0.9, 0.025),
@@ -133,7 +135,7 @@ impl Scene {
         shared::bdp_bytes(self.bits_per_second, self.round_trip)
     }
 
-    /// Buffers that hold no flow back.
+    /// Buffers that limit no flow.
     fn buffer_bytes(&self) -> usize {
         (8.0 * self.bdp_bytes() * (1.0 + self.queue)) as usize
     }
@@ -167,7 +169,8 @@ fn run(point: &Point, seed: u64) -> Row {
     };
     let ways = Ways::of(scene.link(), scene.link());
     let seen = shared::watch(&shared::flows(protocols, seed), &ways, scene.lasts, seed);
-    // Alone the beginning counts; with others, once all had time to find their rates.
+    // For a single flow the beginning counts; with other flows the measurement begins when all have had time
+    // to find their rates.
     let from = if scene.beside == Beside::Nobody { Duration::ZERO } else { scene.lasts / 4 };
     let rates = seen.rates(from, scene.lasts);
     let limit = scene.bits_per_second as f64 * (1.0 - scene.loss) * shared::SCTP_SHARE;

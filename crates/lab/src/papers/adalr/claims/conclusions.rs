@@ -1,4 +1,4 @@
-//! What P3 says of ADaLR itself, and concludes (sections 4 to 6).
+//! Claims of P3 about ADaLR itself, and its conclusions (sections 4 to 6).
 
 use super::{SATELLITE_RTT, SIZES, percents, ratios};
 use crate::claim::{Claim, Finding};

@@ -1,5 +1,5 @@
-//! What the abstracts of the M.A.Sc. thesis and of the papers of WICON 2007 and OPNETWORK 2007 say of ADaLR
-//! beyond P3.
+//! Claims about ADaLR beyond P3, from the abstracts of the M.A.Sc. thesis and of the papers of WICON 2007 and
+//! OPNETWORK 2007.
 
 use super::{largest, percents, ratios};
 use crate::claim::{Claim, Finding, Holds, Measured};
@@ -7,7 +7,7 @@ use crate::papers::judge::{Bound, Compared, Everywhere, and};
 use crate::stats::short;
 use crate::table::Table;
 
-/// All rates of bit errors.
+/// All bit error rates.
 const RATES: [&str; 5] = ["0.000000001", "0.00000001", "0.0000001", "0.000001", "0.00001"];
 
 /// ADaLR-X1 to X5.
@@ -124,7 +124,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// Gains of so much at most: each is to be reached somewhere.
+/// Decides gains of "up to" a number: each must be reached somewhere.
 fn up_to(table: &Table, claimed: &[(&str, f64)]) -> Finding {
     let one = |(column, most): &(&str, f64)| {
         let newreno = ratios(table, "ber", &RATES, column, "adalr", "newreno");
@@ -137,7 +137,7 @@ fn up_to(table: &Table, claimed: &[(&str, f64)]) -> Finding {
         );
         let best = largest(newreno.into_iter().chain(sack).collect());
         let what = format!("{column} of ADaLR : without, at {}", best.place);
-        // It rounds to what is claimed, or is more.
+        // The gain rounds to the claimed number or exceeds it.
         let is_reached = best.ratio.mean >= most - 0.005;
         Finding::decided(Holds::from(is_reached), Measured { what, unit: "x", value: best.ratio }, why)
     };

@@ -1,9 +1,9 @@
-//! What P3 claims, and how it is decided here: of its figures (section 5), of ADaLR itself (sections 4 to
-//! 6), and what the abstracts of its author's other papers say of errors, congestion, fairness and latency
-//! (ADaLR-X1 to X5).
+//! The claims of P3, and how they are decided: claims about its figures (section 5) and about ADaLR itself
+//! (sections 4 to 6), and claims of the abstracts of its author's other papers about errors, congestion,
+//! fairness and latency (ADaLR-X1 to X5).
 //!
-//! ADaLR is a reconstruction here; a claim about it that holds shows that something of the kind does what
-//! the paper says. Nothing is random where nothing is lost, and numbers have no interval there.
+//! ADaLR is a reconstruction here. A claim about ADaLR that holds shows that a controller of this kind does
+//! what the paper says. Runs without loss are deterministic, so their numbers have no interval.
 
 mod conclusions;
 mod extension;
@@ -14,7 +14,7 @@ use crate::papers::judge::Compared;
 use crate::stats::{Estimate, short};
 use crate::table::Table;
 
-/// All of them, in order.
+/// All claims, in order.
 pub const ALL: &[&[Claim]] = &[results::CLAIMS, conclusions::CLAIMS, extension::CLAIMS];
 
 /// The paper's sizes.
@@ -23,7 +23,7 @@ const SIZES: [&str; 7] =
 /// The paper's delay, as the round trip of Figure 3.
 const SATELLITE_RTT: &str = "520";
 
-/// How many times as much of a column one variant has as another, at values of an axis.
+/// The ratios of a column of two variants, at values of an axis.
 fn ratios(table: &Table, axis: &str, values: &[&str], column: &str, of: &str, to: &str) -> Vec<Compared> {
     let one = |value: &&str| {
         let at = |variant: &str| table.at(&format!("{axis}={value} variant={variant}"));
@@ -32,7 +32,7 @@ fn ratios(table: &Table, axis: &str, values: &[&str], column: &str, of: &str, to
     values.iter().map(one).collect()
 }
 
-/// A value of an axis as a person says it.
+/// A value of an axis as text.
 fn place(axis: &str, value: &str) -> String {
     match (axis, value.parse::<f64>()) {
         ("size", Ok(bytes)) if bytes >= 1e6 => format!("{} MB", bytes / 1e6),
@@ -43,24 +43,24 @@ fn place(axis: &str, value: &str) -> String {
     }
 }
 
-/// A column of a variant at values of an axis.
+/// The means of a column of a variant, at values of an axis.
 fn means(table: &Table, axis: &str, values: &[&str], column: &str, variant: &str) -> Vec<Estimate> {
     values.iter().map(|value| table.at(&format!("{axis}={value} variant={variant}")).mean(column)).collect()
 }
 
-/// Ratios as how much more, in percent: `16, 74, 75`.
+/// Ratios as increases in per cent: `16, 74, 75`.
 fn percents(compared: &[Compared]) -> String {
     let percent = |compared: &Compared| short(100.0 * (compared.ratio.mean - 1.0));
     compared.iter().map(percent).collect::<Vec<_>>().join(", ")
 }
 
-/// How much less, in percent.
+/// Ratios as decreases in per cent.
 fn less(compared: &[Compared]) -> String {
     let percent = |compared: &Compared| short(100.0 * (1.0 - compared.ratio.mean));
     compared.iter().map(percent).collect::<Vec<_>>().join(", ")
 }
 
-/// The largest of them.
+/// The largest ratio.
 fn largest(compared: Vec<Compared>) -> Compared {
     let largest = compared.into_iter().max_by(|a, b| a.ratio.mean.total_cmp(&b.ratio.mean));
     largest.expect("there are some")

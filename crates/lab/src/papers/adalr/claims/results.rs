@@ -1,4 +1,4 @@
-//! What P3 says of its figures (section 5).
+//! Claims of P3 about its figures (section 5).
 
 use super::{SIZES, largest, less, means, percents, place, ratios};
 use crate::claim::{Claim, Finding, Holds, Measured, Verdict};
@@ -8,14 +8,14 @@ use crate::table::Table;
 
 const FIG1: &[&str] = &["adalr/fig1"];
 const FIG3: &[&str] = &["adalr/fig3"];
-/// Round trips of Figure 3, of 200 ms or less, and above.
+/// The RTTs of Figure 3 up to 200 ms, and the longer ones.
 const SHORT: [&str; 4] = ["50", "100", "150", "200"];
 const LONG: [&str; 6] = ["300", "400", "520", "800", "1200", "1600"];
-/// What of the reconstruction differs where a claim of the paper's numbers does.
+/// How the reconstruction explains a difference from the paper's numbers.
 const RECONSTRUCTION: &str = "ADaLR is a reconstruction here: with k = 1 it is at its full window after some 20 round trips, \
                               with k = 0.05 after some hundred megabytes";
 
-/// What is said to rise rises by so much, at least, from 50 MB on.
+/// The minimum ratio from 50 MB on for a quantity that is claimed to rise.
 const RISES: f64 = 1.05;
 
 /// Claims 1 to 17.
@@ -355,7 +355,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// How many times as much of a column a variant has with 500 MB as with 50 MB.
+/// The ratio of a column of a variant with 500 MB to that with 50 MB.
 fn rise(table: &Table, column: &str, variant: &str) -> Estimate {
     let at = |size: &str| table.at(&format!("size={size} variant={variant}"));
     at("500000000").ratio(&at("50000000"), column)

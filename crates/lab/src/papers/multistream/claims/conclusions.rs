@@ -1,4 +1,4 @@
-//! What P2 concludes (abstract, sections 5 and 6), and confesses.
+//! The conclusions of P2 (abstract, sections 5 and 6), and its corrections.
 
 use super::control_blocks::{KEPT, blocks, count};
 use super::{FIGURES, SIZES, THREE};
@@ -248,7 +248,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// Whether parallel TCP connections take more than their share.
+/// Decides whether parallel TCP connections take more than their share.
 pub(super) fn unfair(data: &Data) -> Finding {
     let share = data.table("multistream/fair").at("watched=sack against=tcp-parallel").mean("share_of_tcp");
     number(

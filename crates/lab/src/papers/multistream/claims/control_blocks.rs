@@ -1,4 +1,4 @@
-//! Control blocks at the server and kept windows: what several claims of P2 compare.
+//! Comparisons of several claims of P2: control blocks at the server, and preserved windows.
 
 use crate::claim::Finding;
 use crate::data::Data;
@@ -6,7 +6,7 @@ use crate::papers::judge::{Bound, Compared, Everywhere};
 use crate::stats::short;
 use crate::table::Cell;
 
-/// The minimum ratio of the window to its mean for a window that counts as kept.
+/// The minimum ratio of a window to its mean for the window to count as preserved.
 pub(super) const KEPT: f64 = 0.9;
 
 /// A cell of the figure `counts`.
@@ -33,7 +33,7 @@ pub(super) fn blocks(data: &Data, what: &str, variant: &str, bound: Bound) -> Fi
     Everywhere { what, bound, remark: &remark }.judge(&compared)
 }
 
-/// What a server's transports take for a client, in words.
+/// The memory of a server's transports for a client, as text.
 pub(super) fn memory(data: &Data, variants: &[&str]) -> String {
     let of = |variant: &&str, (path, size): (&str, &str)| {
         short(count(data, path, size, "0", variant).mean("memory_mean").mean)

@@ -1,4 +1,4 @@
-//! What P2 says of FTP over TCP, of its alternatives and of SCTP's streams (sections 2 to 4).
+//! Claims of P2 about FTP over TCP, its alternatives, and SCTP's streams (sections 2 to 4).
 
 use super::control_blocks::{KEPT, blocks, count, memory};
 use super::{SIZES, THREE, everywhere};
@@ -134,7 +134,7 @@ pub(super) const CLAIMS: &[Claim] = &[
                      had reached {largest}. Figure 1 draws it"
                 ),
             );
-            // With one packet to begin with, none of the first three has three behind it.
+            // With an initial window of one packet, none of the first three is followed by three others.
             let early = |variant| losses_of(data, variant, |purpose, place| purpose == "data" && place < 1);
             let later =
                 losses_of(data, "tcp-1", |purpose, place| purpose == "data" && (10..20).contains(&place));
@@ -307,13 +307,13 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// What the loss of a packet costs: seconds, and retransmission time-outs.
+/// The cost of losing a packet: seconds, and retransmission time-outs.
 struct Lost {
     seconds: f64,
     timeouts: f64,
 }
 
-/// What the loss of each of some packets costs: of a purpose, and at a place among the data of its file.
+/// The costs of losing each packet of a purpose and of a position in the data of its file.
 fn losses_of(data: &Data, variant: &str, which: fn(&str, usize) -> bool) -> Vec<Lost> {
     let rows = data.scene("multistream/lost");
     let (variants, purposes, says) = (rows.texts("variant"), rows.texts("purpose"), rows.texts("says"));
@@ -322,7 +322,7 @@ fn losses_of(data: &Data, variant: &str, which: fn(&str, usize) -> bool) -> Vec<
     let mut found = Vec::new();
     for index in (0..seconds.len()).filter(|index| variants[*index] == variant) {
         is_file |= says[index].starts_with("RETR");
-        // Each file, and the names, has a connection of its own.
+        // Each file, and the list of names, has its own connection.
         if says[index] == "SYN" {
             place = 0;
         }
@@ -340,7 +340,7 @@ fn least_timeouts(lost: &[Lost]) -> Estimate {
     Estimate::exact(least, lost.len())
 }
 
-/// From the least to the most.
+/// The range of the costs as text.
 fn seconds(lost: &[Lost]) -> String {
     let all = || lost.iter().map(|lost| lost.seconds.max(0.0));
     format!("{} to {}", short(all().fold(f64::INFINITY, f64::min)), short(all().fold(0.0, f64::max)))
@@ -350,7 +350,7 @@ fn scaled(estimate: Estimate, by: f64) -> Estimate {
     Estimate { mean: estimate.mean * by, low: estimate.low * by, high: estimate.high * by, ..estimate }
 }
 
-/// Two ways of section 2.2 compared, for 10 KB, at every loss, on the LAN and by satellite.
+/// Compares two alternatives of section 2.2, for 10 KB, at every loss, on the LAN and over the satellite.
 fn pipelines(data: &Data, what: &str, of: &str, to: &str, remark: &str) -> Finding {
     let table = data.table("multistream/pipelines");
     let compared: Vec<Compared> = [("lan", "LAN"), ("sat", "satellite")]

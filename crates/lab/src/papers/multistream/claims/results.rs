@@ -1,4 +1,4 @@
-//! What P2 says of Figures 6, 7 and 8 (section 5.2).
+//! Claims of P2 about Figures 6, 7 and 8 (section 5.2).
 
 use super::{FIGURES, SIZES, THREE, everywhere, within};
 use crate::claim::{Claim, Finding, Holds, Measured};
@@ -508,7 +508,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// What two variants wait for on the LAN at 3 %, in words.
+/// The waiting times of two variants on the LAN at 3 %, as text.
 fn at_three_percent(data: &Data, size: &str, variants: &[&str]) -> String {
     format!(
         "LAN at 3 %: {}.",
@@ -516,7 +516,7 @@ fn at_three_percent(data: &Data, size: &str, variants: &[&str]) -> String {
     )
 }
 
-/// Where the time of a file of 10 KB goes on the LAN by naive and MS, in words.
+/// The parts of the time of a file of 10 KB on the LAN with naive and MS, as text.
 fn parts_on_lan(data: &Data) -> String {
     let table = data.table("multistream/handshake");
     let part = |column: &str| {
@@ -533,15 +533,15 @@ fn parts_on_lan(data: &Data) -> String {
     )
 }
 
-/// How a gain goes with the size.
+/// The change of a gain with the file size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trend {
     Grows,
     Falls,
 }
 
-/// Whether a gain goes one way from the smallest files to the largest, on each path and at each loss, in
-/// its geometric mean over the losses.
+/// Decides whether a gain changes monotonically from the smallest files to the largest, on each path and at
+/// each loss, in its geometric mean over the losses.
 fn monotone(data: &Data, what: &str, of: &str, to: &str, trend: Trend) -> Finding {
     let mut all = true;
     let mut told = Vec::new();
@@ -582,7 +582,7 @@ fn monotone(data: &Data, what: &str, of: &str, to: &str, trend: Trend) -> Findin
     Finding::decided(Holds::from(all), measured, why)
 }
 
-/// How many times as large the largest is as the smallest.
+/// The ratio of the largest to the smallest.
 fn spread(values: &[Estimate]) -> f64 {
     let low = values.iter().map(|value| value.mean).fold(f64::INFINITY, f64::min);
     let high = values.iter().map(|value| value.mean).fold(f64::NEG_INFINITY, f64::max);
