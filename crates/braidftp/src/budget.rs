@@ -1,10 +1,10 @@
-//! The limits that peers are held to: one row for each resource that a peer can make either side use, with its limit, who is
-//! refused beyond it, and what is logged.
+//! The limits on what a peer can make either side hold or do: one row for each resource, with its limit, what
+//! is refused beyond the limit, and what is logged.
 //!
-//! A row reads its limit from the constant or the setting that enforces it; no number stands here. `braidftp serve --check` prints
-//! the table, ARCHITECTURE.md shows it with the defaults, and `tests/budget/` attacks each row. What one association holds
-//! within itself (runs of TSNs, duplicates, requests) has constants in `braidftp-sctp`, with tests there, and counts towards
-//! [`Row::SctpMemory`].
+//! A row reads its limit from the constant or the setting that enforces it, so this file contains no numbers.
+//! `braidftp serve --check` prints the table, ARCHITECTURE.md shows it with the defaults, and `tests/budget/`
+//! attacks each row. Limits within one association (runs of TSNs, duplicates, requests) are constants of
+//! `braidftp-sctp`, with tests there, and their memory counts towards [`Row::SctpMemory`].
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -28,15 +28,15 @@ use crate::users;
 /// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many.
+    /// A count.
     Count(u64),
-    /// So many bytes.
+    /// Bytes.
     Bytes(u64),
-    /// So long.
+    /// A duration.
     Time(Duration),
-    /// So many a second.
+    /// A rate per second.
     Rate(u64),
-    /// What the machine gives, in words.
+    /// Determined by the machine; described in words.
     Machine(&'static str),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Amount {
                 match whole {
                     Some((unit, name)) if bytes / unit < 10_000 => write!(f, "{} {name}", bytes / unit),
                     None if *bytes < 10_000 => write!(f, "{} bytes", grouped(*bytes)),
-                    // Too many of the unit that it is a multiple of.
+                    // The plural, unless the unit stands for exactly one.
                     _ => {
                         let (unit, name) = UNITS.iter().find(|(unit, _)| bytes >= unit).unwrap_or(&UNITS[2]);
                         write!(f, "{:.1} {name}", *bytes as f64 / *unit as f64)
@@ -68,7 +68,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// A number with a comma between each three digits.
+/// A number with a comma between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -81,7 +81,7 @@ fn grouped(number: u64) -> String {
     out
 }
 
-/// Whose limit it is.
+/// The side that a limit protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// What clients can make the server hold or do.
@@ -90,48 +90,48 @@ pub enum Side {
     Client,
 }
 
-/// What the limits are now: settings of a server, bounds of a client.
+/// The effective limits: settings of a server, bounds of a client.
 #[derive(Debug)]
 pub struct Effective<'a> {
-    /// The server's.
+    /// The settings of the server.
     pub settings: &'a Settings,
-    /// The server's SCTP endpoint's.
+    /// The limits of the server's SCTP endpoint.
     pub limits: Limits,
-    /// The client's.
+    /// The bounds of the client.
     pub bounds: Bounds,
-    /// Whether numbers that depend on the machine are shown.
+    /// How numbers that depend on the machine are shown.
     pub machine: Shown,
 }
 
-/// Whether something is shown as a number or in words.
+/// How a value that depends on the machine is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// As the number that holds on this machine.
+    /// As the number on this machine.
     Number,
-    /// In words that hold on all.
+    /// In words that are true on every machine.
     Words,
 }
 
 impl<'a> Effective<'a> {
-    /// Of a server with these settings, and of a client that is told nothing.
+    /// The limits of a server with these settings, and of a client with default bounds.
     pub fn of(settings: &'a Settings) -> Self {
         let limits = server::sctp_limits(settings);
         Self { settings, limits, bounds: Bounds::default(), machine: Shown::Number }
     }
 }
 
-/// One row in words.
+/// One row as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose limit it is.
+    /// The side that the limit protects.
     pub side: Side,
-    /// What is limited.
+    /// The limited resource.
     pub what: &'static str,
-    /// The setting that moves it, if one does.
+    /// The setting that changes the limit, if there is one.
     pub setting: Option<&'static str>,
-    /// Who is refused when it is reached, and how.
+    /// What is refused at the limit, and how.
     pub refused: &'static str,
-    /// What is logged then, with its level.
+    /// The log message at the limit, with its level.
     pub logged: &'static str,
 }
 
@@ -147,7 +147,7 @@ macro_rules! rows {
             /// All rows, in the order in which they are shown.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// What it says.
+            /// The text of the row.
             pub const fn entry(self) -> Entry {
                 match self {
                     $(Self::$name => Entry {
@@ -160,7 +160,7 @@ macro_rules! rows {
                 }
             }
 
-            /// Its limit.
+            /// The limit of the row.
             pub fn limit(self, $effective: &Effective<'_>) -> Amount {
                 match self {
                     $(Self::$name => $limit,)*
@@ -381,7 +381,7 @@ impl Side {
     }
 }
 
-/// The table for people at a terminal.
+/// The table for a terminal.
 pub fn text(effective: &Effective<'_>) -> String {
     let mut out = String::new();
     for side in [Side::Server, Side::Client] {

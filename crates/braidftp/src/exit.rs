@@ -1,24 +1,24 @@
-//! Exit codes, and the one error type that carries them to `main`.
+//! Exit codes, and the error type that carries them to `main`.
 //!
-//! Every error says three things: what was being done, why it failed, and what to try. The table of codes is
-//! [`Exit`]; nothing else in the program chooses a number.
+//! Every error states what was being done, why it failed, and what to try. The table of codes is [`Exit`];
+//! nothing else in the program chooses a number.
 
 use std::fmt;
 use std::io;
 
 use crate::identity::Stranger;
 
-/// How the program ends. The numbers are promised to scripts and never change their meaning.
+/// The exit codes. Their meaning never changes, so that scripts can rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Exit {
-    /// Everything asked for was done.
+    /// Everything requested was done.
     Ok = 0,
-    /// The command line, a URL or a configuration file is wrong.
+    /// The command line, a URL or a configuration file is invalid.
     Usage = 1,
-    /// No connection to the other side.
+    /// No connection to the peer.
     Connect = 2,
-    /// The other side is not trusted, or TLS failed.
+    /// The peer is not trusted, or TLS failed.
     Trust = 3,
     /// The server refused the user or the password.
     Login = 4,
@@ -26,17 +26,17 @@ pub enum Exit {
     NoSuchPath = 5,
     /// A local file could not be read or written.
     Local = 6,
-    /// The server refused: permission, quota or space.
+    /// The server refused: permission, quota or disk space.
     Refused = 7,
-    /// The server said nothing for longer than `--timeout`, though its packets came; that is not tried again.
+    /// The server sent no answer for `--timeout`, although its packets arrived; the job is not retried.
     TimedOut = 8,
-    /// What arrived is not what was sent.
+    /// The received data differs from what was sent.
     Verify = 9,
-    /// Some files failed and the others arrived.
+    /// Some files failed and the others were transferred.
     SomeFailed = 10,
-    /// The job ended early; the same command goes on where it was.
+    /// The job ended early; the same command resumes it.
     Interrupted = 11,
-    /// The other side broke the protocol.
+    /// The peer violated the protocol.
     Protocol = 14,
     /// Ctrl-C.
     Sigint = 130,
@@ -48,50 +48,52 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// What failed, why, and what to try.
+/// An error: what failed, why, and what to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// The code the program ends with if nothing handles this.
+    /// The exit code of the program if nothing handles the error.
     pub exit: Exit,
-    /// What was being done: `fetch /a/b`, `connect to ftp://…`.
+    /// The operation: `fetch /a/b`, `connect to ftp://…`.
     pub what: String,
     /// Why it failed.
     pub why: String,
-    /// What the person at the terminal could do about it.
+    /// What the user could try.
     pub hint: Option<String>,
-    /// Whether the reporter has told it already.
+    /// Whether the reporter has printed the error.
     pub told: Told,
-    /// Whether asking for the same once more may well help.
+    /// Whether repeating the same request may succeed.
     pub again: Again,
-    /// The server that was refused because nobody vouches for it, where a person may be asked ([`crate::identity::ask`]).
+    /// The server that was refused because it is unknown, if the user may be asked
+    /// ([`crate::identity::ask`]).
     pub stranger: Option<Box<Stranger>>,
 }
 
-/// Whether asking for the same thing once more may well help, over whichever connection.
+/// Whether repeating the same request may succeed, over any connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Again {
-    /// It would fail alike.
+    /// It would fail again.
     #[default]
     Vain,
-    /// Its data connection did not open, or broke off (425 and 426): on a bad link the next may fare better.
+    /// The data connection could not be opened or was aborted (425 and 426): on a bad link the next one may
+    /// succeed.
     Worthwhile,
 }
 
-/// Whether somebody has been told of an error.
+/// Whether an error was printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Told {
-    /// Not yet.
+    /// It was not.
     #[default]
     No,
-    /// It stands on standard error.
+    /// It was printed on standard error.
     Yes,
 }
 
-/// The result of everything in the program that can fail.
+/// The result type of the program.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// `what` failed because of `why`.
+    /// An error of the operation `what`, with the reason `why`.
     pub fn new(exit: Exit, what: impl fmt::Display, why: impl fmt::Display) -> Self {
         Self {
             exit,
@@ -104,14 +106,14 @@ impl Error {
         }
     }
 
-    /// Adds what to try.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// Adds a list to why, an item a line.
+    /// Adds a list to the reason, one item per line.
     #[must_use]
     pub fn list<T: AsRef<str>>(mut self, items: impl IntoIterator<Item = T>) -> Self {
         for item in items {
@@ -121,12 +123,12 @@ impl Error {
         self
     }
 
-    /// A mistake on the command line.
+    /// A usage error.
     pub fn usage(what: impl fmt::Display, why: impl fmt::Display) -> Self {
         Self::new(Exit::Usage, what, why)
     }
 
-    /// A local file's error. What to try is told for the kinds that people meet.
+    /// An error of a local file, with a hint for common kinds.
     pub fn local(what: impl fmt::Display, error: &io::Error) -> Self {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => Some("check that the path exists"),
@@ -140,7 +142,7 @@ impl Error {
         Self { hint: hint.map(str::to_owned), ..Self::new(Exit::Local, what, error) }
     }
 
-    /// Whether trying again over a new connection could help.
+    /// Whether a retry over a new connection may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self.exit, Exit::Connect | Exit::TimedOut | Exit::Interrupted)
     }
@@ -158,8 +160,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Bytes from the other side, or from a file's name, made safe to print: control characters and what is not
-/// UTF-8 come out as `\xNN`, so that a name cannot move the cursor or start a new line.
+/// Makes bytes from the peer, or from a file name, safe to print: control characters and invalid UTF-8 become
+/// `\xNN`, so that a name cannot move the cursor or start a new line.
 pub fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -180,7 +182,7 @@ pub fn escape(bytes: &[u8]) -> String {
     out
 }
 
-/// Characters that change how the rest of a line is shown without showing themselves.
+/// Characters that invisibly change how the rest of a line is displayed.
 fn is_bidi_or_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,7 +1,9 @@
-//! A small HTTP/1.1 server for programs and people of this machine: the address of `--metrics` and the page of `--dashboard`.
+//! A small HTTP/1.1 server for local programs and users: the address of `--metrics` and the page of
+//! `--dashboard`.
 //!
-//! A client that says nothing has [`HEAD_WITHIN`] for its question; one that stops reading is cut off after [`Rules::within`]. No
-//! more than [`Rules::places`] are answered at once, and the others wait in the kernel's queue. One connection is one answer.
+//! A client must send its request within [`HEAD_WITHIN`]; a connection is closed after [`Rules::within`]. At
+//! most [`Rules::places`] connections are served concurrently, and others wait in the kernel's queue. Each
+//! connection has one response.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,30 +22,30 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-/// How long a client may take to ask.
+/// The time limit for a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
-/// Bytes of a request's head.
+/// The maximum size of a request's head in bytes.
 const HEAD_BYTES: usize = 8 << 10;
-/// Bytes that the kernel holds for a client that does not read.
+/// The kernel's send buffer for a client, in bytes.
 const SEND_BYTES: usize = 64 << 10;
 
-/// What clients of an address may have.
+/// The limits for the clients of an address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// Connections at once.
+    /// The number of concurrent connections.
     pub(crate) places: usize,
-    /// How long a connection may last.
+    /// The maximum duration of a connection.
     pub(crate) within: Duration,
-    /// What the log calls a client.
+    /// The name of a client in log lines.
     pub(crate) client: &'static str,
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// All of it.
+    /// Complete.
     Whole(Bytes),
-    /// Parts as they come, until the sender is dropped.
+    /// Parts as they become available, until the sender is dropped.
     Live(mpsc::Receiver<Bytes>),
 }
 
@@ -70,14 +72,14 @@ impl Body for Content {
     }
 }
 
-/// An answer of these words.
+/// A response with this text.
 pub(crate) fn words(status: StatusCode, words: &'static str) -> Response<Content> {
     let mut response = Response::new(Content::Whole(Bytes::from_static(words.as_bytes())));
     *response.status_mut() = status;
     response
 }
 
-/// Answers clients, for ever.
+/// Serves clients for ever.
 pub(crate) async fn serve(
     listener: TcpListener,
     rules: Rules,

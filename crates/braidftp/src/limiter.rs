@@ -1,7 +1,7 @@
-//! `--limit`: a bucket of bytes that fills at a rate, which may change at any time.
+//! `--limit`: a token bucket of bytes, whose rate may change at any time.
 //!
-//! Downloads take from it before they hand bytes on, so that the transport's own flow control slows the server;
-//! uploads before they send.
+//! Downloads take tokens before they pass bytes on, so that the transport's flow control slows the server;
+//! uploads take tokens before they send.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,32 +10,32 @@ use braidftp_base::Rate;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// How far the bucket may run ahead: what may pass at once after a pause.
+/// The depth of the bucket, as time: what may pass at once after a pause.
 const BURST: Duration = Duration::from_millis(100);
 
-/// Holds a job to a rate. Shared by all its transfers.
+/// Limits the rate of a job. Shared by all its transfers.
 #[derive(Debug)]
 pub struct Limiter {
-    /// None while there is no limit.
+    /// `None` while there is no limit.
     rate: watch::Sender<Option<Rate>>,
-    /// When what was let pass so far is through, at the rate.
+    /// The time at which everything passed so far conforms to the rate.
     through: Mutex<Instant>,
 }
 
 impl Limiter {
-    /// A limiter to `rate`; none lets everything pass until [`Limiter::set`]. Needs a tokio runtime.
+    /// A limiter with this rate; `None` passes everything until [`Limiter::set`]. Needs a tokio runtime.
     pub fn new(rate: impl Into<Option<Rate>>) -> Self {
         Self { rate: watch::Sender::new(rate.into()), through: Mutex::new(Instant::now()) }
     }
 
-    /// The rate that holds now; none if there is no limit.
+    /// The current rate; `None` if there is no limit.
     pub fn rate(&self) -> Option<Rate> {
         *self.rate.borrow()
     }
 
-    /// Changes the rate, also for what waits already.
+    /// Changes the rate, also for waiting tasks.
     pub fn set(&self, rate: Option<Rate>) {
-        // What waits counts its bytes anew, at the new rate.
+        // Waiting tasks start again with the new rate.
         *self.lock() = Instant::now();
         self.rate.send_replace(rate);
     }
@@ -64,13 +64,13 @@ impl Limiter {
             tokio::select! {
                 biased;
                 () = sleep_until(start) => return,
-                // The sender lives as long as this.
+                // The sender lives as long as this value.
                 _ = rates.changed() => {}
             }
         }
     }
 
-    /// Whether somebody waits now, or would.
+    /// Whether a task waits or would have to wait now.
     pub fn is_holding(&self) -> bool {
         self.rate.borrow().is_some() && *self.lock() > Instant::now() + BURST
     }

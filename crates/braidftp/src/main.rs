@@ -1,4 +1,4 @@
-//! The command `braidftp`. What it does is in the library: [`braidftp::cli`].
+//! The program `braidftp`, implemented by the library: [`braidftp::cli`].
 
 fn main() -> std::process::ExitCode {
     braidftp::cli::run()

@@ -1,5 +1,5 @@
-//! Error messages for TOML files that people write: a sentence for each mistake, with line and column, and the nearest word
-//! where one was mistyped.
+//! Error messages for TOML files written by people: a sentence for each mistake, with line and column, and
+//! the nearest known word for a misspelt one.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::exit::Error;
 
-/// Mistakes that are told one by one; further ones are counted.
+/// The maximum number of reported mistakes; further ones are counted.
 const TOLD_MAX: usize = 20;
 
 /// The mistakes of a file.
@@ -16,14 +16,14 @@ const TOLD_MAX: usize = 20;
 pub(crate) struct Mistakes<'a> {
     path: &'a Path,
     text: &'a str,
-    /// Where its lines begin.
+    /// The offsets of its lines.
     lines: Vec<usize>,
     is_toml: bool,
     found: Vec<(usize, String)>,
 }
 
 impl<'a> Mistakes<'a> {
-    /// Parses a file, as far as it is TOML.
+    /// Parses a file, as far as it is valid TOML.
     pub(crate) fn parse(path: &'a Path, text: &'a str) -> (Spanned<DeTable<'a>>, Self) {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let lines = [0].into_iter().chain(ends).collect();
@@ -36,12 +36,12 @@ impl<'a> Mistakes<'a> {
         (table, mistakes)
     }
 
-    /// One more, at this byte of the file.
+    /// Adds a mistake at this offset of the file.
     pub(crate) fn add(&mut self, at: usize, what: impl ToString) {
         self.found.push((at, what.to_string()));
     }
 
-    /// A key that there is not.
+    /// Adds an unknown key.
     pub(crate) fn unknown(&mut self, at: usize, key: &str, keys: &[&str]) {
         let meant = match nearest(key, keys) {
             Some(meant) => format!("did you mean `{meant}`?"),
@@ -50,7 +50,7 @@ impl<'a> Mistakes<'a> {
         self.add(at, format_args!("there is no key `{}` here; {meant}", key.escape_debug()));
     }
 
-    /// A value of a kind that a key does not have.
+    /// Adds a value of the wrong type.
     pub(crate) fn mismatch(&mut self, value: &Spanned<DeValue<'_>>, key: &str, wanted: &str) {
         let is = match value.get_ref() {
             DeValue::String(_) => "a text",
@@ -64,22 +64,23 @@ impl<'a> Mistakes<'a> {
         self.add(value.span().start, format_args!("{key} is {wanted}, not {is}"));
     }
 
-    /// How many there are.
+    /// The number of mistakes.
     pub(crate) fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// The line of a byte, from 1.
+    /// The line of an offset, from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
         self.lines.partition_point(|start| *start <= at)
     }
 
-    /// A sentence each, in the order of the file: `FILE:LINE:COLUMN: what is wrong`. Beyond [`TOLD_MAX`] they are counted.
+    /// The mistakes in the order of the file, one sentence each: `FILE:LINE:COLUMN: what is wrong`. Beyond
+    /// [`TOLD_MAX`] they are counted.
     pub(crate) fn sentences(mut self) -> Vec<String> {
         let mut found = std::mem::take(&mut self.found);
         found.sort_by_key(|(at, _)| *at);
         if !self.is_toml {
-            // What a broken line leaves behind is no mistake of its own.
+            // Follow-up errors of an invalid line are not mistakes.
             found.dedup_by_key(|(at, _)| self.line(*at));
         }
         let mut sentences: Vec<String> = Vec::new();
@@ -94,10 +95,11 @@ impl<'a> Mistakes<'a> {
         sentences
     }
 
-    /// All of them, as one error.
+    /// Returns all mistakes as one error.
     ///
     /// # Errors
-    /// There are some.
+    ///
+    /// There is a mistake.
     pub(crate) fn check(self, hint: &str) -> Result<(), Error> {
         if self.found.is_empty() {
             return Ok(());
@@ -107,7 +109,7 @@ impl<'a> Mistakes<'a> {
     }
 }
 
-/// The word that is most like `text`, if one is like it at all.
+/// The word most similar to `text`, if any is similar.
 pub(crate) fn nearest<'a>(text: &str, words: &[&'a str]) -> Option<&'a str> {
     let far = |word: &str| strsim::damerau_levenshtein(text, word);
     let near = words.iter().min_by_key(|word| far(word))?;

@@ -1,21 +1,22 @@
 //! Listings of braid as DEFLATE streams (RFC 1951; specs/ftp-over-sctp.md §7.4).
 //!
-//! The sender flushes after each block of lines, so that the receiver can use them while more is listed. The receiver unpacks
-//! no more at a time than it uses, and no more in all than a listing may have: a few bytes can say very many lines.
+//! The sender flushes after each block of lines, so that the receiver can use them while the listing
+//! continues. The receiver unpacks only as much at a time as it uses, and in total only as much as a listing
+//! may have, since a few packed bytes can contain very many lines.
 
 use std::fmt;
 
 use bytes::{Buf, Bytes};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// Bytes that are unpacked at a time.
+/// Bytes unpacked at a time.
 const UNPACKED_BYTES: usize = 32 << 10;
-/// Bytes by which room for packed bytes grows.
+/// Bytes by which the buffer for packed bytes grows.
 const ROOM_BYTES: usize = 4 << 10;
 
-/// Memory that the state of a packer takes: its window, hash chains and output.
+/// The memory of a packer's state in bytes: window, hash chains and output.
 pub const PACKER_BYTES: usize = 320 << 10;
-/// Bytes of the longest stored block (RFC 1951 §3.2.4).
+/// The maximum length of a stored block in bytes (RFC 1951 §3.2.4).
 const STORED_BYTES: usize = 0xffff;
 
 /// Packs a listing.
@@ -31,19 +32,19 @@ impl Default for Packer {
 /// Whether more lines follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follows {
-    /// They may.
+    /// More may follow.
     More,
-    /// The listing ends with these.
+    /// These are the last lines of the listing.
     Nothing,
 }
 
 impl Packer {
-    /// A packer without state, for when there is no memory for one: its blocks are stored, and no shorter than the lines.
+    /// A packer without state, for when no memory is available: its blocks are stored, not compressed.
     pub fn storing() -> Self {
         Self(None)
     }
 
-    /// Packs lines; all of them can be unpacked from what was packed so far.
+    /// Packs lines; all of them can be unpacked from the output so far.
     pub fn pack(&mut self, mut lines: &[u8], follows: Follows) -> Bytes {
         let Some(compress) = &mut self.0 else { return store(lines, follows) };
         let flush = match follows {
@@ -61,7 +62,7 @@ impl Packer {
                 Follows::Nothing => status == Status::StreamEnd,
             };
             if is_done {
-                // No room for more: whoever holds the bytes counts their length.
+                // The buffer is not grown further: its owner counts its length.
                 packed.shrink_to_fit();
                 return packed.into();
             }
@@ -70,7 +71,7 @@ impl Packer {
     }
 }
 
-/// Lines as stored blocks.
+/// Encodes lines as stored blocks.
 fn store(mut lines: &[u8], follows: Follows) -> Bytes {
     let mut stored = Vec::with_capacity(lines.len() + 5 * (1 + lines.len() / STORED_BYTES));
     loop {
@@ -93,21 +94,21 @@ fn store(mut lines: &[u8], follows: Follows) -> Bytes {
 pub struct Unpacker {
     inflate: Decompress,
     packed: Bytes,
-    /// Whether more may come out without more going in.
+    /// Whether more output may be available without more input.
     holds_some: bool,
     is_over: bool,
-    /// Bytes that may still come out.
+    /// The number of bytes that may still be unpacked.
     left: u64,
 }
 
 /// Why a listing cannot be unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnpackError {
-    /// It is no DEFLATE stream.
+    /// It is not a DEFLATE stream.
     Corrupt,
-    /// Bytes follow its end.
+    /// Bytes follow the end of the stream.
     BeyondEnd,
-    /// More lines come out than may.
+    /// The unpacked listing is longer than permitted.
     TooLong,
 }
 
@@ -124,21 +125,22 @@ impl fmt::Display for UnpackError {
 impl std::error::Error for UnpackError {}
 
 impl Unpacker {
-    /// An unpacker that gives out `most` bytes at the most.
+    /// An unpacker that returns at most `most` bytes.
     pub fn new(most: u64) -> Self {
         let inflate = Decompress::new(false);
         Self { inflate, packed: Bytes::new(), holds_some: false, is_over: false, left: most }
     }
 
-    /// Takes the next packed bytes. Then [`Self::unpack`] until it returns `None`.
+    /// Adds packed bytes; call [`Self::unpack`] afterwards until it returns `None`.
     pub fn push(&mut self, packed: Bytes) {
         debug_assert!(self.packed.is_empty(), "what came before is unpacked first");
         self.packed = packed;
     }
 
-    /// Returns the next lines, cut anywhere, or `None` where more must be pushed.
+    /// Returns the next lines, divided anywhere, or `None` if more input is needed.
     ///
     /// # Errors
+    ///
     /// It is not a packed listing, or one that is too long.
     pub fn unpack(&mut self) -> Result<Option<Bytes>, UnpackError> {
         while !self.packed.is_empty() || self.holds_some {
@@ -169,7 +171,7 @@ impl Unpacker {
         Ok(None)
     }
 
-    /// Whether the end of the packed listing has come.
+    /// Whether the end of the packed listing was reached.
     pub fn is_over(&self) -> bool {
         self.is_over
     }

@@ -1,7 +1,7 @@
 //! Progress of a job: bars at a terminal, a line every ten seconds otherwise, JSON events, or nothing.
 //!
-//! The job tells [`Reporter`] what happens; a task of the reporter looks at the counters ten times a second and
-//! draws. Nothing here can slow or stop a job: what cannot be drawn is dropped.
+//! The job reports events to [`Reporter`]; a task of the reporter reads the counters ten times per second and
+//! draws. Nothing here slows or stops a job: what cannot be drawn is dropped.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -15,50 +15,50 @@ use crate::dashboard::TRANSFERS_MAX;
 use crate::exit::{Error, escape};
 use crate::report::{Action, Event, PathProgress, PathSummary, Summary};
 
-/// How often the counters are looked at.
+/// The interval at which the counters are read.
 const TICK: Duration = Duration::from_millis(100);
-/// How often a line is written where there is no terminal.
+/// The interval of lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Most files with a bar of their own.
+/// The maximum number of files with their own bars.
 const MAX_FILE_BARS: usize = 4;
-/// A file gets a bar when it has been under way for so long: a thousand small ones would only flicker.
+/// The age at which a file in progress gets a bar: the bars of many small files would flicker.
 const BAR_AFTER: Duration = Duration::from_millis(500);
-/// Most errors kept for the list at the end; more are counted.
+/// The maximum number of errors in the list at the end; further ones are counted.
 const MAX_ERRORS_LISTED: usize = 20;
-/// Most lines of errors and warnings, each about something that the server said; more are counted. Events of `--json` are all
-/// written: they are the program's output.
+/// The maximum number of lines of errors and warnings, each caused by the server; further ones are counted.
+/// Events of `--json` are always written: they are the program's output.
 pub const LINES_MAX: u64 = 1_000;
 
-/// What is shown, and how.
+/// The output style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// For people: bars at a terminal, lines otherwise.
     Human {
-        /// Whether each file is named when it is done.
+        /// Whether each completed file is printed.
         verbose: bool,
     },
     /// Events as JSON lines on standard output.
     Json,
     /// Errors only.
     Quiet,
-    /// Nothing: whoever runs the job asks for the errors ([`Reporter::errors`]).
+    /// Nothing: the caller of the job queries the errors ([`Reporter::errors`]).
     Nothing,
 }
 
-/// What held the speed where it was, at one moment.
+/// What limited the throughput at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
-    /// Our congestion window was full.
+    /// The local congestion window was full.
     Cwnd,
-    /// The other side's receive window was full.
+    /// The peer's receive window was full.
     Rwnd,
-    /// Our disk could not take, or give, more.
+    /// The local disk was the bottleneck.
     Disk,
     /// `--limit`.
     Asked,
-    /// There was nothing to send and nothing to wait for.
+    /// There was nothing to send or to wait for.
     Application,
-    /// The network path, or the server's side of it, gave no more.
+    /// The network path, or the server, was the bottleneck.
     Path,
 }
 
@@ -75,16 +75,16 @@ impl Limit {
     }
 }
 
-/// What the transport and the job say when they are looked at.
+/// The state of the transport at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Probe {
-    /// Each network path now.
+    /// The network paths.
     pub paths: Vec<PathSummary>,
-    /// What holds the speed now, if anything is under way.
+    /// What limits the throughput, if a transfer is in progress.
     pub limit: Option<Limit>,
 }
 
-/// Where the job tells what happens. Cheap to clone; every clone is the same reporter.
+/// Receives the events of a job. Cheap to clone; every clone is the same reporter.
 #[derive(Debug, Clone)]
 pub struct Reporter(Arc<Inner>);
 
@@ -95,7 +95,7 @@ struct Inner {
     started: Instant,
     files: AtomicU64,
     failed: AtomicU64,
-    /// Lines of errors and warnings, shown or not.
+    /// The number of lines of errors and warnings, printed or not.
     lines: AtomicU64,
     bytes: AtomicU64,
     bytes_total: AtomicU64,
@@ -112,7 +112,7 @@ struct State {
     limits: BTreeMap<Limit, u64>,
     probe: Option<Box<dyn Fn() -> Probe + Send>>,
     last_paths: Vec<PathSummary>,
-    /// When each file was whole, if somebody wants to know.
+    /// The completion time of each file, if recorded.
     finished: Option<Vec<Duration>>,
 }
 
@@ -138,7 +138,7 @@ struct MeterState {
     done: AtomicU64,
 }
 
-/// Counts the bytes of one file under way. Dropping it takes its bar away.
+/// Counts the bytes of one file in progress. Dropping it removes its bar.
 #[derive(Debug)]
 pub struct Meter {
     reporter: Reporter,
@@ -147,13 +147,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// `bytes` more were moved.
+    /// Adds transferred bytes.
     pub fn add(&self, bytes: u64) {
         self.state.done.fetch_add(bytes, Ordering::Relaxed);
         self.reporter.0.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// How many were, in this attempt.
+    /// The number of bytes transferred in this attempt.
     pub fn done(&self) -> u64 {
         self.state.done.load(Ordering::Relaxed)
     }
@@ -166,8 +166,8 @@ impl Drop for Meter {
 }
 
 impl Reporter {
-    /// A reporter for a job in `mode`. At a terminal it draws on standard error, so that standard output stays
-    /// what the command writes.
+    /// A reporter for a job in `mode`. Bars are drawn on standard error, so that standard output only
+    /// contains the command's output.
     pub fn new(style: Style, mode: impl ToString) -> Self {
         let bars = matches!(style, Style::Human { .. }) && io::stderr().is_terminal();
         Self(Arc::new(Inner {
@@ -185,7 +185,8 @@ impl Reporter {
         }))
     }
 
-    /// Begins to draw; ends with the last clone of the reporter, or with [`Self::finish`]. Needs a tokio runtime.
+    /// Begins to draw; ends with the last clone of the reporter, or with [`Self::finish`]. Needs a tokio
+    /// runtime.
     pub fn start(&self, command: &'static str, url: impl ToString) {
         self.event(&Event::Start { command, mode: self.0.mode.clone(), url: url.to_string() });
         let weak = Arc::downgrade(&self.0);
@@ -202,32 +203,32 @@ impl Reporter {
         });
     }
 
-    /// Remembers from now on when each file was whole, for [`Self::finished`].
+    /// Records from now on when each file was complete, for [`Self::finished`].
     pub fn remember_finished(&self) {
         self.lock().finished.get_or_insert_default();
     }
 
-    /// When each file was whole, since the reporter was made.
+    /// The completion time of each file, since the reporter was created.
     pub fn finished(&self) -> Vec<Duration> {
         self.lock().finished.clone().unwrap_or_default()
     }
 
-    /// Where to look for the state of the network paths.
+    /// Sets the source of the state of the network paths.
     pub fn watch(&self, probe: impl Fn() -> Probe + Send + 'static) {
         self.lock().probe = Some(Box::new(probe));
     }
 
-    /// `bytes` more belong to the job.
+    /// Adds bytes to the expected size of the job.
     pub fn expect(&self, bytes: u64) {
         self.0.bytes_total.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// All of the job is known: from now on there is an end to show.
+    /// The expected size is final: from now on the end can be displayed.
     pub fn expect_no_more(&self) {
         self.0.total_is_known.store(true, Ordering::Relaxed);
     }
 
-    /// A file is under way.
+    /// Begins a file.
     pub fn file(&self, path: &[u8], size: Option<u64>) -> Meter {
         let state = Arc::new(MeterState {
             path: escape(path),
@@ -243,7 +244,7 @@ impl Reporter {
         Meter { reporter: self.clone(), id, state }
     }
 
-    /// Something was done with a file.
+    /// Reports a completed action on a file.
     pub fn done(&self, path: &[u8], action: Action, bytes: u64, resumed: u64) {
         if matches!(action, Action::Received | Action::Sent) {
             self.0.files.fetch_add(1, Ordering::Relaxed);
@@ -272,7 +273,7 @@ impl Reporter {
         }
     }
 
-    /// A dry run would do this. Goes to standard output: it is the command's result.
+    /// Reports an action of a dry run. Printed to standard output, because it is the command's result.
     pub fn plan(&self, path: &[u8], action: Action, bytes: u64) {
         let verb = match action {
             Action::Received => "receive",
@@ -291,7 +292,7 @@ impl Reporter {
         }
     }
 
-    /// A file failed; the job goes on.
+    /// Reports a failed file; the job continues.
     pub fn failed(&self, path: &[u8], error: &Error) {
         self.0.failed.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
@@ -310,7 +311,7 @@ impl Reporter {
         self.lock().errors.clone()
     }
 
-    /// Something worth knowing.
+    /// Reports a warning.
     pub fn warn(&self, message: impl ToString) {
         match self.0.style {
             Style::Json => self.event(&Event::Warning { message: message.to_string() }),
@@ -319,7 +320,7 @@ impl Reporter {
         }
     }
 
-    /// Something that must be known, even by those who want to hear of errors alone.
+    /// Reports a warning that is printed even with `--quiet`.
     pub fn caution(&self, message: impl ToString) {
         match self.0.style {
             Style::Json => self.event(&Event::Warning { message: message.to_string() }),
@@ -330,7 +331,7 @@ impl Reporter {
         }
     }
 
-    /// The connection was lost and is opened again after `wait`.
+    /// Reports that the connection was lost and will be opened again after `wait`.
     pub fn retry(&self, attempt: u32, of: u32, why: &Error, wait: Duration) {
         match self.0.style {
             Style::Json => self.event(&Event::Retry { attempt, of, why: why.to_string(), wait }),
@@ -343,10 +344,10 @@ impl Reporter {
         }
     }
 
-    /// Writes an event, if events are written.
+    /// Writes an event, if events are enabled.
     pub fn event(&self, event: &Event) {
         if self.0.style == Style::Json {
-            // Standard output may be a full disk; the job's own result still counts, and goes to the exit code.
+            // Standard output may be a full disk; the job's result is still reported by the exit code.
             let _ = event.write(io::stdout().lock());
         }
     }
@@ -357,7 +358,7 @@ impl Reporter {
         (count(&self.0.files), count(&self.0.failed), count(&self.0.bytes))
     }
 
-    /// What there is to see of the job now, for the page of `--dashboard`.
+    /// The current state of the job, for the page of `--dashboard`.
     pub(crate) fn look(&self) -> Look {
         let (files, failed, bytes) = self.counts();
         let mut state = self.lock();
@@ -384,7 +385,7 @@ impl Reporter {
         }
     }
 
-    /// The end: the last look at the paths, the line that says what limited the speed, the summary.
+    /// Ends the report: reads the paths a last time, prints what limited the throughput, and the summary.
     pub fn finish(&self) -> Summary {
         let (files, failed, bytes) = self.counts();
         let mut state = self.lock();
@@ -439,7 +440,7 @@ impl Reporter {
         summary
     }
 
-    /// A line of which a server can cause any number.
+    /// Prints a line of a kind that a server can cause without limit.
     fn bounded_line(&self, line: std::fmt::Arguments<'_>) {
         match self.0.lines.fetch_add(1, Ordering::Relaxed) {
             LINES_MAX => self.line(&format!("braidftp: {LINES_MAX} lines are enough; the rest is counted")),
@@ -456,7 +457,7 @@ impl Reporter {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere must not become one here: the counters are only shown.
+        // A panic elsewhere must not cause one here: the counters are only displayed.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -516,39 +517,39 @@ impl Reporter {
     }
 }
 
-/// A job at one moment.
+/// The state of a job at one moment.
 #[derive(Debug)]
 pub(crate) struct Look {
-    /// Mode of the transfer.
+    /// The mode.
     pub(crate) mode: String,
-    /// Since the start.
+    /// Seconds since the start.
     pub(crate) seconds: u64,
-    /// Files that are done.
+    /// Completed files.
     pub(crate) files: u64,
     /// Files that failed.
     pub(crate) failed: u64,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub(crate) bytes: u64,
     /// Bytes known to be part of the job so far.
     pub(crate) expected: u64,
-    /// Files under way, listed or not.
+    /// Files in progress, listed or not.
     pub(crate) under_way: usize,
-    /// Files under way, as many as a page lists.
+    /// Files in progress, at most as many as a page lists.
     pub(crate) transfers: Vec<LookedTransfer>,
     /// The network paths.
     pub(crate) paths: Vec<PathSummary>,
 }
 
-/// A file under way at one moment.
+/// The state of a file in progress.
 #[derive(Debug)]
 pub(crate) struct LookedTransfer {
-    /// Which, relative to the folder of the job.
+    /// The path, relative to the folder of the job.
     pub(crate) path: String,
-    /// Its bytes, if known.
+    /// The size, if known.
     pub(crate) size: Option<u64>,
-    /// Those moved so far.
+    /// Bytes transferred.
     pub(crate) bytes: u64,
-    /// Since it began.
+    /// Seconds since the beginning.
     pub(crate) seconds: u64,
 }
 
@@ -560,7 +561,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// The rate since the last look that was at least `every` ago, bits a second.
+    /// Updates the rate, if at least `every` has passed since the last update; returns it in bits per second.
     fn update(&mut self, bytes: u64, paths: &[PathSummary], every: Duration) {
         let since = self.at.elapsed();
         if since >= every || self.paths.len() != paths.len() {
@@ -674,17 +675,17 @@ impl Bars {
         for line in self.paths.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             line.finish_and_clear();
         }
-        // Terminals that are gone cannot be cleared, and need not be.
+        // Terminals that are closed cannot be cleared, and need not be.
         let _ = self.multi.clear();
     }
 }
 
-/// Templates are constants of this file: one that does not parse is shown plainly.
+/// Templates are constants of this file; an invalid one is displayed unformatted.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// A path: how fast it is each way, how long, and which part this side had to send again.
+/// Describes a path: rate of both directions, RTT, and the retransmitted part.
 fn path_line(now: &PathProgress) -> String {
     let path = &now.path;
     let state =
@@ -712,7 +713,7 @@ pub fn bits_a_second(bits: f64) -> String {
     }
 }
 
-/// The end of a path, which tells files apart.
+/// The end of a path, which distinguishes files.
 fn shorten(path: &str) -> String {
     const WIDTH: usize = 40;
     match path.chars().count() {

@@ -11,121 +11,121 @@ use serde::{Serialize, Serializer};
 
 use crate::exit::{Error, escape};
 
-/// One line of `--json`.
+/// One event: a line of `--json`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The job begins.
     Start {
-        /// What was asked for: `get`, `put`, `mirror`, …
+        /// The command: `get`, `put`, `mirror`, …
         command: &'static str,
-        /// Mode of the transfer: `tcp`, `naive`, `ms`, `ms-cp`, `braid`.
+        /// The mode: `tcp`, `naive`, `ms`, `ms-cp`, `braid`.
         mode: String,
-        /// The server, without login.
+        /// The server, without the login.
         url: String,
     },
-    /// One thing was done (or would be, in a dry run).
+    /// An action was completed.
     File {
-        /// Which, relative to the folder of the job.
+        /// The path, relative to the folder of the job.
         path: String,
-        /// What was done with it.
+        /// The action.
         action: Action,
-        /// Its bytes.
+        /// The size in bytes.
         bytes: u64,
-        /// Of these, how many were there from an earlier, interrupted run.
+        /// The bytes of it that existed from an earlier, interrupted run.
         #[serde(skip_serializing_if = "is_zero")]
         resumed: u64,
     },
-    /// One thing that a dry run would do.
+    /// An action of a dry run.
     Plan {
-        /// Which, relative to the folder of the job.
+        /// The path, relative to the folder of the job.
         path: String,
-        /// What would be done with it.
+        /// The action.
         action: Action,
-        /// Its bytes.
+        /// The size in bytes.
         bytes: u64,
     },
     /// One entry of `ls`.
     Entry {
-        /// Its name.
+        /// The name.
         path: String,
         /// `file`, `dir`, `link` or `other`.
         kind: &'static str,
-        /// Its bytes, where the server says.
+        /// The size in bytes, if the server reports it.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
-        /// When it changed, seconds since 1970, where the server says.
+        /// The modification time in seconds since 1970, if the server reports it.
         #[serde(skip_serializing_if = "Option::is_none")]
         mtime: Option<i64>,
-        /// Permission bits in octal, where the server says.
+        /// The permission bits in octal, if the server reports them.
         #[serde(skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
-        /// Where a symbolic link leads.
+        /// The target of a symbolic link.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<String>,
     },
-    /// The bytes of all files beneath a folder: `du`.
+    /// The total size of the files in and below a folder: `du`.
     Usage {
-        /// The folder; `.` is the one that was named.
+        /// The folder; `.` is the given one.
         path: String,
-        /// Its bytes.
+        /// The size in bytes.
         bytes: u64,
     },
-    /// Something is not the same on both sides: `verify`.
+    /// A difference between both sides: `verify`.
     Difference {
-        /// Which, relative to the folder of the job.
+        /// The path, relative to the folder of the job.
         path: String,
-        /// What differs.
+        /// The difference.
         what: Difference,
     },
-    /// How many things are the same on both sides: `verify`, at its end.
+    /// The number of equal and different entries: `verify`, at its end.
     Verified {
-        /// Files, folders and links that are the same.
+        /// Files, folders and links that are equal.
         same: u64,
-        /// Those that are not.
+        /// Files, folders and links that differ.
         differ: u64,
-        /// By which function contents were compared.
+        /// The hash function with which contents were compared.
         digest: String,
     },
     /// The connection was lost and is opened again.
     Retry {
-        /// Which attempt begins, from 1.
+        /// The number of the attempt that begins, from 1.
         attempt: u32,
-        /// How many there may be.
+        /// The maximum number of attempts.
         of: u32,
-        /// Why the one before ended.
+        /// Why the previous attempt ended.
         why: String,
-        /// Seconds until it begins.
+        /// Seconds until the attempt begins.
         #[serde(serialize_with = "seconds")]
         wait: Duration,
     },
-    /// How far the job is; about once a second.
+    /// The progress of the job, about once per second.
     Progress {
-        /// Files done.
+        /// Completed files.
         files: u64,
-        /// Bytes moved.
+        /// Bytes transferred.
         bytes: u64,
         /// Bytes known to be part of the job so far.
         bytes_total: u64,
         /// The network paths.
         paths: Vec<PathProgress>,
     },
-    /// Something worth knowing that did not stop the job.
+    /// A warning; the job continues.
     Warning {
-        /// What.
+        /// The text.
         message: String,
     },
-    /// Something failed.
+    /// An error.
     Error {
-        /// Which file, if it was one.
+        /// The path, if the error concerns one.
         #[serde(skip_serializing_if = "Option::is_none")]
         path: Option<String>,
-        /// The exit code of this error alone.
+        /// The exit code of this error.
         code: u8,
         /// What failed, why, and what to try.
         message: String,
     },
-    /// The end.
+    /// The end of the job.
     Summary(Summary),
 }
 
@@ -134,54 +134,54 @@ fn is_zero(n: &u64) -> bool {
 }
 
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    // Micros are as fine as a person or a plot needs, and keep the lines short.
+    // Microseconds are precise enough, and keep the lines short.
     serializer.serialize_f64((duration.as_secs_f64() * 1e6).round() / 1e6)
 }
 
-/// What was done with a file.
+/// An action on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Its permission bits became those of the source.
+    /// Its permission bits were set to those of the source.
     SetMode,
-    /// Its time became that of the source, whose contents it has.
+    /// Its time was set to that of the source; the contents were equal.
     SetTime,
-    /// It came from the server and is whole.
+    /// It was received completely.
     Received,
-    /// It went to the server and is whole there.
+    /// It was sent completely.
     Sent,
-    /// It was whole already.
+    /// It was complete already.
     Skipped,
-    /// It is a symbolic link and was made anew.
+    /// It is a symbolic link, and was created.
     Linked,
-    /// It is a folder and was made.
+    /// It is a folder, and was created.
     MadeFolder,
-    /// It is not on the other side any more.
+    /// It was deleted at the destination.
     Deleted,
-    /// It was given another name.
+    /// It was renamed.
     Renamed,
 }
 
-/// How two sides differ.
+/// A difference between two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// The server has it, and this side does not.
+    /// Only the server has it.
     MissingHere,
-    /// This side has it, and the server does not.
+    /// Only this side has it.
     MissingThere,
-    /// It is a file on one side and something else on the other.
+    /// The kinds differ: a file on one side only.
     Kind,
-    /// Its size.
+    /// The sizes differ.
     Size,
-    /// Its contents; the size is the same.
+    /// The contents differ, with equal sizes.
     Contents,
-    /// Where the link leads.
+    /// The targets of the link differ.
     Target,
 }
 
 impl Difference {
-    /// In words, behind the path.
+    /// The description that follows the path.
     pub fn says(self) -> &'static str {
         match self {
             Self::MissingHere => "is missing here",
@@ -194,47 +194,47 @@ impl Difference {
     }
 }
 
-/// How the job went.
+/// The summary of a job.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Summary {
-    /// Mode of the transfer.
+    /// The mode.
     pub mode: String,
-    /// Files that were moved and are whole.
+    /// Files that were transferred completely.
     pub files: u64,
     /// Files that failed.
     pub failed: u64,
-    /// Bytes of files that were moved; not those that were there already.
+    /// Bytes of transferred files, without those that existed before.
     pub bytes: u64,
-    /// How long it took.
+    /// The duration.
     #[serde(serialize_with = "seconds")]
     pub seconds: Duration,
     /// The network paths that were used.
     pub paths: Vec<PathSummary>,
 }
 
-/// One network path. What a transport cannot tell is `null`.
+/// One network path. Values that a transport does not know are `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathSummary {
-    /// Our address.
+    /// The local address.
     pub local: String,
-    /// Theirs.
+    /// The peer's address.
     pub peer: String,
-    /// Bytes sent in packets of this path, headers of the transport included.
+    /// Bytes sent in packets of this path, including transport headers.
     pub bytes_sent: Option<u64>,
-    /// Bytes received likewise.
+    /// Bytes received, counted likewise.
     pub bytes_received: Option<u64>,
     /// Packets sent.
     #[serde(skip)]
     pub packets_sent: Option<u64>,
-    /// Chunks (SCTP) or segments (TCP) that this side sent again.
+    /// Chunks (SCTP) or segments (TCP) retransmitted by this side.
     pub retransmitted: Option<u64>,
-    /// Retransmission timeouts.
+    /// Retransmission time-outs.
     pub timeouts: Option<u64>,
-    /// Smoothed round trip time, milliseconds.
+    /// Smoothed RTT in milliseconds.
     pub srtt_ms: Option<f64>,
-    /// Congestion window at the end, bytes.
+    /// The congestion window at the end, in bytes.
     pub cwnd: Option<u64>,
-    /// Whether it is in use, as in [`PathProgress::state`].
+    /// The state, as in [`PathProgress::state`].
     #[serde(skip)]
     pub state: Option<&'static str>,
 }
@@ -242,19 +242,19 @@ pub struct PathSummary {
 /// One network path while the job runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathProgress {
-    /// So far.
+    /// The counters so far.
     #[serde(flatten)]
     pub path: PathSummary,
-    /// Whether it is in use, in SCTP: `active`, `unconfirmed`, `potentially-failed`, `inactive`, or `set-aside` by
-    /// `path off`.
+    /// The state in SCTP: `active`, `unconfirmed`, `potentially-failed`, `inactive`, or `set-aside` by `path
+    /// off`.
     pub state: Option<&'static str>,
-    /// Bits a second sent since the last look.
+    /// Bits per second sent since the last event.
     pub bits_sent_a_second: u64,
-    /// Bits a second received since the last look.
+    /// Bits per second received since the last event.
     pub bits_received_a_second: u64,
 }
 
-/// The state of a path of SCTP, as in [`PathProgress::state`].
+/// The state of an SCTP path, as in [`PathProgress::state`].
 pub(crate) const fn path_state(state: PathState) -> &'static str {
     match state {
         PathState::Unconfirmed => "unconfirmed",
@@ -267,12 +267,12 @@ pub(crate) const fn path_state(state: PathState) -> &'static str {
 }
 
 impl Event {
-    /// A file, in the words of this module.
+    /// An event about a completed file.
     pub fn file(path: &[u8], action: Action, bytes: u64, resumed: u64) -> Self {
         Self::File { path: escape(path), action, bytes, resumed }
     }
 
-    /// An error, about `path` if there is one.
+    /// The event of an error, with its path if there is one.
     pub fn error(path: Option<&[u8]>, error: &Error) -> Self {
         Self::Error { path: path.map(escape), code: error.exit as u8, message: error.to_string() }
     }
@@ -280,7 +280,8 @@ impl Event {
     /// Writes the line.
     ///
     /// # Errors
-    /// What the writer says, except that a reader who went away is no error: the job goes on.
+    ///
+    /// The writer's error, except for a closed pipe, after which the job continues.
     pub fn write(&self, mut to: impl Write) -> io::Result<()> {
         let mut line = serde_json::to_vec(self).map_err(io::Error::other)?;
         line.push(b'\n');

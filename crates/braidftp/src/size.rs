@@ -1,4 +1,4 @@
-//! Numbers of bytes as people write them.
+//! Sizes in bytes, in the notation of people.
 
 use std::fmt;
 use std::str::FromStr;

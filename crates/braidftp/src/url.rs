@@ -2,8 +2,8 @@
 //! `ftp+sctp://host:udpport/path?addr=…`.
 //!
 //! Paths are bytes, percent-decoded segment by segment (RFC 1738 §3.2.2), so a name that is not UTF-8 can be
-//! written and is never changed. Relative to the folder one is in after login; a path that starts with `%2F` is
-//! absolute. `url::Url` is not used for the whole, because it rewrites paths (`..`, `\`) that are names here.
+//! written and is never changed. A path is relative to the folder after the login; a path that starts with
+//! `%2F` is absolute. `url::Url` is not used, because it rewrites paths (`..`, `\`) that are names here.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -13,36 +13,36 @@ use ::url::Host;
 
 use crate::exit::Error;
 
-/// UDP port that carries SCTP when the URL names none (RFC 6951 §5.1).
+/// The default UDP port of encapsulated SCTP (RFC 6951 §5.1).
 pub const UDP_PORT: u16 = 9899;
-/// SCTP port of FTP.
+/// The SCTP port of FTP.
 pub const SCTP_PORT: u16 = 21;
-/// TCP port of FTP.
+/// The TCP port of FTP.
 pub const TCP_PORT: u16 = 21;
-/// TCP port of FTP where TLS comes first (IANA's `ftps`).
+/// The TCP port of FTP with implicit TLS (IANA's `ftps`).
 pub const TLS_PORT: u16 = 990;
-/// Most `?addr=` of one URL.
+/// The maximum number of `?addr=` in a URL.
 const MAX_ADDRESSES: usize = 16;
-/// Longest URL, bytes.
+/// The maximum length of a URL in bytes.
 const MAX_URL_BYTES: usize = 64 * 1024;
 
-/// What carries the session.
+/// The transport of the session, with its protection over TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// `ftp://`: TCP, with TLS if the server offers it.
     Ftp,
-    /// `ftpes://`: TCP, with TLS by AUTH or not at all (RFC 4217).
+    /// `ftpes://`: TCP, with TLS by AUTH required (RFC 4217).
     Ftpes,
     /// `ftps://`: TCP, with TLS from the first byte.
     Ftps,
     /// `ftp+sctp://`: SCTP in UDP (RFC 6951).
     FtpSctp,
-    /// `ftp+sctp-ip://`: SCTP over IP itself.
+    /// `ftp+sctp-ip://`: SCTP over IP.
     FtpSctpIp,
 }
 
 impl Scheme {
-    /// Whether TCP carries it.
+    /// Whether the transport is TCP.
     pub const fn is_tcp(self) -> bool {
         matches!(self, Self::Ftp | Self::Ftpes | Self::Ftps)
     }
@@ -63,24 +63,25 @@ impl fmt::Display for Scheme {
 /// A server, and a file or folder on it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
-    /// What carries the session.
+    /// The scheme.
     pub scheme: Scheme,
-    /// Name or address of the server.
+    /// The name or address of the server.
     pub host: Host,
     /// TCP port, or the UDP port that carries SCTP; without UDP, the SCTP port.
     pub port: u16,
-    /// User name, if the URL has one.
+    /// The user name, if the URL has one.
     pub user: Option<Vec<u8>>,
-    /// Password, if the URL has one.
+    /// The password, if the URL has one.
     pub password: Option<Vec<u8>>,
-    /// The path's bytes, without the slash that ends the authority; starts with `/` if written as `%2F…`.
+    /// The bytes of the path, without the slash that ends the authority; starts with `/` if written as
+    /// `%2F…`.
     pub path: Vec<u8>,
-    /// More addresses of a multihomed server, from `?addr=`; without a port they have [`Self::port`].
+    /// Additional addresses of a multihomed server, from `?addr=`; without a port they have [`Self::port`].
     pub addresses: Vec<SocketAddr>,
 }
 
 impl Url {
-    /// Whether two URLs lead to the same login on the same server, so that one session serves both.
+    /// Whether two URLs have the same login on the same server, so that one session serves both.
     pub fn same_server(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port, &self.user, &self.password, &self.addresses)
             == (other.scheme, &other.host, other.port, &other.user, &other.password, &other.addresses)
@@ -155,7 +156,7 @@ impl FromStr for Url {
     }
 }
 
-/// The addresses of `?addr=…&addr=…`, besides the one in front.
+/// Parses the addresses of `?addr=…&addr=…`.
 fn parse_addresses(
     query: Option<&str>,
     scheme: Scheme,
@@ -201,7 +202,7 @@ fn parse_addresses(
     Ok(addresses)
 }
 
-/// The server's part only: scheme, host and port; never a password, so that it can go to logs.
+/// The server's part: scheme, host and port, without a password, so that it can be logged.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}:{}/", self.scheme, self.host, self.port)?;
@@ -224,7 +225,7 @@ impl fmt::Debug for Url {
     }
 }
 
-/// `ADDRESS`, `ADDRESS:PORT`, `[V6]:PORT` or `V6`; `port` where none is written.
+/// Parses `ADDRESS`, `ADDRESS:PORT`, `[V6]:PORT` or `V6`; `port` is the default.
 pub fn parse_address(text: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Some(address);
@@ -252,8 +253,8 @@ fn parse_host_port(text: &str, default_port: u16) -> Result<(Host, u16), String>
     Ok((host, port))
 }
 
-/// RFC 1738 §3.2.2: segments are decoded after the split, so `%2F` is a slash that the path keeps; only at the
-/// start has it a meaning of its own. `;type=i` may end it.
+/// Decodes a path (RFC 1738 §3.2.2): segments are decoded after the split, so `%2F` is a slash within a name,
+/// except at the beginning, where it makes the path absolute. `;type=i` may follow.
 fn decode_path(text: &str) -> Result<Vec<u8>, String> {
     let text = match text.rsplit_once(";type=") {
         Some((path, "i" | "I")) => path,
@@ -277,7 +278,7 @@ fn decode_login(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Undoes percent-encoding.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -299,7 +300,7 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// The text with whatever stands between `:` and `@` of its authority taken out.
+/// The text without the password between `:` and `@` of its authority.
 fn redact(text: &str) -> String {
     let start = text.find("://").map_or(0, |at| at + 3);
     let end = start + text[start..].find(['/', '?', '#']).unwrap_or(text.len() - start);

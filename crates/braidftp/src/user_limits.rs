@@ -13,37 +13,37 @@ use tokio::time::Instant;
 use crate::limiter::Limiter;
 use crate::store::fs::{self, Kind, Root, WalkItem};
 
-/// After so long the bytes of a home are counted anew when an upload begins.
+/// The age of the count of a home after which it is counted again when an upload begins.
 const RECOUNT: Duration = Duration::from_secs(60);
-/// Before an upload is refused for want of quota, the bytes are counted anew if the last count is older than this.
+/// The age of the count after which the home is counted again before an upload is refused by the quota.
 const RECOUNT_BEFORE_REFUSAL: Duration = Duration::from_secs(2);
-/// Unfinished uploads of a home that are counted.
+/// The maximum number of unfinished uploads of a home that are counted.
 const PARTS_COUNTED: usize = 100_000;
 
 /// Whether files may be changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// They may be read.
+    /// They may only be read.
     #[default]
     ReadOnly,
     /// They may be read and changed.
     Writable,
 }
 
-/// One thing that a user may do.
+/// A single right of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
     /// Fetch files.
     Read,
     /// List folders.
     List,
-    /// Send files, over existing ones too, make folders, set times and modes.
+    /// Send files, also over existing ones, create folders, set times and modes.
     Write,
     /// Delete and rename files and folders.
     Delete,
 }
 
-/// What a user may do, in the order of [`Right`].
+/// The rights of a user, in the order of [`Right`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rights([bool; 4]);
 
@@ -51,20 +51,21 @@ impl Rights {
     const NAMES: [(Right, &'static str); 4] =
         [(Right::Read, "read"), (Right::List, "list"), (Right::Write, "write"), (Right::Delete, "delete")];
 
-    /// Whether this is among them.
+    /// Whether the user has this right.
     pub const fn has(self, right: Right) -> bool {
         self.0[right as usize]
     }
 
-    /// Whether anything may be changed.
+    /// Whether the user may change anything.
     pub const fn may_change(self) -> bool {
         self.has(Right::Write) || self.has(Right::Delete)
     }
 
-    /// Those with these names.
+    /// The rights with these names.
     ///
     /// # Errors
-    /// A name that is none, with those there are.
+    ///
+    /// An unknown name, with the known ones.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut rights = Self::default();
         for name in names {
@@ -93,35 +94,35 @@ impl fmt::Display for Rights {
     }
 }
 
-/// Limits of one user, as the users file has them.
+/// Limits of one user, from the users file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of all files in the home, unfinished uploads included.
+    /// The maximum size of all files in the home, including unfinished uploads.
     pub quota: Option<u64>,
-    /// Bytes of files a second, both ways together.
+    /// The maximum rate of file bytes, both directions together.
     pub rate: Option<Rate>,
-    /// Sessions at once.
+    /// The maximum number of concurrent sessions.
     pub sessions: Option<usize>,
 }
 
-/// What all sessions of a user share. The default has no limits.
+/// State shared by all sessions of a user. The default has no limits.
 #[derive(Debug, Default)]
 pub struct Share {
     limits: Limits,
     limiter: Option<Limiter>,
     sessions: Option<Arc<Semaphore>>,
-    /// Bytes of the home, as far as it is known: those counted, and those that came since.
+    /// The size of the home in bytes: the last count, plus what was received since.
     used: AtomicU64,
-    /// When they were counted.
+    /// The time of the last count.
     counted: Mutex<Option<Instant>>,
 }
 
-/// The user's files would take more than their quota.
+/// The user's files would exceed the quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverQuota;
 
 impl Share {
-    /// With these limits.
+    /// Creates the state with these limits.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -136,25 +137,28 @@ impl Share {
         self.limits
     }
 
-    /// A place for one more session; `Err` if there is none. It is given back when the permit is dropped.
+    /// Takes a place for another session; `Err` if there is none. The place is released when the permit is
+    /// dropped.
     pub(crate) fn enter(&self) -> Result<Option<OwnedSemaphorePermit>, ()> {
         let place = self.sessions.clone().map(Semaphore::try_acquire_owned);
         place.transpose().map_err(|_| ())
     }
 
-    /// Waits until so many bytes of files may pass.
+    /// Waits until this many file bytes conform to the rate.
     ///
     /// # Cancel safety
-    /// The bytes count as passed even if this is cancelled.
+    ///
+    /// The bytes count even if this is cancelled.
     pub(crate) async fn pass(&self, bytes: usize) {
         if let Some(limiter) = &self.limiter {
             limiter.pass(bytes).await;
         }
     }
 
-    /// Looks whether an upload of so many bytes may begin.
+    /// Checks whether an upload of this many bytes may begin.
     ///
     /// # Errors
+    ///
     /// [`OverQuota`], or the home cannot be read.
     pub(crate) async fn begin(&self, home: &Root, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
         let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
@@ -183,7 +187,7 @@ impl Share {
         Ok(if self.used.load(Ordering::Relaxed) <= quota { Ok(()) } else { Err(OverQuota) })
     }
 
-    /// Counts the home anew if the last count is older than that.
+    /// Counts the home again if the last count is older than this.
     async fn count(&self, home: &Root, older_than: Duration) -> Result<(), fs::Error> {
         let mut counted = self.counted.lock().await;
         if counted.is_some_and(|at| at.elapsed() < older_than) {

@@ -1,10 +1,11 @@
-//! The users file: names, argon2 hashes, home folders; and the delay of wrong guesses.
+//! The users file: names, argon2 hashes, home folders; and the delay after wrong passwords.
 //!
-//! Without a list of users everybody is `anonymous`. A wrong name costs the same work as a wrong password, one
-//! password is checked at a time (argon2 takes memory), and every failure from an address delays its next answer.
+//! Without a list of users everybody is `anonymous`. A wrong name costs the same work as a wrong password,
+//! one password is checked at a time (argon2 takes memory), and every failure from an address delays the next
+//! answer to it.
 //!
-//! Each check is counted against the address and the user before it is made. A success takes back its own count and
-//! no other, so that a login to one account does not buy guesses at another. Nothing here knows FTP.
+//! Each check is counted against the address and the user before it is made. A success takes back only its
+//! own count, so that a login to one account does not permit guesses at another. Nothing here knows FTP.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -28,98 +29,100 @@ use crate::store::fs;
 pub use crate::user_limits::Access;
 use crate::user_limits::{Limits, Rights, Share};
 
-/// Addresses, and names of no user, whose failures are remembered at once; beyond that the one with the oldest failure
-/// is forgotten. A hash of the default cost takes more than 10 ms and one is checked at a time, so that no peer fills
-/// the table within [`REMEMBERED`].
+/// The maximum number of addresses, and of unknown names, whose failures are remembered; beyond that the one
+/// with the oldest failure is forgotten. A hash of the default cost takes more than 10 ms and one is checked
+/// at a time, so that no peer can fill the table within [`REMEMBERED`].
 pub(crate) const MAX_REMEMBERED: usize = 65_536;
 /// How long a failure is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// Failed checks within [`REMEMBERED`] from one address (IPv6: one /64), after which it is refused without a check.
+/// The number of failed checks within [`REMEMBERED`] from one address (IPv6: one /64) after which it is
+/// refused without a check.
 pub(crate) const MAX_ADDRESS_FAILURES: usize = 20;
-/// Failed checks within [`REMEMBERED`] against one user from all addresses. Beyond that, only addresses from which that
-/// user has logged in before, and which have no failures, get a check.
+/// The number of failed checks within [`REMEMBERED`] against one user from all addresses. Beyond it, checks
+/// are made only for addresses from which that user has logged in before, and which have no failures.
 pub(crate) const MAX_USER_FAILURES: usize = 100;
-/// Addresses of successful logins that are remembered for each user.
+/// The number of addresses of successful logins remembered for each user.
 const MAX_KNOWN_ADDRESSES: usize = 64;
-/// Longest name that is counted if it is no user's, in bytes.
+/// The maximum length of an unknown name that is counted, in bytes.
 const MAX_COUNTED_NAME_BYTES: usize = 64;
-/// What the answer waits after the first failure; doubled with each further one.
+/// The delay of the answer after the first failure; doubled with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// What an answer waits at most.
+/// The maximum delay of an answer.
 const LONGEST_DELAY: Duration = Duration::from_secs(8);
-/// Longest password that is hashed at all, in bytes.
+/// The maximum length of a password that is hashed, in bytes.
 pub(crate) const MAX_PASSWORD_BYTES: usize = 1024;
-/// Most memory a hash of the users file may ask for, in KiB: a mistyped cost must not take the machine down.
+/// The maximum memory of a hash in the users file, in KiB: a mistyped cost must not exhaust the machine.
 pub(crate) const MAX_HASH_KIB: u32 = 256 * 1024;
-/// Memory of a hash below which it is called weak, in KiB: the least that OWASP's Password Storage Cheat Sheet names for argon2id.
+/// The memory of a hash below which it is reported as weak, in KiB: the minimum of OWASP's Password Storage
+/// Cheat Sheet for argon2id.
 const MIN_HASH_KIB: u32 = 7_168;
-/// Memory times passes below which a hash is called weak, in KiB; by the same source.
+/// The memory times passes of a hash below which it is reported as weak, in KiB; from the same source.
 const MIN_HASH_WORK_KIB: u32 = 35_840;
 
-/// What somebody who logged in may do.
+/// The rights of a logged-in user.
 #[derive(Debug, Clone)]
 pub struct Grant {
-    /// Who it is, for the log.
+    /// The name, for the log.
     pub name: String,
-    /// Their folder, relative to the root of the server; empty for all of it.
+    /// The home folder, relative to the root of the server; empty for the whole root.
     pub home: PathBuf,
-    /// What they may do.
+    /// The rights.
     pub rights: Rights,
-    /// What all their sessions share.
+    /// State shared by all sessions of the user.
     pub share: Arc<Share>,
-    /// Their place among them, if those are limited; given back with the last clone.
+    /// The place of the session, if the number is limited; released with the last clone.
     pub place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl PartialEq for Grant {
-    /// By what is granted.
+    /// Compares what is granted.
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.home, self.rights) == (&other.name, &other.home, other.rights)
     }
 }
 
-/// Why somebody was not let in. The peer is told the same for a wrong name and a wrong password.
+/// Why a login was refused. The peer receives the same reply for a wrong name and a wrong password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginError {
     /// Name or password is wrong.
     Refused,
-    /// Too many failures from there.
+    /// Too many failures from this address.
     TooMany,
-    /// They have as many sessions as they may have.
+    /// The user has the maximum number of sessions.
     Busy,
 }
 
-/// Whom failed checks have shut out until they are forgotten.
+/// What too many failed checks have blocked temporarily.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ban {
-    /// The address (IPv6: its /64), whatever the name.
+    /// The address (IPv6: its /64), for every name.
     Address,
-    /// The name, but from addresses from which it has logged in.
+    /// The name, except for addresses from which it has logged in.
     User,
 }
 
-/// Somebody who may log in.
+/// A user who may log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account<'a> {
-    /// Their name.
+    /// The name.
     pub name: &'a str,
-    /// Their folder, relative to the root of the server; empty for all of it.
+    /// The home folder, relative to the root of the server; empty for the whole root.
     pub home: &'a Path,
-    /// What they may do.
+    /// The rights.
     pub rights: Rights,
-    /// Limits of all their sessions together.
+    /// The limits over all sessions.
     pub limits: Limits,
-    /// Keys that let them in.
+    /// The keys that permit a login.
     pub keys: &'a [Fingerprint],
-    /// What is weak about the hash of their password.
+    /// What is weak about the password hash.
     pub weakness: Option<&'a str>,
 }
 
-/// Everybody who may log in.
+/// All users.
 #[derive(Debug)]
 pub struct Users {
     known: BTreeMap<String, User>,
-    /// What an unknown name is checked against.
+    /// The hash against which unknown names are checked.
     decoy: String,
     /// One password at a time: a hash takes tens of megabytes.
     turn: Arc<Semaphore>,
@@ -129,7 +132,7 @@ pub struct Users {
 #[derive(Debug)]
 struct User {
     proof: Proof,
-    /// Keys of which each lets the user in without a password.
+    /// Keys, each of which permits a login without a password.
     keys: Vec<Fingerprint>,
     home: PathBuf,
     rights: Rights,
@@ -138,14 +141,14 @@ struct User {
     weakness: Option<String>,
 }
 
-/// What a password has to be.
+/// The required proof.
 #[derive(Debug)]
 enum Proof {
-    /// Anything: the user is nobody in particular.
+    /// None: any password is accepted.
     Anything,
-    /// What this hash was made of.
+    /// The password with this hash.
     Password(String),
-    /// No password lets the user in; a key does.
+    /// A key; no password is accepted.
     Key,
 }
 
@@ -162,22 +165,22 @@ impl User {
     }
 }
 
-/// The checks that failed or are being made.
+/// Checks that failed or are in progress.
 #[derive(Debug, Default)]
 struct Failures {
     by_address: BTreeMap<IpAddr, Recent>,
     by_user: BTreeMap<String, Recent>,
-    /// Names that are no user's, so that they are answered like users.
+    /// Unknown names, which are treated like users.
     by_unknown: BTreeMap<String, Recent>,
-    /// From where each user has logged in, the latest last.
+    /// The addresses from which each user has logged in, the latest last.
     logged_in_from: BTreeMap<String, VecDeque<IpAddr>>,
 }
 
-/// When checks failed, the oldest first. Never empty in a table.
+/// The times of failed checks, the oldest first. Never empty in a table.
 #[derive(Debug, Default)]
 struct Recent(VecDeque<Instant>);
 
-/// Whom a check is counted against.
+/// What a check is counted against.
 #[derive(Debug, Clone)]
 struct Guess {
     peer: IpAddr,
@@ -216,7 +219,7 @@ impl Failures {
                 || (from_address == 0 && logged_in_from_there()))
     }
 
-    /// Counts a check that is about to be made, if the limits allow it.
+    /// Counts a check that is about to be made, if the limits permit it.
     fn charge(&mut self, guess: &Guess) -> Option<Instant> {
         if !self.may_check(guess) {
             return None;
@@ -224,7 +227,7 @@ impl Failures {
         let now = Instant::now();
         Self::add(&mut self.by_address, guess.peer, now);
         if guess.is_user {
-            // No more of these than users; never forgotten before their time.
+            // The number of users is limited, and entries are not forgotten early.
             self.by_user.entry(guess.name.clone()).or_default().add(now);
         } else if guess.name.len() <= MAX_COUNTED_NAME_BYTES {
             Self::add(&mut self.by_unknown, guess.name.clone(), now);
@@ -245,7 +248,7 @@ impl Failures {
         table.entry(key).or_default().add(now);
     }
 
-    /// The check that was charged at that moment succeeded: takes back its count alone.
+    /// The check charged at that time succeeded: takes back only its own count.
     fn succeeded(&mut self, guess: &Guess, charged: Instant) {
         Self::take_back(&mut self.by_address, &guess.peer, charged);
         Self::take_back(&mut self.by_user, &guess.name, charged);
@@ -344,7 +347,7 @@ impl Entry {
     }
 }
 
-/// What is wrong with a file of users.
+/// An error in a users file.
 #[derive(Debug)]
 pub struct UsersError(String);
 
@@ -357,31 +360,32 @@ impl fmt::Display for UsersError {
 impl std::error::Error for UsersError {}
 
 impl Users {
-    /// Whether anybody may change files.
+    /// Whether any user may change files.
     pub(crate) fn any_may_write(&self) -> bool {
         self.known.values().any(|user| user.rights.may_change())
     }
 
-    /// Whether anybody logs in with a password that is a secret.
+    /// Whether any user has a secret password.
     pub(crate) fn any_has_password(&self) -> bool {
         self.known.values().any(|user| matches!(user.proof, Proof::Password(_)))
     }
 
-    /// The users whose key this is.
+    /// The users with this key.
     pub fn of_key(&self, key: Fingerprint) -> impl Iterator<Item = &str> {
         self.known.iter().filter(move |(_, user)| user.keys.contains(&key)).map(|(name, _)| name.as_str())
     }
 
-    /// Lets a user in who has shown a key of theirs ([`Users::of_key`]).
+    /// Logs in a user who has proved possession of a key ([`Users::of_key`]).
     ///
     /// # Errors
+    ///
     /// [`LoginError`].
     pub fn admit(&self, user: &[u8]) -> Result<Grant, LoginError> {
         let name = std::str::from_utf8(user).unwrap_or("\u{fffd}");
         self.known.get(name).ok_or(LoginError::Refused)?.grant(name)
     }
 
-    /// Nobody has a name: `anonymous` (or `ftp`) with any password sees all of the root.
+    /// No named users: `anonymous` (or `ftp`) with any password has access to the whole root.
     pub fn anonymous(access: Access) -> Self {
         let user = || User {
             proof: Proof::Anything,
@@ -422,12 +426,13 @@ impl Users {
         })
     }
 
-    /// The users of such a text.
+    /// Parses a users file.
     ///
     /// # Errors
+    ///
     /// As [`Users::load`].
     pub fn parse(text: &str, access: Access) -> Result<Self, UsersError> {
-        // Without the line itself, which may hold a password that somebody mistook for its hash.
+        // Without the line itself, which may contain a password in place of its hash.
         let file: File = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
             UsersError(format!("line {line}: {}", error.message()))
@@ -466,7 +471,7 @@ impl Users {
     }
 
     fn new(known: BTreeMap<String, User>) -> Self {
-        // The first hash there is, so that an unknown name takes as long as that one does.
+        // The first hash of the file, so that an unknown name takes as long as that user.
         let hash = |user: &User| match &user.proof {
             Proof::Password(hash) => Some(hash.clone()),
             Proof::Anything | Proof::Key => None,
@@ -475,8 +480,8 @@ impl Users {
         Self { known, decoy, turn: Arc::new(Semaphore::new(1)), failures: Arc::default() }
     }
 
-    /// Goes on where these users were, in whose place it comes: failed checks stay counted, one password is checked at a time, and
-    /// users with the same limits share them with their sessions before.
+    /// Replaces these users: failed checks stay counted, one password is checked at a time, and users with
+    /// the same limits share them with their earlier sessions.
     pub(crate) fn follow(&mut self, before: &Self) {
         self.count_with(before);
         for (name, user) in &mut self.known {
@@ -493,8 +498,8 @@ impl Users {
         (self.turn, self.failures) = (others.turn.clone(), others.failures.clone());
     }
 
-    /// Lets `anonymous` and `ftp` in without a password, to do this, unless the file says what they may do; or lets nobody in without
-    /// a password or key.
+    /// Permits `anonymous` and `ftp` to log in without a password, with this access, unless the file defines
+    /// them; or permits no login without a password or key.
     pub(crate) fn have_anonymous(&mut self, access: Option<Access>) {
         match access {
             Some(access) => {
@@ -506,7 +511,7 @@ impl Users {
         }
     }
 
-    /// Everybody who may log in, by name.
+    /// All users, by name.
     pub fn accounts(&self) -> impl Iterator<Item = Account<'_>> {
         self.known.iter().map(|(name, user)| Account {
             name,
@@ -526,7 +531,7 @@ impl Users {
         self.accounts().filter_map(told)
     }
 
-    /// Addresses whose failed checks are remembered.
+    /// The number of addresses whose failed checks are remembered.
     pub fn remembered_addresses(&self) -> usize {
         lock(&self.failures).by_address.len()
     }
@@ -542,20 +547,22 @@ impl Users {
         }
     }
 
-    /// Checks who this is. The answer is delayed if checks from `peer` have failed before.
+    /// Checks a name and a password. The answer is delayed if earlier checks from `peer` have failed.
     ///
     /// # Errors
+    ///
     /// [`LoginError`].
     ///
     /// # Cancel safety
-    /// Safe; a check that has begun is finished and counted.
+    ///
+    /// Safe; a check that has begun is completed and counted.
     pub async fn log_in(&self, user: &[u8], password: &[u8], peer: IpAddr) -> Result<Grant, LoginError> {
         let name = std::str::from_utf8(user).unwrap_or("\u{fffd}");
         let known = self.known.get(name);
         let hash = match known.map(|user| &user.proof) {
             Some(Proof::Anything) => None,
             Some(Proof::Password(hash)) => Some(hash.clone()),
-            // It takes as long, and no password is right.
+            // The check takes as long, and no password is accepted.
             Some(Proof::Key) | None => Some(self.decoy.clone()),
         };
         let has_password = matches!(known, Some(User { proof: Proof::Password(_), .. }));
@@ -566,7 +573,7 @@ impl Users {
         known.ok_or(LoginError::Refused)?.grant(name)
     }
 
-    /// Whether this peer, or this name, is shut out now.
+    /// Whether this peer, or this name, is blocked now.
     pub fn ban(&self, user: &[u8], peer: IpAddr) -> Option<Ban> {
         let (now, failures) = (Instant::now(), lock(&self.failures));
         if Failures::count(&failures.by_address, &subnet(peer), now) >= MAX_ADDRESS_FAILURES {
@@ -577,7 +584,7 @@ impl Users {
         (Failures::count(names, &name, now) >= MAX_USER_FAILURES).then_some(Ban::User)
     }
 
-    /// Checks a password; where the user `has_password` not, none is right.
+    /// Checks a password; for a user without a password none is accepted.
     async fn check(
         &self,
         guess: Guess,
@@ -598,16 +605,16 @@ impl Users {
         let Ok(turn) = self.turn.clone().acquire_owned().await else { return Err(LoginError::Refused) };
         let password = Zeroizing::new(password.to_vec());
         let failures = self.failures.clone();
-        // Counted only now, when no other check is under way: sessions that log in at once with the right password do
-        // not use up each other's count, and those that guess at once do.
+        // Counted only now, when no other check is in progress: concurrent sessions with the right password
+        // do not use up each other's count, and concurrent guesses do.
         let charged = lock(&failures).charge(&guess).ok_or(LoginError::TooMany)?;
         let work = move || {
-            // Held to the end of the work, not of the waiting: a session that goes away does not free the memory.
+            // Held until the work ends, not the waiting: a session that ends does not free the memory.
             let _turn = turn;
             let right = password.len() <= MAX_PASSWORD_BYTES
                 && PasswordHash::new(&hash)
                     .is_ok_and(|hash| Argon2::default().verify_password(&password, &hash).is_ok());
-            // An unknown name is checked against a user's hash, and may even be right.
+            // An unknown name is checked against a user's hash, and may even match it.
             let right = right && has_password;
             if right {
                 lock(&failures).succeeded(&guess, charged);
@@ -625,7 +632,7 @@ fn lock(failures: &Mutex<Failures>) -> std::sync::MutexGuard<'_, Failures> {
     failures.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of the line that has this byte.
+/// The number of the line that contains this byte.
 fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
@@ -634,7 +641,8 @@ fn delay_after(failures: usize) -> Duration {
     FIRST_DELAY.saturating_mul(1_u32 << failures.saturating_sub(1).min(10)).min(LONGEST_DELAY)
 }
 
-/// Whom an address stands for: itself, or its /64 in IPv6, of which a guesser has as many as they like.
+/// The unit of addresses that is counted: the address itself, or its /64 in IPv6, because one host can use
+/// any address of a /64.
 pub(crate) fn subnet(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => {
@@ -649,7 +657,7 @@ pub(crate) fn subnet(peer: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    /// argon2id of "right" at the lowest cost there is.
+    /// The argon2id hash of "right" at the minimum cost.
     fn cheap_hash() -> String {
         let params = argon2::Params::new(8, 1, 1, None).unwrap();
         Argon2::from(params).hash_password(b"right").unwrap().to_string()
@@ -707,7 +715,7 @@ mod tests {
         assert!(users.log_in(b"anna", b"right", HERE).await.is_ok(), "it is forgotten in time");
     }
 
-    /// The checks of "wrong" as `anna` that were made before the address or the user was refused, out of `tries`.
+    /// The number of checks of "wrong" as `anna`, out of `tries`, before the address or the user was refused.
     async fn guesses(users: &Users, tries: usize, peer: IpAddr) -> usize {
         let mut checked = 0;
         for _ in 0..tries {

@@ -14,7 +14,8 @@ use crate::client::{Bounds, Mode, MultipathChoice, PARALLEL_MAX, PathRule, Size}
 use crate::dashboard;
 use crate::url::Url;
 
-/// FTP carried by SCTP: moves many files, fast, over links that lose packets, take long, or come several at a time.
+/// FTP carried by SCTP: moves many files fast over links that lose packets or have long delays, and over
+/// several links at once.
 #[derive(Debug, Parser)]
 #[command(name = "braidftp", version, disable_help_subcommand = true, arg_required_else_help = true)]
 pub struct Cli {
@@ -28,12 +29,12 @@ pub struct Cli {
 pub enum Command {
     /// Serve a folder over FTP, on TCP and on SCTP
     Serve(crate::server::command::Args),
-    /// Carry out the hooks of a server, which starts this
+    /// Run the hooks of a server; started by the server itself
     #[command(hide = true)]
     RunHooks,
-    /// Ask a running server who is there, end a session, or have it drain
+    /// List the sessions of a running server, end one, or drain the server
     Ctl(crate::server::ctl::command::Args),
-    /// Fetch files; globs in the last part of a URL's path choose several
+    /// Fetch files; globs in the last part of a URL's path select several
     #[command(after_help = URL_HELP)]
     Get(Get),
     /// Send files to a folder of a server, or one file to a name
@@ -42,16 +43,16 @@ pub enum Command {
     /// Make a local folder the same as a remote one, or with -R the other way round
     #[command(after_help = URL_HELP)]
     Mirror(Mirror),
-    /// Tell what differs between a remote folder and a local one, by digest, without moving contents
+    /// List the differences between a remote and a local folder, by digest, without transferring contents
     #[command(after_help = URL_HELP)]
     Verify(Verify),
     /// List a folder
     Ls(Ls),
-    /// Tell the bytes of all files in folders
+    /// Print the total size of the files in folders
     Du(Du),
     /// Find files and folders by name, kind, size and time
     Find(FindCommand),
-    /// Draw a tree
+    /// Print the tree of folders and files
     Tree(Paths),
     /// Write files to standard output
     Cat(Paths),
@@ -59,19 +60,19 @@ pub enum Command {
     Rm(Rm),
     /// Make folders
     Mkdir(Mkdir),
-    /// Rename a file or a folder
+    /// Rename or move a file or a folder
     Mv(Mv),
-    /// Run commands interactively, or lines from a script
+    /// Run commands interactively or from a script
     Shell(ShellCommand),
-    /// Tell what works from here to a server, what does not, and what to do
+    /// Test the connection to a server, and suggest remedies for problems
     Doctor(Doctor),
-    /// Show the settings that hold, and where each comes from
+    /// Print the effective settings and where each comes from
     Config(ConfigCommand),
-    /// List the network paths of a job that runs, take one out of use, or put it back
+    /// List the network paths of a running job, take one out of use, or put it back
     Path(PathCommand),
-    /// Tell or change how fast a job that runs may move file bytes
+    /// Print or change the rate limit of a running job
     Limit(LimitCommand),
-    /// Show the key of this user, by which a server may know them, or make one
+    /// Print the key by which servers identify this user, or create one
     Key(KeyCommand),
     /// Explain a topic: cc, multipath, urls, filter, users
     Help(HelpCommand),
@@ -79,11 +80,11 @@ pub enum Command {
     Completions(Completions),
     /// Write man pages to a folder
     Man(Man),
-    /// Show on this machine, over an emulated lossy link, how long each mode takes
+    /// Compare the modes on this machine over an emulated lossy link
     Demo(crate::demo::Args),
 }
 
-/// What URLs, passwords and exit codes look like.
+/// The help text on URLs, passwords and exit codes.
 pub(super) const URL_HELP: &str = "\
 URLs: ftp://[USER@]HOST[:PORT]/PATH (TCP, port 21), ftp+sctp://[USER@]HOST[:UDPPORT]/PATH (SCTP in UDP, port 9899),
   ftp+sctp-ip://[USER@]HOST[:SCTPPORT]/PATH (SCTP over IP itself, port 21; needs CAP_NET_RAW).
@@ -95,87 +96,91 @@ Passwords: BRAIDFTP_PASSWORD (with USER in the URL or in BRAIDFTP_USER), ~/.netr
 Exit codes: 0 ok; 1 usage; 2 cannot connect; 3 not trusted or not protected; 4 login; 5 no such remote path; 6 local file error; 7 remote refused;
   8 timed out; 9 verify mismatch; 10 some files failed; 11 interrupted, can resume; 14 protocol violation; 130 Ctrl-C.";
 
-/// Options of every command that talks to a server.
+/// Options of every command that connects to a server.
 #[derive(Debug, Clone, Args)]
 pub struct Common {
-    /// tcp (the one for ftp://), or naive, ms, ms-cp, braid (for ftp+sctp://; braid if not given)
+    /// The mode: tcp (for ftp://), or naive, ms, ms-cp, braid (for ftp+sctp://; default braid)
     #[arg(long)]
     pub mode: Option<Mode>,
-    /// Congestion control of what this side sends, as in cubic or fast:alpha=200 (braidftp help cc) [default: the profile's]
+    /// Congestion control for data that this side sends, as in cubic or fast:alpha=200 (braidftp help cc)
+    /// [default: the profile's]
     #[arg(long, value_name = "NAME[:KEY=VALUE,..]")]
     pub cc: Option<String>,
-    /// SCTP parameters: modern (the one for braid) or rfc9260 (the one for naive, ms, ms-cp)
+    /// SCTP parameters: modern (default for braid) or rfc9260 (default for naive, ms, ms-cp)
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
     /// Write every SCTP packet to FILE (pcapng, for Wireshark)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Write every SCTP packet to FILE, a line each, in packetdrill's notation
+    /// Write every SCTP packet to FILE, one per line, in packetdrill's notation
     #[arg(long, value_name = "FILE")]
     pub packet_log: Option<PathBuf>,
     /// Write SCTP packets and the state of each path to FILE, as qlog (JSON-SEQ, for qvis and scripts)
     #[arg(long, value_name = "FILE")]
     pub qlog: Option<PathBuf>,
-    /// Move file bytes no faster than this, as in 3mbit or 2MB (a second); `braidftp limit` changes it while the job runs
+    /// The maximum rate of file bytes, as in 3mbit or 2MB (per second); `braidftp limit` changes it while the
+    /// job runs
     #[arg(long, value_name = "RATE", visible_alias = "bwlimit")]
     pub limit: Option<Rate>,
-    /// One JSON event a line on standard output, the last a summary
+    /// Print one JSON event per line to standard output; the last one is a summary
     #[arg(long)]
     pub json: bool,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say more: each file; twice: the lines of the protocol too
+    /// Print each file; given twice, also the lines of the protocol
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Over TCP: move so many files at the same time, each over a session of its own; fewer if the server takes no more sessions
+    /// Over TCP: the number of sessions that transfer files concurrently; fewer if the server refuses more
+    /// sessions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=PARALLEL_MAX as i64))]
     pub parallel: Option<u8>,
-    /// Give up on a server that says nothing for so long
+    /// End the attempt if the server sends nothing for this time
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     pub timeout: Seconds,
-    /// How often to open a lost connection again, waiting for --timeout each time, and to ask again for a file whose data
-    /// connection failed
+    /// How often a lost connection is opened again, for up to --timeout each time, and a file whose data
+    /// connection failed is requested again
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub retries: u32,
-    /// Open no lost connection again later than so long after the start
+    /// Stop reconnecting this long after the start of the job
     #[arg(long, value_name = "SECONDS")]
     pub retry_for: Option<Seconds>,
-    /// Fetch no file that is longer, as in 500MB or 4GiB; without it a file may have the size that the server tells, or 64 GiB
-    /// if it tells none
+    /// The maximum size of a file to fetch, as in 500MB or 4GiB [default: the size that the server reports,
+    /// or 64 GiB if it reports none]
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<Size>,
-    /// Enter no folder that lies deeper below the one that is named
+    /// The maximum depth of folders below the given one
     #[arg(long, value_name = "N", default_value_t = Bounds::default().max_depth)]
     pub max_depth: usize,
-    /// Take no more entries of a tree, or of one listing
+    /// The maximum number of entries of a tree or of one listing
     #[arg(long, value_name = "N", default_value_t = Bounds::default().max_entries)]
     pub max_entries: u64,
-    /// Use this local address only [, and with it this address of the server]; may be given several times
+    /// Use only this local address [and with it this address of the server]; may be given several times
     #[arg(long = "path", value_name = "LOCAL[=REMOTE]")]
     pub paths: Vec<PathRule>,
-    /// How data takes several paths at once: off, default, plain, or choices as in scheduler=ecf,remedy=split-both (braidftp help
-    /// multipath) [default: default in braid, off in other modes]
+    /// How data uses several paths concurrently: off, default, plain, or settings as in
+    /// scheduler=ecf,remedy=split-both (braidftp help multipath) [default: default in braid, off in other
+    /// modes]
     #[arg(long, value_name = "off|NAME|KEY=NAME[,..]")]
     pub multipath: Option<MultipathChoice>,
-    /// Make a Unix socket of this name, by which `braidftp path` takes paths out and puts them back, and `braidftp limit` changes
-    /// --limit, while the job runs
+    /// Create a Unix socket with this name, with which `braidftp path` takes paths out of use and puts them
+    /// back, and `braidftp limit` changes --limit, while the job runs
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
-    /// Whether what travels is protected.
+    /// Options for protection.
     #[command(flatten)]
     pub protection: Protection,
 }
 
 impl Common {
-    /// What the server can make this side take.
+    /// The limits on what the client accepts from the server.
     pub fn bounds(&self) -> Bounds {
         let max_size = self.max_size.map(|Size(bytes)| bytes);
         Bounds { max_size, max_depth: self.max_depth, max_entries: self.max_entries }
     }
 }
 
-/// All names that `--multipath` knows.
+/// All values that `--multipath` accepts.
 pub(super) fn multipath_help() -> String {
     let names = |all: Vec<String>| all.join(", ");
     format!(
@@ -189,46 +194,46 @@ pub(super) fn multipath_help() -> String {
     )
 }
 
-/// `key`.
+/// The command `key`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The fingerprint goes to whoever runs the server, for `keys` in the users file. The key is in \
                         ~/.local/share/braidftp/client.pem; who can read it can log in as you."
 )]
 pub struct KeyCommand {
-    /// `show` prints the fingerprint, `new` makes a key
+    /// `show` prints the fingerprint, `new` creates a key
     #[arg(default_value = "show", value_parser = ["show", "new"])]
     pub what: String,
-    /// The key of a server in FILE, as `braidftp serve` makes it [default: where this user's server has it]
+    /// The key of a server in FILE, as created by `braidftp serve` [default: the file of this user's server]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub server: Option<Option<PathBuf>>,
 }
 
-/// `shell`.
+/// The command `shell`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "`help` in the shell lists what it does. Without a terminal lines come from standard input; the first that \
                         fails ends the shell with its exit code."
 )]
 pub struct ShellCommand {
-    /// The server, and the folder, to begin with: a URL or @BOOKMARK
+    /// The server and folder to start with: a URL or @BOOKMARK
     pub url: Option<String>,
-    /// Run the lines of FILE, and end
+    /// Run the lines of FILE, then exit
     #[arg(short = 'f', long, value_name = "FILE")]
     pub script: Option<PathBuf>,
 }
 
-/// `doctor`.
+/// The command `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// The server; without it this machine alone is looked at
+    /// The server; without it only this machine is tested
     pub url: Option<Url>,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
 }
 
-/// `config`.
+/// The command `config`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Settings are options of client commands, as in `timeout = 30` or `parallel = 8`, in \
@@ -236,174 +241,175 @@ pub struct Doctor {
                         URL. BRAIDFTP_TIMEOUT and its like go before the file, the command line before all."
 )]
 pub struct ConfigCommand {
-    /// `show` prints each setting, `path` where the file is
+    /// `show` prints each setting, `path` the location of the file
     #[arg(default_value = "show", value_parser = ["show", "path"])]
     pub what: String,
-    /// Where each comes from, too
+    /// Also print where each setting comes from
     #[arg(long)]
     pub origin: bool,
-    /// With the settings of this bookmark: @NAME
+    /// Include the settings of this bookmark: @NAME
     #[arg(value_name = "URL")]
     pub url: Option<Url>,
 }
 
-/// `path`.
+/// The command `path`.
 #[derive(Debug, Args)]
 pub struct PathCommand {
-    /// What the job was given as --control
+    /// The socket that the job created with --control
     pub socket: PathBuf,
     /// `list`, `off` or `on`
     #[arg(default_value = "list", value_parser = ["list", "off", "on"])]
     pub what: String,
-    /// The number of the path, as `list` shows it
+    /// The number of the path, as printed by `list`
     #[arg(required_if_eq_any([("what", "off"), ("what", "on")]))]
     pub number: Option<usize>,
 }
 
-/// `limit`.
+/// The command `limit`.
 #[derive(Debug, Args)]
 pub struct LimitCommand {
-    /// What the job was given as --control
+    /// The socket that the job created with --control
     pub socket: PathBuf,
-    /// The new rate, as in 3mbit or 2MB (a second), or `off`; without it the rate is told
+    /// The new rate, as in 3mbit or 2MB (per second), or `off`; without it the current rate is printed
     pub rate: Option<String>,
 }
 
-/// `get`.
+/// The command `get`.
 #[derive(Debug, Args)]
 pub struct Get {
-    /// Files to fetch; `*`, `?`, `[a-z]` in the last part of the path choose several (`?` is written %3F)
+    /// Files to fetch; `*`, `?`, `[a-z]` in the last part of the path select several (`?` is written %3F)
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
-    /// Folder to put them in
+    /// The folder to put them in
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
     #[command(flatten)]
-    /// The page of what is under way.
+    /// Options of the dashboard.
     pub dashboard: dashboard::DashboardArgs,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
 }
 
-/// `put`.
+/// The command `put`.
 #[derive(Debug, Args)]
 pub struct Put {
     /// Files to send
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// A folder (its path ends in a slash or is empty), or, for one file, its new name
+    /// A folder (the path ends in a slash or is empty), or the new name of a single file
     #[arg(value_name = "URL")]
     pub url: Url,
     #[command(flatten)]
-    /// The page of what is under way.
+    /// Options of the dashboard.
     pub dashboard: dashboard::DashboardArgs,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
 }
 
-/// Which paths of a tree a command is about.
+/// The selection of paths of a tree.
 #[derive(Debug, Clone, Args)]
 pub struct Selection {
-    /// Only paths that match the glob; may be given several times
+    /// Include only paths that match the glob; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub include: Vec<String>,
-    /// No path that matches the glob; may be given several times; wins over --include
+    /// Exclude paths that match the glob; may be given several times; takes precedence over --include
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Leave out what FILE says in .gitignore's notation; may be given several times
+    /// Exclude the patterns in FILE, in .gitignore's notation; may be given several times
     #[arg(long, value_name = "FILE")]
     pub exclude_from: Vec<PathBuf>,
-    /// A rule in rsync's notation, as in '- *.o' or '+ /src/***'; of several the first that matches a path, or a folder above it,
-    /// decides; may be given several times
+    /// A rule in rsync's notation, as in '- *.o' or '+ /src/***'; the first rule that matches a path, or a
+    /// folder above it, decides; may be given several times
     #[arg(short = 'f', long, value_name = "RULE", allow_hyphen_values = true)]
     pub filter: Vec<String>,
-    /// Only the paths that FILE lists, one a line from the top of the tree, and with a folder all beneath it
+    /// Include only the paths listed in FILE, one per line, relative to the top of the tree; a folder
+    /// includes everything below it
     #[arg(long, value_name = "FILE")]
     pub files_from: Option<PathBuf>,
 }
 
-/// `mirror`.
+/// The command `mirror`.
 #[derive(Debug, Clone, Args)]
 pub struct Mirror {
-    /// Source and destination: a URL and a folder, with -R a folder and a URL. Of several sources each goes to a folder of its own
-    /// name in the destination
+    /// Source and destination: a URL and a folder, with -R a folder and a URL. Several sources go to folders
+    /// of their own names in the destination
     #[arg(required_unless_present = "apply", value_names = ["SOURCE", "DESTINATION"], num_args = 1..)]
     pub places: Vec<String>,
     /// Send the local folder to the server
     #[arg(short = 'R', long)]
     pub reverse: bool,
-    /// Delete what the source does not have, after its folder's listing was read whole
+    /// Delete what the source does not have, in folders whose listing is complete
     #[arg(long)]
     pub delete: bool,
     #[command(flatten)]
-    /// Which paths of the tree.
+    /// The selection of paths.
     pub selection: Selection,
-    /// Delete nothing if it would be more than N
+    /// Delete nothing if more than N entries would be deleted
     #[arg(long, value_name = "N", requires = "delete")]
     pub max_delete: Option<usize>,
-    /// Replace no file that is newer at the destination
+    /// Do not replace files that are newer at the destination
     #[arg(long)]
     pub newer: bool,
-    /// Take files of the same size for the same, whatever their times
+    /// Treat files of the same size as equal, regardless of their times
     #[arg(long)]
     pub size_only: bool,
-    /// Compare contents, by digests from both sides, and not times
+    /// Compare contents by digests from both sides instead of times
     #[arg(short = 'c', long, conflicts_with_all = ["newer", "size_only"])]
     pub checksum: bool,
-    /// Say what would be done and do nothing
+    /// Print what would be done without doing it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Say what would be done, and write it to FILE as a plan
+    /// Print what would be done, and write it to FILE as a plan
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Do what the plan in FILE says and nothing else, if both sides are as they were when it was made
+    /// Execute exactly the plan in FILE, if both sides are unchanged since it was made
     #[arg(long, value_name = "FILE", conflicts_with_all = ["places", "reverse", "delete", "include", "exclude",
         "exclude_from", "filter", "files_from", "max_delete", "newer", "size_only", "checksum", "dry_run", "plan", "no_permissions",
         "no_links", "no_holes"])]
     pub apply: Option<PathBuf>,
-    /// Write down what is finished, so that the same command goes on where this one was killed without looking at it again; in braid
-    /// the tree is not listed again either
+    /// Record finished files, so that the same command resumes a killed job without checking them again; in
+    /// braid without listing the tree again either
     #[arg(long, conflicts_with_all = ["dry_run", "plan", "apply", "checksum"])]
     pub journal: bool,
-    /// Leave permission bits of files and folders to the other side
+    /// Do not transfer permission bits
     #[arg(long)]
     pub no_permissions: bool,
-    /// Leave symbolic links out
+    /// Do not transfer symbolic links
     #[arg(long)]
     pub no_links: bool,
-    /// Write long runs of zeros to the disk; without this they become holes
+    /// Write long runs of zeros to the disk instead of making holes
     #[arg(long)]
     pub no_holes: bool,
     #[command(flatten)]
-    /// The page of what is under way.
+    /// Options of the dashboard.
     pub dashboard: dashboard::DashboardArgs,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
 }
 
-/// `verify`.
+/// The command `verify`.
 #[derive(Debug, Args)]
 pub struct Verify {
     /// The folder on the server
     pub url: Url,
-    /// The folder here
+    /// The local folder
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     #[command(flatten)]
-    /// Which paths of the tree.
+    /// The selection of paths.
     pub selection: Selection,
     #[command(flatten)]
     /// Options of every command.
     pub common: Common,
 }
 
-/// `cat`.
+/// The command `cat`.
 #[derive(Debug, Args)]
 pub struct Paths {
-    /// Where
+    /// Files
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
     #[command(flatten)]
@@ -411,22 +417,22 @@ pub struct Paths {
     pub common: Common,
 }
 
-/// `ls`.
+/// The command `ls`.
 #[derive(Debug, Args)]
 pub struct Ls {
-    /// Where
+    /// Files or folders
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
-    /// Permissions too
+    /// Also print permissions
     #[arg(short, long)]
     pub long: bool,
-    /// Everything beneath, a path a line
+    /// List everything below, one path per line
     #[arg(short = 'R', long)]
     pub recursive: bool,
-    /// Entries as they come, and not by name: the first at once, and none is kept in memory
+    /// Print entries as they arrive, unsorted: the first immediately, without keeping any in memory
     #[arg(short = 'U', long, conflicts_with = "recursive")]
     pub unsorted: bool,
-    /// Unfinished uploads that the server keeps, of everything beneath
+    /// List unfinished uploads that the server keeps, in all folders below
     #[arg(long, conflicts_with_all = ["recursive", "long", "unsorted"])]
     pub parts: bool,
     #[command(flatten)]
@@ -434,13 +440,13 @@ pub struct Ls {
     pub common: Common,
 }
 
-/// `du`.
+/// The command `du`.
 #[derive(Debug, Args)]
 pub struct Du {
     /// Folders
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
-    /// Only the whole, not each folder in it
+    /// Print only the total, not each folder
     #[arg(short, long)]
     pub summarize: bool,
     #[command(flatten)]
@@ -448,22 +454,22 @@ pub struct Du {
     pub common: Common,
 }
 
-/// `find`.
+/// The command `find`.
 #[derive(Debug, Args)]
 pub struct FindCommand {
-    /// Where to begin
+    /// Where to start
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
-    /// Names that match the glob
+    /// Only names that match the glob
     #[arg(long, value_name = "GLOB")]
     pub name: Option<String>,
     /// f for files, d for folders, l for links
     #[arg(long = "type", value_name = "KIND", value_parser = ["f", "d", "l"])]
     pub kind: Option<String>,
-    /// Files of no fewer bytes, as in 500MB or 4GiB
+    /// Only files of at least this size, as in 500MB or 4GiB
     #[arg(long, value_name = "SIZE")]
     pub larger: Option<Size>,
-    /// What changed in the last so many days
+    /// Only entries that changed in the last N days
     #[arg(long, value_name = "DAYS")]
     pub days: Option<u32>,
     #[command(flatten)]
@@ -471,38 +477,38 @@ pub struct FindCommand {
     pub common: Common,
 }
 
-/// `help`.
+/// The command `help`.
 #[derive(Debug, Args)]
 pub struct HelpCommand {
-    /// What to explain; without it the topics are listed
+    /// The topic; without it the topics are listed
     pub topic: Option<String>,
 }
 
-/// `completions`.
+/// The command `completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// For which shell
+    /// The shell
     pub shell: clap_complete::Shell,
 }
 
-/// `man`.
+/// The command `man`.
 #[derive(Debug, Args)]
 pub struct Man {
-    /// Where to; made if it is not there
+    /// The folder; created if it does not exist
     #[arg(value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
 }
 
-/// `rm`.
+/// The command `rm`.
 #[derive(Debug, Args)]
 pub struct Rm {
     /// What to delete
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
-    /// Folders too, with all that is in them
+    /// Also delete folders, with everything in them
     #[arg(short, long, conflicts_with = "parts")]
     pub recursive: bool,
-    /// Unfinished uploads that the server keeps, of everything beneath, and nothing else
+    /// Delete only unfinished uploads that the server keeps, in all folders below
     #[arg(long)]
     pub parts: bool,
     #[command(flatten)]
@@ -510,13 +516,13 @@ pub struct Rm {
     pub common: Common,
 }
 
-/// `mkdir`.
+/// The command `mkdir`.
 #[derive(Debug, Args)]
 pub struct Mkdir {
-    /// Folders to make
+    /// Folders to create
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
-    /// The folders above them too, and no error if one exists
+    /// Create missing parent folders too; an existing folder is no error
     #[arg(short, long)]
     pub parents: bool,
     #[command(flatten)]
@@ -524,7 +530,7 @@ pub struct Mkdir {
     pub common: Common,
 }
 
-/// `mv`.
+/// The command `mv`.
 #[derive(Debug, Args)]
 pub struct Mv {
     /// What to rename
@@ -536,7 +542,7 @@ pub struct Mv {
     pub common: Common,
 }
 
-/// A time-out in seconds; `s`, `m` and `ms` may follow the number.
+/// A time-out in seconds; the number may be followed by `s`, `m` or `ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seconds(pub Duration);
 

@@ -1,4 +1,4 @@
-//! The page of `--dashboard` of a client: what [`Reporter::look`] tells of the job that runs.
+//! The page of `--dashboard` of a client: the state of the running job from [`Reporter::look`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,14 +7,14 @@ use crate::exit::{Error, Result, escape};
 use crate::job::Job;
 use crate::progress::{Look, Reporter};
 
-/// The page, if it was asked for. It is there as long as the command runs; of several jobs it shows the last.
+/// The page, if requested. It exists as long as the command runs, and shows the last of several jobs.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
     shown: Arc<Mutex<Option<Shown>>>,
     direction: &'static str,
 }
 
-/// A job that is shown.
+/// The job on the page.
 #[derive(Debug, Clone)]
 struct Shown {
     peer: String,
@@ -23,10 +23,11 @@ struct Shown {
 }
 
 impl Page {
-    /// Opens the page of a command whose files go this way, and says where it is.
+    /// Opens the page of a command with this direction of transfers, and prints its address.
     ///
     /// # Errors
-    /// Its address is not to be had, or others would read it.
+    ///
+    /// Its address is unavailable, or not a local one.
     pub(super) fn open(args: &DashboardArgs, title: &'static str, direction: &'static str) -> Result<Self> {
         let page = Self { shown: Arc::default(), direction };
         let failed = |why: &dyn std::fmt::Display| Error::usage("show the dashboard", why);
@@ -54,7 +55,7 @@ impl Page {
     }
 }
 
-/// The job as one session.
+/// The job as a single session.
 fn now(shown: &Shown, direction: &'static str) -> Now {
     let Look { mode, seconds, files, failed, bytes, expected, under_way, transfers, paths } =
         shown.reporter.look();

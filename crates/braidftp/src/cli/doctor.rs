@@ -12,14 +12,15 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::job::Job;
 use crate::url::{Scheme, TCP_PORT, UDP_PORT, Url};
 
-/// How long a port may say nothing.
+/// How long to wait for a port to answer.
 const SILENCE: Duration = Duration::from_secs(5);
-/// Round trips that are measured.
+/// The number of RTT measurements.
 const ROUND_TRIPS: usize = 20;
-/// The largest buffer of a UDP socket that carries a fast path: less, and bursts are lost in this machine.
+/// The recommended size of a UDP socket buffer for fast paths: with a smaller one, bursts are lost in this
+/// machine.
 const BUFFER: u64 = 4 << 20;
 
-/// The sentences, and the first error.
+/// The printed findings, and the first error.
 #[derive(Default)]
 struct Findings {
     worst: Option<Error>,
@@ -40,10 +41,11 @@ impl Findings {
     }
 }
 
-/// Looks at everything between here and the server.
+/// Tests everything between this machine and the server.
 ///
 /// # Errors
-/// The first thing that is wrong.
+///
+/// The first problem found.
 pub(super) async fn run(url: Option<Url>, job: impl FnOnce(Url) -> Result<Job>) -> Result<()> {
     let mut findings = Findings::default();
     this_machine(&findings);
@@ -56,7 +58,7 @@ pub(super) async fn run(url: Option<Url>, job: impl FnOnce(Url) -> Result<Job>) 
     }
 }
 
-/// What needs no server.
+/// Tests that need no server.
 fn this_machine(findings: &Findings) {
     match UdpSocket::bind("0.0.0.0:0") {
         Ok(_) => findings.good("UDP sockets can be opened: ftp+sctp:// is possible"),
@@ -123,7 +125,7 @@ async fn server(findings: &mut Findings, url: Url, job: impl FnOnce(Url) -> Resu
     }
 }
 
-/// From which address this machine would send there, with which MTU, and whether an address translator is between.
+/// Prints the local address and MTU of the route to the server, and whether there is an address translator.
 fn route(findings: &mut Findings, to: SocketAddr) {
     let any: SocketAddr = if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
     let opened = UdpSocket::bind(any).and_then(|socket| socket.connect(to).map(|()| socket));
@@ -164,10 +166,10 @@ fn route(findings: &mut Findings, to: SocketAddr) {
     }
 }
 
-/// Whether an address means something inside one network only.
+/// Whether an address is private to one network.
 fn is_private(ip: IpAddr) -> bool {
     match ip.to_canonical() {
-        // With those of carriers (RFC 6598).
+        // Including shared addresses of carriers (RFC 6598).
         IpAddr::V4(ip) => {
             let [a, b, ..] = ip.octets();
             ip.is_private() || ip.is_loopback() || ip.is_link_local() || (a == 100 && (64..128).contains(&b))
@@ -197,7 +199,7 @@ async fn tcp_port(findings: &mut Findings, address: SocketAddr) {
     }
 }
 
-/// Logs in, and measures round trips.
+/// Logs in, and measures RTTs.
 async fn session(findings: &Findings, job: &Job) -> Result<()> {
     let begun = Instant::now();
     let options = crate::client::Options {
@@ -267,7 +269,7 @@ async fn look(findings: &Findings, job: &Job, client: &Client, begun: Instant) -
     Ok(())
 }
 
-/// What bounds the speed of one flow over such a path.
+/// Prints what limits the throughput of one flow over such a path.
 fn limits(findings: &Findings, mode: Mode, round_trip: Duration) {
     let window = match mode {
         Mode::Tcp => std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem")
@@ -287,7 +289,7 @@ fn limits(findings: &Findings, mode: Mode, round_trip: Duration) {
     }
 }
 
-/// What else works where SCTP in UDP does not.
+/// Tests alternatives where SCTP over UDP does not work.
 async fn ways_around(findings: &mut Findings, url: &Url, addresses: &[SocketAddr]) {
     for address in addresses {
         for port in [TCP_PORT, 2121] {

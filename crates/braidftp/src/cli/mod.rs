@@ -1,6 +1,6 @@
-//! The command line: its definition, and what each command runs.
+//! The command line: its definition, and the dispatch of commands.
 //!
-//! Commands that are not built are not listed: what `--help` shows works.
+//! `--help` lists only commands that are built.
 
 mod args;
 mod dashboard;
@@ -39,10 +39,10 @@ use crate::store::fs::Holes;
 use crate::url::Url;
 use braidftp_ftp::store::FileKind;
 
-/// Threads that run a client's tasks, at most.
+/// The maximum number of threads for the tasks of a client.
 const WORKERS_MAX: usize = 4;
 
-/// Runs the program and gives its exit code.
+/// Runs the program; returns its exit code.
 pub fn run() -> ExitCode {
     match parse(std::env::args_os().collect()) {
         Ok(Parsed::Command(cli)) => end(execute(*cli)),
@@ -52,30 +52,30 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// What the command line comes to.
+/// The result of parsing the command line.
 enum Parsed {
     Command(Box<Cli>),
-    /// `config`.
+    /// The command `config`.
     Settings(Vec<String>),
-    /// Help was asked for and printed, or the command line is wrong, and that was said.
+    /// Help was printed, or an error in the command line was reported.
     Told(Exit),
 }
 
 fn parse(words: Vec<std::ffi::OsString>) -> Result<Parsed> {
     let told = |error: clap::Error| {
-        // clap's own code for a usage error is 2, which means something else here.
+        // clap's exit code for a usage error is 2, which has another meaning here.
         let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
         let _ = error.print();
         Parsed::Told(exit)
     };
-    // A server has settings of its own, and what is wrong with those of clients is nothing to it.
+    // A server has its own settings, and errors in those of clients do not concern it.
     if words.get(1).is_some_and(|word| {
         matches!(word.to_str(), Some("serve" | "ctl" | "help" | "completions" | "man" | "demo" | "shell"))
     }) {
         return Ok(Cli::try_parse_from(words).map_or_else(told, |cli| Parsed::Command(Box::new(cli))));
     }
     let mut settings = settings::Settings::load()?;
-    // The shell comes here for each line.
+    // The shell calls this for each line.
     static TOLD: std::sync::Once = std::sync::Once::new();
     TOLD.call_once(|| {
         for warning in settings::Settings::unknown_variables() {
@@ -110,7 +110,7 @@ fn end(result: Result<ExitCode>) -> ExitCode {
 
 fn execute(cli: Cli) -> Result<ExitCode> {
     if let Command::Serve(args) = cli.command {
-        // Before there are threads: the server confines its process.
+        // Before any thread is started: the server confines its process.
         return Ok(serve(args));
     }
     match &cli.command {
@@ -127,7 +127,8 @@ fn execute(cli: Cli) -> Result<ExitCode> {
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // Between two threads each small file costs a wake-up or more: half of the cores are for the disk and for others.
+        // Each small file that passes between two threads costs at least one wake-up; half of the cores are
+        // left for the disk and for other programs.
         .worker_threads((cores / 2).clamp(1, WORKERS_MAX))
         .enable_all()
         .build()
@@ -135,7 +136,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
     if let Command::Demo(args) = cli.command {
         return crate::demo::run(&args, &runtime).map(|()| ExitCode::SUCCESS);
     }
-    // On a worker, and not on this thread, which would have to be woken for each of its steps.
+    // On a worker and not on this thread, which would have to be woken at each step.
     let work = runtime.spawn(async {
         match cli.command {
             Command::Shell(args) => shell(args).await,
@@ -146,7 +147,7 @@ fn execute(cli: Cli) -> Result<ExitCode> {
         Ok(result) => result,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    // A thread that waits for a disk must not keep the program from ending.
+    // A thread that waits for a disk must not delay the end of the program.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     result.map(|()| ExitCode::SUCCESS)
 }
@@ -233,7 +234,7 @@ async fn shell(args: args::ShellCommand) -> Result<()> {
     shell::run(shell::Program { run, names, resolve }, args.url, args.script).await
 }
 
-/// Serves until it is told to stop. Its errors are told as they are: each already says what to try.
+/// Serves until stopped. Errors are reported unchanged: each one already suggests a remedy.
 fn serve(args: crate::server::command::Args) -> ExitCode {
     match crate::server::command::serve_command(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -244,7 +245,7 @@ fn serve(args: crate::server::command::Args) -> ExitCode {
     }
 }
 
-/// The job on the server of `url`, as the options say.
+/// The job on the server of `url` with these options.
 fn job(url: Url, common: &Common) -> Result<Job> {
     let mode = common.mode.unwrap_or(default_mode(url.scheme));
     check_mode(mode, url.scheme)?;
@@ -316,11 +317,13 @@ fn job(url: Url, common: &Common) -> Result<Job> {
     })
 }
 
-/// The job of a program that uses this library on the server of `url`: `options` are those of a command, as in `--accept-new`.
-/// It writes nothing, keeps away from signals, and asks nobody. The user's own settings have no part in it.
+/// The job of a program that uses this library, on the server of `url`; `options` are those of a command, as
+/// in `--accept-new`. The job prints nothing, handles no signals, and asks nobody. The user's settings are
+/// not used.
 ///
 /// # Errors
-/// A usage error: an option that there is not, or a value that it does not take.
+///
+/// A usage error: an unknown option or an invalid value.
 pub fn library_job(url: Url, options: &[String]) -> Result<Job> {
     let words = ["braidftp", "ls"].into_iter().map(str::to_owned).chain(options.iter().cloned());
     let words = words.chain(["--".to_owned(), "ftp://host/".to_owned()]);
@@ -338,7 +341,7 @@ pub fn library_job(url: Url, options: &[String]) -> Result<Job> {
     Ok(Job { reporter, caller: Caller::Library, ..job })
 }
 
-/// Each path once: one that is named twice is a slip of the pen, and another may be missing for it.
+/// Checks that no path is given twice: a repetition is probably a mistake for another path.
 fn no_path_twice(paths: &[PathRule]) -> Result<()> {
     let twice = paths.iter().enumerate().find(|(index, path)| paths[..*index].contains(path));
     match twice {
@@ -383,7 +386,7 @@ async fn limit(args: args::LimitCommand) -> Result<()> {
     Ok(())
 }
 
-/// Runs attempts of `attempt` until one goes through.
+/// Runs attempts of `attempt` until one succeeds.
 async fn run_job<F>(job: Job, command: &'static str, attempt: impl Fn(Client, Job) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
@@ -392,7 +395,7 @@ where
     result
 }
 
-/// Several URLs of one server for each job: a session serves them all.
+/// Groups URLs by server: one session serves all URLs of a group.
 fn by_server(urls: Vec<Url>) -> Vec<Vec<Url>> {
     let mut groups: Vec<Vec<Url>> = Vec::new();
     for url in urls {
@@ -404,7 +407,7 @@ fn by_server(urls: Vec<Url>) -> Vec<Vec<Url>> {
     groups
 }
 
-/// Runs a job for each server; the worst of the results is the command's.
+/// Runs a job for each server; returns the worst result.
 async fn for_each_server<F>(
     urls: Vec<Url>,
     common: &Common,
@@ -458,7 +461,7 @@ async fn mirror(args: args::Mirror) -> Result<()> {
     }
 }
 
-/// Mirrors one tree after another; the worst of the results is the command's.
+/// Mirrors trees one after another; returns the worst result.
 async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
     let direction = if args.reverse { "upload" } else { "download" };
     let page = Page::open(&args.dashboard, "braidftp mirror", direction)?;
@@ -472,7 +475,7 @@ async fn run_mirror(args: args::Mirror, plan: Plan) -> Result<()> {
     result
 }
 
-/// What a mirror is between: URLs and local folders.
+/// The pairs of URL and local folder of a mirror.
 fn mirrored(args: &args::Mirror) -> Result<Vec<(Url, PathBuf)>> {
     let Some((destination, sources)) = args.places.split_last() else { return Ok(Vec::new()) };
     if sources.is_empty() {
@@ -575,7 +578,7 @@ fn journal(args: &args::Mirror, job: &Job, local: &std::path::Path) -> Result<Op
     let local =
         std::path::absolute(local).map_err(|error| Error::local("find the current folder", &error))?;
     let name = job::journal_name(args.reverse, &job.url, &local);
-    // What is deleted is deleted by a listing of today.
+    // Deletions need a current listing.
     let journal = Journal::open(&name, !args.delete, &job.reporter)?;
     if let Some(journal) = &journal {
         job.record.keep(journal.clone(), job.options.bounds)?;
@@ -583,7 +586,7 @@ fn journal(args: &args::Mirror, job: &Job, local: &std::path::Path) -> Result<Op
     Ok(journal)
 }
 
-/// The filter that options ask for.
+/// The filter of the options.
 fn filter(selection: &args::Selection) -> Result<Filter> {
     Filter::new(&selection.include, &selection.exclude)?
         .without(&selection.exclude_from)?
@@ -634,7 +637,7 @@ async fn find(args: args::FindCommand) -> Result<()> {
     read(args.urls, args.common, "find", Reading::Find(find)).await
 }
 
-/// Reads trees and moves nothing.
+/// Reads trees without transferring files.
 async fn read(urls: Vec<Url>, common: Common, command: &'static str, reading: Reading) -> Result<()> {
     for_each_server(urls, &quieter(common), command, |client, job, urls| {
         job::read_trees(client, job, urls, reading.clone())
@@ -692,7 +695,7 @@ async fn mv(args: args::Mv) -> Result<()> {
     run_job(job, "mv", |client, job| job::rename(client, job, to.clone())).await
 }
 
-/// Commands that move no files sum up only when they are asked to.
+/// Commands that transfer no files print a summary on request only.
 fn quieter(mut common: Common) -> Common {
     common.quiet = common.quiet || (!common.json && common.verbose == 0);
     common

@@ -1,4 +1,4 @@
-//! Help topics, completions for shells and man pages, from the definitions that `--help` is made of.
+//! Help topics, completions for shells, and man pages, generated from the definitions of `--help`.
 
 use std::io::{self, Write};
 use std::path::Path;

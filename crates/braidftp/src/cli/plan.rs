@@ -9,10 +9,11 @@ use crate::exit::{Error, Result};
 use crate::job::{Applying, Header, Plan, Writing};
 use crate::url::Url;
 
-/// The plan that a mirror with these options writes, if it writes one.
+/// The plan that a mirror with these options writes, if any.
 ///
 /// # Errors
-/// The URL is none, or there is no current folder.
+///
+/// The URL is invalid, or there is no current folder.
 pub(super) fn write(args: &Mirror) -> Result<Plan> {
     let Some(file) = &args.plan else { return Ok(Plan::None) };
     if args.places.len() > 2 {
@@ -30,10 +31,11 @@ pub(super) fn write(args: &Mirror) -> Result<Plan> {
     Ok(Plan::Write(Writing::new(file.clone(), header)))
 }
 
-/// The mirror that a plan is of, and its steps.
+/// The mirror and the steps of a plan.
 ///
 /// # Errors
-/// The plan cannot be read or is wrong.
+///
+/// The plan cannot be read or is invalid.
 pub(super) fn apply(file: &Path, common: &Common) -> Result<(Mirror, Applying)> {
     let (header, applying) = Applying::load(file)?;
     let wrong = |why: &str| {
@@ -47,7 +49,7 @@ pub(super) fn apply(file: &Path, common: &Common) -> Result<(Mirror, Applying)> 
     };
     let options = header.options.iter().map(String::as_str);
     let words = ["braidftp", "mirror"].into_iter().chain(options).chain(["--"]);
-    // What says the direction goes before `--`.
+    // The direction precedes `--`.
     let words: Vec<&str> = match header.is_up {
         true => ["braidftp", "mirror", "-R"]
             .into_iter()
@@ -61,7 +63,7 @@ pub(super) fn apply(file: &Path, common: &Common) -> Result<(Mirror, Applying)> 
     Ok((Mirror { common: common.clone(), plan: None, apply: None, dry_run: false, ..mirror }, applying))
 }
 
-/// A URL as it was written, without the password.
+/// A URL as written, without its password.
 fn without_password(text: &str) -> Result<String> {
     let url: Url = text.parse()?;
     let (Some(_), Some((scheme, rest))) = (&url.password, text.split_once("://")) else {
@@ -86,7 +88,7 @@ impl Mirror {
         }
     }
 
-    /// The options that say what belongs to the mirror.
+    /// The options that select the paths of the mirror.
     fn choices(&self) -> Result<Vec<String>> {
         let flags = [
             ("--delete", self.delete),

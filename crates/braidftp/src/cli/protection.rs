@@ -9,42 +9,44 @@ use crate::client;
 use crate::exit::Result;
 use crate::identity::{Authorities, ClientIdentity, Files, Fingerprint, KnownHosts, OnUnknown, Trust};
 
-/// Options about protection, of every command that talks to a server.
+/// Options for protection, of every command that connects to a server.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Protection")]
 pub struct Protection {
-    /// Protect nothing: names, passwords and contents can be read on the way, and nobody knows who the server is
+    /// Protect nothing: names, passwords and contents can be read on the network, and the server is not
+    /// authenticated
     #[arg(long, conflicts_with_all = ["protect", "pins", "accept_new", "ca"])]
     pub plain: bool,
-    /// Protect --mode ms and ms-cp too (braid always is), and over TCP go on with TLS alone
+    /// Also protect --mode ms and ms-cp (braid always is), and over TCP require TLS
     #[arg(long)]
     pub protect: bool,
-    /// The server has this key (`braidftp serve` prints it), or is refused; may be given several times
+    /// Accept only a server with this key (printed by `braidftp serve`); may be given several times
     #[arg(long = "pin", value_name = "FINGERPRINT")]
     pub pins: Vec<Fingerprint>,
-    /// Trust a server that was never seen before, and write it to known_hosts; without this a script refuses it
+    /// Trust new servers and add them to known_hosts; without this, a script refuses a new server
     #[arg(long, conflicts_with = "pins")]
     pub accept_new: bool,
-    /// Servers that were trusted before [default: ~/.config/braidftp/known_hosts]
+    /// The file of trusted servers [default: ~/.config/braidftp/known_hosts]
     #[arg(long, value_name = "FILE")]
     pub known_hosts: Option<PathBuf>,
-    /// Certificates of authorities (PEM) that vouch for servers, in place of the system's
+    /// Certificates of authorities that are trusted to identify servers (PEM), instead of the system's
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
 }
 
 impl Protection {
-    /// What a client is told.
+    /// The protection of a client with these options.
     ///
     /// # Errors
-    /// There is no place for `known_hosts`, or the file of authorities cannot be used.
+    ///
+    /// There is no location for `known_hosts`, or the file of authorities cannot be used.
     pub fn of_client(&self) -> Result<client::Protection> {
         if self.plain {
             return Ok(client::Protection::Plain);
         }
         let known_hosts = match &self.known_hosts {
             Some(file) => KnownHosts::at(file),
-            // Nobody looks there.
+            // Not used in this case.
             None if !self.pins.is_empty() => KnownHosts::at("/dev/null"),
             None => KnownHosts::usual()?,
         };
@@ -56,7 +58,7 @@ impl Protection {
             key: ClientIdentity::usual().ok().map_or(Ok(None), |files| ClientIdentity::load(&files))?,
             ..Trust::new(known_hosts)
         });
-        // Who says whom to trust does not want the answer ignored.
+        // Options about trust would have no effect.
         let is_wanted = self.protect || self.accept_new || !self.pins.is_empty() || self.ca.is_some();
         Ok(match is_wanted {
             true => client::Protection::Required(trust),

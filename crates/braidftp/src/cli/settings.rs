@@ -1,8 +1,9 @@
 //! Settings and bookmarks: `$XDG_CONFIG_HOME/braidftp/config.toml`, and `BRAIDFTP_…` in the environment.
 //!
-//! A setting is an option of the same name that need not be written each time. What is given on the command line goes first, then
-//! the environment, the bookmark, the file, and what the program does by itself. A setting that does not fit a command or a URL is
-//! left out there (congestion control over TCP, sessions over SCTP).
+//! A setting is the default of the option of the same name. The command line takes precedence over the
+//! environment, the environment over the bookmark, the bookmark over the file, and the file over the built-in
+//! defaults. A setting is ignored for commands and URLs that it does not apply to (congestion control over
+//! TCP, sessions over SCTP).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,10 +18,10 @@ use super::args::Cli;
 use crate::exit::{Error, Result, escape};
 use crate::mistakes::{Mistakes, nearest};
 
-/// Bytes of the file that are read: no file comes near it.
+/// The maximum size of the file in bytes; real files are far smaller.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The settings, each an option of the same name.
+/// The settings; each is the name of an option.
 const KEYS: [&str; 18] = [
     "accept-new",
     "ca",
@@ -41,8 +42,8 @@ const KEYS: [&str; 18] = [
     "retries",
     "timeout",
 ];
-/// Variables of the environment that are no settings of a client: who logs in, where `ctl` finds its server, what a hook is
-/// told, and what the project's own tests are told.
+/// Environment variables that are not settings of a client: the login, the server of `ctl`, the data of
+/// hooks, and variables of the project's tests.
 const VARIABLES: [&str; 14] = [
     "BRAIDFTP_USER",
     "BRAIDFTP_PASSWORD",
@@ -59,12 +60,12 @@ const VARIABLES: [&str; 14] = [
     "BRAIDFTP_ROWS",
     "BRAIDFTP_TEST_PCAP",
 ];
-/// Those that are true or false.
+/// Settings that are true or false.
 const FLAGS: [&str; 3] = ["accept-new", "plain", "protect"];
-/// Those that are for SCTP.
+/// Settings for SCTP only.
 const SCTP: [&str; 4] = ["cc", "profile", "multipath", "mode"];
 
-/// Where a setting comes from.
+/// The origin of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Environment(String),
@@ -72,7 +73,7 @@ enum Origin {
     File(usize),
 }
 
-/// What is set, the settings that go first at the end.
+/// The settings, in order of increasing precedence of their origins.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     path: Option<PathBuf>,
@@ -87,14 +88,14 @@ struct Bookmark {
 }
 
 impl Settings {
-    /// Where the file is, whether it exists or not.
+    /// The path of the file, whether it exists or not.
     pub(super) fn file() -> Option<PathBuf> {
         let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let place = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
         Some(place.join("braidftp/config.toml"))
     }
 
-    /// Sentences about variables of the environment that are called like a setting and are none.
+    /// Warnings about environment variables that look like settings but are not.
     pub(super) fn unknown_variables() -> Vec<String> {
         let name_of = |key: &str| format!("BRAIDFTP_{}", key.to_uppercase().replace('-', "_"));
         let known: Vec<String> = KEYS.into_iter().map(name_of).chain(VARIABLES.map(String::from)).collect();
@@ -115,10 +116,11 @@ impl Settings {
         unknown.into_iter().map(sentence).collect()
     }
 
-    /// Reads the file, if there is one, and the environment.
+    /// Reads the file, if it exists, and the environment.
     ///
     /// # Errors
-    /// The file cannot be read; every line that is wrong is named.
+    ///
+    /// The file cannot be read; every invalid line is reported.
     pub(super) fn load() -> Result<Self> {
         let mut settings = Self { path: Self::file(), ..Self::default() };
         if let Some(path) = settings.path.clone() {
@@ -177,9 +179,11 @@ impl Settings {
         mistakes.check("`braidftp config show --origin` tells what holds; the guide lists the keys")
     }
 
-    /// Puts a bookmark's URL in the place of `@NAME` and `@NAME/PATH`, and its settings before those of the file.
+    /// Replaces `@NAME` and `@NAME/PATH` by a bookmark's URL, and adds the bookmark's settings, which take
+    /// precedence over those of the file.
     ///
     /// # Errors
+    ///
     /// There is no such bookmark.
     pub(super) fn resolve(&mut self, words: Vec<OsString>) -> Result<Vec<OsString>> {
         let mut out = Vec::with_capacity(words.len());
@@ -214,21 +218,22 @@ impl Settings {
         Ok(out)
     }
 
-    /// What holds of a key, and where it comes from.
+    /// The effective value of a key, and its origin.
     fn of(&self, key: &str) -> Option<&(Origin, &'static str, Vec<String>)> {
         self.values.iter().rev().find(|(_, name, _)| *name == key)
     }
 
-    /// The command line, with the settings that it does not give itself.
+    /// Parses the command line, completed by settings.
     ///
     /// # Errors
-    /// A setting does not go together with the others or with what is given.
+    ///
+    /// A setting contradicts the others or the command line.
     pub(super) fn parse(&self, words: Vec<OsString>) -> Result<Cli, clap::Error> {
         let command = Cli::command();
         let matches = command.clone().try_get_matches_from(&words)?;
         let Some((name, given)) = matches.subcommand() else { return Cli::from_arg_matches(&matches) };
         let Some(sub) = command.find_subcommand(name) else { return Cli::from_arg_matches(&matches) };
-        // Server and tools have options of the same names that are not meant.
+        // The server and the tools have unrelated options of the same names.
         if !sub.get_arguments().any(|arg| arg.get_long() == Some("max-entries")) {
             return Cli::from_arg_matches(&matches);
         }
@@ -263,7 +268,7 @@ impl Settings {
         <Cli as clap::Parser>::try_parse_from(words)
     }
 
-    /// Lines for `config show`.
+    /// The lines of `config show`.
     pub(super) fn show(&self, with_origin: bool) -> Vec<String> {
         let command = Cli::command();
         let list = command.find_subcommand("mirror");
@@ -320,7 +325,7 @@ fn read_bookmark(table: &DeTable<'_>, at: usize, mistakes: &mut Mistakes<'_>) ->
     bookmark
 }
 
-/// Reads one setting, whose value may be a text, a number, true or false, or a list.
+/// Reads one setting, whose value may be a text, a number, a boolean or a list.
 fn read_setting(
     name: &str,
     at: usize,
@@ -357,7 +362,7 @@ fn read_setting(
     Some((key, texts))
 }
 
-/// Whether an option takes this value; else why not.
+/// Whether an option accepts this value; if not, the reason.
 fn check(key: &str, value: &str) -> Result<(), String> {
     if FLAGS.contains(&key) {
         return match value {

@@ -6,7 +6,7 @@ use super::args::{URL_HELP, multipath_help};
 
 /// A topic, and its text.
 pub(super) struct Topic {
-    /// What follows `help`.
+    /// The argument of `help`.
     pub(super) name: &'static str,
     /// One line for the list of topics.
     pub(super) about: &'static str,
@@ -57,7 +57,7 @@ the path, one that begins with a slash with the whole path from the top; one tha
 dir/*** the folder and all in it. A folder that is left out is not entered.
   braidftp mirror URL DIR --filter '+ */' --filter '+ *.c' --filter '- *'";
 
-/// The form of the users file, as docs/guide.md has it.
+/// The form of the users file, as in docs/guide.md.
 pub(crate) const USERS: &str = "\
 The file of `serve --users` is TOML, a table for each user:
 

@@ -1,7 +1,7 @@
 //! The local end of a transfer: a [`Sink`] for received bytes, a [`Source`] for bytes to send.
 //!
-//! Data tasks borrow them, pump bytes, and hand them back; what becomes of a file that is whole, or is not, is the
-//! job's to say.
+//! Data tasks borrow a body, transfer bytes, and return it. The job decides what happens to a complete or
+//! incomplete file.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,34 +20,34 @@ use crate::limiter::Limiter;
 use crate::progress::{Meter, Reporter};
 use crate::store::fs::{self, Root};
 
-/// Bytes of one listing that may wait to be read by the job. So much that the files behind it on the same stream are
-/// not held up by a job that waits for them.
+/// The maximum number of bytes of one listing that wait to be read by the job. It is large, so that a job
+/// that waits for files on the same stream does not block them by an unread listing.
 pub const LISTING_QUEUE_BYTES: usize = 16 << 20;
-/// The same of a listing that was asked for before its turn.
+/// The same for a listing that was requested ahead of its use.
 pub const LISTING_AHEAD_BYTES: usize = 1 << 20;
 
-/// What a data task needs beside its bytes.
+/// What a data task needs besides its body.
 #[derive(Debug, Clone)]
 pub(crate) struct Pump {
-    /// When somebody was last heard.
+    /// Records activity of the other side.
     pub(crate) activity: Arc<Activity>,
     /// `--limit`.
     pub(crate) limiter: Option<Arc<Limiter>>,
-    /// Becomes true when all data tasks shall hand back what they have.
+    /// Becomes true when all data tasks must return their bodies.
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// When the other side last gave a sign of life, and whether this side is busy by itself.
+/// When the other side last showed activity, and whether this side is the one that is busy.
 #[derive(Debug)]
 pub(crate) struct Activity {
     origin: Instant,
     last_ms: AtomicU64,
     local: AtomicUsize,
-    /// Bytes that the other side has to read before it can answer.
+    /// Bytes that the other side must read before it can answer.
     to_be_read: AtomicU64,
 }
 
-/// Bytes a second that a server is trusted to read of a file whose digest it tells.
+/// The assumed minimum rate at which a server reads a file to compute its digest, in bytes per second.
 const READ_A_SECOND: u64 = 10 << 20;
 
 impl Activity {
@@ -56,12 +56,12 @@ impl Activity {
         Self { origin: Instant::now(), last_ms, local, to_be_read }
     }
 
-    /// Something came, or was taken by the other side.
+    /// Records that something was received, or was accepted by the other side.
     pub(crate) fn heard(&self) {
         self.last_ms.store(self.origin.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// How long nothing was heard; zero while this side is what everybody waits for.
+    /// How long nothing was received; zero while this side is the one that is busy.
     pub(crate) fn silent_for(&self) -> Duration {
         if self.is_busy_here() {
             self.heard();
@@ -69,12 +69,12 @@ impl Activity {
         self.origin.elapsed().saturating_sub(Duration::from_millis(self.last_ms.load(Ordering::Relaxed)))
     }
 
-    /// How long the other side may be silent besides, while it reads what it was asked to.
+    /// The additional silence permitted to the other side while it reads files for digests.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.to_be_read.load(Ordering::Relaxed) / READ_A_SECOND)
     }
 
-    /// Whether a data task waits for this side's disk, or for `--limit`.
+    /// Whether a data task waits for the local disk, or for `--limit`.
     pub(crate) fn is_busy_here(&self) -> bool {
         self.local.load(Ordering::Relaxed) > 0
     }
@@ -85,7 +85,7 @@ impl Activity {
     }
 }
 
-/// While it is held, the other side may be silent as long as it takes to read so many bytes.
+/// While this value exists, the other side may be silent for the time that reading this many bytes takes.
 #[derive(Debug)]
 pub(crate) struct Patience {
     activity: Arc<Activity>,
@@ -114,16 +114,16 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// How the data of a transfer ended.
+/// How the data transfer of a transfer ended.
 #[derive(Debug, Default)]
 pub struct DataEnd {
-    /// Bytes moved.
+    /// The number of bytes transferred.
     pub bytes: u64,
-    /// braid: the header that came.
+    /// braid: the received header.
     pub header: Option<Header>,
-    /// braid: the digest of all that the server sent.
+    /// braid: the digest of everything that the server sent.
     pub digest: Option<Digest>,
-    /// What went wrong here.
+    /// The local error, if any.
     pub error: Option<Error>,
 }
 
@@ -131,50 +131,50 @@ pub struct DataEnd {
 #[allow(clippy::large_enum_variant, reason = "there is one for each transfer, and it moves a few times")]
 #[derive(Debug)]
 pub enum Body {
-    /// Takes bytes.
+    /// Receives bytes.
     Sink(Sink),
-    /// Gives bytes.
+    /// Provides bytes.
     Source(Box<Source>),
 }
 
-/// Takes the bytes of a download.
+/// The destination of the bytes of a download.
 #[derive(Debug)]
 pub enum Sink {
     /// A file.
     File(Box<FileSink>),
-    /// Whoever reads the other end: a listing, standard output.
+    /// A reader within this program: a listing, standard output.
     Queue(QueueSink),
 }
 
 /// A file that is written.
 #[derive(Debug)]
 pub struct FileSink {
-    /// Where the bytes go.
+    /// Writes the bytes.
     pub writer: fs::Writer,
-    /// What the file is called in reports.
+    /// The name of the file in reports.
     pub name: Vec<u8>,
-    /// Where the first byte belongs.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// How long the listing said that it is.
+    /// The size in the listing.
     pub size: Option<u64>,
-    /// When the listing said that it changed.
+    /// The modification time in the listing.
     pub modified: Option<Timestamp>,
-    /// How long the server says that it is, where it was asked together with the file.
+    /// The size that the server reports, if it was requested together with the file.
     pub announced_size: Arc<OnceLock<u64>>,
     bounds: Bounds,
-    /// Bytes taken.
+    /// The number of bytes received.
     taken: u64,
-    /// Whether the server went beyond a bound.
+    /// Whether the server exceeded a limit.
     over: bool,
     reporter: Reporter,
     meter: Option<Meter>,
 }
 
-/// Bytes for whoever reads them, in order.
+/// Passes bytes to a reader, in order.
 #[derive(Debug)]
 pub struct QueueSink {
     to: mpsc::UnboundedSender<Bytes>,
-    /// Bytes that may still come, and the error of one more.
+    /// The number of bytes that may still arrive, and the error beyond them.
     left: u64,
     beyond: Box<Error>,
     over: bool,
@@ -182,7 +182,7 @@ pub struct QueueSink {
     hasher: Box<blake3::Hasher>,
 }
 
-/// The end of a [`QueueSink`] where bytes come out.
+/// The reading end of a [`QueueSink`].
 #[derive(Debug)]
 pub struct Queue {
     from: mpsc::UnboundedReceiver<Bytes>,
@@ -190,9 +190,10 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// The next bytes; `None` after the last, or when the transfer was given up.
+    /// Returns the next bytes; `None` after the last, or when the transfer was cancelled.
     ///
     /// # Cancel safety
+    ///
     /// No bytes are lost.
     pub async fn next(&mut self) -> Option<Bytes> {
         let bytes = self.from.recv().await?;
@@ -201,13 +202,14 @@ impl Queue {
     }
 }
 
-/// What bytes take of a queue's room: no more than the smallest room has, or they would wait for ever.
+/// The number of permits that bytes take from a queue: at most as many as the smallest queue has, since they
+/// would otherwise wait for ever.
 fn permits(bytes: &Bytes) -> usize {
     bytes.len().min(LISTING_AHEAD_BYTES)
 }
 
 impl FileSink {
-    /// A sink that writes by `writer` and reports as `name`.
+    /// Creates a sink that writes with `writer` and is reported as `name`.
     pub fn new(writer: fs::Writer, name: Vec<u8>, bounds: Bounds, reporter: Reporter) -> Self {
         let (offset, size, modified) = (0, None, None);
         let announced_size = Arc::default();
@@ -230,15 +232,16 @@ impl FileSink {
         format!("fetch {}", crate::exit::escape(&self.name))
     }
 
-    /// Whether the server went beyond a bound.
+    /// Whether the server exceeded a limit.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 }
 
 impl Sink {
-    /// A sink and the queue that its bytes come out of, `most` of them; one more is the error `beyond`. So many as `waiting`, at
-    /// least [`LISTING_AHEAD_BYTES`], wait in the queue before the data path is no longer read.
+    /// Creates a sink and the queue from which its bytes are read. At most `most` bytes are accepted; beyond
+    /// that the error is `beyond`. When more than `waiting` bytes wait in the queue, at least
+    /// [`LISTING_AHEAD_BYTES`], the data path is not read.
     pub fn queue(most: u64, beyond: Error, waiting: usize) -> (Self, Queue) {
         let (to, from) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(waiting.max(LISTING_AHEAD_BYTES)));
@@ -248,7 +251,7 @@ impl Sink {
         (Self::Queue(sink), Queue { from, room })
     }
 
-    /// braid: what the header says, before any byte.
+    /// braid: processes the header, before any content.
     pub(crate) fn begin(&mut self, header: &Header) -> Result<()> {
         let Self::File(file) = self else { return Ok(()) };
         let what = file.what();
@@ -265,7 +268,7 @@ impl Sink {
         if file.offset > 0 && header.size.is_some() && header.size != file.size {
             return Err(changed(&what));
         }
-        // The header knows better than a listing of a while ago.
+        // The header is more recent than the listing.
         file.size = header.size.or(file.size);
         file.modified = header.modified.or(file.modified);
         if let Some(size) = header.size {
@@ -278,7 +281,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Takes the next bytes, when `--limit` and the disk allow.
+    /// Writes the next bytes, when `--limit` and the disk permit.
     pub(crate) async fn write(&mut self, pump: &Pump, bytes: Bytes) -> Result<()> {
         pump.activity.heard();
         match self {
@@ -313,14 +316,14 @@ impl Sink {
                 if let Ok(permit) = queue.room.acquire_many(permits(&bytes) as u32).await {
                     permit.forget();
                 }
-                // Nobody reads any more: the bytes are not wanted.
+                // The reader is gone, so the bytes are not needed.
                 let _ = queue.to.send(bytes);
             }
         }
         Ok(())
     }
 
-    /// Whether it has all bytes of a file whose size is known.
+    /// Whether all bytes of a file of known size were received.
     pub(crate) fn has_all(&self) -> bool {
         match self {
             Self::File(file) => {
@@ -331,7 +334,7 @@ impl Sink {
         }
     }
 
-    /// Whether the server went beyond a bound.
+    /// Whether the server exceeded a limit.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::File(file) => file.is_over(),
@@ -339,7 +342,7 @@ impl Sink {
         }
     }
 
-    /// braid: compares the digest of what a queue was given; files compare theirs when they are finished.
+    /// braid: compares the digest of the bytes of a queue. Files compare theirs when they are committed.
     pub(crate) fn check(&self, digest: &Digest) -> Result<()> {
         match self {
             Self::Queue(queue) if truncated(queue.hasher.finalize().as_bytes()) != *digest => {
@@ -359,7 +362,7 @@ fn changed(what: &str) -> Error {
         .hint("the same command again: it starts the file anew")
 }
 
-/// Whether two times are the same, as far as both are known: to the second, if one has no fraction.
+/// Whether two times are equal as far as both are known; to the second, if one of them has no fraction.
 pub fn same_time(a: Option<Timestamp>, b: Option<Timestamp>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a.seconds == b.seconds && (a.nanos == b.nanos || a.nanos == 0 || b.nanos == 0),
@@ -367,7 +370,7 @@ pub fn same_time(a: Option<Timestamp>, b: Option<Timestamp>) -> bool {
     }
 }
 
-/// A moment, as the system has it.
+/// Converts a time from FTP's form to the system's.
 pub fn system_time(stamp: Timestamp) -> SystemTime {
     let seconds = Duration::from_secs(stamp.seconds.unsigned_abs());
     let whole = match stamp.seconds >= 0 {
@@ -377,7 +380,7 @@ pub fn system_time(stamp: Timestamp) -> SystemTime {
     whole.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(u64::from(stamp.nanos))
 }
 
-/// A moment, as FTP has it.
+/// Converts a time from the system's form to FTP's.
 pub fn timestamp(time: SystemTime) -> Timestamp {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => Timestamp { seconds: after.as_secs() as i64, nanos: after.subsec_nanos() },
@@ -391,7 +394,7 @@ pub fn timestamp(time: SystemTime) -> Timestamp {
     }
 }
 
-/// Gives the bytes of an upload: one file, opened when its turn has come.
+/// Provides the bytes of an upload: one file, opened when its transfer begins.
 #[derive(Debug)]
 pub struct Source {
     root: Root,
@@ -404,17 +407,17 @@ pub struct Source {
 }
 
 impl Source {
-    /// The file `path` of `root`, from `offset` on; `name` is what it is called in reports.
+    /// The file `path` of `root`, from `offset` on, reported as `name`.
     pub fn new(root: Root, path: PathBuf, name: Vec<u8>, offset: u64, reporter: Reporter) -> Self {
         Self { root, path, name, offset, reader: None, reporter, meter: None }
     }
 
-    /// Where it begins.
+    /// The offset of the first byte.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Opens the file, and says what it is now.
+    /// Opens the file, and returns its current metadata.
     pub(crate) async fn open(&mut self) -> Result<fs::Metadata> {
         let reader = self
             .root
@@ -427,7 +430,7 @@ impl Source {
         Ok(metadata)
     }
 
-    /// The next bytes; `None` after the last.
+    /// Returns the next bytes; `None` after the last.
     pub(crate) async fn next(&mut self, pump: &Pump) -> Result<Option<Bytes>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let _busy = pump.activity.busy();
@@ -438,12 +441,12 @@ impl Source {
         Ok(block)
     }
 
-    /// Whether the last bytes have been given out.
+    /// Whether the last bytes were returned.
     pub(crate) fn is_at_end(&self) -> bool {
         self.reader.as_ref().is_none_or(fs::Reader::is_at_end)
     }
 
-    /// `bytes` were handed to the transport.
+    /// Records that bytes were passed to the transport.
     pub(crate) fn sent(&self, pump: &Pump, bytes: u64) {
         pump.activity.heard();
         if let Some(meter) = &self.meter {
@@ -456,7 +459,7 @@ impl Source {
         self.reader.as_ref().and_then(fs::Reader::summary)
     }
 
-    /// The upload is over: its bar goes.
+    /// Ends the upload, and removes its progress bar.
     pub(crate) fn close(&mut self) {
         self.reader = None;
         self.meter = None;
@@ -464,7 +467,7 @@ impl Source {
 }
 
 impl Error {
-    /// A local file's error, in the store's words.
+    /// Converts an error of a local file.
     pub fn store(error: &fs::Error) -> Self {
         use fs::Why;
         let exit = match &error.why {

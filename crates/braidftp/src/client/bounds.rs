@@ -1,36 +1,38 @@
 //! Limits on what a client accepts from a server: file sizes, listings, depth of folders.
 //!
-//! A size that the server told is kept to, whatever is set here. Each error is a sentence that names the bound and the option
-//! that moves it.
+//! A size that the server reported is always a limit, whatever the options say. Each error names the limit
+//! and the option that changes it.
 
 use crate::exit::{Error, Exit};
 use crate::store::fs::MAX_DEPTH;
 
-/// Bytes of a file whose size the server does not tell, where `--max-size` says nothing: 64 GiB.
+/// The maximum size of a file whose size the server does not report, without `--max-size`: 64 GiB.
 pub const UNTOLD_SIZE_MAX: u64 = 64 << 30;
-/// Bytes of one listing for each entry that it may have: most have 100.
+/// The bytes of a listing per permitted entry; most entries have 100.
 const ENTRY_BYTES: u64 = 512;
-/// Bytes of one listing that may always come.
+/// The minimum limit of a listing in bytes.
 const LISTING_BYTES_MIN: u64 = 1 << 20;
-/// Entries of a tree, and of one listing, where `--max-entries` says nothing. A path that is done takes 16 bytes of a hash table.
+/// The maximum number of entries of a tree and of one listing, without `--max-entries`. A finished path takes
+/// 16 bytes of a hash table.
 pub const ENTRIES_MAX: u64 = 10_000_000;
-/// Bytes of paths of a tree that are held at once, each with [`HELD_PATH_BYTES`] more: folders to be listed, files to be asked for
-/// later, folders whose times are still to be set. 256 MiB.
+/// The maximum memory of paths of a tree in bytes, each counted with [`HELD_PATH_BYTES`]: folders to be
+/// listed, files to be requested later, folders whose times are set at the end. 256 MiB.
 pub const HELD_BYTES_MAX: usize = 256 << 20;
-/// What a path that is held costs besides its bytes.
+/// The memory of a held path besides its bytes.
 pub const HELD_PATH_BYTES: usize = 96;
-/// Bytes that are thrown away behind the end of a file that is longer than it may be, where the next file comes on the same
-/// stream. Beyond, the session ends. 64 MiB: as much as a receive window holds.
+/// The maximum number of bytes discarded after the limit of a file that is too long, when the next file
+/// follows on the same stream. Beyond that, the session ends. 64 MiB: the size of a receive window.
 pub const DISCARDED_BYTES_MAX: u64 = 64 << 20;
 
-/// What `--max-size`, `--max-depth` and `--max-entries` say.
+/// The values of `--max-size`, `--max-depth` and `--max-entries`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Bytes of one file. `None`: what the server tells, or [`UNTOLD_SIZE_MAX`] if it tells nothing.
+    /// The maximum size of a file. `None`: the size that the server reports, or [`UNTOLD_SIZE_MAX`] if it
+    /// reports none.
     pub max_size: Option<u64>,
-    /// Levels of folders below the one that is named. [`MAX_DEPTH`]: as deep as a server of ours lists.
+    /// The maximum depth of folders below the given one. Default: [`MAX_DEPTH`], the limit of our server.
     pub max_depth: usize,
-    /// Entries of a tree, and of one listing. [`ENTRIES_MAX`].
+    /// The maximum number of entries of a tree and of one listing. Default: [`ENTRIES_MAX`].
     pub max_entries: u64,
 }
 
@@ -41,10 +43,11 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Checks that a file may become so long.
+    /// Checks that a file may have this size.
     ///
     /// # Errors
-    /// It may not: `what` is what cannot be done then.
+    ///
+    /// It may not; `what` is the operation that fails.
     pub(crate) fn check_size(&self, what: &str, bytes: u64) -> Result<(), Error> {
         match self.max_size {
             Some(max) if bytes > max => Err(Error::new(
@@ -57,12 +60,12 @@ impl Bounds {
         }
     }
 
-    /// The most bytes of one listing.
+    /// The maximum size of one listing in bytes.
     pub fn listing_bytes(&self) -> u64 {
         self.max_entries.saturating_mul(ENTRY_BYTES).max(LISTING_BYTES_MIN)
     }
 
-    /// The most bytes of a file of this told size, if any.
+    /// The maximum number of bytes of a file whose size the server may have reported.
     pub(crate) fn most(&self, told: Option<u64>) -> u64 {
         told.unwrap_or(u64::MAX).min(self.max_size.unwrap_or(if told.is_some() {
             u64::MAX
@@ -71,7 +74,7 @@ impl Bounds {
         }))
     }
 
-    /// The error of a file that goes on beyond [`Self::most`].
+    /// The error of a file that is longer than [`Self::most`].
     pub(crate) fn beyond(&self, what: &str, told: Option<u64>) -> Error {
         let error = match (told, self.max_size) {
             (Some(told), max) if max.is_none_or(|max| told <= max) => {

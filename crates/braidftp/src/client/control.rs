@@ -1,9 +1,11 @@
-//! Control of a running job by commands: `path`, `path off 2` and `path on 2` take paths out of use and put them back; `limit`,
-//! `limit 3mbit` and `limit off` show and change the rate of file bytes.
+//! Control of a running job by commands: `path`, `path off 2` and `path on 2` take paths out of use and put
+//! them back; `limit`, `limit 3mbit` and `limit off` show and change the rate of file bytes.
 //!
-//! Who says them is whoever may write to the Unix socket that `--control SOCKET` makes: a line in, lines out, the last of them
-//! `ok` or `error: why`. `braidftp path SOCKET off 2` and `braidftp limit SOCKET 3mbit` do that, and so does `nc -U`. The socket is its owner's alone, and goes
-//! when the job ends. What is taken out stays out, also where a connection is opened again.
+//! Commands are accepted from everybody who may write to the Unix socket that `--control SOCKET` creates. The
+//! input is one line; the output is lines, the last of them `ok` or `error: why`. `braidftp path SOCKET off
+//! 2`, `braidftp limit SOCKET 3mbit` and `nc -U` are clients. The socket is accessible to its owner only, and
+//! is removed when the job ends. A path that was taken out of use stays out in connections that are opened
+//! later.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -20,61 +22,62 @@ use super::carrier::{Ends, Gauge};
 use crate::exit::{Error, Exit, Result};
 use crate::limiter::Limiter;
 
-/// The longest line that is read.
+/// The maximum length of an input line.
 const LINE_MAX: u64 = 256;
-/// Connections to the socket at once; others wait.
+/// The maximum number of concurrent connections to the socket; others wait.
 const CALLERS_MAX: usize = 8;
-/// How often it is looked whether the job goes on, and by which paths.
+/// The interval at which the paths of the job are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long a caller may say nothing.
+/// How long a connection may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is understood, for those who said something else.
+/// The accepted commands, for the error about other input.
 const WORDS: &str =
     "there are `path`, `path off NUMBER`, `path on NUMBER`, `limit`, `limit RATE` and `limit off`";
 
-/// Steers the paths of a job's sessions. Clones share it.
+/// Controls the paths of a job's sessions. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct PathControl(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Of the session there is.
+    /// The gauge of the current session.
     gauge: Mutex<Option<Gauge>>,
-    /// What holds the job to a rate.
+    /// The limiter of the job's rate.
     limiter: Mutex<Option<Arc<Limiter>>>,
-    /// What is out of use.
+    /// The paths out of use.
     aside: Mutex<Vec<Ends>>,
-    /// What goes when nobody steers any more.
+    /// The socket, which is removed when the last clone is dropped.
     socket: Mutex<Option<Socket>>,
 }
 
-/// A socket's name in the file system.
+/// The name of a socket in the file system.
 #[derive(Debug)]
 struct Socket(PathBuf);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Somebody else may have removed it.
+        // Another process may have removed it.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 impl PathControl {
-    /// It is about this session from now on.
+    /// Uses this session from now on.
     pub(super) fn attach(&self, gauge: Gauge) {
         *lock(&self.0.gauge) = Some(gauge);
     }
 
-    /// `limit` is about this limiter.
+    /// Lets `limit` control this limiter.
     pub fn steer(&self, limiter: Arc<Limiter>) {
         *lock(&self.0.limiter) = Some(limiter);
     }
 
-    /// Listens for words at a Unix socket of this name, until the last clone is dropped. Needs a tokio runtime.
+    /// Accepts commands on a Unix socket of this name until the last clone is dropped. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The socket cannot be made.
+    ///
+    /// The socket cannot be created.
     pub fn listen(&self, at: &Path) -> Result<()> {
         let wrong = |why: &dyn std::fmt::Display| {
             Error::new(Exit::Usage, format_args!("open the control socket {}", at.display()), why)
@@ -83,7 +86,7 @@ impl PathControl {
         if std::os::unix::net::UnixStream::connect(at).is_ok() {
             return Err(wrong(&"another job listens there"));
         }
-        // One that nobody listens at was left by a job that was killed.
+        // A socket without a listener was left by a job that was killed.
         let left = std::fs::symlink_metadata(at).is_ok_and(|is| {
             use std::os::unix::fs::FileTypeExt;
             is.file_type().is_socket()
@@ -102,7 +105,7 @@ impl PathControl {
 }
 
 impl Shared {
-    /// Does what a line says, and gives what there is to say to it; else why it was not done.
+    /// Executes a line and returns the answer, or the reason why it was not executed.
     fn run(&self, line: &str) -> std::result::Result<String, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         if let ["limit", rate @ ..] = words.as_slice() {
@@ -134,7 +137,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Tells the rate, or changes it first.
+    /// Returns the rate, after changing it if requested.
     fn limit(&self, rate: &[&str]) -> std::result::Result<String, String> {
         let limiter = lock(&self.limiter);
         let limiter = limiter.as_ref().ok_or("this job has no rate")?;
@@ -158,7 +161,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A line a path, with its number.
+/// One line per path, with its number.
 fn list(gauge: &Gauge) -> String {
     let mut lines = String::new();
     for (index, path) in gauge.control_paths().iter().enumerate() {
@@ -185,7 +188,7 @@ async fn accept(listener: UnixListener, shared: Weak<Shared>) {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Too many open files, say.
+                // For example too many open files.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -195,14 +198,14 @@ async fn accept(listener: UnixListener, shared: Weak<Shared>) {
         };
         let shared = shared.clone();
         tokio::spawn(async move {
-            // A caller that goes away has heard enough.
+            // A caller that has closed the connection needs no answer.
             let _ = serve(stream, &shared).await;
             drop(place);
         });
     }
 }
 
-/// Until nobody steers any more: what was taken out is so in connections that were opened since, too.
+/// Keeps paths out of use in connections that are opened later, until the last clone is dropped.
 async fn keep_aside(shared: &Weak<Shared>) {
     while let Some(shared) = shared.upgrade() {
         let aside = lock(&shared.aside).clone();
@@ -237,10 +240,11 @@ async fn serve(mut stream: UnixStream, shared: &Weak<Shared>) -> std::io::Result
     }
 }
 
-/// Says a line to the socket of a job, and gives what is answered.
+/// Sends a line to the socket of a job, and returns the answer.
 ///
 /// # Errors
-/// Nobody listens there, or what was said was not done.
+///
+/// Nobody listens there, or the command was refused.
 pub async fn say(at: &Path, line: &str) -> Result<String> {
     let failed = |exit: Exit, why: &dyn std::fmt::Display| {
         Error::new(exit, format_args!("tell the job at {}", at.display()), why)
@@ -282,7 +286,7 @@ mod tests {
             "with its end it fits"
         );
         assert!(why(say(&at, &format!("{longest}x")).await.unwrap_err()).contains("too long"));
-        // Only its owner may open it, and it is removed when the job is over.
+        // Only its owner may open it, and it is removed at the end of the job.
         assert_eq!(std::fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(why(PathControl::default().listen(&at).unwrap_err()).contains("another job"));
         drop(control);

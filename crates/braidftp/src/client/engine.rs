@@ -23,17 +23,17 @@ use super::{Done, Protection, Request, Shared, Totals, Trace};
 use crate::client::Login;
 use crate::exit::{Error, Exit, Result, escape};
 
-/// How often silence is looked for.
+/// The interval of checks for silence.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long data tasks may take to hand back what they have when the session is over.
+/// The time limit for data tasks to return their bodies after the session has ended.
 const HAND_BACK: Duration = Duration::from_secs(3);
-/// tcp: commands and transfers that the session holds at most: what may be sent in one flight, and the next transfers.
+/// tcp: the maximum number of commands and transfers in the session: one flight, and the next transfers.
 const TCP_WINDOW: usize = 12;
-/// ms-cp: SIZE and RETR under way at most. "All at once" for any folder of the papers; beyond, the memory of both
-/// sides counts.
+/// ms-cp: the maximum number of outstanding SIZE and RETR commands. Larger than any folder of the papers; it
+/// bounds the memory of both sides.
 const MS_CP_WINDOW: usize = 2048;
 
-/// The task's state.
+/// The state of the task.
 pub(crate) struct Engine {
     session: Session,
     carrier: Carrier,
@@ -42,7 +42,7 @@ pub(crate) struct Engine {
     shared: Arc<Shared>,
     waiting: BTreeMap<Tag, Waiting>,
     login: Option<Tag>,
-    /// Packets sent and received when the server was last heard.
+    /// The packets sent and received when the last answer of the server arrived.
     counted: Totals,
     origin: Instant,
     window: usize,
@@ -52,23 +52,23 @@ pub(crate) struct Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// QUIT is asked for.
+    /// QUIT was requested.
     Quitting,
-    /// The session has said that it is over, as wanted.
+    /// The session has ended as requested.
     Over,
 }
 
 enum Waiting {
     Reply(oneshot::Sender<Result<Reply>>),
-    /// A reply that nobody waits for.
+    /// The caller ignores the reply.
     Ignored,
     Transfer(Box<Pending>),
 }
 
-/// A transfer. Its body is here before the data path is given it and after it was handed back.
+/// A transfer. The body is here before it is passed to the data path and after it was returned.
 struct Pending {
     what: String,
-    /// What a reply that refuses it is taken for.
+    /// How an error reply is interpreted.
     explain: Explain,
     body: Option<Body>,
     data: Option<DataEnd>,
@@ -113,14 +113,14 @@ impl Engine {
         }
     }
 
-    /// Runs the session to its end.
+    /// Runs the session until it ends.
     pub(crate) async fn run(mut self, login: Login) {
         self.shared.activity.heard();
         self.login = self.session.login(&login.user, Secret::new(login.password));
         let tag = self.session.command(Command::Type(Type::Image));
         self.waiting.insert(tag, Waiting::Ignored);
         if self.shared.options.mode == Mode::Tcp {
-            // Some old servers send names in a local alphabet until they are asked.
+            // Some old servers send names in a local character set until they receive OPTS UTF8.
             let tag = self.session.command(Command::Options("UTF8 ON".into()));
             self.waiting.insert(tag, Waiting::Ignored);
         }
@@ -168,8 +168,9 @@ impl Engine {
                         let tag = self.session.command(Command::Quit);
                         self.waiting.insert(tag, Waiting::Ignored);
                     }
-                    // All is answered. The reply to QUIT would say nothing new, so that the client does not wait for it; over
-                    // SCTP the end of the association says as much as QUIT does.
+                    // All commands are answered. The client does not wait for the reply to QUIT, which
+                    // contains nothing new; over SCTP the shutdown of the association has the same meaning as
+                    // QUIT.
                     None => {
                         if self.shared.options.mode == Mode::Tcp {
                             self.session.command(Command::Quit);
@@ -196,18 +197,18 @@ impl Engine {
             self.counted = self.shared.gauge.totals();
         } else if silent > timeout / 2 && self.shared.gauge.totals().packets_sent == self.counted.packets_sent
         {
-            // Who waits sends nothing that would show whether the link lives.
+            // A side that only waits sends nothing that would test the path.
             self.shared.gauge.demand_heartbeats();
         }
         if self.waiting.is_empty() && self.login.is_none() {
-            // Nobody waits for the server, so that it owes us no sign of life.
+            // No reply is expected, so the server need not send anything.
             self.shared.activity.heard();
         } else if self.shared.activity.silent_for() > timeout {
             if let Some(error) = self.carrier.never_answered(timeout) {
                 return Err(error);
             }
-            // A link over which nothing comes is no server that says nothing: a new association may find another way, or the
-            // link mended, and begins without the long time-outs of the old one.
+            // Silence on the path does not mean a silent server: a new association may use another path or
+            // the restored one, and begins without the backed-off time-outs of the old one.
             let now = self.shared.gauge.totals();
             if now.packets_sent > self.counted.packets_sent
                 && now.packets_received == self.counted.packets_received
@@ -223,7 +224,7 @@ impl Engine {
                 "the same command again: it goes on where it stopped; --timeout gives a slow server longer",
             ));
         } else {
-            // A client that only receives would not find out that the server was killed and started again.
+            // A client that only receives would not detect that the server was killed and restarted.
             self.carrier.probe_peer();
         }
         Ok(())
@@ -290,7 +291,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Does what the session wants, until it wants nothing.
+    /// Executes the events of the session until there are none.
     fn drain(&mut self) -> Result<()> {
         loop {
             let now = Time::ZERO + self.origin.elapsed();
@@ -328,7 +329,7 @@ impl Engine {
                     }
                     self.shared.logged_in.store(true, Ordering::Relaxed);
                 } else if let Some(Waiting::Reply(answer)) = self.waiting.remove(&tag) {
-                    // Who asked may not want to know any more.
+                    // The requester may be gone.
                     let _ = answer.send(Ok(reply));
                 }
             }
@@ -359,7 +360,7 @@ impl Engine {
                 let failed = result.is_err();
                 pending.finished = Some(result);
                 if failed {
-                    // What was opened for it is closed; a body that the data path still has is handed back.
+                    // Its data connection is closed; a body held by the data path is returned.
                     self.carrier.cancel(tag);
                 }
                 if has_body || !failed {
@@ -389,7 +390,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Warns that there is no such host as the URL names; of every name that it was not told, a server of another kind says so.
+    /// Warns that the server has no host of the URL's name. Servers without HOST support reply so for every
+    /// name.
     fn on_unknown_host(&self, reply: &Reply) {
         let is_ours = self.shared.options.mode.is_sctp() || self.session.pipelines_all();
         if let Some(reporter) = self.shared.options.reporter.as_ref().filter(|_| is_ours) {
@@ -404,7 +406,7 @@ impl Engine {
             && let Some(result) = pending.finished
         {
             let data = pending.data.unwrap_or_default();
-            // The reply may have come before the data path had told what went wrong here, which is the cause of it.
+            // The reply may precede the local error that caused it.
             let result = match (result, &data.error) {
                 (Err(_), Some(here)) if !here.is_transient() => Err(here.clone()),
                 (result, _) => result,
@@ -413,7 +415,7 @@ impl Engine {
         }
     }
 
-    /// The session is over: what is under way is handed back, and everybody is told why.
+    /// Ends the session: returns bodies of transfers and reports the reason to all callers.
     async fn give_up(&mut self, why: &Error) {
         self.shared.stop.send_replace(true);
         let deadline = Instant::now() + HAND_BACK;
@@ -450,7 +452,7 @@ impl Engine {
     }
 }
 
-/// What goes back to who asked. A queue does not: that its end is dropped tells the reader that it is at the end.
+/// The body to return to the requester. A queue is dropped instead, which shows its reader the end.
 fn handed_back(body: Option<Body>) -> Option<Body> {
     body.filter(|body| !matches!(body, Body::Sink(Sink::Queue(_))))
 }
@@ -459,12 +461,12 @@ fn trace(direction: char, bytes: &[u8]) {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let line = line.trim_ascii_end();
         let shown = if line.starts_with(b"PASS ") { "PASS …".to_owned() } else { escape(line) };
-        // In one piece: a line stays one where both outputs go to the same place.
+        // In one write: the line stays whole if both outputs go to the same file.
         let _ = std::io::stderr().write_all(format!("{direction} {shown}\n").as_bytes());
     }
 }
 
-/// How a reply that says no becomes the program's error: [`of_reply`] or [`of_write_reply`].
+/// Converts an error reply to the program's error: [`of_reply`] or [`of_write_reply`].
 type Explain = fn(&str, &Reply) -> Error;
 
 fn describe(transfer: &Transfer) -> (String, Explain) {
@@ -495,8 +497,9 @@ fn login_refused(reply: &Reply, protection: &Protection) -> Error {
     }
 }
 
-/// A refusal, as the program's error. What went wrong here comes first: the server's words are then only its echo. A
-/// data path that broke is explained by the server's words, if there are any.
+/// Converts a failed transfer to the program's error. A local error takes precedence, because the server's
+/// reply is then only its consequence. For a broken data path the server's reply is the explanation, if there
+/// is one.
 fn refused(pending: &Pending, error: &TransferError) -> Error {
     let here = pending.data.as_ref().and_then(|data| data.error.clone());
     match (here, error) {

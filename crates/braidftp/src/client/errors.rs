@@ -4,12 +4,13 @@ use braidftp_ftp::{Code, Reply};
 
 use crate::exit::{Again, Error, Exit};
 
-/// A connection that is gone, and may come back.
+/// A lost connection, which may be opened again.
 pub(crate) fn lost(why: impl std::fmt::Display) -> Error {
     Error::new(Exit::Interrupted, "go on", why).hint("the same command again: it goes on where it stopped")
 }
 
-/// A reply that says no to something that is written or made. There 550 cannot mean that the path is missing.
+/// Converts an error reply to a command that writes or creates something. For these, 550 does not mean that
+/// the path is missing.
 pub(crate) fn of_write_reply(what: &str, reply: &Reply) -> Error {
     match reply.code {
         Code::FILE_UNAVAILABLE => Error::new(Exit::Refused, what, format_args!("the server said: {reply}"))
@@ -18,7 +19,7 @@ pub(crate) fn of_write_reply(what: &str, reply: &Reply) -> Error {
     }
 }
 
-/// A reply that says no to something that must be there, as the program's error.
+/// Converts an error reply to a command about an existing path.
 pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
     let said = format!("the server said: {reply}");
     let (exit, hint) = match reply.code {
@@ -43,8 +44,8 @@ pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
         _ => (Exit::Refused, "-vv shows the lines of both sides"),
     };
     let again = match reply.code {
-        // 522: the tickets by which a data connection resumes the TLS session come behind the end of earlier ones. Where their
-        // packets are lost, the client may have none left for a moment.
+        // 522: the session tickets with which a data connection resumes the TLS session are sent at the end
+        // of earlier connections. If their packets are lost, the client may temporarily have none.
         Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED | Code::DATA_TLS_FAILED => Again::Worthwhile,
         _ => Again::Vain,
     };

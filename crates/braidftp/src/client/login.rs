@@ -1,4 +1,4 @@
-//! Selection of user and password: from the URL, then the environment, then `.netrc`, then anonymous.
+//! Selection of user and password: from the URL, the environment, `.netrc`, or anonymous, in this order.
 
 use std::env;
 use std::fs;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use crate::exit::Error;
 use crate::url::Url;
 
-/// Environment variable of the user's name.
+/// The environment variable for the user name.
 pub const USER_VARIABLE: &str = "BRAIDFTP_USER";
-/// Environment variable of the password.
+/// The environment variable for the password.
 pub const PASSWORD_VARIABLE: &str = "BRAIDFTP_PASSWORD";
-/// Largest `.netrc` that is read, bytes.
+/// The maximum size of `.netrc` in bytes.
 const MAX_NETRC_BYTES: u64 = 1 << 20;
 
 /// A user's name and password, as bytes.
@@ -33,21 +33,22 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
-    /// Whether the password is no secret: that of `anonymous`, or none.
+    /// Whether the password is not secret: that of `anonymous`, or none.
     pub fn is_anonymous(&self) -> bool {
         let anonymous = |name: &[u8]| self.user.eq_ignore_ascii_case(name);
         anonymous(b"anonymous") || anonymous(b"ftp") || self.password.is_empty()
     }
 
-    /// RFC 1635.
+    /// The anonymous login (RFC 1635).
     pub fn anonymous() -> Self {
         Self { user: b"anonymous".to_vec(), password: b"braidftp@".to_vec() }
     }
 
-    /// The login for `url`, and what there is to warn about.
+    /// The login for `url`, and a warning if there is one.
     ///
     /// # Errors
-    /// A `.netrc` that others can read and that holds the password needed, or that cannot be read.
+    ///
+    /// `.netrc` cannot be read, or it contains the required password and other users can read it.
     pub fn find(url: &Url) -> Result<(Self, Option<String>), Error> {
         let warning = url.password.as_ref().filter(|_| url.user.as_deref() != Some(b"anonymous")).map(|_| {
             format!(
@@ -72,7 +73,7 @@ impl Login {
             Some(user) if user == b"anonymous" || user == b"ftp" => {
                 Ok((Self { user, ..Self::anonymous() }, None))
             }
-            // Some users have none: the server decides.
+            // Some users have no password: the server decides.
             Some(user) => Ok((Self { user, password: Vec::new() }, None)),
         }
     }
@@ -99,7 +100,7 @@ fn from_netrc(host: &str, user: Option<&[u8]>) -> Result<Option<Login>, Error> {
     Ok(Some(login))
 }
 
-/// A password that others can read is refused, as ftp(1) does: it is not a secret any more.
+/// Refuses a file with a password that other users can read, as ftp(1) does: it is no longer secret.
 fn check_private(path: &Path, metadata: &fs::Metadata) -> Result<(), Error> {
     match metadata.mode() & 0o077 {
         0 => Ok(()),
@@ -111,10 +112,10 @@ fn check_private(path: &Path, metadata: &fs::Metadata) -> Result<(), Error> {
     }
 }
 
-/// The first entry for `host` (and `user`, if one is wanted), or `default`. `macdef` is skipped to its empty line.
+/// The first entry for `host` (and `user`, if given), or `default`. `macdef` is skipped to its empty line.
 fn find_machine(text: &[u8], host: &str, user: Option<&[u8]>) -> Option<Login> {
     let mut words = Words { rest: text };
-    /// Login and password, as far as they were read.
+    /// The login and password read so far.
     type Read = Option<(Option<Vec<u8>>, Option<Vec<u8>>)>;
     let mut entry: Read = None;
     let finish = |entry: Read| match entry {
@@ -156,7 +157,8 @@ fn find_machine(text: &[u8], host: &str, user: Option<&[u8]>) -> Option<Login> {
     finish(entry)
 }
 
-/// Words between white space; `"…"` holds white space; `#` at the start of a word begins a comment.
+/// Words separated by white space. `"…"` may contain white space; `#` at the beginning of a word begins a
+/// comment.
 struct Words<'a> {
     rest: &'a [u8],
 }
@@ -199,7 +201,7 @@ impl Words<'_> {
     }
 }
 
-/// What a path on the command line is called in a message.
+/// A path of the command line, for messages.
 pub fn shown(path: &Path) -> String {
     crate::exit::escape(path.as_os_str().as_bytes())
 }

@@ -1,9 +1,9 @@
 //! The client: one session with a server, over any transport and in any mode.
 //!
-//! [`Client::connect`] opens the transport and logs in; [`Client::command`], [`Client::retrieve`], [`Client::store`]
-//! and [`Client::list`] may be called by any number of tasks at once: how many run at the same time on the wire is the
-//! mode's business. A lost connection ends everything under way with a transient error; opening it again and going
-//! on is the job's business ([`crate::job`]).
+//! [`Client::connect`] opens the transport and logs in. [`Client::command`], [`Client::retrieve`],
+//! [`Client::store`] and [`Client::list`] may be called by any number of tasks concurrently; the mode decides
+//! how many requests are concurrent on the wire. A lost connection ends all requests with a transient error.
+//! Opening a new connection and resuming is the responsibility of the job ([`crate::job`]).
 
 mod body;
 mod bounds;
@@ -56,55 +56,55 @@ use crate::report::PathSummary;
 pub use crate::size::Size;
 use crate::url::{Scheme, Url};
 
-/// How a client talks.
+/// Options of a session.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which mode.
+    /// The mode.
     pub mode: Mode,
-    /// SCTP: congestion control of what this side sends; the profile's, if none.
+    /// SCTP: congestion control of data that this side sends. Default: the profile's.
     pub cc: Option<cc::Choice>,
-    /// SCTP: the parameters; [`default_profile`] if none.
+    /// SCTP: the parameters. Default: [`default_profile`].
     pub profile: Option<braidftp_net::Profile>,
-    /// SCTP: a file for all packets.
+    /// SCTP: a pcapng file for all packets.
     pub pcap: Option<PathBuf>,
     /// SCTP: a file for all packets as text.
     pub packet_log: Option<PathBuf>,
-    /// A qlog of the SCTP packets and paths.
+    /// SCTP: a qlog of packets and paths.
     pub qlog: Option<PathBuf>,
-    /// How fast file bytes may move.
+    /// The limiter of file bytes.
     pub limiter: Option<Arc<Limiter>>,
-    /// How long the server may be silent.
+    /// The maximum silence of the server.
     pub timeout: Duration,
-    /// What becomes of an attempt to connect to a port where nobody listens.
+    /// What to do if nobody listens on the server's port.
     pub refusal: Refusal,
-    /// What the server can make this side take.
+    /// The limits on what the client accepts from the server.
     pub bounds: Bounds,
-    /// Which local addresses may be used, towards which of the server's.
+    /// The permitted pairs of local and server addresses.
     pub paths: Vec<PathRule>,
-    /// Whether data takes several paths at once, and how; as [`default_multipath`] says, if none.
+    /// Multipath transfer. Default: [`default_multipath`].
     pub multipath: Option<MultipathChoice>,
     /// Takes paths out of use and puts them back.
     pub control: PathControl,
-    /// Whether the lines of the protocol are shown on standard error.
+    /// Whether protocol lines are printed on standard error.
     pub trace: Trace,
-    /// Whether what travels is protected, and which servers are trusted.
+    /// Protection, and the trusted servers.
     pub protection: Protection,
-    /// TCP: how many sessions transfers may have.
+    /// TCP: the number of sessions for transfers.
     pub parallel: Parallel,
-    /// Where the session tells what is no error and should be known.
+    /// The receiver of warnings about the session.
     pub reporter: Option<Reporter>,
 }
 
-/// What becomes of an attempt to connect over UDP when the server's host says that nobody listens there.
+/// The reaction to an ICMP error that says that nobody listens on the server's UDP port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It ends with that.
+    /// The attempt fails immediately.
     Ends,
-    /// It goes on for [`Options::timeout`]: the server may be starting again.
+    /// The attempt continues for [`Options::timeout`], because the server may be restarting.
     Waits,
 }
 
-/// Whether the lines of the protocol are shown.
+/// Whether protocol lines are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trace {
     /// No.
@@ -114,7 +114,7 @@ pub enum Trace {
 }
 
 impl Options {
-    /// The usual for a mode.
+    /// The default options of a mode.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -138,7 +138,7 @@ impl Options {
     }
 }
 
-/// The mode for a scheme when none is asked for.
+/// The default mode of a scheme.
 pub const fn default_mode(scheme: Scheme) -> Mode {
     match scheme {
         Scheme::Ftp | Scheme::Ftpes | Scheme::Ftps => Mode::Tcp,
@@ -146,7 +146,7 @@ pub const fn default_mode(scheme: Scheme) -> Mode {
     }
 }
 
-/// The SCTP parameters for a mode when none are asked for: the papers' modes run as the papers had them.
+/// The default SCTP parameters of a mode: those of the papers for the papers' modes.
 pub const fn default_profile(mode: Mode) -> braidftp_net::Profile {
     match mode {
         Mode::Braid => braidftp_net::Profile::Modern,
@@ -154,7 +154,7 @@ pub const fn default_profile(mode: Mode) -> braidftp_net::Profile {
     }
 }
 
-/// Whether data of a mode takes several paths at once when nothing is asked for: the papers' modes run as the papers had them.
+/// The default multipath transfer of a mode: that of the papers for the papers' modes.
 pub fn default_multipath(mode: Mode) -> MultipathChoice {
     match mode {
         Mode::Braid => MultipathChoice::On(Multipath::default()),
@@ -162,20 +162,20 @@ pub fn default_multipath(mode: Mode) -> MultipathChoice {
     }
 }
 
-/// What `--multipath` says.
+/// The value of `--multipath`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MultipathChoice {
-    /// Data takes one path, and others when that dies.
+    /// Data uses one path, and others after a failure.
     Off,
-    /// It takes all there are, so.
+    /// Data uses all paths concurrently, with these settings.
     On(Multipath),
 }
 
 impl MultipathChoice {
-    /// How often a path is asked after that is idle, or dead, where there may be several.
+    /// The HEARTBEAT interval of idle and inactive paths, where there may be several paths.
     const ASK_EVERY: Duration = Duration::from_secs(5);
 
-    /// What an association is told.
+    /// Configures an association.
     pub(crate) fn apply(self, config: &mut braidftp_net::Config) {
         config.paths.multipath = match self {
             Self::Off => None,
@@ -184,7 +184,7 @@ impl MultipathChoice {
         config.paths.multipath_with = MultipathWith::WhereAgreed;
     }
 
-    /// What one is told that has several paths in view: one that comes back is to be used again soon.
+    /// Configures an association that may have several paths, so that a recovered path is soon used again.
     pub(crate) fn watch_paths(config: &mut braidftp_net::Config) {
         config.timers.heartbeat_interval =
             config.timers.heartbeat_interval.map(|every| every.min(Self::ASK_EVERY));
@@ -205,7 +205,8 @@ impl FromStr for MultipathChoice {
 /// Checks that a mode can run over a scheme.
 ///
 /// # Errors
-/// A usage error that says which modes can.
+///
+/// A usage error with the possible modes.
 pub fn check_mode(mode: Mode, scheme: Scheme) -> Result<()> {
     match (mode.is_sctp(), scheme.is_tcp()) {
         (false, true) | (true, false) => Ok(()),
@@ -222,10 +223,11 @@ pub fn check_mode(mode: Mode, scheme: Scheme) -> Result<()> {
     }
 }
 
-/// Reads the name of a congestion control or a profile, and says which there are.
+/// Parses the name of a congestion control or a profile.
 ///
 /// # Errors
-/// A usage error.
+///
+/// A usage error with the known names.
 pub fn parse_name<T>(option: &str, text: &str) -> Result<T>
 where
     T: FromStr,
@@ -234,32 +236,33 @@ where
     text.parse().map_err(|error: T::Err| Error::usage(format_args!("use {option} {text}"), error))
 }
 
-/// A session with a server. Clones share it; it ends when the last is dropped, or by [`Client::close`].
+/// A session with a server. Clones share it. The session ends when the last clone is dropped, or with
+/// [`Client::close`].
 #[derive(Debug, Clone)]
 pub struct Client {
     requests: mpsc::Sender<Request>,
     shared: Arc<Shared>,
-    /// Further sessions for transfers, where there may be some.
+    /// Additional sessions for transfers, if permitted.
     pool: Option<Arc<pool::Pool>>,
 }
 
-/// What the engine and the handles share.
+/// State shared by the engine and the handles.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) options: Options,
-    /// The name to ask for by HOST.
+    /// The argument of HOST.
     pub(crate) host: Option<String>,
     pub(crate) activity: Arc<body::Activity>,
-    /// Why the session is over.
+    /// The reason why the session has ended.
     pub(crate) ended: Mutex<Option<Error>>,
     pub(crate) gauge: carrier::Gauge,
-    /// Whether the server has let us in.
+    /// Whether the login succeeded.
     pub(crate) logged_in: AtomicBool,
     stop: watch::Sender<bool>,
     engine: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the engine is asked for.
+/// Requests to the engine.
 #[allow(clippy::large_enum_variant, reason = "there is one for each transfer, and it moves a few times")]
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -267,18 +270,18 @@ pub(crate) enum Request {
     Transfer { transfer: Transfer, body: Body, answer: oneshot::Sender<Done> },
 }
 
-/// What came of a transfer.
+/// The result of a transfer.
 #[derive(Debug)]
 pub struct Done {
-    /// This side's end of it, handed back, unless the transfer never began.
+    /// The returned body, unless the transfer never began.
     pub body: Option<Body>,
     /// How the data ended.
     pub data: DataEnd,
-    /// Whether it went well.
+    /// Whether the transfer succeeded.
     pub result: Result<Finished>,
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Debug)]
 pub struct UnderWay {
     answer: oneshot::Receiver<Done>,
@@ -286,23 +289,25 @@ pub struct UnderWay {
 }
 
 impl UnderWay {
-    /// The same, which gives `lane` back as soon as it has ended, whoever waits for it.
+    /// The same transfer, which releases `lane` as soon as it has ended, whether or not anybody waits for it.
     pub fn releasing(self, lane: Lane) -> Self {
         let shared = self.shared.clone();
         let (tell, answer) = oneshot::channel();
         tokio::spawn(async move {
             let done = self.done().await;
             drop(lane);
-            // Nobody may want to know.
+            // The receiver may be gone.
             let _ = tell.send(done);
         });
         Self { answer, shared }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the transfer.
     ///
     /// # Cancel safety
-    /// The transfer goes on if this is dropped; its end is then lost, and a file stays unfinished.
+    ///
+    /// The transfer continues if this future is dropped; its result is then lost, and a file stays
+    /// unfinished.
     pub async fn done(self) -> Done {
         match self.answer.await {
             Ok(done) => done,
@@ -312,25 +317,27 @@ impl UnderWay {
 }
 
 impl Shared {
-    /// Why the session is over.
+    /// The reason why the session has ended.
     fn why(&self) -> Error {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         ended.clone().unwrap_or_else(|| Error::new(Exit::Interrupted, "go on", "the session has ended"))
     }
 }
 
-/// The error of a listing of more than `most` bytes; `what` is what cannot be done then.
+/// The error of a listing with more than `most` bytes; `what` is the operation that fails.
 pub(crate) fn listing_beyond(most: u64, what: &str) -> Error {
     Error::new(Exit::Protocol, what, format_args!("it is longer than {most} bytes"))
         .hint("--max-entries takes more")
 }
 
 impl Client {
-    /// Opens the transport to the server of `url` and begins to log in. In braid the login and whatever is asked next
-    /// travel with the handshake, so that a refusal shows only with the first answer; [`Client::ready`] waits for it.
+    /// Opens the transport to the server of `url` and begins to log in. In braid the login and the first
+    /// requests are sent with the handshake, so a refusal is only reported by the first answer;
+    /// [`Client::ready`] waits for it.
     ///
     /// # Errors
-    /// The name cannot be resolved, or nobody answers.
+    ///
+    /// The name cannot be resolved, or no server answers.
     pub async fn connect(url: &Url, login: Login, options: Options) -> Result<Self> {
         check_mode(options.mode, url.scheme)?;
         if options.mode.is_sctp() && options.protection.of_association(options.mode).is_none() {
@@ -380,10 +387,11 @@ impl Client {
         Ok(Self { requests, shared, pool })
     }
 
-    /// A session for one transfer, when one has room for it: this one, or one of several where files move one after another
+    /// Waits for a session with room for one transfer: this one, or another one of the pool
     /// ([`Options::parallel`]).
     ///
     /// # Cancel safety
+    ///
     /// Safe: nothing is begun.
     pub async fn lane(&self) -> Lane {
         match &self.pool {
@@ -392,8 +400,8 @@ impl Client {
         }
     }
 
-    /// A session for one listing. For one that is asked for before its turn there is none unless another session has no listing, so
-    /// that files can always move.
+    /// A session for one listing. A listing ahead of its use gets none unless another session has no listing,
+    /// so that file transfers are never blocked.
     pub fn listing_lane(&self, turn: Turn) -> Option<Lane> {
         match &self.pool {
             Some(pool) => pool.listing_lane(self, &self.shared.options.parallel, turn),
@@ -401,28 +409,30 @@ impl Client {
         }
     }
 
-    /// Whether there is a session that has no listing to move.
+    /// Whether some session transfers no listing.
     pub fn has_lane_without_listing(&self) -> bool {
         self.pool.as_ref().is_some_and(|pool| pool.has_lane_without_listing())
     }
 
-    /// How many sessions transfers may have at the same time.
+    /// The number of sessions for concurrent transfers.
     pub fn parallel(&self) -> usize {
         self.pool.as_ref().map_or(1, |_| self.shared.options.parallel.get())
     }
 
-    /// Waits until the server has let us in.
+    /// Waits for the end of the login.
     ///
     /// # Errors
-    /// It has not, or the connection is gone.
+    ///
+    /// The login was refused, or the connection was lost.
     pub async fn ready(&self) -> Result<()> {
         self.command(Command::Noop).await.map(|_| ())
     }
 
-    /// What the server can do beyond RFC 959. In braid that is known without asking.
+    /// The features of the server beyond RFC 959. In braid they are known without a request.
     ///
     /// # Errors
-    /// The connection is gone.
+    ///
+    /// The connection was lost.
     pub async fn features(&self) -> Result<Features> {
         if self.mode() == Mode::Braid {
             return Ok(Features::of_braid());
@@ -430,22 +440,25 @@ impl Client {
         Ok(Features::parse(&self.command(Command::Features).await?))
     }
 
-    /// A command that moves no data. The reply may be a refusal.
+    /// Sends a command without data transfer, and returns its reply, which may be an error reply.
     ///
     /// # Errors
-    /// The session has ended, with why.
+    ///
+    /// The session has ended, with the reason.
     ///
     /// # Cancel safety
+    ///
     /// The command may have been sent.
     pub async fn command(&self, command: Command) -> Result<Reply> {
         let asked = self.begin_command(command).await?;
         self.reply(asked).await
     }
 
-    /// The reply to a command that was begun.
+    /// The reply to a command sent by [`Self::begin_command`].
     ///
     /// # Errors
-    /// The session has ended, with why.
+    ///
+    /// The session has ended, with the reason.
     pub async fn reply(&self, asked: oneshot::Receiver<Result<Reply>>) -> Result<Reply> {
         asked.await.unwrap_or_else(|_| Err(self.shared.why()))
     }
@@ -453,22 +466,26 @@ impl Client {
     /// Sends a command without waiting for its reply.
     ///
     /// # Errors
-    /// The session has ended, with why.
+    ///
+    /// The session has ended, with the reason.
     pub async fn begin_command(&self, command: Command) -> Result<oneshot::Receiver<Result<Reply>>> {
         let (answer, answered) = oneshot::channel();
         self.request(Request::Command { command, answer }).await?;
         Ok(answered)
     }
 
-    /// While the result is held, the server may be silent beyond `--timeout`, as long as it takes to read so many bytes.
+    /// While the result exists, the server may be silent longer than `--timeout`, by the time that reading
+    /// this many bytes takes.
     pub(crate) fn have_patience(&self, bytes: u64) -> body::Patience {
         body::Patience::new(self.shared.activity.clone(), bytes)
     }
 
-    /// Fetches a file into `sink`, from `offset` on. Returns when the engine has taken it, which is when there is room.
+    /// Fetches a file into `sink`, from `offset` on. Returns when the engine has accepted the request, which
+    /// it does when it has room.
     ///
     /// # Errors
-    /// The session has ended, with why.
+    ///
+    /// The session has ended, with the reason.
     pub async fn retrieve(&self, path: PathArg, offset: u64, sink: Sink) -> Result<UnderWay> {
         self.transfer(Transfer::Retrieve { path, offset }, Body::Sink(sink)).await
     }
@@ -476,25 +493,28 @@ impl Client {
     /// Sends a file of `length` bytes from `offset` on.
     ///
     /// # Errors
-    /// The session has ended, with why.
+    ///
+    /// The session has ended, with the reason.
     pub async fn store(&self, path: PathArg, length: u64, source: Source) -> Result<UnderWay> {
         let offset = source.offset();
         let transfer = Transfer::Store { path, offset, length: length.saturating_sub(offset) };
         self.transfer(transfer, Body::Source(Box::new(source))).await
     }
 
-    /// Asks for a listing, as bytes.
+    /// Requests a listing, as bytes.
     ///
     /// # Errors
-    /// The session has ended, with why.
+    ///
+    /// The session has ended, with the reason.
     pub async fn list(&self, form: ListForm, path: Option<PathArg>) -> Result<(Queue, UnderWay)> {
         self.list_waiting(form, path, LISTING_QUEUE_BYTES).await
     }
 
-    /// The same, of which no more than `waiting` bytes wait to be used.
+    /// The same, with at most `waiting` unread bytes.
     ///
     /// # Errors
-    /// The session has ended, with why.
+    ///
+    /// The session has ended, with the reason.
     pub async fn list_waiting(
         &self,
         form: ListForm,
@@ -521,22 +541,22 @@ impl Client {
         }
     }
 
-    /// What the server can make this side take.
+    /// The limits on what the client accepts from the server.
     pub fn bounds(&self) -> Bounds {
         self.shared.options.bounds
     }
 
-    /// Which mode it speaks.
+    /// The mode of the session.
     pub fn mode(&self) -> Mode {
         self.shared.options.mode
     }
 
-    /// Whether the server has let us in.
+    /// Whether the login has succeeded.
     pub fn was_up(&self) -> bool {
         self.shared.logged_in.load(Ordering::Relaxed)
     }
 
-    /// The network paths and what limits the speed, at this moment.
+    /// Returns a function that reports the network paths and what limits the throughput.
     pub fn probe(&self) -> impl Fn() -> Probe + Send + 'static {
         let shared = self.shared.clone();
         move || shared.probe()
@@ -547,13 +567,14 @@ impl Client {
         self.shared.gauge.paths()
     }
 
-    /// What tells, also when this client is gone, what it has opened and moved, packets and all.
+    /// Returns a function that reports the totals of connections, bytes and packets, also after this client
+    /// was dropped.
     pub fn watch_totals(&self) -> impl Fn() -> Totals + Send + 'static {
         let gauge = self.shared.gauge.clone();
         move || gauge.totals()
     }
 
-    /// Says goodbye and waits for the end, a few seconds at most.
+    /// Ends the session gracefully; waits for the end for a few seconds at most.
     pub async fn close(self) {
         if let Some(pool) = &self.pool {
             pool.end().await;
@@ -572,7 +593,8 @@ impl Client {
         }
     }
 
-    /// Ends the session at once. Transfers under way end with `why`, and what they wrote is handed back to be kept.
+    /// Ends the session immediately. Transfers in progress end with `why`, and their bodies are returned so
+    /// that the written bytes can be kept.
     pub async fn stop(&self, why: Error) {
         if let Some(pool) = &self.pool {
             pool.stop(&why).await;
@@ -592,15 +614,16 @@ impl Client {
     }
 }
 
-/// Who takes a request out of the channel.
+/// Whether the channel's receiver exists.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     ByTheEngine,
     ByNobody,
 }
 
-/// Puts a request where there is a place for it. An engine that has ended since there was one has emptied the channel before the
-/// request was in it: there the request stays as long as this handle, and whoever waits for its answer would wait for ever.
+/// Puts a request into the channel. If the engine ended after the place was reserved, it has emptied the
+/// channel before the request was added: the request would stay there as long as this handle, and the caller
+/// would wait for its answer for ever.
 fn put<T>(requests: &mpsc::Sender<T>, place: mpsc::Permit<'_, T>, request: T) -> Taken {
     place.send(request);
     match requests.is_closed() {
@@ -623,8 +646,8 @@ impl Shared {
     }
 }
 
-/// The addresses of a URL's host, in the order in which they shall be tried: IPv4 first, because servers bound to
-/// every IPv4 address and to no IPv6 one are common, and SCTP over UDP learns late that nobody listens.
+/// The addresses of a URL's host, in the order in which they are tried: IPv4 first, because servers bound to
+/// all IPv4 addresses and no IPv6 address are common, and SCTP over UDP detects late that nobody listens.
 pub(crate) async fn resolve(url: &Url) -> Result<Vec<SocketAddr>> {
     use url::Host;
     let port = url.port;

@@ -1,14 +1,14 @@
-//! `--path LOCAL[=REMOTE]`: which pairs of addresses a session may use.
+//! `--path LOCAL[=REMOTE]`: the pairs of addresses that a session may use.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A path that may be used: from this address of ours, to that one of theirs.
+/// A permitted path: from a local address to an address of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathRule {
-    /// Our address.
+    /// The local address.
     pub local: IpAddr,
-    /// Theirs; any that the URL's host has, if none.
+    /// The server's address; `None`: any address of the URL's host.
     pub remote: Option<IpAddr>,
 }
 

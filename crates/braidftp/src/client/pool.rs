@@ -1,9 +1,11 @@
-//! A pool of sessions with one server, for parallel transfers where a session transfers one file at a time (FTP over TCP).
+//! A pool of sessions with one server, for parallel transfers where a session transfers one file at a time
+//! (FTP over TCP).
 //!
-//! Further sessions are opened when those that are open have enough to do. A server that takes no more of them (421, 530, or no
-//! connection) is told of once, and the job goes on with what it has; that holds for later attempts of the job, too. Commands stay on
-//! the first session. Listings take any, one at a time; files that are asked for behind a listing would wait until somebody has
-//! read it, so that transfers take sessions without one, and one such session is always left.
+//! Additional sessions are opened when the open ones are busy. If the server refuses one (421, 530, or no
+//! connection), this is reported once, and the job continues with the existing sessions, also in later
+//! attempts. Commands stay on the first session. A listing may use any session, one listing per session.
+//! Files requested on the session of an unread listing would wait until it is read, so transfers use sessions
+//! without a listing, and at least one such session is kept.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,42 +18,43 @@ use crate::exit::Error;
 use crate::progress::Reporter;
 use crate::url::Url;
 
-/// Transfers that a session is given at once: one on the wire, and what a server that reads ahead may have of the next ones.
+/// The maximum number of transfers of a session: one on the wire, and the next ones for servers that read
+/// ahead.
 const TRANSFERS_EACH: usize = 4;
-/// Sessions that `--parallel` may ask for.
+/// The maximum value of `--parallel`.
 pub const PARALLEL_MAX: usize = 64;
-/// Sessions where nothing is said.
+/// The default of `--parallel`.
 pub const PARALLEL: usize = 4;
 
-/// How many sessions a job may have, over all attempts. Clones share it.
+/// The number of sessions of a job, over all attempts. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Parallel(Arc<AtomicUsize>);
 
 impl Parallel {
-    /// So many, at least one.
+    /// Permits this number of sessions, at least one.
     pub fn new(sessions: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(sessions.clamp(1, PARALLEL_MAX))))
     }
 
-    /// How many, now.
+    /// The current number.
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The server takes no more than these.
+    /// Records that the server accepts no more than these.
     fn lower(&self, sessions: usize) {
         self.0.fetch_min(sessions.max(1), Ordering::Relaxed);
     }
 }
 
-/// The further sessions of a client.
+/// The additional sessions of a client.
 #[derive(Debug)]
 pub(super) struct Pool {
     url: Url,
     login: Login,
     options: Options,
     reporter: Option<Reporter>,
-    /// Places for transfers, of all sessions that are open.
+    /// The places for transfers in all open sessions.
     places: Arc<Semaphore>,
     state: Mutex<State>,
 }
@@ -63,7 +66,7 @@ struct State {
     opening: Opening,
 }
 
-/// What a session has to move.
+/// The load of a session.
 #[derive(Debug, Default)]
 struct Load {
     files: AtomicUsize,
@@ -71,7 +74,7 @@ struct Load {
 }
 
 impl Load {
-    /// What is compared when a session is chosen.
+    /// The order in which sessions are chosen.
     fn weight(&self) -> (usize, usize) {
         (self.listings.load(Ordering::Relaxed), self.files.load(Ordering::Relaxed))
     }
@@ -80,9 +83,9 @@ impl Load {
 /// When a listing is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// At once.
+    /// Immediately.
     Now,
-    /// When those before it are done.
+    /// After the listings before it.
     Ahead,
 }
 
@@ -91,7 +94,8 @@ impl State {
         self.others.iter().map(|(_, load)| load).chain([&self.first])
     }
 
-    /// The session that has least to do; the first, which has the commands too, after others.
+    /// The session with the least load. The first session, which also carries the commands, comes last among
+    /// equals.
     fn least(&self, first: &Client) -> (Client, Arc<Load>) {
         let others = self.others.iter().map(|(client, load)| (client, load));
         let all = others.chain([(first, &self.first)]);
@@ -103,11 +107,11 @@ impl State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opening {
-    /// It was not needed yet.
+    /// No additional session was needed yet.
     No,
-    /// It was begun.
+    /// Opening has begun.
     Begun,
-    /// The client is over.
+    /// The client has ended.
     Closed,
 }
 
@@ -119,7 +123,7 @@ pub struct Lane {
     load: Option<(Arc<Load>, Kind)>,
 }
 
-/// What a lane is for.
+/// The purpose of a lane.
 #[derive(Debug)]
 enum Kind {
     File(#[expect(dead_code, reason = "held while the file moves")] OwnedSemaphorePermit),
@@ -137,10 +141,10 @@ impl Drop for Lane {
 }
 
 impl Pool {
-    /// For a client that has opened its first session so.
+    /// Creates the pool of a client whose first session was opened with these arguments.
     pub(super) fn new(url: &Url, login: &Login, options: &Options) -> Arc<Self> {
         let reporter = options.reporter.clone();
-        // What there is to say about the server was said by the first session.
+        // Warnings about the server were reported by the first session.
         let options = Options { reporter: None, parallel: Parallel::new(1), ..options.clone() };
         let state = State { first: Arc::default(), others: Vec::new(), opening: Opening::No };
         Arc::new(Self {
@@ -157,7 +161,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a transfer, when there is one.
+    /// Waits for a place for a transfer.
     pub(super) async fn lane(self: &Arc<Self>, first: &Client, parallel: &Parallel) -> Lane {
         if self.places.available_permits() == 0 {
             self.open_others(parallel);
@@ -170,7 +174,8 @@ impl Pool {
         Lane { client, load: Some((load, Kind::File(place))) }
     }
 
-    /// A session for one listing. Before its turn there is none, unless two sessions or more have no listing.
+    /// A session for one listing. A listing ahead of its use gets none, unless at least two sessions have no
+    /// listing.
     pub(super) fn listing_lane(
         self: &Arc<Self>,
         first: &Client,
@@ -194,7 +199,7 @@ impl Pool {
         self.lock().loads().any(|load| load.weight().0 == 0)
     }
 
-    /// Begins to open the further sessions, if that was not done yet.
+    /// Starts to open the additional sessions, once.
     fn open_others(self: &Arc<Self>, parallel: &Parallel) {
         let mut state = self.lock();
         if parallel.get() > 1 && state.opening == Opening::No {
@@ -204,7 +209,7 @@ impl Pool {
         }
     }
 
-    /// Opens the further sessions, one after another.
+    /// Opens the additional sessions, one after another.
     async fn open(self: Arc<Self>, parallel: Parallel) {
         for open in 1..parallel.get() {
             let connected = Client::connect(&self.url, self.login.clone(), self.options.clone()).await;
@@ -247,14 +252,14 @@ impl Pool {
         ));
     }
 
-    /// The further sessions, to be ended; none is opened any more.
+    /// Returns the additional sessions, which are to be ended; no more are opened.
     fn close(&self) -> Vec<Client> {
         let mut state = self.lock();
         state.opening = Opening::Closed;
         std::mem::take(&mut state.others).into_iter().map(|(client, _)| client).collect()
     }
 
-    /// Says goodbye in all of them.
+    /// Ends all of them gracefully.
     pub(super) async fn end(&self) {
         let closing: Vec<_> =
             self.close().into_iter().map(|client| tokio::spawn(client.close_session())).collect();
@@ -263,7 +268,7 @@ impl Pool {
         }
     }
 
-    /// Ends them at once.
+    /// Ends them immediately.
     pub(super) async fn stop(&self, why: &Error) {
         let stopping = self.close().into_iter().map(|client| {
             let why = why.clone();
@@ -276,7 +281,7 @@ impl Pool {
 }
 
 impl Lane {
-    /// The session itself, whatever it does besides.
+    /// A lane in the session itself, regardless of its load.
     pub(super) fn of(client: &Client) -> Self {
         Self { client: client.clone(), load: None }
     }

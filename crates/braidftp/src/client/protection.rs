@@ -8,22 +8,23 @@ use crate::client::Login;
 use crate::exit::{Error, Result};
 use crate::identity::Trust;
 
-/// Whether what a session says is protected: one set of words for SCTP and for TCP.
+/// The protection of a session, with the same options for SCTP and for TCP.
 #[derive(Debug, Clone, Default)]
 pub enum Protection {
-    /// Nothing is, as somebody wished (`--plain`): names, passwords and contents can be read on the way. A server that protects
-    /// refuses the session.
+    /// None, as requested by `--plain`: names, passwords and contents can be read on the network. A server
+    /// that requires protection refuses the session.
     #[default]
     Plain,
-    /// As the mode has it when nothing is said: `braid` is protected or does not happen; `naive`, `ms` and `ms-cp` are those of
-    /// a paper, and plain; `tcp` is protected if the server offers it. Passwords are not sent without protection.
+    /// The default of the mode: `braid` is always protected; `naive`, `ms` and `ms-cp` are modes of a paper
+    /// and not protected; `tcp` is protected if the server offers it. Passwords are never sent without
+    /// protection.
     Usual(Arc<Trust>),
-    /// All is protected, whichever the mode, or there is no session (`--protect`).
+    /// Required in every mode (`--protect`).
     Required(Arc<Trust>),
 }
 
 impl Protection {
-    /// Who is trusted, if anything may be protected.
+    /// The trust settings, if anything may be protected.
     pub fn trust(&self) -> Option<&Arc<Trust>> {
         match self {
             Self::Plain => None,
@@ -31,7 +32,7 @@ impl Protection {
         }
     }
 
-    /// Who is trusted, if an association of this mode is protected.
+    /// The trust settings, if an association of this mode is protected.
     pub fn of_association(&self, mode: Mode) -> Option<&Arc<Trust>> {
         match self {
             Self::Plain => None,
@@ -40,10 +41,11 @@ impl Protection {
         }
     }
 
-    /// Checks that a session that is not protected may say this password.
+    /// Checks that this login may be sent in an unprotected session.
     ///
     /// # Errors
-    /// It is a secret, and nobody wished for plain.
+    ///
+    /// The password is secret, and `--plain` was not given.
     pub(crate) fn check_plain_login(&self, login: &Login) -> Result<()> {
         if matches!(self, Self::Plain) || login.is_anonymous() {
             return Ok(());

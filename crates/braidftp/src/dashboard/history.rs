@@ -1,4 +1,5 @@
-//! The last minutes of each path: a sample a second, kept for [`SAMPLES_MAX`] seconds, of [`PATHS_MAX`] paths.
+//! The history of each path: one sample per second, for [`SAMPLES_MAX`] seconds and at most [`PATHS_MAX`]
+//! paths.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -8,24 +9,24 @@ use serde_json::{Value, json};
 
 use super::now::{Now, Path, Totals};
 
-/// Samples of a path that are kept: three minutes.
+/// The number of samples kept for a path: three minutes.
 pub(crate) const SAMPLES_MAX: usize = 180;
-/// Sessions that are listed; the others are counted.
+/// The number of listed sessions; the others are counted.
 pub(crate) const SESSIONS_MAX: usize = 50;
-/// Transfers that are listed; the others are counted.
+/// The number of listed transfers; the others are counted.
 pub(crate) const TRANSFERS_MAX: usize = 100;
-/// Paths that are listed and whose last minutes are kept; the others are counted.
+/// The number of listed paths with a history; the others are counted.
 pub(crate) const PATHS_MAX: usize = 64;
-/// Characters of a name that are shown.
+/// The number of displayed characters of a name.
 const NAME_CHARS_MAX: usize = 160;
 
-/// What was sampled so far.
+/// The samples so far.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Samples so far.
+    /// The number of samples so far.
     tick: u64,
     lines: BTreeMap<Key, Line>,
-    /// What listed sessions had moved at the last sample, and how fast they moved it.
+    /// For each listed session the bytes at the last sample, and the rate.
     sessions: BTreeMap<u64, (u64, u64)>,
     now: Now,
     more: More,
@@ -34,7 +35,7 @@ pub(super) struct History {
 /// Session, local address, peer's address.
 type Key = (u64, String, String);
 
-/// What is not listed, in numbers.
+/// The numbers of unlisted items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 struct More {
     sessions: usize,
@@ -53,11 +54,11 @@ struct Line {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sample {
     tick: u64,
-    /// Bits a second, both ways.
+    /// Bits per second, both directions together.
     rate: u64,
     rtt_ms: Option<f64>,
     cwnd: Option<u64>,
-    /// Chunks sent again, in percent of the packets sent.
+    /// Retransmitted chunks in per cent of the packets sent.
     loss: Option<f64>,
 }
 
@@ -92,7 +93,7 @@ fn two_digits(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }
 
-/// A name in at most [`NAME_CHARS_MAX`] characters.
+/// A name shortened to [`NAME_CHARS_MAX`] characters.
 fn short(name: &str) -> String {
     match name.char_indices().nth(NAME_CHARS_MAX - 1) {
         Some((at, last)) if at + last.len_utf8() < name.len() => format!("{}…", &name[..at]),
@@ -100,7 +101,7 @@ fn short(name: &str) -> String {
     }
 }
 
-/// Leaves at most so many, and says how many others there were.
+/// Truncates a list; returns the number of removed and of previously counted items.
 fn cut<T>(list: &mut Vec<T>, max: usize, before: usize) -> usize {
     let all = list.len().max(before);
     list.truncate(max);
@@ -108,7 +109,7 @@ fn cut<T>(list: &mut Vec<T>, max: usize, before: usize) -> usize {
 }
 
 impl History {
-    /// Takes in what there is now, so long after the last time.
+    /// Records the state after this time since the last sample.
     pub(super) fn sample(&mut self, mut now: Now, since: Duration) {
         self.tick += 1;
         self.more = More {
@@ -121,7 +122,8 @@ impl History {
             session.peer = short(&session.peer);
             session.user = session.user.as_deref().map(short);
         }
-        // What a session that has just begun has counted is this sample's; of another, which was not listed before, it is not.
+        // All counts of a new session belong to this sample; those of an older session that was not listed
+        // before do not.
         let new = now.sessions.iter().filter(|session| session.seconds <= since.as_secs());
         let new: BTreeSet<u64> = new.map(|session| session.id).collect();
         let is_new = |session: u64| new.contains(&session);
@@ -151,7 +153,7 @@ impl History {
         self.now = now;
     }
 
-    /// What there is now, with all samples or with the last of each path, as JSON.
+    /// The current state with all samples or with the last sample of each path, as JSON.
     pub(super) fn frame(&self, which: Which) -> String {
         #[derive(Serialize)]
         struct Frame<'a> {
@@ -188,7 +190,7 @@ impl History {
     }
 }
 
-/// Which samples a frame has.
+/// Which samples a frame contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     All,

@@ -1,13 +1,15 @@
-//! The page of `--dashboard`: sessions, transfers, and for each network path the rate, RTT, congestion window and loss of the last
-//! minutes.
+//! The page of `--dashboard`: sessions, transfers, and for each network path the rate, RTT, congestion window
+//! and loss of the last minutes.
 //!
-//! `GET /` is one HTML file without anything from elsewhere; `GET /events` are server-sent events: `all` with the samples so far,
-//! then `now` each second. A sample is taken each second whether somebody reads or not, of a bounded number of sessions,
-//! transfers and paths. A reader that is slow misses samples; each is cut off after [`WITHIN`], and a browser connects again.
+//! `GET /` is a self-contained HTML file; `GET /events` are server-sent events: `all` with the samples so
+//! far, then `now` each second. A sample is taken each second whether or not there is a reader, for a bounded
+//! number of sessions, transfers and paths. A slow reader misses samples. Each connection is closed after
+//! [`WITHIN`], and a browser reconnects.
 //!
-//! Whoever reaches the address reads names of users and files, so it is one of this machine unless the operator says otherwise
-//! ([`DashboardArgs::dashboard_anywhere`]). A page of another site cannot read it through a browser: a request must name the host by an
-//! address or as `localhost`, which DNS cannot make another site's, and must not come from another site.
+//! Everybody who can reach the address can read names of users and files, so it must be an address of this
+//! machine unless the operator permits others ([`DashboardArgs::dashboard_anywhere`]). A page of another site
+//! cannot read the dashboard through a browser: a request must name the host by an address or as `localhost`,
+//! which protects against DNS rebinding, and must not come from another site.
 
 mod history;
 mod now;
@@ -33,11 +35,11 @@ use history::{History, Which};
 pub(crate) use history::{SESSIONS_MAX, TRANSFERS_MAX};
 pub(crate) use now::{Now, Path, Session, Totals, Transfer};
 
-/// How long a connection may last.
+/// The maximum duration of a connection.
 pub(crate) const WITHIN: Duration = Duration::from_secs(30);
-/// Connections at once.
+/// The maximum number of concurrent connections.
 pub(crate) const READERS_MAX: usize = 8;
-/// How often a sample is taken.
+/// The sampling interval.
 const EVERY: Duration = Duration::from_secs(1);
 
 const PAGE: &str = include_str!("page.html");
@@ -45,11 +47,12 @@ const PAGE: &str = include_str!("page.html");
 /// The options of the page.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct DashboardArgs {
-    /// Show at http://ADDRESS:PORT/ what is under way: sessions, transfers, and each network path; an address of this machine
-    /// alone, such as 127.0.0.1:8080
+    /// Show sessions, transfers and network paths at http://ADDRESS:PORT/, which must be an address of this
+    /// machine, such as 127.0.0.1:8080
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub dashboard: Option<SocketAddr>,
-    /// Let --dashboard be at an address that others reach: they read names of users and files, without a password
+    /// Permit --dashboard at an address that other machines can reach: they can read names of users and files
+    /// without a password
     #[arg(long, requires = "dashboard")]
     pub dashboard_anywhere: bool,
 }
@@ -57,7 +60,8 @@ pub struct DashboardArgs {
 /// Opens the address of the page.
 ///
 /// # Errors
-/// It is not to be had, or others could read the page and nobody has said that they may: a sentence.
+///
+/// It is unavailable, or other machines could read the page and `--dashboard-anywhere` was not given.
 pub(crate) fn open(args: &DashboardArgs) -> Result<Option<std::net::TcpListener>, String> {
     let Some(address) = args.dashboard else { return Ok(None) };
     if !address.ip().to_canonical().is_loopback() && !args.dashboard_anywhere {
@@ -76,12 +80,12 @@ pub(crate) fn open(args: &DashboardArgs) -> Result<Option<std::net::TcpListener>
     })
 }
 
-/// The line that says where the page is.
+/// The message with the address of the page.
 pub(crate) fn told(listener: &std::net::TcpListener) -> String {
     listener.local_addr().map(|address| format!("dashboard http://{address}/")).unwrap_or_default()
 }
 
-/// Shows the page, for ever. `title` is what its heading says; `look` tells what there is now.
+/// Serves the page for ever. `title` is its heading; `look` returns the current state.
 pub(crate) async fn serve(
     listener: TcpListener,
     title: &'static str,
@@ -113,12 +117,12 @@ fn lock(history: &Mutex<History>) -> std::sync::MutexGuard<'_, History> {
     history.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A server-sent event. JSON has no line end within.
+/// A server-sent event. JSON contains no line end.
 fn event(name: &str, json: &str) -> Bytes {
     format!("event: {name}\ndata: {json}\n\n").into()
 }
 
-/// What requests are answered with.
+/// What requests are answered from.
 struct Page {
     title: &'static str,
     is_local: bool,
@@ -158,7 +162,7 @@ impl Page {
         response
     }
 
-    /// The events of one reader, of whom one at a time waits to be read.
+    /// The events for one reader; at most one waits to be read.
     fn subscribe(&self) -> mpsc::Receiver<Bytes> {
         let (tell, told) = mpsc::channel(1);
         let (mut news, history) = (self.news.clone(), self.history.clone());
@@ -178,7 +182,8 @@ impl Page {
     }
 }
 
-/// Why a request is not answered: it does not come from a person or a program who has opened this address.
+/// The reason why a request is refused, if it does not come from a person or program that opened this
+/// address.
 fn refusal(headers: &HeaderMap, is_local: bool) -> Option<Response<Content>> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let named = text("host").and_then(|host| host.parse::<Authority>().ok());
@@ -192,7 +197,7 @@ fn refusal(headers: &HeaderMap, is_local: bool) -> Option<Response<Content>> {
     }
 }
 
-/// Whether a browser has come here by an address, or by the one name that DNS does not resolve.
+/// Whether a browser used an address, or the one name that DNS does not resolve.
 fn is_address(host: &str, is_local: bool) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     match bare.parse::<IpAddr>() {
@@ -201,7 +206,7 @@ fn is_address(host: &str, is_local: bool) -> bool {
     }
 }
 
-/// What the page may load and run: its own script and style, by their hashes, and its events.
+/// The content security policy: the page's own script and style, by their hashes, and its events.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let hash = |tag: &str| {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));

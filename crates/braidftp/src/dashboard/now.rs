@@ -1,28 +1,28 @@
-//! What the page shows of one moment: plain numbers, which a server or a job copies from its getters.
+//! The data of the page at one time: plain numbers, copied from the getters of a server or a job.
 
 use serde::Serialize;
 
-/// Sessions, transfers and paths at one moment.
+/// Sessions, transfers and paths at one time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Now {
-    /// Numbers of all together.
+    /// Totals.
     pub(crate) totals: Totals,
-    /// Sessions; of a job, its own.
+    /// The sessions; a job has one.
     pub(crate) sessions: Vec<Session>,
-    /// Transfers under way.
+    /// The transfers in progress.
     pub(crate) transfers: Vec<Transfer>,
-    /// Network paths, with what they have counted since they are there.
+    /// The network paths, with their counters since they exist.
     pub(crate) paths: Vec<Path>,
 }
 
-/// Numbers of all sessions together. What one side has not is left out.
+/// Totals over all sessions. Fields that do not apply are omitted.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Totals {
     /// Seconds since the start.
     pub(crate) seconds: u64,
-    /// Sessions now, listed or not.
+    /// The number of sessions, listed or not.
     pub(crate) sessions: usize,
-    /// Transfers now, listed or not.
+    /// The number of transfers, listed or not.
     pub(crate) transfers: usize,
     /// Bytes of files and listings sent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,16 +30,16 @@ pub(crate) struct Totals {
     /// Bytes of files received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) received_bytes: Option<u64>,
-    /// Files of a job that are done.
+    /// Completed files of a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) files: Option<u64>,
-    /// Files of a job that failed.
+    /// Failed files of a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<u64>,
-    /// Bytes that a job has moved.
+    /// Bytes transferred by a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) moved_bytes: Option<u64>,
-    /// Bytes that a job knows of so far.
+    /// Bytes of a job that are known so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) expected_bytes: Option<u64>,
 }
@@ -47,15 +47,15 @@ pub(crate) struct Totals {
 /// A session.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Session {
-    /// Its number.
+    /// The number of the session.
     pub(crate) id: u64,
-    /// The other side.
+    /// The address of the peer.
     pub(crate) peer: String,
-    /// `None` before the login.
+    /// The user; `None` before the login.
     pub(crate) user: Option<String>,
-    /// How FTP travels.
+    /// The mode.
     pub(crate) mode: String,
-    /// Since it began.
+    /// Seconds since the beginning.
     pub(crate) seconds: u64,
     /// Bytes sent.
     pub(crate) sent_bytes: u64,
@@ -63,20 +63,20 @@ pub(crate) struct Session {
     pub(crate) received_bytes: u64,
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Transfer {
     /// The number of its session.
     pub(crate) session: u64,
     /// `download`, `upload` or `listing`.
     pub(crate) direction: &'static str,
-    /// Of the file or folder.
+    /// The path of the file or folder.
     pub(crate) path: String,
-    /// Bytes that have passed.
+    /// The number of bytes transferred.
     pub(crate) bytes: u64,
-    /// Bytes of all of it, where that is known.
+    /// The total number of bytes, if known.
     pub(crate) size: Option<u64>,
-    /// Since it began.
+    /// Seconds since the beginning.
     pub(crate) seconds: u64,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Path {
     pub(crate) local: String,
     /// The peer's address.
     pub(crate) peer: String,
-    /// Whether it is in use.
+    /// The state of the path.
     pub(crate) state: String,
     /// Smoothed round-trip time, milliseconds.
     pub(crate) rtt_ms: Option<f64>,
@@ -101,6 +101,6 @@ pub(crate) struct Path {
     pub(crate) received_bytes: u64,
     /// Packets sent so far.
     pub(crate) sent_packets: Option<u64>,
-    /// Chunks sent again so far.
+    /// Chunks retransmitted so far.
     pub(crate) retransmitted: Option<u64>,
 }

@@ -1,8 +1,8 @@
-//! The demo: a real tree over an emulated lossy link, in every mode, on this machine alone; a table and a picture.
+//! The demo: a real tree over an emulated lossy link, in every mode, on this machine; a table and a picture.
 //!
-//! Each mode runs by itself: a server of its own, a link of its own from the same seed, the client's own job. The SCTP
-//! modes go through a UDP relay; classic FTP goes by the kernel's TCP through two network namespaces of this process,
-//! where the system lets it make them. Every copy is compared with the tree byte for byte.
+//! Each mode runs separately, with its own server, a link with the same seed, and the client's usual job. The
+//! SCTP modes use a UDP relay; classic FTP uses kernel TCP through two network namespaces of this process, if
+//! the system permits them. Every copy is compared with the tree byte for byte.
 
 pub mod picture;
 mod run;
@@ -22,45 +22,45 @@ use picture::{Bar, Picture};
 use run::Outcome;
 use tree::{Cut, Taken};
 
-/// How long the link itself may need for the tree, unless `--bytes` says otherwise: what the slowest mode then needs
-/// is a minute or so.
+/// The time that the link needs for the tree, unless `--bytes` is given: the slowest mode then takes about a
+/// minute.
 const LIMIT_SECONDS: f64 = 1.6;
-/// Files that are taken of a tree.
+/// The number of files taken from a tree.
 const FILES: usize = 48;
 
-/// What may be written after `braidftp demo`.
+/// Options of `braidftp demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The tree to move, or part of it [default: the sources of this project]
     dir: Option<PathBuf>,
-    /// The link's rate
+    /// The rate of the link
     #[arg(long, default_value = "3mbit")]
     rate: String,
-    /// The link's delay, each way
+    /// The one-way delay of the link
     #[arg(long, default_value = "1ms")]
     delay: String,
-    /// The share of packets that the link loses, each way
+    /// The fraction of packets that the link loses, in each direction
     #[arg(long, default_value = "0.03")]
     loss: String,
-    /// What may wait at the link
+    /// The queue limit of the link
     #[arg(long, default_value = "500kB")]
     queue: String,
-    /// What the link's chances come from: the same seed, the same chances
+    /// The seed of the link's random decisions
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Modes to run, in this order
+    /// The modes to run, in this order
     #[arg(long, value_delimiter = ',', default_value = "tcp,naive,ms,ms-cp,braid")]
     modes: Vec<Mode>,
-    /// Files to take from the tree, at most
+    /// The maximum number of files to take from the tree
     #[arg(long, default_value_t = FILES)]
     files: usize,
-    /// Bytes to take from the tree, at most [default: what the link carries in 1.6 s]
+    /// The maximum number of bytes to take from the tree [default: what the link carries in 1.6 s]
     #[arg(long)]
     bytes: Option<u64>,
-    /// Where to draw the picture
+    /// The file for the picture
     #[arg(short, long, value_name = "FILE", default_value = "demo.svg")]
     output: PathBuf,
-    /// One JSON event a mode on standard output, the last a summary
+    /// Print one JSON event per mode to standard output; the last one is a summary
     #[arg(long)]
     json: bool,
 }
@@ -98,7 +98,8 @@ struct Closing<'a> {
 /// Runs the demo.
 ///
 /// # Errors
-/// The tree cannot be taken, a mode could not run, or a copy differs.
+///
+/// The tree cannot be copied, a mode could not run, or a copy differs.
 pub fn run(args: &Args, runtime: &tokio::runtime::Runtime) -> Result<()> {
     let link = Link::of(args)?;
     if args.files == 0 || args.modes.is_empty() {
@@ -166,21 +167,22 @@ pub fn run(args: &Args, runtime: &tokio::runtime::Runtime) -> Result<()> {
     }
 }
 
-/// The link that every mode runs over.
+/// The link of every mode.
 struct Link {
     config: LinkConfig,
     bits_a_second: u64,
-    /// Part of the packets that are lost, each way.
+    /// The loss ratio of each direction.
     loss: f64,
-    /// The link in words.
+    /// The link as text.
     described: String,
 }
 
 impl Link {
-    /// The link that the options describe.
+    /// The link of these options.
     ///
     /// # Errors
-    /// A value is none of a link, there is no rate, or more than half of the packets are lost.
+    ///
+    /// A value is invalid, there is no rate, or the loss exceeds one half.
     fn of(args: &Args) -> Result<Self> {
         let mut config = LinkConfig::default();
         for (key, value) in
@@ -208,13 +210,13 @@ impl Link {
         Ok(Self { config, bits_a_second: rate.bits_per_second(), loss, described })
     }
 
-    /// Bytes a second that arrive at best.
+    /// The maximum goodput in bytes per second.
     fn goodput(&self) -> f64 {
         self.bits_a_second as f64 / 8.0 * (1.0 - self.loss)
     }
 }
 
-/// Prints what is moved over which link, and the head of the table.
+/// Prints the tree, the link, and the head of the table.
 fn print_heading(taken: &Taken, link: &Link, limit_seconds: f64) {
     println!(
         "{} files, {} (of {} files), over a link of {}; the link itself needs {limit_seconds:.1} s\n",
@@ -229,7 +231,7 @@ fn print_heading(taken: &Taken, link: &Link, limit_seconds: f64) {
     );
 }
 
-/// Prints what the columns of the table mean, and where the picture is.
+/// Prints the meaning of the columns, and the location of the picture.
 fn print_legend(limit_seconds: f64, picture: &str) {
     println!("\nratio: how many times the link's limit, bytes / (rate × (1 − loss)) = {limit_seconds:.2} s");
     println!("packets, sent again: of both sides; opened: connections or associations");
@@ -239,7 +241,7 @@ fn print_legend(limit_seconds: f64, picture: &str) {
     println!("picture: {picture}");
 }
 
-/// The bar of a mode, and when each of its files was whole.
+/// The bar of a mode, and the times when its files were complete.
 fn bar(mode: Mode, ran: &Result<Outcome>) -> Bar {
     Bar {
         name: mode.to_string(),
@@ -255,14 +257,15 @@ fn bar(mode: Mode, ran: &Result<Outcome>) -> Bar {
     }
 }
 
-/// The tree: of `dir`, of the project's sources if this program was built from a clone, or made up.
+/// Copies the tree: of `dir`, of the project's sources if this program was built from a clone, or a synthetic
+/// one.
 fn take(dir: Option<&Path>, to: &Path, cut: Cut) -> Result<Taken> {
     let local = |e: std::io::Error| Error::local(format_args!("make {}", to.display()), &e);
     std::fs::create_dir_all(to).map_err(local)?;
     if let Some(dir) = dir {
         return tree::cut(dir, to, cut);
     }
-    // The crates alone: beside them lie the fuzzers' corpora, thousands of files of a few bytes.
+    // Only the crates: the rest of the clone contains thousands of fuzzing inputs of a few bytes.
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if sources.join("../Cargo.toml").is_file() {
         return tree::cut(&sources, to, cut);
@@ -272,7 +275,7 @@ fn take(dir: Option<&Path>, to: &Path, cut: Cut) -> Result<Taken> {
     tree::cut(made.path(), to, cut)
 }
 
-/// A line of the table; whether all is well with it.
+/// Prints a line of the table; returns whether the mode succeeded.
 fn show(args: &Args, mode: Mode, outcome: &Result<Outcome>, limit_seconds: f64) -> Result<bool> {
     let mut row = Row {
         event: "mode",
@@ -328,7 +331,7 @@ fn show(args: &Args, mode: Mode, outcome: &Result<Outcome>, limit_seconds: f64) 
     if args.json {
         event(&row);
     }
-    // A table that grows line by line is worth more than one that comes at once.
+    // The table is printed line by line.
     let _ = std::io::stdout().flush();
     Ok(row.identical)
 }

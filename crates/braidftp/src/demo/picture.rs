@@ -1,18 +1,18 @@
-//! `demo.svg`: the duration of each mode, and the number of complete files over time. Drawn by hand, so that it looks the same
-//! anywhere and needs no font but what a browser has.
+//! `demo.svg`: the duration of each mode, and the number of complete files over time. Drawn without a
+//! library, so that it looks the same everywhere and needs only the fonts of a browser.
 
 use std::fmt::Write;
 
-/// What is drawn.
+/// The contents of the picture.
 #[derive(Debug, Clone)]
 pub struct Picture {
-    /// The headline: what was moved over what.
+    /// The headline: the tree and the link.
     pub title: String,
-    /// The line under it.
+    /// The line below it.
     pub subtitle: String,
-    /// Seconds that the link itself needs for the bytes.
+    /// The time that the link itself needs for the bytes, in seconds.
     pub limit_seconds: f64,
-    /// Files there are to move.
+    /// The number of files.
     pub files: usize,
     /// The modes, in the order of the bars.
     pub modes: Vec<Bar>,
@@ -21,11 +21,11 @@ pub struct Picture {
 /// One mode.
 #[derive(Debug, Clone)]
 pub struct Bar {
-    /// Its name.
+    /// The name of the mode.
     pub name: String,
-    /// Seconds it took, or why it has none.
+    /// The duration in seconds, or the reason why there is none.
     pub seconds: Result<f64, String>,
-    /// When each file was whole, seconds after the start, in order.
+    /// The completion time of each file in seconds after the start, ascending.
     pub done: Vec<f64>,
 }
 
@@ -43,7 +43,7 @@ const FAINT: &str = "#66788a";
 const GRID: &str = "#e3e9ef";
 const LIMIT: &str = "#c2410c";
 
-/// Colours by place: quiet ones for what is compared, one that stands out for the last.
+/// Colours by position: muted ones for the compared modes, a strong one for the last.
 const COLOURS: [&str; 5] = ["#9aa7b4", "#c3a76c", "#7fa8c9", "#4f86b8", "#0f8a5f"];
 
 impl Picture {
@@ -58,7 +58,7 @@ impl Picture {
         svg.0
     }
 
-    /// The sheet and both lines of the title.
+    /// Draws the background and both lines of the title.
     fn draw_head(&self, svg: &mut Canvas, height: f64) {
         svg.add(format_args!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif" role="img">"#
@@ -75,7 +75,7 @@ impl Picture {
         ));
     }
 
-    /// A bar for each mode, and the link's limit.
+    /// Draws a bar for each mode, and the link's limit.
     fn draw_bars(&self, svg: &mut Canvas, place: &Place) {
         let bottom = place.bars_bottom;
         for tick in place.axis.ticks() {
@@ -109,7 +109,7 @@ impl Picture {
         ));
     }
 
-    /// The bar of one mode, with its name and its seconds, or why it has none.
+    /// Draws the bar of one mode, with its name and its duration, or the reason why it has none.
     fn draw_bar(&self, svg: &mut Canvas, place: &Place, at: usize, mode: &Bar) {
         let top = BARS_TOP + BAR_PITCH * at as f64 + (BAR_PITCH - BAR_HEIGHT) / 2.0;
         let middle = top + BAR_HEIGHT / 2.0 + 5.0;
@@ -141,7 +141,7 @@ impl Picture {
         }
     }
 
-    /// How many files were whole, over time: a curve for each mode.
+    /// Draws the number of complete files over time: a curve for each mode.
     fn draw_curves(&self, svg: &mut Canvas, place: &Place) {
         let (top, bottom) = (place.curves_top, place.curves_bottom);
         svg.add(format_args!(
@@ -186,7 +186,8 @@ impl Picture {
         self.draw_names(svg, place);
     }
 
-    /// The names of the modes above the ends of their curves; one that would cover another is drawn higher.
+    /// Draws the names of the modes above the ends of their curves; a name that would cover another is moved
+    /// up.
     fn draw_names(&self, svg: &mut Canvas, place: &Place) {
         let ends = self.modes.iter().enumerate().filter(|(_, mode)| mode.seconds.is_ok());
         let mut labels: Vec<(f64, f64, &str, &str)> = ends
@@ -220,7 +221,7 @@ impl Picture {
     }
 }
 
-/// The text of an SVG file, an element a line.
+/// The text of an SVG file, one element per line.
 struct Canvas(String);
 
 impl Canvas {
@@ -231,13 +232,13 @@ impl Canvas {
     }
 }
 
-/// Where the parts of a picture are, in its units.
+/// The layout of a part of the picture, in its units.
 struct Place {
     bars_bottom: f64,
     curves_top: f64,
     curves_bottom: f64,
     height: f64,
-    /// Seconds, from left to right.
+    /// The axis of seconds, from left to right.
     axis: Axis,
     files: usize,
 }
@@ -259,18 +260,18 @@ impl Place {
         }
     }
 
-    /// The place of a time.
+    /// The horizontal position of a time.
     fn x(&self, seconds: f64) -> f64 {
         PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * seconds / self.axis.max
     }
 
-    /// The place of a number of files.
+    /// The vertical position of a number of files.
     fn y(&self, done: usize) -> f64 {
         self.curves_bottom - CURVES_HEIGHT * done as f64 / self.files.max(1) as f64
     }
 }
 
-/// A scale from 0 with round steps.
+/// An axis from 0 with round steps.
 struct Axis {
     max: f64,
     step: f64,

@@ -20,36 +20,36 @@ use crate::server::{self, Handle, Listen, Server, Settings};
 use crate::store::fs::{Durability, Root};
 use crate::url::Url;
 
-/// The port of the TCP server, in a namespace where no other program is.
+/// The port of the TCP server, in a namespace without other programs.
 const TCP_PORT: u16 = 2121;
-/// How long a silence ends a mode.
+/// The silence that ends a mode.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Differences that are listed.
+/// The maximum number of listed differences.
 const DIFFERENCES: usize = 5;
 
-/// What came of a mode.
+/// The outcome of a mode.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// It ran.
     Ran(Ran),
-    /// The system does not allow it here; why.
+    /// The system does not permit it here; the reason.
     LeftOut(String),
 }
 
 /// A mode that ran.
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// From the first packet to the last file.
+    /// The time from the first packet to the last file.
     pub(super) seconds: Duration,
-    /// When each file was whole.
+    /// The completion time of each file.
     pub(super) finished: Vec<Duration>,
-    /// Packets that entered the link, both ways.
+    /// Packets that entered the link, both directions together.
     pub(super) packets: u64,
-    /// Chunks or segments sent again by both sides, where that can be told.
+    /// Chunks or segments retransmitted by both sides, if known.
     pub(super) retransmitted: Option<u64>,
     /// Connections or associations opened.
     pub(super) opened: u64,
-    /// How the copy differs from the tree.
+    /// The differences between the copy and the tree.
     pub(super) differences: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn mode(
 
 async fn sctp(mode: Mode, source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Ran> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    // The papers' modes are plain, as the papers had them.
+    // The papers' modes are not protected, as in the papers.
     let identity = if mode == Mode::Braid { Some(identity()?) } else { None };
     let protection = identity.as_ref().map_or(Protection::Plain, |identity| pinned(identity));
     let server = serve(source, Listen::SctpUdp(vec![any]), mode, identity)?;
@@ -111,7 +111,7 @@ async fn sctp(mode: Mode, source: &Path, copy: &Path, link: &LinkConfig, seed: u
     })
 }
 
-/// The kernel's TCP, in namespaces of this process.
+/// Runs kernel TCP in namespaces of this process.
 fn tcp(source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Outcome> {
     let config = TunConfig { forward: link.clone(), back: link.clone(), seed, ..TunConfig::default() };
     let net = match Net::up(config) {
@@ -125,7 +125,7 @@ fn tcp(source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Outco
             runtime.block_on(async {
                 let listen = Listen::Tcp(SocketAddr::from((Net::SERVER, TCP_PORT)));
                 let server = serve(&tree, listen, Mode::Tcp, None)?;
-                // Who waits for the handle is still there.
+                // The receiver of the handle still exists.
                 let _ = started.send(Ok(server.handle()));
                 server.run().await;
                 Ok(())
@@ -165,7 +165,7 @@ fn alone() -> Result<tokio::runtime::Runtime> {
         .map_err(|error| Error::local("start a runtime", &error))
 }
 
-/// Segments that the kernel has sent again in this thread's namespace (`RetransSegs` of RFC 4022).
+/// The segments that the kernel retransmitted in this thread's namespace (`RetransSegs` of RFC 4022).
 fn resent() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/net/snmp").ok()?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
@@ -173,13 +173,13 @@ fn resent() -> Option<u64> {
     lines.next()?.split(' ').nth(at)?.parse().ok()
 }
 
-/// A key for one server, which is never used again.
+/// A key for a single server.
 fn identity() -> Result<Arc<ServerIdentity>> {
     let folder = tempfile::tempdir().map_err(|e| Error::local("make a temporary folder", &e))?;
     ServerIdentity::load_or_make(Files::one(folder.path().join(Files::NAME)), &[])
 }
 
-/// A client that knows this server, and no other.
+/// A client that trusts only this server.
 fn pinned(server: &ServerIdentity) -> Protection {
     let known_hosts = KnownHosts::at("/dev/null");
     Protection::Required(Arc::new(Trust { pins: vec![server.fingerprint()], ..Trust::new(known_hosts) }))
@@ -202,7 +202,7 @@ fn serve(tree: &Path, listen: Listen, mode: Mode, identity: Option<Arc<ServerIde
 
 struct Moved {
     ran: Ran,
-    /// By the client.
+    /// Chunks retransmitted by the client.
     retransmitted: u64,
 }
 

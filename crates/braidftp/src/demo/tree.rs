@@ -1,4 +1,4 @@
-//! The tree that the demo moves: real files, cut to a size that a slow link carries in reasonable time; and the
+//! The tree of the demo: real files, reduced to a size that a slow link carries in reasonable time; and the
 //! comparison of two trees, byte for byte.
 
 use std::fs;
@@ -8,39 +8,40 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::{Error, Exit, Result, escape};
 
-/// How much of a tree is taken.
+/// The maximum size of the copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
-    /// Files at most.
+    /// The maximum number of files.
     pub files: usize,
-    /// Bytes in all of them at most.
+    /// The maximum total of bytes.
     pub bytes: u64,
 }
 
-/// What was taken.
+/// What was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Files.
     pub files: usize,
     /// Bytes in them.
     pub bytes: u64,
-    /// Files that there were before the cut.
+    /// The number of files before the reduction.
     pub of_files: usize,
     /// Symbolic links.
     pub links: usize,
 }
 
-/// Names that are no one's sources.
+/// Names that are not sources.
 const SKIPPED: [&str; 3] = [".git", "target", "node_modules"];
-/// Deepest folder that is entered.
+/// The maximum depth of folders.
 const MAX_DEPTH: usize = 64;
-/// Most files that are looked at.
+/// The maximum number of examined files.
 const MAX_LOOKED_AT: usize = 100_000;
 
-/// Copies part of `from` to the empty folder `to`: files spread evenly over the whole tree, so that the cut looks
-/// like the tree; and the links whose targets are relative.
+/// Copies a part of `from` to the empty folder `to`: files spread evenly over the whole tree, so that the
+/// part is representative, and links with relative targets.
 ///
 /// # Errors
+///
 /// Something cannot be read or written, or there is no file at all.
 pub fn cut(from: &Path, to: &Path, cut: Cut) -> Result<Taken> {
     let mut files = Vec::new();
@@ -57,7 +58,7 @@ pub fn cut(from: &Path, to: &Path, cut: Cut) -> Result<Taken> {
         .hint("name a folder with files: braidftp demo DIR"));
     }
     let mut taken = Taken { of_files: files.len(), ..Taken::default() };
-    // As many as fit, evenly spread: the largest count whose files fit is found from above.
+    // As many evenly spread files as fit: counts are tried from the largest down.
     let mut count = files.len().min(cut.files);
     let chosen = loop {
         let chosen: Vec<_> = (0..count).map(|n| &files[n * files.len() / count]).collect();
@@ -79,7 +80,7 @@ pub fn cut(from: &Path, to: &Path, cut: Cut) -> Result<Taken> {
     }
     for (path, target) in links.into_iter().take(cut.files / 10) {
         let link = to.join(&path);
-        // One whose target was cut away still is a link; one whose folder was cut away goes with it.
+        // A link is kept even if its target was left out; a link in a folder that was left out is not.
         if link.parent().is_some_and(Path::is_dir) && crate::store::fs::link_stays_inside(&path, &target) {
             std::os::unix::fs::symlink(&target, &link)
                 .map_err(|e| Error::local(format_args!("make {}", link.display()), &e))?;
@@ -119,9 +120,10 @@ fn walk(
     Ok(())
 }
 
-/// Makes a tree where there is none to take: file sizes as in source trees, text that says where it stands.
+/// Creates a synthetic tree: file sizes as in source trees, with text that names its position.
 ///
 /// # Errors
+///
 /// It cannot be written.
 pub fn synthesize(to: &Path, files: usize) -> Result<()> {
     for n in 0..files {
@@ -136,10 +138,11 @@ pub fn synthesize(to: &Path, files: usize) -> Result<()> {
     Ok(())
 }
 
-/// How two trees differ, a line each; at most `limit` lines. Names, kinds, link targets, bytes and times (to the
-/// second) are compared.
+/// The differences of two trees, one per line, at most `limit`. Names, kinds, link targets, bytes and times
+/// (to the second) are compared.
 ///
 /// # Errors
+///
 /// One of them cannot be read.
 pub fn differences(left: &Path, right: &Path, limit: usize) -> io::Result<Vec<String>> {
     let mut out = Vec::new();
@@ -223,7 +226,7 @@ mod tests {
         std::os::unix::fs::symlink("part-0", a.path().join("link")).unwrap();
         let all = cut(a.path(), b.path(), Cut { files: 100, bytes: u64::MAX }).unwrap();
         assert_eq!((all.files, all.links), (20, 1));
-        // Copies have other times: take the first's.
+        // Copies have other times: use the first's.
         for n in 0..20 {
             let path = format!("part-{}/section {}/file-{n:03}.txt", n % 7, n % 3);
             let time = fs::metadata(a.path().join(&path)).unwrap().modified().unwrap();

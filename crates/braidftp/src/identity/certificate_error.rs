@@ -1,10 +1,11 @@
-//! Error messages for certificates that are refused.
+//! Error messages for refused certificates.
 
 use braidftp_ftp::stamp::Timestamp;
 use rustls::CertificateError;
 use rustls::pki_types::UnixTime;
 
-/// What contradicts a certificate, as in `has expired on 2024-05-01`; `None` if all there is to say is that nobody vouches for it.
+/// What is wrong with a certificate, as in `has expired on 2024-05-01`; `None` if the only problem is an
+/// unknown issuer.
 pub(super) fn in_words(error: &CertificateError) -> Option<String> {
     let day = |time: &UnixTime| {
         let day = Timestamp::from_seconds(i64::try_from(time.as_secs()).unwrap_or(i64::MAX)).civil();
@@ -37,7 +38,7 @@ pub(super) fn in_words(error: &CertificateError) -> Option<String> {
     })
 }
 
-/// rustls writes names of certificates as `DnsName("a.example")`.
+/// rustls prints names of certificates as `DnsName("a.example")`.
 fn printable(name: &str) -> &str {
     name.split('"').nth(1).unwrap_or(name)
 }

@@ -1,7 +1,7 @@
 //! The client's key, which it presents to servers that request one, and the server's request.
 //!
-//! A user is known by the fingerprint of the key (`keys` in the users file), never by what the certificate says: it is signed by
-//! itself, and its dates and names mean nothing.
+//! A user is identified by the fingerprint of the key (`keys` in the users file), never by the contents of
+//! the certificate, which is self-signed; its dates and names have no meaning.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use super::files::For;
 use super::{CLIENT_CHAIN_BYTES_MAX, Files, Fingerprint, provider};
 use crate::exit::{Error, Result};
 
-/// Who this client is.
+/// The identity of this client.
 pub struct ClientIdentity {
     certified: Arc<CertifiedKey>,
     fingerprint: Fingerprint,
@@ -32,9 +32,11 @@ impl fmt::Debug for ClientIdentity {
 }
 
 impl ClientIdentity {
-    /// Where the user's key is: `$XDG_DATA_HOME/braidftp/client.pem`, or `~/.local/share/braidftp/client.pem`.
+    /// The location of the user's key: `$XDG_DATA_HOME/braidftp/client.pem`, or
+    /// `~/.local/share/braidftp/client.pem`.
     ///
     /// # Errors
+    ///
     /// There is no home directory.
     pub fn usual() -> Result<Files> {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -46,10 +48,11 @@ impl ClientIdentity {
         Ok(Files::one(place.join("braidftp/client.pem")))
     }
 
-    /// The key of this file; none if the file is not there.
+    /// Loads the key of this file; `None` if the file does not exist.
     ///
     /// # Errors
-    /// It cannot be read, is damaged, or others may read it.
+    ///
+    /// It cannot be read, is damaged, or other users may read it.
     pub fn load(files: &Files) -> Result<Option<Arc<Self>>> {
         if !files.key.try_exists().unwrap_or(true) {
             return Ok(None);
@@ -58,10 +61,11 @@ impl ClientIdentity {
         Ok(Some(Arc::new(Self { certified: loaded.certified, fingerprint: loaded.fingerprint })))
     }
 
-    /// Makes a key in this file (mode 600).
+    /// Creates a key in this file (mode 600).
     ///
     /// # Errors
-    /// There is one already, or it cannot be written.
+    ///
+    /// The file exists already, or cannot be written.
     pub fn make(files: &Files) -> Result<Arc<Self>> {
         if !files.make(For::Clients, &[])? {
             return Err(Error::usage(
@@ -75,14 +79,14 @@ impl ClientIdentity {
         })
     }
 
-    /// That of its key.
+    /// The fingerprint of the key.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 }
 
 impl ResolvesClientCert for ClientIdentity {
-    /// Whichever authorities the server names: it does not go by them.
+    /// The authorities named by the server do not matter: the certificate is self-signed.
     fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.certified.key.choose_scheme(schemes).map(|_| self.certified.clone())
     }
@@ -92,7 +96,7 @@ impl ResolvesClientCert for ClientIdentity {
     }
 }
 
-/// Asks clients for a key, and takes any, or none: a user is known by the fingerprint.
+/// Requests a key from clients, and accepts any or none: a user is identified by the fingerprint.
 #[derive(Debug)]
 pub(super) struct AskForKey;
 

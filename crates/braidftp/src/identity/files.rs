@@ -1,6 +1,7 @@
 //! A key and its certificate in files: generates, writes, reads and checks them.
 //!
-//! What this program makes itself is one file that has both, so that no crash leaves a key without its certificate.
+//! A generated key and its certificate are in one file, so that no crash leaves a key without its
+//! certificate.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -23,39 +24,39 @@ use zeroize::Zeroizing;
 use super::{CHAIN_BYTES_MAX, Fingerprint, provider};
 use crate::exit::{Error, Exit, Result};
 
-/// Largest file of keys or certificates that is read, in bytes.
+/// The maximum size of a file of keys or certificates in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Bits of a key file's mode that nobody but its owner may have, apart from the right of its group to read it: Debian gives
-/// keys to a group of programs that need them.
+/// The mode bits that a key file must not have. Its group may read it: Debian uses a group for programs that
+/// need keys.
 const OTHERS: u32 = 0o027;
 
-/// Where a key and its certificate are.
+/// The files of a key and its certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate in PEM, and behind it those that lead to an authority.
+    /// The certificate in PEM, followed by the chain to an authority.
     pub certificate: PathBuf,
     /// The private key in PEM; may be the same file.
     pub key: PathBuf,
 }
 
-/// Whom a key is made for.
+/// The kind of owner of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum For {
     Servers,
     Clients,
 }
 
-/// A key, its certificate, and what is known of both.
+/// A key, its certificate, and facts about both.
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) certified: Arc<CertifiedKey>,
     pub(super) fingerprint: Fingerprint,
-    /// What clients that trust authorities will hold against it: that it has expired, or is not for servers.
+    /// Why clients that rely on authorities will reject it: it has expired, or is not for servers.
     pub(super) complaint: Option<String>,
 }
 
 impl Files {
-    /// What a server calls the file that it makes.
+    /// The name of the file that a server creates.
     pub const NAME: &str = "server.pem";
 
     /// One file for both.
@@ -64,10 +65,11 @@ impl Files {
         Self { key: certificate.clone(), certificate }
     }
 
-    /// Where this program keeps what it makes itself, by the name of `server`: in `$STATE_DIRECTORY` (systemd), else
-    /// `$XDG_DATA_HOME/braidftp`, else, for root, `/etc/braidftp`, else `~/.local/share/braidftp`.
+    /// The default location of a generated file, with the name of `server`: in `$STATE_DIRECTORY` (systemd),
+    /// else `$XDG_DATA_HOME/braidftp`, else, for root, `/etc/braidftp`, else `~/.local/share/braidftp`.
     ///
     /// # Errors
+    ///
     /// There is no home directory.
     pub fn usual() -> Result<Self> {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -82,10 +84,12 @@ impl Files {
         Ok(Self::one(place.join(Self::NAME)))
     }
 
-    /// Makes a key and a certificate for `names`, if the file is not there. Whether it was made.
+    /// Creates a key and a certificate for `names` if the file does not exist. Returns whether it was
+    /// created.
     ///
     /// # Errors
-    /// The folder or the file cannot be written. Nothing is left of it then.
+    ///
+    /// The folder or the file cannot be written. No partial file remains.
     pub(super) fn make(&self, whom: For, names: &[String]) -> Result<bool> {
         if self.key.try_exists().unwrap_or(true) {
             return Ok(false);
@@ -98,7 +102,7 @@ impl Files {
         let made = Zeroizing::new(made);
         match write_new(&self.key, made.as_bytes()) {
             Ok(()) => Ok(true),
-            // Another server made one at the same time: that is the key.
+            // Another server created one concurrently, which is used.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) if whom == For::Servers => {
                 Err(Error::local(what, &error).hint("name files with --tls-cert and --tls-key"))
@@ -107,10 +111,11 @@ impl Files {
         }
     }
 
-    /// Reads both and checks that they go together.
+    /// Reads both and checks that they belong together.
     ///
     /// # Errors
-    /// What is wrong with which file, and what to do about it.
+    ///
+    /// The file, the problem, and what to do.
     pub(super) fn load(&self) -> Result<Loaded> {
         let key = self.read_key()?;
         let chain = self.read_chain()?;
@@ -137,7 +142,8 @@ impl Files {
         Ok(Loaded { certified: Arc::new(certified), fingerprint, complaint })
     }
 
-    /// The key in one file that only this user, or root, may change and nobody else may read; `None` for any other.
+    /// The key in a single file that only this user, or root, may change and nobody else may read; `None` for
+    /// any other file.
     pub(super) fn own_key(&self) -> Option<Fingerprint> {
         let metadata = fs::metadata(&self.key).ok()?;
         let (owner, me) = (metadata.uid(), rustix::process::geteuid().as_raw());
@@ -187,10 +193,11 @@ impl Files {
     }
 }
 
-/// The certificates of a file in PEM.
+/// The certificates of a PEM file.
 ///
 /// # Errors
-/// It cannot be read, or there is none in it.
+///
+/// It cannot be read, or contains none.
 pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let what = format!("read the certificate {}", path.display());
     let (text, _) = read(path, &what)?;
@@ -206,7 +213,7 @@ pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
     Ok(chain)
 }
 
-/// What is wrong with a text that should be PEM, in words.
+/// Describes what is wrong with a PEM text.
 fn damage(error: &rustls::pki_types::pem::Error) -> String {
     use rustls::pki_types::pem::Error as E;
     match error {
@@ -227,7 +234,7 @@ fn read(path: &Path, what: &str) -> Result<(Zeroizing<Vec<u8>>, u32)> {
     if !metadata.is_file() {
         return Err(Error::usage(what, "it is not a regular file"));
     }
-    // Room for all of it, so that no copy stays behind.
+    // Allocated for the whole file, so that reallocation leaves no copy of the key in memory.
     let room = metadata.len().min(FILE_BYTES_MAX) as usize + 64;
     let mut text = Zeroizing::new(Vec::with_capacity(room));
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(local)?;
@@ -241,12 +248,12 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|window| window == word)
 }
 
-/// Writes a new file that only its owner may read, whole or not at all, in a folder that only its owner may enter if it has to be
-/// made.
+/// Writes a new file that only its owner may read, completely or not at all. A missing folder is created for
+/// its owner only.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Mode 600, as all that `tempfile` makes.
+    // Mode 600, as for every file of `tempfile`.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -254,12 +261,12 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A P-256 key and a certificate that it signed itself. Some FTP clients know no Ed25519.
+/// A P-256 key and a self-signed certificate. Some FTP clients do not support Ed25519.
 fn new_pem(whom: For, names: &[String]) -> Result<String, rcgen::Error> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, "braidftp");
-    // Clients know the key, and never by a date.
+    // Clients identify the key and ignore the dates.
     params.not_before = date_time_ymd(2000, 1, 1);
     params.not_after = date_time_ymd(9999, 12, 31);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -271,7 +278,7 @@ fn new_pem(whom: For, names: &[String]) -> Result<String, rcgen::Error> {
     Ok(key.serialize_pem() + &certificate.pem())
 }
 
-/// What a client that trusts the last certificate of the chain would say of the first.
+/// Why a client that trusts the last certificate of the chain would reject the first.
 fn complaint(chain: &[CertificateDer<'static>]) -> Option<String> {
     let (first, last) = (chain.first()?, chain.last()?);
     let mut roots = RootCertStore::empty();
@@ -281,7 +288,7 @@ fn complaint(chain: &[CertificateDer<'static>]) -> Option<String> {
     let verdict =
         verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &chain[1..], UnixTime::now(), algorithms);
     match verdict {
-        // The authority's own certificate is not among them, and has the same name as the first.
+        // Excludes the authority's own certificate, which has the same subject as the issuer of the first.
         Err(rustls::Error::InvalidCertificate(CertificateError::BadSignature)) if chain.len() == 1 => None,
         Err(rustls::Error::InvalidCertificate(error)) => super::certificate_error::in_words(&error),
         _ => None,

@@ -1,4 +1,4 @@
-//! Fingerprint of a public key: `SHA256:` and 43 letters of base64, in OpenSSH's notation.
+//! The fingerprint of a public key: `SHA256:` and 43 letters of base64, in OpenSSH's notation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +9,19 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
 
-/// What a fingerprint begins with.
+/// The prefix of a fingerprint.
 const PREFIX: &str = "SHA256:";
 
-/// SHA-256 of a public key, as the SubjectPublicKeyInfo of a certificate has it (RFC 5280 §4.1.2.7).
+/// The SHA-256 of a public key in the form of a certificate's SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// That of the key in a certificate.
+    /// The fingerprint of the key in a certificate.
     ///
     /// # Errors
-    /// It is no certificate of X.509 version 3.
+    ///
+    /// It is not an X.509 certificate of version 3.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, rustls::Error> {
         let spki = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
         Ok(Self(Sha256::digest(&*spki).into()))
@@ -39,12 +40,12 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Why a text is no fingerprint.
+/// Why a text is not a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FingerprintError {
-    /// Something else stands before the colon, or nothing.
+    /// The text does not begin with the prefix.
     Prefix,
-    /// What follows is not the base64 of 32 bytes.
+    /// The rest is not the base64 of 32 bytes.
     Digest,
 }
 
@@ -63,7 +64,7 @@ impl std::error::Error for FingerprintError {}
 impl FromStr for Fingerprint {
     type Err = FingerprintError;
 
-    /// Both alphabets of base64 are read, and padding.
+    /// Accepts both alphabets of base64, and padding.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digest = text.trim().strip_prefix(PREFIX).ok_or(FingerprintError::Prefix)?.trim_end_matches('=');
         let bytes = STANDARD_NO_PAD.decode(digest).or_else(|_| URL_SAFE_NO_PAD.decode(digest));

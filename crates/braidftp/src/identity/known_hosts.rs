@@ -4,8 +4,9 @@
 //! files.example.org:2121 SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU
 //! ```
 //!
-//! A server is known by its host and port; the same key at another port of a known host is the same server, so that TCP and SCTP
-//! are asked about once. A line that cannot be read is an error and never a server that is not known.
+//! A server is identified by host and port. The same key at another port of a known host is the same server,
+//! so that the user is asked once for TCP and SCTP. An invalid line is an error, so that a damaged file never
+//! makes a known server unknown.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::{Fingerprint, Peer};
 use crate::exit::{Error, Exit, Result};
 
-/// Largest file that is read, in bytes: some 50,000 servers.
+/// The maximum size of the file in bytes: about 50,000 servers.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The file.
@@ -24,28 +25,29 @@ pub struct KnownHosts {
     path: PathBuf,
 }
 
-/// What the file says of a server.
+/// The entry of a server in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing.
+    /// None.
     No,
-    /// Nothing; but a server at another port of its host has another key, on that line.
+    /// None; but a server at another port of the host has another key, on this line.
     Neighbour { key: Fingerprint, line: usize },
-    /// It has this key; or, at another port, a server of the same host has it.
+    /// The server has this key; or a server at another port of the host has it.
     Yes,
-    /// It has another key, on that line.
+    /// The server has another key, on this line.
     Other { key: Fingerprint, line: usize },
 }
 
 impl KnownHosts {
-    /// At that path; it need not be there.
+    /// Uses the file at this path, which need not exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The user's: `$XDG_CONFIG_HOME/braidftp/known_hosts`, or `~/.config/braidftp/known_hosts`.
+    /// The user's file: `$XDG_CONFIG_HOME/braidftp/known_hosts`, or `~/.config/braidftp/known_hosts`.
     ///
     /// # Errors
+    ///
     /// There is no home directory.
     pub fn usual() -> Result<Self> {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -57,15 +59,16 @@ impl KnownHosts {
         Ok(Self::at(place.join("braidftp/known_hosts")))
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it says of a server that shows this key.
+    /// Looks up a server that presents this key.
     ///
     /// # Errors
-    /// It cannot be read, or a line of it cannot.
+    ///
+    /// The file cannot be read, or has an invalid line.
     pub(super) fn look_up(&self, peer: &Peer, key: Fingerprint) -> Result<Known> {
         let text = self.read()?;
         let mut found = Known::No;
@@ -85,10 +88,11 @@ impl KnownHosts {
         Ok(found)
     }
 
-    /// Whether it has a server of this host, at whichever port.
+    /// Whether the file has a server of this host, at any port.
     ///
     /// # Errors
-    /// It cannot be read, or a line of it cannot.
+    ///
+    /// The file cannot be read, or has an invalid line.
     pub fn knows(&self, peer: &Peer) -> Result<bool> {
         let text = self.read()?;
         for line in self.lines(&text) {
@@ -100,10 +104,11 @@ impl KnownHosts {
         Ok(false)
     }
 
-    /// Adds a server. The file is written anew and put in the old one's place, so that a full disk loses nothing.
+    /// Adds a server. The file is written to a temporary file and renamed, so that a full disk loses nothing.
     ///
     /// # Errors
-    /// It cannot be written; it is what it was.
+    ///
+    /// The file cannot be written, and is unchanged.
     pub(super) fn add(&self, peer: &Peer, key: Fingerprint) -> Result<()> {
         self.replace(&format!("{peer} {key}\n")).map_err(|error| {
             let what = format!("write {} (it is what it was)", self.path.display());
@@ -113,11 +118,11 @@ impl KnownHosts {
     }
 
     fn replace(&self, line: &str) -> io::Result<()> {
-        // A link to the file stays one.
+        // A symbolic link to the file is preserved.
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // Two that add at once must not lose the other's line.
+        // Concurrent additions must not lose lines.
         let lock = File::open(folder)?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
         let mut text = match fs::read(&path) {
@@ -169,7 +174,7 @@ impl KnownHosts {
     }
 }
 
-/// `HOST:PORT FINGERPRINT`, and whatever stands behind them.
+/// Parses `HOST:PORT FINGERPRINT`, followed by anything.
 fn parse(line: &str) -> Result<(&str, Fingerprint), String> {
     let mut words = line.split_ascii_whitespace();
     let (Some(name), Some(key)) = (words.next(), words.next()) else {

@@ -1,10 +1,10 @@
 //! Authentication of peers: keys, certificates and trust, the same for TLS over TCP and for protected SCTP.
 //!
-//! A server has a [`ServerIdentity`]: a key and a certificate that it made itself on its first start, or those of the files that
-//! it was given. A client has a [`Trust`]: fingerprints on its command line, its `known_hosts`, the system's authorities. Both
-//! give rustls a configuration; what the caller's protocol is called (ALPN) is the caller's to say. A server is known by its
-//! key, not by its certificate: the [`Fingerprint`] is that of the public key, and stays when a certificate is made anew for the
-//! same key.
+//! A server has a [`ServerIdentity`]: a key and a certificate that it generated on its first start, or those
+//! of given files. A client has a [`Trust`]: fingerprints on its command line, its `known_hosts`, the
+//! system's authorities. Both create a configuration of rustls; the caller names its protocol (ALPN). A
+//! server is identified by its key, not by its certificate: the [`Fingerprint`] is that of the public key,
+//! and does not change when the certificate for the same key is renewed.
 //!
 //! ```text
 //! let verifier = trust.verifier(peer, alpn)?;          // one for each server
@@ -13,8 +13,8 @@
 //! Ok          ->  verifier.settle(connection)?          // writes known_hosts if it is to be written
 //! ```
 //!
-//! A client may have a key of its own ([`ClientIdentity`]), by which a server knows a user. Not here: revocation of certificates,
-//! which nothing asks for.
+//! A client may have a key ([`ClientIdentity`]), by which a server identifies a user. Revocation of
+//! certificates is not checked.
 
 mod certificate_error;
 mod client;
@@ -40,13 +40,14 @@ pub use trust::{
     Authorities, OnUnknown, Peer, PeerIdentity, Refusal, Stranger, Trust, Verifier, Vouched, ask,
 };
 
-/// Bytes of all certificates that a side shows, at most. TLS itself has no more than 64 KiB for them in rustls.
+/// The maximum size of all certificates that a side presents, in bytes. rustls permits at most 64 KiB in TLS.
 pub const CHAIN_BYTES_MAX: usize = 32 << 10;
 
-/// Bytes of all certificates that a server takes of a client, whose key alone counts.
+/// The maximum size of all certificates that a server accepts from a client, in bytes; only the client's key
+/// matters.
 pub(crate) const CLIENT_CHAIN_BYTES_MAX: usize = 8 << 10;
 
-/// What does the cryptography of this program: AWS-LC, with the key exchange X25519MLKEM768 offered first.
+/// The cryptography provider of this program: AWS-LC, with the key exchange X25519MLKEM768 offered first.
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     PROVIDER.get_or_init(|| Arc::new(braidftp_net::keys::provider())).clone()

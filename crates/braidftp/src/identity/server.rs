@@ -1,4 +1,4 @@
-//! The server's key and certificates: read again when their files change.
+//! The server's key and certificates, which are read again when their files change.
 
 use std::fmt;
 use std::fs;
@@ -16,23 +16,23 @@ use super::files::{For, Loaded};
 use super::{Files, Fingerprint, provider};
 use crate::exit::{Error, Exit, Result};
 
-/// Names in a certificate that a server makes itself. Clients know it by its key.
+/// Names in a generated certificate. Clients identify the server by its key.
 pub(crate) const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// How often the files are looked at, at most.
+/// The minimum interval between checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Who this server is. rustls asks it for a certificate with each handshake.
+/// The identity of this server. rustls requests a certificate from it in each handshake.
 #[derive(Debug)]
 pub struct ServerIdentity {
     files: Files,
     now: Mutex<Now>,
-    /// Whether clients are asked for a key of theirs.
+    /// Whether clients are asked for a key.
     asks_clients: AtomicBool,
-    /// Others by the name that a client asks for.
+    /// Finds other identities by the name that a client requests.
     others: OnceLock<Others>,
 }
 
-/// Finds the identity that a server has under a name (SNI, RFC 6066 §3).
+/// Finds the identity of a server name (SNI, RFC 6066 §3).
 pub(crate) type Find = Box<dyn Fn(&str) -> Option<Arc<ServerIdentity>> + Send + Sync>;
 
 struct Others(Find);
@@ -50,7 +50,7 @@ struct Now {
     looked: Instant,
 }
 
-/// What changes when a file does: its device and inode, its size, when it was changed.
+/// The properties that change with a file: device, inode, size, and the time of the last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp(Option<(u64, u64, u64, i64, i64)>);
 
@@ -61,10 +61,11 @@ impl Stamp {
 }
 
 impl ServerIdentity {
-    /// Makes a key and a certificate in one file that is not there yet (mode 600), for a server that will have it.
+    /// Creates a key and a certificate in one new file (mode 600) for a server.
     ///
     /// # Errors
-    /// There is one already, or it cannot be written.
+    ///
+    /// The file exists already, or cannot be written.
     pub fn make(files: Files) -> Result<Arc<Self>> {
         if !files.make(For::Servers, &OWN_NAMES.map(String::from))? {
             let what = format!("make the server's key {}", files.key.display());
@@ -75,11 +76,13 @@ impl ServerIdentity {
         Self::load(files)
     }
 
-    /// The key of `files`, which are made if they are one file that is not there (mode 600, in a folder of mode 700).
-    /// `names` go into a new certificate.
+    /// Loads the key of `files`, which is generated if they are one file that does not exist (mode 600, in a
+    /// folder of mode 700). `names` go into a new certificate.
     ///
     /// # Errors
-    /// A file cannot be made or read, is damaged, can be read by others, or the two do not go together.
+    ///
+    /// A file cannot be created or read, is damaged, can be read by others, or the two do not belong
+    /// together.
     pub fn load_or_make(files: Files, names: &[String]) -> Result<Arc<Self>> {
         if files.certificate == files.key {
             files.make(For::Servers, names)?;
@@ -87,10 +90,11 @@ impl ServerIdentity {
         Self::load(files)
     }
 
-    /// The key of `files`.
+    /// Loads the key of `files`.
     ///
     /// # Errors
-    /// A file cannot be read, is damaged, can be read by others, or the two do not go together.
+    ///
+    /// A file cannot be read, is damaged, can be read by others, or the two do not belong together.
     pub fn load(files: Files) -> Result<Arc<Self>> {
         let stamps = files.stamps();
         let loaded = files.load()?;
@@ -103,37 +107,39 @@ impl ServerIdentity {
         }))
     }
 
-    /// Where it is.
+    /// The files.
     pub fn files(&self) -> &Files {
         &self.files
     }
 
-    /// That of its key.
+    /// The fingerprint of the key.
     pub fn fingerprint(&self) -> Fingerprint {
         self.lock().loaded.fingerprint
     }
 
-    /// What clients that trust authorities will hold against its certificate: that it has expired, is not valid yet or not for
-    /// servers.
+    /// Why clients that rely on authorities will reject the certificate: it has expired, is not valid yet, or
+    /// is not for servers.
     pub fn complaint(&self) -> Option<String> {
         self.lock().loaded.complaint.clone()
     }
 
-    /// Configurations that are made from now on ask clients for a key of theirs, and take any, or none.
+    /// Configurations created from now on ask clients for a key, and accept any or none.
     pub fn ask_clients(&self) {
         self.asks_clients.store(true, Ordering::Relaxed);
     }
 
-    /// Shows clients that ask for a name the certificate of the identity that `find` has for it, if it has one. Holds once.
+    /// Presents the certificate of the identity that `find` returns for the requested name, if there is one.
+    /// May be set once.
     pub(crate) fn also(&self, find: Find) {
         let _ = self.others.set(Others(find));
     }
 
-    /// A configuration for TLS 1.3 and 1.2 that speaks the protocols of `alpn`. A client that offers others, and none of these,
-    /// is refused (RFC 7301 §3.2); one that offers none is not.
+    /// A configuration for TLS 1.3 and 1.2 with the protocols of `alpn`. A client that offers only other
+    /// protocols is refused (RFC 7301 §3.2); a client that offers none is not.
     ///
     /// # Errors
-    /// The cryptography lacks what TLS needs.
+    ///
+    /// The cryptography provider lacks what TLS needs.
     pub fn config(self: &Arc<Self>, alpn: &[&[u8]]) -> Result<ServerConfig> {
         self.config_for(alpn, &[&version::TLS13, &version::TLS12])
     }
@@ -141,7 +147,8 @@ impl ServerIdentity {
     /// The same for TLS 1.3 alone.
     ///
     /// # Errors
-    /// The cryptography lacks what TLS needs.
+    ///
+    /// The cryptography provider lacks what TLS needs.
     pub fn config_tls13(self: &Arc<Self>, alpn: &[&[u8]]) -> Result<ServerConfig> {
         self.config_for(alpn, &[&version::TLS13])
     }
@@ -167,7 +174,7 @@ impl ServerIdentity {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be shown now: what the files say, or what they said last if they say nothing good.
+    /// The current key: that of the files, or the previous one if the files are invalid.
     fn current(&self, now: Instant) -> Arc<CertifiedKey> {
         let mut current = self.lock();
         if now.saturating_duration_since(current.looked) >= LOOK_EVERY {

@@ -1,4 +1,4 @@
-//! Handshakes in memory between what both sides make of their identities, and every way in which one is refused.
+//! Handshakes in memory between a server's and a client's identity, and every way in which one is refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -52,11 +52,11 @@ fn verifier(trust: Trust) -> Verifier {
     Arc::new(trust).verifier(peer(), ALPN).unwrap()
 }
 
-/// A handshake in memory; the client's connection, or what ended it on its side.
+/// Runs a handshake in memory; returns the client's connection, or the error on its side.
 fn shake_hands(server: rustls::ServerConfig, verifier: &Verifier) -> Result<ClientConnection, rustls::Error> {
     let mut client = ClientConnection::new(Arc::new(verifier.config()), verifier.name()).unwrap();
     let mut server = ServerConnection::new(Arc::new(server)).unwrap();
-    // What a side says last is read too: it may be why.
+    // The last messages of a side are read too: they may contain the reason.
     for _ in 0..8 {
         let mut wire = Vec::new();
         while client.wants_write() {
@@ -89,7 +89,7 @@ fn try_with(server: &Arc<ServerIdentity>, trust: Trust) -> Result<PeerIdentity, 
     }
 }
 
-/// The sentence of a refusal; it has the exit code of TLS and says these things.
+/// The text of a refusal, which has the exit code of TLS and contains these texts.
 fn says(result: Result<PeerIdentity, crate::exit::Error>, words: &[&str]) {
     let error = result.expect_err("refused");
     assert_eq!(error.exit, Exit::Trust, "{error}");
@@ -109,7 +109,7 @@ fn a_server_makes_its_key_once_for_itself_alone() {
     assert_eq!(first.complaint(), None);
 }
 
-/// `openssl req -x509`: an authority by its own word, as openssl makes them unless it is told otherwise.
+/// `openssl req -x509`: a self-signed certificate that is an authority, openssl's default.
 const BY_OPENSSL: &str = "\
 -----BEGIN CERTIFICATE-----\n\
 MIIBejCCASGgAwIBAgIUPTwd1HcZwb9uMtSe33FgI7q9wiEwCgYIKoZIzj0EAwIw\n\
@@ -151,7 +151,7 @@ fn a_new_server_is_refused_then_taken_then_known() {
     assert_eq!(vouched(accept()), Ok(Vouched::KnownHost));
     assert_eq!(fs::read_to_string(bench.known_hosts().path()).unwrap(), text, "it is written once");
 
-    // Another port of the same host with the same key is the same server; another host is not.
+    // The same key at another port of the same host is the same server; at another host it is not.
     let at = |host, port| {
         let verifier = Arc::new(bench.trust()).verifier(Peer::new(host, port), ALPN).unwrap();
         shake_hands(server.config(ALPN).unwrap(), &verifier).is_ok()
@@ -170,7 +170,7 @@ fn a_changed_key_is_refused_with_both_even_with_accept_new() {
     let (old, new) = (old.to_string(), server.fingerprint().to_string());
     let trust = || Trust { on_unknown: OnUnknown::Accept, ..bench.trust() };
     says(try_with(&server, trust()), &[&old, &new, "known_hosts line 1", "delete that line"]);
-    // A second line for the same server is a second key of it, as while keys are rotated.
+    // A second line for the same server adds a second key, as during key rotation.
     bench
         .trust()
         .remember(&Stranger { peer: peer(), key: server.fingerprint(), note: String::new() })
@@ -194,7 +194,7 @@ fn another_key_at_another_port_of_a_known_host_is_not_taken_unasked() {
     };
     let line = format!("localhost:9899 {new}");
     says(at_another_port(), &[&old, &new, "known_hosts line 1", "another port", &line]);
-    // As the sentence says.
+    // As the message suggests.
     let text = fs::read_to_string(bench.known_hosts().path()).unwrap();
     fs::write(bench.known_hosts().path(), text + &line + "\n").unwrap();
     assert_eq!(at_another_port().unwrap().vouched, Vouched::KnownHost);
@@ -249,7 +249,7 @@ fn servers_are_added_behind_what_was_there_and_many_at_once_lose_nothing() {
     assert_eq!(text.lines().count(), 17, "{text}");
 }
 
-/// An authority, and servers that it signs for.
+/// An authority that signs certificates of servers.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -265,7 +265,7 @@ impl Authority {
         Authorities::these(roots)
     }
 
-    /// A server in `folder` whose certificate is as `change` makes it.
+    /// A server in `folder` whose certificate `change` modifies.
     fn server(&self, folder: &Path, change: impl FnOnce(&mut CertificateParams)) -> Arc<ServerIdentity> {
         let mut params = CertificateParams::new(vec!["localhost".into()]).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -289,7 +289,7 @@ fn an_authority_vouches_for_good_certificates_and_bad_ones_are_told_apart() {
     let bench = Bench::new();
     let authority = Authority::new();
     let folder = bench.folder.path();
-    // Not even --accept-new takes a certificate that contradicts itself or the name.
+    // Even --accept-new does not accept a certificate that is expired or for another name.
     let with = |server: &Arc<ServerIdentity>| {
         let trust =
             Trust { authorities: authority.trusted(), on_unknown: OnUnknown::Accept, ..bench.trust() };
@@ -315,10 +315,10 @@ fn an_authority_vouches_for_good_certificates_and_bad_ones_are_told_apart() {
     says(with(&usage), &["its certificate is not for servers", "--pin SHA256:"]);
     assert!(usage.complaint().unwrap().contains("not for servers"));
 
-    // The user's own word goes before: the key is the right one, whatever the certificate says.
+    // The user's own entry has precedence: the key is right, whatever the certificate says.
     let trust = Trust { pins: vec![expired.fingerprint()], ..bench.trust() };
     assert_eq!(try_with(&expired, trust).unwrap().vouched, Vouched::Pin);
-    // Nobody knows this authority: a server like any new one.
+    // This authority is unknown: the server is treated as a new one.
     says(try_with(&good, bench.trust()), &["never seen here"]);
 }
 

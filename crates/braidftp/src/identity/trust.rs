@@ -1,10 +1,12 @@
-//! Trust decisions of a client: by fingerprints of the command line, `known_hosts`, and the system's authorities.
+//! Trust decisions of a client: by fingerprints of the command line, `known_hosts`, and the system's
+//! authorities, in this order.
 //!
-//! In that order, and what comes first decides: with `--pin` nothing else is asked, a server in `known_hosts` has the key that
-//! stands there or is refused, and an authority vouches for the others. On this machine the user's own server needs nobody: it
-//! shows that it has the key of a file that only this user can read ([`Trust::own_server`]). A server that nobody vouches for is
-//! new: it is asked about at a terminal ([`ask`]), taken with [`OnUnknown::Accept`], or refused. A certificate that contradicts itself or the
-//! server's name (it has expired, or is another's) is never taken for a new server's.
+//! The first that applies decides. With `--pin` only the pins count. A server in `known_hosts` must have the
+//! key recorded there, and an authority may vouch for the others. On this machine the user's own server needs
+//! no entry: it proves possession of the key in a file that only this user can read ([`Trust::own_server`]).
+//! Any other server is new: the user is asked about it at a terminal ([`ask`]), it is accepted with
+//! [`OnUnknown::Accept`], or it is refused. A certificate that is expired or for another name is never
+//! accepted as that of a new server.
 
 use std::fmt;
 use std::io::{BufRead, IsTerminal, Write};
@@ -26,7 +28,7 @@ use super::known_hosts::Known;
 use super::{CHAIN_BYTES_MAX, ClientIdentity, Files, Fingerprint, KnownHosts, provider};
 use crate::exit::{Error, Exit, Result};
 
-/// A server, as `known_hosts` names it.
+/// A server, as in `known_hosts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     host: String,
@@ -34,7 +36,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The server at this port of a host: a name or an IP address, as a person writes it.
+    /// The server at this port of a host, which is a name or an IP address.
     pub fn new(host: &str, port: u16) -> Self {
         let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
         let host = if bare.contains(':') { format!("[{bare}]") } else { bare.to_ascii_lowercase() };
@@ -45,7 +47,7 @@ impl Peer {
         &self.host
     }
 
-    /// Whether it is on this machine by its name: what `localhost` means is this machine's own to say.
+    /// Whether the name denotes this machine: only this machine defines `localhost`.
     fn is_here(&self) -> bool {
         let address = self.host.trim_matches(['[', ']']).parse::<IpAddr>();
         address.map_or(self.host == "localhost", |address| address.to_canonical().is_loopback())
@@ -58,46 +60,47 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Whom a client trusts.
+/// The trust settings of a client.
 #[derive(Debug)]
 pub struct Trust {
-    /// `--pin`: keys of which the server must have one; nothing else is asked then.
+    /// `--pin`: the server must have one of these keys; nothing else is checked.
     pub pins: Vec<Fingerprint>,
-    /// Servers that were trusted before.
+    /// Servers that were accepted before.
     pub known_hosts: KnownHosts,
-    /// Who else may vouch for a server.
+    /// The authorities that may vouch for a server.
     pub authorities: Authorities,
-    /// What becomes of a server that nobody vouches for.
+    /// What to do with an unknown server.
     pub on_unknown: OnUnknown,
-    /// The key of this user's own server, if there is one: who has that key on the loopback interface is known without a
-    /// question. Nobody else can have it, for nobody else can read the file, or this user could not trust their own server
-    /// either.
+    /// The key file of this user's own server, if there is one: a server with that key on the loopback
+    /// interface is trusted without a question. Nobody else can have the key, because nobody else can read
+    /// the file.
     pub own_server: Option<Files>,
-    /// The key that this side shows to servers that ask for one.
+    /// The key that this side presents to servers that request one.
     pub key: Option<Arc<ClientIdentity>>,
 }
 
-/// A server that was refused because nobody vouches for it, to be asked about.
+/// A server that was refused because it is unknown, and about which the user may be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
     /// The server.
     pub peer: Peer,
     /// The key that it has.
     pub key: Fingerprint,
-    /// A sentence on what `known_hosts` has of other servers of its host; empty if that is nothing.
+    /// A sentence about entries of `known_hosts` for other ports of the host; empty if there are none.
     pub note: String,
 }
 
-/// What becomes of a server that nobody vouches for.
+/// What to do with an unknown server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnUnknown {
-    /// It is refused.
+    /// Refuse it.
     #[default]
     Refuse,
-    /// It is refused, and the error names it ([`Error::stranger`]): whoever runs the handshake may [`ask`] and try again.
+    /// Refuse it, with an error that names it ([`Error::stranger`]): the caller may [`ask`] the user and
+    /// retry.
     Ask,
-    /// It is taken, and written to `known_hosts` (`--accept-new`), unless a server at another port of its host is known by
-    /// another key: both may be one server, whose key has changed.
+    /// Accept it and add it to `known_hosts` (`--accept-new`), unless `known_hosts` has another key for
+    /// another port of the host: both may be the same server, whose key has changed.
     Accept,
 }
 
@@ -106,20 +109,21 @@ pub enum OnUnknown {
 pub struct Authorities(OnceLock<Arc<RootCertStore>>);
 
 impl Authorities {
-    /// Those of the system (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others), read when they are needed first.
+    /// The authorities of the system (`SSL_CERT_FILE` and `SSL_CERT_DIR` override them), read on first use.
     pub const fn system() -> Self {
         Self(OnceLock::new())
     }
 
-    /// These, and no others.
+    /// Only these authorities.
     pub fn these(roots: RootCertStore) -> Self {
         Self(OnceLock::from(Arc::new(roots)))
     }
 
-    /// Those of a file in PEM (`--ca`), and no others.
+    /// Only the authorities of a PEM file (`--ca`).
     ///
     /// # Errors
-    /// It cannot be read, or there is no certificate in it.
+    ///
+    /// It cannot be read, or contains no certificate.
     pub fn of_file(path: &Path) -> Result<Self> {
         let chain = super::files::read_certificates(path)?;
         let mut roots = RootCertStore::empty();
@@ -144,29 +148,29 @@ impl Authorities {
     }
 }
 
-/// Who vouched for a server.
+/// The source of trust in a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vouched {
     /// The command line: `--pin`.
     Pin,
     /// `known_hosts`.
     KnownHost,
-    /// An authority of the system.
+    /// An authority.
     Authority,
-    /// Its key, which is that of this user's own server.
+    /// The key file of this user's own server.
     OwnServer,
-    /// Nobody: it was seen for the first time, and taken.
+    /// None: the server was seen for the first time, and accepted.
     FirstUse,
-    /// A session before, which was resumed.
+    /// An earlier session, which was resumed.
     Resumed,
 }
 
-/// Who the server is.
+/// The verified identity of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerIdentity {
     /// Its key.
     pub fingerprint: Fingerprint,
-    /// Who vouched for it.
+    /// The source of trust.
     pub vouched: Vouched,
 }
 
@@ -175,32 +179,32 @@ pub struct PeerIdentity {
 pub enum Refusal {
     /// It has none of the keys of `--pin`.
     OtherThanPinned {
-        /// The keys that it may have.
+        /// The permitted keys.
         pinned: Vec<Fingerprint>,
-        /// The key that it has.
+        /// The key of the server.
         shown: Fingerprint,
     },
     /// Its key is not the one of `known_hosts`.
     Changed {
-        /// The key that stands there.
+        /// The key in `known_hosts`.
         known: Fingerprint,
-        /// On this line.
+        /// The line of that key.
         line: usize,
-        /// The key that it has.
+        /// The key of the server.
         shown: Fingerprint,
     },
-    /// Nobody vouches for it, and it was never seen.
+    /// It is unknown, and no authority vouches for it.
     Unknown {
-        /// The key that it has.
+        /// The key of the server.
         shown: Fingerprint,
-        /// The key of a server at another port of its host, on that line of `known_hosts`.
+        /// The key of a server at another port of the host, and its line in `known_hosts`.
         neighbour: Option<(Fingerprint, usize)>,
     },
-    /// Its certificate is no good: what is wrong with it, as in `has expired on 2024-05-01`.
+    /// Its certificate is invalid; the reason, as in `has expired on 2024-05-01`.
     Certificate {
-        /// What is wrong.
+        /// The reason.
         why: String,
-        /// The key in it, if one can be read.
+        /// The key in the certificate, if it can be read.
         shown: Option<Fingerprint>,
     },
     /// `known_hosts` cannot be read.
@@ -208,7 +212,7 @@ pub enum Refusal {
 }
 
 impl Trust {
-    /// Trusts what this file has and the system's authorities; refuses all others.
+    /// Trusts the servers of this file and the system's authorities; refuses all others.
     pub fn new(known_hosts: KnownHosts) -> Self {
         Self {
             pins: Vec::new(),
@@ -220,22 +224,24 @@ impl Trust {
         }
     }
 
-    /// Writes a server to `known_hosts`, for somebody said that this is its key.
+    /// Adds a server to `known_hosts`, after the user has confirmed its key.
     ///
     /// # Errors
+    ///
     /// The file cannot be written.
     pub fn remember(&self, stranger: &Stranger) -> Result<()> {
         self.known_hosts.add(&stranger.peer, stranger.key)
     }
 
-    /// Whether this is the key of this user's own server, and the server on this machine.
+    /// Whether this is the key of this user's own server, and the server is on this machine.
     fn is_own_server(&self, peer: &Peer, shown: Fingerprint) -> bool {
         peer.is_here() && self.own_server.as_ref().is_some_and(|files| files.own_key() == Some(shown))
     }
 
-    /// What checks the server `peer` in a handshake, for TLS 1.3 and 1.2 and the protocols of `alpn`.
+    /// A verifier for handshakes with the server `peer`, for TLS 1.3 and 1.2 and the protocols of `alpn`.
     ///
     /// # Errors
+    ///
     /// The host is neither a name nor an address.
     pub fn verifier(self: &Arc<Self>, peer: Peer, alpn: &[&[u8]]) -> Result<Verifier> {
         self.verifier_for(peer, alpn, &[&version::TLS13, &version::TLS12])
@@ -283,7 +289,7 @@ impl Trust {
     }
 }
 
-/// Checks one server, in as many handshakes as there are.
+/// Verifies one server, in any number of handshakes.
 #[derive(Debug, Clone)]
 pub struct Verifier {
     pub(super) check: Arc<Check>,
@@ -295,12 +301,12 @@ pub struct Verifier {
 pub(super) struct Check {
     trust: Arc<Trust>,
     peer: Peer,
-    /// What became of the last certificate that was shown.
+    /// The decision about the last presented certificate.
     seen: Mutex<Option<Result<PeerIdentity, Refusal>>>,
 }
 
 impl Verifier {
-    /// The configuration of a handshake with it.
+    /// The configuration of a handshake with this server.
     pub fn config(&self) -> ClientConfig {
         self.config.clone()
     }
@@ -315,16 +321,18 @@ impl Verifier {
         &self.check.peer
     }
 
-    /// After a handshake that went well, with the certificates of the connection: who the server is. A server that was taken for
-    /// the first time is written to `known_hosts` now that it has shown that it has the key.
+    /// Must be called after a successful handshake with the certificates of the connection; returns the
+    /// identity of the server. A new server is added to `known_hosts` now that it has proved possession of
+    /// the key.
     ///
     /// # Errors
+    ///
     /// `known_hosts` cannot be written: do not use the connection.
     pub fn settle(&self, certificates: Option<&[CertificateDer<'_>]>) -> Result<PeerIdentity> {
         let seen = self.check.lock().clone();
         let identity = match seen {
             Some(Ok(identity)) => identity,
-            // rustls asks nothing of a session that is resumed.
+            // rustls verifies no certificate in a resumed session.
             _ => {
                 let shown = certificates.and_then(<[_]>::first).and_then(|first| Fingerprint::of(first).ok());
                 let fingerprint = shown.ok_or_else(|| {
@@ -343,7 +351,7 @@ impl Verifier {
         Ok(identity)
     }
 
-    /// After a handshake that failed: why the server is not trusted, if that was it.
+    /// After a failed handshake: the reason why the server is not trusted, if that was the cause.
     pub fn refusal(&self) -> Option<Refusal> {
         match &*self.check.lock() {
             Some(Err(refusal)) => Some(refusal.clone()),
@@ -351,7 +359,7 @@ impl Verifier {
         }
     }
 
-    /// The sentence for a handshake that failed with `error`.
+    /// The error of a handshake that failed with `error`.
     pub fn explain(&self, error: &rustls::Error) -> Error {
         match self.refusal() {
             Some(refusal) => {
@@ -368,7 +376,8 @@ impl Verifier {
         }
     }
 
-    /// The same for other connections with the same server, which must have this key: the data connections of FTP.
+    /// A verifier for other connections with the same server, which must have this key: the data connections
+    /// of FTP.
     pub fn pinned_to(&self, key: Fingerprint) -> Self {
         let trust = Arc::new(Trust {
             pins: vec![key],
@@ -459,7 +468,7 @@ impl ServerCertVerifier for Check {
         let judged = self.judge(end, others, name, now);
         let verdict = match &judged {
             Ok(_) => Ok(ServerCertVerified::assertion()),
-            // Nobody reads which alert the server gets.
+            // Nobody reads which alert the server receives.
             Err(_) => Err(CertificateError::ApplicationVerificationFailure.into()),
         };
         *self.lock() = Some(judged);
@@ -490,7 +499,7 @@ impl ServerCertVerifier for Check {
 }
 
 impl Refusal {
-    /// The sentence about a server.
+    /// The error text about a server.
     pub fn in_words(self, peer: &Peer, known_hosts: &KnownHosts) -> Error {
         let what = format!("trust {peer}");
         let error = |why: String| Error::new(Exit::Trust, &what, why);
@@ -532,7 +541,7 @@ impl Refusal {
     }
 }
 
-/// What `known_hosts` has of a server at another port of the same host.
+/// Describes the entry of `known_hosts` for another port of the same host.
 fn neighbour_in_words(neighbour: Option<(Fingerprint, usize)>, known_hosts: &KnownHosts) -> String {
     neighbour.map_or(String::new(), |(key, line)| {
         format!(
@@ -543,7 +552,7 @@ fn neighbour_in_words(neighbour: Option<(Fingerprint, usize)>, known_hosts: &Kno
     })
 }
 
-/// The sentence for a handshake that failed otherwise.
+/// The error of a handshake that failed for another reason.
 fn failed(peer: &Peer, error: &rustls::Error) -> Error {
     use rustls::Error as E;
     let (why, hint) = match error {
@@ -567,7 +576,8 @@ fn failed(peer: &Peer, error: &rustls::Error) -> Error {
     Error::new(Exit::Trust, format_args!("set up TLS with {peer}"), why).hint(hint)
 }
 
-/// Asks the person at the terminal whether the key is the server's. False if there is no terminal: a script is not asked.
+/// Asks the user at the terminal whether the key is the server's. Returns false if there is no terminal: a
+/// script is not asked.
 ///
 /// Blocks until there is an answer.
 pub fn ask(Stranger { peer, key, note }: &Stranger) -> bool {
@@ -588,7 +598,7 @@ pub fn ask(Stranger { peer, key, note }: &Stranger) -> bool {
     stdin.lock().read_line(&mut answer).is_ok() && is_yes(&answer, *key)
 }
 
-/// Whether an answer says that this is the key.
+/// Whether an answer confirms this key.
 fn is_yes(answer: &str, key: Fingerprint) -> bool {
     answer.trim().eq_ignore_ascii_case("yes") || answer.parse() == Ok(key)
 }

@@ -10,17 +10,17 @@ use super::{Ready, path_hash};
 use crate::client::{Bounds, HELD_BYTES_MAX, HELD_PATH_BYTES};
 use crate::exit::{Error, Exit, Result};
 
-/// Counts one tree while it is listed.
+/// Counts the entries of one tree while it is listed.
 #[derive(Debug)]
 pub(crate) struct TreeBounds {
     bounds: Bounds,
     entries: u64,
     held_bytes: usize,
-    /// The identities that the server tells of the folders above the one that is listed, and its own, by depth.
+    /// The identities that the server reports for the folders above the listed one, and for itself, by depth.
     chain: Vec<Option<(u64, u64)>>,
 }
 
-/// The identity of a folder, as the `unique` fact tells it.
+/// The identity of a folder: the fact `unique`.
 pub(crate) type Unique = Option<(u64, u64)>;
 
 impl TreeBounds {
@@ -28,10 +28,11 @@ impl TreeBounds {
         Self { bounds, entries: 0, held_bytes: 0, chain: Vec::new() }
     }
 
-    /// One more entry came, usable or not.
+    /// Counts an entry, valid or not.
     ///
     /// # Errors
-    /// They are too many.
+    ///
+    /// There are too many.
     pub(crate) fn entry(&mut self) -> Result<()> {
         self.entries += 1;
         let max = self.bounds.max_entries;
@@ -43,10 +44,11 @@ impl TreeBounds {
         Ok(())
     }
 
-    /// A path is kept for later.
+    /// Counts a path that is kept for later.
     ///
     /// # Errors
-    /// They are too many.
+    ///
+    /// They take too much memory.
     pub(crate) fn hold(&mut self, path: &SafePath) -> Result<()> {
         self.held_bytes += HELD_PATH_BYTES + path.as_bytes().len();
         if self.held_bytes > HELD_BYTES_MAX {
@@ -60,23 +62,25 @@ impl TreeBounds {
         Ok(())
     }
 
-    /// An entry is kept until all are here: its path and what it leads to.
+    /// Counts an entry that is kept until all have arrived: its path and its link target.
     ///
     /// # Errors
-    /// They are too many.
+    ///
+    /// They take too much memory.
     pub(crate) fn hold_entry(&mut self, path: &SafePath, metadata: &Metadata) -> Result<()> {
         self.held_bytes += metadata.target.as_ref().map_or(0, |target| target.len());
         self.hold(path)
     }
 
-    /// A path that was held is no more.
+    /// Stops counting a held path.
     pub(crate) fn release(&mut self, path: &SafePath) {
         self.held_bytes -= HELD_PATH_BYTES + path.as_bytes().len();
     }
 
-    /// Checks that a folder may be entered.
+    /// Checks the depth of a folder.
     ///
     /// # Errors
+    ///
     /// It is too deep.
     pub(crate) fn check_depth(&self, folder: &SafePath) -> Result<()> {
         let max = self.bounds.max_depth;
@@ -91,23 +95,24 @@ impl TreeBounds {
         }
     }
 
-    /// The folder that is listed tells its own identity.
+    /// Records the identity of the listed folder.
     pub(crate) fn identify(&mut self, unique: Unique) {
         if let Some(last) = self.chain.last_mut() {
             *last = last.or(unique);
         }
     }
 
-    /// Whether a folder that waits is one of those above it, as far as these were listed.
+    /// Whether a waiting folder is one of its own ancestors, as far as these were listed.
     pub(crate) fn leads_back(&self, folder: &SafePath, unique: Unique) -> bool {
         let above = &self.chain[..depth(folder).min(self.chain.len())];
         unique.is_some() && above.contains(&unique)
     }
 
-    /// A folder is listed now; those above it were listed before.
+    /// Enters a folder whose ancestors were listed before.
     ///
     /// # Errors
-    /// It is one of those above it, by what the server tells.
+    ///
+    /// It is one of its own ancestors, by the reported identities.
     pub(crate) fn enter(&mut self, folder: &SafePath, unique: Unique) -> Result<()> {
         self.chain.resize(depth(folder), None);
         if unique.is_some() && self.chain.contains(&unique) {
@@ -120,12 +125,12 @@ impl TreeBounds {
     }
 }
 
-/// How many folders a path goes through, itself among them.
+/// The number of folders on a path, including itself.
 pub(crate) fn depth(path: &SafePath) -> usize {
     path.components().count()
 }
 
-/// Folders, and whether a path lies in one of them.
+/// Folders, with a query whether a path is below one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Under(HashSet<u128, BuildHasherDefault<Ready>>);
 

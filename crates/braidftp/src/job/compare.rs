@@ -1,13 +1,13 @@
 //! How a mirror compares files.
 
-/// Which files are taken for the same on both sides.
+/// Which files are treated as equal on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compare {
-    /// Whether times count, beside sizes.
+    /// Whether times are compared, in addition to sizes.
     pub times: bool,
-    /// Whether a file that is newer at the destination stays.
+    /// Whether a file that is newer at the destination is kept.
     pub newer: bool,
-    /// Whether contents are compared, by digest, and times count for nothing.
+    /// Whether contents are compared by digest, and times are ignored.
     pub contents: bool,
 }
 

@@ -9,40 +9,41 @@ use super::filter::Filter;
 use super::{Ready, path_hash};
 use crate::store::fs::{self, Kind, Root, WalkItem, Why};
 
-/// What the source has.
+/// The entries of the source.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     there: HashSet<u128, BuildHasherDefault<Ready>>,
-    /// Folders whose listing was read to its end.
+    /// Folders whose listing is complete.
     whole: HashSet<u128, BuildHasherDefault<Ready>>,
-    /// Folders whose listing has a hole.
+    /// Folders whose listing is incomplete.
     holes: HashSet<u128, BuildHasherDefault<Ready>>,
-    /// Whether there is a hole, nobody knows where.
+    /// Whether a listing is incomplete at an unknown place.
     hole_somewhere: bool,
 }
 
 impl Seen {
-    /// The source has this.
+    /// Records an entry of the source.
     pub(crate) fn is_there(&mut self, path: &[u8]) {
         self.there.insert(path_hash(path));
     }
 
-    /// All of this folder is told.
+    /// Records that the listing of this folder is complete.
     pub(crate) fn is_whole(&mut self, path: &[u8]) {
         self.whole.insert(path_hash(path));
     }
 
-    /// Not all of this folder could be told.
+    /// Records that the listing of this folder is incomplete.
     pub(crate) fn has_hole(&mut self, path: &[u8]) {
         self.holes.insert(path_hash(path));
     }
 
-    /// Something could not be told, and it may belong anywhere: nothing goes.
+    /// Records that an entry of an unknown folder is missing: nothing may be deleted.
     pub(crate) fn has_hole_somewhere(&mut self) {
         self.hole_somewhere = true;
     }
 
-    /// Whether something at the destination may go: the source does not have it, and told all of the folder it is in.
+    /// Whether an entry of the destination may be deleted: the source does not have it, and the listing of
+    /// its folder is complete.
     pub(crate) fn may_go(&self, path: &[u8]) -> bool {
         let parent = match path.iter().rposition(|byte| *byte == b'/') {
             Some(at) => &path[..at],
@@ -56,7 +57,7 @@ impl Seen {
     }
 }
 
-/// What of a local tree may go, in the order in which it can: what is in a folder before the folder.
+/// The entries of a local tree to delete, each folder after its contents.
 pub(crate) async fn doomed(
     root: &Root,
     seen: &Seen,
@@ -64,11 +65,11 @@ pub(crate) async fn doomed(
 ) -> Result<Vec<(PathBuf, Kind)>, fs::Error> {
     let mut walk = root.walk(Path::new("")).await?;
     let mut out: Vec<(PathBuf, Kind)> = Vec::new();
-    // The topmost folder that goes: all below it goes too.
+    // The topmost folder to delete: everything below is deleted too.
     let mut going: Option<PathBuf> = None;
     while let Some(items) = walk.next_chunk().await {
         for item in items {
-            // What cannot be read is not deleted; rmdir says so.
+            // An unreadable folder is not deleted; rmdir reports the error.
             let WalkItem::Found { path, metadata } = item else { continue };
             let bytes = path.as_os_str().as_bytes();
             let below = going.as_ref().is_some_and(|folder| path.starts_with(folder));
@@ -85,12 +86,13 @@ pub(crate) async fn doomed(
             out.push((path, metadata.kind));
         }
     }
-    // The walk shows folders before what is in them.
+    // The walk returns folders before their contents.
     out.reverse();
     Ok(out)
 }
 
-/// Removes one that [`doomed`] named. A folder that still holds something, excluded or newly come, stays.
+/// Removes an entry that [`doomed`] returned. A folder that is not empty, because of excluded or new entries,
+/// is kept.
 pub(crate) fn remove(root: &Root, path: &Path, kind: &Kind) -> Result<bool, fs::Error> {
     match kind {
         Kind::Folder => match root.remove_dir(path) {
@@ -101,7 +103,7 @@ pub(crate) fn remove(root: &Root, path: &Path, kind: &Kind) -> Result<bool, fs::
     }
 }
 
-/// Removes whatever is at `path`, with all that is in it. Links are not followed.
+/// Removes the entry at `path` with everything in it. Links are not followed.
 pub(crate) async fn remove_tree(root: &Root, path: &Path) -> Result<(), fs::Error> {
     let owned = path.to_owned();
     if root.blocking(move |root| root.link_metadata(&owned)).await?.kind == Kind::Folder {

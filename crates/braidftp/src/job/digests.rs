@@ -1,8 +1,9 @@
-//! Comparison of files by digest: requests the server's digest (HASH, or a command for one function) while this side reads the
-//! local file. No contents move.
+//! Comparison of files by digest: requests the server's digest (HASH, or a command for one function) while
+//! this side reads the local file. No contents are transferred.
 //!
-//! The function is the best that the server knows, BLAKE3 first. A server reads a large file for minutes without a word: it is
-//! given time in proportion to the bytes that it was asked about, beside `--timeout`.
+//! The function is the best one that the server supports, BLAKE3 first. A server is silent for minutes while
+//! it reads a large file, so it is permitted additional silence beyond `--timeout`, in proportion to the size
+//! of the requested files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,20 +18,20 @@ use crate::client::{Client, of_reply};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::store::fs::Root;
 
-/// Files of this side that are read at once.
+/// The maximum number of local files read concurrently.
 const READ_AT_ONCE: usize = 4;
 
-/// How a server tells the digest of a file.
+/// How the server reports digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Teller {
-    /// HASH, by this function.
+    /// By HASH, with this function.
     Hash(HashName),
-    /// A command of its own.
+    /// By a command for one function.
     Own(HashName),
 }
 
 impl Teller {
-    /// The best way that a server has.
+    /// The best method of the server.
     fn of(features: &Features) -> Option<Self> {
         let own = || features.digests.first().copied().map(Self::Own);
         features.hash.first().copied().map(Self::Hash).or_else(own)
@@ -56,11 +57,11 @@ impl Teller {
 /// A file on both sides.
 #[derive(Debug, Clone)]
 pub(crate) struct Pair {
-    /// Its path for the command.
+    /// The path on the server.
     pub(crate) remote: PathArg,
-    /// Its path below the root here.
+    /// The path below the local root.
     pub(crate) local: PathBuf,
-    /// How long it is.
+    /// The size.
     pub(crate) size: u64,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct Digests {
     root: Root,
     teller: Teller,
     turns: Arc<Semaphore>,
-    /// Ends what is being read when nobody waits for it any more.
+    /// Cancels reading when the result is no longer needed.
     stop: Arc<AtomicBool>,
 }
 
@@ -82,10 +83,11 @@ impl Drop for Digests {
 }
 
 impl Digests {
-    /// Chooses a function that the server knows.
+    /// Chooses a function that the server supports.
     ///
     /// # Errors
-    /// It knows none, or the session has ended.
+    ///
+    /// It supports none, or the session has ended.
     pub(crate) async fn begin(client: &Client, root: &Root) -> Result<Self> {
         let none = |why: &dyn std::fmt::Display| {
             Error::new(Exit::Refused, "compare contents by digest", why).hint(
@@ -118,9 +120,10 @@ impl Digests {
         self.teller.name()
     }
 
-    /// Whether each of these files has the same contents on both sides; an error of one is no other's.
+    /// Whether each of these files has the same contents on both sides; each file has its own error.
     ///
     /// # Errors
+    ///
     /// The session has ended.
     pub(crate) async fn compare(&self, pairs: Vec<Pair>) -> Result<Vec<Result<bool>>> {
         let mut asked = Vec::with_capacity(pairs.len());
@@ -164,7 +167,7 @@ impl Digests {
     }
 }
 
-/// The digest of a file here.
+/// The digest of a local file.
 async fn read(
     root: Root,
     path: PathBuf,

@@ -1,8 +1,8 @@
-//! Downloads: what is present locally, where to resume, and when a file is complete.
+//! Downloads: what exists locally, where to resume, and when a file is complete.
 //!
-//! A file is written under another name, checked (its length; in braid its digest too), synced and renamed. What an
-//! interrupted transfer has written is marked with the time of its source, and continued by a later one if that still
-//! has the same time.
+//! A file is written under a temporary name, checked (its length; in braid also its digest), synced and
+//! renamed. The data of an interrupted transfer is marked with the modification time of the source, and
+//! resumed by a later transfer if the source still has the same time.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,12 +27,12 @@ use crate::progress::Reporter;
 use crate::report::Action;
 use crate::store::fs::{self, Commit, Digest, Durability, Found, Holes, Keep, Kind, Root, Start, Why};
 
-/// Files that are finished (synced, renamed) at the same time.
+/// The maximum number of files that are synced and renamed concurrently.
 const FINISHING: usize = 16;
-/// Files under way at most, from the command to the rename; by mode, since each has its own idea of many.
+/// The maximum number of files in progress, from the command to the rename, by mode.
 const fn most_under_way(mode: Mode) -> usize {
     match mode {
-        // One on the wire, the next asked for, the others on their way to the disk.
+        // One on the wire, the next one requested, the others being written to the disk.
         Mode::Tcp | Mode::Naive | Mode::Ms => 64,
         Mode::MsCp => 2048,
         Mode::Braid => 512,
@@ -42,21 +42,21 @@ const fn most_under_way(mode: Mode) -> usize {
 /// A file to fetch.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetch {
-    /// Its path for the command.
+    /// The path on the server.
     pub(crate) remote: PathArg,
-    /// Its path below the local root.
+    /// The path below the local root.
     pub(crate) local: SafePath,
-    /// What the listing says; none of it if there was no listing.
+    /// The size in the listing; `None` without a listing.
     pub(crate) size: Option<u64>,
-    /// Likewise.
+    /// The modification time in the listing.
     pub(crate) modified: Option<Timestamp>,
-    /// Likewise: permission bits.
+    /// The permission bits in the listing.
     pub(crate) unix_mode: Option<u32>,
-    /// Which file here is taken for it.
+    /// Which local file is treated as equal.
     pub(crate) compare: Compare,
 }
 
-/// Fetches files into a root, as many at once as the mode stands.
+/// Fetches files into a root, as many concurrently as the mode permits.
 #[derive(Debug)]
 pub(crate) struct Downloads {
     client: Client,
@@ -69,16 +69,16 @@ pub(crate) struct Downloads {
     holes: Holes,
 }
 
-/// What is there of a file already.
+/// What exists locally of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Have {
-    /// All of it.
+    /// The complete file.
     Whole,
-    /// All of it, with other permission bits.
+    /// The complete file, with other permission bits.
     ButMode,
-    /// All of it by its digest, with another time or other permission bits.
+    /// The complete contents by digest, with another time or other permission bits.
     ButFacts,
-    /// So many bytes, from an interrupted transfer of the same file.
+    /// This many bytes, from an interrupted transfer of the same file.
     Part(u64),
     /// Nothing, or another file.
     Nothing,
@@ -92,32 +92,36 @@ impl Downloads {
         Self { client, root, reporter, record, under_way, finishing, tasks, holes: Holes::default() }
     }
 
-    /// Says what becomes of long runs of zeros.
+    /// Sets how long runs of zeros are written.
     #[must_use]
     pub(crate) fn holes(mut self, holes: Holes) -> Self {
         self.holes = holes;
         self
     }
 
-    /// Begins to fetch a file, unless it is whole already; returns when there is room for it.
+    /// Begins to fetch a file, unless it is complete; returns when there is room for it.
     ///
     /// # Errors
-    /// The session has ended, or an error met that every file would meet.
+    ///
+    /// The session has ended, or an error that affects every file.
     pub(crate) async fn fetch(&mut self, file: Fetch) -> Result<()> {
         self.begin(file, None, None).await
     }
 
-    /// The same for a file of which [`Self::look_ahead`] has told what is here.
+    /// The same for a file that [`Self::look_ahead`] has examined.
     ///
     /// # Errors
+    ///
     /// As [`Self::fetch`].
     pub(crate) async fn fetch_rest(&mut self, file: Fetch, have: Option<Have>) -> Result<()> {
         self.begin(file, None, have).await
     }
 
-    /// What is here of many files; `None` of those that are to be looked at one by one. With `digests`, contents are compared.
+    /// What exists locally of many files; `None` for those that must be examined individually. With
+    /// `digests`, contents are compared.
     ///
     /// # Errors
+    ///
     /// The session has ended.
     pub(crate) async fn look_ahead(
         &self,
@@ -157,7 +161,7 @@ impl Downloads {
                 (Some(Ok(false)) | None, Some(found)) => {
                     Some(wanted.of(&Found { file: None, unfinished: found.unfinished }))
                 }
-                // It is fetched, and whatever stands in the way is told then.
+                // It is fetched, which reports the error.
                 (Some(Err(error)), Some(_)) => {
                     self.reporter.warn(format_args!("{path} is fetched: {error}"));
                     Some(Have::Nothing)
@@ -167,15 +171,16 @@ impl Downloads {
         Ok(have)
     }
 
-    /// The same for a file of which nothing is here, whose size and time are being asked for.
+    /// The same for a file that does not exist locally, and whose size and time are being requested.
     ///
     /// # Errors
+    ///
     /// As [`Self::fetch`].
     pub(super) async fn fetch_and_ask(&mut self, file: Fetch, told: Told) -> Result<()> {
         self.begin(file, Some(told), None).await
     }
 
-    /// Whether nothing is here of a file.
+    /// Whether nothing of a file exists locally.
     pub(crate) async fn has_nothing_of(&self, path: &SafePath) -> bool {
         let path = path.clone();
         let is_missing =
@@ -225,14 +230,14 @@ impl Downloads {
         Ok(())
     }
 
-    /// Sets the permissions of a file whose contents and time are here.
+    /// Sets the permissions of a file with the right contents and time.
     async fn set_mode(&self, file: &Fetch) {
         let (path, mode) = (PathBuf::from(as_path(&file.local)), file.unix_mode.unwrap_or_default());
         let set = self.root.blocking(move |root| root.set_mode(&path, mode)).await;
         self.told_of_facts(file.local.as_bytes(), Action::SetMode, set);
     }
 
-    /// Sets the permissions and the time of a file whose contents are here.
+    /// Sets the permissions and the time of a file with the right contents.
     async fn set_facts(&self, file: &Fetch) {
         let (path, mode, modified) =
             (PathBuf::from(as_path(&file.local)), file.unix_mode, file.modified.map(system_time));
@@ -244,7 +249,7 @@ impl Downloads {
         self.told_of_facts(file.local.as_bytes(), Action::SetTime, set);
     }
 
-    /// Asks for the bytes of a file from `offset` on, as soon as fewer files than may be are under way.
+    /// Requests the bytes of a file from `offset` on, as soon as there is room for another file in progress.
     async fn retrieve(&mut self, file: Fetch, told: Option<Told>, offset: u64) -> Result<()> {
         self.reporter.expect(file.size.unwrap_or(0).saturating_sub(offset));
         let permit = self.under_way.clone().acquire_owned().await;
@@ -281,7 +286,7 @@ impl Downloads {
         Ok(())
     }
 
-    /// Tells what came of a file whose contents were here.
+    /// Reports the outcome for a file whose contents were already right.
     fn told_of_facts(&self, name: &[u8], action: Action, set: Result<(), fs::Error>) {
         match set {
             Ok(()) => {
@@ -292,13 +297,14 @@ impl Downloads {
         }
     }
 
-    /// Waits for all that was begun.
+    /// Waits for everything that was begun.
     ///
     /// # Errors
+    ///
     /// As [`Self::fetch`].
     pub(crate) async fn finish(self) -> Result<()> {
         let result = self.tasks.finish().await;
-        // The last files may still be on their way to their names.
+        // The last files may not have been renamed yet.
         let _all = self.under_way.acquire_many(most_under_way(self.client.mode()) as u32).await;
         result?;
         self.record.check()
@@ -310,14 +316,14 @@ impl Downloads {
     }
 }
 
-/// What a file is to be like.
+/// The desired state of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Its size and its time, if both are known.
+    /// Its size and modification time, if both are known.
     pub(crate) facts: Option<(u64, Timestamp)>,
     /// Its permission bits.
     pub(crate) mode: Option<u32>,
-    /// Which file is taken for it.
+    /// Which local file is treated as equal.
     pub(crate) compare: Compare,
 }
 
@@ -331,11 +337,11 @@ impl Wanted {
         same_time(Some(timestamp(metadata.modified)), wanted)
     }
 
-    /// Whether a file has the contents, as far as size and time tell.
+    /// Whether a file has the right contents, as far as size and time tell.
     pub(crate) fn is(&self, file: &fs::Metadata) -> bool {
         let Some((size, modified)) = self.facts.filter(|_| file.kind == Kind::File) else { return false };
         if self.compare.contents {
-            // As far as can be told: a digest tells the rest.
+            // The digest decides.
             return file.size == size;
         }
         let there = timestamp(file.modified);
@@ -344,7 +350,7 @@ impl Wanted {
             || (file.size == size && (!self.compare.times || self.has_time(file)))
     }
 
-    /// What there is of it where the contents are those.
+    /// What exists of a file with the right contents.
     fn of_same(&self, found: &Found) -> Have {
         let has_facts = found.file.as_ref().is_some_and(|file| {
             self.has_time(file) && self.mode.is_none_or(|mode| mode & 0o777 == file.mode & 0o777)
@@ -352,7 +358,7 @@ impl Wanted {
         if has_facts { Have::Whole } else { Have::ButFacts }
     }
 
-    /// What of it was found.
+    /// What exists of a file.
     fn of(&self, found: &Found) -> Have {
         let Some((size, _)) = self.facts else { return Have::Nothing };
         match (&found.file, &found.unfinished) {
@@ -370,7 +376,7 @@ impl Wanted {
     }
 }
 
-/// What is there of a file.
+/// Looks what exists of a file.
 fn look(root: &Root, path: &Path, wanted: Wanted) -> Result<Have, fs::Error> {
     if wanted.facts.is_none() {
         return Ok(Have::Nothing);
@@ -388,7 +394,7 @@ fn look(root: &Root, path: &Path, wanted: Wanted) -> Result<Have, fs::Error> {
     Ok(wanted.of(&Found { file, unfinished }))
 }
 
-/// The end of one file.
+/// The data for completing one file.
 struct Finish {
     root: Root,
     reporter: Reporter,
@@ -396,7 +402,7 @@ struct Finish {
     finishing: Arc<Semaphore>,
     mode: Mode,
     file: Fetch,
-    /// What the server was asked of it together with the file.
+    /// The facts that were requested together with the file.
     told: Option<Told>,
     offset: u64,
     _permit: OwnedSemaphorePermit,
@@ -415,7 +421,7 @@ impl Finish {
         };
         let error = match (done.result, done.data.error) {
             (Ok(_), None) => None,
-            // What went wrong here is the cause of a session that ended for it.
+            // A local error is the cause of the end of the session.
             (Err(there), Some(here)) if there.is_transient() && !here.is_transient() => Some(here),
             (Err(error), _) | (Ok(_), Some(error)) => Some(error),
         };
@@ -434,8 +440,8 @@ impl Finish {
         let error = Error { what, ..error };
         let lost = error.is_transient() || error.exit == Exit::Sigint;
         if let Some(sink) = sink {
-            // Bytes of a file that the server could not go on with are as good as those of a lost connection; bytes
-            // that were found wrong are not, nor those of a file that may not be here.
+            // Bytes of a file that the server aborted are as good as those of a lost connection. Bytes with a
+            // wrong digest, or of a file that is not permitted here, are not.
             let keep = if sink.is_over() || matches!(error.exit, Exit::Verify | Exit::Protocol) {
                 Keep::Nothing
             } else {
@@ -454,7 +460,7 @@ impl Finish {
         Ok(())
     }
 
-    /// Takes what the server said of the file, which was asked for together with it.
+    /// Processes the facts that were requested together with the file.
     async fn take_facts(&mut self, told: Told, result: Result<Finished>) -> Result<Finished> {
         let facts = told.facts.await.unwrap_or(Ok(Facts::Unknown));
         match (facts, result) {
@@ -465,17 +471,17 @@ impl Finish {
                 (self.file.size, self.file.modified) = of_file(&metadata);
                 result
             }
-            // Over TCP nothing else tells the size and the time. In braid the header does.
+            // Over TCP nothing else provides size and time. In braid the header does.
             (Err(error), Ok(_)) if self.mode == Mode::Tcp => Err(error),
             (_, result) => result,
         }
     }
 
-    /// The server says that all was sent: checks it, and gives the file its name.
+    /// Checks a file that was received completely, and renames it.
     async fn keep(self, sink: FileSink, what: &str, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
         let name = self.file.local.as_bytes();
         let length = self.offset + bytes;
-        // In braid the frames have said where the end is; elsewhere the listing's size is all there is to go by.
+        // In braid the frames mark the end; elsewhere only the size in the listing is known.
         let expected = match self.mode {
             Mode::Braid => Some(length),
             _ => self.file.size,
@@ -518,7 +524,7 @@ impl Finish {
                     }
                 }
             }
-            // Whoever waits until no file is under way finds all of this done.
+            // All of this is done before a caller sees that no file is in progress.
             drop(under_way);
         };
         sink.writer.commit_then(commit, told).await;
@@ -526,11 +532,11 @@ impl Finish {
         Ok(())
     }
 
-    /// Keeps what was written for a later attempt, marked, or throws it away.
+    /// Keeps the written bytes for a later attempt, marked, or removes them.
     async fn put_away(&self, sink: FileSink, keep: Keep) {
         let modified = sink.modified.or(self.file.modified);
         let keep = if modified.is_some() { keep } else { Keep::Nothing };
-        // What cannot be kept is fetched again.
+        // Bytes that cannot be kept are fetched again.
         if sink.writer.abandon(keep).await.is_err() {
             return;
         }
@@ -541,7 +547,7 @@ impl Finish {
     }
 }
 
-/// A path of the other side as a local one: it was checked when it was made.
+/// A path of the server as a local one; it was validated when it was created.
 pub(crate) fn as_path(path: &SafePath) -> &Path {
     Path::new(OsStr::from_bytes(path.as_bytes()))
 }

@@ -15,26 +15,26 @@ use super::Job;
 use crate::client::Client;
 use crate::exit::{Error, Exit, Result, escape};
 
-/// What the server says of one path.
+/// The server's information about one path.
 pub(super) enum Facts {
     Of(Box<Metadata>),
-    /// It is not there, or not to be seen.
+    /// The path does not exist, or is not visible.
     Missing(Reply),
-    /// The server cannot tell.
+    /// The server has no command for it.
     Unknown,
 }
 
-/// What is asked of a file together with the file itself.
+/// The facts requested together with a file.
 pub(super) struct Told {
     pub(super) facts: oneshot::Receiver<Result<Facts>>,
-    /// Its size, as soon as it is known.
+    /// The size, as soon as it is known.
     pub(super) size: Arc<OnceLock<u64>>,
 }
 
-/// Asks for one path, without waiting.
+/// Requests the facts of one path, without waiting.
 pub(super) async fn ask(client: &Client, path: &PathArg, job: &Job, asked: &mut JoinSet<()>) -> Result<Told> {
     let mlst = client.begin_command(Command::MachineFacts(Some(path.clone()))).await?;
-    // Behind RETR they would wait for its end, and many servers of TCP have no MLST.
+    // After RETR the replies would wait for its end, and many TCP servers have no MLST.
     let (size, time) = match client.mode() {
         Mode::Tcp => (
             Some(client.begin_command(Command::Size(path.clone())).await?),
@@ -63,34 +63,34 @@ pub(super) async fn ask(client: &Client, path: &PathArg, job: &Job, asked: &mut 
             reporter.expect(bytes);
             let _ = announced_size.set(bytes);
         }
-        // A file that failed by itself asks no more.
+        // A file that failed alone needs no further request.
         let _ = tell.send(facts);
     });
     Ok(told)
 }
 
-/// The size and the time of a file, as far as the server has told them.
+/// The size and the time of a file, as far as the server reported them.
 pub(super) fn of_file(metadata: &Metadata) -> (Option<u64>, Option<Timestamp>) {
-    // MLST tells of a link, and RETR follows it: what it tells is not of the file.
+    // MLST describes a link itself and RETR follows it, so the facts are not those of the file.
     let link = metadata.kind == FileKind::Symlink;
     let size = (!link && (metadata.size > 0 || metadata.modified.is_some())).then_some(metadata.size);
     (size, metadata.modified.filter(|_| !link))
 }
 
-/// The error of a folder that was taken for a file.
+/// The error for a folder in place of a file.
 pub(super) fn is_folder(path: &[u8]) -> Error {
     Error::new(Exit::NoSuchPath, format_args!("fetch {}", escape(path)), "it is a folder")
         .hint("braidftp mirror fetches folders")
 }
 
-/// Asks for one path: MLST, or SIZE and MDTM where there is no MLST.
+/// Requests the facts of one path: by MLST, or by SIZE and MDTM if there is no MLST.
 pub(super) async fn facts(client: &Client, path: &PathArg) -> Result<Facts> {
     let reply = client.command(Command::MachineFacts(Some(path.clone()))).await?;
     let size = client.command(Command::Size(path.clone()));
     read_facts(reply, size, client.command(Command::ModifiedTime(path.clone()))).await
 }
 
-/// Reads the reply to MLST, or those to SIZE and MDTM where there is no MLST.
+/// Parses the reply to MLST, or the replies to SIZE and MDTM if there is no MLST.
 async fn read_facts(
     reply: Reply,
     size: impl Future<Output = Result<Reply>>,
@@ -106,7 +106,7 @@ async fn read_facts(
     Ok(Facts::Of(Box::new(Metadata { modified, ..Metadata::new(FileKind::File, size) })))
 }
 
-/// What the reply to MLST says; `None` if the server does not know the command.
+/// Parses the reply to MLST; `None` if the server does not implement it.
 pub(super) fn of_mlst(reply: &Reply) -> Option<Facts> {
     if !reply.code.is_error() {
         let metadata = reply.lines.iter().find_map(|line| {

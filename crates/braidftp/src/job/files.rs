@@ -20,33 +20,34 @@ use crate::exit::{Again, Error, Exit, Result, escape};
 use crate::report::{Action, Event};
 use crate::url::Url;
 
-/// How a listing is written.
+/// The output format of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A line an entry, for people.
+    /// One line per entry, for people.
     Text,
-    /// An event an entry.
+    /// One event per entry.
     Json,
 }
 
-/// What a listing shows, and how.
+/// What a listing prints, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
-    /// For people, or for programs.
+    /// The format.
     pub form: Form,
-    /// Whether permissions are shown too.
+    /// Whether permissions are printed.
     pub long: bool,
-    /// Whether entries are shown by name, once all are here; else as they come.
+    /// Whether entries are sorted by name once all have arrived; otherwise they are printed as they arrive.
     pub sorted: bool,
 }
 
-/// One attempt to list what `urls` name.
+/// One attempt to list the paths of `urls`.
 ///
 /// # Errors
+///
 /// The session has ended, a folder cannot be listed, or its sorted entries take too much memory.
 pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Result<()> {
     let Some(first) = urls.first() else { return Ok(()) };
-    // Both are asked for at once.
+    // Both are requested at once.
     let (features, mut asked) = tokio::try_join!(client.features(), begin_facts(&client, first))?;
     let list = folder_form(&features);
     for (at, url) in urls.iter().enumerate() {
@@ -57,7 +58,8 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Resul
             say(format_args!("{}:", escape(&url.path)))?;
         }
         let path = remote_path(&url.path, b"")?;
-        // In braid the listing is asked for without waiting for what the path is. A file has none, which is no error then.
+        // In braid the listing is requested without waiting for the kind of the path. A file has no listing,
+        // which is no error then.
         let ahead = match client.mode() {
             Mode::Braid => Some(Listing::ask(&client, list, path.clone()).await?),
             _ => None,
@@ -98,9 +100,11 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Resul
     Ok(())
 }
 
-/// The names in a folder, for completion: those of folders end in a slash. What is no UTF-8 is left out.
+/// The names in a folder, for completion; those of folders end in a slash. Names that are not UTF-8 are left
+/// out.
 ///
 /// # Errors
+///
 /// The session has ended, or there is no such folder.
 pub async fn names(client: &Client, folder: &[u8]) -> Result<Vec<String>> {
     let form = folder_form(&client.features().await?);
@@ -121,10 +125,11 @@ pub async fn names(client: &Client, folder: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The entries of a folder, by name.
+/// The entries of a folder, sorted by name.
 ///
 /// # Errors
-/// The session has ended, there is no such folder, or a line of the listing cannot be used.
+///
+/// The session has ended, there is no such folder, or the listing has an invalid line.
 pub async fn entries(client: &Client, folder: &[u8]) -> Result<Vec<(Vec<u8>, Metadata)>> {
     let form = folder_form(&client.features().await?);
     let mut listing = Listing::ask(client, form, remote_path(folder, b"")?).await?;
@@ -148,10 +153,11 @@ pub async fn entries(client: &Client, folder: &[u8]) -> Result<Vec<(Vec<u8>, Met
     Ok(entries)
 }
 
-/// What the server says of a path; the root is a folder.
+/// The metadata of a path; the root is a folder.
 ///
 /// # Errors
-/// The session has ended, nothing is there, or the server cannot tell.
+///
+/// The session has ended, the path does not exist, or the server cannot report it.
 pub async fn stat(client: &Client, path: &[u8]) -> Result<Metadata> {
     let Some(path) = remote_path(path, b"")? else { return Ok(Metadata::new(FileKind::Directory, 0)) };
     let what = || format!("look at {}", escape(path.as_bytes()));
@@ -164,7 +170,7 @@ pub async fn stat(client: &Client, path: &[u8]) -> Result<Metadata> {
     }
 }
 
-/// Asks what a path is, without waiting; nothing where there is no path.
+/// Requests the facts of a URL's path, without waiting; does nothing for an empty path.
 async fn begin_facts(client: &Client, url: &Url) -> Result<Option<oneshot::Receiver<Result<Reply>>>> {
     Ok(match remote_path(&url.path, b"")? {
         Some(path) => Some(client.begin_command(Command::MachineFacts(Some(path))).await?),
@@ -172,7 +178,7 @@ async fn begin_facts(client: &Client, url: &Url) -> Result<Option<oneshot::Recei
     })
 }
 
-/// Shows one entry of a listing.
+/// Prints one entry of a listing.
 pub(super) fn show(job: &Job, name: &[u8], metadata: &Metadata, shown: Shown) -> Result<()> {
     let (kind, letter) = match metadata.kind {
         FileKind::File => ("file", '-'),
@@ -219,7 +225,8 @@ fn rights(mode: u32) -> String {
     (0..9).rev().map(bit).collect()
 }
 
-/// A line on standard output. A reader who went away ends the command quietly, as it does `ls | head`.
+/// Prints a line to standard output. If the reader has closed the pipe, the command ends quietly, as in `ls |
+/// head`.
 pub(super) fn say(line: std::fmt::Arguments<'_>) -> Result<()> {
     write_out(format!("{line}\n").as_bytes())
 }
@@ -232,10 +239,11 @@ fn write_out(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// One attempt to write what `urls` name to standard output. What was written cannot be taken back, so that a lost
-/// connection is an error once something was.
+/// One attempt to write the files of `urls` to standard output. Written output cannot be taken back, so a
+/// connection lost after the first byte is an error.
 ///
 /// # Errors
+///
 /// The session has ended, or a file cannot be fetched.
 pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
     for url in &urls {
@@ -275,19 +283,20 @@ pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
     Ok(())
 }
 
-/// Whether folders are removed with what is in them.
+/// Whether folders are removed with their contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recursion {
     /// Files only.
     No,
-    /// Folders too.
+    /// Also folders.
     Yes,
 }
 
-/// One attempt to delete what `urls` name.
+/// One attempt to delete the paths of `urls`.
 ///
 /// # Errors
-/// The session has ended. What cannot be deleted is in the job's record.
+///
+/// The session has ended. Paths that cannot be deleted are in the job's record.
 pub async fn remove(client: Client, job: Job, urls: Vec<Url>, recursion: Recursion) -> Result<()> {
     for url in &urls {
         if job.record.is_settled(&url.path) {
@@ -339,7 +348,7 @@ async fn remove_tree(client: &Client, job: &Job, base: &[u8]) -> Result<()> {
         }
         folders.push(folder);
     }
-    // A folder was listed before those in it.
+    // A folder was listed before its subfolders.
     for folder in folders.into_iter().rev() {
         let what = format!("delete the folder {}", escape(base));
         let command = Command::RemoveDirectory(named_path(base, folder.as_bytes())?);
@@ -361,10 +370,11 @@ async fn settle(client: &Client, job: &Job, command: Command, what: &str, name: 
     Ok(())
 }
 
-/// One attempt to list the unfinished uploads that the server keeps of what `urls` name, or to remove them.
+/// One attempt to list or remove the server's unfinished uploads of the paths of `urls`.
 ///
 /// # Errors
-/// The session has ended. What the server refuses is in the job's record.
+///
+/// The session has ended. Refused paths are in the job's record.
 pub async fn parts(client: Client, job: Job, urls: Vec<Url>, what: Parts) -> Result<()> {
     for url in &urls {
         if job.record.is_settled(&url.path) {
@@ -400,12 +410,12 @@ pub async fn parts(client: Client, job: Job, urls: Vec<Url>, what: Parts) -> Res
     Ok(())
 }
 
-/// What is done with unfinished uploads.
+/// What to do with unfinished uploads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parts {
-    /// They are listed.
+    /// List them.
     Show(Form),
-    /// They are removed.
+    /// Remove them.
     Remove,
 }
 
@@ -417,19 +427,20 @@ fn part(line: &[u8]) -> Option<(&[u8], Metadata)> {
     Some((words.next()?, Metadata { modified, ..Metadata::new(FileKind::File, size) }))
 }
 
-/// Whether the folders above are made too.
+/// Whether missing parent folders are created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parents {
-    /// They must be there.
+    /// They must exist.
     No,
-    /// They are made, and it is no error if the folder exists.
+    /// They are created, and an existing folder is no error.
     Make,
 }
 
-/// One attempt to make the folders that `urls` name.
+/// One attempt to create the folders of `urls`.
 ///
 /// # Errors
-/// The session has ended. Folders that cannot be made are in the job's record.
+///
+/// The session has ended. Folders that cannot be created are in the job's record.
 pub async fn make_folders(client: Client, job: Job, urls: Vec<Url>, parents: Parents) -> Result<()> {
     for url in &urls {
         if job.record.is_settled(&url.path) {
@@ -457,8 +468,8 @@ pub async fn make_folders(client: Client, job: Job, urls: Vec<Url>, parents: Par
     Ok(())
 }
 
-/// Makes a folder and those above it. Only the last must be there in the end: a server may let nobody look at, or
-/// make, those above.
+/// Creates a folder and its parents. Only the last one must exist in the end: a server may hide the parents
+/// or refuse to create them.
 pub(super) async fn make_folder_and_parents(client: &Client, path: &[u8]) -> Result<()> {
     let mut asked = Vec::new();
     let ends = path.iter().enumerate().filter(|(at, byte)| **byte == b'/' && *at > 0).map(|(at, _)| at);
@@ -480,6 +491,7 @@ pub(super) async fn make_folder_and_parents(client: &Client, path: &[u8]) -> Res
 /// One attempt to rename the URL's path to `to`.
 ///
 /// # Errors
+///
 /// The session has ended, or the server refuses.
 pub async fn rename(client: Client, job: Job, to: Vec<u8>) -> Result<()> {
     let what = format!("rename {} to {}", escape(&job.url.path), escape(&to));

@@ -14,12 +14,12 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::filter_rules::{Rules, as_path, ends};
 use crate::exit::Error;
 
-/// What of a tree belongs to a job.
+/// The selection of paths of a tree.
 #[derive(Debug, Clone)]
 pub struct Filter {
     include: Option<Globs>,
     exclude: Option<Globs>,
-    /// What files in gitignore's notation leave out.
+    /// Patterns of files in gitignore's notation.
     ignored: Option<Arc<Gitignore>>,
     /// Rules in rsync's notation.
     rules: Option<Arc<Rules>>,
@@ -29,9 +29,9 @@ pub struct Filter {
 /// The paths of `--files-from`.
 #[derive(Debug, Default)]
 struct Listed {
-    /// Each, and with a folder all beneath it.
+    /// The listed paths; a folder includes everything below it.
     paths: HashSet<Vec<u8>>,
-    /// The folders that they lie in.
+    /// Their parent folders.
     above: HashSet<Vec<u8>>,
 }
 
@@ -48,19 +48,22 @@ struct Globs {
 }
 
 impl Filter {
-    /// What matches `include` (all, if it is empty) and not `exclude`.
+    /// Selects what matches `include` (everything if it is empty) and not `exclude`.
     ///
     /// # Errors
-    /// A glob that is none.
+    ///
+    /// An invalid glob.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, Error> {
         let (include, exclude) = (Globs::new("--include", include)?, Globs::new("--exclude", exclude)?);
         Ok(Self { include, exclude, ignored: None, rules: None, listed: None })
     }
 
-    /// Leaves out what these files say in gitignore's notation; paths are from the top of the tree.
+    /// Excludes the patterns of these files in gitignore's notation; paths are relative to the top of the
+    /// tree.
     ///
     /// # Errors
-    /// A file that cannot be read, or a line that says nothing.
+    ///
+    /// A file that cannot be read, or an invalid line.
     pub fn without(mut self, files: &[PathBuf]) -> Result<Self, Error> {
         if files.is_empty() {
             return Ok(self);
@@ -77,19 +80,21 @@ impl Filter {
         Ok(self)
     }
 
-    /// Leaves out what rules in rsync's notation say.
+    /// Applies rules in rsync's notation.
     ///
     /// # Errors
-    /// A rule that is none, or a file of rules that cannot be read.
+    ///
+    /// An invalid rule, or a file of rules that cannot be read.
     pub fn ruled(mut self, rules: &[String]) -> Result<Self, Error> {
         self.rules = Rules::new(rules)?.map(Arc::new);
         Ok(self)
     }
 
-    /// Takes the paths that `file` lists, one a line, and with a folder all beneath it.
+    /// Selects the paths that `file` lists, one per line; a folder includes everything below it.
     ///
     /// # Errors
-    /// It cannot be read, or a line is no path within a tree.
+    ///
+    /// It cannot be read, or a line is not a path within a tree.
     pub fn only(mut self, file: Option<&Path>) -> Result<Self, Error> {
         let Some(file) = file else { return Ok(self) };
         let text = std::fs::read(file)
@@ -126,7 +131,7 @@ impl Filter {
         self.exclude.as_ref().is_some_and(|globs| globs.match_any_level(path))
     }
 
-    /// Whether a file belongs.
+    /// Whether a file is selected.
     pub fn takes_file(&self, path: &[u8]) -> bool {
         !self.excludes(path)
             && !self.ignores(path, false)
@@ -134,7 +139,7 @@ impl Filter {
             && self.listed.as_ref().is_none_or(|listed| listed.holds(path))
     }
 
-    /// Whether a folder is entered: an include may name something below it, so that only excludes count.
+    /// Whether a folder is entered. An include may match something below the folder, so only excludes count.
     pub fn takes_folder(&self, path: &[u8]) -> bool {
         !self.excludes(path)
             && !self.ignores(path, true)
@@ -144,7 +149,7 @@ impl Filter {
                 .is_none_or(|listed| path.is_empty() || listed.above.contains(path) || listed.holds(path))
     }
 
-    /// Whether there is an include: folders are then made only for what is in them.
+    /// Whether there is an include: folders are then created only for selected files in them.
     pub fn is_selective(&self) -> bool {
         self.include.is_some() || self.listed.is_some()
     }
@@ -181,10 +186,11 @@ impl Globs {
     }
 }
 
-/// One glob, for the names in one folder: what `get ftp://h/dir/*.txt` means.
+/// One glob for the names in one folder, as in `get ftp://h/dir/*.txt`.
 ///
 /// # Errors
-/// It is none.
+///
+/// It is invalid.
 pub(super) fn name_glob(text: &str) -> Result<impl Fn(&[u8]) -> bool, Error> {
     let matcher = glob("the URL", text)?.compile_matcher();
     Ok(move |name: &[u8]| matcher.is_match(as_path(name)))

@@ -1,8 +1,9 @@
 //! Filter rules in rsync's notation: `--filter '- *.o'`, `+ /src/***`, `merge FILE`.
 //!
-//! Rules are read as rsync(1), FILTER RULES, has them: of all rules the first that matches decides; a folder that is left out is
-//! not entered, so that each folder above a path is asked about first. Left out, and refused by name: per-folder rules (`:`),
-//! `hide`, `show`, `protect`, `risk` and modifiers. `**` stands alone between slashes.
+//! Rules have the meaning of rsync(1), FILTER RULES: the first matching rule decides. An excluded folder is
+//! not entered, so the folders above a path are checked first. Not supported, and refused with an error:
+//! per-folder rules (`:`), `hide`, `show`, `protect`, `risk` and modifiers. `**` must stand alone between
+//! slashes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,14 +13,14 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::exit::Error;
 
-/// Files that `merge` reads within another.
+/// The maximum depth of nested `merge` files.
 const MERGE_DEPTH: usize = 8;
 
-/// Rules in their order.
+/// Rules in order.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     globs: GlobSet,
-    /// What each glob of the set belongs to.
+    /// The rule of each glob in the set.
     rules: Vec<Rule>,
 }
 
@@ -37,9 +38,9 @@ enum Verdict {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Applies {
-    /// To files and folders.
+    /// Applies to files and folders.
     ToAll,
-    /// To folders: the pattern ended in a slash.
+    /// Applies to folders: the pattern ends in a slash.
     ToFolders,
 }
 
@@ -50,10 +51,11 @@ struct Reading {
 }
 
 impl Rules {
-    /// Reads rules, each as rsync's `--filter` takes it.
+    /// Parses rules, each as for rsync's `--filter`.
     ///
     /// # Errors
-    /// A rule that is none, or a file that cannot be read; the rule is named, and the line.
+    ///
+    /// An invalid rule, or a file that cannot be read; the error names the rule and the line.
     pub(super) fn new(texts: &[String]) -> Result<Option<Self>, Error> {
         if texts.is_empty() {
             return Ok(None);
@@ -74,7 +76,7 @@ impl Rules {
         Ok(Some(Self { globs, rules }))
     }
 
-    /// Whether a path, or a folder above it, is left out.
+    /// Whether a path, or a folder above it, is excluded.
     pub(super) fn exclude(&self, path: &[u8], is_folder: bool) -> bool {
         ends(path).any(|end| {
             let is_folder = is_folder || end < path.len();
@@ -95,7 +97,7 @@ impl Reading {
             self.patterns.clear();
             return Ok(());
         }
-        // rsync takes `_` for the space too.
+        // rsync accepts `_` in place of the space.
         let Some((verb, rest)) = text.split_once([' ', '_']) else {
             return Err(wrong("a rule is a word, a space, and a pattern"));
         };
@@ -154,7 +156,7 @@ impl Reading {
     }
 }
 
-/// Where the names of a path end.
+/// The ends of the components of a path.
 pub(super) fn ends(path: &[u8]) -> impl Iterator<Item = usize> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([path.len()])
 }
@@ -177,7 +179,7 @@ mod tests {
         !rules.exclude(path.as_bytes(), false)
     }
 
-    /// The results are those of rsync 3.5.0 with the same rules over a tree of these files.
+    /// The expected results are those of rsync 3.5.0 with the same rules over a tree of these files.
     #[test]
     fn the_first_rule_that_matches_decides() {
         let all = rules(&["+ keep.o", "- *.o", "- /build/", "+ build/", "- tmp"]);

@@ -1,4 +1,4 @@
-//! Single files, down and up: `get` and `put`.
+//! Single files in both directions: `get` and `put`.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,10 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::store::fs::{Kind, Root};
 use crate::url::Url;
 
-/// One attempt to fetch what `urls` name, all on one server, into the folder `to`.
+/// One attempt to fetch the files of `urls`, all on one server, into the folder `to`.
 ///
 /// # Errors
+///
 /// The session has ended. Files that fail are in the job's record.
 pub async fn get(client: Client, job: Job, urls: Vec<Url>, to: PathBuf) -> Result<()> {
     std::fs::create_dir_all(&to).map_err(|e| Error::local(format_args!("make {}", to.display()), &e))?;
@@ -32,7 +33,7 @@ pub async fn get(client: Client, job: Job, urls: Vec<Url>, to: PathBuf) -> Resul
     let result = get_each(&client, &job, &urls, &mut downloads, &mut asked).await;
     while asked.join_next().await.is_some() {}
     job.reporter.expect_no_more();
-    // What was begun is waited for, so that it puts its bytes away.
+    // Waits for everything that was begun, so that received bytes are stored.
     let finished = downloads.finish().await;
     result.and(finished)
 }
@@ -60,7 +61,7 @@ async fn get_each(
             let (remote, compare) = (path, Compare::default());
             Fetch { remote, local: local.clone(), size, modified, unix_mode: None, compare }
         };
-        // Where nothing of the file is here, what the server says of it decides nothing: both are asked for at once. The
+        // If nothing of the file exists locally, its facts decide nothing, so both are requested at once. The
         // papers' modes keep their round trips.
         if matches!(client.mode(), Mode::Braid | Mode::Tcp) && downloads.has_nothing_of(&local).await {
             let told = ask(client, &remote, job, asked).await?;
@@ -133,7 +134,7 @@ pub async fn put(client: Client, job: Job, files: Vec<PathBuf>) -> Result<()> {
         let facts = if sure { Facts::Unknown } else { facts(&client, &named_path(&base, b"")?).await? };
         Ok(sure || matches!(facts, Facts::Of(metadata) if metadata.kind == FileKind::Directory))
     };
-    // Both are asked for at once.
+    // Both are requested at once.
     let (features, is_folder) = tokio::try_join!(client.features(), look)?;
     let mut uploads = Uploads::new(client.clone(), job.url.clone(), job.reporter.clone(), job.record.clone());
     for path in files {
@@ -185,7 +186,8 @@ fn open(path: &Path) -> Result<(Root, PathBuf, Vec<u8>)> {
     let Some(name) = path.file_name() else {
         return Err(Error::usage(format_args!("send {}", path.display()), "it names no file"));
     };
-    // What the user names is followed wherever it leads; only names from the other side are held to a root.
+    // Links in a path that the user gives are followed anywhere; only names from the server are confined to a
+    // root.
     let real = path.canonicalize().map_err(|e| Error::local(format_args!("open {}", path.display()), &e))?;
     let (folder, file) = match (real.parent(), real.file_name()) {
         (Some(folder), Some(file)) => (folder, file),

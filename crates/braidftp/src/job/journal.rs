@@ -1,13 +1,16 @@
 //! The journal of a mirror (`--journal`): the state from which the same command resumes a killed job.
 //!
-//! It is a folder below `$XDG_STATE_HOME/braidftp/journals`, named after what the job is between, and holds
-//! - `job`: what it is the journal of, locked while a job uses it;
-//! - `done`: sixteen bytes for each file that is finished, as [`path_hash`] makes them;
-//! - `listing`: braid's listing of the remote tree, packed as it came; `listing.part` until it is whole. The listing goes there as
-//!   fast as it comes and is read from there, so that it is soon whole, however long the files take.
+//! A journal is a folder below `$XDG_STATE_HOME/braidftp/journals`, named after the ends of the job, with
+//! these files:
+//! - `job`: the name of the job, locked while a job uses the journal;
+//! - `done`: sixteen bytes for each finished file, made by [`path_hash`];
+//! - `listing`: braid's listing of the remote tree, packed as received; `listing.part` until it is complete.
+//!   The listing is written as fast as it arrives and read from the file, so that it is soon complete,
+//!   however long the files take.
 //!
-//! A write is with the kernel before the job goes on, and survives a `kill -9`; after a power failure some files are looked at
-//! again. A journal that cannot be written is told of once, and the job goes on without it. It goes when the job is done.
+//! The kernel has received a write before the job continues, so the write survives a `kill -9`; after a power
+//! failure some files are checked again. If a journal cannot be written, this is reported once, and the job
+//! continues without it. The journal is removed when the job is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -25,12 +28,12 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::progress::Reporter;
 use crate::url::Url;
 
-/// Bytes of a path in `done`.
+/// Bytes of a path's hash in `done`.
 const HASH_BYTES: usize = 16;
 /// Bytes of a listing that are read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// A journal that is open. Clones share it.
+/// An open journal. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Journal(Arc<Inner>);
 
@@ -39,18 +42,19 @@ struct Inner {
     folder: PathBuf,
     /// Locked.
     _job: File,
-    /// None when it could not be written.
+    /// `None` after a failed write.
     done: Mutex<Option<File>>,
     replays: bool,
     reporter: Reporter,
 }
 
 impl Journal {
-    /// Opens the journal of a job that is called so, or begins it. Without `replays` the tree is listed anew. `None` if it cannot be
-    /// opened, which is told: the job goes on without it.
+    /// Opens or creates the journal of the job with this name. Without `replays` the tree is listed again.
+    /// `None` if it cannot be opened: this is reported, and the job continues without it.
     ///
     /// # Errors
-    /// There is no place for it, or another job uses it.
+    ///
+    /// There is no location for it, or another job uses it.
     pub fn open(name: &str, replays: bool, reporter: &Reporter) -> Result<Option<Self>> {
         let folder = folder(name).ok_or_else(|| {
             Error::new(Exit::Local, "use --journal", "there is no folder for it")
@@ -75,9 +79,10 @@ impl Journal {
         Ok(Some(Self(Arc::new(Inner { folder, _job: job, done, replays, reporter }))))
     }
 
-    /// The hashes of the paths that earlier runs have finished, `most` at most.
+    /// The hashes of the paths that earlier runs have finished, at most `most`.
     ///
     /// # Errors
+    ///
     /// They cannot be read.
     pub(super) fn finished(&self, most: u64) -> Result<Vec<u128>> {
         let path = self.0.folder.join("done");
@@ -90,7 +95,7 @@ impl Journal {
         let bytes = read().map_err(|error| Error::local(format_args!("read {}", path.display()), &error))?;
         let (hashes, cut) = bytes.as_chunks::<HASH_BYTES>();
         if !cut.is_empty() {
-            // The disk was full in the middle of one: what follows begins at a whole one again.
+            // The disk was full in the middle of a hash: the next one begins at a multiple of the length.
             let whole = (hashes.len() * HASH_BYTES) as u64;
             let cut = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(whole));
             cut.map_err(|error| Error::local(format_args!("cut {}", path.display()), &error))?;
@@ -98,7 +103,7 @@ impl Journal {
         Ok(hashes.iter().map(|hash| u128::from_le_bytes(*hash)).collect())
     }
 
-    /// A file is finished.
+    /// Records a finished file.
     pub(super) fn done(&self, path: &[u8]) {
         let mut done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = done.as_mut() else { return };
@@ -116,7 +121,7 @@ impl Journal {
         ));
     }
 
-    /// The listing that an earlier run has kept whole.
+    /// The complete listing of an earlier run.
     pub(super) fn listing(&self, form: ListForm) -> Option<Feed> {
         if form != ListForm::Tree || !self.0.replays {
             return None;
@@ -127,7 +132,7 @@ impl Journal {
         Some(Feed::Kept(Reading { file: Arc::new(file), read: 0, kept }))
     }
 
-    /// Keeps a listing that comes, which is read from what is kept.
+    /// Stores an arriving listing, which is then read from the file.
     pub(super) fn keep(&self, form: ListForm, queue: Queue, under_way: UnderWay) -> Feed {
         if form != ListForm::Tree {
             return Feed::Live(queue, Some(under_way));
@@ -179,14 +184,14 @@ impl Journal {
         tell.send_modify(|kept| kept.state = state);
     }
 
-    /// The job is done: the next one starts without a journal.
+    /// Removes the journal of a complete job.
     pub fn remove(&self) {
-        // What stays is of no harm: it is found, and removed, by the next run.
+        // Remaining files do no harm: the next run finds and removes them.
         let _ = fs::remove_dir_all(&self.0.folder);
     }
 }
 
-/// The files `job` and `done`, made if they are not there.
+/// Opens or creates the files `job` and `done`.
 fn files(folder: &Path, name: &str) -> std::io::Result<(File, File)> {
     fs::create_dir_all(folder)?;
     let mut options = OpenOptions::new();
@@ -198,7 +203,7 @@ fn files(folder: &Path, name: &str) -> std::io::Result<(File, File)> {
     Ok((job, done))
 }
 
-/// Where the journal of a job of this name is.
+/// The folder of the journal of a job.
 fn folder(name: &str) -> Option<PathBuf> {
     let of = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = of("XDG_STATE_HOME").or_else(|| of("HOME").map(|home| home.join(".local/state")))?;
@@ -209,19 +214,19 @@ fn hash_name(name: &str) -> String {
     format!("{:032x}", path_hash(name.as_bytes()))
 }
 
-/// The name of a job's journal: its direction, its ends and who logs in.
+/// The name of a job's journal: its direction, its ends and its user.
 pub fn name(is_up: bool, url: &Url, folder: &Path) -> String {
     let direction = if is_up { "up" } else { "down" };
     let user = escape(url.user.as_deref().unwrap_or_default());
     format!("{direction} {user}@{url} {}", folder.display())
 }
 
-/// Where the bytes of a listing come from.
+/// The source of the bytes of a listing.
 #[derive(Debug)]
 pub(super) enum Feed {
-    /// From the server.
+    /// The server.
     Live(Queue, Option<UnderWay>),
-    /// From a file, into which they come from the server or came before.
+    /// A file, into which the bytes were written before or are being written.
     Kept(Reading),
 }
 
@@ -238,21 +243,22 @@ struct Kept {
     state: State,
 }
 
-/// What comes behind the bytes that are in the file.
+/// The source of the bytes after those in the file.
 #[derive(Debug, Clone)]
 enum State {
     Coming,
     Whole,
     Failed(Error),
-    /// The file cannot be written any more: this, and whatever follows.
+    /// The file could not be written: these bytes, and all following ones, are handed over in memory.
     HandedOver(Arc<Mutex<Option<(Bytes, Queue, UnderWay)>>>),
 }
 
 impl Feed {
-    /// The next bytes; `None` after the last.
+    /// Returns the next bytes; `None` after the last.
     ///
     /// # Errors
-    /// The listing was refused or broke off, or the journal cannot be read.
+    ///
+    /// The listing was refused or aborted, or the journal cannot be read.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>> {
         loop {
             match self {

@@ -18,37 +18,38 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::packed::{UnpackError, Unpacker};
 use crate::store::fs::fits_a_line;
 
-/// What comes of one line.
+/// The result of one line.
 #[derive(Debug)]
 pub(crate) enum Line {
     /// An entry.
     Entry(Box<Entry>),
-    /// A line that cannot be used: what it says, and why not. Nothing may be deleted for being absent from this
+    /// An invalid line: its text, and the reason. Nothing may be deleted because it is missing in this
     /// listing.
     Bad(Bytes, String),
 }
 
-/// A listing that is being read.
+/// A listing that is being parsed.
 #[derive(Debug)]
 pub(crate) struct Listing {
     feed: Feed,
     form: ListForm,
-    /// braid: what unpacks the lines.
+    /// braid: unpacks the lines.
     unpacker: Option<Unpacker>,
     waiting: BytesMut,
     lines: VecDeque<Line>,
-    /// Lines that may still come.
+    /// The number of lines that may still arrive.
     left: u64,
     max_entries: u64,
-    /// The most bytes of lines.
+    /// The maximum size in bytes.
     listing_bytes: u64,
     what: String,
 }
 
 impl Listing {
-    /// Asks for a listing.
+    /// Requests a listing.
     ///
     /// # Errors
+    ///
     /// The session has ended.
     pub(crate) async fn ask(client: &Client, form: ListForm, path: Option<PathArg>) -> Result<Self> {
         match client.listing_lane(Turn::Now) {
@@ -57,9 +58,10 @@ impl Listing {
         }
     }
 
-    /// The listing that the journal has kept, or else one that is asked for, and kept there if there is a journal.
+    /// Returns the listing in the journal. Otherwise requests one, and stores it if there is a journal.
     ///
     /// # Errors
+    ///
     /// The session has ended.
     pub(crate) async fn ask_once(
         client: &Client,
@@ -76,9 +78,10 @@ impl Listing {
         Ok(Self::of(client, form, path.as_ref(), journal.keep(form, queue, under_way)))
     }
 
-    /// Asks for a listing before its turn, if a session is to spare. Little of it waits to be used.
+    /// Requests a listing ahead of its use, if a session is available. Only little of it is buffered.
     ///
     /// # Errors
+    ///
     /// The session has ended.
     pub(crate) async fn ask_ahead(
         client: &Client,
@@ -118,10 +121,11 @@ impl Listing {
         }
     }
 
-    /// The next line; `None` at the end of a listing that came whole.
+    /// Returns the next line; `None` at the end of a complete listing.
     ///
     /// # Errors
-    /// It was refused, or broke off.
+    ///
+    /// It was refused or aborted.
     pub(crate) async fn next(&mut self) -> Result<Option<Line>> {
         loop {
             if let Some(line) = self.lines.pop_front() {
@@ -150,7 +154,7 @@ impl Listing {
                     if self.waiting.is_empty() {
                         return Ok(None);
                     }
-                    // A last line without its end, as some servers send it.
+                    // A last line without line end, as some servers send it.
                     let last = self.waiting.split().freeze();
                     self.take(last);
                 }
@@ -158,9 +162,10 @@ impl Listing {
         }
     }
 
-    /// The next lines, as many as have come and no more than `most`; none at the end of a listing that came whole.
+    /// Returns the next lines that have arrived, at most `most`; none at the end of a complete listing.
     ///
     /// # Errors
+    ///
     /// As [`Self::next`].
     pub(crate) async fn next_lines(&mut self, most: usize) -> Result<Vec<Line>> {
         let mut lines = Vec::from_iter(self.next().await?);
@@ -170,7 +175,7 @@ impl Listing {
         Ok(lines)
     }
 
-    /// The next lines of what came packed.
+    /// Returns the next lines of a packed listing.
     fn unpack(&mut self) -> Result<Option<Bytes>> {
         let Some(unpacker) = &mut self.unpacker else { return Ok(None) };
         unpacker.unpack().map_err(|error| match error {
@@ -211,18 +216,18 @@ impl Listing {
     }
 }
 
-/// How a server lists folders: facts if it can, else what `ls -l` prints.
+/// The form in which a server lists folders: facts if supported, otherwise the output of `ls -l`.
 pub(crate) fn folder_form(features: &Features) -> ListForm {
     if features.mlst { ListForm::Facts } else { ListForm::List }
 }
 
-/// An error for a line that cannot be used.
+/// The error of an invalid line.
 pub(crate) fn bad_line(line: &[u8], why: &str) -> Error {
     Error::new(Exit::Protocol, format_args!("use the listing's line `{}`", escape(line)), why)
         .hint("the server's fault: such a name cannot be used here")
 }
 
-/// The path that a listing lacks, or its folder if it is not one path, and an error for it.
+/// The path that a listing lacks, or its folder if it is not a single path, with an error.
 pub(crate) fn missing(folder: &SafePath, gap: &Gap) -> (Vec<u8>, Error) {
     match &gap.name {
         Some(name) if !fits_a_line(name) => {
@@ -237,13 +242,13 @@ pub(crate) fn missing(folder: &SafePath, gap: &Gap) -> (Vec<u8>, Error) {
     }
 }
 
-/// The error of a path with a line end in it.
+/// The error of a path that contains a line end.
 pub(crate) fn unsayable(what: &str) -> Error {
     Error::new(Exit::Refused, what, "its name holds a line end, which FTP cannot carry: left out")
         .hint("rename it where it is")
 }
 
-/// An error for a folder that the server could not list whole.
+/// The error of a folder that the server could not list completely.
 fn incomplete(code: Code) -> Error {
     let why = match code {
         Code::FILE_UNAVAILABLE => "the server may not read it",

@@ -13,28 +13,28 @@ use crate::client::system_time;
 use crate::exit::{Error, Exit, Result};
 use crate::store::fs::{self, Kind, Root, Why};
 
-/// What to do with something else that has the name.
+/// What to do with another entry of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InTheWay {
-    /// It stays, and the new one fails.
+    /// Keep it: the new entry fails.
     Keep,
-    /// It goes.
+    /// Delete it.
     Delete,
 }
 
-/// The folders of a tree that are there, as folders and not as links.
+/// The existing folders of a tree, which are folders and not links.
 #[derive(Debug)]
 pub(crate) struct Folders {
     root: Root,
     in_the_way: InTheWay,
     there: HashSet<u128, BuildHasherDefault<Ready>>,
-    /// Those of them that were made here, empty.
+    /// Folders that were created by this run, initially empty.
     new: HashSet<u128, BuildHasherDefault<Ready>>,
-    /// What to set when nothing is put into the folders any more.
+    /// Facts to set when no more files are written into the folders.
     facts: Vec<Facts>,
 }
 
-/// What a folder is to be like in the end.
+/// The final facts of a folder.
 #[derive(Debug)]
 struct Facts {
     path: SafePath,
@@ -42,15 +42,15 @@ struct Facts {
     mode: Option<u32>,
 }
 
-/// What the owner of a folder needs to put something into it.
+/// The permission bits that the owner needs to write into a folder.
 const OWNER: u32 = 0o700;
 
-/// Whether a folder was there before.
+/// Whether a folder existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Made {
-    /// It was made.
+    /// It was created.
     Now,
-    /// It was there.
+    /// It existed.
     Before,
 }
 
@@ -59,7 +59,7 @@ impl Folders {
         Self { root, in_the_way, there: HashSet::default(), new: HashSet::default(), facts: Vec::new() }
     }
 
-    /// Makes a folder and those above it.
+    /// Creates a folder and its parents.
     pub(crate) async fn make(&mut self, path: &SafePath) -> Result<Made> {
         if path.is_root() || self.is_there(path) {
             return Ok(Made::Before);
@@ -79,7 +79,7 @@ impl Folders {
             if now == Made::Now {
                 self.new.insert(path_hash(path.as_bytes()));
             }
-            // Set before what the server tells of it, if that is anything.
+            // Before the facts from the server, which take precedence.
             self.facts.extend(opened.map(|mode| Facts {
                 path: path.clone(),
                 modified: None,
@@ -90,24 +90,24 @@ impl Folders {
         Ok(made)
     }
 
-    /// Whether the folder was made, or found to be one.
+    /// Whether the folder was created, or found to be a folder.
     pub(crate) fn is_there(&self, path: &SafePath) -> bool {
         path.is_root() || self.there.contains(&path_hash(path.as_bytes()))
     }
 
-    /// Whether the folder was made here: nothing is in it but what this run puts there.
+    /// Whether the folder was created by this run: it contains only what this run has written.
     pub(crate) fn is_new(&self, path: &SafePath) -> bool {
         self.new.contains(&path_hash(path.as_bytes()))
     }
 
-    /// Remembers what the folder is to be like, for [`Self::set_facts`].
+    /// Records the facts of the folder for [`Self::set_facts`].
     pub(crate) fn remember(&mut self, path: &SafePath, modified: Option<Timestamp>, mode: Option<u32>) {
         if modified.is_some() || mode.is_some() {
             self.facts.push(Facts { path: path.clone(), modified, mode });
         }
     }
 
-    /// Makes a link, if it leads to somewhere in the tree.
+    /// Creates a link, if its target is in the tree.
     pub(crate) async fn link(
         &self,
         path: &SafePath,
@@ -147,7 +147,7 @@ impl Folders {
         self.root
             .blocking(move |root| {
                 for Facts { path, modified, mode } in facts.into_iter().rev() {
-                    // They are a courtesy: that they cannot be set is no failure.
+                    // Best effort: an error here is not a failure of the job.
                     if let Some(modified) = modified {
                         let _ = root.set_modified(as_path(&path), system_time(modified));
                     }
@@ -160,18 +160,19 @@ impl Folders {
     }
 }
 
-/// What became of a link.
+/// The outcome for a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Linked {
-    /// It was made.
+    /// It was created.
     Now,
-    /// It was there.
+    /// It existed.
     Before,
-    /// It leads out of the tree, and was not made.
+    /// Its target is outside the tree, so it was not created.
     Refused,
 }
 
-/// Makes a folder, or finds it; one that its owner may not write to is opened to them, and the mode that it had is returned.
+/// Creates a folder, or finds it. A folder that its owner may not write into is made writable, and its
+/// previous mode is returned.
 fn make(root: &Root, path: &std::path::Path, in_the_way: InTheWay) -> Result<(Made, Option<u32>), fs::Error> {
     match root.mkdir(path) {
         Ok(()) => return Ok((Made::Now, None)),
@@ -183,7 +184,7 @@ fn make(root: &Root, path: &std::path::Path, in_the_way: InTheWay) -> Result<(Ma
     let there = root.link_metadata(path)?;
     match (there.kind, in_the_way) {
         (Kind::Folder, _) if there.mode & OWNER == OWNER => Ok((Made::Before, None)),
-        // That it is another's shows when something is written.
+        // If it belongs to another user, the error occurs when something is written.
         (Kind::Folder, _) => {
             let opened = root.set_mode(path, there.mode | OWNER).is_ok();
             Ok((Made::Before, opened.then_some(there.mode)))

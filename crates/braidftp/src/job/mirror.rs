@@ -1,8 +1,9 @@
 //! Downloads a tree.
 //!
-//! In braid one command lists the whole tree, and files are asked for while it still flows; elsewhere folder
-//! after folder is listed (MLSD; LIST where there is no MLSD), and its files fetched before the next; ms-cp lists all
-//! folders first, then asks for all files at once.
+//! In braid one command lists the whole tree, and files are requested while the listing arrives. In other
+//! modes folders are listed one by one (MLSD; LIST if there is no MLSD), and the files of a folder are
+//! fetched before the next folder is listed; ms-cp lists all folders first, and then requests all files at
+//! once.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -32,31 +33,32 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root};
 
-/// Lines of a listing whose files are looked at together.
+/// The number of lines of a listing whose files are examined together.
 const LOOK_AHEAD: usize = 256;
 
-/// What a mirror takes, and what it may remove.
+/// What a mirror transfers, and what it may delete.
 #[derive(Debug, Clone)]
 pub struct Mirror {
-    /// Which paths belong.
+    /// The selection of paths.
     pub filter: Filter,
-    /// Whether what the source does not have is removed.
+    /// Whether to delete what the source does not have.
     pub delete: Delete,
-    /// What beside the contents becomes the same.
+    /// What is transferred besides the contents.
     pub keep: Keep,
-    /// Which files are taken for the same.
+    /// Which files are treated as equal.
     pub compare: Compare,
-    /// Nothing is deleted if it would be more than so many.
+    /// The maximum number of deletions; if there are more, nothing is deleted.
     pub max_delete: usize,
-    /// What the mirror has to do with a plan.
+    /// The plan to write or to apply.
     pub plan: Plan,
 }
 
 impl Mirror {
-    /// Everything, compared by size and time; deletes as `delete` says.
+    /// Mirrors everything, compared by size and time; deletes as `delete` says.
     ///
     /// # Errors
-    /// None: there are no globs.
+    ///
+    /// Never: there are no globs.
     pub fn all(delete: Delete) -> Result<Self> {
         let filter = Filter::new(&[], &[])?;
         Ok(Self {
@@ -69,12 +71,12 @@ impl Mirror {
         })
     }
 
-    /// The same, which only looks.
+    /// The same mirror without changes.
     pub(super) fn dry(&self) -> Self {
         Self { delete: Delete::DryRun { would: self.delete.is_on() }, ..self.clone() }
     }
 
-    /// A dry run found what is to be done with a path.
+    /// Reports an action of a dry run.
     pub(super) fn planned(
         &self,
         job: &Job,
@@ -89,7 +91,7 @@ impl Mirror {
         self.plan.found(path, Some(action), facts, was)
     }
 
-    /// Checks that so many may be deleted.
+    /// Checks the number of deletions.
     pub(super) fn check_deletions(&self, count: usize) -> Result<()> {
         match count > self.max_delete {
             false => Ok(()),
@@ -105,14 +107,14 @@ impl Mirror {
     }
 }
 
-/// What a mirror keeps of a tree beside names, contents and times.
+/// What a mirror transfers besides names, contents and times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// Whether permission bits are kept, of files and folders.
+    /// Whether to set permission bits of files and folders.
     pub permissions: bool,
-    /// Whether symbolic links are made.
+    /// Whether to create symbolic links.
     pub links: bool,
-    /// What becomes of long runs of zeros in files that are written here.
+    /// How to write long runs of zeros in local files.
     pub holes: fs::Holes,
 }
 
@@ -122,16 +124,16 @@ impl Default for Keep {
     }
 }
 
-/// Whether a mirror removes what the source does not have.
+/// Whether a mirror deletes what the source does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delete {
-    /// Nothing is removed.
+    /// Nothing is deleted.
     No,
-    /// It is, from folders whose listing was read whole.
+    /// Deletes, in folders whose listing is complete.
     Yes,
-    /// Nothing is removed and nothing moved: only said.
+    /// Changes nothing and only reports.
     DryRun {
-        /// Whether a real run would remove.
+        /// Whether a real run would delete.
         would: bool,
     },
 }
@@ -149,9 +151,9 @@ impl Delete {
 /// A mirror from the server.
 #[derive(Debug, Clone)]
 pub struct MirrorDown {
-    /// What is common to both directions.
+    /// The settings common to both directions.
     pub mirror: Mirror,
-    /// The local folder; made if it is not there.
+    /// The local folder; created if it does not exist.
     pub to: PathBuf,
 }
 
@@ -177,7 +179,7 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
     }
     let root = match Root::open(&down.to) {
         Ok(root) => root,
-        // A dry run towards a folder that is not there compares with an empty one.
+        // A dry run into a folder that does not exist compares with an empty one.
         Err(_) if down.mirror.delete.is_dry() => {
             let empty = tempfile::tempdir().map_err(|e| Error::local("make a temporary folder", &e))?;
             Root::open(empty.path()).map_err(|e| Error::store(&e))?
@@ -221,7 +223,8 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
         Ok(()) => tree.fetch_later().await,
         error => error,
     };
-    // What was begun is waited for even if the listing broke off: it puts its bytes away.
+    // Waits for everything that was begun, even if the listing was aborted, so that received bytes are
+    // stored.
     let Down { downloads, mut folders, seen, mirror, job, root, .. } = tree;
     job.reporter.expect_no_more();
     let finished = downloads.finish().await;
@@ -236,18 +239,18 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
     Ok(())
 }
 
-/// Whether files are asked for while folders are listed.
+/// When files are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
     Now,
     Later,
-    /// When a folder's listing is here, while the next ones are listed.
+    /// When the listing of their folder has arrived, while the next folders are listed.
     Behind,
 }
 
-/// Listings that are asked for before their turn, at most.
+/// The maximum number of listings requested ahead.
 const LISTED_AHEAD: usize = LISTING_QUEUE_BYTES / LISTING_AHEAD_BYTES;
-/// Files of a folder that are kept before they are asked for while the folder is listed still.
+/// The maximum number of files of a folder that wait while the folder is still being listed.
 const KEPT_FILES: usize = 4_096;
 
 struct Down {
@@ -260,13 +263,13 @@ struct Down {
     seen: Option<Seen>,
     tree: TreeBounds,
     later: Vec<Later>,
-    /// What [`Down::look_ahead`] found, by hash of the path.
+    /// The results of [`Down::look_ahead`], by hash of the path.
     have: HashMap<u128, Have, BuildHasherDefault<Ready>>,
-    /// How contents are compared, if they are.
+    /// Compares contents, if requested.
     digests: Option<Digests>,
 }
 
-/// A file to ask for when all folders are listed; small, for there may be many.
+/// A file to request when all folders are listed. Small, because there may be many.
 struct Later {
     path: SafePath,
     size: u64,
@@ -275,7 +278,7 @@ struct Later {
 }
 
 impl Down {
-    /// braid: one listing of all.
+    /// braid: one listing of the whole tree.
     async fn whole(&mut self, client: &Client) -> Result<()> {
         let mut listing = Listing::ask_once(
             client,
@@ -308,7 +311,7 @@ impl Down {
                 let is_folder = entry.metadata.kind == FileKind::Directory;
                 let folder = if is_folder { Some(entry.path.clone()) } else { entry.path.parent() };
                 if let Some(Err(error)) = folder.map(|folder| self.tree.check_depth(&folder)) {
-                    // Told once, of the topmost folder that is too deep.
+                    // Reported once, for the topmost folder that is too deep.
                     if depth(&entry.path) == self.job.options.bounds.max_depth + 1 {
                         self.too_deep(&entry.path, error);
                     }
@@ -323,7 +326,8 @@ impl Down {
         Ok(())
     }
 
-    /// Looks at what is here of the files among these, in one go. A folder that was made by this run has none of them.
+    /// Examines the local state of the files among these together. A folder created by this run contains none
+    /// of them.
     async fn look_ahead(
         &mut self,
         entries: impl Iterator<Item = (&SafePath, &store::Metadata)>,
@@ -356,7 +360,7 @@ impl Down {
         Ok(())
     }
 
-    /// A listing a folder.
+    /// One listing per folder.
     async fn by_folders(&mut self, client: &Client, form: ListForm, when: When) -> Result<()> {
         let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
         let mut ahead: HashMap<u128, Listing, BuildHasherDefault<Ready>> = HashMap::default();
@@ -386,7 +390,7 @@ impl Down {
                     }
                     Err(error) if folder.is_root() || error.is_transient() => return Err(error),
                     Err(error) => {
-                        // A folder that cannot be listed is one of the things that fail; the others go on.
+                        // A folder that cannot be listed is one failure; the others continue.
                         self.hole(&folder);
                         self.job.record.failed(&self.job.reporter, folder.as_bytes(), error);
                         break;
@@ -410,7 +414,7 @@ impl Down {
                     self.tree.hold(&path)?;
                     let store::Metadata { size, modified, unix_mode, .. } = entry.metadata;
                     self.later.push(Later { path, size, modified, unix_mode });
-                    // Behind a listing on the only session they would wait for what is not read meanwhile.
+                    // After a listing on the only session they would wait for an unread listing.
                     let is_much = self.later.len() >= KEPT_FILES && client.has_lane_without_listing();
                     if when == When::Behind && is_much {
                         self.fetch_later().await?;
@@ -429,7 +433,7 @@ impl Down {
         Ok(())
     }
 
-    /// The path of an entry of a folder's listing; none if that is the folder itself, or a name that cannot be used.
+    /// The path of an entry of a folder's listing; `None` for the folder itself, or for an invalid name.
     fn path_in(&mut self, folder: &SafePath, entry: &Entry) -> Option<SafePath> {
         // `cdir`, the folder itself.
         let Some(name) = entry.path.name() else {
@@ -456,7 +460,7 @@ impl Down {
         }
     }
 
-    /// Asks for the listings of the next folders, as far as there are sessions to spare.
+    /// Requests the listings of the next folders, as far as sessions are available.
     async fn list_ahead(
         &self,
         client: &Client,
@@ -480,7 +484,7 @@ impl Down {
         Ok(())
     }
 
-    /// Asks for the files that were kept.
+    /// Requests the files that were waiting.
     async fn fetch_later(&mut self) -> Result<()> {
         let mut later = std::mem::take(&mut self.later).into_iter();
         loop {
@@ -495,7 +499,7 @@ impl Down {
             if files.is_empty() {
                 return Ok(());
             }
-            // What was made by this run needs no look, and others are looked at together.
+            // Folders created by this run need no check; files in others are checked together.
             self.look_ahead(files.iter().map(|(path, metadata)| (path, metadata))).await?;
             for (path, metadata) in files {
                 self.tree.release(&path);
@@ -504,7 +508,7 @@ impl Down {
         }
     }
 
-    /// One thing of the tree.
+    /// Processes one entry of the tree.
     async fn entry(&mut self, path: SafePath, metadata: store::Metadata, listed: Listed) -> Result<()> {
         let name = path.as_bytes();
         if path.is_root() && metadata.kind != FileKind::Directory {
@@ -521,7 +525,7 @@ impl Down {
         if let Listed::Incomplete(gap) = &listed {
             self.missing(&path, gap);
             if gap.name.is_some() {
-                // The folder has a line of its own, with its facts.
+                // The folder has its own line with its facts.
                 return Ok(());
             }
         }
@@ -561,7 +565,7 @@ impl Down {
             }
             FileKind::File => {
                 if self.make_parent(&path).await? {
-                    // A server that tells no size says 0 too: nothing to go by.
+                    // A server that does not know the size also reports 0, so 0 says nothing.
                     let size = (metadata.size > 0 || metadata.modified.is_some()).then_some(metadata.size);
                     let fetch = Fetch {
                         remote: named_path(&self.base, name)?,
@@ -600,13 +604,13 @@ impl Down {
         Ok(true)
     }
 
-    /// Whether there is a folder for this to go into. Its line came before, or it is made now: with an include, or
-    /// from a server that lists carelessly.
+    /// Whether the parent folder exists. Its line came before, or the folder is created now: with an include,
+    /// or if the server's order is wrong.
     async fn make_parent(&mut self, path: &SafePath) -> Result<bool> {
         match path.parent() {
             Some(parent) if !self.folders.is_there(&parent) => {
                 if self.job.record.is_settled(parent.as_bytes()) {
-                    // It failed, and was told: so does what is in it.
+                    // It failed and was reported, so its contents fail too.
                     return Ok(false);
                 }
                 self.make(&parent).await
@@ -641,7 +645,7 @@ impl Down {
         Ok(())
     }
 
-    /// A folder that is not entered: it is there, and what is in it is not known.
+    /// Records a folder that is too deep: it exists, with unknown contents.
     fn too_deep(&mut self, folder: &SafePath, error: Error) {
         if let Some(seen) = &mut self.seen {
             seen.is_there(folder.as_bytes());
@@ -650,12 +654,12 @@ impl Down {
         self.job.record.failed(&self.job.reporter, folder.as_bytes(), error);
     }
 
-    /// The mode that a file or folder gets here.
+    /// The mode of a file or folder here.
     fn kept_mode(&self, metadata: &store::Metadata) -> Option<u32> {
         metadata.unix_mode.filter(|_| self.mirror.keep.permissions)
     }
 
-    /// Something of a folder's listing is not there.
+    /// Records an entry that is missing in a folder's listing.
     fn missing(&mut self, folder: &SafePath, gap: &Gap) {
         self.hole(folder);
         let (path, error) = missing(folder, gap);
@@ -674,7 +678,7 @@ impl Down {
         if self.job.record.is_settled(line) {
             return;
         }
-        // Where in the tree the line belongs cannot be told: nothing may be concluded from any folder's.
+        // The folder of the line is unknown, so no listing may be taken as complete.
         match self.seen.as_mut().filter(|_| folder.is_root()) {
             Some(seen) => seen.has_hole_somewhere(),
             None => self.hole(folder),
@@ -682,7 +686,7 @@ impl Down {
         self.job.record.failed(&self.job.reporter, line, bad_line(line, why));
     }
 
-    /// What the server has of a path, for a plan.
+    /// The facts of a path on the server, for a plan.
     fn facts(&self, metadata: &store::Metadata) -> Facts {
         match metadata.kind {
             FileKind::File => Facts {
@@ -711,7 +715,7 @@ impl Down {
         }
     }
 
-    /// What is to be done with a path, if anything.
+    /// The action for a path, if any.
     fn what_to_do(
         &self,
         path: &SafePath,
@@ -757,7 +761,7 @@ impl Down {
     }
 }
 
-/// What a destination on this side has, for a plan.
+/// The local state of a destination, for a plan.
 fn was(there: Option<&fs::Metadata>) -> String {
     match there.map(|there| (&there.kind, there)) {
         None => "missing".into(),

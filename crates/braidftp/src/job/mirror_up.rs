@@ -1,5 +1,5 @@
-//! Uploads a tree: lists the remote tree, then walks the local one, makes folders and sends files in the order of the walk.
-//! What only the server has is deleted at the end, if that was asked for.
+//! Uploads a tree: lists the remote tree, then walks the local one, creates folders and sends files in the
+//! order of the walk. Entries that only the server has are deleted at the end, if requested.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -29,24 +29,24 @@ use crate::exit::{Again, Error, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root, WalkItem};
 
-/// Commands that delete and whose replies are waited for at once.
+/// The maximum number of outstanding DELE and RMD commands.
 const COMMANDS: usize = 256;
-/// Modes that files and folders have where nobody chose another: what they become is left to the server's umask.
+/// The usual modes of files and folders, which are left to the server's umask.
 const USUAL_MODES: (u32, u32) = (0o644, 0o755);
 
-/// What the owner of a folder needs to put something into it.
+/// The permission bits that the owner needs to write into a folder.
 const OWNER: u32 = 0o700;
 
 /// A mirror to the server.
 #[derive(Debug, Clone)]
 pub struct MirrorUp {
-    /// What is common to both directions.
+    /// The settings common to both directions.
     pub mirror: Mirror,
     /// The local folder.
     pub from: PathBuf,
 }
 
-/// What the server has, by hash of the path.
+/// An entry on the server, by hash of the path.
 #[derive(Debug, Default)]
 struct Remote {
     there: HashMap<u128, There, BuildHasherDefault<Ready>>,
@@ -126,12 +126,12 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     if dry { up.mirror.plan.finish() } else { Ok(()) }
 }
 
-/// How the remote tree was read.
+/// The result of reading the remote tree.
 struct ReadRemote {
     base_is_there: bool,
 }
 
-/// Lists the remote tree and tells each thing in it, folders before what is in them.
+/// Lists the remote tree and passes each entry on, folders before their contents.
 async fn read_remote(
     client: &Client,
     base: &[u8],
@@ -170,7 +170,7 @@ async fn read_remote(
                     read.base_is_there = false;
                     break;
                 }
-                // What cannot be compared is sent.
+                // Files that cannot be compared are sent.
                 Err(_) => break,
             };
             tree.entry()?;
@@ -203,15 +203,15 @@ struct Sending<'a> {
     uploads: Uploads,
     root: Root,
     seen: Option<Seen>,
-    /// Whether the server may be another's.
+    /// Whether the server may be another implementation.
     is_tcp: bool,
-    /// Whether files move over several sessions.
+    /// Whether files use several sessions.
     has_sessions: bool,
-    /// Folders whose permission bits are set at the end, when nothing is put into them any more.
+    /// Folders whose permission bits are set at the end, when no more files are written into them.
     modes: Vec<(PathBuf, u32)>,
-    /// How contents are compared, if they are.
+    /// Compares contents, if requested.
     digests: Option<Digests>,
-    /// What [`Sending::look_ahead`] found: files whose contents are the same, by hash of the path.
+    /// The results of [`Sending::look_ahead`]: files with equal contents, by hash of the path.
     same: HashSet<u128, BuildHasherDefault<Ready>>,
 }
 
@@ -240,7 +240,8 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Where several sessions move files, the folders of a chunk are made together: a file waits until those before it are there.
+    /// With several sessions the folders of a chunk are created together, because a file waits until the
+    /// folders before it exist.
     fn folders_first(&self, items: Vec<WalkItem>) -> (Vec<WalkItem>, Vec<WalkItem>) {
         if !self.has_sessions {
             return (items, Vec::new());
@@ -249,7 +250,7 @@ impl Sending<'_> {
         items.into_iter().partition(is_folder)
     }
 
-    /// Compares the contents of the files among these whose sizes are the same, if contents count.
+    /// Compares the contents of those files whose sizes are equal, if contents are compared.
     async fn look_ahead(&mut self, items: &[WalkItem]) -> Result<()> {
         let Some(digests) = &self.digests else { return Ok(()) };
         self.same.clear();
@@ -294,7 +295,7 @@ impl Sending<'_> {
             return Ok(());
         }
         if !fs::fits_a_line(name) {
-            // What is in such a folder goes with it.
+            // The contents of such a folder are deleted with it.
             if path.parent().is_none_or(|folder| fs::fits_a_line(folder.as_os_str().as_bytes())) {
                 let error = unsayable(&format!("send {}", escape(name)));
                 self.job.record.failed(&self.job.reporter, name, error);
@@ -328,7 +329,7 @@ impl Sending<'_> {
         }
     }
 
-    /// A folder: makes it on the server unless it is there.
+    /// Processes a folder: creates it on the server unless it exists.
     async fn found_new_folder(&mut self, found: Found) -> Result<()> {
         let mode = found.metadata.mode & 0o777;
         if let Some(There::Folder { mode: there }) = found.there {
@@ -348,7 +349,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// A file: sends it unless the server has it, or sets the facts that differ.
+    /// Processes a file: sends it unless the server has it, or sets the facts that differ.
     async fn found_file(&mut self, found: Found) -> Result<()> {
         let (name, metadata) = (found.name(), &found.metadata);
         let dry = self.mirror.delete.is_dry();
@@ -400,7 +401,8 @@ impl Sending<'_> {
         self.uploads.send(send, &self.remote.features).await
     }
 
-    /// A link: makes it on the server unless it is there, leads out of the tree, or the server makes no links.
+    /// Processes a link: creates it on the server unless it exists, its target is outside the tree, or the
+    /// server supports no links.
     async fn found_link(&mut self, found: &Found, target: &Path) -> Result<()> {
         let name = found.name();
         let dry = self.mirror.delete.is_dry();
@@ -420,7 +422,8 @@ impl Sending<'_> {
             return self.mirror.planned(self.job, name, Action::Linked, &found.facts, &found.was);
         }
         if !self.remote.features.tree && self.is_tcp {
-            // SITE SYMLINK comes with XTREE (specs/ftp-over-sctp.md §8.4); others do not know it.
+            // SITE SYMLINK is available with XTREE (specs/ftp-over-sctp.md §8.4); other servers do not know
+            // it.
             self.job
                 .reporter
                 .warn(format_args!("{} is a link, which the server cannot make: left out", escape(name)));
@@ -430,7 +433,7 @@ impl Sending<'_> {
         self.uploads.command(command, name, Action::Linked).await
     }
 
-    /// What this side has of a path, for a plan.
+    /// The local facts of a path, for a plan.
     fn facts(&self, metadata: &fs::Metadata) -> Facts {
         let mode = self.mirror.keep.permissions.then_some(metadata.mode & 0o777);
         match &metadata.kind {
@@ -446,11 +449,11 @@ impl Sending<'_> {
         }
     }
 
-    /// Whether a file of the server stays as it is.
+    /// Whether a file of the server is kept.
     fn is_same(&self, here: &fs::Metadata, size: u64, modified: Option<Timestamp>) -> bool {
         let (Compare { times, newer, contents }, ours) = (self.mirror.compare, timestamp(here.modified));
         if contents {
-            // Where they are the same, that was found before.
+            // Equal contents were found before.
             return false;
         }
         let is_newer =
@@ -458,7 +461,7 @@ impl Sending<'_> {
         is_newer || (size == here.size && (!times || same_time(modified, Some(ours))))
     }
 
-    /// A file that the server has, with another time.
+    /// Processes a file whose contents the server has, with another time.
     async fn found_contents(&mut self, path: &Path, metadata: &fs::Metadata) -> Result<()> {
         let name = path.as_os_str().as_bytes();
         if self.mirror.delete.is_dry() {
@@ -477,7 +480,8 @@ impl Sending<'_> {
         self.uploads.command(command, name, Action::SetTime).await
     }
 
-    /// A folder that the server has: its mode becomes the same at the end, and until then its owner may write to it.
+    /// Processes a folder that the server has: its mode is set at the end, and until then its owner may write
+    /// into it.
     async fn found_folder(&mut self, path: &Path, mode: u32, there: Option<u32>) -> Result<()> {
         let name = path.as_os_str().as_bytes();
         let there = there.map(|there| there & 0o777).filter(|_| self.mirror.keep.permissions);
@@ -508,7 +512,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// The folders above a file, with an include: made when the first file needs them.
+    /// Creates the folders above a file, with an include: when the first file needs them.
     async fn make_parents(&mut self, folder: &Path) -> Result<()> {
         let mut above: Vec<&Path> = folder.ancestors().filter(|path| !path.as_os_str().is_empty()).collect();
         above.reverse();
@@ -523,12 +527,12 @@ impl Sending<'_> {
     }
 }
 
-/// An entry of the tree that is sent.
+/// A local entry to send.
 struct Found {
-    /// Its path beneath the root of the tree.
+    /// The path below the root of the tree.
     path: PathBuf,
     metadata: fs::Metadata,
-    /// What the server has under its name.
+    /// The server's entry of this name.
     there: Option<There>,
     facts: Facts,
     /// The same for a plan: see [`was`].
@@ -541,7 +545,7 @@ impl Found {
     }
 }
 
-/// What a destination on the server has, for a plan.
+/// The server's state of a destination, for a plan.
 fn was(there: Option<There>) -> String {
     match there {
         None => "missing".into(),
@@ -584,7 +588,8 @@ async fn delete_remote(
         job.record.failed(&job.reporter, b"", error);
         return Ok(());
     }
-    // Folders were told before what is in them. Commands take effect in their order, so that none waits for the reply before.
+    // Folders were reported before their contents. The server executes commands in order, so none waits for
+    // an earlier reply.
     let mut asked = VecDeque::new();
     let mut doomed = doomed.into_iter().rev();
     loop {
@@ -604,7 +609,7 @@ async fn delete_remote(
         let reply = client.reply(reply).await?;
         match reply.code.is_error() {
             false => job.reporter.done(path.as_bytes(), Action::Deleted, 0, 0),
-            // A folder with something excluded in it stays.
+            // A folder with excluded entries is kept.
             true if is_folder => job.reporter.warn(format_args!("{path} was not deleted: {reply}")),
             true => {
                 let error = crate::client::of_write_reply(&format!("delete {path}"), &reply);

@@ -1,9 +1,8 @@
-//! Jobs: each runs a command to its end, over as many sessions as it needs.
+//! Jobs: each runs a command to its end, over as many sessions as necessary.
 //!
-//! A job is an attempt that may be made again: it looks at both sides, moves what is missing, and leaves whole what
-//! is whole. When the connection is lost the same attempt is made over a new one, which finds what the last has left;
-//! the same holds for the same command on another day. Memory does not grow with the number of files but by a few
-//! bytes for each.
+//! A job consists of repeatable attempts: an attempt compares both sides and transfers what is missing. After
+//! a lost connection the next attempt continues over a new connection where the last one ended; so does the
+//! same command on another day. Memory grows by a few bytes per file.
 
 mod bounds;
 mod compare;
@@ -58,71 +57,71 @@ use crate::progress::Reporter;
 use crate::report::Summary;
 use crate::url::Url;
 
-/// How long to wait before the first and the last attempt to connect again.
+/// The delays before the first and the last attempt to reconnect.
 const WAIT: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// How long an attempt may take to hand back what it has after it was told to stop.
+/// The time limit for an attempt to end after it was told to stop.
 const STOP: Duration = Duration::from_secs(10);
 
-/// What every job needs.
+/// The data of every job.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// The server.
     pub url: Url,
-    /// Who logs in.
+    /// The login.
     pub login: Login,
-    /// How to talk.
+    /// The options of sessions.
     pub options: Options,
-    /// How often a lost connection is opened again, without progress between; and how often a file is asked for again
-    /// whose data connection did not open or broke off.
+    /// How often a lost connection is opened again without progress in between, and how often a file whose
+    /// data connection failed is requested again.
     pub retries: u32,
-    /// How long after its start a job opens lost connections again; without a limit, if none.
+    /// How long after its start a job reconnects; `None`: without limit.
     pub retry_for: Option<Duration>,
-    /// Where to tell what happens.
+    /// The receiver of events.
     pub reporter: Reporter,
-    /// What was done, over all attempts.
+    /// The results of all attempts.
     pub record: Record,
-    /// Who runs it.
+    /// The caller of the job.
     pub caller: Caller,
 }
 
-/// Who runs a job.
+/// The caller of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A command: SIGINT and SIGTERM end the job, and a person at the terminal is asked about a server that is new.
+    /// A command: SIGINT and SIGTERM end the job, and the user at the terminal is asked about a new server.
     Command,
-    /// A program that uses this library: signals are its own, and nobody is asked.
+    /// A program that uses this library: signals are not handled, and nobody is asked.
     Library,
 }
 
-/// What was done and what failed, over all attempts of a job. Clones share it.
+/// Completed and failed paths, over all attempts of a job. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Record(Arc<Mutex<Recorded>>);
 
 #[derive(Debug, Default)]
 struct Recorded {
-    /// Hashes of the paths that need no other attempt: a few bytes a file.
+    /// Hashes of the paths that need no further attempt: a few bytes per file.
     settled: HashSet<u128, BuildHasherDefault<Ready>>,
-    /// The first error of a file, and how many there are with each code.
+    /// The first error of a file, and the number of errors with each code.
     first_error: Option<Error>,
     errors: u64,
     codes: Vec<Exit>,
-    /// What went well.
+    /// The number of completed files.
     good: u64,
-    /// An error that ends the job, because every other file would fail alike.
+    /// An error that ends the job, because it affects every other file.
     fatal: Option<Error>,
-    /// What the sessions opened and sent.
+    /// The totals of all sessions.
     totals: Totals,
     /// [`Job::retries`].
     retries: u32,
-    /// How often these paths were left to another attempt.
+    /// How often each path was left to another attempt.
     tries: HashMap<u128, u32, BuildHasherDefault<Ready>>,
-    /// Where finished files are written down, too.
+    /// The journal, in which finished files are recorded.
     journal: Option<Journal>,
-    /// The last such error that another attempt is to make up for.
+    /// The last error for which another attempt is needed.
     again: Option<Error>,
 }
 
-/// A hasher for what is a hash already.
+/// A hasher for keys that are hashes already.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Ready(u64);
 
@@ -140,7 +139,7 @@ impl Hasher for Ready {
     }
 }
 
-/// A path as a number: sixteen bytes of BLAKE3, which no two paths of a job share.
+/// The hash of a path: sixteen bytes of BLAKE3, without collisions in practice.
 pub(crate) fn path_hash(path: &[u8]) -> u128 {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&blake3::hash(path).as_bytes()[..16]);
@@ -152,9 +151,9 @@ impl Record {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that all attempts together have not settled more paths than one tree may have.
+    /// Checks that all attempts together have not settled more paths than a tree may have.
     pub(crate) fn check_entries(&self, bounds: Bounds) -> Result<()> {
-        // A server that ends each attempt after something new would else make this grow for ever.
+        // Otherwise a server that ends each attempt after a new path would make this grow without limit.
         match self.lock().settled.len() as u64 > bounds.max_entries {
             false => Ok(()),
             true => {
@@ -164,24 +163,24 @@ impl Record {
         }
     }
 
-    /// Whether nothing of this attempt is left to another.
+    /// Whether nothing of this attempt needs another one.
     pub(crate) fn is_final(&self) -> bool {
         self.lock().again.is_none()
     }
 
-    /// Whether this path was done, or failed for good, before.
+    /// Whether this path was completed, or failed permanently, before.
     pub(crate) fn is_settled(&self, path: &[u8]) -> bool {
         self.lock().settled.contains(&path_hash(path))
     }
 
-    /// This path is done.
+    /// Records that this path is complete.
     pub(crate) fn done(&self, path: &[u8]) {
         let mut recorded = self.lock();
         recorded.settled.insert(path_hash(path));
         recorded.good += 1;
     }
 
-    /// This file or link is done, and need not be looked at again by a later run with the same journal.
+    /// Records that this file or link is complete, also for later runs with the same journal.
     pub(crate) fn finished(&self, path: &[u8]) {
         self.done(path);
         if let Some(journal) = self.journal() {
@@ -189,9 +188,10 @@ impl Record {
         }
     }
 
-    /// Uses a journal, and takes for done what earlier runs have finished.
+    /// Uses a journal, and treats paths as complete that earlier runs have finished.
     ///
     /// # Errors
+    ///
     /// It cannot be read.
     pub fn keep(&self, journal: Journal, bounds: Bounds) -> Result<()> {
         let finished = journal.finished(bounds.max_entries)?;
@@ -206,8 +206,8 @@ impl Record {
         self.lock().journal.clone()
     }
 
-    /// This path has failed. A transient error is the attempt's; what another attempt may well bring is left to it;
-    /// others are told and counted, once.
+    /// Records that this path has failed. A transient error belongs to the attempt. An error that another
+    /// attempt may avoid is left to that attempt. Other errors are reported and counted once.
     pub(crate) fn failed(&self, reporter: &Reporter, path: &[u8], error: Error) {
         if error.is_transient() || error.exit == Exit::Sigint {
             return;
@@ -228,18 +228,18 @@ impl Record {
         reporter.failed(path, &error);
     }
 
-    /// A file failed by what would meet every other: the job ends with it.
+    /// Records an error of a file that affects every other file: the job ends with it.
     pub(crate) fn fatal(&self, reporter: &Reporter, path: &[u8], error: Error) {
         self.failed(reporter, path, error.clone());
         self.lock().fatal.get_or_insert(Error { told: Told::Yes, ..error });
     }
 
-    /// What the sessions of the job opened and sent, when they are over.
+    /// The totals of all sessions that have ended.
     pub fn totals(&self) -> Totals {
         self.lock().totals
     }
 
-    /// The error that ends the job, if there is one.
+    /// Returns the error that ends the job, if there is one.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.lock().fatal {
             Some(error) => Err(error.clone()),
@@ -247,12 +247,12 @@ impl Record {
         }
     }
 
-    /// The end of an attempt that went through, but for what is worth another.
+    /// The result of an attempt that was successful, except for errors that need another attempt.
     fn round_off(&self, result: Result<()>) -> Result<()> {
         let mut recorded = self.lock();
         match result {
             Ok(()) => recorded.again.take().map_or(Ok(()), Err),
-            // The listing of all, which is of no file.
+            // The error of the whole listing, which belongs to no file.
             Err(error) if recorded.may_come_yet(b"", &error) => recorded.again.take().map_or(Err(error), Err),
             Err(error) => Err(error),
         }
@@ -263,7 +263,8 @@ impl Record {
         recorded.good + recorded.errors
     }
 
-    /// What the files together come to. One that failed alone says why by its own code; some among others, 10.
+    /// The result over all files. If a single file was requested and failed, its own code; if some of several
+    /// failed, 10.
     fn verdict(&self) -> Result<()> {
         let recorded = self.lock();
         match (&recorded.first_error, recorded.codes.as_slice()) {
@@ -283,7 +284,7 @@ impl Record {
 }
 
 impl Recorded {
-    /// Whether this error of a path is left to another attempt: the session goes on, and the others of this attempt.
+    /// Whether this error of a path is left to another attempt: the session continues with the other files.
     fn may_come_yet(&mut self, path: &[u8], error: &Error) -> bool {
         if error.again == Again::Vain {
             return false;
@@ -299,10 +300,12 @@ impl Recorded {
 }
 
 impl Job {
-    /// Makes attempts until one goes through, then sums up. `attempt` is given a session and must return when it ends.
+    /// Makes attempts until one is successful, then prints the summary. `attempt` receives a session and must
+    /// return when the session ends.
     ///
     /// # Errors
-    /// Why the job could not be done; Ctrl-C; or that some files failed.
+    ///
+    /// Why the job failed; Ctrl-C; or that some files failed.
     pub async fn run<F>(&self, command: &'static str, attempt: impl Fn(Client) -> F) -> (Summary, Result<()>)
     where
         F: Future<Output = Result<()>>,
@@ -324,14 +327,14 @@ impl Job {
         self.record.lock().retries = self.retries;
         loop {
             let mut was_up = false;
-            // A server that was there is waited for: it may be starting again.
+            // A server that was reachable before may be restarting.
             let refusal = if ever_up { Refusal::Waits } else { self.options.refusal };
             let options = Options { reporter: Some(self.reporter.clone()), refusal, ..self.options.clone() };
             let error = match self.once(options, &attempt, &mut signals, &mut was_up).await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            // Where a connection was lost there was a server, even if it had not let us in yet.
+            // A lost connection proves that there was a server, even without a login.
             ever_up |= was_up || error.exit == Exit::Interrupted;
             if signals.came {
                 return Err(error);
@@ -345,8 +348,8 @@ impl Job {
             }
             let worth_another = match error.exit {
                 Exit::Connect | Exit::Interrupted => ever_up,
-                // A server that has let us in and was then silent for all of --timeout has had its time; one that does not
-                // answer who connects again may be starting.
+                // A server that had accepted the login and was then silent for --timeout is not retried. A
+                // server that does not answer a new connection may be starting.
                 Exit::TimedOut => ever_up && !was_up,
                 _ => false,
             };
@@ -373,7 +376,7 @@ impl Job {
         }
     }
 
-    /// Asks the person at the terminal about a server that is new; one that is trusted from now on stands in `known_hosts`.
+    /// Asks the user at the terminal about a new server. A confirmed server is added to `known_hosts`.
     async fn is_trusted_now(&self, stranger: &Stranger, signals: &mut Signals) -> Result<bool> {
         let Some(trust) = self.options.protection.trust() else { return Ok(false) };
         if self.caller == Caller::Library {
@@ -390,7 +393,7 @@ impl Job {
         Ok(answer)
     }
 
-    /// One attempt over one session; `was_up` becomes whether the server let us in.
+    /// Runs one attempt over one session; `was_up` becomes true if the login succeeded.
     async fn once<F>(
         &self,
         options: Options,
@@ -411,7 +414,7 @@ impl Job {
             result = &mut work => result,
             error = signals.next() => {
                 client.stop(error.clone()).await;
-                // What is under way is put away for the next run; a second Ctrl-C leaves at once.
+                // Data in progress is stored for the next run; a second Ctrl-C exits immediately.
                 tokio::select! {
                     _ = tokio::time::timeout(STOP, &mut work) => {}
                     _ = signals.next() => {}
@@ -431,13 +434,14 @@ impl Job {
     }
 }
 
-/// Between half and all of `wait`, by chance: clients that lost the same server do not come back all at once.
+/// A random time between half of `wait` and `wait`, so that clients that lost the same server do not
+/// reconnect at the same time.
 fn jittered(wait: Duration) -> Duration {
     let random = std::hash::RandomState::new().hash_one(());
     wait.div_f64(2.0) + wait.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
 }
 
-/// The end of all attempts: what was moved is kept, so that the job can go on another day.
+/// The error after all attempts: transferred data is kept, so that the job can be resumed.
 fn given_up(error: Error) -> Error {
     match error.exit {
         Exit::Connect => Error { exit: Exit::Interrupted, ..error }
@@ -446,10 +450,10 @@ fn given_up(error: Error) -> Error {
     }
 }
 
-/// SIGINT and SIGTERM, where they are the job's.
+/// SIGINT and SIGTERM, if the job handles them.
 struct Signals {
     signals: Option<[tokio::signal::unix::Signal; 2]>,
-    /// Whether one came, after which nothing is tried again.
+    /// Whether a signal arrived, after which there are no more attempts.
     came: bool,
 }
 
@@ -465,7 +469,7 @@ impl Signals {
         Ok(Self { signals: Some(signals), came: false })
     }
 
-    /// Waits for one.
+    /// Waits for a signal.
     async fn next(&mut self) -> Error {
         let hint = "the same command again: it goes on where it stopped";
         let Some([interrupt, terminate]) = &mut self.signals else { return std::future::pending().await };
@@ -478,10 +482,11 @@ impl Signals {
     }
 }
 
-/// A path on the server: the URL's, and one below it.
+/// A path on the server: that of the URL, followed by a path below.
 ///
 /// # Errors
-/// It is too long for a command, or has bytes that no command can carry.
+///
+/// It is too long for a command, or contains bytes that no command can contain.
 pub(crate) fn remote_path(base: &[u8], below: &[u8]) -> Result<Option<PathArg>> {
     let mut path = base.to_vec();
     if !below.is_empty() {
@@ -502,7 +507,7 @@ pub(crate) fn remote_path(base: &[u8], below: &[u8]) -> Result<Option<PathArg>> 
     }
 }
 
-/// A path on the server that must name something.
+/// A path on the server that must not be empty.
 pub(crate) fn named_path(base: &[u8], below: &[u8]) -> Result<PathArg> {
     remote_path(base, below)?
         .ok_or_else(|| Error::usage("use the URL", "its path is empty, and a file is needed"))

@@ -1,10 +1,11 @@
-//! Plans of a mirror: writes the steps that a dry run found to a file for people (TOML), and executes exactly these steps
-//! later.
+//! Plans of a mirror: writes the steps of a dry run to a file for people (TOML), and executes exactly these
+//! steps later.
 //!
-//! A step says what is done to which path, what the source had then (size, time, mode, target), and what the destination had.
-//! `--apply` looks at both trees again before it touches anything, and refuses if a step does not fit them any more, or if they
-//! hold something that the plan does not know of. While it works, a path whose source has changed meanwhile fails alone. Steps that
-//! were done already are no reason to refuse: a plan that was broken off is applied again. `skip = true` leaves a step out.
+//! A step contains an action and a path, the facts of the source at that time (size, time, mode, target), and
+//! the state of the destination. `--apply` compares both trees with the plan before it changes anything. It
+//! refuses if a step no longer matches them, or if they contain changes that the plan does not know. If the
+//! source of a path changes during the execution, only that path fails. Completed steps are accepted, so that
+//! an interrupted plan can be applied again. `skip = true` leaves a step out.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -22,11 +23,11 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::mistakes::{Mistakes, nearest};
 use crate::report::Action;
 
-/// Bytes of a plan that is read: some hundred for each of ten million steps.
+/// The maximum size of a plan in bytes: several hundred for each of ten million steps.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// Paths that are named in a refusal.
+/// The maximum number of paths named in a refusal.
 const NAMED_MAX: usize = 20;
-/// The actions, as a plan has them.
+/// The actions and their names in a plan.
 const ACTIONS: [(&str, Action); 8] = [
     ("receive", Action::Received),
     ("send", Action::Sent),
@@ -42,7 +43,7 @@ const STEP_KEYS: [&str; 8] = ["do", "path", "size", "time", "mode", "target", "w
 /// The keys of the file.
 const KEYS: [&str; 6] = ["version", "direction", "url", "folder", "options", "steps"];
 
-/// What the source has of a path.
+/// The facts of a path at the source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) size: Option<u64>,
@@ -51,28 +52,28 @@ pub(crate) struct Facts {
     pub(crate) target: Option<Vec<u8>>,
 }
 
-/// One thing to be done.
+/// One action on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) facts: Facts,
-    /// What the destination has: `missing`, `file SIZE TIME`, `folder`, `link` or `other`.
+    /// The state of the destination: `missing`, `file SIZE TIME`, `folder`, `link` or `other`.
     pub(crate) was: String,
-    /// Whether it is left out.
+    /// Whether the step is left out.
     skip: bool,
-    /// The line of the plan.
+    /// The line in the plan.
     line: usize,
 }
 
-/// What a mirror has to do with a plan. Clones share it.
+/// The use of a plan by a mirror. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub enum Plan {
-    /// Nothing.
+    /// No plan.
     #[default]
     None,
-    /// The dry run's steps go to a file.
+    /// The steps of a dry run are written to a file.
     Write(Writing),
-    /// The steps of a file are done.
+    /// The steps of a file are executed.
     Apply(Applying),
 }
 
@@ -84,10 +85,10 @@ pub struct Writing {
     out: Arc<Mutex<Option<Part>>>,
 }
 
-/// The unfinished file, and what writes to it.
+/// The temporary file, and its writer.
 type Part = (PathBuf, BufWriter<File>);
 
-/// A plan that is being carried out.
+/// A plan that is being applied.
 #[derive(Debug, Clone)]
 pub struct Applying(Arc<Applied>);
 
@@ -95,38 +96,39 @@ pub struct Applying(Arc<Applied>);
 struct Applied {
     path: PathBuf,
     steps: HashMap<u128, (Vec<u8>, Step), BuildHasherDefault<Ready>>,
-    /// What the look before found.
+    /// The results of the comparison.
     looked: Mutex<Looked>,
 }
 
 #[derive(Debug, Default)]
 struct Looked {
-    /// Whether the trees fit the plan.
+    /// Whether the trees match the plan.
     fits: bool,
-    /// Steps that were met, by the hash of their path.
+    /// Steps that were matched, by the hash of their path.
     met: HashMap<u128, (), BuildHasherDefault<Ready>>,
-    /// What does not fit.
+    /// Differences from the plan.
     changed: Vec<String>,
     count: u64,
 }
 
-/// What stands above the steps.
+/// The head of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Whether it goes to the server.
+    /// Whether the mirror uploads.
     pub is_up: bool,
-    /// The server and the folder there, without a password.
+    /// The URL, without a password.
     pub url: String,
-    /// The folder here.
+    /// The local folder.
     pub folder: PathBuf,
-    /// The options that say what belongs to the mirror, as on the command line.
+    /// The options that select paths, as on the command line.
     pub options: Vec<String>,
 }
 
 impl Plan {
-    /// A dry run found this.
+    /// Records an action of a dry run.
     ///
     /// # Errors
+    ///
     /// The file cannot be written.
     pub(crate) fn found(&self, path: &[u8], action: Option<Action>, facts: &Facts, was: &str) -> Result<()> {
         match (self, action) {
@@ -139,14 +141,15 @@ impl Plan {
         }
     }
 
-    /// Whether the trees are still to be compared with the plan, and nothing may be touched.
+    /// Whether the trees are still being compared with the plan, so that nothing may be changed.
     pub(crate) fn is_looking(&self) -> bool {
         matches!(self, Self::Apply(applying) if !applying.looked().fits)
     }
 
-    /// Whether a path may be touched now: it is in the plan, if there is one, and its source is what it was then.
+    /// Whether a path may be changed now: it is in the plan, if there is one, and its source is unchanged.
     ///
     /// # Errors
+    ///
     /// Its source has changed.
     pub(crate) fn allows(&self, path: &[u8], facts: &Facts) -> Result<bool> {
         let Self::Apply(applying) = self else { return Ok(true) };
@@ -169,10 +172,11 @@ impl Plan {
         step.is_some_and(|(_, step)| step.action == Action::Deleted && !step.skip)
     }
 
-    /// A dry run begins (again).
+    /// Begins a dry run, or begins it again.
     ///
     /// # Errors
-    /// The file cannot be made.
+    ///
+    /// The file cannot be created.
     pub(crate) fn begin(&self) -> Result<()> {
         match self {
             Self::None => Ok(()),
@@ -184,9 +188,10 @@ impl Plan {
         }
     }
 
-    /// The dry run is over: a plan gets its name, or the trees are found to fit.
+    /// Ends a dry run: renames the plan, or decides whether the trees match.
     ///
     /// # Errors
+    ///
     /// The file cannot be written; the trees have changed since the plan was made.
     pub(crate) fn finish(&self) -> Result<()> {
         match self {
@@ -198,7 +203,7 @@ impl Plan {
 }
 
 impl Writing {
-    /// A plan that will have this name.
+    /// A plan to be written to this file.
     pub fn new(path: PathBuf, header: Header) -> Self {
         Self { path, header, out: Arc::default() }
     }
@@ -247,7 +252,7 @@ impl Writing {
     }
 }
 
-/// A step as a line.
+/// A step as one line.
 fn line(path: &[u8], action: Action, facts: &Facts, was: &str) -> String {
     let name = ACTIONS.iter().find(|(_, known)| *known == action).map_or("skip", |(name, _)| name);
     let mut line = format!("  {{ do = \"{name}\", path = {}", quoted(&shown(path)));
@@ -267,12 +272,12 @@ fn line(path: &[u8], action: Action, facts: &Facts, was: &str) -> String {
     line
 }
 
-/// A text as TOML has it.
+/// A text in TOML's notation.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Bytes as text: what is not UTF-8, control characters and `%` are written as %XX.
+/// Bytes as text: invalid UTF-8, control characters and `%` are written as %XX.
 fn shown(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -309,7 +314,8 @@ impl Applying {
     /// Reads a plan.
     ///
     /// # Errors
-    /// It cannot be read; every line that is wrong is named.
+    ///
+    /// It cannot be read; every invalid line is reported.
     pub fn load(path: &Path) -> Result<(Header, Self)> {
         let what = format!("read the plan {}", path.display());
         let length = std::fs::metadata(path).map_err(|error| Error::local(&what, &error))?.len();
@@ -338,7 +344,7 @@ impl Applying {
                 looked.met.insert(hash, ());
                 let differs = |what: &str| Some(format!("{}: {what} (line {})", escape(path), step.line));
                 match action {
-                    // Done already, if the source is what it was.
+                    // Done before, if the source is unchanged.
                     None if step.facts == *facts => None,
                     Some(action) if action != step.action => differs(&format!(
                         "it is to be {} now, and the plan has it {}",
@@ -367,7 +373,7 @@ impl Applying {
             .0
             .steps
             .iter()
-            // What was to be deleted and is not there is done.
+            // An entry to delete that does not exist is done.
             .filter(|(hash, (_, step))| step.action != Action::Deleted && !looked.met.contains_key(hash))
             .map(|(_, step)| step)
             .collect();
@@ -395,7 +401,7 @@ impl Applying {
     }
 }
 
-/// What an action makes of a path, in words.
+/// The past tense of an action.
 fn done(action: Action) -> &'static str {
     match action {
         Action::Received => "received",
@@ -412,7 +418,7 @@ fn done(action: Action) -> &'static str {
 
 type Steps = HashMap<u128, (Vec<u8>, Step), BuildHasherDefault<Ready>>;
 
-/// Reads the text of a plan.
+/// Parses the text of a plan.
 fn read(path: &Path, text: &str) -> Result<(Header, Steps)> {
     let (table, mut mistakes) = Mistakes::parse(path, text);
     let mut header = Header { is_up: false, url: String::new(), folder: PathBuf::new(), options: Vec::new() };
@@ -472,7 +478,7 @@ fn read(path: &Path, text: &str) -> Result<(Header, Steps)> {
     Ok((header, steps))
 }
 
-/// Reads one step.
+/// Parses one step.
 fn step(table: &DeTable<'_>, at: usize, mistakes: &mut Mistakes<'_>) -> Option<(Vec<u8>, Step)> {
     let before = mistakes.count();
     let line = mistakes.line(at);

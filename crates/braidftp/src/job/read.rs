@@ -1,7 +1,7 @@
-//! Reads a remote file piece by piece, over a session of its own.
+//! Reads a remote file piece by piece, over a separate session.
 //!
-//! What is read in order comes as one transfer, of which no more than a listing's queue is held. FTP cannot take back what it asked
-//! for: a jump opens another session, which a jump ahead over fewer bytes than [`SKIP`] does not.
+//! Sequential reads use one transfer, of which at most a listing's queue is buffered. FTP cannot cancel a
+//! transfer cheaply, so a jump opens another session, except for a jump ahead over fewer bytes than [`SKIP`].
 
 use braidftp_ftp::store::{FileKind, Metadata};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use super::{Job, named_path, stat};
 use crate::client::{Client, LISTING_QUEUE_BYTES, Queue, Sink, UnderWay};
 use crate::exit::{Error, Exit, Result, escape};
 
-/// Bytes that are read and dropped rather than asked for anew.
+/// The maximum number of bytes that are skipped by reading and discarding.
 const SKIP: u64 = 1 << 20;
 
 /// A remote file.
@@ -21,23 +21,24 @@ pub struct Reader {
     stream: Option<Stream>,
 }
 
-/// A transfer from which bytes come.
+/// A transfer that is being read.
 #[derive(Debug)]
 struct Stream {
     client: Client,
     queue: Queue,
     under_way: UnderWay,
-    /// Where the next byte belongs.
+    /// The offset of the next byte.
     at: u64,
-    /// Bytes that came and were not asked for yet.
+    /// Received bytes that were not requested yet.
     rest: Bytes,
 }
 
 impl Reader {
-    /// Looks at the file of the job's URL.
+    /// Requests the metadata of the file of the job's URL.
     ///
     /// # Errors
-    /// There is none, it is a folder, or the server cannot be reached.
+    ///
+    /// It does not exist, it is a folder, or the server cannot be reached.
     pub async fn open(job: Job) -> Result<Self> {
         let client = Client::connect(&job.url, job.login.clone(), job.options.clone()).await?;
         let metadata = stat(&client, &job.url.path).await;
@@ -50,15 +51,17 @@ impl Reader {
         }
     }
 
-    /// What the server said of it.
+    /// The metadata reported by the server.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Reads `length` bytes from `offset` on; fewer at the end of the file. A lost connection is opened again.
+    /// Reads `length` bytes from `offset` on; fewer at the end of the file. A lost connection is opened
+    /// again.
     ///
     /// # Errors
-    /// The server cannot be reached any more, refuses, or has another file there by now.
+    ///
+    /// The server is no longer reachable, refuses, or the file has changed.
     pub async fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>> {
         let length =
             length.min(usize::try_from(self.metadata.size.saturating_sub(offset)).unwrap_or(usize::MAX));
@@ -95,7 +98,7 @@ impl Reader {
                     None => return self.end(offset + length as u64).await,
                 }
             }
-            // Bytes before the first that is asked for are dropped.
+            // Bytes before the requested ones are discarded.
             let ahead = (offset + read.len() as u64).saturating_sub(stream.at);
             let ahead = stream.rest.len().min(usize::try_from(ahead).unwrap_or(usize::MAX));
             drop(stream.rest.split_to(ahead));
@@ -106,7 +109,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A transfer from a byte on; the file must be the one that was opened.
+    /// Starts a transfer at an offset; the file must be unchanged.
     async fn begin(&self, offset: u64) -> Result<Stream> {
         let Job { url, login, options, .. } = &self.job;
         let client = Client::connect(url, login.clone(), options.clone()).await?;
@@ -123,7 +126,7 @@ impl Reader {
         Ok(Stream { client, queue, under_way, at: offset, rest: Bytes::new() })
     }
 
-    /// The end of a transfer that was to reach a byte.
+    /// Ends a transfer that should have reached this offset.
     async fn end(&mut self, wanted: u64) -> Result<()> {
         let Some(stream) = self.stream.take() else { return Ok(()) };
         let done = stream.under_way.done().await;
@@ -142,7 +145,7 @@ impl Reader {
         }
     }
 
-    /// Ends the session that is open, if one is.
+    /// Ends the open session, if any.
     pub async fn close(&mut self) {
         if let Some(stream) = self.stream.take() {
             let why = Error::new(Exit::Interrupted, "read on", "the reader was closed");

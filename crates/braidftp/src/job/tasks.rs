@@ -5,7 +5,7 @@ use tokio::task::{JoinError, JoinSet};
 use super::Record;
 use crate::exit::Result;
 
-/// Tasks of which each tells what became of one file or command, or why the session cannot go on.
+/// Tasks, each of which returns the result of one file or command, or an error that ends the session.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     record: Record,
@@ -21,10 +21,11 @@ impl Tasks {
         self.running.spawn(task);
     }
 
-    /// Puts away those that are done.
+    /// Collects the completed tasks.
     ///
     /// # Errors
-    /// The session has ended, or an error met that every file would meet.
+    ///
+    /// The session has ended, or an error that affects every file.
     pub(crate) fn reap(&mut self) -> Result<()> {
         self.record.check()?;
         while let Some(result) = self.running.try_join_next() {
@@ -33,14 +34,16 @@ impl Tasks {
         Ok(())
     }
 
-    /// Waits for all.
+    /// Waits for all tasks.
     ///
     /// # Errors
+    ///
     /// As [`Self::reap`].
     pub(crate) async fn finish(mut self) -> Result<()> {
         let mut first = Ok(());
         while let Some(result) = self.running.join_next().await {
-            // All are waited for, so that each puts its bytes away; the first error is the reason of the others.
+            // All tasks are awaited, so that each stores its bytes; the first error is the cause of the
+            // others.
             first = first.and(flatten(result));
         }
         first?;

@@ -19,43 +19,45 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Event;
 use crate::url::Url;
 
-/// What is read out of a tree.
+/// The kind of output about a tree.
 #[derive(Debug, Clone)]
 pub enum Reading {
-    /// A line for each path (`ls -R`).
+    /// One line per path (`ls -R`).
     List(Shown),
-    /// The bytes of all files in each folder (`du`).
+    /// The total size of the files in each folder (`du`).
     Usage {
-        /// Whether only the whole is told.
+        /// Whether only the total is printed.
         whole: bool,
-        /// For people, or for programs.
+        /// The format.
         form: Form,
     },
-    /// The paths that match (`find`).
+    /// The matching paths (`find`).
     Find(Find),
-    /// A drawing (`tree`).
+    /// A drawing of the tree (`tree`).
     Draw,
 }
 
-/// What `find` looks for: all of it.
+/// The conditions of `find`, all of which must hold.
 #[derive(Debug, Clone, Default)]
 pub struct Find {
     /// A glob for the last name.
     pub name: Option<String>,
-    /// One kind alone.
+    /// The kind.
     pub kind: Option<FileKind>,
-    /// Files of no fewer bytes.
+    /// The minimum size of files.
     pub larger: Option<Size>,
-    /// What changed after this, in seconds since 1970.
+    /// The time after which the entry must have changed, in seconds since 1970.
     pub newer_than: Option<i64>,
-    /// For people, or for programs.
+    /// The format.
     pub form: Option<Form>,
 }
 
 /// One attempt to read the trees of `urls`.
 ///
 /// # Errors
-/// The session has ended, or a tree cannot be listed. Folders in it that cannot are in the job's record.
+///
+/// The session has ended, or a tree cannot be listed. Folders in it that cannot be listed are in the job's
+/// record.
 pub async fn read_trees(client: Client, job: Job, urls: Vec<Url>, reading: Reading) -> Result<()> {
     for url in &urls {
         let tree = collect(&client, &job, &url.path).await?;
@@ -76,7 +78,7 @@ pub async fn read_trees(client: Client, job: Job, urls: Vec<Url>, reading: Readi
     Ok(())
 }
 
-/// Everything beneath a folder, each folder before what is in it, names in the order of their bytes.
+/// Everything below a folder, each folder before its contents, names in byte order.
 pub(super) async fn collect(client: &Client, job: &Job, base: &[u8]) -> Result<Vec<(SafePath, Metadata)>> {
     let is_whole = client.mode() == Mode::Braid;
     let form = if is_whole { ListForm::Tree } else { folder_form(&client.features().await?) };
@@ -145,7 +147,7 @@ pub(super) async fn collect(client: &Client, job: &Job, base: &[u8]) -> Result<V
     Ok(found)
 }
 
-/// The bytes of the files in each folder and beneath; the root is `.`.
+/// The total size of the files in and below each folder; the root is `.`.
 fn sums(tree: &[(SafePath, Metadata)]) -> BTreeMap<SafePath, u64> {
     let mut sums = BTreeMap::from([(SafePath::ROOT, 0)]);
     for (path, metadata) in tree {
@@ -203,10 +205,10 @@ fn search(job: &Job, tree: &[(SafePath, Metadata)], find: &Find) -> Result<()> {
     Ok(())
 }
 
-/// The lines of a drawing, each with the branches of the folders that it lies in.
+/// The lines of a drawing, each with the branches of its parent folders.
 fn drawing(tree: &[(SafePath, Metadata)]) -> Vec<String> {
     let depth = |path: &SafePath| path.components().count();
-    // Which is the last of its folder: nothing at its depth follows before something above it does.
+    // The last entry of a folder: at its depth nothing follows before an entry of a smaller depth.
     let mut is_last = vec![false; tree.len()];
     let mut open: Vec<bool> = Vec::new();
     for (at, (path, _)) in tree.iter().enumerate().rev() {

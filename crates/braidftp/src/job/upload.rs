@@ -1,7 +1,8 @@
 //! Uploads: sends files, and sets their times under their final names.
 //!
-//! An upload that broke off goes on where it was if the server keeps what came (XPART, specs/ftp-over-sctp.md §7.3)
-//! and the file here is the one it was; what it was is remembered in the state folder (`$XDG_STATE_HOME`).
+//! An interrupted upload is resumed if the server keeps its data (XPART, specs/ftp-over-sctp.md §7.3) and the
+//! local file is unchanged. Its size and time at the beginning are recorded in the state folder
+//! (`$XDG_STATE_HOME`).
 
 use std::fs as std_fs;
 use std::path::PathBuf;
@@ -24,9 +25,9 @@ use crate::report::Action;
 use crate::store::fs::Root;
 use crate::url::Url;
 
-/// Smaller files are sent again rather than asked about.
+/// Smaller files are sent again without a query.
 const WORTH_RESUMING: u64 = 1 << 20;
-/// Replies to small commands that are waited for at once.
+/// The maximum number of outstanding small commands.
 const COMMANDS: usize = 256;
 
 const fn most_under_way(mode: Mode) -> usize {
@@ -40,23 +41,23 @@ const fn most_under_way(mode: Mode) -> usize {
 /// A file to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Send {
-    /// Its path for the command.
+    /// The path on the server.
     pub(crate) remote: PathArg,
-    /// What it is called in reports.
+    /// The name in reports.
     pub(crate) name: Vec<u8>,
-    /// Where it is.
+    /// The local root.
     pub(crate) root: Root,
-    /// Its path below that.
+    /// The path below the local root.
     pub(crate) local: PathBuf,
-    /// How long it is.
+    /// The size.
     pub(crate) size: u64,
-    /// When it changed.
+    /// The modification time.
     pub(crate) modified: SystemTime,
-    /// Permission bits to set when it is there, if they are not left to the server.
+    /// Permission bits to set after the upload, unless they are left to the server.
     pub(crate) mode: Option<u32>,
 }
 
-/// Sends files, as many at once as the mode stands.
+/// Sends files, as many concurrently as the mode permits.
 #[derive(Debug)]
 pub(crate) struct Uploads {
     client: Client,
@@ -69,7 +70,7 @@ pub(crate) struct Uploads {
     modes: Modes,
 }
 
-/// Whether the server sets permission bits. Clones share it.
+/// Whether the server supports setting permission bits. Clones share it.
 #[derive(Debug, Clone, Default)]
 struct Modes(Arc<AtomicBool>);
 
@@ -78,7 +79,7 @@ impl Modes {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// It does not: told once.
+    /// Records that it does not; reported once.
     fn refuse(&self, reporter: &Reporter, reply: &Reply) {
         if !self.0.swap(true, Ordering::Relaxed) {
             reporter.warn(format_args!("permissions could not be set (SITE CHMOD): {reply}"));
@@ -95,7 +96,7 @@ impl Uploads {
         Self { client, url, reporter, record, under_way, commands, tasks, modes: Modes::default() }
     }
 
-    /// Sends MKD without waiting. A folder that is there already is no error.
+    /// Sends MKD without waiting. An existing folder is no error.
     pub(crate) async fn make_folder(&mut self, remote: PathArg, name: &[u8]) -> Result<()> {
         self.tasks.reap()?;
         let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
@@ -111,8 +112,8 @@ impl Uploads {
                 reporter.done(&name, Action::MadeFolder, 0, 0);
                 return Ok(());
             }
-            // 550 is the answer to a folder that exists, and to one that may not be made: CWD tells them apart, and
-            // so does MLST without moving the session.
+            // 550 is the reply for an existing folder, and for one that may not be created. CWD distinguishes
+            // these, and so does MLST without changing the session's folder.
             let facts = client.command(Command::MachineFacts(Some(remote))).await?;
             if facts.code.is_error() {
                 record.failed(
@@ -126,7 +127,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// Sends a command about something of the tree, without waiting.
+    /// Sends a command about an entry of the tree, without waiting.
     pub(crate) async fn command(&mut self, command: Command, name: &[u8], action: Action) -> Result<()> {
         self.tasks.reap()?;
         let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
@@ -152,7 +153,8 @@ impl Uploads {
         Ok(())
     }
 
-    /// Sets permission bits, without waiting; told under `name`, if it has one. A server that cannot is told of once, and left alone.
+    /// Sets permission bits, without waiting; reported under `name`, if given. An unsupported command is
+    /// reported once and not sent again.
     pub(crate) async fn set_mode(&mut self, remote: PathArg, name: &[u8], mode: u32) -> Result<()> {
         self.tasks.reap()?;
         let Ok(permit) = self.commands.clone().acquire_owned().await else { return Ok(()) };
@@ -180,7 +182,8 @@ impl Uploads {
     /// Begins to send a file; returns when there is room for it.
     ///
     /// # Errors
-    /// The session has ended, or an error met that every file would meet.
+    ///
+    /// The session has ended, or an error that affects every file.
     pub(crate) async fn send(&mut self, file: Send, features: &Features) -> Result<()> {
         self.tasks.reap()?;
         if self.record.is_settled(&file.name) {
@@ -204,7 +207,7 @@ impl Uploads {
             self.reporter.clone(),
         );
         if self.client.parallel() > 1 {
-            // The folder that the file goes to is made by another session.
+            // Another session creates the folder of the file.
             let _all = self.commands.acquire_many(COMMANDS as u32).await;
         }
         let lane = self.client.lane().await;
@@ -222,14 +225,14 @@ impl Uploads {
         };
         self.tasks.spawn(async move {
             let done = under_way.done().await;
-            // Its time and mode are set while the next file moves.
+            // Time and mode are set while the next file is transferred.
             drop(lane);
             finish.run(done).await
         });
         Ok(())
     }
 
-    /// How much of this file the server keeps from an upload that broke off.
+    /// The number of bytes that the server keeps of this file from an interrupted upload.
     async fn kept(&self, file: &Send) -> Result<u64> {
         let reply = self.client.command(Command::Partial(file.remote.clone())).await?;
         let text = reply.lines.first().map(|line| String::from_utf8_lossy(line).trim().to_owned());
@@ -238,9 +241,10 @@ impl Uploads {
         Ok(if kept <= file.size { kept } else { 0 })
     }
 
-    /// Waits for all that was begun.
+    /// Waits for everything that was begun.
     ///
     /// # Errors
+    ///
     /// As [`Self::send`].
     pub(crate) async fn finish(self) -> Result<()> {
         self.tasks.finish().await
@@ -248,7 +252,7 @@ impl Uploads {
 }
 
 struct Finish {
-    /// The session of the transfer, which does what follows, too.
+    /// The session of the transfer, which is also used for the following commands.
     client: Client,
     reporter: Reporter,
     record: Record,
@@ -270,7 +274,7 @@ impl Finish {
         let error = match (done.result, done.data.error) {
             (Ok(_), None) => None,
             (Err(error), None) => Some(error),
-            // Of two errors the one on this side is the cause, unless it is only that it was told to stop.
+            // Of two errors the local one is the cause, unless it only says that the transfer was stopped.
             (Ok(_), Some(here)) => Some(here),
             (Err(there), Some(here)) if here.is_transient() => Some(there),
             (Err(_), Some(here)) => Some(here),
@@ -305,7 +309,8 @@ impl Finish {
     }
 }
 
-/// What a file was when its upload began, on this machine's disk: size and time, under a name made of where it goes.
+/// The size and time of a file when its upload began, stored on the local disk under a name derived from its
+/// destination.
 #[derive(Debug)]
 struct Memory {
     path: Option<PathBuf>,
@@ -333,7 +338,7 @@ impl Memory {
             .is_some_and(|path| std_fs::read_to_string(path).is_ok_and(|text| text == self.content))
     }
 
-    /// Without a place for its record, an interrupted upload starts from its first byte: slower, and correct.
+    /// Without a record an interrupted upload restarts from its first byte: slower, and correct.
     fn remember(&self) {
         if let Some(path) = &self.path {
             let _ = path.parent().map(std_fs::create_dir_all);

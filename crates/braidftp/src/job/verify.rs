@@ -1,5 +1,5 @@
-//! `verify`: reports the files, folders and links in which a remote and a local tree differ, by digest. Nothing is changed and
-//! no contents move.
+//! `verify`: reports the files, folders and links in which a remote and a local tree differ, by digest.
+//! Nothing is changed, and no contents are transferred.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,23 +22,23 @@ use crate::exit::{Error, Exit, Result, Told, escape};
 use crate::report::{Difference, Event};
 use crate::store::fs::{self, Kind, Root, WalkItem};
 
-/// Files that are compared together.
+/// The number of files compared together.
 const AT_ONCE: usize = 256;
 
-/// What is compared.
+/// The settings of a comparison.
 #[derive(Debug, Clone)]
 pub struct Verify {
     /// The local folder.
     pub to: PathBuf,
-    /// Which paths belong.
+    /// The selection of paths.
     pub filter: Filter,
-    /// For people, or for programs.
+    /// The format.
     pub form: Form,
-    /// What was found, over all attempts.
+    /// The differences found, over all attempts.
     pub found: Arc<Mutex<FoundSoFar>>,
 }
 
-/// What was found so far. Each path is told once.
+/// The differences found so far. Each path is reported once.
 #[derive(Debug, Default)]
 pub struct FoundSoFar {
     same: u64,
@@ -48,9 +48,10 @@ pub struct FoundSoFar {
 }
 
 impl Verify {
-    /// The end of the job: what all came to.
+    /// The result of the job.
     ///
     /// # Errors
+    ///
     /// The trees differ.
     fn conclude(&self, job: &Job) -> Result<()> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +102,9 @@ impl Verify {
 /// One attempt to compare a remote tree with a local one.
 ///
 /// # Errors
-/// The session has ended, the server tells no digests, or one of the trees cannot be read. Differences are in `verify`.
+///
+/// The session has ended, the server supports no digests, or one of the trees cannot be read. Differences are
+/// in `verify`.
 pub async fn verify(client: Client, job: Job, verify: Verify) -> Result<()> {
     let root = Root::open(&verify.to).map_err(|error| Error::store(&error))?;
     let digests = Digests::begin(&client, &root).await?;
@@ -120,11 +123,11 @@ pub async fn verify(client: Client, job: Job, verify: Verify) -> Result<()> {
         compare(&job, &verify, &root, &digests, &wanted).await?;
     }
     only_here(&job, &verify, &root, &there).await?;
-    // Else another attempt follows.
+    // Otherwise another attempt follows.
     if job.record.is_final() { verify.conclude(&job) } else { Ok(()) }
 }
 
-/// Compares some entries of the remote tree with what is here.
+/// Compares some entries of the remote tree with the local ones.
 async fn compare(
     job: &Job,
     verify: &Verify,
@@ -172,7 +175,7 @@ async fn compare(
     Ok(())
 }
 
-/// What a look at both sides tells.
+/// The result of comparing metadata.
 #[derive(Debug, PartialEq, Eq)]
 enum Glance {
     Is(Option<Difference>),
@@ -194,7 +197,7 @@ fn at_a_glance(there: &Metadata, here: &fs::Metadata) -> Glance {
     }
 }
 
-/// Tells what only this side has.
+/// Reports entries that exist only locally.
 async fn only_here(
     job: &Job,
     verify: &Verify,

@@ -16,11 +16,11 @@ use tokio::runtime::Handle;
 use super::line::{OWN, Place, REMOTE};
 use crate::exit::Result;
 
-/// How long the names of a folder are good for completion.
+/// How long the names of a folder are reused for completion.
 const FRESH: Duration = Duration::from_secs(30);
-/// How long a server may take to complete a name.
+/// The time limit for a server to list the names for a completion.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Folders whose names are remembered.
+/// The number of folders whose names are cached.
 const FOLDERS_MAX: usize = 64;
 
 /// The names in the folder of a URL; those of folders end in a slash.
@@ -44,7 +44,7 @@ impl Completion {
         self.place = place;
     }
 
-    /// The names of a folder of the server, as far as they come soon.
+    /// The names in a folder of the server, if they arrive in time.
     fn remote(&self, folder: &str) -> Vec<String> {
         let Some(place) = &self.place else { return Vec::new() };
         let url = place.url(folder);
@@ -67,7 +67,7 @@ impl Completion {
     }
 }
 
-/// The names of a folder here; those of folders end in a slash.
+/// The names in a local folder; those of folders end in a slash.
 fn local(folder: &str) -> Vec<String> {
     let folder = if folder.is_empty() { "." } else { folder };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -80,7 +80,7 @@ fn local(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether the argument of a command is a path here.
+/// Whether the argument of a command is a local path.
 fn is_local(words: &[&str]) -> bool {
     match words.first() {
         Some(&("put" | "mput" | "lcd" | "source")) => true,
@@ -98,7 +98,7 @@ impl Completer for Completion {
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..at];
-        // Where the word begins: after a space that no backslash holds.
+        // The word begins after an unescaped space.
         let space = |at: &usize| before[..*at].ends_with(' ') && !before[..*at].ends_with("\\ ");
         let start =
             (1..=before.len()).rev().filter(|at| before.is_char_boundary(*at)).find(space).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! One line of the shell: words, aliases, and the command of `braidftp` that it stands for.
+//! One line of the shell: words, aliases, and the resulting command of `braidftp`.
 
 use braidftp_ftp::SafePath;
 use clap::CommandFactory;
@@ -7,15 +7,15 @@ use crate::cli::args::Cli;
 use crate::exit::{Error, Result};
 use crate::mistakes::nearest;
 
-/// What the shell does by itself.
+/// Commands of the shell itself.
 pub(super) const OWN: [&str; 15] = [
     "bye", "cd", "close", "exit", "help", "history", "jobs", "kill", "lcd", "lpwd", "open", "pwd", "quit",
     "source", "wait",
 ];
-/// Commands of the program, of which paths are those of the server that is open.
+/// Commands of the program whose paths are on the current server.
 pub(super) const REMOTE: [&str; 12] =
     ["cat", "du", "find", "get", "ls", "mirror", "mkdir", "mv", "put", "rm", "tree", "verify"];
-/// Names that lftp and ftp have for them.
+/// The names of these commands in lftp and ftp.
 const ALIASES: [(&str, &[&str]); 13] = [
     ("cls", &["ls"]),
     ("dir", &["ls", "-l"]),
@@ -32,19 +32,19 @@ const ALIASES: [(&str, &[&str]); 13] = [
     ("rmdir", &["rm", "-r"]),
 ];
 
-/// The server that is open, and where in it the shell is.
+/// The current server and folder.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     /// The URL up to the path: scheme, login, host, port.
     pub(super) server: String,
     /// `?addr=…`, if there are further addresses.
     pub(super) query: String,
-    /// The folder, as the server has it; a leading slash where it is absolute.
+    /// The folder, in the server's bytes; absolute with a leading slash.
     pub(super) folder: Vec<u8>,
 }
 
 impl Place {
-    /// Of a URL.
+    /// The place of a URL.
     pub(super) fn of(url: &str) -> Result<Self> {
         let parsed: crate::url::Url = url.parse()?;
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -53,7 +53,7 @@ impl Place {
         Ok(Self { server: format!("{scheme}://{}", &rest[..end]), query, folder: parsed.path })
     }
 
-    /// The URL of a path: from this folder on, or absolute.
+    /// The URL of a path, absolute or relative to this folder.
     pub(super) fn url(&self, path: &str) -> String {
         let mut bytes = self.join(path);
         let absolute = bytes.starts_with(b"/");
@@ -67,7 +67,7 @@ impl Place {
                     url.push(char::from(byte))
                 }
                 byte if byte.is_ascii_alphanumeric() => url.push(char::from(byte)),
-                // A glob of get.
+                // A glob for `get`.
                 b'?' => url.push_str("%3F"),
                 byte => url.push_str(&format!("%{byte:02X}")),
             }
@@ -75,7 +75,7 @@ impl Place {
         url + &self.query
     }
 
-    /// A path from this folder on: `..` goes up as far as there is something.
+    /// Appends a path to this folder; `..` removes the last component, if there is one.
     pub(super) fn join(&self, path: &str) -> Vec<u8> {
         let from = if path.starts_with('/') { &b"/"[..] } else { &self.folder };
         let absolute = from.starts_with(b"/");
@@ -90,10 +90,12 @@ impl Place {
     }
 }
 
-/// Splits a line into words: white space divides them, quotes and backslashes hold them together, `#` begins a comment.
+/// Splits a line into words at white space. Quotes and backslashes protect characters, and `#` begins a
+/// comment.
 ///
 /// # Errors
-/// A quote has no end.
+///
+/// A quote is not closed.
 pub(super) fn words(line: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -119,9 +121,10 @@ pub(super) fn words(line: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// A line with lftp's and ftp's names replaced.
+/// Replaces the names of lftp and ftp in a line.
 ///
 /// # Errors
+///
 /// There is no such command.
 pub(super) fn expand(words: Vec<String>) -> Result<Vec<String>> {
     let Some(first) = words.first() else { return Ok(words) };
@@ -139,10 +142,11 @@ pub(super) fn expand(words: Vec<String>) -> Result<Vec<String>> {
         .hint(format_args!("{meant}help lists them")))
 }
 
-/// The words after `braidftp` for a command whose paths are those of the place.
+/// The arguments of `braidftp` for a command whose paths are relative to the place.
 ///
 /// # Errors
-/// No server is open, or the command needs paths that are not there.
+///
+/// No server is open, or required paths are missing.
 pub(super) fn command(words: &[String], place: Option<&Place>) -> Result<Vec<String>> {
     let [verb, rest @ ..] = words else { return Ok(Vec::new()) };
     if !REMOTE.contains(&verb.as_str()) {
@@ -194,7 +198,7 @@ pub(super) fn command(words: &[String], place: Option<&Place>) -> Result<Vec<Str
     Ok([verb.clone()].into_iter().chain(options).chain(["--".to_owned()]).chain(paths).collect())
 }
 
-/// Options with their values, and paths.
+/// Splits words into options with their values, and paths.
 fn divide(verb: &str, words: &[String]) -> (Vec<String>, Vec<String>) {
     let command = Cli::command();
     let takes_value = |word: &str| {

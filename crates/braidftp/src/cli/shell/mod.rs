@@ -1,7 +1,8 @@
-//! `braidftp shell [URL]`: an interactive shell with a current server and folder, history, completion and background jobs.
+//! `braidftp shell [URL]`: an interactive shell with a current server and folder, history, completion and
+//! background jobs.
 //!
-//! At a terminal lines are edited; else they are read from standard input or a file, and the first that fails ends the shell with
-//! its exit code. Each command runs over a session of its own, as it does outside the shell.
+//! At a terminal lines are edited. Otherwise they are read from standard input or a file, and the first line
+//! that fails ends the shell with its exit code. Each command runs in its own session, as outside the shell.
 
 mod complete;
 mod line;
@@ -20,25 +21,25 @@ pub(super) use self::complete::Remote;
 use self::line::{OWN, Place, REMOTE};
 use crate::exit::{Error, Exit, Result, Told};
 
-/// Lines of history that are kept.
+/// The maximum number of lines of history.
 const HISTORY: usize = 10_000;
-/// Scripts within scripts.
+/// The maximum depth of nested scripts.
 const DEPTH: usize = 16;
 
-/// Runs the words of a command line of the program.
+/// Runs a command line of the program, given as words.
 pub(super) type Run =
     Arc<dyn Fn(Vec<String>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
 
-/// Gives the URL of a word that may be a bookmark.
+/// Returns the URL for a word that may be a bookmark.
 type Resolve = Box<dyn Fn(&str) -> Result<String> + Send>;
 
-/// What the shell needs of the program.
+/// The parts of the program that the shell uses.
 pub(super) struct Program {
     /// Runs a command.
     pub(super) run: Run,
     /// Names in a folder of the server, for completion.
     pub(super) names: Remote,
-    /// The URL of `@NAME`.
+    /// Returns the URL of `@NAME`.
     pub(super) resolve: Resolve,
 }
 
@@ -50,15 +51,16 @@ struct Shell {
     next_job: usize,
 }
 
-/// Whether the shell goes on.
+/// Whether the shell continues.
 enum Next {
     Line,
     End,
 }
 
-/// Reads and runs lines until there are no more.
+/// Reads and runs lines until the input ends.
 ///
 /// # Errors
+///
 /// In a script: the first line that fails. At a terminal: the terminal cannot be used.
 pub(super) async fn run(program: Program, url: Option<String>, script: Option<PathBuf>) -> Result<()> {
     let mut shell = Shell { program, place: None, before: None, jobs: Vec::new(), next_job: 1 };
@@ -87,7 +89,7 @@ impl Shell {
         editor.set_helper(Some(Completion::new(self.program.names.clone())));
         let history = history();
         if let Some(file) = &history {
-            // The first time there is none.
+            // The history file does not exist the first time.
             let _ = editor.load_history(file);
         }
         loop {
@@ -103,7 +105,7 @@ impl Shell {
             if let Some(helper) = editor.helper_mut() {
                 helper.set_place(self.place.clone());
             }
-            // The terminal is waited for where waiting is allowed.
+            // Reading the terminal blocks, so it runs on a thread that may block.
             let read = tokio::task::spawn_blocking(move || {
                 let line = editor.readline(&prompt);
                 (editor, line)
@@ -115,7 +117,7 @@ impl Shell {
             };
             match line {
                 Ok(line) => {
-                    // Nobody may find a password later.
+                    // Passwords must not be stored in the history.
                     if !line.contains("://") || !line.contains('@') {
                         let _ = editor.add_history_entry(line.as_str());
                     }
@@ -216,7 +218,7 @@ impl Shell {
             .ok_or_else(|| Error::usage(what, "no server is open").hint("open URL, or open @BOOKMARK"))
     }
 
-    /// Goes to a folder that is there.
+    /// Changes to an existing folder.
     async fn cd(&mut self, path: Option<&str>) -> Result<()> {
         let place = self.open_place("cd")?.clone();
         let folder = match path {
@@ -243,19 +245,19 @@ impl Shell {
         }
     }
 
-    /// Says which jobs have ended since.
+    /// Reports the jobs that have ended since.
     fn tell_of_jobs(&mut self) {
         for (job, line, handle) in std::mem::take(&mut self.jobs) {
             if !handle.is_finished() {
                 self.jobs.push((job, line, handle));
                 continue;
             }
-            // It is finished: this does not wait.
+            // The task is finished, so this does not wait.
             println!("[{job}] done {line}");
         }
     }
 
-    /// Waits for a job, or for all.
+    /// Waits for one job, or for all.
     async fn wait(&mut self, job: Option<usize>) -> Result<()> {
         let mut result = Ok(());
         let (waited, others) =
@@ -305,7 +307,7 @@ fn number(text: &str) -> Result<usize> {
         .map_err(|_| Error::usage(format_args!("find job {text}"), "it is no number").hint("jobs lists them"))
 }
 
-/// A command of the system's shell.
+/// Runs a command of the system's shell.
 async fn system(command: &str) -> Result<()> {
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     let command = command.trim().to_owned();
@@ -335,7 +337,7 @@ fn lcd(path: Option<&str>) -> Result<()> {
         .map_err(|error| Error::local(format_args!("go to {}", folder.display()), &error))
 }
 
-/// Where lines are remembered.
+/// The path of the history file.
 fn history() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))?;

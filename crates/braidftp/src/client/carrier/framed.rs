@@ -1,7 +1,7 @@
 //! braid: framed transfers on several data streams of one association (specs/ftp-over-sctp.md §6).
 //!
-//! One task a stream and direction. Whichever stream a download comes on, its number finds its sink; whichever stream
-//! is free takes the next upload.
+//! There is one task per stream and direction. The number in the frames of a download identifies its sink,
+//! whichever stream carries it; the next upload takes any free stream.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,16 +25,16 @@ use crate::client::errors::lost;
 use crate::exit::{Error, Exit, Result};
 use crate::store::fs::Change;
 
-/// This side was told to stop.
+/// Status of BREAK: this side was stopped.
 const STOPPED: u16 = 426;
-/// This side's file cannot be read on.
+/// Status of BREAK: the local file became unreadable.
 const UNREADABLE: u16 = 451;
 
-/// Room in the receive buffer for the control stream, beside the credit of the data streams
+/// The space in the receive buffer for the control stream, in addition to the credit of the data streams
 /// (specs/ftp-over-sctp.md §6.6).
 pub(super) const CONTROL_BUFFER_BYTES: usize = 128 << 10;
 
-/// What the data streams may let lie unread.
+/// The size of the receive buffer for the data streams.
 fn data_buffer_bytes(association: &Association) -> u64 {
     association.receive_buffer_bytes().saturating_sub(CONTROL_BUFFER_BYTES) as u64
 }
@@ -49,7 +49,7 @@ pub(super) struct Framed {
     notes: mpsc::Sender<Note>,
 }
 
-/// Downloads whose frames have not come, by number.
+/// Downloads whose frames have not arrived, by number.
 #[derive(Debug, Clone, Default)]
 struct Downloads(Arc<DownloadTable>);
 
@@ -62,10 +62,10 @@ struct DownloadTable {
 #[derive(Debug, Default)]
 struct Waiting {
     sinks: BTreeMap<TransferNumber, (Tag, Sink)>,
-    /// Given up by the session: frames that come are thrown away.
+    /// Cancelled downloads: their frames are discarded.
     given_up: BTreeMap<TransferNumber, ()>,
     numbers: BTreeMap<Tag, TransferNumber>,
-    /// The highest number that was asked for.
+    /// The highest number requested so far.
     last: u32,
 }
 
@@ -83,7 +83,7 @@ struct Upload {
     cancelled: Arc<AtomicBool>,
 }
 
-/// The sending ends of the data streams, and who waits for their credit.
+/// The senders of the data streams, and notifications for tasks that wait for credit.
 #[derive(Debug, Clone)]
 pub(super) struct Senders(Arc<Vec<(Mutex<Sender>, Notify)>>);
 
@@ -93,7 +93,7 @@ impl Senders {
         Some((sender.lock().unwrap_or_else(PoisonError::into_inner), credited))
     }
 
-    /// A CREDIT came.
+    /// Processes a CREDIT.
     pub(super) fn on_credit(&self, payload: &[u8]) -> Result<(), FrameError> {
         let credit = Credit::decode(payload)?;
         let (mut sender, credited) = self.of(credit.stream).ok_or(FrameError::Field)?;
@@ -188,11 +188,12 @@ impl Framed {
         });
     }
 
-    /// The session has a final reply that says no: frames that still come are thrown away, an upload breaks off.
+    /// Cancels a transfer after an error reply: further frames of a download are discarded, and an upload is
+    /// aborted.
     pub(super) fn cancel(&mut self, tag: Tag) {
         if let Some(cancelled) = self.cancels.remove(&tag) {
             cancelled.store(true, Ordering::Relaxed);
-            // Whoever waits for credit looks again.
+            // Tasks that wait for credit check again.
             for (_, credited) in self.senders.0.iter() {
                 credited.notify_one();
             }
@@ -219,7 +220,7 @@ impl Framed {
     }
 }
 
-/// Takes what one data stream brings.
+/// Receives the frames of one data stream.
 struct Inbound {
     association: Association,
     stream: u16,
@@ -232,12 +233,12 @@ struct Inbound {
     pool: Arc<Mutex<CreditPool>>,
 }
 
-/// The download whose frames come.
+/// The download whose frames are being received.
 struct Current {
-    /// None: nobody wants it any more.
+    /// `None`: the download was cancelled.
     to: Option<(Tag, Sink)>,
     end: DataEnd,
-    /// Bytes that were thrown away.
+    /// The number of discarded bytes.
     discarded: u64,
 }
 
@@ -264,7 +265,8 @@ impl Inbound {
         loop {
             let piece = self.association.recv(StreamId(self.stream)).await;
             let piece = piece.map_err(|reason| lost(format_args!("the association ended: {reason}")))?;
-            // After the goodbye nothing comes any more; before it, the control stream tells.
+            // After the end of the session nothing is expected; before it, the control stream reports the
+            // loss.
             let Some(piece) = piece else { return Ok(()) };
             self.pump.activity.heard();
             let count = piece.payload.len();
@@ -313,7 +315,8 @@ impl Inbound {
         let length = part.len() as u64;
         if let Some(Current { to, end, discarded }) = current {
             end.bytes += length;
-            // What cannot be kept is thrown away to its end: the next file lies behind it.
+            // Content that cannot be stored is discarded to its end, because the next file follows on the
+            // stream.
             match (to, &end.error) {
                 (Some((_, sink)), None) => end.error = sink.write(&self.pump, part).await.err(),
                 (to, first) => {
@@ -330,20 +333,20 @@ impl Inbound {
         Ok(())
     }
 
-    /// Sends the credit that is due.
+    /// Sends credit that is due.
     fn grant(&mut self) {
         // The credit grows with the buffer, which never shrinks.
         let bytes = data_buffer_bytes(&self.association);
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         pool.set_bytes(bytes);
         if let Some(credit) = pool.grant(&mut self.receiver) {
-            // Without a control stream there is no one to send on.
+            // Without a control stream no CREDIT can be sent.
             let _ = self.control.send(Out::Credit(credit));
         }
     }
 
-    /// Finds the download that a header is for. Its command was sent before, so that it is there, or is being put
-    /// there this very moment.
+    /// Finds the download of a header. Its command was sent earlier, so the entry exists or is about to be
+    /// added.
     async fn begin(&self, header: &Header) -> Result<Current> {
         let number = header.transfer;
         loop {
@@ -370,7 +373,7 @@ impl Inbound {
     }
 }
 
-/// The error of a download that the server broke off.
+/// The error of a download that the server aborted.
 fn broken(status: u16) -> Error {
     let why = match status {
         UNREADABLE => "the file was cut, or could not be read on, while it was sent".to_owned(),
@@ -380,10 +383,10 @@ fn broken(status: u16) -> Error {
     Error::new(Exit::Refused, "fetch the file", why).hint("the same command again")
 }
 
-/// Sends uploads, each on a data stream that is free.
+/// Sends uploads, each on a free data stream.
 struct Outbound {
     association: Association,
-    /// The stream of the upload under way.
+    /// The stream of the current upload.
     stream: u16,
     /// The streams without an upload.
     free: Arc<Mutex<Vec<u16>>>,
@@ -393,13 +396,13 @@ struct Outbound {
     senders: Senders,
 }
 
-/// An upload on its way.
+/// The state of an upload.
 struct Moving {
-    /// Until its first frame has left, no other upload may begin.
+    /// Held until the first frame is sent: no other upload may begin before that.
     turn: Option<tokio::sync::OwnedMutexGuard<mpsc::UnboundedReceiver<Upload>>>,
-    /// The stream that it has.
+    /// The stream of the upload.
     stream: Option<u16>,
-    /// Content bytes that the transport has taken.
+    /// The number of content bytes passed to the transport.
     bytes: u64,
 }
 
@@ -408,13 +411,14 @@ impl Outbound {
         //= specs/ftp-over-sctp.md#section-7.5
         //# uploads SHOULD wait until the association is up.
         if self.association.up().await.is_err() {
-            // Whoever takes the last look at the queue hands back what is in it.
+            // The last task that leaves the queue returns the remaining entries.
             self.hand_back_all().await;
             return;
         }
         let mut stop = self.pump.stop.clone();
         loop {
-            // The queue is held until the first frame is out: headers go in ascending order over all streams (§6.3).
+            // The queue is locked until the first frame is sent: headers must be sent in ascending order over
+            // all streams (§6.3).
             let mut queue = self.queue.clone().lock_owned().await;
             let upload = tokio::select! {
                 upload = queue.recv() => upload,
@@ -439,7 +443,8 @@ impl Outbound {
         self.hand_back_all().await;
     }
 
-    /// Takes a free stream for a transfer of so many bytes. There is one, because there are as many streams as tasks.
+    /// Takes a free stream for a transfer of this many bytes. There always is one, because there are as many
+    /// streams as tasks.
     fn take_free(&self, bytes: Option<u64>) -> u16 {
         let mut streams = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let free = streams.iter().filter_map(|stream| self.senders.of(*stream)?.0.free());
@@ -456,7 +461,8 @@ impl Outbound {
         }
     }
 
-    /// Opens the file and sends it. One that cannot be read still needs its frames, because its number is counted.
+    /// Opens the file and sends it. Frames are also sent for an unreadable file, because its number is
+    /// counted.
     async fn send(&mut self, upload: &mut Upload, moving: &mut Moving) -> Result<()> {
         let opened = upload.source.open().await;
         let found = opened.as_ref().ok();
@@ -471,7 +477,7 @@ impl Outbound {
         moving.stream = Some(self.stream);
         match self.senders.of(self.stream) {
             Some((mut sender, _)) if sender.transfer().is_none() => sender.begin(header),
-            // One in the middle of a transfer is that of an association that is over.
+            // A stream in the middle of a transfer belongs to an association that has ended.
             _ => return Err(lost("the association ended")),
         }
         let stopped = match opened {
@@ -479,7 +485,7 @@ impl Outbound {
             Ok(_) => self.send_bytes(upload, moving).await?,
         };
         let Err((status, error)) = stopped else { return Ok(()) };
-        // What the server has refused need not begin.
+        // An upload that the server refused need not begin.
         if moving.turn.is_some() && status != STOPPED {
             self.put_content(Bytes::new(), Then::More, moving).await?;
         }
@@ -490,7 +496,7 @@ impl Outbound {
         Err(error)
     }
 
-    /// Sends the content. The inner error is of the file: the status with which to break off, and why.
+    /// Sends the content. The inner error is that of the file: the status for BREAK, and the reason.
     async fn send_bytes(
         &self,
         upload: &mut Upload,

@@ -7,14 +7,14 @@ use bytes::{Bytes, BytesMut};
 use crate::client::errors::lost;
 use crate::exit::{Error, Exit};
 
-/// What goes out on the control stream.
+/// Output for the control stream.
 #[derive(Debug)]
 pub(super) enum Out {
     Lines(Bytes),
     Credit(Credit),
 }
 
-/// Ends the association because the server broke the protocol.
+/// Ends the association because the server violated the protocol.
 pub(super) fn violation(association: &Association, why: &dyn std::fmt::Display) -> Error {
     association.abort(why.to_string());
     Error::new(Exit::Protocol, "understand the server", why).hint(
@@ -22,7 +22,7 @@ pub(super) fn violation(association: &Association, why: &dyn std::fmt::Display) 
     )
 }
 
-/// The payload of a piece in one.
+/// The payload of a piece as one block.
 pub(super) fn joined(piece: &Piece) -> Bytes {
     match piece.payload.as_slice() {
         [one] => one.clone(),
@@ -36,8 +36,9 @@ pub(super) fn joined(piece: &Piece) -> Bytes {
     }
 }
 
-/// The end of a session whose server goes on with a file that has failed here, `first` for that reason: the server's fault if
-/// it went beyond a bound. Else another session goes on with the other files.
+/// The end of a session in which a file has failed locally, with `first` as the reason, and the server
+/// continues to send it. If the server exceeded a limit, this is a violation; otherwise another session
+/// continues with the other files.
 pub(super) fn endless(over: bool, first: Option<&Error>) -> Error {
     match (over, first) {
         (true, Some(first)) => Error { exit: Exit::Protocol, ..first.clone() },

@@ -1,7 +1,7 @@
 //! The transport of a session: its control connection and its data connections.
 //!
-//! The engine owns a [`Carrier`] and never waits for it: everything that takes time happens in tasks that report by
-//! [`Note`]s. A task that is given a body hands it back, whatever happens.
+//! The engine owns a [`Carrier`] and never waits for it: everything that takes time happens in tasks that
+//! report with [`Note`]s. A task that receives a body always returns it.
 
 mod framed;
 mod messages;
@@ -30,27 +30,27 @@ use crate::report::{PathSummary, path_state};
 use crate::tls::Wire;
 use crate::url::Url;
 
-/// What the tasks of a carrier tell the engine.
+/// Reports of a carrier's tasks to the engine.
 #[allow(clippy::large_enum_variant, reason = "there is one for each transfer, and it moves a few times")]
 #[derive(Debug)]
 pub(crate) enum Note {
     /// Bytes of the control connection.
     Control(Bytes),
-    /// The control connection is gone, or the server sends no more on it.
+    /// The control connection was lost, or the server closed it.
     Closed,
-    /// TCP: TLS is on the control connection, with a server of that key who is trusted.
+    /// TCP: the control connection uses TLS with a trusted server, which has this key.
     Secured(Fingerprint),
     /// TCP: the data connection is open.
     Connected(Tag, Wire),
-    /// The data path did not open.
+    /// The data path could not be opened.
     DataFailed(Tag, Error),
-    /// The data path is done with the body.
+    /// The data path returns the body.
     DataDone(Tag, Body, DataEnd),
-    /// The other side broke the protocol on a data path, or a task of ours cannot go on.
+    /// The peer violated the protocol on a data path, or a local task cannot continue.
     Fatal(Error),
 }
 
-/// One session's transport.
+/// The transport of one session.
 #[derive(Debug)]
 pub(crate) enum Carrier {
     Tcp(Box<tcp::Tcp>),
@@ -87,7 +87,7 @@ impl Carrier {
         }
     }
 
-    /// How the session is protected by TLS.
+    /// How TLS protects the session.
     pub(crate) fn protection(&self) -> Protection {
         match self {
             Self::Tcp(tcp) => tcp.protection(),
@@ -95,32 +95,32 @@ impl Carrier {
         }
     }
 
-    /// TCP: begins TLS on the control connection, after what was sent before.
+    /// TCP: starts TLS on the control connection, after everything sent before.
     pub(crate) fn start_tls(&self) {
         if let Self::Tcp(tcp) = self {
-            // As below.
+            // See `send_control`.
             let _ = tcp.control.send(tcp::Out::StartTls);
         }
     }
 
-    /// TCP: data connections begin with TLS from now on, with a server of this key.
+    /// TCP: data connections begin with TLS from now on, with a server that has this key.
     pub(crate) fn secured(&mut self, key: Fingerprint) {
         if let Self::Tcp(tcp) = self {
             tcp.secured(key);
         }
     }
 
-    /// Sends on the control connection, after what was sent before.
+    /// Sends bytes on the control connection, after everything sent before.
     pub(crate) fn send_control(&self, bytes: Bytes) {
-        // The writer ends when the connection does, which the reader reports.
+        // The writer ends when the connection ends, which the reader reports.
         let _sent = match self {
             Self::Tcp(tcp) => tcp.control.send(tcp::Out::Lines(bytes)).is_ok(),
             Self::Sctp(sctp) => sctp.control.send(messages::Out::Lines(bytes)).is_ok(),
         };
     }
 
-    /// TCP: connects to this port of the control peer; TLS of the connection begins at once if the server stands it, and else
-    /// with the transfer.
+    /// TCP: connects to this port of the control peer. TLS of the connection begins immediately if the server
+    /// permits that, otherwise with the transfer.
     pub(crate) fn connect(&mut self, tag: Tag, port: u16, begins_at_once: bool) {
         match self {
             Self::Tcp(tcp) => tcp.open(tag, port, begins_at_once),
@@ -128,7 +128,7 @@ impl Carrier {
         }
     }
 
-    /// TCP: the connection that was asked for.
+    /// TCP: the requested connection is open.
     pub(crate) fn connected(&mut self, tag: Tag, wire: Wire) {
         if let Self::Tcp(tcp) = self {
             tcp.connected(tag, wire);
@@ -143,7 +143,7 @@ impl Carrier {
         }
     }
 
-    /// Moves the bytes of a transfer.
+    /// Transfers the data of a transfer.
     pub(crate) fn pump_data(&mut self, tag: Tag, data: Data, body: Body) {
         match self {
             Self::Tcp(tcp) => tcp.pump_data(tag, body),
@@ -151,7 +151,7 @@ impl Carrier {
         }
     }
 
-    /// Gives up the data of a transfer; its body comes back by [`Note::DataDone`].
+    /// Cancels the data of a transfer; its body is returned by [`Note::DataDone`].
     pub(crate) fn cancel(&mut self, tag: Tag) {
         match self {
             Self::Tcp(tcp) => tcp.cancel(tag),
@@ -159,14 +159,14 @@ impl Carrier {
         }
     }
 
-    /// The session is over: what waits for its turn on a data path is handed back.
+    /// The session has ended: bodies that wait for a data path are returned.
     pub(crate) fn stop_data(&mut self) {
         if let Self::Sctp(sctp) = self {
             sctp.stop_data();
         }
     }
 
-    /// The error of a server that has said nothing at all since the beginning.
+    /// The error of a server that has never answered.
     pub(crate) fn never_answered(&self, silent: std::time::Duration) -> Option<Error> {
         match self {
             Self::Sctp(sctp) if !sctp.was_up() => Some(sctp.never_answered(silent)),
@@ -174,14 +174,14 @@ impl Carrier {
         }
     }
 
-    /// Asks a silent server whether it is there, where the transport can.
+    /// Asks a silent server for an answer, if the transport has a way to do so.
     pub(crate) fn probe_peer(&self) {
         if let Self::Sctp(sctp) = self {
             sctp.probe_peer();
         }
     }
 
-    /// Why the control connection is gone.
+    /// The reason for the loss of the control connection.
     pub(crate) fn why_lost(&self) -> Error {
         match self {
             Self::Tcp(_) => super::errors::lost("the server closed the connection"),
@@ -189,7 +189,7 @@ impl Carrier {
         }
     }
 
-    /// The error of a server that refuses TLS by this reply.
+    /// The error of a server that refuses TLS with this reply.
     pub(crate) fn unprotected(&self, verb: &str, reply: &Reply) -> Error {
         let needed = match self {
             Self::Tcp(tcp) => tcp.why_needed(),
@@ -201,7 +201,7 @@ impl Carrier {
         )
     }
 
-    /// Ends the transport in order, for the session has said goodbye.
+    /// Closes the transport gracefully after the end of the session.
     pub(crate) async fn close(self) {
         match self {
             Self::Tcp(tcp) => tcp.close().await,
@@ -209,7 +209,7 @@ impl Carrier {
         }
     }
 
-    /// Ends the transport at once.
+    /// Closes the transport immediately.
     pub(crate) async fn stop(self) {
         if let Self::Sctp(sctp) = self {
             sctp.stop().await;
@@ -217,20 +217,20 @@ impl Carrier {
     }
 }
 
-/// What was opened and moved, all connections together.
+/// Totals over all connections of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Connections or associations opened, control and data.
+    /// Connections or associations opened, for control and data.
     pub opened: u64,
-    /// SCTP packets sent by this side; 0 if the transport does not tell.
+    /// SCTP packets sent by this side; 0 if unknown.
     pub packets_sent: u64,
     /// SCTP packets received by this side.
     pub packets_received: u64,
-    /// Chunks sent again by this side.
+    /// Chunks retransmitted by this side.
     pub retransmitted: u64,
 }
 
-/// Between which addresses a path is, whichever association's it is.
+/// The addresses of a path, independent of the association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ends {
     local: IpAddr,
@@ -242,7 +242,7 @@ impl Ends {
         Self { local: path.local.ip(), peer: path.peer.ip() }
     }
 
-    /// Of an association that has such a path.
+    /// Applies to an association that has such a path.
     fn set_use(self, association: &Association, path_use: PathUse) -> std::result::Result<(), PathUseError> {
         let is_it = |path: &PathName| (path.local.ip(), path.peer.ip()) == (self.local, self.peer);
         match association.paths().into_iter().find(is_it) {
@@ -252,18 +252,18 @@ impl Ends {
     }
 }
 
-/// Watches the connections of a session. Clones share it.
+/// Observes the connections of a session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gauge(Arc<Mutex<Meters>>);
 
 #[derive(Debug, Default)]
 struct Meters {
-    /// Associations that are open, the control association first.
+    /// Open associations, the control association first.
     live: Vec<Association>,
-    /// Sums over those that are closed.
+    /// Sums over the closed ones.
     closed: Vec<PathSummary>,
     totals: Totals,
-    /// TCP has no numbers of its own here: what was moved is counted.
+    /// For TCP only the transferred bytes are known.
     tcp: Option<PathSummary>,
 }
 
@@ -278,7 +278,7 @@ impl Gauge {
         meters.live.push(association.clone());
     }
 
-    /// The association is over, or nobody needs it any more: its numbers are kept and its handle let go.
+    /// Records the numbers of an association that has ended or is not needed, and releases its handle.
     fn closed(&self, association: &Association) {
         let mut meters = self.lock();
         let Some(at) = meters.live.iter().position(|live| live.id() == association.id()) else { return };
@@ -326,11 +326,12 @@ impl Gauge {
         all
     }
 
-    /// Takes the path with this number out of use, counted from 1 as in [`Self::control_paths`], or puts it back; in data
-    /// associations that are open the one between the same addresses as well. Gives these addresses.
+    /// Takes the path with this number out of use, counted from 1 as in [`Self::control_paths`], or puts it
+    /// back; also the path between the same addresses in open data associations. Returns the addresses.
     ///
     /// # Errors
-    /// Why not, in words.
+    ///
+    /// The reason as text.
     pub(crate) fn set_path_use(&self, number: usize, path_use: PathUse) -> std::result::Result<Ends, String> {
         let meters = self.lock();
         let Some(control) = meters.live.first() else {
@@ -346,23 +347,23 @@ impl Gauge {
         Ok(meant)
     }
 
-    /// Takes paths between these addresses out of use also in associations that came up after it was said, as far as they
-    /// have another that works.
+    /// Takes paths between these addresses out of use in associations that were opened later, if they have
+    /// another working path.
     pub(crate) fn keep_aside(&self, aside: &[Ends]) {
         for association in &self.lock().live {
             for ends in aside {
-                // Its last path stays in use, and one that is not up yet is asked again.
+                // The last path stays in use. An association that is not established yet is checked again.
                 let _ = ends.set_use(association, PathUse::SetAside);
             }
         }
     }
 
-    /// Those of the control association, in the order of their numbers.
+    /// The paths of the control association, in the order of their numbers.
     pub(crate) fn control_paths(&self) -> Vec<PathSummary> {
         self.lock().live.first().map(|control| numbers(control).0).unwrap_or_default()
     }
 
-    /// Asks the server's SCTP whether it is there.
+    /// Requests HEARTBEATs to test whether the server is alive.
     pub(crate) fn demand_heartbeats(&self) {
         self.lock().live.iter().for_each(Association::demand_heartbeats);
     }
@@ -376,7 +377,7 @@ impl Gauge {
         totals
     }
 
-    /// What holds back what this side sends, or the path if it mostly receives.
+    /// What limits the data that this side sends, or the path if this side mostly receives.
     pub(crate) fn limit(&self) -> Option<Limit> {
         let meters = self.lock();
         let Some(association) = meters.live.last() else { return meters.tcp.as_ref().map(|_| Limit::Path) };
@@ -422,7 +423,8 @@ fn numbers(association: &Association) -> (Vec<PathSummary>, Totals) {
     (paths, totals)
 }
 
-/// Adds the numbers of a path to those of the same addresses; what is a state and no sum is the newer one's.
+/// Adds the numbers of a path to those of the path with the same addresses. States, which cannot be summed,
+/// are taken from the newer path.
 fn add(all: &mut Vec<PathSummary>, path: PathSummary) {
     match all.iter_mut().find(|old| old.local == path.local && old.peer == path.peer) {
         None => all.push(path),

@@ -1,5 +1,5 @@
-//! FTP over SCTP: the association with the server, and how each mode moves data beside its control stream
-//! (specs/ftp-over-sctp.md §2 to §6).
+//! FTP over SCTP: the association with the server, and how each mode transfers data besides its control
+//! stream (specs/ftp-over-sctp.md §2 to §6).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -36,21 +36,22 @@ use crate::url::{Scheme, Url};
 
 /// The first SCTP port that naive listens on for data.
 const FIRST_DATA_PORT: u16 = 49_152;
-/// How long naive waits for the server's data association: at a tenth of packets lost, INITs 0, 1, 3, 7, 15 and 31 s
-/// after the first are needed now and then (RFC 9260 §5.1, T1-init).
+/// How long naive waits for the server's data association. With 10 % loss, INITs 0, 1, 3, 7, 15 and 31 s
+/// after the first are sometimes needed (RFC 9260 §5.1, T1-init).
 const OPEN: Duration = Duration::from_secs(45);
-/// How long after one address of a name the next is tried too (RFC 8305 §5).
+/// The delay after which the next address of a name is tried concurrently (RFC 8305 §5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-/// How long an association may take to shut down when all is done but the end of others is waited for.
+/// The time limit for shutting an association down when only the peer's shutdown is awaited.
 const GOODBYE: Duration = Duration::from_secs(2);
-/// How long the control association may take to shut down. One that needs longer ends without the server's answer.
+/// The time limit for shutting the control association down. After it the association ends without the
+/// server's answer.
 const LINGER: Duration = Duration::from_millis(50);
 
-/// How many INITs to each address of the server must be refused for want of a listener, where one follows the other within a
-/// quarter of a second: a server that is being started has half a second.
+/// The number of INITs to each address of the server that must be refused because nobody listens, at
+/// intervals below a quarter of a second: a server that is starting has half a second.
 const REFUSED_INITS: u32 = 3;
 
-/// Bytes of command lines in one message, about.
+/// The approximate number of bytes of command lines in one message.
 const LINES_TOGETHER: usize = 4 << 10;
 
 /// The association with the server, and its data paths.
@@ -67,7 +68,7 @@ pub(crate) struct Sctp {
     paths: Paths,
 }
 
-/// After so much silence the server is asked for an answer, while something is waited for.
+/// The silence after which the server is asked for an answer, while a reply is expected.
 const ASK_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -140,8 +141,8 @@ impl Sctp {
         Ok(Self { pump, control, notes, gauge, endpoint, association, was_up, url: url.clone(), paths })
     }
 
-    /// Asks a silent server by a HEARTBEAT: one that was started anew answers with ABORT. Not in the modes of the papers,
-    /// whose packets are compared.
+    /// Tests a silent server with a HEARTBEAT: a restarted server answers with ABORT. Not in the modes of the
+    /// papers, whose packets are compared.
     pub(super) fn probe_peer(&self) {
         if matches!(self.paths, Paths::Framed(_)) && self.association.silence() >= ASK_AFTER {
             self.association.probe_peer();
@@ -161,7 +162,7 @@ impl Sctp {
     fn tell(&self, note: Note) {
         let notes = self.notes.clone();
         tokio::spawn(async move {
-            // Without an engine nobody needs to know.
+            // Without an engine nobody needs the note.
             let _ = notes.send(note).await;
         });
     }
@@ -254,14 +255,14 @@ impl Sctp {
         }
     }
 
-    /// The error of a server that has said nothing at all.
+    /// The error of a server that has never answered.
     pub(super) fn never_answered(&self, silent: Duration) -> Error {
         no_answer(&self.url, silent)
     }
 
     pub(super) async fn close(self) {
-        // Nobody waits a round trip for an answer that says nothing new; over a short path the server gets the whole
-        // shutdown, with its repetitions.
+        // An acknowledgement without news is not worth a round trip. Over a short path the server receives
+        // the complete shutdown, with retransmissions.
         let round_trip = self.association.stats().paths.iter().filter_map(|path| path.srtt).min();
         if round_trip.is_some_and(|round_trip| round_trip <= LINGER / 2) {
             let _ = tokio::time::timeout(LINGER, self.association.shutdown()).await;
@@ -318,7 +319,7 @@ fn carrier(url: &Url) -> Carrier {
     if url.scheme == Scheme::FtpSctpIp { Carrier::Ip } else { Carrier::Udp }
 }
 
-/// What may keep packets from the server.
+/// Possible reasons why packets do not reach the server.
 fn no_answer_hint(url: &Url) -> &'static str {
     match carrier(url) {
         Carrier::Udp | Carrier::InProcess => {
@@ -331,7 +332,7 @@ fn no_answer_hint(url: &Url) -> &'static str {
     }
 }
 
-/// Local addresses, and the sets of the server's that belong together.
+/// The local addresses, and the server's addresses grouped by host.
 async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketAddr>>)> {
     let resolved = crate::client::resolve(url).await?;
     let allowed = |peer: &SocketAddr| {
@@ -340,7 +341,7 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
                 rule.local.is_ipv4() == peer.is_ipv4() && rule.remote.is_none_or(|remote| remote == peer.ip())
             })
     };
-    // The addresses of a name may be several machines; those of `?addr=` are one.
+    // The addresses of a name may belong to several machines; those of `?addr=` belong to one.
     let mut candidates: Vec<Vec<SocketAddr>> = match url.addresses.is_empty() {
         true => resolved.iter().map(|peer| vec![*peer]).collect(),
         false => {
@@ -383,7 +384,7 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
     bind.qlog = options.qlog.clone();
     bind.linger = GOODBYE;
     let endpoint = Endpoint::bind(bind.clone()).map_err(|error| match error {
-        // What is missing is no address; what to do is said there.
+        // The error is not about an address, and already contains a hint.
         braidftp_net::BindError::Address { error: ref why, .. }
             if bind.carrier == Carrier::Ip && why.kind() == std::io::ErrorKind::PermissionDenied =>
         {
@@ -396,10 +397,11 @@ async fn bind(url: &Url, options: &Options) -> Result<(Endpoint, Vec<Vec<SocketA
     Ok((endpoint, candidates))
 }
 
-/// A path that was asked for leads to one of the server's addresses.
+/// Checks that a requested path leads to one of the server's addresses.
 ///
 /// # Errors
-/// Why it does not.
+///
+/// The reason why it does not.
 fn check_path(rule: &PathRule, known: &[SocketAddr]) -> Result<()> {
     if let Some(remote) = rule.remote.filter(|remote| !known.iter().any(|peer| peer.ip() == *remote)) {
         return Err(Error::usage(
@@ -441,12 +443,12 @@ fn check_path(rule: &PathRule, known: &[SocketAddr]) -> Result<()> {
     .hint(format!("`ip route get {} from {}` says which way it would go", peer.ip(), rule.local)))
 }
 
-/// Whether the system would send from an address of this machine to another one. Nothing leaves.
+/// Whether the system would route packets from a local address to this peer. Nothing is sent.
 fn route(local: IpAddr, peer: SocketAddr) -> std::io::Result<()> {
     std::net::UdpSocket::bind(SocketAddr::new(local, 0))?.connect(peer)
 }
 
-/// Opens the association: to the only set of addresses there is without waiting, or to the first set that answers.
+/// Opens the association: to the only set of addresses, without waiting, or to the first set that answers.
 async fn associate(
     url: &Url,
     endpoint: &Endpoint,
@@ -497,7 +499,7 @@ async fn associate(
     Err(last.unwrap_or_else(|| cannot_connect(url, &Reason::NoAnswer)))
 }
 
-/// Whom a protected association is to reach.
+/// The expected server of a protected association.
 struct Protected {
     verifier: Verifier,
     keys: Arc<Settings>,
@@ -518,7 +520,7 @@ impl Protected {
     }
 }
 
-/// An association whose server is known to be the right one before anything is said to it.
+/// Opens an association and verifies the server before any data is sent to it.
 async fn protected(
     url: &Url,
     endpoint: &Endpoint,
@@ -526,7 +528,7 @@ async fn protected(
     config: &Arc<Config>,
     trust: &Protected,
 ) -> Result<Association> {
-    // Why the server is not trusted comes before why the association ended.
+    // The reason for distrust takes precedence over the reason why the association ended.
     let in_words = |error: Error| match trust.verifier.refusal() {
         Some(_) => trust.verifier.explain(&TlsError::HandshakeNotComplete),
         None => error,
@@ -550,7 +552,7 @@ async fn protected(
     Ok(association)
 }
 
-/// The error of a server, or of somebody on the way, with whom there are no keys.
+/// The error of a key exchange that failed because of the server or an attacker on the path.
 fn no_keys(trust: &Protected, error: &KeyError) -> Error {
     let what = format!("set up protection with {}", trust.verifier.peer());
     Error::new(Exit::Trust, what, error)
@@ -598,14 +600,14 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
     Error::new(Exit::Connect, format_args!("connect to {url}"), reason).hint(hint)
 }
 
-/// Waits until an association of braid is up, and ends it if the server opens too few streams.
+/// Waits until an association of braid is established, and ends it if the server opens too few streams.
 async fn check_streams(
     association: Association,
     was_up: Arc<AtomicBool>,
     pump: Pump,
     notes: mpsc::Sender<Note>,
 ) {
-    // An association that never comes up shows at the control reader.
+    // The control reader reports an association that is never established.
     let Ok(streams) = association.up().await else { return };
     was_up.store(true, Ordering::Relaxed);
     pump.activity.heard();
@@ -620,8 +622,8 @@ async fn check_streams(
     }
 }
 
-/// Passes on what the control stream brings: replies, and in braid (with `credits`) the server's credit. Ends with the stream,
-/// after a violation, or when told to stop.
+/// Passes on the input of the control stream: replies, and in braid (with `credits`) the server's credit.
+/// Ends with the stream, after a violation, or when stopped.
 async fn read_control(
     association: Association,
     credits: Option<Senders>,
@@ -669,7 +671,7 @@ async fn write_control(
         };
         let message = match next {
             None => return,
-            // Lines that wait go out in one message; the modes of the paper send one each.
+            // Waiting lines are sent in one message; the modes of the papers send one message each.
             Some(Out::Lines(bytes)) if mode == Mode::Braid => {
                 let mut together = BytesMut::from(bytes);
                 while together.len() < LINES_TOGETHER && behind.is_none() {
@@ -693,7 +695,7 @@ async fn write_control(
     }
 }
 
-/// One naive data association, from accept to end.
+/// One data association of naive, from accept to end.
 struct One {
     control: Association,
     gauge: Gauge,
@@ -724,7 +726,7 @@ impl One {
             }
             let gauge = self.gauge;
             tokio::spawn(async move {
-                // The last packets of the shutdown count too.
+                // Includes the last packets of the shutdown.
                 let _ = tokio::time::timeout(GOODBYE, association.shutdown()).await;
                 gauge.closed(&association);
             });

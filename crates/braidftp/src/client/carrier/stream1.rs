@@ -87,18 +87,18 @@ impl Stream1 {
     }
 }
 
-/// Takes bytes from stream 1, in order.
+/// Reads bytes from stream 1, in order.
 struct Receiving {
     association: Association,
     pump: Pump,
-    /// What came with the last piece and belongs to the next transfer.
+    /// Bytes of the last piece that belong to the next transfer.
     over: VecDeque<Bytes>,
-    /// Whether a message ended where `over` begins.
+    /// Whether a message ended at the beginning of `over`.
     at_end: bool,
 }
 
 impl Receiving {
-    /// The next bytes; at most `most`.
+    /// Returns the next bytes, at most `most`.
     async fn next(&mut self, most: u64) -> Result<Bytes> {
         while self.over.is_empty() {
             let piece = self.association.recv(StreamId(DATA_STREAM)).await;
@@ -123,7 +123,7 @@ impl Receiving {
         while end.bytes < length {
             let bytes = self.next(length - end.bytes).await?;
             end.bytes += bytes.len() as u64;
-            // What cannot be stored is still taken from the stream: the next file lies behind it.
+            // Content that cannot be stored is still read from the stream, because the next file follows.
             if end.error.is_none()
                 && let Err(error) = sink.write(&self.pump, bytes).await
             {
@@ -182,7 +182,7 @@ async fn receive_all(
         };
         let mut fatal = None;
         if let Err(error) = result {
-            // What comes next lies behind bytes that nobody takes.
+            // The next transfer follows bytes that nobody reads.
             fatal = broken.is_none().then(|| Note::Fatal(error.clone()));
             broken = Some(error.clone());
             end.error.get_or_insert(error);

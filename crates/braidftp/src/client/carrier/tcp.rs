@@ -1,8 +1,8 @@
-//! Classic FTP: a TCP connection for control, another for each transfer (RFC 959 §3.2, RFC 2428); both with TLS, if the session is
-//! protected (RFC 4217).
+//! Classic FTP: a TCP connection for control, another for each transfer (RFC 959 §3.2, RFC 2428); both with
+//! TLS, if the session is protected (RFC 4217).
 //!
-//! Data connections go to the address of the control connection's peer, whatever address the server told
-//! (CVE-2020-8284), and from the address that `--path` names, if one is named.
+//! Data connections go to the address of the control connection's peer, whatever address the server sent
+//! (CVE-2020-8284), and from the address of `--path`, if one is given.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -27,11 +27,11 @@ use crate::tls::client::Binding;
 use crate::tls::{Got, Wire, tls_error};
 use crate::url::{Scheme, Url};
 
-/// How long a data connection may take to open.
+/// The time limit for opening a data connection.
 const OPEN: Duration = Duration::from_secs(15);
-/// How long the system may take to take the last lines.
+/// The time limit for the system to accept the last lines.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// How long a server may take to end a data connection whose bytes it has.
+/// The time limit for a server to close a data connection whose bytes it has received.
 const DATA_GOODBYE: Duration = Duration::from_secs(15);
 
 /// A control connection and its data connections.
@@ -41,23 +41,23 @@ pub(crate) struct Tcp {
     pub(super) control: mpsc::UnboundedSender<Out>,
     notes: mpsc::Sender<Note>,
     gauge: Gauge,
-    /// Writes the control connection, and ends it when all senders are gone.
+    /// Writes to the control connection, and closes it when all senders are dropped.
     writer: JoinHandle<()>,
     local: SocketAddr,
-    /// The local address that `--path` asks for. Without it none is bound: to choose a port for an address before the
-    /// peer is known costs the kernel a search among all that linger in TIME-WAIT.
+    /// The local address of `--path`. Without it no address is bound: choosing a port for an address before
+    /// the peer is known makes the kernel search among all ports in TIME-WAIT.
     bound: Option<IpAddr>,
     peer: SocketAddr,
     plan: Plan,
-    /// The server's key, once TLS is on.
+    /// The server's key, once TLS is active.
     key: Option<Fingerprint>,
-    /// Open, and not used yet.
+    /// Open and unused data connections.
     open: BTreeMap<Tag, Wire>,
-    /// In use, and how to end that.
+    /// Data connections in use, and how to end each.
     busy: BTreeMap<Tag, oneshot::Sender<()>>,
 }
 
-/// What is done on the control connection, in this order.
+/// Operations on the control connection, executed in order.
 #[derive(Debug)]
 pub(super) enum Out {
     Lines(Bytes),
@@ -119,7 +119,7 @@ impl Tcp {
         self.plan.wanted
     }
 
-    /// Why it must be, to be said behind a refusal.
+    /// Why the session must be protected; appended to errors about a refusal.
     pub(super) fn why_needed(&self) -> &'static str {
         self.plan.why
     }
@@ -128,7 +128,7 @@ impl Tcp {
         self.key = Some(key);
     }
 
-    /// TLS of data connections, if they have it.
+    /// The TLS settings of data connections, if they use TLS.
     fn protected(&self) -> Option<Protected> {
         Some(Protected { binding: self.plan.binding.clone()?, key: self.key? })
     }
@@ -142,7 +142,8 @@ impl Tcp {
             let open = async {
                 let wire = Wire::data(connect_from(bound, peer).await?);
                 if let Some(protected) = protected {
-                    // The first message leaves now and is there when the server begins: TLS costs no round trip.
+                    // The first TLS message is sent now and arrives before the server begins: TLS costs no
+                    // round trip.
                     protected.binding.begin(&wire)?;
                 }
                 std::io::Result::Ok(wire)
@@ -176,7 +177,8 @@ impl Tcp {
             self.hand_back(tag, body, lost("the data connection is gone"));
             return;
         };
-        // A few ended ones may lie here; they are small and bounded by the transfers of the session at once.
+        // A few ended tasks may remain here; they are small, and bounded by the concurrent transfers of the
+        // session.
         self.busy.retain(|_, cancel| !cancel.is_closed());
         let (cancel, mut cancelled) = oneshot::channel();
         self.busy.insert(tag, cancel);
@@ -212,7 +214,7 @@ impl Tcp {
         });
     }
 
-    /// Ends the control connection when the last lines are with the system, which delivers them.
+    /// Closes the control connection once the system has accepted the last lines, which it then delivers.
     pub(super) async fn close(self) {
         drop(self.control);
         let _ = tokio::time::timeout(GOODBYE, self.writer).await;
@@ -229,13 +231,13 @@ impl Tcp {
     pub(super) fn cancel(&mut self, tag: Tag) {
         self.open.remove(&tag);
         if let Some(cancel) = self.busy.remove(&tag) {
-            // It may have ended meanwhile.
+            // The task may have ended meanwhile.
             let _ = cancel.send(());
         }
     }
 }
 
-/// Sends what the engine wants said, until all senders are gone; then ends the connection.
+/// Writes the engine's output until all senders are dropped; then closes the connection.
 async fn write_control(wire: Arc<Wire>, mut lines: mpsc::UnboundedReceiver<Out>, tls: Option<Binding>) {
     while let Some(out) = lines.recv().await {
         let done = match (out, &tls) {
@@ -246,7 +248,7 @@ async fn write_control(wire: Arc<Wire>, mut lines: mpsc::UnboundedReceiver<Out>,
             },
             (Out::StartTls, None) => Ok(()),
         };
-        // What went wrong shows at the reading end.
+        // Errors are reported by the reading side.
         if done.is_err() {
             return;
         }
@@ -254,7 +256,7 @@ async fn write_control(wire: Arc<Wire>, mut lines: mpsc::UnboundedReceiver<Out>,
     let _ = wire.finish().await;
 }
 
-/// Tells the engine what comes on the control connection.
+/// Reports the input of the control connection to the engine.
 async fn read_control(wire: Arc<Wire>, notes: mpsc::Sender<Note>, pump: Pump, tls: Option<Binding>) {
     let mut buffer = BytesMut::new();
     let mut stop = pump.stop.clone();
@@ -302,7 +304,7 @@ async fn receive(
                 sink.write(pump, buffer.split().freeze()).await?;
             }
             Got::End => break,
-            // Whoever ended it; what is known to be whole is whole.
+            // Whoever ended it: data that is known to be complete is complete.
             Got::Cut if sink.has_all() => break,
             Got::Cut => {
                 return Err(lost("the data connection ended without TLS's close_notify: it may be cut"));
@@ -310,7 +312,7 @@ async fn receive(
         }
     }
     if protected.is_some() {
-        // All is here, whether the server hears a last word or not.
+        // All bytes have been received, whether or not the server receives the close.
         let _ = wire.finish().await;
     }
     Ok(())
@@ -329,7 +331,7 @@ async fn send(
         binding.secure(&wire, *key).await?;
     }
     while let Some(block) = source.next(pump).await? {
-        // In slices, so that the bar and the watch for silence see it move.
+        // In slices, so that the progress bar and the silence check see progress.
         for slice in block.chunks(64 << 10) {
             wire.write_all(slice).await.map_err(failed)?;
             *moved += slice.len() as u64;
@@ -338,7 +340,7 @@ async fn send(
     }
     wire.finish().await.map_err(failed)?;
     if protected.is_some() {
-        // The server's tickets lie there, and its close_notify is to come.
+        // The server's session tickets and its close_notify are still to be read.
         let rest = async {
             let mut nowhere = BytesMut::new();
             while let Ok(Got::Bytes | Got::Secured) = wire.read(&mut nowhere).await {
@@ -351,7 +353,8 @@ async fn send(
     Ok(())
 }
 
-/// A data port at which nobody listens: the server has ended, perhaps, and the control connection does not know yet.
+/// The error of a refused data port: perhaps the server has ended, and the control connection has not
+/// detected it.
 fn refused_to_open(peer: SocketAddr, error: &std::io::Error) -> Error {
     Error { again: Again::Worthwhile, ..cannot_open(peer, error) }
 }
@@ -361,7 +364,7 @@ fn cannot_open(peer: SocketAddr, why: &dyn std::fmt::Display) -> Error {
         .hint("a firewall or NAT between here and the server must let its passive ports through")
 }
 
-/// The control connection, and the local address that it was bound to.
+/// The control connection, and the local address that it is bound to.
 async fn dial(url: &Url, paths: &[PathRule]) -> Result<(TcpStream, Option<IpAddr>)> {
     let addresses = crate::client::resolve(url).await?;
     let mut last = None;

@@ -12,18 +12,19 @@ use crate::url::{Scheme, Url};
 /// How a session over TCP is protected.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// What the session asks the server for.
+    /// The protection to request from the server.
     pub(super) wanted: Wanted,
-    /// TLS; there where anything but [`Wanted::None`] is asked for.
+    /// The TLS settings; present unless [`Wanted::None`] is requested.
     pub(super) binding: Option<Binding>,
-    /// Why it must be protected, to be said behind a server's refusal.
+    /// Why the session must be protected; appended to errors about a server's refusal.
     pub(super) why: &'static str,
 }
 
 impl Plan {
-    /// What URL, user and options come to.
+    /// Decides from URL, user and options.
     ///
     /// # Errors
+    ///
     /// They contradict each other, or `known_hosts` cannot be read.
     pub(super) fn of(url: &Url, login: &Login, options: &Options) -> Result<Self> {
         let trust = match (&options.protection, url.scheme) {
@@ -38,7 +39,7 @@ impl Plan {
         let (wanted, why) = match (url.scheme, &options.protection) {
             (Scheme::Ftps, _) => (Wanted::Implicit, ""),
             (Scheme::Ftpes, _) | (_, Protection::Required(_)) => (Wanted::Required, ""),
-            // Whoever stands between could say that there is no TLS.
+            // An attacker on the path could remove the offer of TLS.
             _ if trust.known_hosts.knows(&Peer::new(&url.host.to_string(), url.port))? => {
                 (Wanted::Required, ", and it has protected its sessions before (known_hosts)")
             }

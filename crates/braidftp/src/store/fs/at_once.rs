@@ -1,7 +1,7 @@
 //! Reads small files that are in the page cache without another thread.
 //!
-//! openat2 with RESOLVE_CACHED and preadv2 with RWF_NOWAIT fail where they would wait for the disk; the file is then read
-//! where waiting is allowed. tmpfs knows no RWF_NOWAIT, and its files are in memory.
+//! openat2 with RESOLVE_CACHED and preadv2 with RWF_NOWAIT fail where they would wait for the disk; the file
+//! is then read on a thread that may block. tmpfs does not support RWF_NOWAIT, and its files are in memory.
 
 use std::fs::File;
 use std::io::IoSliceMut;
@@ -13,12 +13,12 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::Root;
 
-/// Files of no more bytes are read at once.
+/// The maximum size of files that are read at once, in bytes.
 pub(super) const AT_ONCE_BYTES: u64 = 64 << 10;
 /// `f_type` of tmpfs (linux/magic.h).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// Whether the files of a device lie in memory; of the first device that was asked about.
+/// Whether the files of a device are in memory, for the first device that was queried.
 #[derive(Debug, Default)]
 pub(super) struct Memory(OnceLock<(u64, bool)>);
 
@@ -32,7 +32,8 @@ impl Memory {
 }
 
 impl Root {
-    /// Opens a file to be read, if the kernel knows all of its path; links are followed as far as they stay inside.
+    /// Opens a file for reading, if its whole path is in the kernel's cache. Links are followed within the
+    /// root.
     pub(super) fn open_at_once(&self, path: &Path) -> Option<File> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
@@ -40,7 +41,7 @@ impl Root {
         Some(file.into())
     }
 
-    /// The first `length` bytes of a file of `device`, if they are in memory.
+    /// Reads the first `length` bytes of a file on `device`, if they are in memory.
     pub(super) fn read_at_once(&self, file: &File, device: u64, length: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; length];
         let mut read = 0;

@@ -1,9 +1,9 @@
 //! Opens and finishes small files in batches, on threads that may wait for the disk.
 //!
-//! Handing one file to another thread and hearing of it costs more than all that is done for a small one. Here whoever has
-//! work adds it to a queue, and few threads each take all that waits. In a batch a folder is opened once for files that
-//! follow each other in it, and asked for its free space once; the bytes of all files are handed to the file system before
-//! any file is synced, so that a journal writes them together; and folders are synced once.
+//! Passing one small file to another thread and back costs more than the work on it. Here work is added to a
+//! queue, and a few threads each take everything that waits. Within a batch, a folder is opened once for
+//! consecutive files in it, and its free space is queried once. The bytes of all files are passed to the file
+//! system before any file is synced, so that a journal writes them together, and folders are synced once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,20 +15,20 @@ use super::error::Error;
 use super::near::Near;
 use super::part_file::{Commit, Durability, Held, PartFile, Written};
 
-/// Threads that take work at the same time: while one waits for a sync, the other opens files.
+/// The number of threads: while one waits for a sync, the other opens files.
 const THREADS: usize = 2;
-/// Pieces of work taken together, at most.
+/// The maximum number of items in a batch.
 const BATCH: usize = 128;
 
-/// What is done on another thread.
+/// An item of work for another thread.
 pub(super) enum Work {
-    /// A step that ends no file.
+    /// A step that does not finish a file.
     Step(Box<dyn FnOnce(&mut Near) + Send>),
-    /// A file is whole, as far as its sender knows.
+    /// A file that is complete, as far as its sender knows.
     Finish(Box<Finish>),
 }
 
-/// Work that waits, of all writers beneath a root.
+/// The queue of all writers below a root.
 #[derive(Default)]
 pub(super) struct Batches(Mutex<Queue>);
 
@@ -49,11 +49,11 @@ impl Batches {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds work. Must be called within a tokio runtime.
+    /// Adds an item. Must be called within a tokio runtime.
     pub(super) fn add(self: &Arc<Self>, work: Work) {
         let mut queue = self.lock();
         queue.waiting.push_back(work);
-        // A thread that is at it takes this too; another helps when there is much.
+        // A running thread will take this item too; another thread is started when there is much work.
         if queue.threads == 0 || (queue.threads < THREADS && queue.waiting.len() >= BATCH / 2) {
             queue.threads += 1;
             drop(queue);
@@ -70,7 +70,7 @@ impl Batches {
     }
 }
 
-/// One of the threads: counted until it finds nothing more, or panics.
+/// A thread, counted until it finds no more work or panics.
 struct Thread {
     batches: Arc<Batches>,
     is_over: bool,
@@ -81,7 +81,7 @@ impl Thread {
         let mut queue = self.batches.lock();
         let count = queue.waiting.len().min(BATCH);
         if count == 0 {
-            // Under the same lock under which work is added: none is left behind.
+            // The lock is the one under which items are added, so none is left behind.
             queue.threads -= 1;
             self.is_over = true;
             return None;
@@ -95,7 +95,7 @@ impl Drop for Thread {
         if self.is_over {
             return;
         }
-        // A panic took its batch with it. What came meanwhile is for another thread.
+        // The batch is lost by the panic. Items added meanwhile are left to another thread.
         let mut queue = self.batches.lock();
         match queue.waiting.is_empty() {
             true => queue.threads -= 1,
@@ -120,7 +120,7 @@ fn run(batch: Vec<Work>) {
     finish(finishing, &mut near);
 }
 
-/// A file whose bytes are all here, and who is to be told.
+/// A file whose bytes have all arrived, and the receiver of the result.
 pub(super) struct Finish {
     pub core: Box<PartFile>,
     pub blocks: Vec<Bytes>,
@@ -129,7 +129,7 @@ pub(super) struct Finish {
     pub then: Box<dyn FnOnce(Result<Written, Error>) + Send>,
 }
 
-/// Finishes small files together: all bytes first, then all syncs, then all names.
+/// Finishes small files together: first all bytes, then all syncs, then all renames.
 fn finish(batch: Vec<Finish>, near: &mut Near) {
     let mut whole = Vec::with_capacity(batch.len());
     for mut work in batch {
@@ -139,7 +139,8 @@ fn finish(batch: Vec<Finish>, near: &mut Near) {
             Err(error) => work.tell(Err(error)),
         }
     }
-    // Held to the end: a newer writer waits, and finds the file under its name. Nobody waits for one of them who holds another.
+    // Locked until the end: a newer writer waits, and finds the file under its final name. No thread waits
+    // for one of these locks while it holds another.
     let mut held: Vec<_> = whole.iter().map(|(_, claim)| claim.lock()).collect();
     let each = || 0..whole.len();
     let mut results: Vec<_> =
@@ -154,7 +155,7 @@ fn finish(batch: Vec<Finish>, near: &mut Near) {
     };
     step(&|core, held, commit| core.sync(held, commit));
     step(&|core, held, _| core.rename(held));
-    // Files of one folder were opened in different batches, each with the folder open anew.
+    // The files of one folder were opened in different batches, each with its own descriptor of the folder.
     let synced = std::cell::Cell::new(None::<(u64, u64)>);
     step(&|core, held, commit| {
         let Some(open) = held.take() else { return Ok(()) };
@@ -177,7 +178,7 @@ fn finish(batch: Vec<Finish>, near: &mut Near) {
 }
 
 impl Finish {
-    /// Tells, when nothing holds the file any more.
+    /// Sends the result, when no lock is held any more.
     fn tell(self, result: Result<Written, Error>) {
         let Self { core, then, .. } = self;
         drop(core);
@@ -236,12 +237,12 @@ mod tests {
             assert_eq!(result, expected, "{at}");
         }
         let count = |folder: &str| std::fs::read_dir(dir.path().join(folder)).unwrap().count();
-        // Those of which nothing came are not there, nor are their unfinished files.
+        // The files that received nothing do not exist, nor do their temporary files.
         assert_eq!((count("a"), count("b")), (200 - 1 + 1, 400 - 2));
         assert_eq!(std::fs::read(dir.path().join("b/10")).unwrap(), b"10");
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(std::fs::metadata(dir.path().join("b/10")).unwrap().permissions().mode() & 0o777, 0o640);
-        // None waits for work that may never come.
+        // No writer waits for work that never completes.
         while root.batches.lock().threads > 0 {
             tokio::task::yield_now().await;
         }
@@ -253,7 +254,7 @@ mod tests {
         root.batches.add(Work::Step(Box::new(|_| panic!("as a test"))));
         let mut writer = root.writer(Path::new("f"), Start::New, None, Digest::None);
         writer.write(Bytes::from_static(b"x")).await.unwrap();
-        // In the batch that panicked, or in a later one: never for ever.
+        // In the batch that panicked, or in a later one, but not for ever.
         let first = writer.commit(Commit::default()).await;
         let mut again = root.writer(Path::new("g"), Start::New, None, Digest::None);
         again.write(Bytes::from_static(b"x")).await.unwrap();

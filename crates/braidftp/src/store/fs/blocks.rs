@@ -1,37 +1,39 @@
-//! How much of files all transfers together hold in memory: a pool for all sessions, a little for each session whatever the
-//! others hold, and the smallest block for each transfer, so that none ever waits for another.
+//! Limits the memory that transfers use for file contents: a pool for all sessions, a small amount for each
+//! session independent of the others, and the smallest block for each transfer, so that no transfer ever
+//! waits for another.
 //!
-//! While the pool has room, blocks are as large as is wanted; as it fills they become smaller. What is counted is what lies
-//! between the disk and the transport; what the transport holds, the transport counts.
+//! While the pool has room, blocks have the wanted size; as the pool fills, blocks become smaller. Only
+//! memory between the disk and the transport is counted here; the transport counts its own.
 //!
 //! The pool also counts the folders that walks of trees hold open ([`Folders`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of the pool: enough for 64 transfers with a block under way and one ahead of it.
+/// The size of the pool in bytes: enough for 64 transfers with two blocks each.
 pub const POOL_BYTES: usize = 32 << 20;
-/// Bytes that a session may hold besides, whatever the pool has: a few blocks that are still worth a trip to the disk.
+/// The additional bytes of each session, independent of the pool: a few blocks that are still large enough
+/// for an efficient disk access.
 pub const SESSION_BYTES: usize = 64 << 10;
-/// Bytes of the smallest block, which each transfer may hold besides.
+/// The size of the smallest block in bytes, which each transfer may hold in addition.
 pub const SMALLEST_BYTES: usize = 4 << 10;
-/// One taker gets no more than one in so many of the bytes that are left.
+/// A request gets at most this fraction (one in `SHARE`) of the remaining bytes.
 const SHARE: usize = 8;
-/// The same of what a session has for itself.
+/// The same for the bytes of a session.
 const SESSION_SHARE: usize = 4;
-/// The pool gives no less: smaller blocks are for those who have nothing else.
+/// The minimum grant of the pool: smaller blocks are left to transfers that have no other memory.
 const POOL_LEAST: usize = 16 << 10;
-/// Steps in which [`Growing`] takes room.
+/// The step by which [`Growing`] grows.
 const GROWS_BY: usize = 64 << 10;
 
-/// Open folders of all walks together, besides [`FOLDERS_ALWAYS`] of each.
+/// The number of open folders of all walks together, in addition to [`FOLDERS_ALWAYS`] of each.
 pub const FOLDERS_MAX: usize = 512;
-/// Open folders that each walk may have whatever the others have: the one that is read, and the one above it.
+/// The number of open folders that each walk may always have: the one that is read, and its parent.
 pub const FOLDERS_ALWAYS: usize = 2;
-/// One walk gets no more than one in so many of the folders that are left.
+/// A walk gets at most this fraction of the remaining folders.
 const FOLDERS_SHARE: usize = 4;
 
-/// What all sessions share.
+/// The pool shared by all sessions.
 #[derive(Debug)]
 pub struct Pool {
     bytes: usize,
@@ -46,18 +48,18 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// A pool of so many bytes.
+    /// Creates a pool of this many bytes.
     pub fn new(bytes: usize) -> Self {
         Self { bytes, held: AtomicUsize::new(0), folders: AtomicUsize::new(0) }
     }
 
-    /// Bytes that are taken from it now.
+    /// The number of bytes in use.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 }
 
-/// What the transfers of one session take their blocks from. Without a session there is no bound.
+/// The source of memory for the blocks of one session's transfers. Without a session there is no limit.
 #[derive(Debug, Clone, Default)]
 pub struct Blocks(Option<Arc<Session>>);
 
@@ -67,7 +69,7 @@ struct Session {
     own: AtomicUsize,
 }
 
-/// The right to hold so many bytes; given back when dropped.
+/// The permission to hold this many bytes; returned on drop.
 #[derive(Debug, Default)]
 pub(super) struct Permit {
     from: Option<(Arc<Session>, From)>,
@@ -81,12 +83,12 @@ enum From {
 }
 
 impl Blocks {
-    /// Those of a new session.
+    /// The blocks of a new session.
     pub fn of_session(pool: &Arc<Pool>) -> Self {
         Self(Some(Arc::new(Session { pool: pool.clone(), own: AtomicUsize::new(0) })))
     }
 
-    /// Room for up to `want` bytes, as many as there may be; none if there are fewer than [`SMALLEST_BYTES`].
+    /// Takes up to `want` bytes, as many as available; `None` if fewer than [`SMALLEST_BYTES`] are.
     pub(super) fn take(&self, want: usize) -> Option<Permit> {
         let Some(session) = &self.0 else { return Some(Permit { from: None, bytes: want }) };
         let pool = &session.pool;
@@ -100,19 +102,19 @@ impl Blocks {
         Some(Permit { from: Some((session.clone(), from)), bytes })
     }
 
-    /// The same, and the smallest block if there is no room.
+    /// The same, with the smallest block if nothing is available.
     pub(super) fn take_some(&self, want: usize) -> Permit {
         self.take(want).unwrap_or(Permit { from: None, bytes: want.min(SMALLEST_BYTES) })
     }
 
-    /// The count of the folders that a walk holds open.
+    /// The counter of folders that a walk holds open.
     pub(super) fn folders(&self) -> Folders {
         let pool = self.0.as_ref().map(|session| session.pool.clone());
         Folders { supply: pool.map_or(Supply::Unbounded, Supply::Pool), held: 0 }
     }
 }
 
-/// Room for something that must be in memory whole, and grows until it is. Given back when dropped.
+/// Memory for data that must be in memory completely, and grows until it is. Returned on drop.
 #[derive(Debug, Default)]
 pub struct Growing {
     blocks: Blocks,
@@ -121,12 +123,12 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Room from these blocks.
+    /// Takes memory from these blocks.
     pub fn new(blocks: Blocks) -> Self {
         Self { blocks, ..Self::default() }
     }
 
-    /// Takes room until there is enough for `bytes`; false if there is none.
+    /// Grows to at least `bytes`; false if there is not enough.
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         while self.bytes < bytes {
             let Some(permit) = self.blocks.take(GROWS_BY) else { return false };
@@ -137,32 +139,32 @@ impl Growing {
     }
 }
 
-/// The folders that one walk holds open besides [`FOLDERS_ALWAYS`]. Given back when dropped.
+/// The folders that one walk holds open in addition to [`FOLDERS_ALWAYS`]. Returned on drop.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
     supply: Supply,
     held: usize,
 }
 
-/// How many folders a walk may hold open.
+/// The number of folders that a walk may hold open.
 #[derive(Debug, Default)]
 enum Supply {
-    /// As many as it likes.
+    /// Unlimited.
     #[default]
     Unbounded,
-    /// No more than [`FOLDERS_ALWAYS`].
+    /// At most [`FOLDERS_ALWAYS`].
     Fewest,
-    /// What this has.
+    /// As many as the pool grants.
     Pool(Arc<Pool>),
 }
 
 impl Folders {
-    /// No more than [`FOLDERS_ALWAYS`].
+    /// At most [`FOLDERS_ALWAYS`].
     pub(super) fn fewest() -> Self {
         Self { supply: Supply::Fewest, held: 0 }
     }
 
-    /// Counts one more folder as open, if that leaves other walks their share.
+    /// Counts another open folder, if other walks keep their share.
     pub(super) fn take(&mut self) -> bool {
         let taken = match &self.supply {
             Supply::Unbounded => true,
@@ -179,7 +181,7 @@ impl Folders {
         taken
     }
 
-    /// One folder fewer is open.
+    /// Counts one open folder less.
     pub(super) fn give_back(&mut self) {
         self.held -= 1;
         if let Supply::Pool(pool) = &self.supply {
@@ -196,7 +198,7 @@ impl Drop for Folders {
     }
 }
 
-/// Counts some of `want` bytes as held, if that leaves the others their share.
+/// Grants a part of `want` bytes, if others keep their share.
 fn grant(held: &AtomicUsize, all: usize, want: usize, share: usize, least: usize) -> Option<usize> {
     let mut given = 0;
     let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
@@ -208,7 +210,7 @@ fn grant(held: &AtomicUsize, all: usize, want: usize, share: usize, least: usize
 }
 
 impl Permit {
-    /// How many bytes.
+    /// The number of bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

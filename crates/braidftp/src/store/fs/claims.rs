@@ -1,8 +1,9 @@
-//! Writers of this process by unfinished file, so that a newer writer of the same owner takes a file over.
+//! Registry of writers of this process by temporary file, so that a newer writer of the same owner can take a
+//! file over.
 //!
-//! The writer of a session whose peer has vanished keeps its file open until the session ends, which takes minutes. What is
-//! taken over is the open file with its lock: no other process gets in between, and the former writer finds that it has
-//! nothing any more.
+//! The writer of a session whose peer has vanished keeps its file open until the session ends, which takes
+//! minutes. A take-over passes the open file with its lock, so that no other process can intervene, and the
+//! previous writer fails at its next step.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,26 +12,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cap_std::fs::Dir;
 
-/// An unfinished file, open and locked.
+/// A temporary file, open and locked.
 #[derive(Debug)]
 pub(super) struct Open {
     pub dir: Arc<Dir>,
     pub part: PathBuf,
     pub file: File,
-    /// Permission bits that it was found with.
+    /// The permission bits when it was opened.
     pub mode: u32,
-    /// Bytes in it, with those of a hole at its end.
+    /// Its length in bytes, including a hole at its end.
     pub length: u64,
-    /// Whether it ends with a hole that the file system does not know of yet.
+    /// Whether it ends with a hole that the file system does not have yet.
     pub ends_with_hole: bool,
 }
 
-/// For whom a file is written.
+/// The owner of a writer, and its rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
-    /// The owner. Only writers of one owner take files over from each other.
+    /// The owner. Files are only taken over by writers of the same owner.
     pub owner: Arc<str>,
-    /// The greater number takes over from the lesser one.
+    /// The rank: a writer takes over from writers with a lower rank.
     pub turn: u64,
 }
 
@@ -43,13 +44,13 @@ impl Claimant {
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// The unfinished files that writers of this process have open.
+/// The temporary files that writers of this process have open.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     claims: Mutex<BTreeMap<Identity, Weak<Claim>>>,
 }
 
-/// A writer's hold on its file.
+/// A writer's claim on its file.
 #[derive(Debug)]
 pub(super) struct Claim {
     claims: Arc<Claims>,
@@ -69,7 +70,7 @@ impl Claims {
         self.lock().is_empty()
     }
 
-    /// Enters the writer of a file that is locked.
+    /// Registers the writer of a locked file.
     pub(super) fn enter(
         self: &Arc<Self>,
         identity: Identity,
@@ -82,7 +83,7 @@ impl Claims {
         claim
     }
 
-    /// Takes a file from the writer that has it, if that may be. Waits for what the writer does to the disk at this moment.
+    /// Takes a file over from its writer, if permitted. Waits until the writer's current disk access ends.
     pub(super) fn take_over(&self, identity: Identity, claimant: &Claimant) -> Option<Open> {
         let claim = self.lock().get(&identity).and_then(Weak::upgrade)?;
         if !claim.claimant.as_ref().is_some_and(|before| claimant.may_take_from(before)) {
@@ -93,7 +94,7 @@ impl Claims {
 }
 
 impl Claim {
-    /// The file, if this writer still has it.
+    /// Locks the file, if this writer still has it.
     pub(super) fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,7 +103,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let mut claims = self.claims.lock();
-        // A newer writer of the same file may stand there.
+        // The entry may belong to a newer writer of the same file.
         if claims.get(&self.identity).is_some_and(|claim| claim.strong_count() == 0) {
             claims.remove(&self.identity);
         }

@@ -1,4 +1,4 @@
-//! The digest of a file by any of the functions that FTP names, read to the end in blocks.
+//! The digest of a complete file by any hash function of FTP, read in blocks.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,19 +19,20 @@ use super::{Kind, Metadata, Root, kind_of};
 pub struct Digested {
     /// The digest.
     pub digest: Vec<u8>,
-    /// Bytes that it is of.
+    /// The number of bytes of the file.
     pub bytes: u64,
 }
 
 impl Root {
-    /// Reads a regular file to its end and gives its digest; waits for the disk. Links are followed as far as they stay inside.
-    /// It ends early, with [`Why::Busy`], when `stop` becomes true.
+    /// Reads a regular file to its end and returns its digest; blocks. Links are followed within the root.
+    /// Ends early, with [`Why::Busy`], when `stop` becomes true.
     ///
     /// # Errors
-    /// The file is not there, not a regular file, not readable, or leads outside.
+    ///
+    /// The file does not exist, is not a regular file, is not readable, or is outside the root.
     pub fn digest(&self, path: &Path, hash: HashName, stop: &AtomicBool) -> Result<Digested, Error> {
         let what = "read";
-        // NONBLOCK: a pipe without a writer must not hold the thread.
+        // NONBLOCK: a pipe without a writer must not block the thread.
         let file = self.open_with(what, path, OFlags::NONBLOCK, OpenOptions::new().read(true))?;
         let stat = rustix::fs::fstat(&file).map_err(|e| Error::io(what, path, &e.into()))?;
         let metadata = Metadata::from_stat(&stat, kind_of(&stat));
@@ -40,7 +41,7 @@ impl Root {
             Kind::Folder => return Err(Error::new(what, path, Why::IsAFolder)),
             Kind::Link(_) | Kind::Other => return Err(Error::new(what, path, Why::NotAFile)),
         }
-        // A small file needs no block of full size.
+        // A small file needs no full-sized block.
         let room = (metadata.size as usize).saturating_add(1).clamp(4 << 10, BLOCK_BYTES);
         let mut reading = Reading { file, path, block: vec![0; room], stop };
         match hash {
@@ -64,7 +65,7 @@ impl Root {
     }
 }
 
-/// A file on its way through a hash function.
+/// A file that is being hashed.
 struct Reading<'a> {
     file: File,
     path: &'a Path,
@@ -78,7 +79,7 @@ impl Reading<'_> {
         Ok(Digested { digest: hasher.finalize().to_vec(), bytes })
     }
 
-    /// Gives every block to `take`, and the number of bytes.
+    /// Passes every block to `take`, and returns the number of bytes.
     fn pass(&mut self, mut take: impl FnMut(&[u8])) -> Result<u64, Error> {
         let mut bytes = 0;
         loop {
@@ -119,7 +120,7 @@ mod tests {
             assert_eq!(digested.bytes, 3);
             assert_eq!(hash.parse_digest(expected.as_bytes()), Some(digested.digest), "{hash}");
         }
-        // Blocks are put together: more bytes than one holds.
+        // The file has more bytes than a block.
         let long: Vec<u8> = (0..3 * BLOCK_BYTES + 7).map(|n| (n / 3) as u8).collect();
         std::fs::write(dir.path().join("long"), &long).unwrap();
         let digested = root.digest(Path::new("long"), HashName::Blake3, &stop).unwrap();

@@ -1,4 +1,4 @@
-//! Errors of local files, from which both an error message and a reply code can be made.
+//! Errors of local files, which can be converted to messages and reply codes.
 
 use std::fmt;
 use std::io;
@@ -6,72 +6,72 @@ use std::path::{Path, PathBuf};
 
 use super::printable::escaped;
 
-/// A failed operation: what was tried, on which file, and why it failed.
+/// A failed operation: the operation, the file, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What was tried, as a verb with its preposition: `open`, `write to`.
+    /// The operation, as a verb with its preposition: `open`, `write to`.
     pub what: &'static str,
     /// The file, relative to the root.
     pub path: PathBuf,
-    /// Why it failed.
+    /// The reason.
     pub why: Why,
 }
 
-/// Why an operation failed.
+/// The reason for a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// No such file or folder.
     NotFound,
-    /// The system refuses: rights, immutable, …
+    /// The system denied access: permissions, immutable files, …
     Denied,
-    /// A folder is needed and this is something else.
+    /// The entry is not a folder.
     NotAFolder,
-    /// A regular file is needed and this is a folder.
+    /// The entry is a folder, not a regular file.
     IsAFolder,
-    /// A regular file is needed and this is a device, a pipe or a socket.
+    /// The entry is a device, a pipe or a socket, not a regular file.
     NotAFile,
-    /// The name is taken.
+    /// The name exists.
     Exists,
-    /// The folder still holds something.
+    /// The folder is not empty.
     NotEmpty,
     /// The path, or a symbolic link in it, leads out of the root.
     OutsideRoot,
-    /// The name cannot be one of ours; the text says why.
+    /// The name is not permitted here; the text is the reason.
     BadName(&'static str),
-    /// No room: the disk is full, or a quota or the limit of file sizes is reached.
+    /// No space: the disk is full, or a quota or the limit of file sizes was reached.
     NoSpace,
     /// The file system is mounted read-only.
     ReadOnly,
-    /// Another transfer is writing this file now.
+    /// Another transfer is writing this file.
     Busy,
-    /// A newer writer of the same owner has the file now.
+    /// A newer writer of the same owner has taken the file over.
     TakenOver,
-    /// Fewer or more bytes than promised.
+    /// The number of bytes differs from the expected one.
     WrongLength {
-        /// Bytes there should be.
+        /// The expected number of bytes.
         expected: u64,
-        /// Bytes there are.
+        /// The actual number of bytes.
         found: u64,
     },
-    /// The transfer shall begin beyond what is there.
+    /// The offset is beyond the end of the existing data.
     PastEnd {
-        /// Bytes there are.
+        /// The number of existing bytes.
         size: u64,
     },
-    /// The bytes are not those that were sent.
+    /// The digest differs from that of the sent bytes.
     WrongDigest,
-    /// Too many links one after another, or folders within folders.
+    /// Too many nested links or folders.
     TooDeep,
-    /// Anything else, in the system's words.
+    /// Any other error, with the system's text.
     Io(String),
 }
 
 impl Why {
-    /// What the system's error means here.
+    /// Converts an error of the system.
     pub(super) fn of(error: &io::Error) -> Self {
         use rustix::io::Errno;
         let Some(code) = error.raw_os_error() else {
-            // cap-std reports a path that leads out of its root as an error of its own making.
+            // cap-std returns its own error for a path that leads out of the root.
             return match error.kind() {
                 io::ErrorKind::PermissionDenied => Self::OutsideRoot,
                 io::ErrorKind::NotFound => Self::NotFound,
@@ -98,7 +98,7 @@ impl Why {
 }
 
 impl Error {
-    /// `what` was tried on `path` and failed because of `why`.
+    /// The error of the operation `what` on `path` with the reason `why`.
     pub fn new(what: &'static str, path: &Path, why: Why) -> Self {
         Self { what, path: path.to_owned(), why }
     }

@@ -1,6 +1,8 @@
-//! Quota for files of interrupted uploads: bytes and files in a folder; the oldest are removed first.
+//! Quota for the files of interrupted uploads in a folder, in bytes and in files; the oldest are removed
+//! first.
 //!
-//! Only files that nobody writes count. The newest one stays however long it is, so that whoever was interrupted can go on.
+//! Only files without a writer count. The newest one is always kept, whatever its size, so that its upload
+//! can be resumed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Part, Removal, Root};
 
-/// Unfinished files that interrupted uploads leave in one folder and beneath it.
+/// The temporary files of interrupted uploads in and below one folder.
 #[derive(Debug)]
 pub struct Kept {
     bytes_max: u64,
@@ -18,25 +20,25 @@ pub struct Kept {
 
 #[derive(Debug, Default)]
 struct Left {
-    /// By the path of the file that each was to become: its bytes and its turn.
+    /// By the final path of each file: its bytes and its age number.
     parts: HashMap<PathBuf, (u64, u64)>,
-    /// The same by turn, the oldest first.
+    /// The same by age number, the oldest first.
     turns: BTreeMap<u64, PathBuf>,
     bytes: u64,
     next: u64,
 }
 
-/// How much of the disk a writer may take.
+/// The limits on disk usage by a writer.
 #[derive(Debug, Clone, Default)]
 pub struct Allowance {
-    /// Bytes of the file system that must stay free.
+    /// The bytes of the file system that must remain free.
     pub reserve_bytes: u64,
-    /// Where it counts what it leaves unfinished.
+    /// Counts the temporary files left by interrupted uploads.
     pub kept: Option<Arc<Kept>>,
 }
 
 impl Kept {
-    /// So many bytes may be left, in so many files.
+    /// Permits this many bytes in this many files.
     pub fn new(bytes_max: u64, count_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes_max, count_max, left: Mutex::default() })
     }
@@ -45,18 +47,19 @@ impl Kept {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes and files that are left.
+    /// The bytes and files that are kept.
     pub fn held(&self) -> (u64, usize) {
         let left = self.lock();
         (left.bytes, left.parts.len())
     }
 
-    /// Somebody writes it, or it is gone: it does not count.
+    /// Records that a file has a writer or no longer exists: it does not count.
     pub(super) fn taken(&self, path: &Path) {
         self.lock().remove(path);
     }
 
-    /// A transfer has left it unfinished; older ones of the folder `root` make room.
+    /// Records that a transfer left a temporary file; the oldest files of the folder `root` are removed if
+    /// necessary.
     pub(super) fn left(&self, root: &Root, path: &Path, bytes: u64) {
         let too_many = {
             let mut left = self.lock();
@@ -66,7 +69,7 @@ impl Kept {
         Self::remove(root, &too_many);
     }
 
-    /// These are all that there are in the folder `root`.
+    /// Records all temporary files of the folder `root`.
     pub fn found(&self, root: &Root, mut parts: Vec<Part>) {
         parts.sort_by(|a, b| (a.changed, &a.path).cmp(&(b.changed, &b.path)));
         let too_many = {
@@ -80,7 +83,7 @@ impl Kept {
 
     fn remove(root: &Root, paths: &[PathBuf]) {
         for path in paths {
-            // One that is being written meanwhile stays, and counts when it is left again.
+            // A file that is being written is kept, and is counted when its transfer leaves it.
             let removal = Removal { most: 1, ..Removal::default() };
             if root.remove_parts(path, &removal).is_ok_and(|removed| !removed.is_empty()) {
                 tracing::info!(path = %path.display(), "an unfinished upload made room for a newer one");
@@ -105,7 +108,7 @@ impl Left {
         }
     }
 
-    /// Those that must go, the newest never among them.
+    /// Removes the oldest files from the list until the limits hold, but never the newest.
     fn take_oldest(&mut self, bytes_max: u64, count_max: usize) -> Vec<PathBuf> {
         let mut gone = Vec::new();
         while self.parts.len() > 1 && (self.bytes > bytes_max || self.parts.len() > count_max) {
@@ -149,7 +152,7 @@ mod tests {
         assert_eq!((names(&root), kept.held()), (vec!["a".into(), "b".into(), "c".into()], (900, 3)));
         leave(&root, &kept, "d", 100).await;
         assert_eq!(names(&root), ["b", "c", "d"], "no more than three");
-        // What is left again is the newest.
+        // A file that is left again becomes the newest.
         leave(&root, &kept, "b", 500).await;
         leave(&root, &kept, "e", 600).await;
         assert_eq!((names(&root), kept.held()), (vec!["e".to_owned()], (600, 1)), "no more than 1,000 bytes");
@@ -199,11 +202,11 @@ mod tests {
         };
         let free = root.free_bytes().unwrap();
         let no_space = |error: super::super::Error| error.why == super::super::Why::NoSpace;
-        // The disk is others' too: half of what is free is far from what they change meanwhile.
+        // The disk is shared: half of the free space is far from what other programs change meanwhile.
         assert!(writer(free / 2, Some(free / 4)).open().await.is_ok());
         assert!(no_space(writer(free / 2, Some(free / 4 * 3)).open().await.unwrap_err()), "before it begins");
         assert!(no_space(writer(u64::MAX, None).open().await.unwrap_err()), "there is too little already");
-        // One that is longer than it told, or told nothing.
+        // A file that is longer than announced, or was not announced.
         let mut writer = writer(0, None);
         writer.open().await.unwrap();
         let mut writer = writer.within(Allowance { reserve_bytes: u64::MAX, kept: None });

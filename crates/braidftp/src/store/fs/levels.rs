@@ -1,10 +1,10 @@
 //! The stack of folders of a walk, outermost first.
 //!
-//! Each level costs one open file. A walk always has the innermost [`FOLDERS_ALWAYS`] of them, and more while the pool of its
-//! [`Folders`] has any. Without more, the outermost open folder is closed, and opened again when the walk comes back to it: by
-//! its path beneath the root, at the position of its last entry (`d_off`), and only if it is still the same folder. On file
-//! systems whose positions count entries (tmpfs before Linux 6.6), an entry that is added or removed meanwhile may hide or
-//! repeat another one.
+//! Each level costs one open file. A walk always holds the innermost [`FOLDERS_ALWAYS`] open, and more while
+//! the pool of its [`Folders`] grants them. Otherwise the outermost open folder is closed, and opened again
+//! when the walk returns to it: by its path below the root, at the position of its last entry (`d_off`), and
+//! only if it is still the same folder. On file systems whose positions count entries (tmpfs before Linux
+//! 6.6), an entry that is added or removed meanwhile may hide or repeat another one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
@@ -18,20 +18,20 @@ use super::blocks::{FOLDERS_ALWAYS, Folders};
 use super::error::{Error, Why};
 use super::{Metadata, Root};
 
-/// Folders within folders that a walk enters.
+/// The maximum depth of folders of a walk.
 pub const MAX_DEPTH: usize = 100;
 
-/// What is tried on a folder, for errors.
+/// The operation on a folder, for errors.
 const READ: &str = "read the folder";
 
 /// The open folders of a walk.
 #[derive(Debug)]
 pub(super) struct Levels {
     root: Root,
-    /// Where the walk began, beneath the root.
+    /// The start of the walk, below the root.
     base: PathBuf,
     stack: Vec<Level>,
-    /// How many levels are open: the innermost ones.
+    /// The number of open levels, counted from the innermost.
     open: usize,
     folders: Folders,
 }
@@ -40,9 +40,9 @@ pub(super) struct Levels {
 struct Level {
     /// `None` while it is closed.
     dir: Option<Dir>,
-    /// Relative to where the walk began.
+    /// The path relative to the start of the walk.
     path: PathBuf,
-    /// The position behind the last entry that was read.
+    /// The position after the last entry that was read.
     position: i64,
     /// Device and inode.
     identity: (u64, u64),
@@ -59,18 +59,20 @@ impl Levels {
     /// Opens the folder `base` of `root`.
     ///
     /// # Errors
-    /// It is not there, not a folder, not readable, or leads outside.
+    ///
+    /// It does not exist, is not a folder, is not readable, or is outside the root.
     pub(super) fn new(root: &Root, base: &Path, folders: Folders) -> Result<Self, Error> {
         let first = Level::new(open(root, base)?, PathBuf::new())?;
         Ok(Self { root: root.clone(), base: base.to_owned(), stack: vec![first], open: 1, folders })
     }
 
-    /// Takes further open files from `folders`.
+    /// Takes additional open files from `folders`.
     pub(super) fn counted_by(&mut self, folders: Folders) {
         self.folders = folders;
     }
 
-    /// Returns the path of the innermost folder, relative to where the walk began; `None` once the walk has left the first.
+    /// Returns the path of the innermost folder, relative to the start of the walk; `None` once the walk has
+    /// left the first folder.
     pub(super) fn path(&self) -> Option<&Path> {
         Some(&self.stack.last()?.path)
     }
@@ -80,12 +82,13 @@ impl Levels {
         self.stack.last()?.dir.as_ref()?.fd().ok()
     }
 
-    /// Metadata of the link at `path`, relative to where the walk began, with the size of the file that it leads to.
+    /// The metadata of the link at `path`, relative to the start of the walk, with the size of its target.
     pub(super) fn with_target_size(&self, found: Metadata, path: &Path) -> Metadata {
         self.root.with_target_size(found, &self.base.join(path))
     }
 
-    /// Reads the next name in the innermost folder, with what the folder says that it is; `None` at its end. Never `.` and `..`.
+    /// Reads the next name in the innermost folder, with its type in the folder entry; `None` at the end.
+    /// Never `.` and `..`.
     pub(super) fn next_name(&mut self) -> Option<Result<(OsString, FileType), Error>> {
         if let Err(error) = self.open_again() {
             return Some(Err(error));
@@ -106,10 +109,11 @@ impl Levels {
         }
     }
 
-    /// Opens the folder `name` of the innermost one, unless it has become a link meanwhile.
+    /// Opens the folder `name` in the innermost one, unless it has become a link meanwhile.
     ///
     /// # Errors
-    /// It is gone, not a folder, not readable, or lies deeper than [`MAX_DEPTH`].
+    ///
+    /// It no longer exists, is not a folder, is not readable, or is deeper than [`MAX_DEPTH`].
     pub(super) fn enter(&mut self, name: &OsStr) -> Result<(), Error> {
         let path = self.path().unwrap_or(Path::new("")).join(name);
         if self.stack.len() >= MAX_DEPTH {

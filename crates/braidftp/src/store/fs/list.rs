@@ -1,4 +1,5 @@
-//! Folders read as streams: [`Lister`] for one, [`Walk`] for a whole tree. Neither holds more than a chunk.
+//! Streams of folder entries: [`Lister`] for one folder, [`Walk`] for a whole tree. Neither holds more than a
+//! chunk.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,32 +14,34 @@ use super::error::Error;
 use super::levels::Levels;
 use super::{Kind, Metadata, Root, blocking, metadata_at, name};
 
-/// Entries read at one go: enough to make a trip to another thread worth it, little enough to be nothing.
+/// The number of entries read at once: enough to justify the use of another thread, and small.
 const CHUNK_ENTRIES: usize = 256;
-/// The same where there is little room.
+/// The same with little memory.
 const FEW_ENTRIES: usize = 16;
 
-/// Bytes of names or paths read at one go, which those of a deep tree come to soon.
+/// The maximum bytes of names or paths in a chunk, which a deep tree soon reaches.
 const NAMES_BYTES: usize = 32 << 10;
-/// Bytes of entries that the system gives at a time, and where there is little room. The longest name needs a few hundred.
+/// The size of the system's directory buffer in bytes, and the chunk limit with little memory. The longest
+/// name needs a few hundred.
 const BATCH_BYTES: usize = 4 << 10;
 const FEW_BATCH_BYTES: usize = 2 << 10;
-/// What a chunk is counted as, with the lines that are made of it.
+/// The memory counted for a chunk, including the lines made of it.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is tried on a folder, for errors.
+/// The operation on a folder, for errors.
 const READ: &str = "read the folder";
 
-/// One name in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The name, as bytes; never `.`, `..`, nor that of an unfinished file. It may have a line end, which FTP cannot carry.
+    /// The name as bytes; never `.`, `..`, or a temporary file. It may contain a line end, which FTP cannot
+    /// carry.
     pub name: OsString,
-    /// What it is; links are not followed.
+    /// The metadata; links are not followed.
     pub metadata: Metadata,
 }
 
-/// Reads one folder, a chunk at a time, in the order the file system has.
+/// Reads one folder, one chunk at a time, in the order of the file system.
 #[derive(Debug)]
 pub struct Lister {
     open: Option<Open>,
@@ -46,7 +49,7 @@ pub struct Lister {
     room: Room,
 }
 
-/// Where room for chunks comes from, and that for the chunk given out last.
+/// The source of memory for chunks, and the memory of the current chunk.
 #[derive(Debug, Default)]
 struct Room {
     blocks: Blocks,
@@ -54,7 +57,7 @@ struct Room {
 }
 
 impl Room {
-    /// Of how many entries the next chunk may be. The one before is used up.
+    /// The maximum number of entries of the next chunk. The previous chunk is released.
     fn entries(&mut self) -> usize {
         self.permit = None;
         self.permit = self.blocks.take(CHUNK_BYTES).filter(|permit| permit.bytes() == CHUNK_BYTES);
@@ -74,11 +77,11 @@ impl Open {
         Ok(Self { root: root.clone(), folder })
     }
 
-    /// Reads `most` entries or somewhat more, fewer at the end of the folder.
+    /// Reads about `most` entries, fewer at the end of the folder.
     fn read(&self, path: &Path, most: usize) -> Result<(Vec<Entry>, Rest), Error> {
         let mut chunk = Vec::with_capacity(FEW_ENTRIES);
         let mut name_bytes = 0;
-        // It lives as long as this call: a client may have the server hold thousands of folders open.
+        // Exists only during this call: a client may cause thousands of open folders.
         let mut buffer = Vec::with_capacity(if most > FEW_ENTRIES { BATCH_BYTES } else { FEW_BATCH_BYTES });
         let mut names = RawDir::new(&self.folder, buffer.spare_capacity_mut());
         while let Some(found) = names.next() {
@@ -90,7 +93,7 @@ impl Open {
                 name_bytes += entry.name.len();
                 chunk.push(entry);
             }
-            // The system goes on behind what it has given.
+            // The system continues after the returned entries.
             if names.is_buffer_empty() && (chunk.len() >= most || name_bytes >= NAMES_BYTES) {
                 return Ok((chunk, Rest::Some));
             }
@@ -98,7 +101,8 @@ impl Open {
         Ok((chunk, Rest::None))
     }
 
-    /// The entry with this name, if it may be shown. One that vanishes between its name and its metadata was never there.
+    /// The entry with this name, if it may be listed. An entry that vanishes between reading its name and its
+    /// metadata is skipped.
     fn entry(&self, name: OsString, path: &Path) -> Result<Option<Entry>, Error> {
         if name == "." || name == ".." || name::is_unfinished(&name) {
             return Ok(None);
@@ -117,7 +121,7 @@ impl Open {
     }
 }
 
-/// Whether entries may be left in a folder.
+/// Whether the folder may have more entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Some,
@@ -128,9 +132,11 @@ impl Root {
     /// Opens a folder to be read as a stream.
     ///
     /// # Errors
-    /// It is not there, not a folder, not readable, or leads outside.
+    ///
+    /// It does not exist, is not a folder, is not readable, or is outside the root.
     ///
     /// # Cancel safety
+    ///
     /// Safe: nothing is changed.
     pub async fn list(&self, path: &Path) -> Result<Lister, Error> {
         let path = path.to_owned();
@@ -140,13 +146,15 @@ impl Root {
         .await
     }
 
-    /// Reads a whole tree as a stream, folders before what is in them. Links are shown, never followed.
+    /// Reads a whole tree as a stream, folders before their contents. Links are returned, never followed.
     ///
     /// # Errors
-    /// `path` is not there, not a folder, not readable, or leads outside. Folders beneath that cannot be read are
-    /// items of the walk, not its end.
+    ///
+    /// `path` does not exist, is not a folder, is not readable, or is outside the root. Unreadable folders
+    /// below are items of the walk and do not end it.
     ///
     /// # Cancel safety
+    ///
     /// Safe: nothing is changed.
     pub async fn walk(&self, path: &Path) -> Result<Walk, Error> {
         let path = path.to_owned();
@@ -159,20 +167,22 @@ impl Root {
 }
 
 impl Lister {
-    /// Says where room for chunks comes from.
+    /// Sets the source of memory for chunks.
     #[must_use]
     pub fn counted_by(mut self, blocks: Blocks) -> Self {
         self.room.blocks = blocks;
         self
     }
 
-    /// The next entries, or `None` at the end.
+    /// Returns the next entries, or `None` at the end.
     ///
     /// # Errors
-    /// The folder could not be read on; nothing follows.
+    ///
+    /// The folder could not be read further; nothing follows.
     ///
     /// # Cancel safety
-    /// Not safe: a cancelled call ends the listing, and the next one says `None`.
+    ///
+    /// Not safe: a cancelled call ends the listing, and the next one returns `None`.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<Entry>>, Error> {
         let Some(open) = self.open.take() else { return Ok(None) };
         let (path, most) = (self.path.clone(), self.room.entries());
@@ -187,40 +197,40 @@ impl Lister {
         Ok(if chunk.is_empty() { None } else { Some(chunk) })
     }
 
-    /// Whether it is known that nothing follows.
+    /// Whether it is known that no more entries follow.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }
 }
 
-/// Reads a whole tree, depth first, a chunk at a time. Holds a few folders open.
+/// Reads a whole tree, depth first, one chunk at a time. Holds a few folders open.
 #[derive(Debug)]
 pub struct Walk {
     levels: Option<Levels>,
     room: Room,
 }
 
-/// What a walk comes across.
+/// An item of a walk.
 #[derive(Debug, Clone)]
 pub enum WalkItem {
-    /// A file, folder or link. `path` is relative to where the walk began.
+    /// A file, folder or link. `path` is relative to the start of the walk.
     Found {
-        /// Where it is.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The metadata.
         metadata: Metadata,
     },
-    /// A folder, shown before by [`WalkItem::Found`], whose entries are missing or incomplete.
+    /// A folder, returned before as [`WalkItem::Found`], whose entries are missing or incomplete.
     Unreadable {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: Error,
     },
 }
 
 impl Walk {
-    /// Says where room for chunks and open folders comes from.
+    /// Sets the source of memory for chunks and open folders.
     #[must_use]
     pub fn counted_by(mut self, blocks: Blocks) -> Self {
         if let Some(levels) = &mut self.levels {
@@ -230,10 +240,11 @@ impl Walk {
         self
     }
 
-    /// The next items, or `None` at the end.
+    /// Returns the next items, or `None` at the end.
     ///
     /// # Cancel safety
-    /// Not safe: a cancelled call ends the walk, and the next one says `None`.
+    ///
+    /// Not safe: a cancelled call ends the walk, and the next one returns `None`.
     pub async fn next_chunk(&mut self) -> Option<Vec<WalkItem>> {
         let mut levels = self.levels.take()?;
         let most = self.room.entries();
@@ -261,18 +272,18 @@ impl Walk {
         if chunk.is_empty() { None } else { Some(chunk) }
     }
 
-    /// Whether it is known that nothing follows.
+    /// Whether it is known that no more items follow.
     pub fn is_done(&self) -> bool {
         self.levels.is_none()
     }
 }
 
-/// The next thing in the innermost folder, or in one above it once that is at its end.
+/// Returns the next item of the innermost folder, or of its parent after its end.
 pub(super) fn next_item(levels: &mut Levels) -> Option<WalkItem> {
     loop {
         let name = match levels.next_name() {
             Some(Ok((name, _))) => name,
-            // A folder that fails in the middle would fail again: leave it.
+            // A folder with a read error would fail again, so it is left.
             Some(Err(error)) => return Some(WalkItem::Unreadable { path: levels.leave()?, error }),
             None => {
                 levels.leave()?;
@@ -291,7 +302,7 @@ pub(super) fn next_item(levels: &mut Levels) -> Option<WalkItem> {
                 };
                 return Some(WalkItem::Found { path, metadata });
             }
-            // One that vanishes between its name and its metadata was never there.
+            // An entry that vanishes between reading its name and its metadata is skipped.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => {
                 let error = Error::io("look at", &path, &e);

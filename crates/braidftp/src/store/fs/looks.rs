@@ -8,20 +8,22 @@ use rustix::io::Errno;
 
 use super::{Metadata, Root, metadata_at, name};
 
-/// What is at a path, and what an interrupted transfer has left of it.
+/// The file at a path, and the temporary file of an interrupted transfer.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// The file, folder or link itself.
+    /// The metadata of the file, folder or link itself.
     pub file: Option<Metadata>,
-    /// The unfinished file; not looked for if the file answers the question.
+    /// The metadata of the temporary file; not read if the file itself is enough.
     pub unfinished: Option<Metadata>,
 }
 
 impl Root {
-    /// Looks at `paths`; at an unfinished file where `is_enough` is false of what bears the name. `None` where the folder is
-    /// not reached without links, or cannot be looked into: whoever needs to know why asks for that path alone.
+    /// Reads the metadata of `paths`, and of the temporary file if `is_enough` returns false for the file.
+    /// `None` where the folder cannot be reached without links or cannot be read; a separate call for that
+    /// path returns the error.
     ///
     /// # Cancel safety
+    ///
     /// Safe: nothing is changed.
     pub async fn look<T: Send + 'static>(
         &self,

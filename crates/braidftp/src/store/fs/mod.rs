@@ -1,13 +1,13 @@
-//! Local files under one root: rooted, symlink-safe, with names that are bytes.
+//! Local files below one root: confined to the root, safe against symbolic links, with names as bytes.
 //!
-//! A [`Root`] is an open folder. Every path is relative to it and resolved by the system beneath it (openat2 by way
-//! of cap-std): symbolic links are followed while they stay inside and refused where they lead out, whoever swaps
-//! them meanwhile. Files are written under another name and renamed when they are whole ([`Writer`]), read in
-//! blocks ahead of need ([`Reader`]), and listed as a stream ([`Lister`], [`Walk`]): nothing here holds a whole
-//! file or a whole folder in memory.
+//! A [`Root`] is an open folder. Every path is relative to the root and resolved by the system below it
+//! (openat2 through cap-std): symbolic links are followed within the root and refused where they lead out,
+//! even if they are replaced concurrently. Files are written under a temporary name and renamed when they are
+//! complete ([`Writer`]), read in blocks with read-ahead ([`Reader`]), and listed as a stream ([`Lister`],
+//! [`Walk`]): nothing here holds a whole file or a whole folder in memory.
 //!
-//! The plain methods of [`Root`] block; an async caller runs them by [`Root::blocking`]. This module does not know
-//! FTP, users or sockets.
+//! The synchronous methods of [`Root`] block; asynchronous callers use [`Root::blocking`]. This module does
+//! not know FTP, users or sockets.
 
 mod at_once;
 mod batches;
@@ -57,7 +57,7 @@ pub use printable::escaped;
 pub use reader::{BLOCK_BYTES, Change, Digest, Pieces, Reader, Summary};
 pub use writer::{Keep, Writer};
 
-/// An open folder that everything happens beneath. Cheap to clone.
+/// The open folder that confines all operations. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Root {
     dir: Arc<Dir>,
@@ -66,7 +66,7 @@ pub struct Root {
     memory: Arc<at_once::Memory>,
 }
 
-/// What a file is.
+/// The type of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -79,19 +79,19 @@ pub enum Kind {
     Other,
 }
 
-/// What a file system knows about a file.
+/// The metadata of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// The type.
     pub kind: Kind,
-    /// Bytes in a regular file; of a link those in the file beneath the root that it leads to, and 0 if it leads to none;
-    /// whatever the system says for the rest.
+    /// The size of a regular file in bytes; for a link the size of its target within the root, or 0 if there
+    /// is none; for others the system's value.
     pub size: u64,
-    /// When its contents last changed, to the nanosecond.
+    /// The modification time, in nanoseconds.
     pub modified: SystemTime,
     /// Permission bits, `0o7777` at most.
     pub mode: u32,
-    /// Device and inode: the same for two names of one file.
+    /// Device and inode: equal for two names of one file.
     pub identity: (u64, u64),
 }
 
@@ -127,17 +127,18 @@ fn timespec(time: SystemTime) -> Timespec {
     }
 }
 
-/// A folder, and the name of something in it.
+/// A folder, and the name of an entry.
 struct Place<'a> {
     dir: Dir,
     name: &'a Path,
 }
 
 impl Root {
-    /// The folder `path` of this machine, wherever it lies.
+    /// Opens the folder `path` of this machine as a root.
     ///
     /// # Errors
-    /// It is not there, not a folder, or may not be read.
+    ///
+    /// It does not exist, is not a folder, or is not readable.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let shown = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -151,40 +152,44 @@ impl Root {
         })
     }
 
-    /// A folder beneath this one as a root of its own: links may then not leave *it*.
+    /// Opens a folder below this one as a separate root, which confines links.
     ///
     /// # Errors
-    /// As [`Root::open`], and if it leads out of this root.
+    ///
+    /// As [`Root::open`], and if the folder is outside this root.
     pub fn beneath(&self, path: &Path) -> Result<Self, Error> {
         let dir = Arc::new(self.open_dir("open the folder", path)?);
         Ok(Self { dir, ..self.clone() })
     }
 
-    /// Runs `work`, which may wait for the disk, where waiting is allowed.
+    /// Runs `work`, which may wait for the disk, on a thread that may block.
     ///
     /// # Cancel safety
+    ///
     /// Work that has begun runs to its end; its result is lost.
     pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> T + Send + 'static) -> T {
         let root = self.clone();
         blocking(move || work(&root)).await
     }
 
-    /// What `path` is; links are followed as far as they stay inside.
+    /// The metadata of `path`; links are followed within the root.
     ///
     /// # Errors
-    /// It is not there, or leads outside.
+    ///
+    /// It does not exist, or is outside the root.
     pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
         let what = "look at";
-        // O_PATH needs no right to read the file itself, and opens devices without waking them.
+        // O_PATH needs no permission to read the file, and does not activate devices.
         let file = self.open_with(what, path, OFlags::PATH, OpenOptions::new().read(true))?;
         let stat = rustix::fs::fstat(&file).map_err(|e| Error::io(what, path, &e.into()))?;
         Ok(Metadata::from_stat(&stat, kind_of(&stat)))
     }
 
-    /// What `path` itself is: a link is a [`Kind::Link`].
+    /// The metadata of `path` itself: a link is a [`Kind::Link`].
     ///
     /// # Errors
-    /// It is not there, or its folder leads outside.
+    ///
+    /// It does not exist, or its folder is outside the root.
     pub fn link_metadata(&self, path: &Path) -> Result<Metadata, Error> {
         if path.as_os_str().is_empty() {
             return self.metadata(path);
@@ -194,7 +199,7 @@ impl Root {
         Ok(self.with_target_size(found, path))
     }
 
-    /// The same with the size of the file that a link leads to: what a reader of the link gets.
+    /// The same with the size of a link's target, which is what a reader of the link gets.
     fn with_target_size(&self, found: Metadata, path: &Path) -> Metadata {
         match found.kind {
             Kind::Link(_) => {
@@ -205,10 +210,11 @@ impl Root {
         }
     }
 
-    /// Makes a folder. Its parent must be there.
+    /// Creates a folder. Its parent must exist.
     ///
     /// # Errors
-    /// The name is taken, the parent is not there, no rights, no space.
+    ///
+    /// The name exists, the parent does not exist, no permission, no space.
     pub fn mkdir(&self, path: &Path) -> Result<(), Error> {
         let what = "make the folder";
         let place = self.place(what, path)?;
@@ -216,10 +222,11 @@ impl Root {
             .map_err(|e| Error::io(what, path, &e.into()))
     }
 
-    /// Makes a folder and those above it, as far as they are missing.
+    /// Creates a folder and its missing parents.
     ///
     /// # Errors
-    /// Something that is not a folder is in the way, no rights, no space.
+    ///
+    /// A component is not a folder, no permission, no space.
     pub fn mkdir_all(&self, path: &Path) -> Result<(), Error> {
         let mut made = PathBuf::new();
         for part in path.components() {
@@ -236,20 +243,22 @@ impl Root {
         }
     }
 
-    /// Removes a file or a link (not what it points to).
+    /// Removes a file or a link (not its target).
     ///
     /// # Errors
-    /// It is not there, is a folder, or may not be removed.
+    ///
+    /// It does not exist, is a folder, or must not be removed.
     pub fn remove_file(&self, path: &Path) -> Result<(), Error> {
         let place = self.place("remove", path)?;
         rustix::fs::unlinkat(&place.dir, place.name, AtFlags::empty())
             .map_err(|e| Error::io("remove", path, &e.into()))
     }
 
-    /// Removes an empty folder. What interrupted transfers left in it does not count.
+    /// Removes an empty folder. Temporary files of interrupted transfers in it are ignored.
     ///
     /// # Errors
-    /// It is not there, not a folder, not empty.
+    ///
+    /// It does not exist, is not a folder, is not empty.
     pub fn remove_dir(&self, path: &Path) -> Result<(), Error> {
         let what = "remove the folder";
         let place = self.place(what, path)?;
@@ -263,13 +272,13 @@ impl Root {
         }
     }
 
-    /// Removes the unfinished files of a folder, if there is nothing else in it.
+    /// Removes the temporary files in a folder, if it contains nothing else.
     fn remove_unfinished(&self, path: &Path) -> Result<(), Error> {
         let dir = self.open_dir("read the folder", path)?;
         let mut names = Vec::new();
         for entry in dir.entries().map_err(|e| Error::io("read the folder", path, &e))? {
             let name = entry.map_err(|e| Error::io("read the folder", path, &e))?.file_name();
-            // A folder with anything real in it stays as it is.
+            // A folder with other files is not changed.
             if !is_unfinished(&name) || names.len() == 1024 {
                 return Ok(());
             }
@@ -282,20 +291,22 @@ impl Root {
         Ok(())
     }
 
-    /// Renames; what bears the new name already is replaced, as rename(2) does.
+    /// Renames; an entry with the new name is replaced, as by rename(2).
     ///
     /// # Errors
-    /// Either place leads outside, the old is not there, a folder is in the way.
+    ///
+    /// Either path is outside the root, the old one does not exist, the new one is a folder.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
         let (old, new) = (self.place("rename", from)?, self.place("rename to", to)?);
         rustix::fs::renameat(&old.dir, old.name, &new.dir, new.name)
             .map_err(|e| Error::io("rename", from, &e.into()))
     }
 
-    /// Sets when `path` itself (a link is not followed) last changed.
+    /// Sets the modification time of `path` itself (a link is not followed).
     ///
     /// # Errors
-    /// It is not there, or not ours to change.
+    ///
+    /// It does not exist, or belongs to another user.
     pub fn set_modified(&self, path: &Path, modified: SystemTime) -> Result<(), Error> {
         let what = "set the time of";
         let times = Timestamps {
@@ -314,7 +325,8 @@ impl Root {
     /// Sets the permission bits of `path`; never set-user-id, set-group-id or sticky.
     ///
     /// # Errors
-    /// It is not there, or not ours to change.
+    ///
+    /// It does not exist, or belongs to another user.
     pub fn set_mode(&self, path: &Path, mode: u32) -> Result<(), Error> {
         let what = "set the mode of";
         let file = self.open_with(what, path, OFlags::NONBLOCK, OpenOptions::new().read(true))?;
@@ -322,10 +334,12 @@ impl Root {
             .map_err(|e| Error::io(what, path, &e.into()))
     }
 
-    /// Makes a symbolic link, if what it points to lies inside the root. A link of the same name is replaced.
+    /// Creates a symbolic link, if its target is within the root. A link of the same name is replaced.
     ///
     /// # Errors
-    /// [`Why::OutsideRoot`] for an absolute target or one that climbs out; the name is taken by something else.
+    ///
+    /// [`Why::OutsideRoot`] for an absolute target or one that leads out of the root; the name exists and is
+    /// not a link.
     pub fn symlink(&self, target: &Path, path: &Path) -> Result<(), Error> {
         let what = "make the link";
         if !link_stays_inside(path, target) || target.as_os_str().as_bytes().contains(&0) {
@@ -349,30 +363,34 @@ impl Root {
         }
     }
 
-    /// Bytes free to us on the file system of the root.
+    /// The free bytes on the file system of the root.
     ///
     /// # Errors
-    /// The system does not say.
+    ///
+    /// The system does not report them.
     pub fn free_bytes(&self) -> Result<u64, Error> {
         let stat = rustix::fs::fstatvfs(&*self.dir)
             .map_err(|e| Error::io("ask for the free space of", Path::new(""), &e.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Bytes of the file system that the root is on.
+    /// The size of the file system of the root, in bytes.
     ///
     /// # Errors
-    /// The system does not tell.
+    ///
+    /// The system does not report it.
     pub fn disk_bytes(&self) -> Result<u64, Error> {
         let stat = rustix::fs::fstatvfs(&*self.dir)
             .map_err(|e| Error::io("ask for the size of", Path::new(""), &e.into()))?;
         Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
     }
 
-    /// Bytes that an interrupted transfer of `path` has left behind, ready to be continued; `None` if there was none.
+    /// The number of bytes that an interrupted transfer of `path` has left, from which it can be resumed;
+    /// `None` if there are none.
     ///
     /// # Errors
-    /// Its folder is not there or leads outside.
+    ///
+    /// The folder does not exist or is outside the root.
     pub fn unfinished_bytes(&self, path: &Path) -> Result<Option<u64>, Error> {
         let place = self.place("look at", path)?;
         let part = Place { dir: place.dir, name: &name::unfinished(place.name.as_os_str()) };
@@ -384,19 +402,22 @@ impl Root {
         }
     }
 
-    /// Marks what an interrupted transfer of `path` has left behind with the time of its source, so that a later one
-    /// can tell whether it would continue the same file.
+    /// Marks the temporary file of an interrupted transfer of `path` with the modification time of its
+    /// source, so that a later transfer can check that the source is unchanged.
     ///
     /// # Errors
-    /// There is nothing, or it is not ours to change.
+    ///
+    /// There is no such file, or it belongs to another user.
     pub fn mark_unfinished(&self, path: &Path, modified: SystemTime) -> Result<(), Error> {
         self.set_modified(&self.unfinished_path(path), modified)
     }
 
-    /// When what an interrupted transfer of `path` has left behind was marked with, or last written.
+    /// The metadata of the temporary file of an interrupted transfer of `path`; its time is the mark, or the
+    /// time of the last write.
     ///
     /// # Errors
-    /// There is nothing, or its folder leads outside.
+    ///
+    /// There is no such file, or its folder is outside the root.
     pub fn unfinished_metadata(&self, path: &Path) -> Result<Metadata, Error> {
         self.link_metadata(&self.unfinished_path(path))
     }
@@ -405,10 +426,11 @@ impl Root {
         path.with_file_name(name::unfinished(path.file_name().unwrap_or_default()))
     }
 
-    /// Forgets what an interrupted transfer of `path` has left behind, if anything.
+    /// Removes the temporary file of an interrupted transfer of `path`, if there is one.
     ///
     /// # Errors
-    /// It may not be removed.
+    ///
+    /// It must not be removed.
     pub fn remove_partial(&self, path: &Path) -> Result<(), Error> {
         let place = self.place("remove", path)?;
         match rustix::fs::unlinkat(&place.dir, name::unfinished(place.name.as_os_str()), AtFlags::empty()) {
@@ -417,7 +439,7 @@ impl Root {
         }
     }
 
-    /// Opens a folder, following links inside the root.
+    /// Opens a folder; links are followed within the root.
     fn open_dir(&self, what: &'static str, path: &Path) -> Result<Dir, Error> {
         let path_or_dot = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         self.dir.open_dir(path_or_dot).map_err(|e| Error::io(what, path, &e))
@@ -438,7 +460,7 @@ impl Root {
         }
     }
 
-    /// The folder that holds `path`, open, and the last name.
+    /// Opens the folder that contains `path`, and returns it with the last name.
     fn place<'a>(&self, what: &'static str, path: &'a Path) -> Result<Place<'a>, Error> {
         let Some(name) = path.file_name() else {
             return Err(Error::new(what, path, Why::BadName("it names no file")));
@@ -471,7 +493,7 @@ fn kind_of(stat: &rustix::fs::Stat) -> Kind {
     }
 }
 
-/// lstat of a name in an open folder, and readlink where it is a link.
+/// lstat of a name in an open folder, and readlink for a link.
 fn metadata_at(dir: impl AsFd + Copy, name: &Path) -> io::Result<Metadata> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = match FileType::from_raw_mode(stat.st_mode) {
@@ -484,11 +506,11 @@ fn metadata_at(dir: impl AsFd + Copy, name: &Path) -> io::Result<Metadata> {
     Ok(Metadata::from_stat(&stat, kind))
 }
 
-/// Runs `work` on the pool of threads that may wait for the disk.
+/// Runs `work` on the pool of threads that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,
-        // Only a panic of `work` or the end of the runtime lead here; both end this task too.
+        // Only a panic of `work` or the end of the runtime cause this error; both end this task too.
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => std::future::pending().await,

@@ -1,7 +1,7 @@
-//! File names: which bytes are permitted, how a peer's path is resolved beneath a root, how a name is displayed.
+//! File names: permitted bytes, resolution of a peer's path below a root, display of names.
 //!
-//! A name from the other side never leaves the folder it belongs to. Names are bytes (RFC 2640 §2.2 allows names
-//! that are not UTF-8 to exist), so that a file keeps its name through any number of transfers.
+//! A name from the peer never leaves its folder. Names are bytes (RFC 2640 §2.2 permits names that are not
+//! UTF-8), so that a file keeps its name through any number of transfers.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Error, Why};
 
-/// Longest path taken from a peer, in bytes: Linux's own PATH_MAX.
+/// The maximum length of a peer's path in bytes: Linux's PATH_MAX.
 pub const MAX_PATH_BYTES: usize = 4096;
 
-/// How an unfinished upload or download ends its name. Such names are ours alone: no listing shows them, and no
-/// peer may use them.
+/// The suffix of temporary names of uploads and downloads. Such names are reserved: no listing contains them,
+/// and no peer may use them.
 const UNFINISHED: &[u8] = b".braidftp-part";
 
-/// What `path`, as a peer wrote it, names under a root: `/a//./b/` is `a/b`, and `/` is the empty path.
+/// Resolves a peer's `path` to a path below a root: `/a//./b/` is `a/b`, and `/` is the empty path.
 ///
 /// # Errors
-/// `..`, NUL, CR, LF, a path longer than [`MAX_PATH_BYTES`], and the names of unfinished files.
+///
+/// `..`, NUL, CR, LF, a path longer than [`MAX_PATH_BYTES`], and temporary names.
 pub fn relative(path: &[u8]) -> Result<PathBuf, Error> {
     let refuse = |why| Error::new("use", Path::new(OsStr::from_bytes(path)), Why::BadName(why));
     if path.len() > MAX_PATH_BYTES {
@@ -57,11 +58,12 @@ fn check(part: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether `name` is one component that may exist on both sides: what a client asks of each name in a listing
-/// before it touches its own disk.
+/// Whether `name` is a component that may exist on both sides: the check of a client for each name in a
+/// listing.
 ///
 /// # Errors
-/// Empty, `.`, `..`, a slash, NUL, CR, LF, and the names of unfinished files.
+///
+/// Empty, `.`, `..`, a slash, NUL, CR, LF, and temporary names.
 pub fn component(name: &[u8]) -> Result<&Path, Error> {
     let path = Path::new(OsStr::from_bytes(name));
     match check(name) {
@@ -70,19 +72,19 @@ pub fn component(name: &[u8]) -> Result<&Path, Error> {
     }
 }
 
-/// Whether an FTP line can carry this name: whether it has no line end.
+/// Whether an FTP line can contain this name: whether it has no line end.
 pub fn fits_a_line(name: &[u8]) -> bool {
     !name.iter().any(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
-/// Whether this is the name of an unfinished file.
+/// Whether this is a temporary name.
 pub fn is_unfinished(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.starts_with(b".") && name.ends_with(UNFINISHED)
 }
 
-/// The name under which the file that shall be `name` is written until it is whole. One for each name, so that an
-/// interrupted transfer finds its own bytes again.
+/// The temporary name for the file `name`. Each name has one, so that an interrupted transfer finds its own
+/// bytes again.
 pub(super) fn unfinished(name: &OsStr) -> PathBuf {
     const NAME_MAX: usize = 255;
     let mut out = Vec::with_capacity(name.len() + 16);
@@ -96,16 +98,16 @@ pub(super) fn unfinished(name: &OsStr) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&out))
 }
 
-/// What the file is to be called that has this unfinished name; `None` if its name was too long to be kept.
+/// The final name for this temporary name; `None` if the final name was too long to be included.
 pub(super) fn finished(name: &OsStr) -> Option<&OsStr> {
     let inner = name.as_bytes().strip_prefix(b".")?.strip_suffix(UNFINISHED)?;
     let is_hash = inner.len() == 32 && inner.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
     (!inner.is_empty() && !is_hash).then(|| OsStr::from_bytes(inner))
 }
 
-/// Whether a symbolic link at `link` (relative to the root) with this `target` stays inside the root, by the text
-/// alone: an absolute target does not, nor one that climbs above the root. Opening through a link is checked by
-/// the system again.
+/// Whether a symbolic link at `link` (relative to the root) with this `target` stays within the root, judged
+/// by the text alone: an absolute target does not, nor one that climbs above the root. When a link is opened,
+/// the system checks it again.
 pub fn link_stays_inside(link: &Path, target: &Path) -> bool {
     use std::path::Component;
     let mut depth = link.parent().map_or(0, |parent| parent.components().count());

@@ -1,4 +1,4 @@
-//! Cache for the files of a batch: the folder used last, open, and the free space of its disk.
+//! Cache for the files of a batch: the most recent folder, open, and the free space of its file system.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cap_std::fs::Dir;
 use super::Root;
 use super::error::Error;
 
-/// The folder that was used last, and what is free on its disk: what a batch asks for once.
+/// The most recent folder, and the free space on its file system: queried once per batch.
 #[derive(Debug, Default)]
 pub(super) struct Near {
     folder: Option<Folder>,
@@ -37,7 +37,7 @@ impl Near {
         Ok(dir)
     }
 
-    /// Bytes free on the file system of `root`, less those that were taken since.
+    /// The free bytes on the file system of `root`, minus those taken since the query.
     pub(super) fn free_bytes(&mut self, root: &Root) -> Result<u64, Error> {
         match self.free_bytes {
             Some(free) => Ok(free),
@@ -45,7 +45,7 @@ impl Near {
         }
     }
 
-    /// So many bytes were written.
+    /// Records that this many bytes were written.
     pub(super) fn took(&mut self, bytes: u64) {
         if let Some(free) = &mut self.free_bytes {
             *free = free.saturating_sub(bytes);

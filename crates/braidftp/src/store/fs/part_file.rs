@@ -1,6 +1,6 @@
-//! The unfinished file of one transfer: opened and locked under a temporary name, written, checked, synced and renamed.
+//! The temporary file of one transfer: opened and locked, written, checked, synced and renamed.
 //!
-//! All of it waits for the disk, and runs on threads that may.
+//! Everything here blocks, and runs on threads that may block.
 
 use std::fs::File;
 use std::io::{IoSlice, Seek, Write};
@@ -20,73 +20,75 @@ use super::near::Near;
 use super::reader::Digest;
 use super::{Root, metadata_at, name, timespec};
 
-/// Where in the file the first byte written shall lie.
+/// The offset of the first byte to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// At its beginning; what an interrupted transfer left is forgotten.
+    /// The beginning of the file; data of an interrupted transfer is discarded.
     New,
-    /// After so many bytes of what an interrupted transfer left, or else of the file that bears the name.
+    /// After this many bytes of the data of an interrupted transfer, or else of the existing file.
     At(u64),
-    /// After all of the file that bears the name, if any.
+    /// After the end of the existing file, if any.
     Append,
 }
 
-/// What to check and set when the file is whole.
+/// What to check and set when the file is complete.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Commit {
-    /// Bytes there must be in all.
+    /// The expected total length in bytes.
     pub length: Option<u64>,
-    /// The first bytes of the BLAKE3 that must come out; the writer must have been asked to make one.
+    /// The expected digest, the first bytes of BLAKE3; the writer must compute one.
     pub digest: Option<frame::Digest>,
-    /// When the contents last changed, if that shall be kept.
+    /// The modification time, if it is to be set.
     pub modified: Option<SystemTime>,
-    /// Permission bits, if they shall be kept.
+    /// The permission bits, if they are to be set.
     pub mode: Option<u32>,
-    /// What must have reached the disk before the name appears.
+    /// What must be on the disk before the file is renamed.
     pub durability: Durability,
 }
 
-/// What a power cut may take.
+/// What a power failure may lose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing: bytes before the rename, the rename before the answer.
+    /// Nothing: the bytes are synced before the rename, and the rename before the answer.
     #[default]
     Full,
-    /// The rename, so that the file is unfinished again; never the bytes under a final name.
+    /// The rename, so that the file is temporary again; never bytes of a file under its final name.
     Bytes,
     /// Anything. For copies that can be made again.
     None,
 }
 
-/// What becomes of long runs of zeros.
+/// How long runs of zeros are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Holes {
-    /// They become holes, which take no room on the disk.
+    /// As holes, which take no disk space.
     #[default]
     Make,
-    /// They are written like other bytes.
+    /// Like other bytes.
     Fill,
 }
 
-/// What was written.
+/// The result of writing a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes in the file, all told.
+    /// The total length in bytes.
     pub length: u64,
-    /// BLAKE3 of what [`Digest`] said.
+    /// The BLAKE3 selected by [`Digest`].
     pub digest: Option<[u8; 32]>,
 }
 
-/// Zeros in a row that become a hole at least, in bytes: for fewer, another system call costs more than the room is worth.
+/// The minimum length of a run of zeros that becomes a hole, in bytes: for shorter runs the additional system
+/// call costs more than the saved space is worth.
 const HOLE_BYTES: usize = 32 << 10;
-/// Bytes that are looked at together.
+/// The granularity of the search for zeros in bytes.
 const LOOK_BYTES: usize = 4 << 10;
 
-/// How often, and after which pause, a lock is tried again whose holder in this process has not been entered yet.
+/// How often, and after which delay, locking is retried if the current holder in this process is not
+/// registered yet.
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What travels to the thread that waits for the disk, and back.
+/// The state that moves to the blocking thread and back.
 #[derive(Debug)]
 pub(super) struct PartFile {
     pub root: Root,
@@ -99,11 +101,11 @@ pub(super) struct PartFile {
     pub claim: Option<Arc<Claim>>,
     pub allowance: Allowance,
     pub holes: Holes,
-    /// What the file is made with, so that it need not be changed later.
+    /// The mode of a new file, chosen so that it need not be changed later.
     pub new_mode: u32,
 }
 
-/// A writer's file, while nobody may take it over.
+/// A writer's file, locked against a take-over.
 pub(super) type Held<'a> = MutexGuard<'a, Option<Open>>;
 
 impl PartFile {
@@ -131,7 +133,7 @@ impl PartFile {
         let parent = self.path.parent().unwrap_or(Path::new(""));
         let dir =
             near.folder(&self.root, what, parent).map_err(|e| Error { path: self.path.clone(), ..e })?;
-        // Said now rather than by rename at the end.
+        // Reported now rather than by the rename at the end.
         if let Ok(metadata) = metadata_at(&*dir, Path::new(name))
             && metadata.kind == super::Kind::Folder
         {
@@ -144,7 +146,7 @@ impl PartFile {
         let open = Open { dir, part, file, mode, length: left, ends_with_hole: false };
         let claim = self.root.claims.enter((stat.st_dev, stat.st_ino), self.claimant.clone(), open);
         let mut held = claim.lock();
-        // A still newer writer may have been as quick.
+        // An even newer writer may have been faster.
         let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
 
         let begun = (|| {
@@ -158,12 +160,12 @@ impl PartFile {
                 rustix::fs::ftruncate(&open.file, open.length).map_err(fail)?;
                 rustix::fs::seek(&open.file, rustix::fs::SeekFrom::Start(open.length)).map_err(fail)?;
             }
-            // Said before the first byte rather than after the last that fits. Nothing is claimed: the hint is a
-            // peer's word, and must not take the room of others.
+            // Reported before the first byte rather than when the disk is full. No space is reserved: the
+            // hint comes from a peer and must not take the space of others.
             self.check_room(self.size_hint.map_or(0, |size| size.saturating_sub(open.length)), near)
         })();
         if let Err(error) = begun {
-            // A place to begin at that is not there says nothing about what is: that stays.
+            // An offset beyond the existing data says nothing about that data, which is kept.
             if left == 0 {
                 let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
             }
@@ -185,7 +187,7 @@ impl PartFile {
         Ok(claim)
     }
 
-    /// Whether so many bytes more leave the reserve free.
+    /// Checks that the reserve stays free after this many more bytes.
     fn check_room(&self, more: u64, near: &mut Near) -> Result<(), Error> {
         let free = near.free_bytes(&self.root)?;
         let reserve = self.allowance.reserve_bytes;
@@ -195,9 +197,9 @@ impl PartFile {
         Ok(())
     }
 
-    /// Opens or makes the unfinished file, locked against a second writer.
+    /// Opens or creates the temporary file, locked against a second writer.
     fn locked(&self, dir: &Dir, part: &Path) -> Result<(File, rustix::fs::Stat), rustix::io::Errno> {
-        // NOFOLLOW and NONBLOCK: whatever else bears the name is not ours to open.
+        // NOFOLLOW and NONBLOCK: another kind of file with this name must not be opened.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut tries = 0;
         loop {
@@ -219,7 +221,7 @@ impl PartFile {
                 }
                 Err(error) => return Err(error),
             };
-            // Between open and lock its former writer may have renamed it to its final name: then it is not ours.
+            // Between open and lock its previous writer may have renamed it to its final name.
             let (mine, stat) = (rustix::fs::fstat(&file)?, metadata_at(dir, part));
             if stat.is_ok_and(|named| named.identity == (mine.st_dev, mine.st_ino)) {
                 return Ok((file, mine));
@@ -227,7 +229,7 @@ impl PartFile {
         }
     }
 
-    /// Copies the first bytes (all, if not told how many) of the file that bears the name now.
+    /// Copies the first bytes (all, if `first` is `None`) of the existing file.
     fn copy_old(&self, to: &mut File, first: Option<u64>) -> Result<u64, Error> {
         use std::io::{Seek, SeekFrom};
         let what = "write to";
@@ -285,7 +287,7 @@ impl PartFile {
         if let Err(e) = result {
             let error = Error::io("write to", &self.path, &e);
             if error.why == Why::NoSpace {
-                // Half a file would only keep the disk full.
+                // An incomplete file would only keep the disk full.
                 self.remove()?;
             }
             return Err(error);
@@ -293,7 +295,7 @@ impl PartFile {
         if let Some(hasher) = &mut self.hasher {
             match blocks {
                 [one] => hasher.update(one),
-                // BLAKE3 is several times faster on many kilobytes at once than on the packets they came in.
+                // BLAKE3 is several times faster on many kilobytes at once than on single packets.
                 many => hasher.update(&many.concat()),
             };
         }
@@ -302,7 +304,7 @@ impl PartFile {
 
     pub(super) fn commit(&mut self, commit: Commit) -> Result<Written, Error> {
         let claim = self.claim(&mut Near::default())?;
-        // Held to the end: a newer writer waits, and finds the file under its name.
+        // Locked until the end: a newer writer waits, and finds the file under its final name.
         let mut held = claim.lock();
         let written = self.prepare(&mut held, commit)?;
         self.sync(&held, commit)?;
@@ -320,7 +322,7 @@ impl PartFile {
         Error::io("finish", &self.path, &error.into())
     }
 
-    /// Checks the bytes, and sets what is said of the file.
+    /// Checks the bytes, and sets the metadata of the file.
     pub(super) fn prepare(&self, held: &mut Held<'_>, commit: Commit) -> Result<Written, Error> {
         let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
         let length = open.length;
@@ -391,7 +393,7 @@ impl PartFile {
 }
 
 impl Drop for PartFile {
-    /// An unfinished file without a byte helps nobody.
+    /// Removes an empty temporary file.
     fn drop(&mut self) {
         let Some(claim) = &self.claim else { return };
         let Some(open) = claim.lock().take() else { return };
@@ -427,10 +429,10 @@ fn write_all<'a>(file: &mut File, pieces: impl Iterator<Item = &'a [u8]>) -> std
     Ok(())
 }
 
-/// Writes blocks and steps over long runs of zeros; says whether one of those is at the end.
+/// Writes blocks and skips long runs of zeros; returns whether the file ends with a skipped run.
 fn write_sparsely(file: &mut File, blocks: &[Bytes]) -> std::io::Result<bool> {
     let mut data: Vec<&[u8]> = Vec::new();
-    // Zeros behind the data, how many pieces of `data` they are, and in bytes.
+    // The zeros after the data: the number of pieces in `data`, and of bytes.
     let (mut zero_pieces, mut zero_bytes) = (0, 0);
     for piece in blocks.iter().flat_map(|block| block.chunks(LOOK_BYTES)) {
         if !is_zero(piece) {
@@ -457,7 +459,7 @@ fn write_sparsely(file: &mut File, blocks: &[Bytes]) -> std::io::Result<bool> {
 }
 
 fn is_zero(piece: &[u8]) -> bool {
-    // The compiler makes one comparison of 32 bytes.
+    // The compiler turns this into a comparison of 32 bytes.
     let (words, rest) = piece.as_chunks::<32>();
     words.iter().all(|word| word.iter().fold(0, |any, byte| any | byte) == 0)
         && rest.iter().all(|byte| *byte == 0)

@@ -1,7 +1,8 @@
-//! Files of interrupted transfers: finds, lists and removes them.
+//! Temporary files of interrupted transfers: finds, lists and removes them.
 //!
-//! No listing shows unfinished files, and no path names them. Here a whole tree is walked for them, without following links.
-//! Their age is that of the last change of the inode, since a download's unfinished file bears the time of its source.
+//! No listing contains temporary files, and no path names them. Here a whole tree is searched for them,
+//! without following links. Their age is that of the last change of the inode, since a download's temporary
+//! file has the modification time of its source.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,33 +17,34 @@ use super::error::{Error, Why};
 use super::levels::Levels;
 use super::{Kind, Root, metadata_at, name, system_time};
 
-/// What an interrupted transfer has left, or one under way has so far.
+/// The temporary file of an interrupted transfer, or of one in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The file that it was to become. If that name is too long, the last component is the unfinished file's own.
+    /// The final path of the file. If its name is too long, the last component is the temporary name.
     pub path: PathBuf,
-    /// Bytes in it.
+    /// The length in bytes.
     pub size: u64,
-    /// When it was changed last.
+    /// The time of the last change.
     pub changed: SystemTime,
 }
 
-/// Which unfinished files are removed, and by whom.
+/// Which temporary files are removed, and by whom.
 #[derive(Debug, Clone, Default)]
 pub struct Removal {
-    /// Only those that were changed last before this.
+    /// Only files that were last changed before this time.
     pub unchanged_since: Option<SystemTime>,
-    /// For whom: older transfers of the same owner lose what they write. Otherwise what a transfer writes stays.
+    /// The owner whose older transfers lose their files. Without an owner, files with writers are kept.
     pub claimant: Option<Claimant>,
-    /// No more than so many.
+    /// The maximum number of files.
     pub most: usize,
 }
 
 impl Root {
-    /// The unfinished files of everything beneath `path`, or of the file `path`, up to `most` of them.
+    /// The temporary files of everything below `path`, or of the file `path`, at most `most`.
     ///
     /// # Errors
-    /// `path` leads outside. Folders that cannot be read are passed over.
+    ///
+    /// `path` is outside the root. Unreadable folders are skipped.
     pub fn parts(&self, path: &Path, most: usize) -> Result<Vec<Part>, Error> {
         let mut found = Vec::new();
         self.each_part(path, &mut |_, _, part| {
@@ -52,10 +54,11 @@ impl Root {
         Ok(found)
     }
 
-    /// Removes unfinished files of everything beneath `path`, or of the file `path`, and says which.
+    /// Removes the temporary files of everything below `path`, or of the file `path`, and returns them.
     ///
     /// # Errors
-    /// As [`Root::parts`]. What cannot be removed stays.
+    ///
+    /// As [`Root::parts`]. Files that cannot be removed are kept.
     pub fn remove_parts(&self, path: &Path, removal: &Removal) -> Result<Vec<Part>, Error> {
         let mut removed = Vec::new();
         self.each_part(path, &mut |dir, name, part| {
@@ -68,7 +71,7 @@ impl Root {
         Ok(removed)
     }
 
-    /// Removes one, unless a transfer writes it that does not give way.
+    /// Removes one, unless it has a writer that cannot be taken over.
     fn remove_part(
         &self,
         dir: BorrowedFd<'_>,
@@ -79,7 +82,7 @@ impl Root {
         let file: File = rustix::fs::openat(dir, name, flags, Mode::empty())?.into();
         let stat = rustix::fs::fstat(&file)?;
         let identity = (stat.st_dev, stat.st_ino);
-        // Held until the name is gone.
+        // Locked until the name is removed.
         let mut _taken = None;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -91,12 +94,12 @@ impl Root {
         }
         match metadata_at(dir, name) {
             Ok(named) if named.identity == identity => rustix::fs::unlinkat(dir, name, AtFlags::empty()),
-            // It has become the file that it was to be.
+            // It was renamed to its final name.
             _ => Err(rustix::io::Errno::NOENT),
         }
     }
 
-    /// Calls `look` with the folder and the name of each, until that returns false.
+    /// Calls `look` with the folder and the name of each, until `look` returns false.
     fn each_part(
         &self,
         path: &Path,
@@ -107,7 +110,7 @@ impl Root {
                 walk(Levels::new(self, path, Folders::fewest())?, path, look);
                 Ok(())
             }
-            // The file may be there or not.
+            // The final file may exist or not.
             Ok(_) | Err(Error { why: Why::NotFound, .. }) => {
                 let place = self.place("look at", path)?;
                 let own = name::unfinished(place.name.as_os_str());
@@ -131,7 +134,7 @@ fn part(dir: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Option<Part> {
     })
 }
 
-/// Looks at the unfinished files of a whole tree, which begins at `base`, until `look` returns false.
+/// Examines the temporary files of a whole tree, which begins at `base`, until `look` returns false.
 fn walk(mut levels: Levels, base: &Path, look: &mut dyn FnMut(BorrowedFd<'_>, &Path, Part) -> bool) {
     loop {
         let Some(Ok((own, kind))) = levels.next_name() else {
@@ -148,7 +151,7 @@ fn walk(mut levels: Levels, base: &Path, look: &mut dyn FnMut(BorrowedFd<'_>, &P
                 return;
             }
         } else if matches!(kind, FileType::Directory | FileType::Unknown) {
-            // What cannot be read, or is no folder, is passed over.
+            // Unreadable entries and entries that are not folders are skipped.
             let _ = levels.enter(&own);
         }
     }
@@ -171,7 +174,7 @@ mod tests {
         std::fs::write(at("a/b/whole"), "whole").unwrap();
         std::fs::write(at("a/b/.f.braidftp-part"), "part").unwrap();
         std::fs::write(at(".g.braidftp-part"), "another").unwrap();
-        // What only looks like one, and what lies outside.
+        // A file that only resembles a temporary one, and one outside the root.
         std::fs::create_dir(at("a/.d.braidftp-part")).unwrap();
         std::fs::write(at("g.braidftp-part"), "mine").unwrap();
         let outside = tempfile::tempdir().unwrap();
@@ -207,7 +210,7 @@ mod tests {
         let (folder, root) = tree();
         let removal =
             |unchanged_since| Removal { unchanged_since: Some(unchanged_since), most: 10, claimant: None };
-        // The time of change that anybody may set says nothing.
+        // The modification time, which anybody may set, is not used.
         let old = SystemTime::UNIX_EPOCH;
         let part = std::fs::File::options().write(true).open(folder.path().join(".g.braidftp-part")).unwrap();
         part.set_modified(old).unwrap();

@@ -1,10 +1,10 @@
-//! Names for a terminal: one line, without control characters.
+//! Names for display on a terminal: one line, without control characters.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Shows a name on one line of a terminal: control characters and bytes that are not UTF-8 appear as `\xNN`.
+/// Displays a name on one line of a terminal: control characters and invalid UTF-8 appear as `\xNN`.
 pub fn escaped(path: &Path) -> impl fmt::Display {
     struct Escaped(Vec<u8>);
     impl fmt::Display for Escaped {

@@ -1,6 +1,7 @@
-//! A file read from an offset to the length it had when it was opened, in blocks, one block ahead of need.
+//! Reads a file from an offset to the length it had when it was opened, in blocks, with one block of
+//! read-ahead.
 //!
-//! A small file costs one trip to another thread: open, stat, read, and the look whether it changed meanwhile.
+//! A small file needs another thread once: open, stat, read, and the check for changes.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,27 +17,27 @@ use super::blocks::{Blocks, Permit};
 use super::error::{Error, Why};
 use super::{Kind, Metadata, Root, kind_of};
 
-/// Bytes read or written at one go, at most. A reader holds two blocks at most, a writer too.
+/// The maximum size of a block in bytes. A reader holds at most two blocks, and so does a writer.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Which bytes a BLAKE3 digest is made of while they pass.
+/// The bytes of which a BLAKE3 digest is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Digest {
-    /// None: no digest.
+    /// None: no digest is computed.
     None,
-    /// Those that pass, from the offset on.
+    /// The transferred bytes, from the offset on.
     Passing,
-    /// All of the file: what lies before the offset is read too.
+    /// The whole file: bytes before the offset are read too.
     Whole,
 }
 
-/// In what a file is read, and what its blocks are counted by.
+/// How a file is divided, and how its memory is counted.
 #[derive(Debug, Clone)]
 pub struct Pieces {
-    /// Bytes given out at once, at most. Each piece has memory of its own: what still waits to be sent keeps no more than
-    /// itself.
+    /// The maximum number of bytes returned at once. Each piece has its own memory, so that a piece that
+    /// waits to be sent keeps no other piece.
     pub bytes: usize,
-    /// Where room for blocks comes from.
+    /// The source of memory for blocks.
     pub blocks: Blocks,
 }
 
@@ -52,13 +53,13 @@ pub struct Reader {
     metadata: Metadata,
     start: u64,
     blocks: Blocks,
-    /// What is left of the block that is given out.
+    /// The rest of the current block.
     block: Block,
-    /// The block after it.
+    /// The next block.
     ahead: Ahead,
 }
 
-/// Bytes that were read at one go.
+/// A block that was read.
 #[derive(Debug, Default)]
 struct Block {
     pieces: VecDeque<Bytes>,
@@ -69,13 +70,13 @@ struct Block {
 enum Ahead {
     Ready(Box<Core>, Block),
     Busy(JoinHandle<(Box<Core>, Result<Block, Error>)>),
-    /// There is more, and no room to read it before it is wanted.
+    /// There is more, but no memory to read it ahead.
     Waits(Box<Core>),
     Done(Box<Core>),
     Failed(Error),
 }
 
-/// What travels to the thread that waits for the disk, and back.
+/// The state that moves to the blocking thread and back.
 #[derive(Debug)]
 struct Core {
     file: File,
@@ -88,47 +89,51 @@ struct Core {
     change: Change,
 }
 
-/// What happened to the file behind the reader's back.
+/// A change of the file during reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
     No,
-    /// It was longer at the end than at the beginning; what was read is what it began with.
+    /// The file is longer than at the beginning; the returned bytes are those of the original length.
     Grew,
-    /// It was written to: what was read may be of two minds.
+    /// The file was written to: the returned bytes may be a mix of old and new contents.
     Written,
 }
 
-/// What was read, when all of it was.
+/// The summary after the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Bytes read, from the offset to the end.
+    /// The number of bytes read, from the offset to the end.
     pub length: u64,
-    /// BLAKE3 of what [`Digest`] said.
+    /// The BLAKE3 selected by [`Digest`].
     pub digest: Option<[u8; 32]>,
     /// Whether the file changed meanwhile.
     pub change: Change,
 }
 
 impl Root {
-    /// Opens a regular file to be read from `offset` on. Links are followed as far as they stay inside.
+    /// Opens a regular file to read it from `offset` on. Links are followed within the root.
     ///
     /// # Errors
-    /// It is not there, not a regular file, not readable, leads outside, or ends before `offset`
-    /// ([`Why::PastEnd`]).
+    ///
+    /// It does not exist, is not a regular file, is not readable, is outside the root, or ends before
+    /// `offset` ([`Why::PastEnd`]).
     ///
     /// # Cancel safety
+    ///
     /// Safe: nothing is changed.
     pub async fn reader(&self, path: &Path, offset: u64, digest: Digest) -> Result<Reader, Error> {
         self.reader_in(Pieces::default(), path, offset, digest).await
     }
 
-    /// The same, in such pieces.
+    /// The same, with these pieces.
     ///
     /// # Errors
+    ///
     /// As [`Root::reader`].
     ///
     /// # Cancel safety
+    ///
     /// Safe: nothing is changed.
     pub async fn reader_in(
         &self,
@@ -148,7 +153,7 @@ impl Root {
 }
 
 impl Reader {
-    /// A reader of a small file that is in memory. Every other case, and every error, is for [`Self::open`].
+    /// A reader of a small file that is in memory. All other cases and all errors are left to [`Self::open`].
     fn at_once(root: &Root, path: &Path, digest: Digest, pieces: &Pieces) -> Option<Self> {
         let file = root.open_at_once(path)?;
         let stat = rustix::fs::fstat(&file).ok()?;
@@ -177,7 +182,7 @@ impl Reader {
         let mut block = Block { pieces: VecDeque::new(), _permit: permit };
         let mut rest = bytes;
         while !rest.is_empty() {
-            // Memory of its own for each: what still waits to be sent keeps no more than itself.
+            // Each piece has its own memory, so that a piece that waits to be sent keeps no other piece.
             let piece = rest.split_to(rest.len().min(pieces.bytes));
             block.pieces.push_back(if rest.is_empty() && block.pieces.is_empty() {
                 piece
@@ -191,7 +196,7 @@ impl Reader {
 
     fn open(root: &Root, path: PathBuf, offset: u64, digest: Digest, pieces: Pieces) -> Result<Self, Error> {
         let what = "open";
-        // NONBLOCK: a pipe without a writer must not hold the thread.
+        // NONBLOCK: a pipe without a writer must not block the thread.
         let file = root.open_with(what, &path, OFlags::NONBLOCK, OpenOptions::new().read(true))?;
         let stat = rustix::fs::fstat(&file).map_err(|e| Error::io(what, &path, &e.into()))?;
         let metadata = Metadata::from_stat(&stat, kind_of(&stat));
@@ -229,18 +234,21 @@ impl Reader {
         Ok(Self { metadata, start: offset, blocks: pieces.blocks, block, ahead })
     }
 
-    /// What the file was when it was opened.
+    /// The metadata when the file was opened.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The next bytes, up to [`Pieces::bytes`]; `None` after the last. Those before are taken to be used up.
+    /// Returns the next bytes, up to [`Pieces::bytes`]; `None` after the last. The previous piece must no
+    /// longer be in use.
     ///
     /// # Errors
+    ///
     /// The disk fails, or the file ends before the length it had ([`Why::WrongLength`]).
     ///
     /// # Cancel safety
-    /// Safe: a piece is given out whole or not at all.
+    ///
+    /// Safe: a piece is returned completely or not at all.
     pub async fn next_block(&mut self) -> Result<Option<Bytes>, Error> {
         if let Some(piece) = self.block.pieces.pop_front() {
             return Ok(Some(piece));
@@ -286,17 +294,17 @@ impl Reader {
         }
     }
 
-    /// Whether the last bytes have been given out: [`Self::next_block`] would say `None`.
+    /// Whether the last bytes were returned: [`Self::next_block`] would return `None`.
     pub fn is_at_end(&self) -> bool {
         self.block.pieces.is_empty() && matches!(self.ahead, Ahead::Done(_))
     }
 
-    /// Only for the moment: nothing may await before `ahead` is set again.
+    /// Temporarily takes the state: nothing may await before `ahead` is set again.
     fn take_ahead(&mut self) -> Ahead {
         std::mem::replace(&mut self.ahead, Ahead::Failed(Error::new("read", Path::new(""), Why::Busy)))
     }
 
-    /// What was read, once [`Reader::next_block`] has said `None`; `None` before.
+    /// Returns the summary, once [`Reader::next_block`] has returned `None`; `None` before.
     pub fn summary(&self) -> Option<Summary> {
         match &self.ahead {
             Ahead::Done(core) => Some(Summary {
@@ -309,7 +317,7 @@ impl Reader {
     }
 }
 
-/// Reads a block on a thread that may wait for the disk.
+/// Reads a block on a thread that may block.
 fn read(mut core: Box<Core>, permit: Permit) -> JoinHandle<(Box<Core>, Result<Block, Error>)> {
     tokio::task::spawn_blocking(move || {
         let block = core.read(permit);
@@ -318,12 +326,12 @@ fn read(mut core: Box<Core>, permit: Permit) -> JoinHandle<(Box<Core>, Result<Bl
 }
 
 impl Core {
-    /// Bytes of the next block, if there is room for it.
+    /// The number of bytes of the next block, if there is memory for it.
     fn wants(&self) -> usize {
         usize::try_from(self.end - self.next).map_or(BLOCK_BYTES, |left| left.min(BLOCK_BYTES))
     }
 
-    /// One block at `next`, as large as was permitted; at the end also the look whether the file changed.
+    /// Reads one block at `next`, as large as permitted; at the end also checks whether the file has changed.
     fn read(&mut self, permit: Permit) -> Result<Block, Error> {
         let mut pieces = VecDeque::new();
         let mut left = self.wants().min(permit.bytes());
@@ -352,7 +360,7 @@ impl Core {
                 Err(e) => return Err(Error::io("read", &self.path, &e.into())),
             }
         }
-        // The allocator may have given more room than was asked for; the file may have filled it.
+        // The allocator may have returned more memory than requested, and the file may have filled it.
         piece.truncate(want);
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&piece);

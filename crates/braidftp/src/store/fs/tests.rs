@@ -1,4 +1,4 @@
-//! The store against a real folder.
+//! Tests of the store with a real folder.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -154,7 +154,7 @@ async fn links_are_followed_inside_and_refused_outside() {
         assert!(matches!(bench.root.link_metadata(Path::new(name)).unwrap().kind, Kind::Link(_)), "{name}");
     }
     assert_eq!(bench.root.metadata(Path::new("loop")).unwrap_err().why, Why::TooDeep);
-    // Nothing is made, removed, listed or renamed behind a link that leads out.
+    // Nothing outside the root is created, removed, listed or renamed through a link.
     let x = Path::new("outdir/x");
     assert_eq!(bench.root.mkdir(x).unwrap_err().why, Why::OutsideRoot);
     assert_eq!(bench.root.remove_file(x).unwrap_err().why, Why::OutsideRoot);
@@ -164,7 +164,7 @@ async fn links_are_followed_inside_and_refused_outside() {
     let mut writer = bench.root.writer(x, Start::New, None, Digest::None);
     assert_eq!(writer.open().await.unwrap_err().why, Why::OutsideRoot);
     assert_eq!(std::fs::read_dir(bench.folder.path().join("out")).unwrap().count(), 0);
-    // Writing to the name of a link replaces the link, not what it points to.
+    // Writing to the name of a link replaces the link, not its target.
     let mut writer = bench.root.writer(Path::new("out"), Start::New, None, Digest::None);
     writer.write(Bytes::from_static(b"new")).await.unwrap();
     writer.commit(QUICK).await.unwrap();
@@ -249,7 +249,7 @@ async fn where_there_is_little_room_files_are_read_and_written_in_small_blocks()
     }
     drop(readers);
 
-    // As much of each upload as there is no room for is in its part at once.
+    // The part of each upload for which there is no memory is written to its temporary file immediately.
     let mut writers = Vec::new();
     for nth in 0..64 {
         let path = format!("up-{nth}");
@@ -297,7 +297,7 @@ async fn an_interrupted_file_is_continued_from_its_own_bytes() {
     assert!(bench.read("f") == bytes);
     assert_eq!(bench.root.unfinished_bytes(f).unwrap(), None);
 
-    // A finished file can be continued too, and is replaced only when the longer one is whole.
+    // A complete file can be continued too, and is replaced only when the longer one is complete.
     let mut writer = bench.root.writer(f, Start::At(10), None, Digest::None);
     writer.write(Bytes::from_static(b"end")).await.unwrap();
     writer.open().await.unwrap();
@@ -372,14 +372,14 @@ async fn a_newer_writer_of_the_same_owner_takes_a_file_over() {
     }
     let mut second = writer("a", 2, Start::At(1000));
     second.open().await.unwrap();
-    // The first one fails from now on, changes nothing, and takes nothing along when it goes.
+    // From now on the first writer fails, changes nothing, and removes nothing when it is dropped.
     let _ = first.write(block).await;
     assert_eq!(first.open().await.unwrap_err().why, Why::TakenOver);
     first.abandon(Keep::Nothing).await.unwrap_err();
     second.write(Bytes::from_static(b"more")).await.unwrap();
     assert_eq!(second.commit(QUICK).await.unwrap().length, 1004);
     assert_eq!(bench.read("f"), [&pattern(1000)[..], b"more"].concat());
-    // A writer that is about to finish comes to nothing, too, and so does one that is dropped.
+    // So does a writer that is about to finish, and one that is dropped.
     let mut third = writer("a", 3, Start::New);
     third.write(Bytes::from_static(b"third")).await.unwrap();
     third.open().await.unwrap();
@@ -485,7 +485,7 @@ async fn a_walk_goes_no_deeper_than_its_limit() {
     assert_eq!(found, MAX_DEPTH);
 }
 
-/// The paths that a walk finds, in order, and the most folders that it had open.
+/// The paths of a walk in order, and the maximum number of folders that it had open.
 fn walked(mut levels: levels::Levels) -> (Vec<PathBuf>, usize) {
     let (mut paths, mut open) = (Vec::new(), 0);
     while let Some(item) = list::next_item(&mut levels) {
@@ -503,7 +503,7 @@ fn walked(mut levels: levels::Levels) -> (Vec<PathBuf>, usize) {
 #[test]
 fn a_walk_that_may_open_few_folders_finds_what_others_find() {
     let bench = bench();
-    // Folders with files before and behind their folders, in whatever order the file system has them.
+    // Folders with files before and after their subfolders, in whichever order the file system returns them.
     for depth in 0..12 {
         let path = "d/".repeat(depth);
         std::fs::create_dir_all(bench.path(format!("{path}d"))).unwrap();
@@ -514,10 +514,10 @@ fn a_walk_that_may_open_few_folders_finds_what_others_find() {
     let (all, open) = walked(levels(blocks::Folders::default()));
     assert_eq!((all.len(), open), (12 * (1 + 3 + 40), 15));
     assert_eq!(walked(levels(blocks::Folders::fewest())), (all.clone(), FOLDERS_ALWAYS));
-    // Beneath a folder that is not the root.
+    // Below a folder that is not the root.
     let below = |folders| levels::Levels::new(&bench.root, Path::new("d/d"), folders).unwrap();
     assert_eq!(walked(below(blocks::Folders::fewest())).0, walked(below(blocks::Folders::default())).0);
-    // With what other walks leave.
+    // With the folders that other walks leave.
     let pool = Arc::new(Pool::default());
     let one = || Blocks::of_session(&pool).folders();
     let mut others: Vec<_> = (0..FOLDERS_MAX).map(|_| one()).collect();
@@ -540,7 +540,7 @@ fn a_folder_that_was_closed_and_is_another_one_now_is_not_read_on() {
     std::fs::create_dir_all(bench.path("a/b/c/other")).unwrap();
     symlink("gone", bench.path("link")).unwrap();
     assert!(levels.next_name().is_none());
-    // The innermost two were open and go on.
+    // The innermost two were open and continue.
     for folder in ["a/b/c/d", "a/b/c"] {
         assert_eq!(levels.leave().unwrap(), Path::new(folder));
         if folder == "a/b/c/d" {

@@ -1,12 +1,14 @@
 //! Writes a file under a temporary name in its folder, and renames it when it is complete.
 //!
-//! Who looks at the final name sees the old file or all of the new one, never half. What an interrupted transfer
-//! leaves is kept under the other name ([`is_unfinished`](super::is_unfinished)) and can be continued; what cannot
-//! become whole (wrong digest, no space) is removed. Nothing touches the disk before a block is full or the file is
-//! committed; small files are then finished in batches (`batches.rs`).
+//! Under the final name there is either the old file or the complete new one, never a part. The data of an
+//! interrupted transfer is kept under the temporary name ([`is_unfinished`](super::is_unfinished)) and can be
+//! resumed; data that can never become complete (wrong digest, no space) is removed. Nothing is written to
+//! the disk before a block is full or the file is committed; small files are then finished in batches
+//! (`batches.rs`).
 //!
-//! One writer at a time has a file (flock). Within one process a writer with a [`Claimant`] takes the file over from an
-//! older writer of the same owner: the older one fails with [`Why::TakenOver`] at its next step and changes nothing more.
+//! A file has one writer at a time (flock). Within one process a writer with a [`Claimant`] takes the file
+//! over from an older writer of the same owner: the older one fails with [`Why::TakenOver`] at its next step
+//! and changes nothing more.
 
 use std::path::Path;
 
@@ -24,32 +26,32 @@ use super::part_file::{Commit, Holes, PartFile, Start, Written};
 use super::reader::{BLOCK_BYTES, Digest};
 use super::{Root, blocking};
 
-/// What becomes of the bytes of a transfer that ended early.
+/// What to do with the data of a transfer that ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// They stay, to be continued.
+    /// Keep it for resuming.
     ForResume,
-    /// They go.
+    /// Remove it.
     Nothing,
 }
 
-/// Writes one file. Dropping it unfinished keeps what has reached the disk, for a later continuation.
+/// Writes one file. If a writer is dropped before it is finished, the data on the disk is kept for resuming.
 #[derive(Debug)]
 pub struct Writer {
     disk: Disk,
     pending: Vec<Bytes>,
     pending_bytes: usize,
     blocks: Blocks,
-    /// The right to hold what is pending.
+    /// Permits for the memory of pending data.
     permits: Vec<Permit>,
     permitted_bytes: usize,
-    /// Bytes taken in all.
+    /// The total number of accepted bytes.
     taken_bytes: u64,
 }
 
-/// A file of no more bytes is finished in a batch: what is longer would hold the others up.
+/// The maximum size of files that are finished in a batch, in bytes: longer ones would delay the others.
 const SMALL_BYTES: u64 = 1 << 20;
-/// Permission bits of a new file of which nothing else is said, before the umask.
+/// The default permission bits of a new file, before the umask.
 const USUAL_MODE: u32 = 0o666;
 
 #[derive(Debug)]
@@ -61,11 +63,11 @@ enum Disk {
     Failed(Error),
 }
 
-/// Room is taken in steps of so many bytes: a small file takes little, and a block few of them.
+/// The step in which memory is taken, in bytes: small for small files, and few steps per block.
 const ROOM_BYTES: usize = 64 << 10;
 impl Root {
-    /// A writer of `path`; nothing happens on the disk yet (see [`Writer::open`]). `size_hint` is how long the file
-    /// will be, if known: if there is no room for it, opening fails.
+    /// Creates a writer of `path`; nothing happens on the disk yet (see [`Writer::open`]). `size_hint` is the
+    /// expected size, if known: opening fails if there is no space for it.
     pub fn writer(&self, path: &Path, start: Start, size_hint: Option<u64>, digest: Digest) -> Writer {
         let core = PartFile {
             root: self.clone(),
@@ -93,7 +95,8 @@ impl Root {
 }
 
 impl Writer {
-    /// Says for whom the file is written: an older writer of the same owner gives it up. Only before anything was opened.
+    /// Sets the owner of the writer: an older writer of the same owner loses the file. Only before anything
+    /// was opened.
     #[must_use]
     pub fn claimed_by(mut self, claimant: Claimant) -> Self {
         if let Disk::Idle(core) = &mut self.disk {
@@ -102,7 +105,7 @@ impl Writer {
         self
     }
 
-    /// Says how much of the disk it may take.
+    /// Sets the limits on disk usage.
     #[must_use]
     pub fn within(mut self, allowance: Allowance) -> Self {
         if let Disk::Idle(core) = &mut self.disk {
@@ -111,7 +114,7 @@ impl Writer {
         self
     }
 
-    /// Says what becomes of long runs of zeros.
+    /// Sets how long runs of zeros are written.
     #[must_use]
     pub fn holes(mut self, holes: Holes) -> Self {
         if let Disk::Idle(core) = &mut self.disk {
@@ -120,20 +123,23 @@ impl Writer {
         self
     }
 
-    /// Says where room comes from for what is not on the disk yet.
+    /// Sets the source of memory for data that is not on the disk yet.
     #[must_use]
     pub fn counted_by(mut self, blocks: Blocks) -> Self {
         self.blocks = blocks;
         self
     }
 
-    /// Opens now what would be opened later, so that a refusal comes before the first byte.
+    /// Opens the file now instead of later, so that an error occurs before the first byte.
     ///
     /// # Errors
-    /// The folder is not there or leads outside, no rights, another transfer is writing the same file and does not give
-    /// way ([`Why::Busy`]), the place to begin at lies beyond what is there ([`Why::PastEnd`]), no space.
+    ///
+    /// The folder does not exist or is outside the root, no permission, another transfer is writing the same
+    /// file and cannot be taken over ([`Why::Busy`]), the offset is beyond the existing data
+    /// ([`Why::PastEnd`]), no space.
     ///
     /// # Cancel safety
+    ///
     /// Safe.
     pub async fn open(&mut self) -> Result<(), Error> {
         self.idle().await?;
@@ -148,28 +154,31 @@ impl Writer {
         let (tell, told) = oneshot::channel();
         core.root.batches.clone().add(Work::Step(Box::new(move |near| {
             let result = core.claim(near).map(|_| ());
-            // A writer that is gone gives the file up.
+            // A dropped writer releases the file.
             let _ = tell.send((core, result));
         })));
         self.disk = Disk::Waits(told);
         self.idle().await
     }
 
-    /// The file will be so long, as is known only now. If there is no room for it, opening fails.
+    /// Sets the expected size, if it became known only now: opening fails if there is no space for it.
     pub fn expect(&mut self, size: u64) {
         if let Disk::Idle(core) = &mut self.disk {
             core.size_hint = Some(size);
         }
     }
 
-    /// Takes the next bytes. They are on the disk when a later call, or [`Writer::commit`], says so.
+    /// Accepts the next bytes. They are on the disk when a later call, or [`Writer::commit`], returns without
+    /// error.
     ///
     /// # Errors
-    /// What the disk said to these bytes or to those before; a full disk ([`Why::NoSpace`]) removes what was
+    ///
+    /// An error of the disk for these bytes or earlier ones; a full disk ([`Why::NoSpace`]) removes what was
     /// written.
     ///
     /// # Cancel safety
-    /// Safe: the bytes are taken at the first poll; only the waiting is lost.
+    ///
+    /// Safe: the bytes are accepted at the first poll; only the waiting is lost.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         if !bytes.is_empty() {
             self.pending_bytes += bytes.len();
@@ -186,7 +195,7 @@ impl Writer {
                 core.append(&blocks, &mut Near::default())
             });
             if !room {
-                // Nothing waits here for a whole block: the disk has it before more is taken.
+                // No more than a block is pending: the disk must accept it before more is accepted.
                 self.idle().await?;
             }
         }
@@ -196,7 +205,7 @@ impl Writer {
         }
     }
 
-    /// Whether what is pending may be held.
+    /// Whether the pending bytes may be kept in memory.
     fn has_room(&mut self) -> bool {
         while self.permitted_bytes < self.pending_bytes {
             let Some(permit) = self.blocks.take(ROOM_BYTES) else { return false };
@@ -206,28 +215,32 @@ impl Writer {
         true
     }
 
-    /// Writes what is left, checks, syncs, renames.
+    /// Writes the remaining bytes, checks, syncs and renames.
     ///
     /// # Errors
-    /// As [`Writer::write`]; [`Why::WrongLength`] (what is short is kept, to be continued) and [`Why::WrongDigest`]
-    /// (removed); a folder bears the name.
+    ///
+    /// As [`Writer::write`]; [`Why::WrongLength`] (a file that is too short is kept for resuming) and
+    /// [`Why::WrongDigest`] (removed); the final name is a folder.
     ///
     /// # Cancel safety
-    /// Not safe: whether the file appears is not known.
+    ///
+    /// Not safe: it is unknown whether the file was renamed.
     pub async fn commit(self, commit: Commit) -> Result<Written, Error> {
         let (tell, told) = oneshot::channel();
         self.commit_then(commit, move |result| {
-            // Whoever asked may be gone.
+            // The receiver may be gone.
             let _ = tell.send(result);
         })
         .await;
         told.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// The same; `then` is told how it went, on a thread that may wait for the disk. Of a small file this returns before.
+    /// The same; `then` is called with the result, on a thread that may block. For a small file this returns
+    /// earlier.
     ///
     /// # Cancel safety
-    /// Not safe: whether the file appears, and whether `then` is told, is not known.
+    ///
+    /// Not safe: it is unknown whether the file was renamed and whether `then` is called.
     pub async fn commit_then(
         mut self,
         commit: Commit,
@@ -263,13 +276,15 @@ impl Writer {
         then(result.await);
     }
 
-    /// Ends the transfer without a file.
+    /// Ends the transfer without a complete file.
     ///
     /// # Errors
-    /// The disk could not take what was left, or the unfinished file could not be removed.
+    ///
+    /// The disk could not store the remaining bytes, or the temporary file could not be removed.
     ///
     /// # Cancel safety
-    /// Not safe: what is kept is not known.
+    ///
+    /// Not safe: it is unknown what was kept.
     pub async fn abandon(mut self, keep: Keep) -> Result<(), Error> {
         self.idle().await?;
         let blocks = std::mem::take(&mut self.pending);
@@ -283,7 +298,7 @@ impl Writer {
     }
 
     fn core(&mut self) -> Result<Box<PartFile>, Error> {
-        // Only for the moment: `self` is consumed by those who call this.
+        // Temporary: the callers consume `self`.
         match std::mem::replace(
             &mut self.disk,
             Disk::Failed(Error::new("write to", Path::new(""), Why::Busy)),
@@ -294,7 +309,7 @@ impl Writer {
         }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no work is in progress.
     async fn idle(&mut self) -> Result<(), Error> {
         if let Disk::Busy(task) = &mut self.disk {
             self.disk = match task.await {
@@ -332,7 +347,7 @@ impl Writer {
     }
 }
 
-/// The error of a file that went down with the thread that had it.
+/// The error of a file that was lost with the thread that processed it.
 fn gone() -> Error {
     Error::io("write to", Path::new(""), &std::io::Error::other("the thread that wrote it has ended"))
 }
