@@ -42,7 +42,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ("fuzz", fuzz_targets),
         ("soak", soak),
         ("test", || suite::run(&[])),
-        // Its programs are those of the tests.
+        // Its programs are those that the tests use.
         ("guide", || guide::test(&[])),
     ];
     let start = Instant::now();

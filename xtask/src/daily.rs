@@ -1,7 +1,8 @@
-//! `cargo xtask check`: format, rules, spelling, lints, and tests of the crates that a change touches. `ci` checks everything.
+//! `cargo xtask check`: format, rules, spelling, lints, and tests of the crates that a change touches. `ci`
+//! checks everything.
 //!
-//! A change is what differs from the upstream branch, in commits, in the working tree and in files that git does not track yet. Of a
-//! crate that changed, the unit tests run, and of its integration tests those whose own files changed.
+//! A change is the difference from the upstream branch: commits, the working tree, and untracked files. For a
+//! changed crate the unit tests run, and those integration tests whose own files changed.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,7 +12,7 @@ use anyhow::{Result, bail};
 use crate::shell::{capture, cargo, check};
 use crate::{suite, tidy, typos};
 
-/// Check what has changed.
+/// Checks the change.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("check takes no arguments, and got `{arg}`");
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let packages: Vec<&str> = touched.packages.iter().flat_map(|package| ["--package", package]).collect();
     check(cargo().arg("clippy").args(&packages).args(["--all-targets", "--", "-D", "warnings"]))?;
-    // `--lib` is an error where no package has a library.
+    // `--lib` is an error if no package has a library.
     let libraries = touched.packages.iter().any(|package| !["xtask", "braidftp-pkt"].contains(package));
     let units: &[&str] = if libraries { &["--lib", "--bins"] } else { &["--bins"] };
     check(cargo().arg("test").args(&packages).args(units))?;
@@ -38,7 +39,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The commit that a change starts from: where it left its upstream branch or `origin/main`, or the commit before.
+/// The commit from which the change starts: its merge base with the upstream branch or `origin/main`, or the
+/// previous commit.
 fn base() -> Result<String> {
     for upstream in ["@{upstream}", "origin/main"] {
         let mut git = Command::new("git");
@@ -53,7 +55,7 @@ fn base() -> Result<String> {
     Ok(String::from_utf8_lossy(&before).trim().to_owned())
 }
 
-/// Every file that differs from a commit, and every new one.
+/// The files that differ from a commit, and the untracked ones.
 fn changed(base: &str) -> Result<BTreeSet<String>> {
     let tracked = capture(Command::new("git").args(["diff", "--name-only", base]))?;
     let new = capture(Command::new("git").args(["ls-files", "--others", "--exclude-standard"]))?;
@@ -61,11 +63,11 @@ fn changed(base: &str) -> Result<BTreeSet<String>> {
     Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
 
-/// What a change touches.
+/// The parts that a change touches.
 #[derive(Debug, Default, PartialEq)]
 struct Touched {
     packages: BTreeSet<&'static str>,
-    /// Integration tests whose files changed, with their packages.
+    /// The integration tests whose files changed, with their packages.
     tests: BTreeSet<(&'static str, String)>,
 }
 
@@ -112,7 +114,7 @@ mod tests {
         let files = ["crates/sctp/src/lib.rs", "README.md", "xtask/src/main.rs", "docs/auto.md"];
         assert_eq!(Touched::of(files.into_iter()).to_string(), "braidftp-sctp, xtask");
         assert_eq!(Touched::of(["STYLE.md"].into_iter()).to_string(), "none");
-        // Tests run in the folder of their package, from which this file exists and the second does not.
+        // Tests run in the folder of their package, where the first path exists and the second does not.
         let tests = ["crates/sctp/tests/gone.rs", "crates/sctp/tests/common/mod.rs"];
         assert_eq!(Touched::of(tests.into_iter()).tests, BTreeSet::new());
     }

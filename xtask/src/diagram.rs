@@ -1,8 +1,9 @@
-//! `cargo xtask diagram`: draws `docs/crates.svg`, which crate may import which, from the rules that `tidy` checks.
+//! `cargo xtask diagram`: draws `docs/crates.svg`, which crate may import which, from the rules that `tidy`
+//! checks.
 //!
-//! An arrow points from a crate to one that it may import. An arrow is left out where another crate that it may import
-//! may import the same; each box lists all imports in full. Rows follow from the rules; `COLUMNS` says who stands where
-//! in a row.
+//! An arrow points from a crate to one that it may import. An arrow is left out if the import is also
+//! permitted to another imported crate; each box lists all imports. Rows follow from the rules; `COLUMNS` has
+//! the horizontal positions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +12,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::tidy::{imports_allowed, is_pure};
 
-/// Where the picture is kept.
+/// The file of the picture.
 pub(crate) const PICTURE: &str = "docs/crates.svg";
 
-/// Each crate of the picture: the middle of its box, in columns, and what it is.
+/// Each crate of the picture: the centre of its box, in columns, and its description.
 const COLUMNS: &[(&str, f64, &str)] = &[
     ("base", 1.35, "time, rate, datagram"),
     ("cc", 0.5, "congestion control"),
@@ -37,12 +38,12 @@ const COLUMNS: &[(&str, f64, &str)] = &[
 const BOX_WIDTH: f64 = 206.0;
 const BOX_HEIGHT: f64 = 62.0;
 const COLUMN: f64 = 236.0;
-/// Where the words beside the border begin, in columns.
+/// The left edge of the labels beside the border, in columns.
 const LABEL_COLUMN: f64 = 2.35;
 const ROW: f64 = 108.0;
 const MARGIN: f64 = 24.0;
 
-/// Draw the picture and write it.
+/// Draws the picture and writes it.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("diagram takes no arguments, and got `{arg}`");
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     std::fs::write(PICTURE, draw()?).with_context(|| format!("cannot write {PICTURE}"))
 }
 
-/// Whether the picture is the one that the rules give.
+/// Whether the picture agrees with the rules.
 pub(crate) fn is_fresh() -> Result<bool> {
     let kept = std::fs::read_to_string(PICTURE).unwrap_or_default();
     Ok(kept == draw()?)
@@ -61,7 +62,7 @@ struct Node {
     name: &'static str,
     says: &'static str,
     imports: &'static [&'static str],
-    /// From the bottom.
+    /// Counted from the bottom.
     row: usize,
     x: f64,
 }
@@ -82,8 +83,8 @@ fn nodes() -> Result<Vec<Node>> {
     COLUMNS.iter().map(node).collect()
 }
 
-/// The row of a crate: above all that it may import, and a crate with sockets or files above all without. What a pure crate
-/// imports of the others does not lift it.
+/// The row of a crate: above all crates that it may import; crates with sockets or files are above all
+/// others. Imports of such crates by a pure crate do not count.
 fn row(name: &str, rules: &BTreeMap<&str, &'static [&'static str]>, pure_rows: usize) -> usize {
     let below = rules.get(name).copied().unwrap_or_default().iter();
     let below = below.filter(|to| is_pure(to) || !is_pure(name));
@@ -91,7 +92,7 @@ fn row(name: &str, rules: &BTreeMap<&str, &'static [&'static str]>, pure_rows: u
     above.max().unwrap_or(0).max(if is_pure(name) { 0 } else { pure_rows })
 }
 
-/// The imports that have an arrow.
+/// The imports that are drawn as arrows.
 fn arrows<'a>(node: &Node, nodes: &'a [Node]) -> Vec<&'a Node> {
     let by_another =
         |to: &str| nodes.iter().any(|via| node.imports.contains(&via.name) && via.imports.contains(&to));
@@ -131,7 +132,7 @@ fn draw() -> Result<String> {
     )?;
     for from in &nodes {
         for to in arrows(from, &nodes) {
-            // A pure crate that imports another is below it.
+            // A pure crate is below those that import it.
             let side = if from.row < to.row { -BOX_HEIGHT / 2.0 } else { BOX_HEIGHT / 2.0 };
             let (top, bottom) = (y(from.row) + side, y(to.row) - side);
             let middle = (top + bottom) / 2.0;
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_crate_is_drawn_above_all_that_it_imports_but_a_pure_one_above_pure_ones_alone() {
+    fn every_crate_is_drawn_above_its_imports() {
         let nodes = nodes().unwrap();
         for node in &nodes {
             let lifts = |to: &&Node| is_pure(to.name) || !is_pure(node.name);

@@ -77,7 +77,7 @@ fn seeds() -> Result<()> {
     Ok(())
 }
 
-/// Removes the inputs of a corpus that cover nothing that others do not, and packs the rest.
+/// Removes the inputs of a corpus that add no coverage, and packs the rest.
 fn shrink(target: &str) -> Result<()> {
     let corpus = unpack(target)?;
     cargo_fuzz(&["cmin", "--sanitizer", "none", target, &corpus.to_string_lossy()])?;
@@ -92,8 +92,8 @@ fn corpus(target: &str) -> PathBuf {
     crate::shell::root().join("target/fuzz-corpus").join(target)
 }
 
-/// Unpacks the corpus of a target beside what is there already, and returns its folder. A target without an archive has an empty
-/// one.
+/// Unpacks the corpus of a target into its folder, which may contain other inputs, and returns the folder. A
+/// target without an archive has an empty corpus.
 fn unpack(target: &str) -> Result<PathBuf> {
     let (archive, folder) = (archive(target), corpus(target));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

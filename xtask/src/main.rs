@@ -3,7 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod bench;
-// A headless browser: a file of the tests that needs serde_json alone.
+// A headless browser: a file of the tests that needs only serde_json.
 #[path = "../../crates/braidftp/tests/browser_support/mod.rs"]
 mod browser;
 mod ci;
@@ -26,7 +26,7 @@ mod tidy;
 mod tools;
 mod tree;
 mod typos;
-// Two hosts and wires between them that can be cut: a file of `emu` that needs nothing but the standard library.
+// Two hosts and wires between them that can be cut: a file of `emu` that needs only the standard library.
 #[allow(dead_code, unreachable_pub, reason = "it is a library there")]
 #[path = "../../crates/emu/src/wires.rs"]
 mod wires;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::tidy::tracked_files;
 
-/// The order in which to read; crates that are not named here follow.
+/// The order of the crates; others follow.
 const ORDER: &[&str] =
     &["base", "cc", "sctp", "pkt", "tcp", "ftp", "sim", "pcap", "keys", "net", "emu", "braidftp", "lab"];
 
@@ -52,13 +52,13 @@ fn map(files: &[PathBuf]) -> Result<String> {
     Ok(map)
 }
 
-/// A heading and a line for each file of a folder, if there are any.
+/// A heading and a line for each file of a folder, if it has files.
 fn section(map: &mut String, folder: &Path, sources: &[&PathBuf], says: &str) -> Result<()> {
     let mut files: Vec<&Path> = sources.iter().filter_map(|file| file.strip_prefix(folder).ok()).collect();
     if files.is_empty() {
         return Ok(());
     }
-    // What a folder is about comes first in it.
+    // The file that describes the folder comes first.
     files.sort_by_key(|file| {
         let is_root = ["lib.rs", "main.rs"].iter().any(|root| file.as_os_str() == *root);
         (!is_root, file.with_extension("").to_string_lossy().replace("/mod", "/"))
@@ -84,13 +84,13 @@ fn description(folder: &Path) -> Result<String> {
     Ok(format!("{}.", description.trim_end_matches('.')))
 }
 
-/// The first sentence of a file's `//!`, with links made plain.
+/// The first sentence of a file's `//!`, with links as plain text.
 fn first_sentence(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
     let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     let mut end = paragraph.len();
     for (place, _) in paragraph.match_indices(". ") {
-        // "e.g. this" goes on; a sentence begins with a capital or with code.
+        // "e.g. this" continues a sentence; a sentence begins with a capital letter or with code.
         if paragraph[place + 2..].starts_with(|c: char| !c.is_lowercase()) {
             end = place;
             break;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_told_by_its_first_sentence() {
+    fn a_file_is_described_by_its_first_sentence() {
         let text = "//! The [`Link`] of [`sim`](crate::sim), e.g. a wire\n//! (RFC 1 §2.3). More.\n//!\n//! Else.\nfn x() {}\n";
         assert_eq!(first_sentence(text), "The `Link` of `sim`, e.g. a wire (RFC 1 §2.3)");
         assert_eq!(first_sentence("//! One thing: `a`. `b` is another.\n"), "One thing: `a`");

@@ -1,7 +1,7 @@
 //! `cargo xtask picture`: the picture of the dashboard in the README, `docs/dashboard.png`.
 //!
-//! A server, and three downloads from it over emulated links of `braidlab link` whose rate, delay and loss differ; after a while
-//! a headless Chromium opens the server's page and takes the picture.
+//! Three clients download from a server over emulated links of `braidlab link` with different rates, delays
+//! and losses; after a while a headless Chromium opens the server's page and takes the picture.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ use serde_json::json;
 use crate::browser::Browser;
 use crate::shell::{cargo, check, root};
 
-/// Bytes that the picture may take in the repository.
+/// The maximum size of the picture in bytes.
 const PICTURE_BYTES: usize = 150 << 10;
-/// How long the transfers run before the picture is taken.
+/// The duration of the transfers before the picture is taken.
 const RUN: Duration = Duration::from_secs(100);
-/// Address of the server's page, and of the server.
+/// The addresses of the server's page and of the server.
 const PAGE: &str = "127.0.0.1:8080";
 const SERVER: &str = "127.0.0.1:19899";
-/// For each download: the address of its link, and the link.
+/// The address and the properties of the link of each download.
 const LINKS: [(&str, &str, &[&str]); 3] = [
     (
         "127.0.0.1:17001",
@@ -32,7 +32,7 @@ const LINKS: [(&str, &str, &[&str]); 3] = [
     ("127.0.0.1:17003", "film.mkv", &["--rate", "8mbit", "--delay", "35ms", "--jitter", "6ms"]),
 ];
 
-/// A process that ends with this value.
+/// A process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Running {
@@ -73,7 +73,7 @@ fn take(folder: &Path, program: impl Fn(&str) -> Command) -> Result<Vec<u8>> {
     for (_, name, _) in LINKS {
         let file = served.join(name);
         fs::create_dir_all(file.parent().unwrap_or(&served))?;
-        // Without blocks on the disk.
+        // A sparse file.
         fs::File::create(file)?.set_len(1 << 30)?;
     }
     let mut serve = program("braidftp");
@@ -99,7 +99,7 @@ fn take(folder: &Path, program: impl Fn(&str) -> Command) -> Result<Vec<u8>> {
     decode(text).context("the browser's picture is not in base64")
 }
 
-/// Bytes in base64 (RFC 4648 §4).
+/// Decodes base64 (RFC 4648 §4).
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for four in text.as_bytes().chunks(4) {

@@ -10,16 +10,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{capture, cargo, check, root};
 
-/// What builds the wheel.
+/// The tools that build the wheel.
 const TOOLS: &[&str] = &["maturin>=1.9.4,<2"];
-/// What the tests need beside the package's own `test` and `notebooks`.
+/// Packages for the tests in addition to the package's own groups `test` and `notebooks`.
 const TYPES: &[&str] = &["pandas-stubs"];
 
-/// Tests of the package, and its types.
+/// Runs the tests of the package, and checks its types.
 pub(crate) fn tests(args: &[String]) -> Result<()> {
     let Some(python) = environment("test")? else { return Ok(()) };
     check(cargo().args(["build", "--package", "braidftp", "--bin", "braidftp"]))?;
-    // Below `python` its settings would be found, and the sources in place of the wheel.
+    // Below `python` pytest would use the settings there, and the sources in place of the wheel.
     let sources = root().join("python");
     let mut mypy = Command::new(&python);
     mypy.args(["-m", "mypy", "--config-file"]).arg(sources.join("pyproject.toml"));
@@ -32,7 +32,7 @@ pub(crate) fn tests(args: &[String]) -> Result<()> {
     check(&mut pytest)
 }
 
-/// Every notebook, from its first cell to its last.
+/// Runs every notebook, from its first cell to its last.
 pub(crate) fn notebooks() -> Result<()> {
     let Some(python) = environment("notebooks")? else { return Ok(()) };
     check(cargo().args(["build", "--package", "braidftp", "--bin", "braidftp"]))?;
@@ -53,8 +53,8 @@ pub(crate) fn notebooks() -> Result<()> {
     Ok(())
 }
 
-/// A new environment with a new wheel of the package and one of its groups of dependencies; the Python in it, unless there can be
-/// none here.
+/// Creates an environment with a new wheel of the package and one of its dependency groups; returns its
+/// Python, or `None` if that is impossible here.
 fn environment(group: &str) -> Result<Option<PathBuf>> {
     let left_out = |why: &str| {
         println!("NOTICE: LEFT OUT: the tests of the Python package: {why}");
@@ -72,7 +72,7 @@ fn environment(group: &str) -> Result<Option<PathBuf>> {
     let wheels = home.join("wheels");
     let _ = std::fs::remove_dir_all(&wheels);
     let mut build = Command::new(tools.join("bin/maturin"));
-    // The profile of all other tests: the protocols and the simulator are optimised in it.
+    // The profile of all other tests, in which the protocols and the simulator are optimised.
     build.args(["build", "--profile", "dev", "--out"]).arg(&wheels).current_dir(root().join("python"));
     check(&mut build)?;
     let wheel = std::fs::read_dir(&wheels)?.flatten().map(|entry| entry.path()).next();
@@ -94,7 +94,7 @@ fn has(environment: &Path, program: &str) -> bool {
     environment.join("bin").join(program).is_file()
 }
 
-/// Makes an environment, in place of one that is there.
+/// Creates an environment, replacing an existing one.
 fn venv(folder: &Path) -> Result<()> {
     check(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))
 }

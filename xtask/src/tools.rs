@@ -1,5 +1,5 @@
-//! Programs of others that check, package and document this repository. Each is installed from crates.io, at a fixed version, into
-//! `target/tools` when it is missing there.
+//! Third-party programs that check, package and document this repository. A missing program is installed from
+//! crates.io, at a fixed version, into `target/tools`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, check};
 
-/// The folder of the installed programs, below the root of the repository.
+/// The folder of the installed programs, relative to the root of the repository.
 const FOLDER: &str = "target/tools";
 
 /// A program of crates.io.
@@ -17,9 +17,9 @@ pub(crate) struct Tool {
     krate: &'static str,
     /// The name of the program.
     program: &'static str,
-    /// The version: a newer release must not fail a change that did not touch what it looks at.
+    /// The version, fixed so that a new release does not fail an unrelated change.
     version: &'static str,
-    /// Further arguments of `cargo install`.
+    /// Additional arguments of `cargo install`.
     options: &'static [&'static str],
 }
 
@@ -28,13 +28,13 @@ pub(crate) const TYPOS: Tool = Tool { krate: "typos-cli", program: "typos", vers
 /// The check of licences, sources and duplicates of third-party crates.
 pub(crate) const DENY: Tool =
     Tool { krate: "cargo-deny", program: "cargo-deny", version: "0.20.2", options: &[] };
-/// The maker of Debian packages. Without liblzma, a C library: it runs the program `xz`.
+/// Builds Debian packages. Without liblzma, a C library: it runs the program `xz`.
 pub(crate) const DEB: Tool =
     Tool { krate: "cargo-deb", program: "cargo-deb", version: "3.8.0", options: &["--no-default-features"] };
-/// The maker of bills of materials.
+/// Builds bills of materials.
 pub(crate) const SBOM: Tool =
     Tool { krate: "cargo-sbom", program: "cargo-sbom", version: "0.10.0", options: &[] };
-/// The maker of the guide; without its web server.
+/// Builds the guide; without its web server.
 pub(crate) const MDBOOK: Tool = Tool {
     krate: "mdbook",
     program: "mdbook",
@@ -60,7 +60,7 @@ impl Tool {
             ["install", self.krate, "--version", self.version, "--locked", "--debug", "--root", FOLDER];
         check(cargo().args(install).args(self.options).env("CARGO_TARGET_DIR", &build))
             .with_context(|| format!("cannot install {} {} from crates.io", self.krate, self.version))?;
-        // Only the program is wanted.
+        // Only the program is needed.
         let _ = std::fs::remove_dir_all(&build);
         Ok(program)
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask typos`: the spelling of everything that is tracked, by `typos` with the exceptions in `typos.toml`.
+//! `cargo xtask typos`: the spelling of all tracked files, by `typos` with the exceptions in `typos.toml`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::shell::check;
 use crate::tools::TYPOS;
 
-/// Check the spelling, of the whole repository or of the files that are named.
+/// Checks the spelling of the whole repository, or of the given files.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if check(Command::new(TYPOS.ensure()?).args(["--format", "brief"]).args(args)).is_err() {
         bail!(

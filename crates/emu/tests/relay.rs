@@ -88,7 +88,7 @@ fn packets_are_lost_and_kept_as_in_the_simulation() {
 }
 
 #[test]
-fn ecn_marks_pass() {
+fn ecn_marks_are_preserved() {
     use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
     let (server, client) = (socket(), socket());
     let server_state = UdpSocketState::new((&server).into()).unwrap();

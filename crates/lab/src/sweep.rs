@@ -13,7 +13,7 @@ use crate::figure::{Figure, Point, Row, RunFailed, Runs, Sweep};
 use crate::stats;
 use crate::table::Record;
 
-/// What part of a sweep to run, and how.
+/// The part of a sweep to run, and how.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The indices of the points.
@@ -82,10 +82,10 @@ pub trait Observer: Send {
     /// A run ended: `done` of the runs `planned` so far.
     fn on_run(&mut self, done: u64, planned: u64);
 
-    /// A run failed alone ([`RunFailed`]); its numbers are NaN.
+    /// A run failed by itself ([`RunFailed`]); its numbers are NaN.
     fn on_failed(&mut self, _point: &Point, _seed: u64, _message: &str) {}
 
-    /// Whether the sweep shall end before its next run.
+    /// Whether the sweep should end before its next run.
     fn is_cancelled(&self) -> bool {
         false
     }
@@ -99,7 +99,7 @@ pub trait Observer: Send {
 pub enum SweepError {
     /// The runs of a finished point could not be stored.
     Io(std::io::Error),
-    /// [`Observer::is_cancelled`] said so.
+    /// [`Observer::is_cancelled`] returned true.
     Cancelled,
     /// A run panicked.
     Run {
@@ -145,7 +145,7 @@ pub fn plan(rows: &[&Row], runs: Runs, chance: Chance) -> Result<u32, Enough> {
     let is_failed = |row: &Row| row.0.iter().all(|number| number.is_nan());
     let values: Vec<f64> = rows.iter().filter(|row| !is_failed(row)).map(|row| row.0[0]).collect();
     if values.len() < rows.len() {
-        // More runs would fail as well, and their mean says nothing.
+        // More runs would fail as well, and their mean is meaningless.
         let within = if values.len() < 2 { f64::INFINITY } else { stats::mean(&values).relative() };
         return Err(Enough::Capped { within });
     }

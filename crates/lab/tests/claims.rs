@@ -80,7 +80,7 @@ fn made_up(figure: &'static Figure, salt: u64) -> Option<Table> {
     Some(Table::new(figure, sweep, records))
 }
 
-/// A scene is one run, or a few, and takes no time, like a shortened film, so it is run.
+/// A scene is one run or a few, and takes little time, like a shortened film, so it is run.
 fn scene(figure: &'static Figure) -> Rows {
     static MADE: Mutex<BTreeMap<&str, Rows>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

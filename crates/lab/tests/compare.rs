@@ -131,7 +131,7 @@ fn files_left_by_a_kill_are_removed_by_the_next_run() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let said = |words: &[&str]| {
         let output = compare(folder.path(), "lan/10k/0/ms").args(words).output().unwrap();

@@ -75,7 +75,7 @@ fn a_net_whose_links_were_killed_is_reported_and_can_be_removed() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported_with_a_hint() {
     for (words, wanted) in [
         (&["up", "A", "--path", "delay=1ms"][..], "a to z"),
         (&["up", "a", "--path", "speed=1"], "a link has no property `speed`"),

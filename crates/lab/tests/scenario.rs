@@ -1,5 +1,5 @@
-//! Scenarios: the papers' own give the bytes of their figures, templates run, and what is wrong in a file is told with its
-//! place before anything runs.
+//! Scenarios: the papers' own scenarios give the bytes of their figures, templates run, and errors are
+//! reported with positions before anything runs.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -99,7 +99,7 @@ fn every_template_is_read_and_runs() {
     }
 }
 
-/// A scenario that is right, with some of it replaced.
+/// A valid scenario with one text replaced.
 fn with(replaced: &str, by: &str) -> String {
     let text = r#"
 title = "t"
@@ -132,7 +132,7 @@ values = ["tcp", "sctp"]
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_the_nearest_right_word() {
+fn errors_have_a_place_and_the_nearest_known_word() {
     assert!(scenario::parse("my", &with("", "")).is_ok());
     for (replaced, by, said) in [
         ("rate =", "ratee =", "my.toml:7:1: links.NAME has no key `ratee`; did you mean `rate`?"),
@@ -204,7 +204,7 @@ fn what_is_wrong_is_told_with_its_place_and_the_nearest_right_word() {
 }
 
 #[test]
-fn a_scenario_that_cannot_end_says_so_before_it_runs() {
+fn a_scenario_that_cannot_end_is_refused_before_it_runs() {
     let base = |link: &str, files: &str| {
         format!(
             "title = \"t\"\n[links.l]\n{link}\n[transports.s]\nprotocol = \"sctp\"\npacket = \"1480 B\"\n\
@@ -249,13 +249,13 @@ fn a_scenario_runs_and_is_checked_from_the_command_line() {
         assert_eq!(row[0] == "0", numbers[4] == 0.0, "{row:?}");
     }
     assert!(csv.contains("# setting: link core: rate = 10 Mbit/s, loss = $loss\n"), "{csv}");
-    // Another text is another experiment, and its results are not taken for those of this one.
+    // Another text is another experiment, so its results are not reused.
     let said = |output: Output| String::from_utf8(output.stderr).unwrap();
     assert!(said(lab(folder.path(), &["run", "my.toml"])).contains("my: up to date"));
     let text = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
     std::fs::write(folder.path().join("my.toml"), format!("{text}# no longer the same\n")).unwrap();
     assert!(!said(lab(folder.path(), &["run", "my.toml"])).contains("up to date"));
-    // The claim says that SCTP has less, which is as wrong as can be without losses that it could mistake.
+    // The claim says that SCTP has less, which is clearly wrong without losses.
     let output = lab(folder.path(), &["check", "my.toml", "--json"]);
     let line: serde_json::Value =
         serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
@@ -277,7 +277,7 @@ fn a_scenario_runs_and_is_checked_from_the_command_line() {
 }
 
 #[test]
-fn the_documentation_and_the_published_schema_are_those_of_the_program() {
+fn documentation_and_schema_agree_with_the_program() {
     let docs = include_str!("../../../docs/scenarios.md");
     let tables = docs.split_once("prints these tables.\n\n").unwrap().1;
     assert!(
@@ -294,7 +294,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_template_with_anything_replaced_is_read_or_refused_with_a_place(
+    fn a_modified_template_is_read_or_refused_with_a_place(
         which in 0..templates::names().count(),
         at in 0.0..1.0_f64,
         removed in 0..40_usize,
@@ -313,7 +313,7 @@ proptest! {
     }
 }
 
-/// One flow with a controller that is not one of `cc`.
+/// One flow with a controller that is not in `cc`.
 const EXTERNAL: &str = r#"
 title = "One flow"
 lasts = "3 s"
@@ -334,7 +334,7 @@ values = ["mine", "reno"]
 paired = true
 "#;
 
-/// A Reno called `mine`, which fails at its first loss if it shall.
+/// A Reno called `mine`, which fails at its first loss if `fails` is set.
 fn with_own_controller(fails: bool) -> scenario::Scenario {
     let build = move |options: cc::Options, mtu: usize| -> Box<dyn cc::Controller> {
         let reno = cc::reno::Reno::new(options, mtu);
@@ -387,7 +387,7 @@ impl cc::Controller for Own {
 }
 
 #[test]
-fn a_controller_that_a_program_adds_runs_as_one_of_the_crate() {
+fn an_added_controller_runs_like_a_built_in_one() {
     let scenario = with_own_controller(false);
     let head = (scenario.figure.settings)();
     assert!(head.iter().any(|line| line == "mine: as in this test"), "{head:?}");
@@ -412,7 +412,7 @@ impl Reporter for Told {
 }
 
 #[test]
-fn a_run_that_fails_alone_ends_no_other() {
+fn a_failed_run_does_not_end_other_runs() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = with_own_controller(true);
     let bench = Bench { store: Store::new(folder.path()), options: bench::Options::default() };
@@ -440,7 +440,7 @@ impl scenario::Watcher for Watching {
 }
 
 #[test]
-fn a_run_that_is_watched_gives_the_numbers_of_one_that_is_not() {
+fn a_watched_run_gives_the_same_numbers() {
     let scenario = with_own_controller(false);
     let sweep = scenario.figure.sweep().unwrap();
     let point = &sweep.points()[0];
@@ -454,7 +454,7 @@ fn a_run_that_is_watched_gives_the_numbers_of_one_that_is_not() {
 }
 
 #[test]
-fn a_sweep_whose_points_are_added_one_by_one_leaves_the_files_of_one_that_is_run() {
+fn a_sweep_with_added_points_has_the_files_of_a_run_sweep() {
     let scenario = with_own_controller(false);
     let sweep = scenario.figure.sweep().unwrap();
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,9 +1,9 @@
 //! `cargo xtask bench files`: files a second of a mirror of many small files, beside rsync's daemon and lftp.
 //!
-//! Client and server run on this machine over 127.0.0.1 and work on the same file system, tmpfs where there is one. braid runs
-//! protected, as it does by default; rsync and lftp in the clear, lftp against this server's FTP over TCP. Each round runs all
-//! of them one after another, so that other load on the machine affects all alike. Ratios are taken within a round, and
-//! medians over the rounds.
+//! Client and server run on this machine over 127.0.0.1 and use the same file system, tmpfs if available.
+//! braid is protected, which is its default; rsync and lftp are not, and lftp uses this server's FTP over
+//! TCP. Each round runs all of them one after another, so that other load on the machine affects all equally.
+//! Ratios are taken within a round, and medians over the rounds.
 
 use std::fs;
 use std::io::Write;
@@ -20,11 +20,11 @@ use crate::shell::{cargo, check, root};
 
 const USAGE: &str = "usage: cargo xtask bench files [--rounds N] [--quick] [--files N,...] [--tree DIR] [--dir DIR] [--program FILE]";
 
-/// The required multiple of rsync's files a second.
+/// The required multiple of rsync's files per second.
 const RSYNC_TARGET: f64 = 1.0;
-/// The required multiple of lftp's.
+/// The required multiple of lftp's files per second.
 const LFTP_TARGET: f64 = 10.0;
-/// Files in one folder, and bytes in each.
+/// The number of files in a folder, and the size of a file in bytes.
 const FOLDER_FILES: usize = 100;
 const FILE_BYTES: usize = 1_000;
 
@@ -35,7 +35,7 @@ struct Options {
     files: Vec<usize>,
     tree: Option<PathBuf>,
     dir: PathBuf,
-    /// Measured instead of a release build of this tree.
+    /// A program to measure instead of a release build of this tree.
     program: Option<PathBuf>,
 }
 
@@ -66,7 +66,7 @@ impl Options {
     }
 }
 
-/// Where everything lies; removed at the end.
+/// The folder of all files; removed at the end.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -75,7 +75,7 @@ impl Drop for Place {
     }
 }
 
-/// A server that ends with this value.
+/// A server that is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -85,7 +85,7 @@ impl Drop for Running {
     }
 }
 
-/// The servers, and where they listen.
+/// The servers and their addresses.
 struct Servers {
     program: PathBuf,
     home: PathBuf,
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// All rounds over one tree, which is removed at the end; whether a target was missed.
+/// Runs all rounds over one tree, which is removed at the end; returns whether a target was missed.
 fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<bool> {
     let served = place.join("served");
     let source = served.join("source");
@@ -280,7 +280,7 @@ fn make_tree(root: &Path, files: usize) -> Result<()> {
     Ok(())
 }
 
-/// Files in a tree.
+/// The number of files in a tree.
 fn count(folder: &Path) -> Result<usize> {
     let mut files = 0;
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {

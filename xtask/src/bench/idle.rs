@@ -1,9 +1,11 @@
-//! `cargo xtask bench idle`: a server with many sessions that do nothing beside some that move files: its memory, and how fast it answers.
+//! `cargo xtask bench idle`: the memory of a server with many idle sessions and some that transfer files, and
+//! its response time.
 //!
-//! Sessions are FTP over TCP in the clear, over 127.0.0.1, and log in as anonymous. Those that move files fetch a large file again and
-//! again. NOOP is asked of one idle session after another, a few hundred times a second; the time counts from the line's last
-//! byte to the reply's. The server is a process of its own, and its memory is VmRSS of /proc. The active clients are threads of
-//! this process, so that they take as much of the processors as the server does.
+//! Sessions are unprotected FTP over TCP, over 127.0.0.1, with anonymous logins. The active sessions fetch a
+//! large file repeatedly. NOOP is sent on one idle session after another, a few hundred times per second; the
+//! time is measured from the last byte of the line to that of the reply. The server is a separate process,
+//! and its memory is VmRSS of /proc. The active clients are threads of this process, so that they use as much
+//! of the processors as the server does.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,12 +24,12 @@ use crate::shell::{cargo, check, root};
 const USAGE: &str =
     "usage: cargo xtask bench idle [--idle N] [--active N] [--seconds N] [--program FILE] [--quick]";
 
-/// What the server may take, and how late the reply to a NOOP may be.
+/// The limits of the server's memory, and of the time of a NOOP.
 const MEMORY_TARGET_MB: u64 = 200;
 const NOOP_TARGET_MS: f64 = 50.0;
-/// Bytes of the file that the active sessions fetch.
+/// The size in bytes of the file that the active sessions fetch.
 const FILE_BYTES: usize = 64 << 20;
-/// Pause between two NOOPs.
+/// The pause between two NOOPs.
 const PAUSE: Duration = Duration::from_millis(3);
 
 struct Options {
@@ -59,7 +61,7 @@ impl Options {
     }
 }
 
-/// A server that ends with this value, and its folder with it.
+/// A server that is killed when this value is dropped, and its folder.
 struct Served {
     server: Child,
     folder: PathBuf,
@@ -118,14 +120,14 @@ impl Served {
         Ok(served)
     }
 
-    /// Its memory now, in kB.
+    /// The current memory in kB.
     fn rss_kb(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.server.id()))?;
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
         line.split_whitespace().nth(1).context("no number")?.parse().context("VmRSS")
     }
 
-    /// The processor time that it has had, in seconds.
+    /// The CPU time used so far, in seconds.
     fn cpu_seconds(&self) -> Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.server.id()))?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -134,7 +136,7 @@ impl Served {
     }
 }
 
-/// A session that has logged in.
+/// A logged-in session.
 struct Session(BufReader<TcpStream>);
 
 impl Session {
@@ -172,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Fetches the large file until it is told to stop.
+    /// Fetches the large file until stopped.
     fn fetch(mut self, moved: &AtomicU64, stop: &AtomicBool) -> Result<()> {
         let mut buffer = vec![0; 64 << 10];
         while !stop.load(Ordering::Relaxed) {
@@ -197,7 +199,7 @@ impl Session {
     }
 }
 
-/// Runs the benchmark and prints what it found.
+/// Runs the benchmark and prints the results.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::read(args)?;
     let served = Served::start(&options)?;

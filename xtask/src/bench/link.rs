@@ -16,12 +16,12 @@ pub(super) enum End {
     Receiver,
 }
 
-/// What joins two processes.
+/// The link between two processes.
 #[derive(Debug)]
 pub(super) enum Link {
     /// Both use 127.0.0.1; its MTU is that of `lo`.
     Loopback,
-    /// Each is in a namespace of its own.
+    /// Each process is in its own namespace.
     Veth(Namespaces),
 }
 
@@ -41,7 +41,7 @@ impl Link {
     /// The address of the receiver's.
     const VETH_RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
-    /// Makes two namespaces and a veth pair.
+    /// Creates two namespaces and a veth pair.
     pub(super) fn veth() -> Result<Self> {
         let process = std::process::id();
         let names =
@@ -100,7 +100,7 @@ impl fmt::Display for Link {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in [&self.sender, &self.receiver] {
-            // One of them may not have been made.
+            // One of them may not have been created.
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
     }

@@ -1,13 +1,13 @@
-//! `cargo xtask bench loopback`: one flow between two processes, for this stack in the clear and protected, quinn,
-//! usrsctp, and the kernel's TCP with TLS (nginx and curl).
+//! `cargo xtask bench loopback`: one flow between two processes, for this stack unprotected and protected,
+//! quinn, usrsctp, and the kernel's TCP with TLS (nginx and curl).
 //!
 //! The processes are in two network namespaces, joined by a veth pair with an MTU of 1,500 bytes (root); with
-//! `--link loopback` both use 127.0.0.1, without TCP. Each round runs all of them one after another, so that other load
-//! on the machine affects all alike. Ratios are taken within a round, and medians over the rounds. This stack and
-//! quinn write 64 KiB at a time, usrsctp 1,400 bytes (its packets hold one message); this stack is also run with
-//! messages of 1,400 bytes. usrsctp has checksums on and buffers of 4 MB, as its tsctp is run. quinn, nginx with
-//! curl, and the protected association use TLS 1.3 with the cipher suite that each prefers: AES-256-GCM, and the
-//! protected association AES-128-GCM.
+//! `--link loopback` both use 127.0.0.1, without TCP. Each round runs all of them one after another, so that
+//! other load on the machine affects all alike. Ratios are taken within a round, and medians over the rounds.
+//! This stack and quinn write 64 KiB at a time, usrsctp 1,400 bytes (its packets hold one message); this
+//! stack is also run with messages of 1,400 bytes. usrsctp has checksums on and buffers of 4 MB, as its tsctp
+//! is run. quinn, nginx with curl, and the protected association use TLS 1.3 with the cipher suite that each
+//! prefers: AES-256-GCM, and the protected association AES-128-GCM.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,11 +24,11 @@ use crate::shell::capture;
 const USAGE: &str =
     "usage: cargo xtask bench loopback [--rounds N] [--quick] [--link veth|loopback] [--only TEXT,...]";
 
-/// The required multiple of usrsctp's goodput, in the clear over loopback.
+/// The required multiple of usrsctp's goodput, unprotected over loopback.
 const USRSCTP_TARGET: f64 = 4.0;
 /// The required multiple of quinn's goodput, protected.
 const QUINN_TARGET: f64 = 1.0;
-/// The required share of the goodput in the clear, protected.
+/// The required fraction of the unprotected goodput, protected.
 const PLAIN_TARGET: f64 = 0.6;
 
 const PLAIN: &str = "ours";
@@ -183,8 +183,7 @@ fn contestants(options: &Options) -> Result<Vec<Contestant>> {
 /// The port of nginx.
 const TLS_PORT: u16 = 8443;
 
-/// Writes what nginx needs to a folder: a file of so many bytes without blocks on the disk, a certificate, and the
-/// configuration.
+/// Creates the folder for nginx: a sparse file of this many bytes, a certificate, and the configuration.
 fn tls_home(peers: &Path, bytes: u64) -> Result<PathBuf> {
     let dir = peers.join("nginx");
     fs::create_dir_all(dir.join("files"))?;
@@ -217,14 +216,14 @@ impl Contestant {
     }
 }
 
-/// nginx sends a file, curl throws it away.
+/// nginx sends a file, and curl discards it.
 fn run_tls(link: &Link, home: &Path, bytes: u64) -> Result<Outcome> {
     let mut nginx = link.command(End::Sender, Path::new("/usr/sbin/nginx"));
     nginx.arg("-p").arg(home).arg("-c").arg(home.join("nginx.conf")).stdin(Stdio::null());
     let server = Running(nginx.spawn().context("cannot run nginx")?);
     let url = format!("https://{}:{TLS_PORT}/file", Link::VETH_SENDER);
     let mut curl = link.command(End::Receiver, Path::new("sh"));
-    // `times` prints the CPU time of the shell, and of its children in the next line.
+    // `times` prints the CPU time of the shell, and that of its children in the next line.
     let script = "curl -s -S -k --retry 20 --retry-connrefused --retry-delay 1 -o /dev/null \
                   -w '%{size_download} %{time_starttransfer} %{time_total}\n' \"$0\" && times";
     let said = capture(curl.args(["-c", script, &url]).stdin(Stdio::null()))?;
@@ -247,7 +246,7 @@ fn run_tls(link: &Link, home: &Path, bytes: u64) -> Result<Outcome> {
     })
 }
 
-/// User and system time in a line of the shell's `times`, as `0m1.250000s 0m0.750000s`, in seconds.
+/// The user and system time in a line of the shell's `times`, as in `0m1.250000s 0m0.750000s`, in seconds.
 fn of_times(line: &str) -> Option<f64> {
     let seconds = |word: &str| {
         let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
 }
 
-/// A file system in memory, if there is one: the disk is no part of what is measured there.
+/// A file system in memory, if there is one, so that the disk does not affect the measurement.
 fn in_memory() -> Option<PathBuf> {
     Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir())
 }

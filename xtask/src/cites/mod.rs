@@ -193,7 +193,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Reads the citations of every source file and packet script; what is no citation goes to `problems`.
+/// Reads the citations of every source file and packet script; malformed ones go to `problems`.
 fn citations_of_tree(problems: &mut Vec<String>) -> Result<Vec<Citation>> {
     let mut citations = Vec::new();
     for path in tracked_files()? {
@@ -211,7 +211,7 @@ fn citations_of_tree(problems: &mut Vec<String>) -> Result<Vec<Citation>> {
     Ok(citations)
 }
 
-/// What is printed of a specification.
+/// The printed report about a specification.
 struct Report<'a> {
     name: &'a str,
     detail: Detail,
@@ -220,7 +220,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Counts the sentences of a section, and prints those that are wanted.
+    /// Counts the sentences of a section, and prints the selected ones.
     fn section(
         &self,
         id: &SectionId,
@@ -395,7 +395,8 @@ fn load(path: &str) -> Result<Option<Spec>> {
     Ok(Some(if path.ends_with(".md") { Spec::from_markdown(&text) } else { Spec::from_rfc(&text) }))
 }
 
-/// Locates a citation's text, or says what is wrong with it. An exception of a whole section has no ranges.
+/// Locates a citation's text, or returns what is wrong with it. An exception of a whole section has no
+/// ranges.
 fn verify(citation: &Citation, spec: &Spec) -> Result<(SectionId, Vec<spec::Range>), String> {
     let Citation { at, section, quote, kind, .. } = citation;
     let section_id = SectionId::parse(section);

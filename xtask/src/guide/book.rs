@@ -1,12 +1,12 @@
 //! The book: mdBook's pages, in which links to files outside the book become plain text.
 //!
-//! The pages also link to parts of the repository (ARCHITECTURE.md, sources) that are not in the book.
+//! Pages also link to files of the repository (ARCHITECTURE.md, sources) that the book does not contain.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Takes dead links out of all pages below `folder`; how many there were.
+/// Removes dead links from all pages below `folder`; returns their number.
 pub(super) fn unlink_dead(folder: &Path) -> Result<usize> {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -25,7 +25,7 @@ pub(super) fn unlink_dead(folder: &Path) -> Result<usize> {
     Ok(count)
 }
 
-/// A page without the links whose target, a relative path, does not exist; how many there were.
+/// A page without the links whose relative target does not exist; returns their number too.
 fn unlinked(page: &str, exists: impl Fn(&str) -> bool) -> (String, usize) {
     const LINK: &str = "<a href=\"";
     let (mut out, mut count, mut rest) = (String::with_capacity(page.len()), 0, page);

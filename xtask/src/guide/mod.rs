@@ -22,7 +22,7 @@ const FOLDER: &str = "docs/guide";
 /// The book.
 const BOOK: &str = "target/guide";
 
-/// Prepares a machine that a reader may have: a home folder, an empty /run, names of hosts, an /etc that is thrown away.
+/// Prepares a machine for the test: a home folder, an empty /run, host names, a temporary /etc.
 const MACHINE: &str = "
 set -e
 ip link set lo up
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs the commands of all pages, or of those that are named, and compares what they print with what the page shows.
+/// Runs the commands of all pages, or of the given ones, and compares their output with the page.
 pub(crate) fn test(args: &[String]) -> Result<()> {
     if !sandbox::is_available("the commands of the guide")? {
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn test(args: &[String]) -> Result<()> {
                     commands += 1;
                     if let Err(error) = session.run(step) {
                         failures.push(format!("{name}:{}: {error:#}", step.line));
-                        // What follows would fail because of it.
+                        // Later commands would fail because of this one.
                         break;
                     }
                 }

@@ -1,9 +1,9 @@
-//! The commands of a page, and what it says that they print.
+//! The commands of a page, and their output on the page.
 //!
-//! A fenced block `console` is run: a line that begins with `$ ` is a command, which a `\` at its end continues on the next line, and
-//! the lines below are what it prints. A block `console,manual` is not run. What a page does not show, but its commands need, stands
-//! in a comment whose first line is `<!-- test`, in the same notation. A comment `<!-- file PATH -->` has the next block, of whatever
-//! language, written to a file.
+//! A fenced block `console` is run: a line that begins with `$ ` is a command, which a `\` at its end
+//! continues on the next line, and the lines below are its output. A block `console,manual` is not run.
+//! Commands that the page does not show are in a comment whose first line is `<!-- test`, in the same
+//! notation. After a comment `<!-- file PATH -->` the next block, in any language, is written to a file.
 
 use anyhow::{Result, bail};
 
@@ -14,18 +14,18 @@ pub(super) struct Step {
     pub(super) line: usize,
     /// The command, for a shell.
     pub(super) command: String,
-    /// The lines that the page shows below it.
+    /// The output that the page shows below the command.
     pub(super) output: Vec<String>,
-    /// Whether it must succeed: the page does not ask for its exit code next.
+    /// Whether the command must succeed: the page does not print its exit code next.
     pub(super) succeeds: bool,
 }
 
-/// Something of a page for the test.
+/// An item of a page for the test.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Item {
     /// A command to be run.
     Run(Step),
-    /// A command that cannot be run here.
+    /// A command that cannot be run by the test.
     Manual {
         /// The line of the page, from 1.
         line: usize,
@@ -34,15 +34,15 @@ pub(super) enum Item {
     },
 }
 
-/// What the lines are in.
+/// The current block or comment.
 enum Place {
     Text,
-    /// A block or comment with commands, and the line that ends it.
+    /// A block or comment with commands, and its closing line.
     Commands {
         end: &'static str,
         manual: bool,
     },
-    /// Another block; its file, if it is one.
+    /// Another block, and its file if it has one.
     Other(Option<File>),
 }
 
@@ -53,11 +53,11 @@ struct File {
     text: String,
 }
 
-/// Everything in a page that the test has to do, in order.
+/// The items of a page for the test, in order.
 ///
 /// # Errors
 ///
-/// A block does not end, or begins with output.
+/// A block is not closed, or begins with output.
 pub(super) fn items(text: &str) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     let mut place = Place::Text;
@@ -127,7 +127,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// A command before `echo $?` may fail.
+/// Permits a command before `echo $?` to fail.
 fn expect_failures(items: &mut [Item]) {
     for at in 1..items.len() {
         let asks = matches!(&items[at], Item::Run(step) if step.command == "echo $?");
@@ -137,7 +137,8 @@ fn expect_failures(items: &mut [Item]) {
     }
 }
 
-/// The first of the lines `shown` that is not in `printed`, in this order, with any lines between them. `…` stands for anything.
+/// The first of the lines `shown` that is missing in `printed`, in this order, with any lines in between. `…`
+/// matches anything.
 pub(super) fn missing<'a>(shown: &'a [String], printed: &str) -> Option<&'a str> {
     let mut printed = printed.lines().map(str::trim_end);
     shown
@@ -147,7 +148,8 @@ pub(super) fn missing<'a>(shown: &'a [String], printed: &str) -> Option<&'a str>
         .map(String::as_str)
 }
 
-/// Whether a line has all parts of the pattern that `…` separates, in order, the first at its beginning and the last at its end.
+/// Whether a line contains all parts of the pattern that `…` separates, in order, the first at its beginning
+/// and the last at its end.
 fn is_like(pattern: &str, line: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('…') else { return pattern == line };
     let Some(mut line) = line.strip_prefix(first) else { return false };
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_output_files_and_what_is_left_out_are_found() {
+    fn commands_output_files_and_manual_blocks_are_found() {
         let page = "text\n```console\n$ one \\\n  more\nout\n\n$ two\n```\n```\n$ no\n```\n<!-- test\n$ three\n-->\n\
                     ```console,manual\n$ four\nout\n```\n<!-- file a/b -->\n```toml\nx = 1\n```\n```console\n$ echo $?\n```\n";
         let items = items(page).unwrap();
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_an_end_and_output_without_a_command_are_mistakes() {
+    fn an_unclosed_block_and_output_without_a_command_are_errors() {
         assert!(items("```console\n$ one\n").is_err());
         assert!(items("```console\nout\n```\n").is_err());
     }

@@ -9,13 +9,14 @@ use anyhow::{Context, Result, bail};
 
 use super::page::{Step, missing};
 
-/// How long a command may take, to find one that hangs.
+/// The time limit of a command, which detects one that hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Precedes the exit code of each command.
 const MARK: &str = "~~~ the command has ended with";
 
-/// Runs commands from its standard input, each ended by a zero byte; `$?` is that of the command before.
+/// Runs commands from standard input, each terminated by a zero byte; `$?` is the exit code of the previous
+/// command.
 const LOOP: &str = r#"
 exec 3<&0 </dev/null
 status=0
@@ -34,7 +35,7 @@ pub(super) struct Session {
     printed: Arc<(Mutex<Printed>, Condvar)>,
 }
 
-/// What all programs of a session have printed.
+/// The output of all programs of a session.
 #[derive(Default)]
 struct Printed {
     text: String,
@@ -42,7 +43,7 @@ struct Printed {
 }
 
 impl Session {
-    /// Starts a shell, which carries out `setup` first.
+    /// Starts a shell, which runs `setup` first.
     pub(super) fn start(mut shell: Command, setup: &str) -> Result<Self> {
         shell.args(["-c", &format!("exec 2>&1\n{setup}\n{LOOP}")]).env("MARK", MARK);
         let mut shell =
@@ -67,11 +68,11 @@ impl Session {
         Ok(Self { shell, commands, printed })
     }
 
-    /// Runs a command. Where it stays in the background, waits for the output that is shown below it.
+    /// Runs a command. If the command stays in the background, waits for the output that the page shows.
     ///
     /// # Errors
     ///
-    /// It fails, hangs, or prints something else.
+    /// The command fails, hangs, or prints something else.
     pub(super) fn run(&mut self, step: &Step) -> Result<()> {
         eprintln!("$ {}", step.command.trim_end());
         let start = self.printed.0.lock().unwrap_or_else(PoisonError::into_inner).text.len();
@@ -96,7 +97,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until what is printed from `start` on is as wanted; whether it is, and all of it.
+    /// Waits until the output from `start` on is as wanted; returns whether it is, and the output.
     fn wait(&self, start: usize, wanted: impl Fn(&str) -> Option<()>) -> (bool, String) {
         let until = Instant::now() + PATIENCE;
         let (printed, changed) = &*self.printed;
@@ -118,7 +119,7 @@ fn last_lines(output: &str) -> String {
     lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
-/// What a command has printed, and its exit code.
+/// The output of a command and its exit code.
 fn end(output: &str) -> Option<(&str, &str)> {
     let (before, after) = output.split_once(&format!("\n{MARK} "))?;
     Some((before, after.split_once('\n')?.0))
@@ -126,7 +127,7 @@ fn end(output: &str) -> Option<(&str, &str)> {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // `unshare` ends everything in its namespaces with itself.
+        // `unshare` kills all processes of its namespaces when it ends.
         let _ = self.shell.kill();
         let _ = self.shell.wait();
     }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_keeps_its_state_and_tells_what_does_not_happen() {
+    fn a_shell_keeps_its_state_and_missing_output_is_reported() {
         let mut session = Session::start(Command::new("bash"), "cd /").unwrap();
         session.run(&step("pwd; name=x", &["/"], true)).unwrap();
         session.run(&step("(exit 7)", &[], false)).unwrap();

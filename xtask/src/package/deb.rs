@@ -1,7 +1,8 @@
-//! Debian packages, by cargo-deb: `braidftp` (client, server, unit, user, settings, man pages, completions) and `braidlab`.
+//! Debian packages, by cargo-deb: `braidftp` (client, server, unit, user, settings, man pages, completions)
+//! and `braidlab`.
 //!
-//! What is in them stands in `[package.metadata.deb]` of `crates/braidftp/Cargo.toml` and `crates/lab/Cargo.toml`, and in
-//! `packaging`.
+//! Their contents are defined in `[package.metadata.deb]` of `crates/braidftp/Cargo.toml` and
+//! `crates/lab/Cargo.toml`, and in `packaging`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +13,7 @@ use super::{FOLDER, Profile, empty, programs, strip};
 use crate::shell::{capture, check, root};
 use crate::tools::DEB;
 
-/// Makes both packages.
+/// Builds both packages.
 pub(super) fn build(profile: Profile) -> Result<[PathBuf; 2]> {
     let folder = programs(&["braidftp", "braidftp-lab"], profile, None)?;
     let parts = empty("deb")?;

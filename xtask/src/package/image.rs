@@ -1,9 +1,9 @@
 //! The static program, and the contents of the container image of `packaging/Containerfile`.
 //!
-//! It is linked with the C library of this machine (`+crt-static`): for musl the standard library would have to be downloaded, which
-//! machines that reach package registries alone cannot do. glibc has had DNS and the files of /etc in its static library since 2.34;
-//! other sources of names and users (LDAP, mDNS) need the program of the Debian package. The program needs /dev/urandom, which
-//! containers have.
+//! It is linked with the C library of this machine (`+crt-static`): the standard library for musl would have
+//! to be downloaded, which machines with access to package registries only cannot do. glibc has had DNS and
+//! the files of /etc in its static library since 2.34; other sources of names and users (LDAP, mDNS) need the
+//! program of the Debian package. The program needs /dev/urandom, which containers have.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use super::{Profile, empty, programs, strip};
 use crate::shell::root;
 
-/// Makes the folder `target/package/image`, with the layout of `/`.
+/// Creates the folder `target/package/image`, with the layout of `/`.
 pub(super) fn build(profile: Profile) -> Result<PathBuf> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let folder = programs(&["braidftp"], profile, Some(&target))?;

@@ -1,5 +1,6 @@
-//! `cargo xtask package`: what is given to users, in `target/package`: Debian packages, a static program with the contents of a
-//! container image, a bill of materials. `cargo xtask test deb|static|publish` tests them.
+//! `cargo xtask package`: the distributed packages, in `target/package`: Debian packages, a static program
+//! with the contents of a container image, a bill of materials. `cargo xtask test deb|static|publish` tests
+//! them.
 
 mod deb;
 mod image;
@@ -15,17 +16,17 @@ pub(crate) use self::publish::test as test_publish;
 use crate::sandbox;
 use crate::shell::{cargo, check, root};
 
-/// Where packages and their parts are put.
+/// The folder of packages and their parts.
 const FOLDER: &str = "target/package";
 
-/// How the programs are compiled.
+/// How programs are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Profile {
     Debug,
     Release,
 }
 
-/// Makes what `args` name: `deb`, `static`, `sbom`; without a name all of them.
+/// Builds what `args` select: `deb`, `static`, `sbom`; by default all of them.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let (names, profile) = parse(args, Profile::Release);
     let all = ["deb", "static", "sbom"];
@@ -42,18 +43,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Installs, runs, removes and purges the Debian packages in a copy of this machine. They are made from debug builds unless
-/// `--release` is given.
+/// Installs, runs, removes and purges the Debian packages in a copy of this machine's file system. They are
+/// debug builds unless `--release` is given.
 pub(crate) fn test_deb(args: &[String]) -> Result<()> {
     test(args, "deb", |profile| Ok(deb::build(profile)?.to_vec()))
 }
 
-/// Runs the static program and the container image where no other file is.
+/// Runs the static program and the container image in an otherwise empty file system.
 pub(crate) fn test_static(args: &[String]) -> Result<()> {
     test(args, "image", |profile| Ok(vec![image::build(profile)?]))
 }
 
-/// Builds something and runs `packaging/test-NAME.sh` with its paths, in namespaces of its own.
+/// Builds a package and runs `packaging/test-NAME.sh` with its paths, in new namespaces.
 fn test(args: &[String], name: &str, build: fn(Profile) -> Result<Vec<PathBuf>>) -> Result<()> {
     let (names, profile) = parse(args, Profile::Debug);
     if let Some(name) = names.first() {
@@ -66,7 +67,7 @@ fn test(args: &[String], name: &str, build: fn(Profile) -> Result<Vec<PathBuf>>)
     check(sandbox::command("bash").arg(format!("packaging/test-{name}.sh")).args(built))
 }
 
-/// Arguments that are no options, and the profile that the options ask for.
+/// The arguments that are not options, and the profile.
 fn parse(args: &[String], usual: Profile) -> (Vec<&str>, Profile) {
     let mut profile = usual;
     let mut names = Vec::new();
@@ -80,9 +81,10 @@ fn parse(args: &[String], usual: Profile) -> (Vec<&str>, Profile) {
     (names, profile)
 }
 
-/// Builds programs; the folder where they are.
+/// Builds programs; returns their folder.
 ///
-/// With `RUSTFLAGS` they are compiled for a target of that name, so that build scripts and macros are not compiled with them.
+/// With `RUSTFLAGS` they are compiled for an explicit target, so that the flags do not apply to build scripts
+/// and macros.
 fn programs(packages: &[&str], profile: Profile, static_for: Option<&str>) -> Result<PathBuf> {
     let mut command = cargo();
     command.args(["build", "--locked", "--bins"]);
@@ -103,7 +105,7 @@ fn programs(packages: &[&str], profile: Profile, static_for: Option<&str>) -> Re
     Ok(folder)
 }
 
-/// Copies a program without what debuggers need; the names of functions, which a backtrace shows, stay.
+/// Copies a program without debug information; function names, which a backtrace shows, are kept.
 fn strip(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to.parent().context("a program has a folder")?)?;
     check(Command::new("strip").arg("--strip-debug").arg("-o").arg(to).arg(from))

@@ -1,11 +1,11 @@
-//! `cargo xtask test publish`: whether crates.io would take the crates of this repository.
+//! `cargo xtask test publish`: whether crates.io would accept the crates of this repository.
 
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{capture, cargo, check};
 
-/// Checks what crates.io asks of each crate, then has `cargo publish --dry-run` pack all of them. With `--verify` each is compiled
-/// from its package, too, which takes minutes.
+/// Checks the requirements of crates.io for each crate, then packs all of them with `cargo publish
+/// --dry-run`. With `--verify` each is also compiled from its package, which takes minutes.
 pub(crate) fn test(args: &[String]) -> Result<()> {
     let verify = match args {
         [] => false,
@@ -32,8 +32,8 @@ pub(crate) fn test(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What a package lacks: crates.io takes none without a description and a licence, none whose dependencies have a path alone, and
-/// a page of a crate without a README is empty.
+/// The problems of a package: crates.io rejects a crate without description or licence, or with path-only
+/// dependencies, and the page of a crate without README is empty.
 fn complaints(package: &serde_json::Value) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let mut problems: Vec<String> = ["description", "license", "readme"]

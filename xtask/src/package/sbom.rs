@@ -1,4 +1,5 @@
-//! `cargo xtask sbom`: the bill of materials of the programs that are given to users (CycloneDX 1.6, JSON), by cargo-sbom.
+//! `cargo xtask sbom`: the bill of materials of the distributed programs (CycloneDX 1.6, JSON), by
+//! cargo-sbom.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,10 +10,10 @@ use super::FOLDER;
 use crate::shell::{capture, cargo, root};
 use crate::tools::SBOM;
 
-/// The programs, by their crates.
+/// The programs and their crates.
 const CRATES: &[(&str, &str)] = &[("braidftp", "braidftp"), ("braidftp-lab", "braidlab")];
 
-/// Writes `target/package/PROGRAM.cdx.json`, and checks that it names every crate that the program is made of.
+/// Writes `target/package/PROGRAM.cdx.json`, and checks that it contains every crate of the program.
 pub(crate) fn run() -> Result<()> {
     let tool = SBOM.ensure()?;
     let folder = root().join(FOLDER);
@@ -23,7 +24,7 @@ pub(crate) fn run() -> Result<()> {
         let bill = capture(&mut command)?;
         let mut bill: serde_json::Value =
             serde_json::from_slice(&bill).context("cargo-sbom's output is not JSON")?;
-        // Who happened to run this is no author.
+        // The user who ran this is not an author.
         bill["metadata"].as_object_mut().context("the bill has no metadata")?.remove("authors");
         let components = bill["components"].as_array().context("the bill has no components")?;
         let named: BTreeSet<String> = components
@@ -42,10 +43,10 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The crates that a crate is made of, as `name version`, without itself; by `cargo tree`.
+/// The dependencies of a crate, as `name version`, without itself; by `cargo tree`.
 fn linked(krate: &str) -> Result<BTreeSet<String>> {
     let args = ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--package"];
-    // With features of the whole workspace the tree would be that of the workspace.
+    // With the features of the whole workspace the tree would be that of the workspace.
     let tree = capture(cargo().args(args).arg(krate).env_remove("CARGO_RESOLVER_FEATURE_UNIFICATION"))?;
     let tree = String::from_utf8_lossy(&tree);
     let names = tree.lines().skip(1).filter_map(|line| {

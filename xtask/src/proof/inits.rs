@@ -15,7 +15,7 @@ use crate::tree::{Kind, Rng, Shape, make};
 
 const INITS: u32 = 100_000;
 
-/// Every so many senders one waits for the INIT ACK, which shows that the flood is answered.
+/// One sender in this number waits for the INIT ACK, which shows that the flood is answered.
 const LISTENERS_EVERY: u32 = 1_000;
 
 /// The limit of the growth of the server's memory.

@@ -24,18 +24,19 @@ use super::actors::{Programs, Running, Server};
 const ADDRESS_MAX: usize = 20;
 /// The limit of checks of one user's passwords.
 const USER_MAX: usize = 100;
-/// From how many addresses the guesses come, besides the one that SCTP and TCP share: so many that what one may have checked is no
-/// limit for all of them. The delays of an address grow with its failures, so that many that guess a few times each are the fastest.
+/// From how many addresses the guesses come, besides the one that SCTP and TCP share: so many that the limit
+/// of one address does not limit all of them together. The delays of an address grow with its failures, so
+/// guesses from many addresses, a few each, are the fastest.
 const ADDRESSES: u8 = 40;
-/// Sessions at once from each.
+/// The number of concurrent sessions from each address.
 const SESSIONS: usize = 3;
-/// How many of them one address has that uses as many as it can.
+/// The number of concurrent sessions from an address that uses as many as it can.
 const MANY_SESSIONS: usize = 12;
-/// How long they guess.
+/// The duration of the guessing.
 const LASTS: Duration = Duration::from_secs(60);
-/// How long a reply may take: delays of an answer are part of the defence.
+/// The time limit of a reply; delays of replies are part of the defence.
 const REPLY: Duration = Duration::from_secs(60);
-/// How long a client over SCTP may take with its guess.
+/// The time limit of a client over SCTP for its guess.
 const CLIENT: Duration = Duration::from_secs(90);
 
 const NAME: &str = "anna";
@@ -44,9 +45,9 @@ const PASSWORD: &str = "the right one";
 const SPELLINGS: [&str; 6] = [NAME, NAME, NAME, "Anna", "anna ", "ANNA"];
 /// The address from which the user logs in.
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 4, 0, 1));
-/// Where nobody has been before.
+/// An address without earlier logins.
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 5, 0, 1));
-/// What the server says of a password that it does not check.
+/// The server's reply to a password that it does not check.
 const NOT_CHECKED: &str = "or for that name";
 
 /// The number of checked guesses, by address and name.

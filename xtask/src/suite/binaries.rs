@@ -1,8 +1,9 @@
-//! Runs the test binaries of the workspace, as many at a time as keep the processors busy.
+//! Runs the test binaries of the workspace, as many concurrently as keep the processors busy.
 //!
-//! `cargo test` runs one binary after another. Many of ours wait most of their time, for servers, links and time-outs, so that a
-//! processor idles ([`schedule`]). The longest of the last run start first ([`times`]), so that no long one runs alone at the end.
-//! The output of a binary goes to `target/test-output/CRATE-TEST.log`, and is printed when the binary has ended.
+//! `cargo test` runs one binary after another. Many of ours mostly wait for servers, links and time-outs, so
+//! that a processor is idle ([`schedule`]). The longest of the last run start first ([`times`]), so that no
+//! long one runs alone at the end. The output of a binary is written to `target/test-output/CRATE-TEST.log`,
+//! and printed when the binary has ended.
 
 mod schedule;
 mod times;
@@ -19,13 +20,13 @@ use self::schedule::Schedule;
 use self::times::Times;
 use crate::shell::{capture, cargo, root};
 
-/// How many of the slowest binaries are listed at the end.
+/// The number of slowest binaries listed at the end.
 const SLOWEST: usize = 5;
 
 /// A test binary that cargo built.
 #[derive(Debug, PartialEq)]
 struct Binary {
-    /// The crate's folder and the name of the target: `net loopback`.
+    /// The crate's folder and the target's name, as in `net loopback`.
     name: String,
     /// The folder of the crate, where its tests expect to run.
     folder: PathBuf,
@@ -40,7 +41,7 @@ struct Ended {
     time: Duration,
 }
 
-/// A line of `cargo test --no-run --message-format=json`, as far as it is needed.
+/// A line of `cargo test --no-run --message-format=json`, with the fields used here.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -60,8 +61,8 @@ struct Target {
     name: String,
 }
 
-/// Builds all tests of the workspace, runs them with additional environment variables, then the tests in its documentation. The
-/// error names every binary that failed.
+/// Builds all tests of the workspace and runs them with additional environment variables, then the
+/// documentation tests. The error names every binary that failed.
 pub(super) fn run(environment: &[(&str, &Path)]) -> Result<()> {
     let build = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
     let messages = capture(cargo().args(build))?;
@@ -83,7 +84,7 @@ pub(super) fn run(environment: &[(&str, &Path)]) -> Result<()> {
     Ok(())
 }
 
-/// The tests in the documentation of all crates, which cargo builds and runs.
+/// The documentation tests of all crates, which cargo builds and runs.
 fn documentation() -> Binary {
     Binary {
         name: "documentation".to_owned(),
@@ -93,7 +94,7 @@ fn documentation() -> Binary {
     }
 }
 
-/// The test binaries that cargo's messages name.
+/// The test binaries in cargo's messages.
 fn binaries(messages: &str) -> Result<Vec<Binary>> {
     let mut binaries = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
@@ -130,11 +131,11 @@ impl Binary {
         Ended { name: self.name.clone(), passed, time: start.elapsed() }
     }
 
-    /// Whether the tests passed, and all that they wrote.
+    /// Runs the binary; returns whether the tests passed, and their output.
     fn output(&self, environment: &[(&str, &Path)]) -> Result<(bool, String)> {
         let path = root().join("target/test-output").join(format!("{}.log", self.name.replace(' ', "-")));
         std::fs::create_dir_all(path.parent().context("a path with a folder")?)?;
-        // Not a pipe: a server that a failed test left behind would keep it open for ever.
+        // Not a pipe: a server left behind by a failed test would keep it open for ever.
         let log = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
         let mut command = Command::new(&self.executable);
         command.args(self.args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);

@@ -30,7 +30,7 @@ const INTEROP: &[&str] = &[
 /// The tables of FTP over TLS, which `cargo xtask test interop-tls` shows.
 const INTEROP_TLS: &str = "interop_tls";
 
-/// Those with heavy tests, which only `cargo xtask test interop` runs.
+/// The test files with heavy tests, which only `cargo xtask test interop` runs.
 const HEAVY: &[&str] = &[
     "usrsctp_features",
     "usrsctp_multihomed",
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         heavy.envs(state.environment());
         result = check(&mut heavy);
     }
-    // Repeated at the end, where it is seen.
+    // Repeated at the end, where it is visible.
     state.tell();
     result
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 fn whole() -> Result<()> {
     let state = peers::ensure()?;
     let result = binaries::run(&state.environment());
-    // Repeated at the end, where it is seen.
+    // Repeated at the end, where it is visible.
     state.tell();
     result
 }

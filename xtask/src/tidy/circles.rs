@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_tests_and_comments_are_no_circle() {
+    fn imports_of_ancestors_tests_and_comments_do_not_count() {
         let files = [
             ("", "use self::a::X;"),
             ("a", "use crate::Y; mod b; use b::Z; // use crate::c::C;"),

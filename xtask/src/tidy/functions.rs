@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-/// A longer function is an error.
+/// The maximum number of lines of a function; more is an error.
 const LINES_MAX: usize = 80;
 
 /// A function that is too long, in a file.
@@ -40,14 +40,14 @@ pub(super) fn find(file: &str, text: &str) -> Vec<Long> {
     found
 }
 
-/// What is wrong with a function that is too long.
+/// The message about a function that is too long.
 pub(super) fn complaint(Long { file, name, lines }: &Long) -> String {
     format!(
         "{file}: {name} has {lines} lines of code: split it where the parts have names (at most {LINES_MAX})"
     )
 }
 
-/// Whether the functions of this file count.
+/// Whether functions of this file are checked.
 fn counts(file: &str) -> bool {
     let is_of_tests =
         |part: &str| ["tests", "benches", "examples", "fuzz"].contains(&part) || part.starts_with("tests_");

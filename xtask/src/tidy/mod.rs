@@ -1,7 +1,8 @@
-//! `cargo xtask tidy`: the rules of the house that a program can check. The rules themselves are in `rules`.
+//! `cargo xtask tidy`: the rules of the repository that a program can check. The rules themselves are in
+//! `rules`.
 //!
-//! It reads words, not syntax: a pure crate is proved by its imports, its `forbid(unsafe_code)`, the `clippy.toml`
-//! beside it and a search for words that have no business there.
+//! The checks search for words and do not parse syntax: a pure crate is checked by its imports, its
+//! `forbid(unsafe_code)`, its `clippy.toml` and a search for forbidden words.
 
 mod circles;
 mod functions;
@@ -19,7 +20,7 @@ use self::rules::{IMPORTS, IMPORTS_OF_TESTS, IMPURE, LONG_FILE_LINES, PURE};
 use crate::diagram;
 use crate::shell::{capture, cargo};
 
-/// Check every rule; print what is broken, and what is merely long.
+/// Checks every rule; prints violations, and files that are long.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("tidy takes no arguments, and got `{arg}`");
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Every file that git knows or would add; of a tree without git, every file outside `target`.
+/// The files that git tracks or would add; without git, every file outside `target`.
 pub(crate) fn tracked_files() -> Result<Vec<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -256,8 +257,8 @@ fn dead_links(page: &Path, text: &str) -> Vec<String> {
     problems
 }
 
-/// Source files that a page names in code font, as `sent/sack.rs`, and that no path of the repository ends with. A page may
-/// leave out `src`.
+/// Source files that a page names in code font, as in `sent/sack.rs`, and that no path of the repository ends
+/// with. `src` may be left out.
 fn lost_files(page: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut in_block = false;
@@ -265,7 +266,7 @@ fn lost_files(page: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
         if line.trim_start().starts_with("```") {
             in_block = !in_block;
         }
-        // What stands between backticks is every second part.
+        // Every second part is between backticks.
         for name in line.split('`').skip(1).step_by(2).filter(|_| !in_block) {
             if !name.ends_with(".rs") || name.contains([' ', '<', '*', '{']) {
                 continue;
@@ -282,11 +283,11 @@ fn lost_files(page: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
     problems
 }
 
-/// Pages whose names in code font are checked, for they say where to look.
+/// The pages whose names in code font are checked, because they are references to the code.
 const PAGES_WITH_NAMES: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md"];
 
-/// Names of functions, types and fields that a page has in code font, as `apply_blocks` or `cc::Options`, and that no
-/// source has.
+/// Names of functions, types and fields that a page has in code font, as in `apply_blocks` or `cc::Options`,
+/// and that no source contains.
 fn lost_names(page: &str, text: &str, words: &BTreeSet<String>) -> Vec<String> {
     let mut problems = Vec::new();
     let mut in_block = false;
@@ -311,7 +312,7 @@ fn lost_names(page: &str, text: &str, words: &BTreeSet<String>) -> Vec<String> {
     problems
 }
 
-/// The words of a source, comments left out.
+/// The words of a source without comments.
 fn words_of(text: &str) -> impl Iterator<Item = String> + '_ {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));

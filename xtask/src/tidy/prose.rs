@@ -1,10 +1,10 @@
-//! The language of Markdown pages and of comments: phrases that STYLE.md replaces by the field's terms, and sentences that are too
-//! long.
+//! The language of Markdown pages and of comments: phrases that STYLE.md replaces by the field's terms, and
+//! sentences that are too long.
 //!
-//! Code blocks, tables, headings and citations have no sentences. Published specifications are as their authors wrote them, and STYLE.md
-//! shows the phrases.
+//! Code blocks, tables, headings and citations are not checked. Published specifications are unchanged texts
+//! of their authors, and STYLE.md quotes the phrases.
 
-/// Phrases, and what to write in their place.
+/// Phrases and their replacements.
 const PHRASES: &[(&str, &str)] = &[
     ("leaves again", "is retransmitted"),
     ("leave again", "are retransmitted"),
@@ -22,13 +22,13 @@ const PHRASES: &[(&str, &str)] = &[
     ("nobody's", "of no owner: say what happens to it"),
 ];
 
-/// This file has the phrases, too.
+/// This file contains the phrases.
 const SELF: &str = "xtask/src/tidy/prose.rs";
 
-/// Words of a sentence, at most.
+/// The maximum number of words of a sentence.
 const WORDS_MAX: usize = 50;
 
-/// What is wrong with the language of a page, or of the comments of a source file.
+/// The language problems of a page, or of the comments of a source file.
 pub(super) fn complaints(page: &str, text: &str) -> Vec<String> {
     let paragraphs = if is_ours(page) {
         paragraphs(text)
@@ -73,7 +73,7 @@ fn comments(source: &str) -> String {
     source.lines().map(|line| comment(line).unwrap_or_default() + "\n").collect()
 }
 
-/// Text between blank lines, or an entry of a list.
+/// A paragraph, or an entry of a list.
 #[derive(Debug, PartialEq)]
 struct Paragraph {
     /// The number of its first line.

@@ -7,33 +7,34 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
     ("sctp", &["base", "cc"]),
     ("tcp", &["base", "cc"]),
     ("ftp", &["base"]),
-    // The pcapng writer: both drivers and the simulator write such files, and `net` may not import `sim`.
+    // The pcapng writer: both drivers and the simulator write pcapng files, and `net` may not import `sim`.
     ("pcap", &["base"]),
     // The qlog writer, for the same reason. It reads packets and statistics of the core.
     ("qlog", &["base", "sctp"]),
-    // TLS for the DTLS chunk. rustls draws random numbers and asks for the time of day: it is not pure.
+    // TLS for the DTLS chunk. rustls draws random numbers and reads the clock, so it is not pure.
     ("keys", &["base", "sctp"]),
     // A driver of the core that reads script files.
     ("pkt", &["base", "cc", "sctp"]),
-    // `keys`, though it is not pure: protected associations run the key management of real transfers. Only the bytes of
-    // ciphertexts differ from run to run, and no link looks at them.
+    // `keys` is not pure, but protected associations use the key management of real transfers. Only the bytes
+    // of ciphertexts differ from run to run, and no link looks at them.
     ("sim", &["base", "cc", "sctp", "tcp", "ftp", "pcap", "qlog", "keys"]),
     ("net", &["base", "cc", "sctp", "pcap", "qlog", "keys"]),
     ("emu", &["base", "sim", "pcap"]),
-    // `emu` for `braidftp demo` alone.
+    // `emu` for `braidftp demo` only.
     ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),
     ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "emu", "pcap"]),
     // The C library: `net`, under other names.
     ("capi", &["net"]),
-    // The Python package: types of others as Python's.
+    // The Python package: types of other crates as Python classes.
     ("python", &["base", "cc", "ftp", "braidftp", "lab"]),
-    // It runs programs.
+    // Runs programs.
     ("xtask", &[]),
 ];
 
 /// Additional imports allowed in tests.
 pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
-    // One body, run in the simulator and over the kernel; links and wires between it and other stacks.
+    // The same test body runs in the simulator and with the kernel, with links and wires between it and other
+    // stacks.
     ("net", &["sim", "emu"]),
     ("braidftp", &["sctp", "sim"]),
     // Wires between it and usrsctp.
@@ -75,7 +76,7 @@ pub(super) struct Room {
     pub may_import: &'static [&'static str],
 }
 
-/// The rooms of `sctp::association`. What is sent and the paths know nothing of what is received.
+/// The rooms of `sctp::association`. Sending and paths know nothing of receiving.
 pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "lifecycle",
@@ -129,7 +130,7 @@ pub(super) const ROOMS: &[Room] = &[
 
 /// The modules that may import an extension of `sctp::association`, besides `association` itself.
 pub(super) const DOORS: &[(&str, &[&str])] = &[
-    // The handshake negotiates it; the state holds what it needs once it is on.
+    // The handshake negotiates it; the state is needed once it is active.
     ("asconf", &["handshake", "state"]),
     ("auth", &["handshake"]),
     ("dtls", &["handshake"]),
@@ -137,9 +138,9 @@ pub(super) const DOORS: &[(&str, &[&str])] = &[
     // I-DATA replaces the reassembly of DATA.
     ("interleaved", &["reassembly"]),
     ("mtu_probes", &[]),
-    // It selects paths, permits and couples: wherever one path is chosen.
+    // It selects paths, permits and couples: everywhere a path is chosen.
     ("multipath", &["expiry", "handshake", "loss", "pacing", "path", "receive", "state", "transmit"]),
-    // Each message has a reliability, and each chunk that of its message.
+    // Each message has a reliability, and each chunk has that of its message.
     ("partial", &["handshake", "receive", "send_queue", "sent", "state"]),
     ("pmtu", &["mtu_probes", "path"]),
     ("port_unreachable", &[]),

@@ -1,4 +1,4 @@
-//! The axes of a scenario: their values, and what `$NAME` in other values stands for at a point.
+//! The axes of a scenario: their values, and the meaning of `$NAME` in other values at a point.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,9 +9,9 @@ use super::quantity::{self, Dimension, Quantity};
 use super::tree::{Entry, Node, Value, Wrong, nearest};
 use crate::stats;
 
-/// The most values of an axis.
+/// The maximum number of values of an axis.
 const VALUES_MAX: usize = 10_000;
-/// The keys of a value that is a table which are not parameters.
+/// The keys of a table value that are not parameters.
 const OWN_KEYS: [&str; 2] = ["name", "label"];
 
 /// A varied parameter.
@@ -23,22 +23,22 @@ pub(super) struct Axis {
     pub label: String,
     /// Its values.
     pub choices: Vec<Choice>,
-    /// Whether runs that differ in it alone have the same seeds.
+    /// Whether runs that differ only in this axis have the same seeds.
     pub paired: bool,
-    /// If its values are quantities: what they measure, and the size of the unit that tables have.
+    /// For quantities: the dimension, and the size of the unit in tables.
     pub unit: Option<(Dimension, f64)>,
-    /// The place of its name.
+    /// The position of its name in the file.
     span: std::ops::Range<usize>,
 }
 
 /// A value of an axis.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
-    /// As in tables.
+    /// The value in tables.
     pub place: Place,
-    /// As in pictures.
+    /// The label in pictures.
     pub label: String,
-    /// As in the file.
+    /// The value in the file.
     node: Node,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Place {
 ///
 /// # Errors
 ///
-/// With the place in the file.
+/// An error with its position in the file.
 pub(super) fn read(root: &Node) -> Result<Vec<Axis>, Wrong> {
     let mut axes: Vec<Axis> = Vec::new();
     for node in root.get("axis").map_or(&[][..], Node::list) {
@@ -115,7 +115,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_letter)
 }
 
-/// What the values of an axis measure, and in which unit tables have them.
+/// The dimension of the values of an axis, and their unit in tables.
 fn unit(node: &Node, values: &[Node]) -> Result<Option<(Dimension, f64)>, Wrong> {
     let quantities: Vec<Option<Quantity>> =
         values.iter().map(|value| value.text().and_then(quantity::parse)).collect();
@@ -154,7 +154,7 @@ fn choice(node: &Node, label: Option<&str>, unit: Option<(Dimension, f64)>) -> R
         Value::Text(text) => match (quantity::parse(text), unit) {
             (Some(quantity), Some((_, scale))) => {
                 let number = quantity.number / scale;
-                // What is a whole number in its unit stays one.
+                // A whole number in its unit stays one.
                 let whole = number.round();
                 let is_whole = (number - whole).abs() < 1e-9 * whole.abs();
                 (Place::Number(if is_whole { whole } else { number }), text.clone())
@@ -197,7 +197,7 @@ pub(super) struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// The reference that a value is, if it is one.
+    /// The reference of a value, if the value is one.
     pub(super) fn of(node: &'a Node) -> Option<Self> {
         let name = node.text()?.strip_prefix('$')?;
         Some(match name.split_once('.') {
@@ -207,7 +207,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// The axes, and the controllers that the program adds to those that every scenario may name.
+/// The axes, and the controllers that the program adds to the built-in ones.
 #[derive(Debug)]
 pub(super) struct Scope {
     /// The axes.
@@ -216,16 +216,16 @@ pub(super) struct Scope {
     pub controllers: Vec<cc::External>,
 }
 
-/// The axes, and the keys of their values, that are used.
+/// The axes, and the keys of their values, that are used so far.
 #[derive(Debug, Default)]
 pub(super) struct Uses(RefCell<BTreeSet<(usize, Option<String>)>>);
 
 impl Scope {
-    /// The controller with this name, and its parameters if any.
+    /// The controller with this name, with its parameters if any.
     ///
     /// # Errors
     ///
-    /// There is none; the error names those that there are.
+    /// There is none; the error lists the known ones.
     pub(super) fn controller(&self, text: &str) -> Result<cc::Choice, String> {
         match self.controllers.iter().find(|external| external.name == text) {
             Some(external) => Ok(cc::Choice::from(cc::Kind::External(*external))),
@@ -236,7 +236,7 @@ impl Scope {
         }
     }
 
-    /// All nodes that a reference may stand for; the use is noted.
+    /// All nodes that a reference may refer to; its use is recorded.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ impl Scope {
         self.axes[at].choices.iter().map(|choice| value(&self.axes[at], choice, node, reference)).collect()
     }
 
-    /// The node that a reference stands for at a point, which has a choice on each axis.
+    /// The node that a reference refers to at a point, which has a choice on each axis.
     ///
     /// # Errors
     ///
@@ -272,11 +272,11 @@ impl Scope {
         })
     }
 
-    /// Fails if an axis, or a key of its values, changes nothing.
+    /// Checks that every axis and every key of its values is used.
     ///
     /// # Errors
     ///
-    /// With the first.
+    /// The first unused one.
     pub(super) fn check_use(&self, uses: &Uses) -> Result<(), Wrong> {
         let used = uses.0.borrow();
         for (at, axis) in self.axes.iter().enumerate() {

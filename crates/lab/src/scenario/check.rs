@@ -1,4 +1,4 @@
-//! Checks a file against the reference: unknown keys, missing ones, and values that a key does not take.
+//! Checks a file against the reference: unknown keys, missing keys, and invalid values.
 
 use super::axes::{Reference, Scope, Uses};
 use super::expression;
@@ -21,7 +21,7 @@ pub(super) struct Known<'a> {
 ///
 /// # Errors
 ///
-/// The first thing that is wrong.
+/// The first problem.
 pub(super) fn check(root: &Node, scope: &Scope) -> Result<(), Wrong> {
     let keys = |key: &str| {
         root.get(key).map_or(&[][..], Node::entries).iter().map(|entry| entry.key.as_str()).collect()
@@ -205,7 +205,7 @@ fn parsed(
     error.map_or(Ok(()), |error| Err(within(node, error.span, format!("this is no {what}: {}", error.what))))
 }
 
-/// An error about a part of a text; after escapes in it the place is only near.
+/// An error about a part of a text; with escapes in the text the position is approximate.
 pub(super) fn within(node: &Node, part: std::ops::Range<usize>, what: String) -> Wrong {
     let start = (node.span.start + 1 + part.start).min(node.span.end.saturating_sub(1));
     let end = (node.span.start + 1 + part.end).clamp(start, node.span.end);
@@ -240,7 +240,7 @@ fn tagged(
     }
 }
 
-/// Checks by the alternative of the same form, so that its error is the one that helps.
+/// Checks a value against the alternative of the same form, whose error is the helpful one.
 fn either(node: &Node, several: &[Takes], field: &Field, known: &Known<'_>) -> Result<(), Wrong> {
     let is_of_form = |takes: &&Takes| match node.value {
         Value::Table(_) => matches!(takes, Takes::Table(_)),

@@ -8,8 +8,8 @@ use crate::figure::{Point, Value};
 use crate::stats::{self, Estimate, short};
 use crate::table::{Cell, Table};
 
-/// Decides a claim: it holds if, at every point that it is about, the 90 % interval of the difference of its sides is on the
-/// claimed side of 0.
+/// Decides a claim: it holds if, at every point that the claim covers, the 90 % interval of the difference of
+/// its sides is on the claimed side of 0.
 pub(super) fn decide(claim: &Claim, axes: &[Axis], table: &Table) -> Finding {
     let columns: Vec<&str> = table.sweep().columns.iter().map(|column| column.name).collect();
     let picked = names::picked(claim, axes, &columns).unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn decide(claim: &Claim, axes: &[Axis], table: &Table) -> Finding {
     Finding::decided(Holds::from(holding == tried.len()), measured, why)
 }
 
-/// The values of a point on the axes of which a claim picks none.
+/// The values of a point on the axes on which a claim selects none.
 fn free<'a>(point: &'a Point, picked: &[&str]) -> Vec<(&'a str, Value)> {
     point
         .places()
@@ -61,7 +61,7 @@ fn free<'a>(point: &'a Point, picked: &[&str]) -> Vec<(&'a str, Value)> {
 /// A claim at a point.
 struct Tried {
     place: String,
-    /// Left less right.
+    /// The left side minus the right side.
     difference: Estimate,
     sides: [f64; 2],
 }
@@ -117,7 +117,7 @@ impl Tried {
         }
     }
 
-    /// How far on the claimed side the interval is, as a part of the sides.
+    /// How far the interval is on the claimed side, as a fraction of the sides.
     fn margin(&self, claim: &Claim) -> f64 {
         let margin = match claim.compares {
             Compares::Less | Compares::LessOrEqual => -self.difference.high,
@@ -132,7 +132,7 @@ impl Tried {
     }
 }
 
-/// The runs of the point of a group that a term picks.
+/// The runs of the point of a group that a term selects.
 fn cell<'a>(table: &'a Table, group: &[(&str, Value)], meaning: &Meaning<'_>) -> Option<Cell<'a>> {
     let has = |point: &Point| {
         group.iter().all(|(axis, value)| point.value(axis) == *value)

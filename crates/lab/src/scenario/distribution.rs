@@ -1,4 +1,4 @@
-//! Sizes and times that are drawn.
+//! Random sizes and times.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use braidftp_sim::Random;
 use super::tree::{Node, Value, Wrong};
 use super::view::{self, View};
 
-/// How a number is drawn.
+/// A distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
-    /// Always this.
+    /// A constant.
     Fixed(f64),
     /// Exponential, by its mean.
     Exponential { mean: f64, max: f64 },
@@ -87,7 +87,7 @@ impl Distribution {
         matches!(self, Self::Fixed(_))
     }
 
-    /// A number.
+    /// Draws a number.
     pub(super) fn draw(&self, random: &mut Random) -> f64 {
         match *self {
             Self::Fixed(number) => number,
@@ -95,7 +95,7 @@ impl Distribution {
             Self::Uniform { min, max } => min + (max - min) * random.unit(),
             Self::Pareto { min, shape, max } => (min * (1.0 - random.unit()).powf(-1.0 / shape)).min(max),
             Self::LogNormal { median, sigma, max } => {
-                // Box and Muller's transform.
+                // The Box-Muller transform.
                 let (radius, angle) = (1.0 - random.unit(), random.unit() * std::f64::consts::TAU);
                 let normal = (-2.0 * radius.ln()).sqrt() * angle.cos();
                 (median * (sigma * normal).exp()).min(max)
@@ -103,17 +103,17 @@ impl Distribution {
         }
     }
 
-    /// A whole number, one at least.
+    /// Draws a whole number, at least one.
     pub(super) fn bytes(&self, random: &mut Random) -> u64 {
         self.draw(random).round().max(1.0) as u64
     }
 
-    /// A time.
+    /// Draws a time.
     pub(super) fn time(&self, random: &mut Random) -> Duration {
         Duration::from_nanos((self.draw(random) * 1e9).round() as u64)
     }
 
-    /// The largest that can be drawn.
+    /// The maximum that can be drawn.
     pub(super) fn most(&self) -> f64 {
         match *self {
             Self::Fixed(number) => number,
@@ -124,7 +124,7 @@ impl Distribution {
         }
     }
 
-    /// The mean, roughly.
+    /// The approximate mean.
     pub(super) fn about(&self) -> f64 {
         match *self {
             Self::Fixed(number) => number,

@@ -10,7 +10,7 @@
 //! all       = test {"and" test}
 //! test      = name ("=" | "!=" | "<" | "<=" | ">" | ">=") (number [unit] | name) | "(" condition ")"
 //! ```
-//! A name has letters, digits, `_`, `.` and `-`; others are in quotes. So a minus between names needs spaces. Which names
+//! A name has letters, digits, `_`, `.` and `-`; other names are quoted. So a minus between names needs spaces. Which names
 //! there are is not known here.
 
 use std::fmt;
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use super::quantity::{self, Quantity};
 
-/// How deep parentheses may be.
+/// The maximum depth of parentheses.
 const DEPTH_MAX: usize = 50;
 
 /// A claim.
@@ -26,11 +26,11 @@ const DEPTH_MAX: usize = 50;
 pub struct Claim {
     /// The left side.
     pub left: Sum,
-    /// How the sides compare.
+    /// The comparison.
     pub compares: Compares,
     /// The right side.
     pub right: Sum,
-    /// The points that it is about; `None`: all.
+    /// The points that the claim covers; `None`: all.
     pub at: Option<Condition>,
 }
 
@@ -54,13 +54,13 @@ pub enum Compares {
 /// An arithmetical expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sum {
-    /// A number, with the unit that it was written with.
+    /// A number, with its unit.
     Number(Literal),
-    /// Something measured.
+    /// A measured value.
     Term(Term),
     /// The negative.
     Minus(Box<Sum>),
-    /// Two expressions and what is between them.
+    /// Two expressions and their operator.
     Both(Box<Sum>, Operator, Box<Sum>),
 }
 
@@ -82,18 +82,18 @@ pub enum Operator {
 pub struct Literal {
     /// In the base unit, if it has one.
     pub number: f64,
-    /// What it measures, if it has a unit.
+    /// The dimension, if it has a unit.
     pub dimension: Option<quantity::Dimension>,
     /// Its bytes in the text.
     pub span: Range<usize>,
 }
 
-/// Something measured: a name, perhaps with names in parentheses.
+/// A measured value: a name, possibly with names in parentheses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Term {
     /// The name.
     pub name: Word,
-    /// The names in parentheses, two at most.
+    /// The names in parentheses, at most two.
     pub of: Vec<Word>,
 }
 
@@ -126,12 +126,12 @@ pub enum Operand {
     Name(Word),
 }
 
-/// Why a text is neither claim nor condition.
+/// Why a text is not a claim or condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// The bytes of the text that it is about.
+    /// The bytes of the text with the error.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// The error.
     pub what: String,
 }
 
@@ -147,7 +147,7 @@ impl std::error::Error for ExpressionError {}
 ///
 /// # Errors
 ///
-/// With the place at which it ceases to be one.
+/// The error and its position.
 pub fn claim(text: &str) -> Result<Claim, ExpressionError> {
     let mut parser = Parser::new(text)?;
     let left = parser.sum()?;
@@ -165,7 +165,7 @@ pub fn claim(text: &str) -> Result<Claim, ExpressionError> {
 ///
 /// # Errors
 ///
-/// With the place at which it ceases to be one.
+/// The error and its position.
 pub fn condition(text: &str) -> Result<Condition, ExpressionError> {
     let mut parser = Parser::new(text)?;
     let condition = parser.any()?;
@@ -184,7 +184,7 @@ pub fn check_condition(text: &str) -> Result<(), String> {
 }
 
 impl Compares {
-    /// Whether two numbers compare so.
+    /// Whether two numbers satisfy the comparison.
     pub fn holds(self, left: f64, right: f64) -> bool {
         match self {
             Self::Less => left < right,
@@ -201,12 +201,12 @@ impl Compares {
 enum Token {
     Number(f64, Option<quantity::Dimension>),
     Word(String),
-    /// A word that is in quotes, and so no keyword.
+    /// A quoted word, which is never a keyword.
     Quoted(String),
     Sign(&'static str),
 }
 
-/// The longer first.
+/// Longer signs first.
 const SIGNS: [&str; 14] = ["<=", ">=", "!=", "==", "<", ">", "=", "+", "-", "*", "/", "(", ")", ","];
 const KEYWORDS: [&str; 3] = ["at", "and", "or"];
 
@@ -247,7 +247,7 @@ fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExpressionError> {
     Ok(tokens)
 }
 
-/// A number at the beginning of a text, with its unit if one follows, and how many bytes both are.
+/// A number at the beginning of a text, with its unit if one follows, and the length of both in bytes.
 fn number(text: &str) -> Option<(Token, usize)> {
     let is_digit = |c: char| c.is_ascii_digit() || c == '_' || c == '.';
     let mut end = text.find(|c| !is_digit(c)).unwrap_or(text.len());
@@ -543,7 +543,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_with_all_parentheses_is_read_as_it_is(left in sums(), right in sums()) {
+        fn a_fully_parenthesised_expression_is_parsed_back(left in sums(), right in sums()) {
             let parsed = claim(&format!("{left} < {right}")).unwrap();
             prop_assert_eq!(spoken(&parsed.left), left);
             prop_assert_eq!(spoken(&parsed.right), right);

@@ -13,12 +13,12 @@ use super::{Added, Expectation, Scenario, run};
 use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
 use crate::plot::{Marks, Plot, Scale};
 
-/// The most points of a scenario.
+/// The maximum number of points of a scenario.
 const POINTS_MAX: usize = 100_000;
-/// The axis of a scenario that varies nothing, or one thing.
+/// The axis of a scenario that varies nothing, or one parameter.
 const SCENARIO: &str = "scenario";
 
-/// A file that was read, for as long as the program runs.
+/// A file that was read; kept as long as the program runs.
 struct Document {
     root: Node,
     scope: Scope,
@@ -26,11 +26,11 @@ struct Document {
     measures: Vec<Measure>,
     only: Option<Condition>,
     quick: Option<Condition>,
-    /// Lines that identify the text and what a program adds to it, for the head of the results.
+    /// Lines that identify the text and the additions of a program, for the head of the results.
     notes: Vec<String>,
 }
 
-/// Reads a scenario. What it returns is never dropped: a program reads a few.
+/// Reads a scenario. The result is never dropped: a program reads few scenarios.
 pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<Scenario, Wrong> {
     let scope = Scope { axes: axes::read(&root)?, controllers: added.controllers };
     check::check(&root, &scope)?;
@@ -82,7 +82,7 @@ pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<S
         let node = document.root.get("only").unwrap_or(&document.root);
         return Err(Wrong::at(node, "no point fulfils `only`"));
     }
-    // Each point is read now, so that no run meets what is wrong.
+    // Each point is read now, so that no run fails because of an invalid value.
     for point in &points {
         Plan::read(document.view(&document.picks(point)), &document.files)?;
     }
@@ -106,7 +106,7 @@ fn leaked(text: &str) -> &'static str {
 }
 
 impl Document {
-    /// The numbers of the choices of a point on each axis.
+    /// The indices of a point's choices on each axis.
     fn picks(&self, point: &Point) -> Vec<usize> {
         let pick = |axis: &Varied| {
             let value = point.value(&axis.name);
@@ -127,6 +127,7 @@ impl Document {
     /// The plan of a point.
     ///
     /// # Panics
+    ///
     /// If the scenario was not checked, or a file was changed since.
     fn plan(&self, point: &Point) -> Plan {
         let picks = self.picks(point);
@@ -137,7 +138,7 @@ impl Document {
         condition.as_ref().is_none_or(|condition| names::holds(condition, &self.scope.axes, point))
     }
 
-    /// What does not vary, as written, or as the file describes it.
+    /// The fixed settings, as given, or as the file describes them.
     fn settings(&self) -> Vec<String> {
         let notes = self.notes.iter().cloned().chain(self.files.digests());
         let mut lines: Vec<String> = match self.root.get("settings") {
@@ -148,7 +149,7 @@ impl Document {
         lines
     }
 
-    /// What does not vary, as the file describes it.
+    /// The fixed settings, as the file describes them.
     fn described(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let tables = |key: &str| self.root.get(key).map_or(&[][..], Node::entries).iter();
@@ -166,7 +167,7 @@ impl Document {
     }
 }
 
-/// A value in one line.
+/// A value on one line.
 fn written(node: &Node) -> String {
     match &node.value {
         Written::Text(text) => text.clone(),
@@ -248,7 +249,7 @@ fn axes_of(document: &'static Document) -> &'static [Axis] {
             }
         })
         .collect();
-    // A picture has lines along an axis: two axes at least.
+    // A picture has lines along an axis, so at least two axes are needed.
     if axes.len() < 2 {
         let values = Box::leak(Box::new([Value::Name("all")]));
         axes.push(Axis { name: SCENARIO, label: "", values, show: &|_| "all runs".to_owned() });

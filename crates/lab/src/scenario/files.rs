@@ -1,4 +1,4 @@
-//! The files that a scenario names: recorded links and arrivals. Each is read once, beside the scenario.
+//! The files that a scenario names, in the scenario's folder: recorded links and arrivals. Each is read once.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use braidftp_base::{Rate, Time};
 use braidftp_sim::link::{Bandwidth, Steps, Trace};
 
-/// The longest file that is read, in bytes.
+/// The maximum length of a file in bytes.
 const BYTES_MAX: u64 = 256 << 20;
-/// The most arrivals of a file.
+/// The maximum number of arrivals in a file.
 const ARRIVALS_MAX: usize = 100_000;
 
 /// The files beside a scenario.
@@ -33,7 +33,7 @@ pub(super) struct Arrival {
 }
 
 impl Files {
-    /// Files of this folder; `None`: there are none.
+    /// The files of this folder; `None`: files are not available.
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, ..Self::default() }
     }
@@ -61,11 +61,11 @@ impl Files {
         digests.iter().map(|(name, digest)| format!("file {name}: BLAKE3 {digest}")).collect()
     }
 
-    /// A recorded link.
+    /// Reads a recorded link.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or a line is wrong.
+    /// It cannot be read, or a line is invalid.
     pub(super) fn link(&self, name: &str) -> Result<Bandwidth, String> {
         let mut known = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = known.get(name) {
@@ -81,11 +81,11 @@ impl Files {
         Ok(link)
     }
 
-    /// Recorded arrivals.
+    /// Reads recorded arrivals.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or a line is wrong.
+    /// It cannot be read, or a line is invalid.
     pub(super) fn arrivals(&self, name: &str) -> Result<Arc<[Arrival]>, String> {
         let mut known = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(arrivals) = known.get(name) {
@@ -102,7 +102,7 @@ impl Files {
     }
 }
 
-/// A rate over time.
+/// A rate that changes over time.
 fn steps(name: &str, text: &str) -> Result<Bandwidth, String> {
     let rows = columns(name, text, ["seconds", "bits_per_second"], ARRIVALS_MAX)?;
     let mut steps = rows.into_iter().map(|[seconds, rate]| {
@@ -116,7 +116,7 @@ fn steps(name: &str, text: &str) -> Result<Bandwidth, String> {
     }
 }
 
-/// Two columns of a CSV file; the first, a time, rises.
+/// Two columns of a CSV file; the first one, a time, is ascending.
 fn columns(name: &str, text: &str, titles: [&str; 2], rows_max: usize) -> Result<Vec<[f64; 2]>, String> {
     let mut reader =
         csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_and_wrong_lines_named() {
+    fn files_are_read_and_invalid_lines_reported() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("rate.csv", "seconds, bits_per_second\n0,1000000\n10,2000000\n");

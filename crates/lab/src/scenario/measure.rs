@@ -10,9 +10,9 @@ use crate::papers::ftp;
 pub(super) struct Measure {
     /// Its name.
     pub name: String,
-    /// Its unit, or what it counts.
+    /// Its unit, or what is counted.
     pub unit: &'static str,
-    /// What it is.
+    /// The measured value.
     pub what: What,
 }
 
@@ -21,15 +21,15 @@ pub(super) struct Measure {
 pub(super) enum What {
     /// A count of an FTP session: a column of the papers' figures.
     Ftp(usize),
-    /// Of workload and flows: `goodput` and others.
+    /// A value of workload and flows: `goodput` and others.
     Of(usize, Of),
     /// Jain's index of the goodputs of all bulk flows.
     Fairness,
-    /// Of a link, there (0) or back (1).
+    /// A value of a link, in the forward (0) or the return direction (1).
     Link(usize, usize, OfLink),
 }
 
-/// What is measured of a workload.
+/// A measured value of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     /// Bits of user data a second.
@@ -44,7 +44,7 @@ pub(super) enum Of {
     Rtt,
     /// Completed files or answers.
     Completed,
-    /// Failed ones.
+    /// Failed files or answers.
     Failed,
     /// The mean completion time.
     Mean,
@@ -52,14 +52,14 @@ pub(super) enum Of {
     Quantile(u8),
 }
 
-/// What is measured of a link.
+/// A measured value of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OfLink {
     /// The mean queue.
     Queue,
-    /// Its 99 % quantile over time.
+    /// The 99 % quantile of the queue over time.
     QueueTail,
-    /// Its peak.
+    /// The maximum queue.
     QueuePeak,
     /// Packets dropped by the queue.
     Dropped,
@@ -67,7 +67,7 @@ pub(super) enum OfLink {
     Lost,
     /// Packets marked.
     Marked,
-    /// Bits that left the link a second.
+    /// The throughput in bits per second.
     Throughput,
 }
 

@@ -39,10 +39,10 @@ use crate::claim::Finding;
 use crate::figure::{Figure, Point, Row};
 use crate::table::Table;
 
-/// The longest scenario file, in bytes.
+/// The maximum length of a scenario file in bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Runs a point with a seed while somebody watches.
+/// Runs a point with a seed, observed by a watcher.
 type Watched = &'static (dyn Fn(&Point, u64, &mut dyn Watcher) -> Row + Sync);
 
 /// A scenario that was read and checked.
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Scenario {
 }
 
 impl Scenario {
-    /// Runs one point of the sweep once, and shows the run to a watcher. The numbers are those of a run that nobody watches.
+    /// Runs one point of the sweep once with a watcher. The numbers are those of a run without a watcher.
     pub fn watch(&self, point: &Point, seed: u64, watcher: &mut dyn Watcher) -> Row {
         (self.watched)(point, seed, watcher)
     }
@@ -71,7 +71,7 @@ impl Scenario {
 /// A claim of a scenario.
 #[derive(Debug)]
 pub struct Expectation {
-    /// As written.
+    /// The text of the claim.
     pub text: String,
     claim: expression::Claim,
     axes: &'static [axes::Axis],
@@ -84,12 +84,12 @@ impl Expectation {
     }
 }
 
-/// Why a scenario cannot be run.
+/// Why a scenario cannot be used.
 #[derive(Debug)]
 pub enum LoadError {
     /// It cannot be read.
     Read(String),
-    /// It is wrong.
+    /// It is invalid.
     Wrong(ScenarioError),
 }
 
@@ -104,11 +104,12 @@ impl std::fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Reads a scenario file. Results of `DIR/NAME.toml` are called `NAME`; files that it names are beside it.
+/// Reads a scenario file. Results of `DIR/NAME.toml` are called `NAME`; files that it names are in the same
+/// folder.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or something in it is wrong.
+/// The file cannot be read or is invalid.
 pub fn load(path: &Path) -> Result<Scenario, LoadError> {
     let shown = path.display().to_string();
     let failed = |what: String| LoadError::Read(format!("cannot read the scenario {shown}: {what}"));
@@ -124,29 +125,29 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
         .map_err(LoadError::Wrong)
 }
 
-/// A scenario's text, and what a program adds to it.
+/// A scenario's text, and the additions of a program.
 #[derive(Debug)]
 pub struct Source<'a> {
     /// The name of its results.
     pub id: &'a str,
-    /// The text, as in a file.
+    /// The text of the file.
     pub text: &'a str,
-    /// What errors call it.
+    /// The name of the file in errors.
     pub shown: &'a str,
-    /// Where the files are that it names; it can name none, if none.
+    /// The folder of the files that it names; `None`: it must not name any.
     pub folder: Option<PathBuf>,
-    /// Controllers that it may name beside those of `cc`.
+    /// Controllers in addition to those of `cc`.
     pub controllers: Vec<cc::External>,
-    /// Lines for the head of its results, beside those of the text: results under other lines are not taken for its own.
+    /// Additional lines for the head of its results: results with other lines are not reused.
     pub notes: Vec<String>,
 }
 
 impl Source<'_> {
-    /// Reads the scenario. What is returned is never dropped: a program reads each text once.
+    /// Reads the scenario. The result is never dropped: a program reads each text once.
     ///
     /// # Errors
     ///
-    /// Something in it is wrong.
+    /// It is invalid.
     pub fn read(self) -> Result<Scenario, ScenarioError> {
         let Self { id, text, shown, folder, controllers, notes } = self;
         let digest = format!("scenario: BLAKE3 {}", &blake3::hash(text.as_bytes()).to_hex()[..16]);
@@ -155,18 +156,18 @@ impl Source<'_> {
     }
 }
 
-/// What a program adds to the text of a scenario.
+/// The additions of a program to the text of a scenario.
 #[derive(Debug, Default)]
 struct Added {
     controllers: Vec<cc::External>,
     notes: Vec<String>,
 }
 
-/// Reads a scenario from text; it can name no files. Results are called `id`.
+/// Reads a scenario from a text, which must not name files. Results are called `id`.
 ///
 /// # Errors
 ///
-/// Something in it is wrong.
+/// It is invalid.
 pub fn parse(id: &str, text: &str) -> Result<Scenario, ScenarioError> {
     read(id, text, &format!("{id}.toml"), files::Files::new(None), Added::default())
 }
@@ -174,7 +175,8 @@ pub fn parse(id: &str, text: &str) -> Result<Scenario, ScenarioError> {
 /// Reads a scenario that is part of the program.
 ///
 /// # Panics
-/// If something in it is wrong.
+///
+/// If it is invalid.
 pub fn built_in(id: &str, text: &str) -> Figure {
     *parse(id, text).unwrap_or_else(|error| panic!("{error}")).figure
 }

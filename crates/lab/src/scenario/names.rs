@@ -1,4 +1,4 @@
-//! What the names in claims and conditions stand for: axes, their values, columns and statistics.
+//! The meaning of names in claims and conditions: axes, their values, columns and statistics.
 
 use super::axes::{Axis, Place};
 use super::expression::{Claim, Compares, Condition, ExpressionError, Literal, Operand, Sum, Term, Word};
@@ -26,14 +26,14 @@ pub(super) enum Statistic {
     Quantile(u8),
 }
 
-/// What a term measures.
+/// The meaning of a term.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meaning<'a> {
     /// The statistic.
     pub statistic: Statistic,
     /// The column; `None`: the first.
     pub column: Option<&'a str>,
-    /// The values that it picks: axis and name.
+    /// The selected values: axis and name.
     pub picks: Vec<(&'a str, &'a str)>,
 }
 
@@ -41,7 +41,7 @@ fn wrong(word: &Word, what: String) -> ExpressionError {
     ExpressionError { span: word.span.clone(), what }
 }
 
-/// The axis that has a name among its values.
+/// The axis that has a name as a value.
 fn axis_of<'a>(axes: &'a [Axis], word: &Word) -> Result<Option<(&'a str, &'a str)>, ExpressionError> {
     let mut found = axes
         .iter()
@@ -58,11 +58,11 @@ fn axis_of<'a>(axes: &'a [Axis], word: &Word) -> Result<Option<(&'a str, &'a str
     }
 }
 
-/// What a term measures.
+/// The meaning of a term.
 ///
 /// # Errors
 ///
-/// A name is unknown, or does not belong where it is.
+/// A name is unknown, or not permitted in its place.
 pub(super) fn meaning<'a>(
     term: &'a Term,
     axes: &'a [Axis],
@@ -89,7 +89,7 @@ pub(super) fn meaning<'a>(
         return Ok(meaning);
     }
     match STATISTICS.iter().find(|(name, _)| *name == term.name.text) {
-        // A column may have the name of a statistic, as `p95` of completion times.
+        // A column may have the name of a statistic, as in `p95` of completion times.
         Some((_, statistic)) if column(&term.name).is_none() => meaning.statistic = *statistic,
         _ => meaning.column = Some(column(&term.name).ok_or_else(|| unknown(&term.name))?),
     }
@@ -118,7 +118,7 @@ pub(super) fn terms(sum: &Sum) -> Vec<&Term> {
     }
 }
 
-/// The axes of which the terms of a claim pick values.
+/// The axes on which the terms of a claim select values.
 pub(super) fn picked<'a>(
     claim: &'a Claim,
     axes: &'a [Axis],
@@ -143,7 +143,7 @@ pub(super) fn picked<'a>(
 ///
 /// # Errors
 ///
-/// A name is unknown, or the claim compares nothing that is measured.
+/// A name is unknown, or the claim compares no measured value.
 pub(super) fn check_claim(claim: &Claim, axes: &[Axis], columns: &[&str]) -> Result<(), ExpressionError> {
     if terms(&claim.left).is_empty() && terms(&claim.right).is_empty() {
         return Err(ExpressionError { span: 0..1, what: "a claim is about something measured".to_owned() });
@@ -168,7 +168,7 @@ fn tested(condition: &Condition) -> Vec<&Word> {
 ///
 /// # Errors
 ///
-/// An axis or a value is unknown, or is compared with something of another kind.
+/// An axis or a value is unknown, or is compared with a value of another kind.
 pub(super) fn check_condition(condition: &Condition, axes: &[Axis]) -> Result<(), ExpressionError> {
     match condition {
         Condition::All(parts) | Condition::Any(parts) => {
@@ -242,7 +242,7 @@ fn scaled(literal: &Literal, axis: &Axis) -> f64 {
     }
 }
 
-/// Whether a point fulfils a condition that was checked.
+/// Whether a point satisfies a checked condition.
 pub(super) fn holds(condition: &Condition, axes: &[Axis], point: &Point) -> bool {
     match condition {
         Condition::All(parts) => parts.iter().all(|part| holds(part, axes, point)),
@@ -252,7 +252,7 @@ pub(super) fn holds(condition: &Condition, axes: &[Axis], point: &Point) -> bool
             match (point.value(&axis.name), operand) {
                 (Value::Number(number), Operand::Number(literal)) => {
                     let other = scaled(literal, axis);
-                    // What was written alike is equal, whatever its unit.
+                    // Equal texts denote equal values in any unit.
                     let other = if (number - other).abs() <= 1e-12 * number.abs() { number } else { other };
                     compares.holds(number, other)
                 }

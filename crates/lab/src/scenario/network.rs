@@ -21,31 +21,31 @@ use crate::papers::ftp;
 pub(super) struct Link {
     /// Its name.
     pub name: String,
-    /// There, and back.
+    /// The forward and the return direction.
     pub ways: [LinkConfig; 2],
 }
 
-/// A path: links in a row.
+/// A path: a sequence of links.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
     /// Its name.
     pub name: String,
     /// The hosts at its ends.
     pub between: [String; 2],
-    /// Its links, as numbers.
+    /// The indices of its links.
     pub via: Vec<usize>,
-    /// Whether it passes them against their direction.
+    /// Whether packets pass its links in the opposite direction.
     pub is_reversed: bool,
 }
 
 /// A change of a link.
 #[derive(Debug, Clone)]
 pub(super) struct Event {
-    /// When.
+    /// The time.
     pub at: Duration,
     /// The link.
     pub link: usize,
-    /// Its new properties, where they change.
+    /// The new properties of each direction that changes.
     pub ways: [Option<LinkConfig>; 2],
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Network {
     pub links: Vec<Link>,
     /// Its paths.
     pub paths: Vec<Path>,
-    /// Its changes, in order of time.
+    /// The changes in order of time.
     pub events: Vec<Event>,
 }
 
@@ -65,7 +65,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// Values that do not go together, or a file that cannot be read.
+    /// Values that contradict each other, or a file that cannot be read.
     pub(super) fn read(root: View<'_>, files: &Files) -> Result<Self, Wrong> {
         let mut links = Vec::new();
         for entry in root.get("links").map_or(&[][..], Node::entries) {
@@ -74,7 +74,7 @@ impl Network {
         }
         let paths = paths(root, &links)?;
         let mut events = Vec::new();
-        // What a link is like after the changes so far.
+        // The properties of each link after the changes so far.
         let mut now: Vec<[LinkConfig; 2]> = links.iter().map(|link| link.ways.clone()).collect();
         let mut nodes: Vec<View<'_>> = root.list("event").into_iter().map(|node| root.of(node)).collect();
         nodes.sort_by_key(|event| event.time("at"));
@@ -95,7 +95,7 @@ impl Network {
     }
 }
 
-/// A link before anything is said about it: as in `LinkConfig`, but packets are those of IPv4.
+/// A link with default values: as in `LinkConfig`, but with packets of IPv4.
 fn start() -> LinkConfig {
     LinkConfig { overhead_bytes: 20, ..LinkConfig::default() }
 }

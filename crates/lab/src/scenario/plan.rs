@@ -1,4 +1,4 @@
-//! What a run does at a point, and whether it can end.
+//! The actions of a run at a point, and a check that the run ends.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use super::tree::Wrong;
 use super::view::View;
 use super::workloads::{self, Does, Workload};
 
-/// The longest run, in virtual time.
+/// The maximum duration of a run, in virtual time.
 pub(super) const LASTS_MAX: Duration = Duration::from_secs(30 * 86_400);
 
-/// A run.
+/// The plan of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     /// The network.
     pub network: Network,
-    /// What happens in it.
+    /// The workloads.
     pub workloads: Vec<Workload>,
-    /// When it ends; `None`: with its ftp session or its last answer.
+    /// The end of the run; `None`: with the FTP session or the last answer.
     pub lasts: Option<Duration>,
-    /// From when goodput, queues, windows and round trips count.
+    /// The beginning of the measurement of goodput, queues, windows and round trips.
     pub from: Duration,
-    /// How often they are read.
+    /// The sampling interval.
     pub every: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Values that do not go together, a file that cannot be read, or a run that cannot end.
+    /// Values that contradict each other, a file that cannot be read, or a run that cannot end.
     pub(super) fn read(root: View<'_>, files: &Files) -> Result<Self, Wrong> {
         let network = Network::read(root, files)?;
         let workloads = workloads::read(root, &network, files)?;
@@ -53,7 +53,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether runs differ by seed.
+    /// Whether runs depend on the seed.
     pub(super) fn is_random(&self) -> bool {
         let used = self.workloads.iter().flat_map(|workload| &workload.paths);
         let mut links = used.flat_map(|path| &self.network.paths[*path].via);
@@ -103,7 +103,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Why nothing gets over a path, if nothing does.
+    /// The reason why no packet can pass a path, if there is one.
     fn blocked(&self, path: usize, workload: &Workload) -> Option<String> {
         let longest = match &workload.does {
             Does::Ftp { session, .. } if workload.is_tcp() => usize::from(session.tcp.mss) + 20,

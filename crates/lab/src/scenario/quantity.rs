@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// What a quantity measures.
+/// The dimension of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
     /// Bits per second.
@@ -24,11 +24,11 @@ pub enum Dimension {
 pub struct Quantity {
     /// The number.
     pub number: f64,
-    /// What it measures.
+    /// The dimension.
     pub dimension: Dimension,
 }
 
-/// The units: what they measure, and their size in the base unit.
+/// The units: name, dimension, and size in the base unit.
 const UNITS: &[(&str, Dimension, f64)] = &[
     ("bit/s", Dimension::Rate, 1.0),
     ("kbit/s", Dimension::Rate, 1e3),
@@ -74,7 +74,7 @@ impl Dimension {
         }
     }
 
-    /// The unit in which tables have it.
+    /// The unit of the dimension in tables.
     pub const fn base(self) -> &'static str {
         match self {
             Self::Rate => "bit/s",
@@ -119,11 +119,11 @@ pub fn split(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
-/// Parses a text with a unit, whatever it measures. `None` if it is no quantity.
+/// Parses a text with a unit of any dimension. `None` if it is not a quantity.
 pub fn parse(text: &str) -> Option<Quantity> {
     let (number, name) = split(text)?;
     let (dimension, scale) = unit(name)?;
-    // The nearest number to the decimal fraction: 0.3 * 1e-3 would not be 0.0003.
+    // The float nearest to the decimal fraction: 0.3 * 1e-3 would differ from 0.0003.
     let number = if scale < 1.0 { number / (1.0 / scale).round() } else { number * scale };
     (number.is_finite() && number >= 0.0).then_some(Quantity { number, dimension })
 }
@@ -132,7 +132,7 @@ pub fn parse(text: &str) -> Option<Quantity> {
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong and shows the right notation.
+/// A sentence with the error and the right notation.
 pub fn of(dimension: Dimension, text: &str) -> Result<f64, String> {
     let units =
         || dimension.units().filter(|unit| !matches!(*unit, "µs" | "packet")).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! One run of a scenario: the world of a plan, what happens in it, and its numbers.
+//! One run of a scenario: the world of a plan, its workloads, and the measured numbers.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,26 +18,26 @@ use crate::figure::Row;
 use crate::papers::ftp;
 use crate::stats;
 
-/// The least time between two looks at a run.
+/// The minimum sampling interval of a watcher.
 const EVERY_MIN: Duration = Duration::from_micros(10);
 
-/// Looks at a run while it runs. What it sees changes nothing about the run.
+/// Observes a running simulation. Observation does not change the run.
 pub trait Watcher {
-    /// How often it looks, in simulated time.
+    /// The sampling interval, in simulated time.
     fn every(&self) -> Duration;
 
-    /// Looks. To end the run, it calls [`RunFailed::end`](crate::figure::RunFailed::end).
+    /// Receives a sample. It may call [`RunFailed::end`](crate::figure::RunFailed::end) to end the run.
     fn look(&mut self, look: &Look);
 }
 
-/// A run at a moment.
+/// The state of a run at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     /// The simulated time.
     pub now: Duration,
-    /// Of each flow that is not FTP, the workload and the bytes of user data that were read.
+    /// For each flow other than FTP, the workload and the received bytes of user data.
     pub flows: Vec<(String, u64)>,
-    /// Of each link in use, the bytes that wait there and back.
+    /// For each link in use, the queued bytes in the forward and the return direction.
     pub queues: Vec<(String, [u64; 2])>,
 }
 
@@ -105,18 +105,19 @@ impl Resident {
     }
 }
 
-/// A flow beside the ftp session: its workload and its hosts.
+/// A flow other than the FTP session: its workload and its hosts.
 #[derive(Debug, Clone, Copy)]
 struct Flow {
     workload: usize,
     ends: [HostId; 2],
 }
 
-/// The links of a world, by their numbers in the plan; unused ones are not there.
+/// The links of a world by their indices in the plan; unused ones are absent.
 struct Links(Vec<Option<[LinkId; 2]>>);
 
 impl Links {
-    /// The links that packets pass on a path from the workload's first host, and back. Missing ones are added: there, back.
+    /// The links that packets pass on a path from the workload's first host, and back. Missing ones are
+    /// created.
     fn of(
         &mut self,
         world: &mut World<Resident>,
@@ -139,7 +140,7 @@ impl Links {
         if path.is_reversed == workload.is_reversed { [forward, backward] } else { [backward, forward] }
     }
 
-    /// Adds the routes of a workload between these addresses, one of each for each path.
+    /// Adds the routes of a workload between these addresses, one per path.
     fn route(&mut self, world: &mut World<Resident>, plan: &Plan, workload: &Workload, ends: [&[IpAddr]; 2]) {
         for (at, path) in workload.paths.iter().enumerate() {
             let [there, back] = self.of(world, plan, *path, workload);
@@ -152,7 +153,8 @@ impl Links {
 /// Runs a plan.
 ///
 /// # Panics
-/// If its ftp session fails, or its requests are not answered in 30 days.
+///
+/// If its FTP session fails, or its requests are not answered within 30 days.
 pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<&mut dyn Watcher>) -> Row {
     let mut world: World<Resident> = World::new(seed);
     let mut links = Links(vec![None; plan.network.links.len()]);
@@ -163,7 +165,7 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<
             session.files = files.draw(&mut random(seed, at));
             session.seed = seed;
             session.at_most = until;
-            // Only their number and the overhead of the first are used.
+            // Only the number of links and the overhead of the first are used.
             session.paths = workload
                 .paths
                 .iter()
@@ -200,7 +202,7 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<
     Row(measures.iter().map(|measure| seen.number(measure.what, outcome.as_ref(), plan, &world)).collect())
 }
 
-/// Adds the hosts of a workload that is not FTP.
+/// Adds the hosts of a workload other than FTP.
 fn add(
     world: &mut World<Resident>,
     links: &mut Links,
@@ -240,7 +242,7 @@ fn add(
     }
 }
 
-/// Runs a world without an ftp session: until its time, or its last answer.
+/// Runs a world without an FTP session until its end time or its last answer.
 fn alone(world: &mut World<Resident>, plan: &Plan, flows: &[Flow], seen: &mut Seen<'_>) {
     let asks: Vec<HostId> = flows
         .iter()
@@ -316,29 +318,29 @@ fn of_times(of: Of, mut times: Vec<f64>) -> f64 {
     }
 }
 
-/// Numbers that are read while a world runs, and the changes of its links.
+/// Samples the running world, and applies the changes of its links.
 struct Seen<'a> {
     plan: &'a Plan,
     links: &'a Links,
     flows: &'a [Flow],
-    /// Whether queues, windows or round trips are read.
+    /// Whether queues, windows or round trips are sampled.
     samples: bool,
     next_sample: Option<Time>,
-    /// Who looks at the run, and when next.
+    /// The watcher of the run, and the time of its next sample.
     watcher: Option<&'a mut dyn Watcher>,
     next_look: Option<Time>,
     /// The next event.
     event: usize,
-    /// The queues of each link and way, in bytes.
+    /// The queue samples of each link and direction, in bytes.
     queues: Vec<[Vec<f64>; 2]>,
-    /// Of each flow: the sums and numbers of windows and of round trips read.
+    /// For each flow: the sums and counts of sampled windows and round trips.
     windows: Vec<(f64, f64)>,
     trips: Vec<(f64, f64)>,
-    /// The state when counting began, and at the end.
+    /// The counters at the beginning and at the end of the measurement.
     marks: [Option<Mark>; 2],
 }
 
-/// Counters at a time.
+/// The counters at one time.
 #[derive(Debug, Clone)]
 struct Mark {
     at: Time,
@@ -425,7 +427,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Marks at which counting began and ended.
+    /// The counters at the beginning and at the end of the measurement.
     fn counted(&self) -> (&Mark, &Mark) {
         let [from, to] =
             self.marks.each_ref().map(|mark| mark.as_ref().expect("both are marked when a run has ended"));
@@ -455,7 +457,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Bits of user data a second of a flow.
+    /// The goodput of a flow in bits per second.
     fn goodput(&self, flow: usize) -> f64 {
         let (from, to) = self.counted();
         let seconds = to.at.since(from.at).as_secs_f64();
@@ -488,7 +490,7 @@ impl<'a> Seen<'a> {
                 match of {
                     Of::Completed => fates.iter().filter_map(|fate| took(&fate)).count() as f64,
                     Of::Failed => fates.iter().filter(|fate| fate.failed).count() as f64,
-                    // One that is on its way when the run ends is no failure, and has no time.
+                    // A transfer in progress at the end of the run is not a failure and has no duration.
                     _ => of_times(
                         of,
                         fates
@@ -558,7 +560,7 @@ impl DuringRun<Resident> for Seen<'_> {
 
     fn ended(&mut self, world: &mut World<Resident>) {
         let mark = self.mark(world);
-        // A run that ends before counting begins counts from its beginning.
+        // In a run that ends before the measurement begins, the measurement covers the whole run.
         let empty = Mark {
             at: Time::ZERO,
             read: vec![0; self.flows.len()],
@@ -569,7 +571,7 @@ impl DuringRun<Resident> for Seen<'_> {
     }
 }
 
-/// The window of a flow's sender, of all its paths, and the round trip of its first, in seconds.
+/// The total window over all paths of a flow's sender, and the RTT of its first path in seconds.
 fn window_and_trip(host: &Host<Bulk>) -> (Option<f64>, Option<f64>) {
     if let Some(association) = host.app().association().and_then(|id| host.endpoint().association(id)) {
         let paths = association.stats().paths;
@@ -582,7 +584,7 @@ fn window_and_trip(host: &Host<Bulk>) -> (Option<f64>, Option<f64>) {
     (stats.map(|stats| stats.cwnd as f64), trip)
 }
 
-/// What a sender sent again.
+/// The retransmissions of a sender.
 #[derive(Debug, Clone, Copy, Default)]
 struct Resent {
     pieces: u64,

@@ -66,7 +66,7 @@ pub fn reference() -> String {
     text.trim_end().to_owned() + "\n"
 }
 
-/// All tables, each once, in the order in which they are mentioned.
+/// All tables, each once, in the order of their first use.
 fn collect(shape: &'static Shape, found: &mut Vec<&'static Shape>) {
     if found.iter().any(|its| its.name == shape.name) {
         return;
@@ -131,7 +131,7 @@ fn of_field(field: &Field) -> Value {
     schema
 }
 
-/// What stands for the value of an axis.
+/// The pattern of a reference to an axis.
 const REFERENCE: &str = "^\\$[A-Za-z][A-Za-z0-9_-]*(\\.[A-Za-z0-9_-]+)?$";
 
 fn or_reference(schema: Value) -> Value {

@@ -1,14 +1,14 @@
-//! The reference of scenario files as data: each table, its keys, what a key takes and means. Files are checked by it,
-//! and the JSON Schema and the reference in `docs/scenarios.md` are made of it.
+//! The reference of scenario files as data: each table, its keys, their values and meanings. Files are
+//! checked against it, and the JSON Schema and the reference in `docs/scenarios.md` are generated from it.
 
 use super::quantity::Dimension;
 
 /// A table.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// How it is called in the reference and in errors.
+    /// Its name in the reference and in errors.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub says: &'static str,
     /// Its keys.
     pub fields: &'static [Field],
@@ -19,15 +19,15 @@ pub(super) struct Shape {
 pub(super) struct Field {
     /// The key.
     pub key: &'static str,
-    /// What it takes.
+    /// The permitted values.
     pub takes: Takes,
-    /// What it means.
+    /// The meaning.
     pub says: &'static str,
-    /// Its default; `None` if it must be there.
+    /// The default; `None` if the key is required.
     pub default: Option<&'static str>,
 }
 
-/// What a key takes.
+/// The permitted values of a key.
 #[derive(Debug)]
 pub(super) enum Takes {
     /// Any text.
@@ -50,7 +50,7 @@ pub(super) enum Takes {
     Controller,
     /// A list.
     List(&'static Takes),
-    /// A list of so many values.
+    /// A list of this many values.
     Tuple(&'static Takes, usize),
     /// A table.
     Table(&'static Shape),
@@ -58,13 +58,13 @@ pub(super) enum Takes {
     Map(&'static Takes),
     /// A table of one of these shapes, by the value of a key.
     Tagged(&'static str, &'static [(&'static str, &'static Shape)]),
-    /// One of these.
+    /// One of these alternatives.
     Either(&'static [Takes]),
     /// The values of an axis: any scalars, or tables with a name and parameters.
     Values,
 }
 
-/// What has names in a file.
+/// The kinds of named items in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     /// `hosts`.
@@ -80,7 +80,7 @@ pub(super) enum Names {
 }
 
 impl Names {
-    /// The word for one.
+    /// The word for this kind.
     pub(super) const fn what(self) -> &'static str {
         match self {
             Self::Host => "host",

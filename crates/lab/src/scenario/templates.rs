@@ -1,6 +1,6 @@
-//! Scenarios to begin with.
+//! Scenario templates.
 
-/// Names, and texts.
+/// Names and texts.
 const ALL: &[(&str, &str)] = &[
     ("one-path", include_str!("templates/one-path.toml")),
     ("two-paths", include_str!("templates/two-paths.toml")),
@@ -10,17 +10,17 @@ const ALL: &[(&str, &str)] = &[
     ("outage", include_str!("templates/outage.toml")),
 ];
 
-/// The names of all.
+/// The names of all templates.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 
-/// The text of one.
+/// The text of a template.
 pub fn text(name: &str) -> Option<&'static str> {
     ALL.iter().find(|(its, _)| *its == name).map(|(_, text)| *text)
 }
 
-/// What one is about: its first line.
+/// The description of a template: its first line.
 pub fn says(name: &str) -> Option<&'static str> {
     text(name).and_then(|text| text.lines().next()).map(|line| line.trim_start_matches("# "))
 }

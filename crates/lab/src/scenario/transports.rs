@@ -1,4 +1,4 @@
-//! The transports of a scenario: a profile, and what differs from it.
+//! The transports of a scenario: a profile with changes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::view::View;
 ///
 /// # Errors
 ///
-/// Values that do not go together.
+/// Values that contradict each other.
 pub(super) fn read(view: View<'_>) -> Result<Protocol, Wrong> {
     match view.text("protocol") {
         Some("tcp") => over_tcp(view).map(|config| Protocol::Tcp(Arc::new(config))),

@@ -1,4 +1,4 @@
-//! The contents of a scenario file with the place of each key and value, and errors that name it.
+//! The contents of a scenario file with the position of each key and value, and errors with positions.
 
 use std::fmt;
 use std::ops::Range;
@@ -41,12 +41,12 @@ pub struct Entry {
     pub node: Node,
 }
 
-/// An error at a place of a file.
+/// An error at a position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// The bytes it is about.
+    /// The bytes with the error.
     pub span: Range<usize>,
-    /// What is wrong, and what to write instead.
+    /// The error, and the right form.
     pub what: String,
 }
 
@@ -57,20 +57,20 @@ impl Wrong {
     }
 }
 
-/// An error with its line, as it is shown.
+/// An error with its line, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
     /// The name of the file.
     pub file: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: usize,
-    /// What is wrong, and what to write instead.
+    /// The error, and the right form.
     pub what: String,
     /// The line of the file.
     source: String,
-    /// How many characters of the line it is about.
+    /// The number of characters with the error.
     width: usize,
 }
 

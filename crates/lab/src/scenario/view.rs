@@ -1,4 +1,4 @@
-//! Reads the values of a checked table at a point: references are replaced by what they stand for there.
+//! Reads the values of a checked table at a point, with references replaced by their values.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl<'a> View<'a> {
         Self { node, scope, picks }
     }
 
-    /// What values may refer to.
+    /// The scope of references.
     pub(super) fn scope(self) -> &'a Scope {
         self.scope
     }
@@ -32,7 +32,7 @@ impl<'a> View<'a> {
         Self { node, ..self }
     }
 
-    /// What a value stands for.
+    /// Resolves a value that may be a reference.
     pub(super) fn resolve(self, node: &'a Node) -> &'a Node {
         match Reference::of(node) {
             Some(reference) => self.scope.at(node, reference, self.picks).unwrap_or(node),
@@ -118,12 +118,12 @@ pub(super) fn of(node: &Node, dimension: Dimension) -> Option<f64> {
     }
 }
 
-/// A quantity, whatever it measures.
+/// A quantity of any dimension.
 pub(super) fn any(node: &Node) -> Option<Quantity> {
     node.text().and_then(quantity::parse)
 }
 
-/// A time; a century at most.
+/// A time, at most a century.
 pub(super) fn time(node: &Node) -> Option<Duration> {
     let seconds = of(node, Dimension::Time)?.min(3_155_760_000.0);
     Some(Duration::from_nanos((seconds * 1e9).round() as u64))

@@ -1,4 +1,4 @@
-//! The words that keys take, from the types that know them.
+//! The words that keys accept, from the types that define them.
 
 use braidftp_sctp as sctp;
 use braidftp_sim::apps::ftp::Variant;
@@ -19,7 +19,7 @@ pub(super) fn modes() -> Vec<&'static str> {
     Variant::ALL.iter().map(|variant| variant.name()).collect()
 }
 
-/// From when an FTP session is timed.
+/// The starts of an FTP session's measured time.
 pub(super) fn clocks() -> Vec<&'static str> {
     vec!["started", "asked", "opened"]
 }
@@ -39,7 +39,7 @@ pub(super) fn marks() -> Vec<&'static str> {
     vec!["lines", "bars", "tail"]
 }
 
-/// Checks multipath transfer.
+/// Checks a multipath configuration.
 pub(super) fn check_multipath(text: &str) -> Result<(), String> {
     match text {
         "off" => Ok(()),

@@ -15,11 +15,11 @@ use super::transports;
 use super::tree::{Node, Value, Wrong};
 use super::view::View;
 
-/// The stream of draws of sizes and times; each workload has its own.
+/// The random stream of sizes and times; each workload has its own.
 const RANDOM_STREAM: u64 = 1 << 46;
-/// The most transfers of a workload.
+/// The maximum number of transfers of a workload.
 const TRANSFERS_MAX: usize = 100_000;
-/// The most bytes of all files of a run, which the simulator can carry.
+/// The maximum number of bytes of all files in a run, limited by the simulator.
 const BYTES_MAX: f64 = 1e13;
 
 /// A workload.
@@ -27,46 +27,46 @@ const BYTES_MAX: f64 = 1e13;
 pub(super) struct Workload {
     /// Its name.
     pub name: String,
-    /// Its paths, as numbers.
+    /// The indices of its paths.
     pub paths: Vec<usize>,
     /// Whether it begins at the second host of its paths.
     pub is_reversed: bool,
-    /// What it does.
+    /// Its actions.
     pub does: Does,
 }
 
-/// What a workload does.
+/// The actions of a workload.
 #[derive(Debug, Clone)]
 pub(super) enum Does {
     /// A multiple get by FTP.
     Ftp {
-        /// All but files and paths.
+        /// Everything except files and paths.
         session: Box<Session>,
         /// Its files.
         files: Sizes,
-        /// From when it is timed.
+        /// When its measured time begins.
         clock: Clock,
     },
-    /// Flows without an end of their own.
+    /// Flows without a size limit.
     Bulk {
         /// Their transport.
         protocol: Protocol,
-        /// How many.
+        /// Their number.
         flows: usize,
-        /// Between which times each begins.
+        /// The interval in which each begins.
         starts: [Duration; 2],
-        /// When they write for the last time.
+        /// The time of the last write.
         ends: Option<Duration>,
-        /// How many bytes are written at a time.
+        /// The number of bytes of one write.
         write_bytes: usize,
     },
     /// Requests and answers.
     Transfers {
         /// Their transport.
         protocol: Protocol,
-        /// What is asked for.
+        /// The requests.
         source: Source,
-        /// Between which times the first begins.
+        /// The interval in which the first begins.
         starts: [Duration; 2],
         /// How they share connections.
         connections: Connections,
@@ -76,29 +76,29 @@ pub(super) enum Does {
 /// The sizes of files.
 #[derive(Debug, Clone)]
 pub(super) enum Sizes {
-    /// These.
+    /// Given sizes.
     Listed(Vec<u64>),
-    /// So many, drawn.
+    /// This many random sizes.
     Drawn(usize, Distribution),
 }
 
-/// From when an FTP session is timed.
+/// When the measured time of an FTP session begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clock {
-    /// The client's first packet.
+    /// With the client's first packet.
     Started,
-    /// Its first packet about the files.
+    /// With the client's first packet about the files.
     Asked,
-    /// The 150 to NLST.
+    /// With the 150 to NLST.
     Opened,
 }
 
-/// What is asked for.
+/// The requests of a workload.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    /// Each after the answer before it.
+    /// Each after the answer to the previous one.
     Requests {
-        /// How many.
+        /// The number of requests.
         count: usize,
         /// Bytes of a request.
         request: Distribution,
@@ -109,13 +109,13 @@ pub(super) enum Source {
     },
     /// At random times.
     Web {
-        /// The time from one to the next.
+        /// The time between requests.
         every: Distribution,
         /// Bytes of an answer.
         size: Distribution,
         /// Bytes of a request.
         request_bytes: u64,
-        /// When the last may begin.
+        /// The time after which no request begins.
         ends: Duration,
     },
     /// At recorded times.
@@ -131,7 +131,7 @@ pub(super) enum Source {
 ///
 /// # Errors
 ///
-/// Values that do not go together, or a file that cannot be read.
+/// Values that contradict each other, or a file that cannot be read.
 pub(super) fn read(root: View<'_>, network: &Network, files: &Files) -> Result<Vec<Workload>, Wrong> {
     let mut workloads: Vec<Workload> = Vec::new();
     for node in root.list("workload") {
@@ -163,7 +163,7 @@ pub(super) fn read(root: View<'_>, network: &Network, files: &Files) -> Result<V
 }
 
 impl Workload {
-    /// How many pairs of hosts it needs.
+    /// The number of pairs of hosts that it needs.
     pub(super) fn flows(&self) -> usize {
         match self.does {
             Does::Bulk { flows, .. } => flows,
@@ -171,7 +171,7 @@ impl Workload {
         }
     }
 
-    /// Whether it differs by seed.
+    /// Whether runs depend on the seed.
     pub(super) fn is_random(&self) -> bool {
         match &self.does {
             Does::Ftp { files, .. } => matches!(files, Sizes::Drawn(_, size) if !size.is_fixed()),
@@ -180,7 +180,7 @@ impl Workload {
         }
     }
 
-    /// Bytes that it carries, roughly; `None`: without end.
+    /// The approximate number of bytes; `None`: unlimited.
     pub(super) fn about_bytes(&self) -> Option<f64> {
         match &self.does {
             Does::Ftp { files: Sizes::Listed(sizes), .. } => {
@@ -200,7 +200,7 @@ impl Workload {
         }
     }
 
-    /// The transport.
+    /// Whether the transport is TCP.
     pub(super) fn is_tcp(&self) -> bool {
         match &self.does {
             Does::Ftp { session, .. } => is_tcp(session.variant),
@@ -259,19 +259,19 @@ impl Source {
     }
 }
 
-/// The draws of a workload.
+/// The random generator of a workload.
 pub(super) fn random(seed: u64, number: usize) -> Random {
     Random::new(seed, RANDOM_STREAM | number as u64)
 }
 
-/// A time between two, in whole microseconds.
+/// A random time in an interval, in whole microseconds.
 pub(super) fn between([from, to]: [Duration; 2], random: &mut Random) -> Duration {
     let micros = (to.saturating_sub(from)).as_micros() as u64;
     if micros == 0 { from } else { from + Duration::from_micros(random.below(micros)) }
 }
 
 impl Sizes {
-    /// The sizes of a run.
+    /// The file sizes of a run.
     pub(super) fn draw(&self, random: &mut Random) -> Vec<u64> {
         match self {
             Self::Listed(sizes) => sizes.clone(),

@@ -1,24 +1,24 @@
-//! How many test binaries run at a time: one for each processor, and further ones while processors idle.
+//! The number of concurrent test binaries: one per processor, and more while processors are idle.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long the processors are watched before a further binary starts.
+/// How long the processors are observed before another binary starts.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// Part of a processor that must idle for a further binary to start.
+/// The idle fraction of a processor that is required for another binary to start.
 const IDLE: f64 = 0.5;
 
-/// Binaries at a time for each processor, at most.
+/// The maximum number of concurrent binaries per processor.
 const EACH_MAX: usize = 4;
 
-/// Jobs in their order.
+/// Jobs in order.
 pub(super) struct Schedule<J> {
     waiting: VecDeque<J>,
     processors: usize,
-    /// Returns how many processors idled on average since the last call.
+    /// Returns the average number of idle processors since the last call.
     idle: Box<dyn FnMut() -> f64>,
 }
 
@@ -31,13 +31,13 @@ impl<J: Send> Schedule<J> {
             let now = ticks();
             let (all, idle) = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
             before = now;
-            // Without ticks there is no knowing, and one for each processor is right.
+            // Without tick counts the load is unknown, and one binary per processor is right.
             if all == 0 { 0.0 } else { idle as f64 / all as f64 * processors as f64 }
         });
         Self { waiting: jobs.into(), processors, idle }
     }
 
-    /// Runs all jobs, each on a thread of its own, and returns their results in the order in which they ended.
+    /// Runs all jobs, each on its own thread, and returns their results in the order in which they ended.
     pub(super) fn run<R: Send>(mut self, job: impl Fn(J) -> R + Sync) -> Vec<R> {
         let mut results = Vec::new();
         let mut running = 0;
@@ -62,13 +62,13 @@ impl<J: Send> Schedule<J> {
         results
     }
 
-    /// Whether another job may start beside those that run.
+    /// Whether another job may start while `running` jobs run.
     fn may_start(&mut self, running: usize) -> bool {
         running < self.processors || (running < EACH_MAX * self.processors && (self.idle)() >= IDLE)
     }
 }
 
-/// Ticks of all processors since the machine started, and those of them in which they idled (proc_stat(5)).
+/// The ticks of all processors since the machine started, and the idle ones (proc_stat(5)).
 fn ticks() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1);

@@ -1,4 +1,4 @@
-//! How long each test binary took in the last run, kept in `target/test-times.json`.
+//! The duration of each test binary in the last run, stored in `target/test-times.json`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,25 +6,25 @@ use std::path::PathBuf;
 use super::{Binary, Ended};
 use crate::shell::root;
 
-/// Seconds that each binary took, by its name.
+/// The duration of each binary in seconds, by its name.
 #[derive(Debug, Default)]
 pub(super) struct Times(BTreeMap<String, f64>);
 
 impl Times {
-    /// Reads the times of the last run. Without them nothing is known, which is no error.
+    /// Reads the durations of the last run; none if there is no file.
     pub(super) fn load() -> Self {
         let text = std::fs::read(path()).unwrap_or_default();
         Self(serde_json::from_slice(&text).unwrap_or_default())
     }
 
-    /// Sorts the binaries, the longest first. A binary without a time may be long, and comes before all others.
+    /// Sorts the binaries, the longest first. A binary without a known duration may be long, and comes first.
     pub(super) fn sort(&self, binaries: &mut [Binary]) {
         let seconds = |binary: &Binary| self.0.get(&binary.name).copied().unwrap_or(f64::INFINITY);
         binaries.sort_by(|one, other| seconds(other).total_cmp(&seconds(one)));
     }
 
-    /// Writes the times of those that passed beside the times of all others. The file is a help only: if it cannot be written, the
-    /// next run has another order.
+    /// Stores the durations of those that passed, and keeps those of the others. The file is only an
+    /// optimisation: if it cannot be written, the next run has another order.
     pub(super) fn keep(&mut self, ended: &[Ended]) {
         let passed = ended.iter().filter(|binary| binary.passed);
         self.0.extend(passed.map(|binary| (binary.name.clone(), binary.time.as_secs_f64())));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn each_path_is_the_one_that_people_read() {
+    fn each_path_matches_its_description() {
         for path in PATHS {
             let wire = job(path, 1).wire();
             let rate = match wire.bits_per_second {

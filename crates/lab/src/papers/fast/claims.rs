@@ -790,7 +790,7 @@ mod tests {
     }
 
     #[test]
-    fn overflows_that_follow_one_another_are_one() {
+    fn consecutive_overflows_are_one_episode() {
         let mut drops = vec![0.0; 200];
         for (place, drops) in drops.iter_mut().enumerate() {
             *drops = if place < 20 {
@@ -809,7 +809,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_whose_queue_is_never_seen_to_fill_says_nothing_of_what_fills_it() {
+    fn a_run_whose_queue_never_fills_decides_nothing() {
         let queue: Vec<f64> = (0..100).map(|place| 400.0 + f64::from(place)).collect();
         let cwnd: Vec<f64> = queue.iter().map(|queue| queue + 6_667.0).collect();
         let fills_it = || ("two".to_owned(), film(&queue, &cwnd, &[0.0; 100]));
@@ -824,7 +824,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_takes_every_packet_more_has_a_slope_of_one() {
+    fn a_queue_that_takes_every_additional_packet_has_slope_one() {
         let queue: Vec<f64> = (0..100).map(|place| 400.0 + f64::from(place)).collect();
         let cwnd: Vec<f64> = queue.iter().map(|queue| queue + 6_667.0).collect();
         let film = film(&queue, &cwnd, &[0.0; 100]);

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fixed_points_are_those_of_a_pencil() {
+    fn predicted_shares_equal_values_computed_by_hand() {
         let papers: [(&[f64], f64); 4] = [
             (&[1.0], 200.0),
             (&[0.38, 0.62], 524.0),

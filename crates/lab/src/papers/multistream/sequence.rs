@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_told_in_few_words() {
+    fn descriptions_of_packets_are_shortened() {
         for (says, short) in [
             ("SACK", "SACK"),
             ("SACK + DATA 0: 150 opening data connection for / (14 bytes)", "150"),
