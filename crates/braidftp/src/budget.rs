@@ -424,7 +424,7 @@ mod tests {
     const END: &str = "<!-- end of the budget -->\n";
 
     #[test]
-    fn the_budget_in_architecture_md_is_the_one_of_the_program() {
+    fn architecture_md_contains_the_budget_of_the_program() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
         let page = std::fs::read_to_string(path).unwrap();
         let (before, rest) = page.split_once(BEGIN).expect("a place for the budget");
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_read_at_a_glance() {
+    fn amounts_are_printed_with_units() {
         for (amount, text) in [
             (Amount::Count(65_536), "65,536"),
             (Amount::Bytes(1_500), "1,500 bytes"),
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_moves_its_row() {
+    fn a_setting_changes_its_row() {
         let settings = Settings { max_sessions: 7, ..Settings::default() };
         let effective = Effective::of(&settings);
         assert_eq!(Row::Sessions.limit(&effective), Amount::Count(7));

@@ -133,10 +133,10 @@ impl Error {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => Some("check that the path exists"),
             io::ErrorKind::PermissionDenied => Some("check the permissions of the file and of its folder"),
-            io::ErrorKind::StorageFull => {
-                Some("free some space; the same command then goes on where it stopped")
+            io::ErrorKind::StorageFull => Some("free some space, then run the same command again to resume"),
+            io::ErrorKind::QuotaExceeded => {
+                Some("free some of your quota, then run the same command again to resume")
             }
-            io::ErrorKind::QuotaExceeded => Some("free some of your quota; the same command then goes on"),
             _ => None,
         };
         Self { hint: hint.map(str::to_owned), ..Self::new(Exit::Local, what, error) }
@@ -192,19 +192,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_why_and_what_to_try() {
+    fn an_error_states_what_failed_why_and_what_to_try() {
         let error = Error::new(Exit::Connect, "connect to ftp://h", "refused").hint("check the port");
         assert_eq!(error.to_string(), "cannot connect to ftp://h: refused\n  try: check the port");
     }
 
     #[test]
-    fn a_name_cannot_write_to_the_terminal() {
+    fn a_name_cannot_send_control_sequences_to_the_terminal() {
         assert_eq!(escape(b"a\x1b[31mb\r\n\xff\xc3\xa9"), "a\\x1b[31mb\\x0d\\x0a\\xff\u{e9}");
         assert_eq!(escape("x\u{202e}y".as_bytes()), "x\\xe2\\x80\\xaey");
     }
 
     #[test]
-    fn codes_are_the_promised_ones() {
+    fn exit_codes_are_the_documented_ones() {
         let table = [
             (Exit::Ok, 0),
             (Exit::Usage, 1),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_saves_up_nothing() {
+    async fn a_pause_accumulates_no_more_than_a_burst() {
         let limiter = limiter("8kbit");
         tokio::time::sleep(Duration::from_secs(100)).await;
         let start = Instant::now();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_rate_holds_for_what_waits_already_too() {
+    async fn a_new_rate_applies_to_waiting_tasks_too() {
         let limiter = std::sync::Arc::new(limiter("8kbit"));
         let start = Instant::now();
         let waiting = tokio::spawn({

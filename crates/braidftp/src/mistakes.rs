@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_in_characters_and_a_broken_line_is_told_once() {
+    fn columns_are_counted_in_characters_and_an_invalid_line_is_reported_once() {
         let text = "s = ['ö', 1]\nt = 2\n";
         let (_, mut mistakes) = Mistakes::parse(Path::new("f.toml"), text);
         mistakes.add(text.find('2').unwrap(), "b");

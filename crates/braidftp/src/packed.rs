@@ -115,8 +115,8 @@ pub enum UnpackError {
 impl fmt::Display for UnpackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Corrupt => "it is not packed as DEFLATE says",
-            Self::BeyondEnd => "bytes follow the end of what is packed",
+            Self::Corrupt => "it is not a DEFLATE stream",
+            Self::BeyondEnd => "bytes follow the end of the packed listing",
             Self::TooLong => "it is too long",
         })
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_out_before_the_listing_is_over() {
+    fn lines_are_unpacked_before_the_listing_ends() {
         let (mut packer, mut unpacker) = (Packer::default(), Unpacker::new(u64::MAX));
         let mut packed_bytes = 0;
         for chunk in 0..10 {
@@ -216,7 +216,7 @@ mod tests {
     //= type=test
     //# A client MUST bound what it unpacks
     #[test]
-    fn a_bomb_is_unpacked_as_far_as_a_listing_may_go() {
+    fn a_decompression_bomb_is_unpacked_up_to_the_limit_of_a_listing() {
         let bomb = Packer::default().pack(&vec![b'a'; 64 << 20], Follows::Nothing);
         assert!(bomb.len() < 1 << 20, "{}", bomb.len());
         let mut unpacker = Unpacker::new(1 << 20);
@@ -232,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_packed_is_an_error() {
+    fn input_that_is_not_packed_is_an_error() {
         assert_eq!(all(&mut Unpacker::new(9), b"type=file; a\r\n"[..].into()), Err(UnpackError::Corrupt));
     }
 
     proptest! {
         #[test]
-        fn lines_survive_whatever_the_cuts(
+        fn lines_are_unchanged_by_packing_in_any_pieces(
             chunks in proptest::collection::vec(proptest::collection::vec(b'a'..b'd', 0..70_000), 0..4),
             cut in 1_usize..5_000,
             has_room: bool,
@@ -259,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_panic(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..10)) {
+        fn no_input_causes_a_panic(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..10)) {
             let mut unpacker = Unpacker::new(1 << 20);
             for part in parts {
                 if all(&mut unpacker, part.into()).is_err() {

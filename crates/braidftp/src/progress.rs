@@ -728,7 +728,7 @@ mod tests {
     use crate::exit::Exit;
 
     #[test]
-    fn the_summary_counts_what_was_told() {
+    fn the_summary_counts_the_reported_events() {
         let reporter = Reporter::new(Style::Quiet, "braid");
         let meter = reporter.file(b"a", Some(10));
         meter.add(4);
@@ -753,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_shown_with_its_rates_and_what_is_wrong_with_it() {
+    fn a_path_is_displayed_with_its_rates_and_its_state() {
         let path = |bytes_received: u64| PathSummary {
             local: "10.1.1.2:4000".into(),
             peer: "10.1.1.1:9899".into(),
@@ -794,7 +794,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_shown_as_links_are_named() {
+    fn rates_are_printed_in_bits_per_second() {
         assert_eq!(bits_a_second(2_910_000.0), "2.91 Mbit/s");
         assert_eq!(bits_a_second(500.0), "500 bit/s");
     }

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_is_the_promised_line() {
+    fn the_summary_has_the_documented_form() {
         let summary = Summary {
             mode: "braid".into(),
             files: 2,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_text_stays_one_line_of_json() {
+    fn a_name_that_is_not_utf_8_stays_one_line_of_json() {
         let mut line = Vec::new();
         Event::file(b"a\n\xff\"", Action::Received, 1, 0).write(&mut line).unwrap();
         let text = String::from_utf8(line).unwrap();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read() {
+    fn sizes_are_parsed() {
         for (text, bytes) in [("0", 0), ("500", 500), ("20kB", 20_000), ("3MB", 3_000_000), ("4GiB", 4 << 30)]
         {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");

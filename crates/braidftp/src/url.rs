@@ -189,7 +189,7 @@ fn parse_addresses(
             parse_address(&value, port).ok_or_else(|| wrong(format!("`{value}` is not an IP address")))?;
         if scheme == Scheme::FtpSctpIp && address.port() != port {
             return Err(wrong(format!(
-                "`{value}` has a port of its own, and an association has one SCTP port"
+                "`{value}` contains a port, but an association has a single SCTP port"
             ))
             .hint("write ?addr= without a port"));
         }
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_may_hold_any_character_and_is_not_shown() {
+    fn a_login_may_contain_any_character_and_is_not_displayed() {
         let url = parse("ftp://us%40er:p%3Aw@h/x");
         assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some(&b"us@er"[..]), Some(&b"p:w"[..])));
         assert!(!format!("{url} {url:?}").contains("p:w"));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn more_addresses_of_a_multihomed_server() {
+    fn additional_addresses_of_a_multihomed_server_are_parsed() {
         let url = parse("ftp+sctp://h:7000/?addr=192.0.2.1&addr=2001:db8::1&addr=192.0.2.2:99&addr=[::1]:5");
         let expected = ["192.0.2.1:7000", "[2001:db8::1]:7000", "192.0.2.2:99", "[::1]:5"];
         assert_eq!(url.addresses, expected.map(|a| a.parse().unwrap()));
@@ -359,12 +359,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_input_is_reported_with_the_reason() {
         for (text, says) in [
             ("example.org", "no scheme"),
             ("http://h/", "not a scheme"),
             ("ftps://h/?addr=192.0.2.1", "one address at each end"),
-            ("ftp+sctp-ip://h/?addr=192.0.2.1:22", "one SCTP port"),
+            ("ftp+sctp-ip://h/?addr=192.0.2.1:22", "a single SCTP port"),
             ("ftp://h:0/", "not a port"),
             ("ftp://h:65536/", "not a port"),
             ("ftp:///x", "no host"),
@@ -401,7 +401,7 @@ mod tests {
         }
 
         #[test]
-        fn any_name_survives_being_shown(path in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn any_name_is_parsed_back_from_its_displayed_form(path in proptest::collection::vec(any::<u8>(), 0..40)) {
             let mut url = parse("ftp://h/");
             url.path = path;
             let shown = url.to_string();

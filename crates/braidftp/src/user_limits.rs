@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_read_by_name_and_access_stands_for_some() {
+    fn rights_are_parsed_by_name_and_access_implies_some() {
         let rights = Rights::parse(["list", "write"]).unwrap();
         assert!(rights.has(Right::List) && rights.has(Right::Write));
         assert!(!rights.has(Right::Read) && !rights.has(Right::Delete));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_quota_counts_what_is_there_and_what_comes_and_what_went_is_free_again() {
+    async fn a_quota_counts_existing_and_new_bytes_and_releases_deleted_ones() {
         let folder = tempfile::tempdir().unwrap();
         let write =
             |name: &str, bytes: usize| std::fs::write(folder.path().join(name), vec![0; bytes]).unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_counted_and_given_back() {
+    fn places_of_sessions_are_counted_and_released() {
         let share = Share::new(Limits { sessions: Some(2), ..Limits::default() });
         let (first, _second) = (share.enter().unwrap(), share.enter().unwrap());
         assert!(share.enter().is_err());

@@ -321,7 +321,7 @@ impl Entry {
     fn keys(&self) -> Result<Vec<Fingerprint>, String> {
         let parsed: Result<Vec<Fingerprint>, _> = self.keys.iter().map(|key| key.parse()).collect();
         parsed.map_err(|_| {
-            "one of its keys is no fingerprint, which `braidftp key` prints as `SHA256:…`".into()
+            "one of its keys is not a fingerprint as printed by `braidftp key`: `SHA256:…`".into()
         })
     }
 
@@ -677,7 +677,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[tokio::test(start_paused = true)]
-    async fn a_right_password_opens_the_home_and_a_wrong_one_does_not() {
+    async fn a_login_needs_the_right_password() {
         let users = users();
         let grant = users.log_in(b"anna", b"right", HERE).await.unwrap();
         let home = PathBuf::from("anna");
@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_failure_makes_the_next_answer_later_until_the_address_is_turned_away() {
+    async fn each_failure_delays_the_next_answer_until_the_address_is_blocked() {
         let users = users();
         let elsewhere = IpAddr::from([10, 0, 0, 1]);
         let mut waited = Vec::new();
@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn logins_to_other_accounts_do_not_buy_an_address_more_guesses() {
+    async fn logins_to_other_accounts_do_not_permit_more_guesses() {
         let text = format!("{}\n[[user]]\nname = 'mine'\nhash = '{}'", text(), cheap_hash());
         let users = Users::parse(&text, Access::ReadOnly).unwrap();
         let mut checked = 0;
@@ -738,7 +738,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn guesses_made_at_once_do_not_pass_the_limit_together_and_logins_at_once_all_succeed() {
+    async fn concurrent_guesses_do_not_exceed_the_limit_and_concurrent_logins_succeed() {
         let users = Arc::new(users());
         let at_once = |password: &'static [u8]| {
             let mut tasks = tokio::task::JoinSet::new();
@@ -755,7 +755,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_user_is_guessed_at_a_hundred_times_from_all_addresses_and_still_logs_in_from_where_they_did() {
+    async fn a_hundred_guesses_block_a_user_except_at_known_addresses() {
         for name in [&b"anna"[..], b"nobody"] {
             let users = users();
             let home = IpAddr::from([192, 0, 2, 1]);
@@ -773,7 +773,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_lets_its_users_in_and_without_a_hash_no_password_does() {
+    async fn a_key_permits_a_login_and_without_a_hash_no_password_does() {
         let key = |letter: char| format!("SHA256:{}A", String::from(letter).repeat(42));
         let (mine, other) = (key('B'), key('C'));
         let hash = cheap_hash();
@@ -794,7 +794,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guesser_has_one_ipv6_network_and_the_tables_have_an_end() {
+    fn ipv6_addresses_are_counted_by_network_and_tables_are_limited() {
         let guess = |peer| Guess { peer: subnet(peer), name: "ghost".into(), is_user: false };
         let mut failures = Failures::default();
         failures.charge(&guess("2001:db8::1".parse().unwrap())).unwrap();
@@ -814,7 +814,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_meant_is_refused_with_its_reason() {
+    fn contradictory_users_files_are_refused_with_the_reason() {
         let hash = cheap_hash();
         for (text, why) in [
             ("[[user]]\nname = 'a'", "no hash"),
@@ -826,7 +826,7 @@ mod tests {
             ("[[user]]\nname = 'ftp'\nhome = '../up'", "home"),
             ("[[user]]\nname = 'ftp'\n[[user]]\nname = 'ftp'", "twice"),
             ("[[user]]\nname = 'ftp'\nhoem = 'x'", "hoem"),
-            ("[[user]]\nname = 'a'\nkeys = ['SHA256:short']", "no fingerprint"),
+            ("[[user]]\nname = 'a'\nkeys = ['SHA256:short']", "not a fingerprint"),
             ("[[user]]\nname = 'ftp'\nrights = ['red']", "read, list, write, delete"),
             ("[[user]]\nname = 'ftp'\nrights = ['read']\nwritable = true", "leave `writable` out"),
             ("[[user]]\nname = 'ftp'\nquota = 'much'", "quota"),
@@ -844,7 +844,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_hash_is_told_and_the_one_that_is_made_here_is_not_weak() {
+    fn a_weak_hash_is_reported_and_a_generated_one_is_not_weak() {
         let text = |hash: &str| format!("[[user]]\nname = 'anna'\nhash = '{hash}'");
         let weak = |hash: &str| {
             let users = Users::parse(&text(hash), Access::ReadOnly).unwrap();
@@ -868,7 +868,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hash_makes_opens() {
+    fn a_generated_hash_permits_the_login() {
         let hash = Users::hash(b"pass word").unwrap();
         let parsed = PasswordHash::new(&hash).unwrap();
         assert!(Argon2::default().verify_password(b"pass word", &parsed).is_ok());

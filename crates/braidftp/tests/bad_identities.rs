@@ -1,5 +1,5 @@
-//! Certificates, keys, users files and a disk that are no good, over TCP and over SCTP: each is a sentence that says what is wrong,
-//! where, and what to do.
+//! Invalid certificates, keys and users files, and a full disk, over TCP and over SCTP: each error states the
+//! problem, the place, and what to do.
 
 mod protection_support;
 
@@ -23,7 +23,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 const PLACES: [&str; 4] = ["--listen", "ftp://127.0.0.1:0", "--listen", "ftps://127.0.0.1:0"];
 
 #[test]
-fn a_certificate_that_contradicts_itself_or_the_name_is_refused_over_tcp_and_sctp() {
+fn an_invalid_certificate_or_one_for_another_name_is_refused_over_tcp_and_sctp() {
     let room = Room::new();
     let authority = Authority::new(&room);
     type Change = fn(&mut CertificateParams);
@@ -49,8 +49,8 @@ fn a_certificate_that_contradicts_itself_or_the_name_is_refused_over_tcp_and_sct
         for url in server.urls.iter().map(|url| url.replace("127.0.0.1", "localhost")) {
             let own = if url.contains("sctp") { &ca[..] } else { &ca[..2] };
             let hint = format!("--pin {}", server.key);
-            room.is_refused("other", &url, own, &[says, "mend the server's certificate", &hint]);
-            // Not by an authority alone: who takes new servers takes none that contradicts itself.
+            room.is_refused("other", &url, own, &[says, "correct the server's certificate", &hint]);
+            // Also without an authority: a client that accepts new servers accepts no invalid certificate.
             room.is_refused("other", &url, &[own, &["--accept-new"]].concat(), &[says]);
             room.goes("other", &url, &[&own[2..], &["--pin", &server.key]].concat());
         }
@@ -58,7 +58,7 @@ fn a_certificate_that_contradicts_itself_or_the_name_is_refused_over_tcp_and_sct
     }
 }
 
-/// A server whose certificates have more bytes than clients take, over both transports.
+/// A server whose certificate chain is longer than clients accept, over both transports.
 struct Hostile {
     tcp: SocketAddr,
     sctp: SocketAddr,
@@ -90,7 +90,7 @@ impl Hostile {
             for stream in listener.incoming() {
                 let connection = rustls::ServerConnection::new(for_tcp.clone()).unwrap();
                 let mut tls = rustls::StreamOwned::new(connection, stream.unwrap());
-                // The client breaks it off.
+                // The client aborts the handshake.
                 let _ = tls.read(&mut [0]);
             }
         });
@@ -113,7 +113,7 @@ impl Hostile {
 }
 
 #[test]
-fn certificates_of_too_many_bytes_are_refused_over_tcp_and_sctp() {
+fn certificate_chains_that_are_too_long_are_refused_over_tcp_and_sctp() {
     let room = Room::new();
     for (count, says) in [(1, "more than 32768"), (3, "more than 64 KiB")] {
         let hostile = Hostile::with(count);
@@ -125,18 +125,18 @@ fn certificates_of_too_many_bytes_are_refused_over_tcp_and_sctp() {
 }
 
 #[test]
-fn a_server_that_breaks_tls_is_told_apart_from_one_that_has_none() {
+fn a_server_with_invalid_tls_is_distinguished_from_one_without_tls() {
     let room = Room::new();
     let large = [&[22, 3, 3, 0, 4, 2, 1, 0, 0][..]].concat();
     let cases: [(&[u8], i32, &str); 5] = [
-        (b"220 ready\r\n", 3, "what it sent is not TLS"),
-        // Half a record, and the end.
+        (b"220 ready\r\n", 3, "its data is not TLS"),
+        // Half a record, then the end.
         (&[22, 3, 3, 1, 0, 2, 0], 2, "the server closed the connection"),
         (b"", 2, "the server closed the connection"),
         // The head of a message of 65,536 bytes.
         (&large, 3, "more than 64 KiB"),
-        // A record of more bytes than a record may have.
-        (&[22, 3, 3, 255, 255, 2], 3, "what it sent is not TLS"),
+        // A record longer than permitted.
+        (&[22, 3, 3, 255, 255, 2], 3, "its data is not TLS"),
     ];
     for (says, code, words) in cases {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -157,7 +157,7 @@ fn a_server_that_breaks_tls_is_told_apart_from_one_that_has_none() {
 }
 
 #[test]
-fn certificates_that_are_replaced_are_shown_from_then_on_over_tcp_and_sctp() {
+fn replaced_certificates_are_presented_to_new_sessions_over_tcp_and_sctp() {
     let room = Room::new();
     let authority = Authority::new(&room);
     let file = authority.sign(&room, "server.pem", |_| {});
@@ -183,7 +183,7 @@ fn certificates_that_are_replaced_are_shown_from_then_on_over_tcp_and_sctp() {
     for (url, own) in &urls {
         room.is_refused("other", url, own, &["has expired on 2024-05-01"]);
     }
-    // What is no good changes nothing, and a good one is taken again.
+    // Invalid files change nothing, and a valid one is used again.
     fs::write(room.path("server.pem"), "nothing good").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1_200));
     for (url, own) in &urls {
@@ -194,7 +194,7 @@ fn certificates_that_are_replaced_are_shown_from_then_on_over_tcp_and_sctp() {
     urls.iter().for_each(|(url, own)| room.goes("other", url, own));
 }
 
-/// What `serve` says with these arguments, which do not let it start.
+/// The error of `serve` with these arguments, which prevent the start.
 fn serve_fails(room: &Room, more: &[&str]) -> String {
     let tree = room.text("tree");
     let args = [&["serve", &tree, "--listen", ANY], more].concat();
@@ -213,7 +213,7 @@ fn serve_fails(room: &Room, more: &[&str]) -> String {
 }
 
 #[test]
-fn a_key_file_that_is_no_good_keeps_the_server_from_starting_and_says_what_to_do() {
+fn an_invalid_key_file_prevents_the_start_with_a_hint() {
     let room = Room::new();
     let file = Authority::new(&room).sign(&room, "server.pem", |_| {});
     let good = fs::read_to_string(&file).unwrap();
@@ -241,7 +241,7 @@ fn a_key_file_that_is_no_good_keeps_the_server_from_starting_and_says_what_to_do
             assert!(said.contains("bad.pem") && said.contains(says) && said.contains(hint), "{says}: {said}");
         }
     }
-    // The same of the key that the server made itself, and of a client's.
+    // The same for the server's generated key, and for a client's key.
     let server = room.serve(ANY, &[]);
     drop(server);
     for name in ["server.pem", "client.pem"] {
@@ -255,7 +255,7 @@ fn a_key_file_that_is_no_good_keeps_the_server_from_starting_and_says_what_to_do
 }
 
 #[test]
-fn a_users_file_that_is_no_good_keeps_the_server_from_starting_and_weak_hashes_are_told() {
+fn an_invalid_users_file_prevents_the_start_and_weak_hashes_are_reported() {
     let room = Room::new();
     let users = room.text("users.toml");
     let strong = braidftp::users::Users::hash(b"x").unwrap();
@@ -292,7 +292,8 @@ fn a_users_file_that_is_no_good_keeps_the_server_from_starting_and_weak_hashes_a
     assert!(words.iter().all(|words| said.contains(words)), "{said}");
 }
 
-/// Does `work` in a thread whose mount table is its own, with a file system of so many bytes at that folder; `None` if it may not.
+/// Runs `work` in a thread with its own mount table, with a file system of this size mounted on the folder;
+/// `None` if that is not permitted.
 fn on_small_disk<T: Send>(bytes: usize, folder: &Path, work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let mounted = scope.spawn(move || {
@@ -311,7 +312,7 @@ fn on_small_disk<T: Send>(bytes: usize, folder: &Path, work: impl FnOnce() -> T 
 }
 
 #[test]
-fn a_full_disk_under_known_hosts_ends_the_job_before_anything_is_fetched() {
+fn a_full_disk_for_known_hosts_ends_the_job_before_the_transfer() {
     let room = Room::new();
     let server = room.serve(ANY, &PLACES);
     let disk = room.path("disk");

@@ -1,4 +1,5 @@
-//! Servers without end: files, listings and trees that never stop, over TCP and over SCTP, and the client that ends them.
+//! Hostile servers: files, listings and trees that never end, over TCP and over SCTP, and the client that
+//! stops them.
 
 mod client_support;
 mod endless;
@@ -6,10 +7,11 @@ mod endless;
 use client_support::{Room, cli, names};
 use endless::{File, Says, Tree};
 
-/// A server may send so many bytes more than it told before the client ends it: what sockets and windows hold.
+/// The number of bytes that the server may send beyond the limit before the client stops: the capacity of
+/// sockets and windows.
 const SLACK_BYTES: u64 = 100 << 20;
 
-/// `braidftp mirror` of a server that says so, in a mode.
+/// `braidftp mirror` with such a server, in a mode.
 struct Ran {
     code: i32,
     err: String,
@@ -41,7 +43,7 @@ fn run(mode: &str, says: Says, command: &[&str]) -> Ran {
 const MODES: [&str; 5] = client_support::MODES;
 
 #[test]
-fn an_endless_server_can_be_an_honest_one() {
+fn the_hostile_server_can_behave_correctly() {
     for mode in MODES {
         let ran = run(mode, Says::default(), &["mirror"]);
         assert_eq!((ran.code, ran.names), (0, vec!["a".to_owned()]), "{mode}: {}", ran.err);
@@ -49,13 +51,13 @@ fn an_endless_server_can_be_an_honest_one() {
 }
 
 #[test]
-fn a_told_size_is_kept_to() {
+fn a_reported_size_is_a_limit() {
     for mode in MODES {
         for command in [&["mirror"][..], &["get"]] {
             let says = Says { file: File::Endless { told: Some(4) }, ..Says::default() };
             let ran = run(mode, says, command);
             assert!(matches!(ran.code, 9 | 10 | 14), "{mode}: {}: {}", ran.code, ran.err);
-            assert!(ran.err.contains("more than the 4 bytes that it told"), "{mode}: {}", ran.err);
+            assert!(ran.err.contains("more than the 4 bytes that it reported"), "{mode}: {}", ran.err);
             assert!(ran.names.is_empty(), "{mode}: {:?}", ran.names);
             assert!(ran.sent < SLACK_BYTES, "{mode}: {} bytes", ran.sent);
         }
@@ -63,8 +65,8 @@ fn a_told_size_is_kept_to() {
 }
 
 #[test]
-fn a_file_of_no_told_size_ends_at_max_size() {
-    // In ms the size is always told.
+fn a_file_without_a_reported_size_is_limited_by_max_size() {
+    // In ms the size is always reported.
     for mode in ["tcp", "naive", "braid"] {
         for command in [&["get", "--max-size", "1MB"][..], &["cat", "--max-size", "1MB"]] {
             let says = Says { file: File::Endless { told: None }, ..Says::default() };
@@ -82,30 +84,30 @@ fn a_file_of_no_told_size_ends_at_max_size() {
 }
 
 #[test]
-fn a_file_that_is_told_to_be_longer_than_max_size_is_not_asked_for() {
+fn a_file_with_a_reported_size_above_max_size_is_not_requested() {
     for mode in MODES {
         let ran = run(mode, Says::default(), &["mirror", "--max-size", "4"]);
         assert_eq!((ran.code, ran.sent), (6, 0), "{mode}: {}", ran.err);
-        assert!(ran.err.contains("it has 5 bytes, and --max-size is 4"), "{mode}: {}", ran.err);
+        assert!(ran.err.contains("it has 5 bytes, more than --max-size, 4"), "{mode}: {}", ran.err);
         assert!(ran.names.is_empty());
     }
 }
 
 #[test]
-fn a_file_whose_told_size_is_beyond_max_size_fails_with_both_numbers() {
+fn a_file_with_a_reported_size_above_max_size_fails_with_both_numbers() {
     for mode in MODES {
         for command in [&["get", "--max-size", "1MB"][..], &["cat", "--max-size", "1MB"]] {
             let says = Says { file: File::Endless { told: Some(8_000_000) }, ..Says::default() };
             let ran = run(mode, says, command);
-            let known = "it has 8000000 bytes, and --max-size is 1000000";
-            // What `cat` is told of the size comes with the data.
-            let found = "it goes on beyond 1000000 bytes, which is --max-size";
+            let known = "it has 8000000 bytes, more than --max-size, 1000000";
+            // `cat` learns the size together with the data.
+            let found = "it is longer than --max-size, 1000000 bytes";
             assert!(
                 ran.err.contains(known) || command[0] == "cat" && ran.err.contains(found),
                 "{mode}: {}",
                 ran.err
             );
-            // 14: the next file lies behind bytes without end.
+            // 14: the next file follows endless bytes.
             assert!(
                 matches!(ran.code, 6 | 14) && ran.names.is_empty(),
                 "{mode}: {}: {:?}",
@@ -118,20 +120,20 @@ fn a_file_whose_told_size_is_beyond_max_size_fails_with_both_numbers() {
 }
 
 #[test]
-fn a_header_that_tells_another_size_than_the_listing_is_held_to_max_size() {
+fn the_size_in_the_header_is_limited_by_max_size() {
     let says = Says { file: File::Grown { told: 5, header: u64::MAX / 4 }, ..Says::default() };
     let ran = run("braid", says, &["mirror", "--max-size", "1MB"]);
     assert!(ran.err.contains("--max-size is 1000000"), "{}", ran.err);
     assert!(ran.names.is_empty() && ran.sent < SLACK_BYTES, "{:?}, {} bytes", ran.names, ran.sent);
-    // Without --max-size there must be room for it.
+    // Without --max-size the disk must have room for the file.
     let ran = run("braid", says, &["mirror"]);
     assert!(ran.err.contains("no space"), "{}", ran.err);
     assert!(ran.names.is_empty() && ran.sent < SLACK_BYTES, "{:?}, {} bytes", ran.names, ran.sent);
 }
 
 #[test]
-fn an_endless_listing_ends_at_max_entries() {
-    // A listing of ms is one message, and may have 16 MiB.
+fn an_endless_listing_is_ended_at_max_entries() {
+    // A listing of ms is one message of at most 16 MiB.
     for mode in ["tcp", "naive", "braid"] {
         for command in [&["mirror", "--dry-run"][..], &["ls"], &["rm"]] {
             let says = Says { tree: Tree::Endless, ..Says::default() };
@@ -144,7 +146,7 @@ fn an_endless_listing_ends_at_max_entries() {
 }
 
 #[test]
-fn a_tree_without_a_bottom_ends_at_max_depth() {
+fn an_infinitely_deep_tree_is_ended_at_max_depth() {
     for mode in MODES {
         let says = Says { tree: Tree::Deep, ..Says::default() };
         let ran = run(mode, says, &["mirror", "--max-depth", "7"]);
@@ -152,7 +154,7 @@ fn a_tree_without_a_bottom_ends_at_max_depth() {
         assert!(ran.err.contains("deeper than 7 levels"), "{mode}: {}", ran.err);
         assert_eq!(ran.names, ["d"], "{mode}");
         if mode != "braid" {
-            // The root and seven below it.
+            // The root and seven folders below it.
             assert_eq!(ran.listings, 8, "{mode}");
         }
     }
@@ -171,7 +173,7 @@ fn a_folder_that_contains_itself_is_entered_once() {
 }
 
 #[test]
-fn a_tree_that_grows_wider_on_each_level_ends_at_max_entries() {
+fn a_tree_that_grows_exponentially_is_ended_at_max_entries() {
     let says = Says { tree: Tree::Wide, ..Says::default() };
     for command in [&["mirror", "--dry-run"][..], &["rm"]] {
         let ran = run("tcp", says, &[command, &["--max-entries", "150"]].concat());
@@ -181,7 +183,7 @@ fn a_tree_that_grows_wider_on_each_level_ends_at_max_entries() {
 }
 
 #[test]
-fn lines_that_cannot_be_used_do_not_fill_the_terminal() {
+fn messages_about_invalid_lines_are_limited() {
     let says = Says { tree: Tree::Nonsense(5_000), ..Says::default() };
     let ran = run("tcp", says, &["mirror"]);
     assert_ne!(ran.code, 0);
@@ -202,7 +204,7 @@ fn an_endless_reply_and_an_endless_line_end_the_session() {
 }
 
 #[test]
-fn a_server_that_lets_each_attempt_do_something_new_is_not_asked_for_ever() {
+fn attempts_end_even_if_the_server_lets_each_make_progress() {
     let says = Says { tree: Tree::Nonsense(1), hangs_up_after_a_listing: true, ..Says::default() };
     let ran = run("tcp", says, &["mirror", "--max-entries", "3"]);
     assert_ne!(ran.code, 0);

@@ -1,4 +1,5 @@
-//! Trees compared by digest: `verify` and `mirror --checksum`, against our server and against servers of other kinds.
+//! Comparison of trees by digest: `verify` and `mirror --checksum`, with our server and with other kinds of
+//! servers.
 
 mod client_support;
 
@@ -19,7 +20,7 @@ fn set_time(path: impl AsRef<Path>, seconds: u64) {
 }
 
 #[test]
-fn verify_names_and_counts_what_differs_and_says_so_by_its_exit_code() {
+fn verify_reports_differences_and_sets_the_exit_code() {
     let room = Room::new();
     let tree = room.folder("tree");
     awkward_tree(&tree);
@@ -32,7 +33,8 @@ fn verify_names_and_counts_what_differs_and_says_so_by_its_exit_code() {
         let (code, out, err) = cli(&room.home(), &verify);
         assert_eq!((code, err.as_str()), (0, ""), "{mode}: {out}");
         assert!(out.ends_with(" the same, by BLAKE3\n") && out.lines().count() == 1, "{mode}: {out}");
-        // The same size and time, other contents; another size; another kind; one more, one less; another target.
+        // Equal size and time with other contents; another size; another kind; a missing and an extra entry;
+        // another link target.
         let several = copy.join("several blocks");
         let mut bytes = pattern(900_001);
         bytes[500_000] ^= 1;
@@ -46,7 +48,7 @@ fn verify_names_and_counts_what_differs_and_says_so_by_its_exit_code() {
         fs::remove_file(copy.join("many/03")).unwrap();
         fs::remove_file(copy.join("dangling")).unwrap();
         symlink("elsewhere", copy.join("dangling")).unwrap();
-        // Times are not contents.
+        // A different time is not a different content.
         set_time(copy.join("many/07"), 5);
         let (code, out, _) = cli(&room.home(), &verify);
         let mut lines: Vec<&str> = out.lines().collect();
@@ -78,7 +80,7 @@ fn verify_names_and_counts_what_differs_and_says_so_by_its_exit_code() {
 }
 
 #[test]
-fn a_mirror_by_checksum_moves_what_differs_in_contents_and_nothing_else() {
+fn a_mirror_by_checksum_transfers_only_files_with_different_contents() {
     let room = Room::new();
     let (tree, store) = (room.folder("tree"), room.folder("store"));
     for name in ["same", "touched", "changed", "longer"] {
@@ -127,7 +129,7 @@ fn a_mirror_by_checksum_moves_what_differs_in_contents_and_nothing_else() {
     }
 }
 
-/// A server of two commands more than a login: what it says to FEAT, and what it says to each of the others.
+/// A server with the login and two more commands: its reply to FEAT, and its answer to each other command.
 fn scripted(features: &'static str, answer: fn(&str) -> String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -169,7 +171,7 @@ fn scripted(features: &'static str, answer: fn(&str) -> String) -> String {
 }
 
 #[test]
-fn servers_that_tell_digests_in_other_ways_are_asked_in_theirs() {
+fn each_servers_command_for_digests_is_used() {
     let room = Room::new();
     let copy = room.folder("copy");
     fs::write(copy.join("abc"), "abc").unwrap();
@@ -186,7 +188,7 @@ fn servers_that_tell_digests_in_other_ways_are_asked_in_theirs() {
         _ => "502 no\r\n".to_owned(),
     });
     assert_eq!(cli(&room.home(), &["verify", &hash, to]).1, "1 the same, by SHA-1\n");
-    // What is no digest is an error, and no difference.
+    // A reply without a digest is an error, not a difference.
     let bad =
         scripted("211-f\r\n MLST size*;\r\n XCRC\r\n211 End\r\n", |_| "250 see the web page\r\n".to_owned());
     let (code, out, err) = cli(&room.home(), &["verify", &bad, to]);
@@ -196,6 +198,6 @@ fn servers_that_tell_digests_in_other_ways_are_asked_in_theirs() {
     for args in [&["verify", &none, to][..], &["mirror", "--checksum", &none, to]] {
         let (code, out, err) = cli(&room.home(), args);
         assert_eq!((code, out.as_str()), (7, ""), "{err}");
-        assert!(err.contains("the server tells no digests"), "{err}");
+        assert!(err.contains("the server supports no digests"), "{err}");
     }
 }

@@ -1,5 +1,5 @@
-//! What goes wrong, and what a person sees of it: exit codes, words, no half file under a final name, and the same
-//! command going on.
+//! Failures, and what the user sees: exit codes, messages, no incomplete file under a final name, and
+//! resuming by the same command.
 
 mod client_support;
 
@@ -14,16 +14,17 @@ use std::time::{Duration, Instant};
 use braidftp::users::Access;
 use client_support::{Room, Served, assert_same, braidftp, cli, names, pattern, run};
 
-/// Far longer than anything here takes, on however busy a machine.
+/// A generous time limit for busy machines.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// A tree with a file that takes 15 s at `--limit 2MB`: even a machine that is very busy does something in its middle.
+/// A tree with a file that takes 15 s at `--limit 2MB`, so that even a very busy machine acts in the middle
+/// of it.
 fn slow_tree(root: &Path) {
     fs::write(root.join("small"), pattern(1000)).unwrap();
     fs::write(root.join("zz big"), pattern(30_000_000)).unwrap();
 }
 
-/// Starts a mirror that takes a while, and waits until part of the big file is on the disk.
+/// Starts a slow mirror, and waits until part of the big file is on the disk.
 fn begin(room: &Room, url: &str, mode: &str, copy: &Path, more: &[&str]) -> Child {
     let child = braidftp(&room.home())
         .args(["mirror", url, copy.to_str().unwrap(), "--mode", mode, "--limit", "2MB"])
@@ -40,7 +41,7 @@ fn begin(room: &Room, url: &str, mode: &str, copy: &Path, more: &[&str]) -> Chil
     child
 }
 
-/// No half file under a final name; the same command goes on where it stopped.
+/// Checks that there is no incomplete file under a final name, and that the same command resumes.
 fn goes_on(room: &Room, url: &str, mode: &str, tree: &Path, copy: &Path) {
     assert!(!copy.join("zz big").exists(), "{mode}: a half file has the final name");
     let (code, out, err) =
@@ -53,7 +54,7 @@ fn goes_on(room: &Room, url: &str, mode: &str, tree: &Path, copy: &Path) {
 }
 
 #[test]
-fn ctrl_c_leaves_nothing_half_and_the_same_command_goes_on() {
+fn ctrl_c_leaves_no_incomplete_file_and_the_same_command_resumes() {
     let room = Room::new();
     let tree = room.folder("tree");
     slow_tree(&tree);
@@ -64,13 +65,13 @@ fn ctrl_c_leaves_nothing_half_and_the_same_command_goes_on() {
         run(Command::new("kill").args(["-INT", &child.id().to_string()]));
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{mode}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("goes on where it stopped"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("run the same command again to resume"));
         goes_on(&room, &server.url(mode), mode, &tree, &copy);
     }
 }
 
 #[test]
-fn a_server_that_vanishes_is_given_up_in_time_and_the_same_command_goes_on() {
+fn a_silent_server_is_detected_in_time_and_the_same_command_resumes() {
     let room = Room::new();
     let tree = room.folder("tree");
     slow_tree(&tree);
@@ -80,7 +81,7 @@ fn a_server_that_vanishes_is_given_up_in_time_and_the_same_command_goes_on() {
         let copy = room.path(mode);
         let url = format!("ftp+sctp://{}/", link.local_addr());
         let mut child = begin(&room, &url, mode, &copy, &["--timeout", "4"]);
-        // Nothing comes any more, and nobody says why.
+        // No more packets arrive, without any notification.
         let _ = link.stop();
         let start = Instant::now();
         let status = child.wait().unwrap();
@@ -91,7 +92,7 @@ fn a_server_that_vanishes_is_given_up_in_time_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn a_link_over_which_nothing_comes_is_left_for_a_new_association() {
+fn a_dead_association_is_replaced_by_a_new_one() {
     let room = Room::new();
     let tree = room.folder("tree");
     slow_tree(&tree);
@@ -102,9 +103,9 @@ fn a_link_over_which_nothing_comes_is_left_for_a_new_association() {
     let url = format!("ftp+sctp://{address}/");
     let mut child = begin(&room, &url, "braid", &copy, &["--timeout", "10", "--retries", "20"]);
     let _ = link.stop();
-    // A socket that nobody reads: packets vanish, and no ICMP message says so.
+    // A socket that nobody reads: packets vanish, without an ICMP error.
     let hole = UdpSocket::bind(address).unwrap();
-    // The link is mended when the old association is given up.
+    // The link is restored when the old association has ended.
     let mut said = BufReader::new(child.stderr.take().unwrap());
     wait_for_words(&mut said, "no packet has come for 10 s");
     drop(hole);
@@ -114,7 +115,7 @@ fn a_link_over_which_nothing_comes_is_left_for_a_new_association() {
     assert_same(&tree, &copy);
 }
 
-/// Reads what a child says on standard error until a line has these words.
+/// Reads a child's standard error until a line contains these words.
 fn wait_for_words(said: &mut impl BufRead, words: &str) {
     let mut line = String::new();
     while !line.contains(words) {
@@ -124,7 +125,7 @@ fn wait_for_words(said: &mut impl BufRead, words: &str) {
 }
 
 #[test]
-fn a_reconnect_that_nobody_answers_is_made_again_as_often_as_retries_says() {
+fn reconnects_without_answer_are_repeated_up_to_retries() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::write(tree.join("zz big"), pattern(3_000_000)).unwrap();
@@ -137,7 +138,7 @@ fn a_reconnect_that_nobody_answers_is_made_again_as_often_as_retries_says() {
         let mut gives_up = begin(&room, &url, mode, &copy("gives up"), &with("2"));
         let mut goes_on = begin(&room, &url, mode, &copy("goes on"), &with("60"));
         drop(server);
-        // The port is there, and nobody answers: neither a packet nor a connection.
+        // The port exists, but answers neither packets nor connections.
         let start = Instant::now();
         let silent = loop {
             if let (Ok(tcp), Ok(udp)) = (TcpListener::bind(tcp), UdpSocket::bind(udp)) {
@@ -161,12 +162,12 @@ fn a_reconnect_that_nobody_answers_is_made_again_as_often_as_retries_says() {
 }
 
 #[test]
-fn a_server_that_dies_and_comes_back_is_found_again() {
+fn a_job_continues_after_a_server_restart() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::write(tree.join("zz big"), pattern(3_000_000)).unwrap();
     for (mode, address) in [("tcp", "127.0.14.1:0"), ("braid", "127.0.14.2:0")] {
-        // Addresses of their own: nobody takes the ports meanwhile.
+        // Own addresses, so that no other program takes the ports meanwhile.
         let any = address.parse().unwrap();
         let server = Served::at(&tree, Access::ReadOnly, any, any);
         let (tcp, udp, url) = (server.tcp, server.udp, server.url(mode));
@@ -181,7 +182,7 @@ fn a_server_that_dies_and_comes_back_is_found_again() {
 }
 
 #[test]
-fn a_server_that_dies_before_the_login_is_found_again() {
+fn a_job_continues_after_a_server_restart_before_the_login() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::write(tree.join("zz big"), "small").unwrap();
@@ -200,7 +201,7 @@ fn a_server_that_dies_before_the_login_is_found_again() {
 }
 
 #[test]
-fn an_upload_goes_on_where_it_was() {
+fn an_upload_is_resumed() {
     let room = Room::new();
     let (tree, store) = (room.folder("tree"), room.folder("store"));
     fs::write(tree.join("big"), pattern(30_000_000)).unwrap();
@@ -227,13 +228,13 @@ fn an_upload_goes_on_where_it_was() {
 }
 
 #[test]
-fn each_fault_has_its_code_and_says_what_to_try() {
+fn each_error_has_its_exit_code_and_a_hint() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::write(tree.join("file"), "x").unwrap();
     let server = Served::new(&tree);
     let (tcp, sctp) = (server.url("tcp"), server.url("braid"));
-    // An address of this host where nobody listens, and none that the system gives away.
+    // An address of this host without a listener, which the system does not assign.
     let free = "127.0.14.3:7";
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let local = tree.join("file");
@@ -277,12 +278,12 @@ fn each_fault_has_its_code_and_says_what_to_try() {
             assert!(err.contains("  try: "), "{args:?} says nothing to try: {err}");
         }
     }
-    // Read-only: refused, and not for want of a path.
+    // Read-only: refused, although the path exists.
     for url in [&tcp, &sctp] {
         let (code, _, err) = cli(&room.home(), &["put", local, &format!("{url}new")]);
         assert_eq!(code, 7, "{err}");
     }
-    // Some good, some not.
+    // Some files succeed, some fail.
     let (code, _, err) =
         cli(&room.home(), &["get", &format!("{sctp}file"), &format!("{sctp}nothing"), "-o", out]);
     assert_eq!(code, 10, "{err}");
@@ -290,7 +291,7 @@ fn each_fault_has_its_code_and_says_what_to_try() {
 }
 
 #[test]
-fn passwords_come_from_the_environment_and_from_netrc_and_are_warned_of_in_the_url() {
+fn passwords_are_read_from_environment_and_netrc_and_a_password_in_the_url_causes_a_warning() {
     let room = Room::new();
     let tree = room.folder("tree");
     let server = Served::new(&tree);

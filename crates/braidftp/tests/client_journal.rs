@@ -1,5 +1,5 @@
-//! `mirror --journal`: what is finished is not looked at again by the run after a `kill -9`, and a disk that is full is no more than a
-//! sentence.
+//! `mirror --journal`: files finished before a `kill -9` are not checked again by the next run, and a full
+//! disk only causes a warning.
 
 mod client_support;
 
@@ -21,7 +21,7 @@ fn many(tree: &Path) {
     }
 }
 
-/// The journal's folder, when there is one.
+/// The journal's folder, if it exists.
 fn journal(room: &Room) -> Option<PathBuf> {
     let all = fs::read_dir(room.home().join(".local/state/braidftp/journals")).ok()?;
     all.map(|entry| entry.unwrap().path()).next()
@@ -33,8 +33,8 @@ fn mirror(args: &[&str], room: &Room) -> Command {
     command
 }
 
-/// Runs a mirror until some of its files are finished and its listing is kept, and stops it; how many were finished, and how it
-/// ended.
+/// Runs a mirror until some of its files are finished and its listing is stored, and stops it; returns the
+/// number of finished files and how it ended.
 fn stopped(args: &[&str], room: &Room, stop: fn(&mut Child)) -> (usize, ExitStatus) {
     let mut command = mirror(args, room);
     let mut child =
@@ -59,7 +59,7 @@ fn count(err: &str, verb: &str) -> usize {
 }
 
 #[test]
-fn a_job_that_was_killed_lists_nothing_and_moves_nothing_twice() {
+fn a_resumed_job_lists_and_transfers_nothing_twice() {
     let room = Room::new();
     let (tree, store) = (room.folder("tree"), room.folder("store"));
     many(&tree);
@@ -89,7 +89,7 @@ fn a_job_that_was_killed_lists_nothing_and_moves_nothing_twice() {
 }
 
 #[test]
-fn a_job_that_is_terminated_ends_and_connects_no_more() {
+fn a_terminated_job_makes_no_new_connection() {
     let room = Room::new();
     let tree = room.folder("tree");
     many(&tree);
@@ -102,12 +102,12 @@ fn a_job_that_is_terminated_ends_and_connects_no_more() {
 }
 
 #[test]
-fn a_disk_that_is_full_costs_the_journal_and_no_file() {
+fn a_full_disk_loses_the_journal_and_no_file() {
     let room = Room::new();
     let tree = room.folder("tree");
     many(&tree);
     let (server, copy) = (Served::new(&tree), room.path("copy"));
-    // Files of this process have 2 KiB at most: as many of those that move, and not the journal's.
+    // Files of this process are limited to 2 KiB: enough for the transferred files, but not for the journal.
     let mut command = Command::new("bash");
     for (name, value) in braidftp(&room.home()).get_envs() {
         value.map(|value| command.env(name, value));
@@ -119,11 +119,11 @@ fn a_disk_that_is_full_costs_the_journal_and_no_file() {
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("the journal") && err.contains("cannot be written"), "{err}");
     assert_same(&tree, &copy);
-    // Where it cannot even be begun.
+    // If the journal cannot even be created.
     let state = room.home().join(".local/state/braidftp/journals");
     fs::remove_dir_all(&state).ok();
     fs::write(&state, "no folder").unwrap();
     let (code, _, err) =
         cli(&room.home(), &["mirror", "--journal", &server.url("braid"), copy.to_str().unwrap()]);
-    assert!(code == 0 && err.contains("goes on without it"), "{code} {err}");
+    assert!(code == 0 && err.contains("continues without it"), "{code} {err}");
 }

@@ -1,4 +1,4 @@
-//! Servers that lie: a small one over TCP that says what it is told to.
+//! Servers that violate the protocol: a scripted server over TCP.
 
 mod client_support;
 
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use client_support::{Room, cli, names};
 
-/// What the server says and sends.
+/// What the server sends.
 #[derive(Clone)]
 struct Lies {
     greeting: &'static str,
-    /// Lines of MLSD of the root; of any other folder: 550.
+    /// The lines of MLSD for the root; other folders get 550.
     listing: &'static [u8],
-    /// What RETR sends, whatever is asked for.
+    /// The content that RETR sends for every path.
     content: &'static [u8],
     /// The reply after a transfer.
     done: &'static str,
-    /// How many more times RETR is answered by 425 alone.
+    /// How many more times RETR is answered by 425.
     breaks: Arc<AtomicU32>,
 }
 
@@ -37,7 +37,7 @@ impl Default for Lies {
     }
 }
 
-/// Serves until the test ends; gives the URL.
+/// Serves until the test ends; returns the URL.
 fn serve(lies: Lies) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ftp://{}/", listener.local_addr().unwrap());
@@ -45,7 +45,7 @@ fn serve(lies: Lies) -> String {
         for stream in listener.incoming().flatten() {
             let lies = lies.clone();
             std::thread::spawn(move || {
-                // A client that goes away ends the session, and nobody minds.
+                // A client that disconnects ends the session.
                 let _ = session(&stream, &lies);
             });
         }
@@ -114,7 +114,7 @@ fn mirror(room: &Room, lies: Lies, more: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn the_little_server_can_tell_the_truth() {
+fn the_scripted_server_can_behave_correctly() {
     let room = Room::new();
     let (code, err) = mirror(&room, Lies::default(), &[]);
     assert_eq!(code, 0, "{err}");
@@ -122,7 +122,7 @@ fn the_little_server_can_tell_the_truth() {
 }
 
 #[test]
-fn fewer_or_more_bytes_than_promised_are_no_file() {
+fn a_file_of_the_wrong_length_is_not_renamed() {
     for content in [&b"hell"[..], b"hello!", b""] {
         let room = Room::new();
         let (code, err) = mirror(&room, Lies { content, ..Lies::default() }, &[]);
@@ -139,7 +139,7 @@ fn fewer_or_more_bytes_than_promised_are_no_file() {
 }
 
 #[test]
-fn a_file_without_its_data_connection_is_asked_for_again_and_not_for_ever() {
+fn a_file_whose_data_connection_fails_is_requested_again_a_limited_number_of_times() {
     for (breaks, expected) in [(1, 0), (100, 7)] {
         let room = Room::new();
         let lies = Lies { breaks: Arc::new(breaks.into()), ..Lies::default() };
@@ -150,17 +150,17 @@ fn a_file_without_its_data_connection_is_asked_for_again_and_not_for_ever() {
 }
 
 #[test]
-fn a_file_that_the_server_gives_up_is_no_file() {
+fn a_file_that_the_server_aborts_is_not_renamed() {
     let room = Room::new();
     let lies = Lies { content: b"hel", done: "451 disk trouble\r\n", ..Lies::default() };
     let (code, err) = mirror(&room, lies, &[]);
-    // Of this server's folder the listing fails in the same way.
+    // The listing of this server's folder fails in the same way.
     assert!(matches!(code, 7 | 10), "{code}: {err}");
     assert!(!room.path("out/a").exists());
 }
 
 #[test]
-fn names_that_leave_their_folder_or_break_a_line_are_refused_and_the_others_come() {
+fn unsafe_names_in_a_listing_are_refused_and_other_files_are_transferred() {
     let listing = b"type=file;size=5; ../evil\r\n\
         type=file;size=5; /etc/evil\r\n\
         type=file;size=5; ..\r\n\
@@ -175,14 +175,14 @@ fn names_that_leave_their_folder_or_break_a_line_are_refused_and_the_others_come
     assert_eq!(names(&room.path("out")), ["good"]);
     assert!(!room.path("evil").exists() && !Path::new("/etc/evil").exists());
     assert!(!err.contains('\0') && !err.contains('\r'), "{err:?}");
-    // Alone they are a breach of protocol.
+    // If it is the only file, this is a protocol violation.
     let room = Room::new();
     let (code, _) = mirror(&room, Lies { listing: b"type=file;size=5; ../evil\r\n", ..Lies::default() }, &[]);
     assert_eq!(code, 14);
 }
 
 #[test]
-fn nothing_is_deleted_on_the_word_of_a_listing_with_a_hole() {
+fn nothing_is_deleted_because_of_an_incomplete_listing() {
     for listing in
         [&b"type=file;size=5;modify=20200101000000; a\r\nnonsense\r\n"[..], b"type=dir; closed\r\n"]
     {
@@ -201,7 +201,7 @@ fn nothing_is_deleted_on_the_word_of_a_listing_with_a_hole() {
 }
 
 #[test]
-fn a_listing_that_breaks_off_deletes_nothing() {
+fn nothing_is_deleted_because_of_an_aborted_listing() {
     let room = Room::new();
     let out = room.folder("out");
     fs::write(out.join("precious"), "x").unwrap();
@@ -211,7 +211,7 @@ fn a_listing_that_breaks_off_deletes_nothing() {
 }
 
 #[test]
-fn what_is_no_ftp_is_a_breach_of_protocol() {
+fn input_that_is_not_ftp_is_a_protocol_violation() {
     for greeting in ["HTTP/1.1 400 Bad Request\r\n", "220 hello\r\n999 what\r\n", "220 one\r\n220 two\r\n"] {
         let room = Room::new();
         let (code, err) = mirror(&room, Lies { greeting, ..Lies::default() }, &[]);
@@ -223,7 +223,7 @@ fn what_is_no_ftp_is_a_breach_of_protocol() {
 }
 
 #[test]
-fn a_name_from_the_server_does_not_reach_the_terminal_raw() {
+fn a_name_from_the_server_is_escaped_on_the_terminal() {
     let listing = b"type=file;size=4;modify=20200101000000; \x1b[2Jx\r\n";
     let room = Room::new();
     let (code, err) = mirror(&room, Lies { listing, ..Lies::default() }, &[]);

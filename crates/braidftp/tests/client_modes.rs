@@ -1,4 +1,4 @@
-//! Trees go down and up in every mode and come out the same.
+//! Trees are transferred in both directions in every mode without changes.
 
 mod client_support;
 
@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use client_support::{MODES, Room, Served, assert_same, awkward_tree, cli, names, pattern};
 
 #[test]
-fn a_tree_comes_down_the_same_in_every_mode() {
+fn a_downloaded_tree_is_identical_in_every_mode() {
     let room = Room::new();
     let tree = room.folder("tree");
     awkward_tree(&tree);
@@ -26,7 +26,7 @@ fn a_tree_comes_down_the_same_in_every_mode() {
         assert_eq!((summary["files"].as_u64(), summary["failed"].as_u64()), (Some(43), Some(0)), "{mode}");
         assert!(!summary["paths"].as_array().unwrap().is_empty());
 
-        // Again: nothing to do.
+        // The second run has nothing to do.
         let (code, out, err) =
             cli(&room.home(), &["mirror", &server.url(mode), to, "--mode", mode, "--json"]);
         assert_eq!(code, 0, "{mode}: {err}");
@@ -36,7 +36,7 @@ fn a_tree_comes_down_the_same_in_every_mode() {
 }
 
 #[test]
-fn a_tree_goes_up_the_same_in_every_mode() {
+fn an_uploaded_tree_is_identical_in_every_mode() {
     let room = Room::new();
     let tree = room.folder("tree");
     awkward_tree(&tree);
@@ -58,7 +58,7 @@ fn a_tree_goes_up_the_same_in_every_mode() {
 }
 
 #[test]
-fn a_tree_comes_through_a_bad_link() {
+fn a_tree_is_downloaded_over_a_lossy_link() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::create_dir(tree.join("folder")).unwrap();
@@ -78,7 +78,7 @@ fn a_tree_comes_through_a_bad_link() {
 }
 
 #[test]
-fn links_that_lead_out_are_refused_both_ways() {
+fn links_that_lead_out_of_the_tree_are_refused_in_both_directions() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::write(tree.join("file"), "x").unwrap();
@@ -103,7 +103,7 @@ fn links_that_lead_out_are_refused_both_ways() {
 }
 
 #[test]
-fn single_files_and_small_commands() {
+fn single_files_and_small_commands_work_in_every_mode() {
     let room = Room::new();
     let store = room.folder("store");
     let server = Served::writable(&store);
@@ -148,7 +148,7 @@ fn single_files_and_small_commands() {
 }
 
 #[test]
-fn delete_removes_what_the_source_does_not_have_and_a_dry_run_only_says_so() {
+fn delete_removes_extra_entries_and_a_dry_run_only_reports_them() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::create_dir(tree.join("kept")).unwrap();

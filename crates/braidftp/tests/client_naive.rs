@@ -1,4 +1,4 @@
-//! Data associations that fail under the client of naive: the server is a small one that fails as it is told to.
+//! Data associations that fail in mode naive: a scripted server that fails as instructed.
 
 mod client_support;
 
@@ -11,12 +11,12 @@ use braidftp_ftp::mapping::{CONTROL_PORT, DATA_PORT, ppid};
 use braidftp_net::{Association, Bind, Config, Connect, Endpoint, Listener, Message, Ppid, StreamId};
 use client_support::{Room, cli, names, pattern};
 
-/// What becomes of the data association of a RETR.
+/// What happens to the data association of a RETR.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
-    /// It does not open: 425.
+    /// It is not opened: 425.
     Closed,
-    /// It breaks off in the middle, when the client has [`KEPT`] bytes on its disk: 426.
+    /// It is aborted when the client has [`KEPT`] bytes on its disk: 426.
     Broken,
     Whole,
 }
@@ -24,21 +24,21 @@ enum Fate {
 const LENGTH: usize = 3_000_000;
 const KEPT: usize = 1_000_000;
 
-/// Serves one file, with one fate after another, to one client at a time.
+/// Serves one file, with the given outcomes in order, to one client at a time.
 struct Server {
     endpoint: Endpoint,
     content: Vec<u8>,
     fates: Vec<Fate>,
-    /// Where the RETRs began, in their order.
+    /// The offsets of the RETRs, in order.
     offsets: Vec<usize>,
-    /// Where the client writes.
+    /// The client's temporary file.
     part: PathBuf,
 }
 
 impl Server {
     async fn run(&mut self, listener: Listener) {
         while let Some(control) = listener.accept().await {
-            // A client that goes away ends the session, and nobody minds.
+            // A client that disconnects ends the session.
             self.session(&control).await;
         }
     }
@@ -143,13 +143,13 @@ async fn send(data: &Association, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Fetches the file by `command`, from a server whose data associations have these fates. The exit code, and where the
-/// RETRs began.
+/// Fetches the file with `command` from a server with these outcomes. Returns the exit code, and the offsets
+/// of the RETRs.
 fn fetch(room: &Room, command: &str, fates: &[Fate]) -> (i32, String, Vec<usize>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let endpoint = runtime.block_on(async { Endpoint::bind(Bind::to([any])).unwrap() });
-    // Before the client is started: an INIT to a port where nobody listens is answered with ABORT.
+    // Before the client is started: an INIT to a port without listener is answered with ABORT.
     let config = Arc::new(Config::default().with(|c| {
         c.streams.outbound = 1;
         c.streams.inbound = 1;
@@ -182,7 +182,7 @@ fn fetch(room: &Room, command: &str, fates: &[Fate]) -> (i32, String, Vec<usize>
 }
 
 #[test]
-fn a_file_whose_data_association_fails_is_asked_for_again_and_goes_on() {
+fn a_file_whose_data_association_fails_is_requested_again_and_resumed() {
     for command in ["mirror", "get"] {
         let room = Room::new();
         let (code, err, offsets) = fetch(&room, command, &[Fate::Closed, Fate::Broken]);
@@ -194,7 +194,7 @@ fn a_file_whose_data_association_fails_is_asked_for_again_and_goes_on() {
 }
 
 #[test]
-fn a_file_that_never_gets_its_data_association_is_given_up() {
+fn a_file_whose_data_association_never_opens_fails() {
     let room = Room::new();
     let (code, err, offsets) = fetch(&room, "mirror", &[Fate::Closed; 10]);
     assert_eq!(code, 7, "{err}");

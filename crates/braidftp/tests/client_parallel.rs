@@ -1,4 +1,4 @@
-//! `--parallel`: several sessions over TCP, and servers that take fewer.
+//! `--parallel`: several sessions over TCP, and servers that accept fewer.
 
 mod client_support;
 
@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 
 use client_support::{Room, Served, assert_same, braidftp, cli, pattern};
 
-/// Files enough that one session has no room for all.
+/// Enough files that one session has no room for all.
 fn many(tree: &std::path::Path) {
     for n in 0..120 {
         let folder = tree.join(format!("folder {}/deeper", n % 7));
@@ -22,7 +22,7 @@ fn sessions(err: &str) -> usize {
 }
 
 #[test]
-fn as_many_sessions_as_asked_for_move_a_tree_both_ways() {
+fn the_requested_number_of_sessions_transfers_a_tree_both_ways() {
     let room = Room::new();
     let (tree, store) = (room.folder("tree"), room.folder("store"));
     many(&tree);
@@ -45,7 +45,7 @@ fn as_many_sessions_as_asked_for_move_a_tree_both_ways() {
     assert!(code == 1 && err.contains("--parallel with SCTP"), "{err}");
 }
 
-/// A program that ends with the test.
+/// A program that is killed when this value is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -56,7 +56,7 @@ impl Drop for Ended {
 }
 
 #[test]
-fn a_server_that_takes_fewer_sessions_is_told_of_once_and_gives_all_files() {
+fn a_server_that_accepts_fewer_sessions_is_reported_once_and_all_files_arrive() {
     let room = Room::new();
     let tree = room.folder("tree");
     many(&tree);
@@ -77,7 +77,7 @@ fn a_server_that_takes_fewer_sessions_is_told_of_once_and_gives_all_files() {
     let copy = room.path("copy");
     let (code, _, err) = cli(&room.home(), &["mirror", &url, copy.to_str().unwrap()]);
     assert_eq!(code, 0, "{err}");
-    assert_eq!(err.matches("takes no further session").count(), 1, "{err}");
-    assert!(err.contains("going on with 2 sessions"), "{err}");
+    assert_eq!(err.matches("accepts no further session").count(), 1, "{err}");
+    assert!(err.contains("continuing with 2 sessions"), "{err}");
     assert_same(&tree, &copy);
 }

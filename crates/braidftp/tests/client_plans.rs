@@ -1,4 +1,4 @@
-//! `mirror --plan FILE` and `--apply FILE`: what a dry run found, done later and exactly.
+//! `mirror --plan FILE` and `--apply FILE`: the steps of a dry run, executed later exactly.
 
 mod client_support;
 
@@ -21,7 +21,7 @@ fn fill(tree: &Path) {
 }
 
 #[test]
-fn a_plan_is_done_exactly_and_again_without_harm() {
+fn a_plan_is_executed_exactly_and_can_be_repeated() {
     let room = Room::new();
     let (tree, store) = (room.folder("tree"), room.folder("store"));
     fill(&tree);
@@ -41,7 +41,7 @@ fn a_plan_is_done_exactly_and_again_without_harm() {
             let (code, _, err) = cli(&room.home(), &[args, &to_plan].concat());
             assert_eq!(code, 0, "{mode}: {err}");
             assert_eq!(names(there), ["kept", "old"], "a plan touches nothing");
-            // What is taken out is not done.
+            // Steps that were taken out are not executed.
             let text = fs::read_to_string(&plan).unwrap();
             let line = text.lines().find(|line| line.contains("\"kept\"")).unwrap();
             fs::write(&plan, text.replace(line, &line.replace(" }", ", skip = true }"))).unwrap();
@@ -60,7 +60,7 @@ fn a_plan_is_done_exactly_and_again_without_harm() {
 }
 
 #[test]
-fn a_plan_is_refused_when_a_tree_has_changed_and_every_change_is_named() {
+fn a_plan_is_refused_with_all_changes_if_a_tree_has_changed() {
     let room = Room::new();
     let tree = room.folder("tree");
     fill(&tree);
@@ -96,7 +96,7 @@ fn a_plan_is_refused_when_a_tree_has_changed_and_every_change_is_named() {
 }
 
 #[test]
-fn bad_plans_and_options_beside_one_are_refused() {
+fn invalid_plans_and_options_with_a_plan_are_refused() {
     let room = Room::new();
     let plan = room.path("p.toml");
     let head = "version = 1\ndirection = \"down\"\nurl = \"ftp://127.0.0.1:1/\"\nfolder = \"/nowhere\"\n";
@@ -112,7 +112,7 @@ fn bad_plans_and_options_beside_one_are_refused() {
     .unwrap();
     let (code, _, err) = cli(&room.home(), &["mirror", "--apply", plan.to_str().unwrap()]);
     assert!(
-        code == 1 && err.contains("p.toml:7:10: `recv` is nothing to do; did you mean `receive`?"),
+        code == 1 && err.contains("p.toml:7:10: `recv` is not an action; did you mean `receive`?"),
         "{err}"
     );
     let (code, _, err) = cli(&room.home(), &["mirror", "--apply", plan.to_str().unwrap(), "--delete"]);

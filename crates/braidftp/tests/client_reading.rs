@@ -1,4 +1,4 @@
-//! Commands that read a tree, the choices of a mirror, and the pages that the program prints.
+//! Commands that read a tree, the selection options of a mirror, and the printed help pages.
 
 mod client_support;
 
@@ -58,7 +58,7 @@ fn trees_are_listed_counted_searched_and_drawn() {
 }
 
 #[test]
-fn a_mirror_takes_what_was_chosen_and_deletes_no_more_than_was_allowed() {
+fn a_mirror_transfers_the_selection_and_deletes_at_most_the_maximum() {
     let room = Room::new();
     let tree = room.folder("tree");
     small_tree(&tree);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use client_support::{Room, Served, braidftp, cli, run};
 
 #[test]
-fn settings_and_bookmarks_hold_and_say_where_they_come_from() {
+fn settings_and_bookmarks_apply_and_show_their_origin() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::create_dir(tree.join("folder")).unwrap();
@@ -38,7 +38,7 @@ fn settings_and_bookmarks_hold_and_say_where_they_come_from() {
     let (_, out, _) = cli(&room.home(), &["config", "show", "--origin"]);
     assert!(out.contains("config.toml:2"), "{out}");
     assert_eq!(cli(&room.home(), &["config", "path"]).1, format!("{}\n", file.display()));
-    // What is wrong is wrong for every client command, and nothing to a server.
+    // An error affects every client command, and no server.
     fs::write(&file, "timeouts = 5\n").unwrap();
     let (code, _, err) = cli(&room.home(), &["ls", &url]);
     assert!(
@@ -57,7 +57,7 @@ fn settings_and_bookmarks_hold_and_say_where_they_come_from() {
 }
 
 #[test]
-fn the_doctor_says_what_works_and_what_does_not_within_a_second() {
+fn the_doctor_reports_what_works_within_a_second() {
     let room = Room::new();
     let tree = room.folder("tree");
     let server = Served::new(&tree);
@@ -80,7 +80,7 @@ fn the_doctor_says_what_works_and_what_does_not_within_a_second() {
     for url in [format!("ftp://{tcp}/"), format!("ftp+sctp://{udp}/")] {
         let begun = Instant::now();
         let (code, out, _) = cli(&room.home(), &["doctor", &url]);
-        // A second is what it takes on a machine that does nothing else; the time-outs are 5 s and more.
+        // It takes a second on an idle machine; the time-outs are at least 5 s.
         assert!(begun.elapsed() < Duration::from_secs(5), "{url}: {:?}", begun.elapsed());
         assert!(code == 2 && out.contains("nobody listens") && out.contains("try:"), "{url}: {code} {out}");
     }

@@ -1,4 +1,4 @@
-//! `braidftp shell`: lines from standard input and from scripts, at a server and a folder that are open.
+//! `braidftp shell`: lines from standard input and from scripts, with a current server and folder.
 
 mod client_support;
 
@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use client_support::{Room, Served, assert_same, awkward_tree, braidftp};
 
-/// Runs lines in a folder, and gives exit code, output and errors.
+/// Runs lines in a folder; returns exit code, output and errors.
 fn shell(room: &Room, folder: &std::path::Path, args: &[&str], lines: &str) -> (i32, String, String) {
     let mut command = braidftp(&room.home());
     command.arg("shell").args(args).current_dir(folder);
@@ -22,7 +22,7 @@ fn shell(room: &Room, folder: &std::path::Path, args: &[&str], lines: &str) -> (
 }
 
 #[test]
-fn lines_move_files_from_the_folder_that_is_open() {
+fn commands_are_relative_to_the_current_folder() {
     let room = Room::new();
     let (tree, store, here) = (room.folder("tree"), room.folder("store"), room.folder("here"));
     awkward_tree(&tree);

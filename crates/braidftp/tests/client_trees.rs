@@ -1,4 +1,4 @@
-//! What a mirror keeps of a tree, and what it says of the rest.
+//! What a mirror preserves of a tree, and what it reports about the rest.
 
 mod client_support;
 
@@ -22,7 +22,7 @@ fn set_mode(path: impl AsRef<Path>, mode: u32) {
 }
 
 #[test]
-fn a_name_with_a_line_end_is_named_and_counted_and_the_rest_comes() {
+fn a_name_with_a_line_end_is_reported_and_the_rest_is_transferred() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::create_dir_all(tree.join("folder/in\nside")).unwrap();
@@ -101,7 +101,7 @@ fn several_sources_go_to_folders_of_their_names() {
 }
 
 #[test]
-fn permissions_are_kept_both_ways_or_left_alone() {
+fn permissions_are_transferred_in_both_directions_unless_disabled() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::create_dir_all(tree.join("closed/deeper")).unwrap();
@@ -129,7 +129,7 @@ fn permissions_are_kept_both_ways_or_left_alone() {
                 ["closed", "closed/file", "closed/deeper/run", "usual"].map(|path| mode(there.join(path)));
             assert_eq!(found, [0o555, 0o440, 0o755, 0o644], "{name}");
         }
-        // Only the modes changed, and something comes into a folder that its owner may not write to.
+        // Only the modes changed, and a file goes into a folder that its owner may not write to.
         set_mode(tree.join("usual"), 0o600);
         set_mode(tree.join("closed"), 0o755);
         fs::write(tree.join("closed/new"), "new").unwrap();
@@ -150,7 +150,7 @@ fn permissions_are_kept_both_ways_or_left_alone() {
 }
 
 #[test]
-fn long_runs_of_zeros_become_holes_and_the_bytes_stay_the_same() {
+fn long_runs_of_zeros_become_holes_without_changing_the_contents() {
     let room = Room::new();
     let tree = room.folder("tree");
     let mut file = fs::File::create(tree.join("sparse")).unwrap();
@@ -183,7 +183,7 @@ fn long_runs_of_zeros_become_holes_and_the_bytes_stay_the_same() {
 }
 
 #[test]
-fn a_dry_run_says_nothing_of_links_that_are_there() {
+fn a_dry_run_does_not_report_existing_links() {
     let room = Room::new();
     let tree = room.folder("tree");
     fs::write(tree.join("file"), "x").unwrap();
@@ -206,13 +206,13 @@ fn a_dry_run_says_nothing_of_links_that_are_there() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_told_at_once() {
+fn a_port_without_a_listener_is_reported_immediately() {
     let room = Room::new();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for mode in ["ms", "braid"] {
         let begun = Instant::now();
         let (code, _, err) = cli(&room.home(), &["ls", &format!("ftp+sctp://{free}/"), "--mode", mode]);
-        // T1-init alone would take its --timeout, a minute.
+        // T1-init alone would take --timeout, a minute.
         assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
         assert!(code == 2 && err.contains("nobody listens"), "{mode}: {code} {err}");
     }

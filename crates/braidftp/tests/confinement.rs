@@ -1,4 +1,5 @@
-//! What a confined process can do, tried by a process that confines itself, and by the same process without confinement.
+//! What a confined process can do: attempts by a process that confines itself, and by the same process
+//! without confinement.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -9,15 +10,15 @@ use std::process::{Command, ExitCode, Stdio};
 use braidftp::server::confine::{Confinement, Level, Network, Place, Report, Rights, confine};
 use rustix::process::{Pid, Resource, Signal};
 
-/// What a child says before what came of its attempt.
+/// The prefix of a child's result.
 const ANSWER: &str = "answer: ";
-/// The answer of an attempt that went through.
+/// The result of a successful attempt.
 const DONE: &str = "done";
 
-/// Tries something; says what came of it.
+/// Attempts something; returns the result.
 type Attempt = fn(&World) -> std::io::Result<()>;
 
-/// What is tried, and what comes of it in confinement. Without, everything but the last few goes through.
+/// The attempts, and their results in confinement. Without it, all but the last few succeed.
 const ATTEMPTS: &[(&str, Attempt, Outcome)] = &[
     ("read a file that is served", |world| read(&world.served("file")), Outcome::Done),
     ("list the folder that is served", |world| list(&world.served("")), Outcome::Done),
@@ -63,14 +64,14 @@ enum Outcome {
     Killed,
 }
 
-/// What an attempt finds.
+/// The environment of an attempt.
 struct World {
     folder: PathBuf,
-    /// Where the parent listens.
+    /// The port on which the parent listens.
     port: u16,
-    /// In the range.
+    /// A free port in the permitted range.
     free: u16,
-    /// Not in the range.
+    /// A free port outside the range.
     other: u16,
     parent: i32,
 }
@@ -111,7 +112,7 @@ impl World {
         }
     }
 
-    /// The same for a child, and back.
+    /// Encodes the environment as arguments of a child.
     fn arguments(&self) -> [String; 5] {
         let Self { folder, port, free, other, parent } = self;
         let folder = folder.to_str().unwrap().to_owned();
@@ -167,7 +168,7 @@ fn listen(port: u16) -> std::io::Result<()> {
 
 fn executable() -> std::io::Result<()> {
     use rustix::mm::{MapFlags, ProtFlags};
-    // SAFETY: the kernel chooses where the new memory is, so that nothing else is touched.
+    // SAFETY: the kernel chooses the address of the new memory, so nothing else is affected.
     let mapped = unsafe {
         rustix::mm::mmap_anonymous(
             std::ptr::null_mut(),
@@ -191,7 +192,7 @@ fn may_dump() -> std::io::Result<()> {
     }
 }
 
-/// The process that tries: confined if `level` says so.
+/// The process that makes an attempt, confined according to `level`.
 fn child(arguments: &[String]) -> ExitCode {
     let level: Level = arguments[0].parse().unwrap();
     let attempt = ATTEMPTS[arguments[1].parse::<usize>().unwrap()].1;
@@ -218,7 +219,7 @@ fn try_it(world: &World, level: Level, attempt: usize) -> (Outcome, String) {
     if output.status.signal() == Some(Signal::SYS.as_raw()) {
         return (Outcome::Killed, "killed".into());
     }
-    // A program that a child became says nothing.
+    // A program that replaced the child prints nothing.
     let answer = said.lines().find_map(|line| line.strip_prefix(ANSWER)).unwrap_or(DONE);
     assert!(output.status.success(), "{said}");
     let outcome = if answer == DONE { Outcome::Done } else { Outcome::Refused };
@@ -243,7 +244,7 @@ fn free_ports() -> (u16, u16) {
     (port(0), port(1))
 }
 
-/// What this kernel lacks.
+/// Reports what this kernel lacks.
 fn probe() -> ExitCode {
     let report: Report =
         confine(&Confinement { network: Network::Listen(None), ..Confinement::default() }).unwrap();
@@ -256,7 +257,7 @@ fn main() -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("child") => return child(&arguments[1..]),
         Some("probe") => return probe(),
-        // Names of tests, or options of the usual harness.
+        // Names of tests, or options of the usual test harness.
         _ => {}
     }
     let lacks = Command::new(std::env::current_exe().unwrap()).arg("probe").output().unwrap();

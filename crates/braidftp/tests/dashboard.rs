@@ -1,4 +1,5 @@
-//! The page of `--dashboard`, of the server and of a client: over HTTP, and in a headless Chromium where there is one.
+//! The page of `--dashboard`, of the server and of a client: over HTTP, and in a headless Chromium if one is
+//! installed.
 
 mod browser_support;
 mod server_support;
@@ -12,10 +13,10 @@ use serde_json::Value;
 use server_support::program::{Running, braidftp};
 use server_support::{Control, Folder, PATIENCE, connect_from, pattern};
 
-/// A name that is a trap for whoever writes it into a page as markup.
+/// A name that would execute if it were inserted into a page as markup.
 const HOSTILE: &str = "<img src=x onerror=document.title=1>&\u{202e}";
 
-/// A server with a page, and where that is.
+/// A server with a dashboard, and its address.
 fn serve(folder: &Folder, more: &[&str]) -> (Running, SocketAddr) {
     let here = folder.path("");
     let mut arguments = vec!["serve", here.to_str().unwrap(), "--plain", "--listen", "ftp://127.0.0.1:0"];
@@ -30,7 +31,7 @@ fn page_of(line: &str) -> Option<SocketAddr> {
     line.trim_end().strip_prefix("dashboard http://")?.strip_suffix('/')?.parse().ok()
 }
 
-/// The head and the body of an answer.
+/// Sends a request; returns the head and the body of the response.
 fn ask(page: SocketAddr, request: &str) -> (String, String) {
     let mut stream = connect_from(page, None);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -45,7 +46,7 @@ fn get(page: SocketAddr, path: &str, host: &str) -> (String, String) {
     ask(page, &format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n"))
 }
 
-/// The events of a page, as a browser takes them.
+/// The events of a page, as received by a browser.
 struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -56,7 +57,7 @@ impl Events {
         Self(BufReader::new(stream))
     }
 
-    /// The next one: its name and its data.
+    /// The next event: its name and its data.
     fn next(&mut self) -> (String, Value) {
         let mut name = String::new();
         loop {
@@ -71,7 +72,7 @@ impl Events {
         }
     }
 
-    /// The next one of which this holds.
+    /// The next event for which `holds` is true.
     fn next_with(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
             let (_, data) = self.next();
@@ -83,7 +84,7 @@ impl Events {
 }
 
 #[test]
-fn the_page_is_one_file_with_a_policy_and_its_events_tell_what_is_under_way() {
+fn the_page_is_one_file_with_a_policy_and_its_events_have_sessions_and_transfers() {
     let folder = Folder::new();
     folder.put(HOSTILE, pattern(30_000_000));
     let (server, page) = serve(&folder, &[]);
@@ -129,7 +130,7 @@ fn paths_of_sctp_have_their_rate_rtt_window_and_loss() {
     let sample = &path["samples"][0];
     assert!(sample[2].as_f64() > Some(0.0) && sample[3].as_u64() > Some(1000), "{now}");
     assert_eq!(now["sessions"][0]["mode"], "braid");
-    // A reader that comes later gets the samples before.
+    // A reader that connects later receives the earlier samples.
     events.next_with(|now| now["tick"].as_u64() >= Some(4));
     let (name, all) = Events::of(page).next();
     assert_eq!(name, "all");
@@ -138,7 +139,7 @@ fn paths_of_sctp_have_their_rate_rtt_window_and_loss() {
 }
 
 #[test]
-fn pages_of_other_sites_and_other_names_of_this_machine_read_nothing() {
+fn pages_of_other_sites_and_other_host_names_are_refused() {
     let folder = Folder::new();
     let (_server, page) = serve(&folder, &[]);
     for host in ["evil.example", "127.0.0.1.evil.example:8080", "192.0.2.1", "[2001:db8::1]:80", ""] {
@@ -164,7 +165,7 @@ fn pages_of_other_sites_and_other_names_of_this_machine_read_nothing() {
 }
 
 #[test]
-fn an_address_that_others_reach_must_be_meant_and_a_wrong_one_is_told() {
+fn a_public_address_must_be_permitted_and_an_invalid_one_is_reported() {
     let folder = Folder::new();
     let here = folder.path("");
     let refused = |arguments: &[&str]| {
@@ -219,7 +220,7 @@ fn a_client_shows_its_job_while_it_runs() {
 }
 
 #[test]
-fn in_a_browser_there_are_rows_that_change_a_keyboard_reaches_all_and_both_schemes_are_drawn() {
+fn in_a_browser_rows_update_and_keyboard_and_both_colour_schemes_work() {
     let folder = Folder::new();
     folder.put(HOSTILE, pattern(30_000_000));
     let (server, page) = serve(&folder, &[]);
@@ -233,18 +234,18 @@ fn in_a_browser_there_are_rows_that_change_a_keyboard_reaches_all_and_both_schem
         browser.wait_for(&format!("document.querySelector('#{table} tbody tr')"));
     }
     browser.wait_for("document.getElementById('state').textContent === 'Live'");
-    // Names are text.
+    // Names are inserted as text.
     let name = browser.value("document.querySelector('#transfers tbody th').textContent");
     assert_eq!(name, format!("/{HOSTILE}"));
     assert_eq!(browser.value("document.querySelectorAll('img').length"), 0);
     assert_eq!(browser.value("document.title"), "braidftp serve");
-    // A line grows, and the row stays the same element.
+    // A line grows, and the row remains the same element.
     browser.value("window.kept = document.querySelector('#paths tbody tr'); 0");
     let points = "document.querySelector('#paths .rate polyline').getAttribute('points')";
     browser.wait_for(&format!("({points}).split(' ').length >= 4"));
     browser.wait_for("document.querySelector('#paths tbody tr') === window.kept");
     browser.wait_for("document.querySelector('#paths .rtt svg').getAttribute('aria-label').startsWith('RTT, last three minutes: from ')");
-    // The keyboard comes to each control and each table.
+    // The keyboard reaches every control and every table.
     let mut reached = Vec::new();
     for _ in 0..6 {
         browser.press("Tab", 9);
@@ -254,7 +255,7 @@ fn in_a_browser_there_are_rows_that_change_a_keyboard_reaches_all_and_both_schem
         assert_eq!(ring, "solid", "{reached:?}");
     }
     assert_eq!(reached, ["skip", "pause", "say", "paths-title", "transfers-title", "sessions-title"]);
-    // Both schemes, with enough contrast; movement stops where it is not wanted.
+    // Both colour schemes have enough contrast; motion stops on request.
     let colours = "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]";
     browser.prefer(&[("prefers-color-scheme", "light"), ("prefers-reduced-motion", "no-preference")]);
     let moves = "getComputedStyle(document.getElementById('state'), '::before').animationName";
@@ -272,7 +273,7 @@ fn in_a_browser_there_are_rows_that_change_a_keyboard_reaches_all_and_both_schem
         let least = browser.value(CONTRAST);
         assert!(least.as_f64() >= Some(4.5), "{scheme}: {least}");
     }
-    // What a screen reader is told: names of tables, row headers, and few live regions.
+    // For screen readers: names of tables, row headers, and few live regions.
     let tree = browser.call("Accessibility.getFullAXTree", serde_json::json!({}));
     let count = |role: &str| {
         let nodes = tree["nodes"].as_array().unwrap().iter();
@@ -284,7 +285,7 @@ fn in_a_browser_there_are_rows_that_change_a_keyboard_reaches_all_and_both_schem
         "{}",
         count("columnheader")
     );
-    // Paused, nothing is written; the summary is read out when it is asked for.
+    // While paused, nothing is updated; the summary is announced on request.
     browser.value("document.getElementById('pause').click()");
     assert_eq!(browser.value("document.getElementById('pause').getAttribute('aria-pressed')"), "true");
     browser.value("window.changes = 0; new MutationObserver((all) => { changes += all.length; }).observe(document.querySelector('main'), { subtree: true, childList: true, characterData: true, attributes: true }); window.before = frame.tick; 0");
@@ -293,17 +294,17 @@ fn in_a_browser_there_are_rows_that_change_a_keyboard_reaches_all_and_both_schem
     browser.value("document.getElementById('say').click()");
     browser.wait_for("document.getElementById('said').textContent.startsWith('Sessions: 1. Transfers: 1. ')");
     assert_eq!(browser.complaints, [""; 0]);
-    // At the width of a telephone nothing but the tables scrolls sideways.
+    // At the width of a telephone only the tables scroll sideways.
     browser.open(&format!("http://{page}/"), 360, 800);
     browser.wait_for("document.querySelector('#paths tbody tr')");
     assert_eq!(browser.value("document.documentElement.scrollWidth"), 360);
-    // The program has ended: this is said, and what was seen stays.
+    // The program has ended: the page reports this, and keeps the last data.
     drop(server);
     browser.wait_for("document.getElementById('state').textContent.startsWith('No connection')");
     assert_eq!(browser.value("document.querySelectorAll('#paths tbody tr').length"), 1);
 }
 
-/// The least contrast of a text with the page, as WCAG 2 reckons it.
+/// The minimum contrast of a text with the page, by WCAG 2.
 const CONTRAST: &str = "(() => {
   const light = (colour) => colour.match(/\\d+/g).slice(0, 3)
     .map((part) => part / 255).map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)

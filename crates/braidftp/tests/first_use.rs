@@ -1,4 +1,4 @@
-//! A server that is seen for the first time, by somebody at a terminal: the question, its answers, and what stays of them.
+//! A new server and a user at a terminal: the question, its answers, and what is recorded.
 
 mod protection_support;
 
@@ -10,12 +10,12 @@ use std::process::Stdio;
 
 use protection_support::{ANY, Room, braidftp};
 
-/// Both ends of a terminal: what stands before the person, and what the program has.
+/// Both ends of a terminal: the user's and the program's.
 fn terminal() -> (File, File) {
     let open = |path: &std::path::Path| OpenOptions::new().read(true).write(true).open(path).unwrap();
     let person = open("/dev/ptmx".as_ref());
     let mut name = [0; 64];
-    // SAFETY: the descriptor is open, and the buffer is as long as is said.
+    // SAFETY: the descriptor is open, and the buffer has the given length.
     let named = unsafe {
         libc::unlockpt(person.as_raw_fd()) == 0
             && libc::ptsname_r(person.as_raw_fd(), name.as_mut_ptr(), name.len()) == 0
@@ -25,13 +25,14 @@ fn terminal() -> (File, File) {
     (person, open(&PathBuf::from(String::from_utf8(name).unwrap())))
 }
 
-/// `ls` of that at a terminal, where a person answers the question, if there is one: the exit code and what the terminal showed.
+/// Runs `ls` at a terminal, where a user answers the question, if there is one; returns the exit code and the
+/// output of the terminal.
 fn ls(room: &Room, url: &str, more: &[&str], answer: &str) -> (i32, String) {
     let (mut person, program) = terminal();
     let mut command = braidftp(&room.path("other"), &[&["ls", url], more].concat());
     let end = || Stdio::from(program.try_clone().unwrap());
     let mut child = command.stdin(end()).stderr(end()).stdout(Stdio::null()).spawn().unwrap();
-    // With the last end of the program's side, reading fails.
+    // Once the last descriptor of the program's side is closed, reading fails.
     drop((command, program));
     let (mut shown, mut piece, mut asked) = (String::new(), [0; 4096], false);
     while let Ok(count) = person.read(&mut piece) {
@@ -45,7 +46,7 @@ fn ls(room: &Room, url: &str, more: &[&str], answer: &str) -> (i32, String) {
 }
 
 #[test]
-fn a_person_is_asked_once_and_a_changed_key_is_no_question() {
+fn the_user_is_asked_once_and_a_changed_key_is_refused_without_a_question() {
     let room = Room::new();
     let server = room.serve(ANY, &["--listen", "ftp://127.0.0.1:0", "--identity", &room.text("one")]);
     let known = room.path("other/.config/braidftp/known_hosts");
@@ -58,11 +59,11 @@ fn a_person_is_asked_once_and_a_changed_key_is_no_question() {
             assert!(!known.exists(), "{refusal:?} is no yes");
         }
     }
-    // The fingerprint itself, as somebody copies it from the server.
+    // The fingerprint itself, as copied from the server.
     let (code, shown) = ls(&room, &server.url, &[], &format!("{}\n", server.key));
     assert!(code == 0 && shown.contains(question[1]), "{code}: {shown}");
     assert!(std::fs::read_to_string(&known).unwrap().contains(&server.key));
-    // By the other transport it is the same server.
+    // Over the other transport it is the same server.
     for url in &server.urls {
         let (code, shown) = ls(&room, url, &[], "");
         assert!(code == 0 && !shown.contains(question[1]), "{code}: {shown}");
@@ -74,7 +75,7 @@ fn a_person_is_asked_once_and_a_changed_key_is_no_question() {
     let (place, old) = (server.url.trim_end_matches('/').to_owned(), server.key.clone());
     drop(server);
     let changed = room.serve(&place, &["--identity", &room.text("two"), "--listen", "ftp://127.0.0.1:0"]);
-    // At another port it may be another server: that is a question, which names the key that is known.
+    // At another port it may be another server: the user is asked, and the known key is named.
     let (code, shown) = ls(&room, &changed.urls[1], &[], "no\n");
     assert!(code == 3 && shown.contains(question[1]) && shown.contains(&old), "{code}: {shown}");
     for more in [&[][..], &["--accept-new"]] {

@@ -1,15 +1,15 @@
-//! The files of identities on a disk that is full.
+//! Identity files on a full disk.
 
 use std::path::Path;
 
 use braidftp::identity::{Files, KnownHosts, Peer, ServerIdentity, Stranger, Trust};
 
-/// Does `work` with a folder on a file system of its own of so many bytes; `None` if this process may not mount.
+/// Runs `work` with a folder on its own file system of this size; `None` if this process may not mount.
 fn on_small_disk<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce(&Path) -> T + Send + 'static,
 ) -> Option<T> {
-    // A mount namespace of a thread: it and the file system are gone with the thread.
+    // The mount namespace of a thread: it ends with the thread, and so does the file system.
     std::thread::spawn(move || {
         use rustix::mount::{MountFlags, MountPropagationFlags};
         let folder = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ fn on_small_disk<T: Send + 'static>(
 }
 
 #[test]
-fn a_full_disk_under_known_hosts_is_told_and_loses_nothing() {
+fn a_full_disk_for_known_hosts_is_reported_and_loses_no_entry() {
     let keys = tempfile::tempdir().unwrap();
     let key = ServerIdentity::load_or_make(Files::one(keys.path().join("k.pem")), &[]).unwrap().fingerprint();
     let done = on_small_disk(64 << 10, move |disk| {
@@ -45,7 +45,7 @@ fn a_full_disk_under_known_hosts_is_told_and_loses_nothing() {
         );
         assert_eq!(std::fs::read(known_hosts.path()).unwrap(), before);
         assert_eq!(std::fs::read_dir(disk).unwrap().count(), 2, "nothing is left over");
-        // A server's key is whole or not there.
+        // A server's key file is complete or absent.
         let files = Files::one(disk.join("server.pem"));
         let error = ServerIdentity::load_or_make(files.clone(), &[]).unwrap_err().to_string();
         assert!(error.contains("make the server's key"), "{error}");

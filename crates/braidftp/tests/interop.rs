@@ -1,8 +1,8 @@
-//! Our client and other people's servers over TCP; and what Wireshark makes of our packets. Other people's clients are in
+//! Our client with third-party servers over TCP; and our packets in Wireshark. Third-party clients are in
 //! `server_clients.rs`.
 //!
-//! `cargo xtask test` installs the programs and tells by `BRAIDFTP_PEERS` where it unpacked the servers. A test whose
-//! program is not there says so and leaves itself out; with `BRAIDFTP_REQUIRE_PEERS` it fails instead.
+//! `cargo xtask test` installs the programs and sets `BRAIDFTP_PEERS` to the folder of the unpacked servers.
+//! A test whose program is missing prints that it is skipped; with `BRAIDFTP_REQUIRE_PEERS` it fails instead.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Seek, Write};
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a server gets to listen, and a client to end: long, since the machine may be busy.
+/// The time limit for a server to listen and for a client to end; long, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Names that all of these programs carry.
+/// Names that all of these programs can transfer.
 const FILES: &[(&str, usize)] = &[
     ("empty", 0),
     ("one", 1),
@@ -31,18 +31,18 @@ fn our_program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_braidftp"))
 }
 
-/// A process that ends with the test.
+/// A process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
+        // Both fail only if the process has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A folder that servers under other names may enter, and its tree.
+/// A folder that servers of other users may enter, and its tree.
 fn tree() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
@@ -57,7 +57,7 @@ fn tree() -> tempfile::TempDir {
     dir
 }
 
-/// Every file of the tree is in the copy, byte for byte, and the copy has no more files.
+/// Checks that every file of the tree is in the copy, byte for byte, and that the copy has no other files.
 fn assert_same(root: &Path, copy: &Path) {
     for (name, _) in FILES {
         let got = fs::read(copy.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -71,19 +71,20 @@ fn files_in(dir: &Path) -> usize {
     entries.map(|entry| if entry.file_type().unwrap().is_dir() { files_in(&entry.path()) } else { 1 }).sum()
 }
 
-/// Says that a test leaves itself out; fails if it must not.
+/// Prints that a test is skipped; fails if it must not be.
 fn left_out(what: &str) {
     assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "{what} is not there");
     eprintln!("LEFT OUT: {what} is not there; cargo xtask test installs it");
 }
 
-/// Where `cargo xtask test` unpacked the servers.
+/// The folder of the unpacked servers.
 fn peers() -> PathBuf {
     std::env::var_os("BRAIDFTP_PEERS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"), PathBuf::from)
 }
 
-/// An unpacked program with its libraries, if it is there and we are root, as servers that change users want.
+/// An unpacked program with its libraries, if it exists and we are root, which servers that change users
+/// require.
 fn peer(program: &str) -> Option<Command> {
     let root = peers();
     let path = root.join(program);
@@ -110,16 +111,17 @@ fn installed(program: &str) -> Option<Command> {
     None
 }
 
-/// An address for a server that cannot say which port the system chose: of loopback addresses that are this process' and
-/// this call's alone, and below the ports that the system gives out. No socket tries it: a child that another test is
-/// just starting would hold it, and the server's port with it, until its program begins.
+/// An address for a server that cannot report a port chosen by the system: a loopback address used by this
+/// process and call only, and a port below those that the system assigns. No socket is bound to test it: a
+/// child that another test is just starting could inherit the socket and keep the port in use.
 fn own_address() -> SocketAddr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [high, low] = (1 + (std::process::id() % 0xfffe) as u16).to_be_bytes();
     SocketAddr::from(([127, high, low, NEXT.fetch_add(1, Ordering::Relaxed)], 2121))
 }
 
-/// Start a server and wait until it greets; again, if it ends at once: how it starts is not what is tested.
+/// Starts a server and waits for its greeting; starts it again if it ends immediately, because starting is
+/// not under test.
 fn serve(command: &mut Command, address: SocketAddr) -> Running {
     let mut said = tempfile::tempfile().unwrap();
     for _ in 0..3 {
@@ -137,7 +139,7 @@ fn serve(command: &mut Command, address: SocketAddr) -> Running {
     panic!("the server on {address} ends at once: {words}");
 }
 
-/// Waits until a server greets; its status if it ends before.
+/// Waits for a server's greeting; returns its exit status if it ends before.
 fn greeted(server: &mut Running, address: SocketAddr) -> Result<(), ExitStatus> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
@@ -146,7 +148,7 @@ fn greeted(server: &mut Running, address: SocketAddr) -> Result<(), ExitStatus> 
             let mut greeting = [0; 4];
             stream.read_exact(&mut greeting).unwrap();
             assert!(greeting.starts_with(b"220"), "the greeting is {greeting:?}");
-            // A word of good-bye, so that the server does not count the session for long.
+            // QUIT, so that the server does not keep the session for long.
             let _ = stream.write_all(b"QUIT\r\n");
             return Ok(());
         }
@@ -158,7 +160,7 @@ fn greeted(server: &mut Running, address: SocketAddr) -> Result<(), ExitStatus> 
     panic!("the server does not listen on {address}");
 }
 
-/// Our client mirrors from a server of theirs, twice; the second time there is nothing to do.
+/// Mirrors with our client from a third-party server, twice; the second time there is nothing to do.
 fn mirror_from(url: &str, root: &Path) {
     let copy = root.with_file_name("copy");
     for turn in ["first", "second"] {
@@ -173,7 +175,7 @@ fn mirror_from(url: &str, root: &Path) {
             assert!(last.contains(&format!(r#""files":{}"#, FILES.len())), "{last}");
         }
     }
-    // What is to be known of single files is asked for in one flight with the login and the data connection.
+    // The facts of single files are requested in one flight with the login and the data connection.
     let got = root.with_file_name("got");
     let urls = ["one", "empty", "folder/big"].map(|name| format!("{url}{name}"));
     let output = our_program().args(["get", "--plain"]).args(&urls).arg("-o").arg(&got).output().unwrap();
@@ -250,7 +252,7 @@ fn our_client_mirrors_from_pure_ftpd() {
     mirror_from(&format!("ftp://joe:secret@{address}/"), &dir.path().join("tree"));
 }
 
-/// Wireshark's own dissector reads what `--pcap` wrote, and finds every checksum right.
+/// Wireshark's dissector parses the file of `--pcap`, and every checksum is right.
 #[test]
 fn tshark_reads_our_capture() {
     let Some(mut tshark) = installed("tshark") else { return };

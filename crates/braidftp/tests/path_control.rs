@@ -1,5 +1,5 @@
-//! All paths at once, and one of them taken out and put back while a job runs: two wires between two network namespaces.
-//! And what is said of paths that cannot be used.
+//! Several paths at once, one of which is disabled and enabled while a job runs: two wires between two
+//! network namespaces. And messages about unusable paths.
 
 mod path_support;
 
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 const FILES: usize = 300;
 const FILE_BYTES: usize = 100_000;
-/// The job takes 6 s by both wires.
+/// With this rate the job takes 6 s over both wires.
 const RATE: &str = "20mbit";
 
-/// What `braidftp path` lists: the state of each path, and how many bytes came by it.
+/// Parses the output of `braidftp path`: the state of each path, and the bytes received on it.
 fn list(output: &Output) -> Vec<(String, u64)> {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = |line: &str| {
@@ -33,7 +33,7 @@ fn say(socket: &Path, words: &[&str]) -> Output {
     Command::new(PROGRAM).arg("path").arg(socket).args(words).output().unwrap()
 }
 
-/// Asks until the answer is as it is to be.
+/// Repeats the query until the answer satisfies `is`.
 fn until(socket: &Path, what: &str, mut is: impl FnMut(&[(String, u64)]) -> bool) -> Vec<(String, u64)> {
     let start = Instant::now();
     loop {
@@ -47,7 +47,7 @@ fn until(socket: &Path, what: &str, mut is: impl FnMut(&[(String, u64)]) -> bool
     }
 }
 
-/// A tree that is served and a mirror of it that runs, with two wires between them.
+/// A served tree and a running mirror of it, with two wires between them.
 struct Job {
     net: Wires,
     url: String,
@@ -57,7 +57,7 @@ struct Job {
 }
 
 impl Job {
-    /// None where there are no network namespaces.
+    /// `None` if network namespaces are not available.
     fn begin() -> Option<Self> {
         let between = [Wire::v4(1), Wire::v4(2)];
         let net = Wires::up(&between, Some(RATE)).map_err(|error| eprintln!("LEFT OUT: {error}")).ok()?;
@@ -88,14 +88,14 @@ impl Job {
         self.folder.path().join("control")
     }
 
-    /// The server goes without a word, and comes again.
+    /// Kills the server and starts it again.
     fn restart_server(&mut self) {
         self.server.0.kill().unwrap();
         self.server.0.wait().unwrap();
         (self.server, _) = serve(&self.net, &self.folder.path().join("tree"), &self.url);
     }
 
-    /// The mirror ends well, with every byte; what it told.
+    /// Checks that the mirror succeeds and is complete; returns its events.
     fn ends(mut self) -> Vec<serde_json::Value> {
         let socket = self.socket();
         let status = self.client.ended(|| format!("{:?}", say(&socket, &[])));
@@ -111,7 +111,7 @@ impl Job {
 }
 
 #[test]
-fn what_is_taken_out_stays_out_where_the_connection_is_opened_again() {
+fn a_disabled_path_stays_disabled_after_a_reconnect() {
     let Some(mut job) = Job::begin() else { return };
     let socket = job.socket();
     let enough = 300_000;
@@ -125,13 +125,13 @@ fn what_is_taken_out_stays_out_where_the_connection_is_opened_again() {
 }
 
 #[test]
-fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
+fn all_paths_carry_data_except_a_disabled_one_until_it_is_enabled() {
     let Some(job) = Job::begin() else { return };
     let socket = job.socket();
     // Both carry data.
     let enough = 300_000;
     until(&socket, "both", |paths| paths.len() == 2 && paths.iter().all(|(_, bytes)| *bytes > enough));
-    // One does not any more.
+    // One stops carrying data.
     let output = say(&socket, &["off", "2"]);
     assert!(output.status.success(), "{output:?}");
     let out = list(&output);
@@ -141,7 +141,7 @@ fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
     assert!(String::from_utf8_lossy(&last.stderr).contains("last path"), "{last:?}");
     let later = until(&socket, "one", |paths| paths.len() == 2 && paths[0].1 > out[0].1 + enough);
     assert_eq!(later[1].1, out[1].1);
-    // And does again.
+    // And carries data again.
     assert!(say(&socket, &["on", "2"]).status.success());
     until(&socket, "both again", |paths| paths.len() == 2 && paths[1].1 > out[1].1 + enough);
 
@@ -154,14 +154,14 @@ fn all_paths_carry_data_but_the_one_that_is_taken_out_until_it_is_put_back() {
     assert!(states.iter().any(|state| state == "active"), "{states:?}");
 }
 
-/// What the program says, and its exit code, for a mirror with these words.
+/// The output and the exit code of a mirror with these arguments.
 fn refused(words: &[&str]) -> (i32, String) {
     let output = Command::new(PROGRAM).args(["mirror"]).args(words).arg("nowhere").output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
 #[test]
-fn a_path_that_cannot_be_used_is_said_with_why_and_what_to_try() {
+fn an_unusable_path_is_reported_with_reason_and_hint() {
     let url = "ftp+sctp://127.0.0.1:1/";
     for (words, code, says) in [
         (&[url, "--path", "127.0.0.1", "--path", "127.0.0.1"][..], 1, "given twice"),

@@ -1,5 +1,6 @@
-//! A path that dies does not stop a job while another lives: two wires between two network namespaces, one cut in the
-//! middle, mended, and then the other cut. `cargo xtask proof --only path-cut` does it at length.
+//! A path failure does not stop a job while another path works: two wires between two network namespaces; one
+//! is cut in the middle and restored, and then the other is cut. `cargo xtask proof --only path-cut` does the
+//! same at length.
 
 mod path_support;
 
@@ -12,7 +13,7 @@ use path_support::{LIMIT, PROGRAM, Running, serve};
 
 const FILES: usize = 150;
 const FILE_BYTES: usize = 100_000;
-/// The job takes 3 s by one wire.
+/// With this rate the job takes 3 s over one wire.
 const RATE: &str = "40mbit";
 
 fn wires(wires: &[Wire]) -> Option<Wires> {
@@ -70,17 +71,17 @@ fn a_job_survives(scheme: &str, between: [Wire; 2], cut: Cut) {
     assert_eq!(count(&copy), FILES);
 }
 
-/// Files in a folder, those under way among them.
+/// The number of files in a folder, including temporary ones.
 fn count(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
 #[test]
-fn over_udp_when_packets_vanish() {
+fn a_silent_path_failure_over_udp_does_not_stop_the_job() {
     a_job_survives("ftp+sctp", [Wire::v4(1), Wire::v4(2)], Cut::Silent);
 }
 
 #[test]
-fn over_ip_itself_and_both_families_when_interfaces_go_down() {
+fn an_interface_failure_over_ip_does_not_stop_the_job() {
     a_job_survives("ftp+sctp-ip", [Wire::v6(1), Wire::v4(2)], Cut::Down(End::Server));
 }

@@ -1,4 +1,4 @@
-//! FTP over protected associations: trees both ways, whom the client trusts, and what those are told who do not fit.
+//! FTP over protected associations: trees in both directions, trust, and errors for mismatched sides.
 
 mod client_support;
 
@@ -79,7 +79,7 @@ async fn mirror_down(job: Job, to: &Path) -> Result<(), Error> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn trees_go_both_ways_in_each_mode_of_one_association() {
+async fn trees_are_transferred_both_ways_in_each_single_association_mode() {
     for mode in [Mode::Braid, Mode::MsCp, Mode::Ms] {
         let room = Room::new();
         let served_tree = room.folder("served");
@@ -101,7 +101,7 @@ async fn trees_go_both_ways_in_each_mode_of_one_association() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_said() {
+async fn an_unknown_server_is_refused_before_anything_is_sent() {
     let room = Room::new();
     let served_tree = room.folder("served");
     awkward_tree(&served_tree);
@@ -115,12 +115,12 @@ async fn a_server_that_nobody_vouches_for_is_refused_before_anything_is_said() {
     assert_eq!(error.exit, Exit::Trust, "{error}");
     assert!(error.to_string().contains(&fingerprint), "{error}");
     assert!(names(&to).is_empty());
-    // Once it is known it is trusted, and another that has its place is not.
+    // A known server is trusted, and another server in its place is not.
     let accepting = trust(known.path(), OnUnknown::Accept);
     mirror_down(served.job(Mode::Braid, Some(&accepting)), &to).await.unwrap();
     let known_now = trust(known.path(), OnUnknown::Refuse);
     mirror_down(served.job(Mode::Braid, Some(&known_now)), &to).await.unwrap();
-    // Made anew: a task of the client before may hold its trust for a moment longer.
+    // Created again: a task of the previous client may hold the trust settings for a moment longer.
     let another = Trust {
         on_unknown: OnUnknown::Refuse,
         pins: vec!["SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".parse().unwrap()],
@@ -143,7 +143,7 @@ async fn nothing_falls_back_to_plain_silently() {
         let error = mirror_down(protected.job(mode, None), &to).await.unwrap_err();
         assert_eq!(error.exit, Exit::Trust, "{mode}: {error}");
         assert!(
-            error.to_string().contains("the server takes protected associations alone"),
+            error.to_string().contains("the server accepts only protected associations"),
             "{mode}: {error}"
         );
     }

@@ -1,4 +1,5 @@
-//! Protection as the program has it by default: what is protected, which servers are trusted, and what those are told who do not fit.
+//! The program's default protection: what is protected, which servers are trusted, and errors for mismatched
+//! sides.
 
 mod protection_support;
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use protection_support::{ANY, Authority, Room, braidftp};
 
 #[test]
-fn the_users_own_server_on_this_machine_is_known_and_plain_is_refused() {
+fn the_users_own_local_server_is_trusted_and_plain_sessions_are_refused() {
     let room = Room::new();
     let server = room.serve(ANY, &[]);
     assert!(server.key.starts_with("SHA256:"), "{}", server.key);
@@ -18,7 +19,7 @@ fn the_users_own_server_on_this_machine_is_known_and_plain_is_refused() {
     room.goes("home", &server.url, &[]);
     room.goes("home", &server.url.replace("127.0.0.1", "localhost"), &["--path", "127.0.0.1"]);
     assert!(!room.path("home/.config").exists(), "nothing had to be written down");
-    let refused = "the server takes protected associations alone";
+    let refused = "the server accepts only protected associations";
     room.is_refused("home", &server.url, &["--plain"], &[refused, "leave out --plain", "--allow-plain"]);
     for mode in ["naive", "ms", "ms-cp"] {
         room.is_refused("home", &server.url, &["--mode", mode], &[refused]);
@@ -26,14 +27,14 @@ fn the_users_own_server_on_this_machine_is_known_and_plain_is_refused() {
     room.goes("home", &server.url, &["--mode", "ms-cp", "--protect"]);
     let key = room.serve(ANY, &[]).key.clone();
     assert_eq!(key, server.key, "a key is made once");
-    // Who could have read the file could be the server.
+    // Anybody who could have read the key file could impersonate the server.
     let file = room.path("home/.local/share/braidftp/server.pem");
     fs::set_permissions(file, fs::Permissions::from_mode(0o640)).unwrap();
     room.is_refused("home", &server.url, &[], &["was never seen here"]);
 }
 
 #[test]
-fn a_script_refuses_a_new_server_and_takes_it_by_its_key_or_for_good() {
+fn a_script_refuses_a_new_server_unless_pinned_or_accepted() {
     let room = Room::new();
     let server = room.serve(ANY, &[]);
     let hints = [&*server.key, "was never seen here", "--accept-new", "--pin"];
@@ -53,7 +54,7 @@ fn a_script_refuses_a_new_server_and_takes_it_by_its_key_or_for_good() {
 }
 
 #[test]
-fn a_server_with_a_new_key_is_refused_with_both() {
+fn a_server_with_a_new_key_is_refused_and_both_keys_named() {
     let room = Room::new();
     let first = room.serve(ANY, &["--identity", &room.text("one")]);
     room.goes("other", &first.url, &["--accept-new"]);
@@ -66,7 +67,7 @@ fn a_server_with_a_new_key_is_refused_with_both() {
 }
 
 #[test]
-fn a_plain_server_is_refused_unless_the_client_says_plain() {
+fn a_plain_server_is_refused_unless_the_client_uses_plain() {
     let room = Room::new();
     let server = room.serve(ANY, &["--plain"]);
     assert_eq!(server.key, "", "nobody asks it for one");
@@ -87,12 +88,12 @@ fn a_server_that_allows_plain_serves_the_papers_modes_beside_protected_ones() {
         room.goes("home", &server.url, &["--mode", mode]);
     }
     room.goes("home", &server.url, &["--plain"]);
-    // Who wants protection has it, or nothing.
+    // A client that requires protection gets it or fails.
     room.is_refused("other", &server.url, &[], &["was never seen here"]);
 }
 
 #[test]
-fn an_authority_vouches_for_the_certificate_that_the_server_was_given() {
+fn a_certificate_of_a_trusted_authority_is_accepted() {
     let room = Room::new();
     let authority = Authority::new(&room);
     authority.sign(&room, "key.pem", |_| {});
@@ -124,7 +125,7 @@ fn an_authority_vouches_for_the_certificate_that_the_server_was_given() {
 }
 
 #[test]
-fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
+fn a_user_logs_in_by_key_and_passwords_are_sent_only_with_protection() {
     let room = Room::new();
     let key = |home: &str, what: &str| {
         let output = braidftp(&room.path(home), &["key", what]).output().unwrap();
@@ -165,7 +166,7 @@ fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
         room.goes("nobody", &at("bert:secret"), &pin);
     }
     let code = |home: &str, url: &str, more: &[&str]| room.mirror(home, url, more);
-    // Another has another key, or none.
+    // Another client has another key, or none.
     assert_eq!(code("bert", &at("anna"), &pin).0, 4);
     assert_eq!(key("bert", "new").0, 0);
     assert_eq!(code("bert", &at("anna"), &pin).0, 4);
@@ -173,7 +174,7 @@ fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
     room.goes("bert", &at("bert:secret"), &pin);
     assert_eq!(code("bert", &at("bert:wrong"), &pin).0, 4);
     room.goes("bert", &server.url, &["--plain"]);
-    // In the clear neither side has to do with a password.
+    // Without protection neither side sends or accepts a password.
     let (refused, said) = code("bert", &at("bert:secret"), &["--plain"]);
     for words in ["passwords are refused without protection", "leave out --plain"] {
         assert!(refused == 4 && said.contains(words), "{refused}: {said}");
@@ -188,7 +189,7 @@ fn a_user_logs_in_by_a_key_and_passwords_travel_inside_protection_alone() {
     assert!(refused == 1 && said.contains("chmod 600"), "{refused}: {said}");
     drop(server);
 
-    // A server that protects nothing does not start with users who have passwords.
+    // A server without protection does not start with users who have passwords.
     let tree = room.text("tree");
     let serve = ["serve", &tree, "--listen", ANY, "--plain", "--users", &users];
     let output = braidftp(&room.path("home"), &serve).output().unwrap();
@@ -236,7 +237,7 @@ fn rights_and_quota(listen: &str) {
     }
     assert!(!room.path("got/one").exists());
     assert!(room.path("tree/box/one").exists());
-    // 10,000 bytes in all.
+    // 10,000 bytes in total.
     let (code, said) = run(&["put", &small, &at("ftp", "three")]);
     assert!(code == 7 && said.contains("quota"), "{code}: {said}");
     assert!(!room.path("tree/box/three").exists());
@@ -253,7 +254,7 @@ fn rights_and_quota(listen: &str) {
 }
 
 #[test]
-fn a_user_has_so_many_sessions_and_so_many_bytes_a_second_over_tcp_and_sctp() {
+fn a_users_sessions_and_rate_are_limited_over_tcp_and_sctp() {
     for listen in [ANY, "ftp://127.0.0.1:0"] {
         let room = Room::new();
         let users = room.text("users.toml");
@@ -286,7 +287,7 @@ fn a_user_has_so_many_sessions_and_so_many_bytes_a_second_over_tcp_and_sctp() {
             let mut running = braidftp(&room.path("home"), args).spawn().unwrap();
             soon("it has begun", &|| has_files(folder));
             let (code, said) = ls();
-            assert!(code == 4 && said.contains("as many sessions as you may have"), "{code}: {said}");
+            assert!(code == 4 && said.contains("too many sessions of this user"), "{code}: {said}");
             assert!(running.wait().unwrap().success(), "{args:?}");
             let least = Duration::from_millis(2_800);
             assert!(begin.elapsed() >= least, "{args:?}: 600 kB at 200 kB/s in {:?}", begin.elapsed());
@@ -296,7 +297,7 @@ fn a_user_has_so_many_sessions_and_so_many_bytes_a_second_over_tcp_and_sctp() {
 }
 
 #[test]
-fn the_servers_own_key_is_replaced_as_the_page_says() {
+fn the_servers_key_is_replaced_by_the_documented_steps() {
     let room = Room::new();
     let server = room.serve(ANY, &["--listen", "ftp://127.0.0.1:0"]);
     let key = |args: &[&str]| {
@@ -332,7 +333,7 @@ fn the_servers_own_key_is_replaced_as_the_page_says() {
 }
 
 #[test]
-fn options_that_contradict_each_other_are_told() {
+fn contradictory_options_are_reported() {
     let room = Room::new();
     for more in [&["--plain", "--accept-new"][..], &["--plain", "--protect"], &["--pin", "SHA256:short"]] {
         assert_eq!(room.mirror("home", "ftp+sctp://127.0.0.1:9/", more).0, 1, "{more:?}");
@@ -342,7 +343,7 @@ fn options_that_contradict_each_other_are_told() {
 }
 
 #[test]
-fn over_tcp_a_session_is_protected_or_says_that_it_is_not_or_is_refused() {
+fn over_tcp_an_unprotected_session_is_reported_or_refused() {
     let room = Room::new();
     let server = room.serve("ftp://127.0.0.1:0", &[]);
     let url = server.url.clone();
@@ -353,7 +354,7 @@ fn over_tcp_a_session_is_protected_or_says_that_it_is_not_or_is_refused() {
     let place = url.trim_end_matches('/').to_owned();
     drop(server);
     let _plain = room.serve(&place, &["--plain"]);
-    // Known to protect its sessions: whoever answers now may be somebody else.
+    // Known to protect its sessions: whoever answers now may be an attacker.
     room.is_refused("other", &url, &[], &["the server refused AUTH", "known_hosts", "--plain"]);
     room.goes("other", &url, &["--plain"]);
     let (code, said) = room.mirror("third", &url, &[]);

@@ -1,8 +1,9 @@
-//! How many round trips the start and the end of a job take.
+//! The number of round trips at the start and the end of a job.
 //!
-//! A server here answers nothing before all lines of a flight have come, and nothing at all at the end: a client that waited for
-//! a reply within a flight would wait for ever. So the number of flights is the number of round trips, whatever the clock says.
-//! Whether the first flight leaves with COOKIE ECHO depends on the clock: it does if it is there when INIT ACK arrives.
+//! The servers here answer nothing before all lines of a flight have arrived, and nothing at the end: a
+//! client that waits for a reply within a flight would wait for ever. So the number of flights is the number
+//! of round trips, independent of the clock. Whether the first flight is sent with COOKIE ECHO depends on
+//! timing: it is if it is available when INIT ACK arrives.
 
 mod client_support;
 
@@ -22,12 +23,12 @@ use bytes::Bytes;
 use client_support::{Room, cli};
 
 const LOGIN: &[&str] = &["USER anonymous", "PASS braidftp@"];
-/// What goes with, or behind, the login over TCP, and all that is to be known before RETR.
+/// The commands sent with or after the login over TCP, for everything that must be known before RETR.
 const QUESTIONS: &[&str] = &["TYPE I", "OPTS UTF8 ON", "MLST f", "SIZE f", "MDTM f", "EPSV"];
 const ANSWERS: &str = "200 ok\r\n200 ok\r\n250-facts\r\n type=file;size=5;modify=20200101000000; f\r\n250 End\r\n213 5\r\n\
                        213 20200101000000\r\n";
 
-/// A control connection at the server's end.
+/// The server's end of a control connection.
 struct Control {
     stream: TcpStream,
     lines: BufReader<TcpStream>,
@@ -46,7 +47,7 @@ impl Control {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits for these lines, of which none is answered.
+    /// Waits for these lines, without answering any.
     fn flight(&mut self, expected: &[&str]) {
         for line in expected {
             let mut heard = String::new();
@@ -69,7 +70,7 @@ impl Control {
         self.say("226 done\r\n");
     }
 
-    /// The client says QUIT and goes, without a reply.
+    /// The client sends QUIT and closes, without a reply.
     fn end(&mut self) {
         self.flight(&["QUIT"]);
         let mut rest = String::new();
@@ -113,7 +114,7 @@ fn a_file_of_our_server_over_tcp_takes_one_flight_before_its_data_connection() {
     });
 }
 
-/// A server's TLS; as ours it says what it can before the client's Finished.
+/// The TLS configuration of a server that, like ours, sends data before the client's Finished.
 fn tls_server() -> Arc<rustls::ServerConfig> {
     let keys = Room::new();
     let files = braidftp::identity::Files::one(keys.path("key.pem"));
@@ -130,7 +131,7 @@ fn tls(config: &Arc<rustls::ServerConfig>, stream: TcpStream) -> Tls {
     rustls::StreamOwned::new(rustls::ServerConnection::new(config.clone()).unwrap(), stream)
 }
 
-/// A control connection inside TLS, at the server's end.
+/// The server's end of a control connection inside TLS.
 struct Inside(BufReader<Tls>);
 
 impl Inside {
@@ -139,7 +140,7 @@ impl Inside {
         self.0.get_mut().flush().unwrap();
     }
 
-    /// Waits for these lines, of which none is answered.
+    /// Waits for these lines, without answering any.
     fn flight(&mut self, expected: &[&str]) {
         for line in expected {
             let mut heard = String::new();
@@ -148,8 +149,8 @@ impl Inside {
         }
     }
 
-    /// What follows the handshake: as many flights as without TLS. The data connection is begun by the client while RETR is on its
-    /// way, and its first flight of this side has the file.
+    /// Serves what follows the handshake: as many flights as without TLS. The client starts the data
+    /// connection while RETR is in transit, and the first flight of this side contains the file.
     fn serve(mut self, config: &Arc<rustls::ServerConfig>) {
         self.flight(&[&["PBSZ 0", "PROT P"], LOGIN, QUESTIONS].concat());
         self.say("200 ok\r\n200 ok\r\n331 password\r\n230 in\r\n");
@@ -160,7 +161,7 @@ impl Inside {
         self.flight(&["RETR f"]);
         let (mut stream, _) = listener.accept().unwrap();
         let mut data = rustls::ServerConnection::new(config.clone()).unwrap();
-        // One flight of the client's, before a word is said to it.
+        // One flight of the client, before anything is sent to it.
         while data.handshake_kind().is_none() {
             data.read_tls(&mut stream).unwrap();
             data.process_new_packets().unwrap();
@@ -174,7 +175,7 @@ impl Inside {
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         self.say("150 here it comes\r\n226 done\r\n");
         self.flight(&["QUIT"]);
-        // Its Finished and its last word, for which nothing has waited.
+        // Its Finished and its last message, which nothing has waited for.
         let _ = stream.read_to_end(&mut Vec::new());
     }
 }
@@ -196,14 +197,14 @@ fn tls_from_the_first_byte_costs_one_round_trip() {
     get_by("ftps", "--accept-new", TcpListener::bind("127.0.0.1:0").unwrap(), move |listener| {
         let (stream, _) = listener.accept().unwrap();
         let mut control = Inside(BufReader::new(tls(&config, stream)));
-        // With the first flight of the handshake.
+        // In the first flight of the handshake.
         control.say("220 braidftp ready\r\n");
         control.serve(&config);
     });
 }
 
 #[test]
-fn a_file_of_a_stranger_over_tcp_takes_two_and_its_password_is_told_when_it_asks() {
+fn a_file_of_a_third_party_server_takes_two_flights_and_the_password_waits_for_331() {
     get(TcpListener::bind("127.0.0.1:0").unwrap(), |listener| {
         let mut control = Control::accept(&listener, "220 some server\r\n");
         control.flight(&LOGIN[..1]);
@@ -220,12 +221,12 @@ fn a_file_of_a_stranger_over_tcp_takes_two_and_its_password_is_told_when_it_asks
 }
 
 #[test]
-fn a_server_that_loses_commands_is_told_one_at_a_time() {
+fn a_server_that_loses_commands_receives_one_at_a_time() {
     get(TcpListener::bind("127.0.0.1:0").unwrap(), |listener| {
         let mut control = Control::accept(&listener, "220 Microsoft FTP Service\r\n");
         let mut quick = |line: &str, answer: &str| {
             control.flight(&[line]);
-            // Whatever came with it would be lost.
+            // Anything sent with it would be lost.
             assert_eq!(control.lines.buffer(), b"");
             control.say(answer);
         };
@@ -245,15 +246,15 @@ fn a_server_that_loses_commands_is_told_one_at_a_time() {
     });
 }
 
-/// A server of braid, which says what it is told to.
+/// A scripted server of braid.
 struct Braid {
     association: Association,
     lines: String,
 }
 
 impl Braid {
-    /// Runs `session` with the association of the one client, beside the program: plain, and then protected, where the flights
-    /// are to be the same ones, behind one round trip for keys.
+    /// Runs `session` with the association of one client, next to the program: unprotected, then protected,
+    /// where the flights are the same after one round trip for the key exchange.
     fn with(args: &[&str], session: impl AsyncFn(&mut Self)) -> (i32, String, Room) {
         let (code, said, _) = Self::with_keys(args, None, &session);
         assert_eq!(code, 0, "{said}");
@@ -314,7 +315,7 @@ impl Braid {
         })
     }
 
-    /// Waits for these lines, of which none is answered.
+    /// Waits for these lines, without answering any.
     async fn flight(&mut self, expected: &[&str]) {
         let expected = expected.iter().map(|line| format!("{line}\r\n")).collect::<String>();
         while self.lines.len() < expected.len() {
@@ -381,12 +382,12 @@ fn a_listing_over_braid_takes_one_flight() {
 }
 
 #[test]
-fn an_upload_over_braid_asks_in_one_flight_and_sends_with_its_command() {
+fn an_upload_over_braid_takes_one_flight_and_sends_data_with_its_command() {
     let (code, said, _) = Braid::with(&["put", "ROOM/f", "URL"], async |server| {
         server.flight(&[LOGIN, &["TYPE I", "MLST f"]].concat()).await;
         server.say("220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n550 no\r\n").await;
         server.flight(&["STOR f"]).await;
-        // The file comes without a reply to STOR, on whichever stream.
+        // The file arrives without a reply to STOR, on any stream.
         let (_, piece) = server.association.recv_any().await.unwrap().unwrap();
         assert_eq!((piece.ppid, piece.end), (Ppid(ppid::WHOLE), true));
         server.say("226 done\r\n").await;

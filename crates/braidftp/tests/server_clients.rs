@@ -1,5 +1,5 @@
-//! The server over TCP, with the clients that people have: lftp, curl, tnftp, Python's ftplib. One that is not
-//! installed is skipped, loudly.
+//! The server over TCP with third-party clients: lftp, curl, tnftp, Python's ftplib. A missing one is skipped
+//! with a message.
 
 mod server_support;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use server_support::{Folder, assert_same_tree, pattern, run, run_well, serve};
 
-/// A tree with names that break movers.
+/// A tree with names that break file transfer programs.
 fn sources() -> Folder {
     let folder = Folder::new();
     folder.put("plain.txt", "one\ntwo\n");
@@ -36,7 +36,7 @@ fn lftp_mirrors_a_tree_down_and_up() {
         return;
     };
     assert_same_tree(&here.path().join("down"), &folder.path(""));
-    // lftp sets what MLSD or MDTM told.
+    // lftp sets the times of MLSD or MDTM.
     let modified = |path: &Path| std::fs::metadata(path).unwrap().modified().unwrap();
     let whole =
         |path: &Path| modified(path).duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs();
@@ -84,7 +84,7 @@ fn curl_gets_puts_and_resumes() {
     assert_eq!(out, "one\ntwo\n");
     assert_eq!(curl(&[&url("gr%C3%BC%C3%9Fe/%E6%97%A5%E6%9C%AC%E8%AA%9E.txt")]).unwrap(), "UTF-8");
     assert_eq!(curl(&[&url("%20leading%20and%20trailing%20")]).unwrap(), "spaces around");
-    // An active session asks for facts first, another goes straight for the path.
+    // An active session requests facts first, the other sends the path directly.
     assert_eq!(curl(&["--ftp-method", "nocwd", &url("with%20space/and%20another.txt")]).unwrap(), "spaces");
     assert_eq!(curl(&["--disable-epsv", &url("-dash")]).unwrap(), "dash", "PASV");
     assert_eq!(curl(&[&url("plain.txt;type=a")]).unwrap(), "one\ntwo\n", "curl takes the CRs of TYPE A off");
@@ -98,7 +98,7 @@ fn curl_gets_puts_and_resumes() {
 
     curl(&["--ftp-create-dirs", "-T", "part", &url("up/load/file")]).unwrap();
     assert!(folder.read("up/load/file") == pattern(3_000_001));
-    // Resume of an upload: curl asks SIZE, then appends the rest.
+    // Resuming an upload: curl sends SIZE, then appends the rest.
     std::fs::write(folder.path("up/load/file"), &pattern(3_000_001)[..2_000_000]).unwrap();
     curl(&["-C", "-", "-T", "part", &url("up/load/file")]).unwrap();
     assert!(folder.read("up/load/file") == pattern(3_000_001));
@@ -132,7 +132,7 @@ fn tnftp_gets_and_puts() {
 }
 
 #[test]
-fn ftplib_reads_facts_and_names_that_are_bytes() {
+fn ftplib_parses_facts_and_names_in_any_encoding() {
     let folder = sources();
     std::fs::write(folder.path(std::ffi::OsStr::from_bytes(b"\xff \xfe")), "bytes").unwrap();
     let served = serve(folder.root());

@@ -1,4 +1,4 @@
-//! `braidftp serve` as a program: what it says, its exit codes, and how it ends.
+//! `braidftp serve` as a program: its output, its exit codes, and how it ends.
 
 mod server_support;
 
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use server_support::program::{Running, braidftp};
 use server_support::{Folder, assert_same_tree, connect_from, eventually, pattern, run_well};
 
-/// Starts `braidftp serve` of a folder, which says nothing but its key and where it listens.
+/// Starts `braidftp serve` with a folder; it only prints its key and its addresses.
 fn start(folder: &Path, arguments: &[&str]) -> Running {
     let mut all = vec!["serve", folder.to_str().unwrap()];
     all.extend(arguments);
@@ -68,14 +68,14 @@ fn a_signal_in_the_middle_of_an_upload_leaves_no_half_file() {
     let mut data = connect_from(SocketAddr::new(server.tcp().ip(), port), None);
     ask("STOR f", "150");
     data.write_all(&pattern(3_000_000)).unwrap();
-    // The upload goes on for ever, the server does not.
+    // The upload continues for ever, the server does not.
     server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert!(!folder.path("f").exists());
     assert_eq!(folder.names(), [".f.braidftp-part"], "what had come can be continued");
 }
 
-/// A server that finishes what runs has 30 s for it.
+/// A draining server has 30 s.
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let folder = Folder::new();
@@ -110,7 +110,7 @@ fn end_by_two_signals(folder: &Folder) -> Duration {
     begin.elapsed()
 }
 
-/// A session in the middle of a download that nobody reads, and its data connection.
+/// A session in the middle of an unread download, and its data connection.
 fn stuck_download(server: &Running, control: &mut BufReader<TcpStream>) -> TcpStream {
     control.get_mut().write_all(b"USER anonymous\r\nPASS x@\r\nTYPE I\r\nEPSV\r\nRETR f\r\n").unwrap();
     let passive = line_with(control, "229");
@@ -187,7 +187,7 @@ fn settings_are_read_again_on_a_signal_and_no_transfer_is_dropped() {
     let mut server = start(&folder.path(""), &arguments);
     let mut control = BufReader::new(connect_from(server.tcp(), None));
     let mut data = stuck_download(&server, &mut control);
-    // What is wrong changes nothing.
+    // Errors change nothing.
     write("greeting = 'two'\nmax-sessins = 1\n");
     server.signal(Signal::HUP);
     let told = |server: &mut Running, words: &str| {
@@ -291,8 +291,8 @@ fn a_password_becomes_a_line_for_the_users_file() {
     }
 }
 
-/// The replies to many SIZEs wait on stream 0 while small files leave on stream 1. A file whose 150 is still among
-/// them must not fill the client's window: it would never be read.
+/// The replies to many SIZEs wait on stream 0 while small files are sent on stream 1. A file whose 150 is
+/// still among them must not fill the client's window, because it would never be read.
 #[test]
 fn ms_cp_moves_many_small_files_beside_a_large_one() {
     let folder = Folder::new();

@@ -1,5 +1,6 @@
-//! `braidftp serve` in confinement: everything that it serves works, each of its threads is confined, and its audit log tells what
-//! happened. Where the kernel cannot confine, nothing is tried. As root it serves as another user.
+//! `braidftp serve` in confinement: everything that it serves works, each of its threads is confined, and its
+//! audit log is complete. If the kernel cannot confine, the tests are skipped. As root it serves as another
+//! user.
 
 mod server_support;
 
@@ -16,13 +17,13 @@ use server_support::{Folder, assert_same_tree, eventually, pattern};
 fn braidftp(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // The server's key goes there, and a client finds its user's own server there.
+    // The server's key is stored there, and clients find the key of their user's own server there.
     command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/confined-keys"));
     command.env_remove("STATE_DIRECTORY");
     command
 }
 
-/// Runs to a good end; what it says on standard output.
+/// Runs a command that must succeed; returns its standard output.
 fn well(arguments: &[&str]) -> String {
     let output = braidftp(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -75,12 +76,12 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// For the user that serves.
+/// Lets the serving user access the folder.
 fn open_to_all(folder: &Path) {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
 }
 
-/// Whether this kernel confines.
+/// Whether this kernel supports confinement.
 fn can_confine(folder: &Folder) -> bool {
     let root = folder.path("");
     let listen = ["--listen", "ftp://127.0.0.1:0"];
@@ -93,7 +94,7 @@ fn can_confine(folder: &Folder) -> bool {
     output.status.success()
 }
 
-/// A folder that the user who serves may write to, and the folder of its log.
+/// A folder that the serving user may write to, and the folder of its log.
 fn prepared() -> (Folder, PathBuf) {
     let folder = Folder::new();
     let logs = folder.outer.path().join("logs");
@@ -231,7 +232,7 @@ fn users_are_read_again_on_sighup_and_a_bad_file_changes_nothing() {
         braidftp(&["ls", &format!("{url}/")]).output().unwrap().status.success()
     };
     assert!(ls(0, "anna") && !ls(1, "bert"));
-    // Another in the place of the file, as editors and package managers write it.
+    // A new file replaces the old one, as editors and package managers do.
     let put = |text: &str| {
         let next = folder.outer.path().join("next");
         std::fs::write(&next, text).unwrap();
@@ -245,7 +246,7 @@ fn users_are_read_again_on_sighup_and_a_bad_file_changes_nothing() {
     put(&user("bert", "hoem = 'x'\n"));
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(ls(0, "bert") && ls(1, "bert"), "a file that is no good was used");
-    // What is refused before a password is asked for is on the record, too.
+    // Refusals before a password is requested are recorded, too.
     let plain = server.places[0].replace("://", "://bert:secret@");
     assert!(!braidftp(&["ls", "--plain", &format!("{plain}/")]).output().unwrap().status.success());
     let said = std::fs::read_to_string(&log).unwrap();
@@ -253,7 +254,7 @@ fn users_are_read_again_on_sighup_and_a_bad_file_changes_nothing() {
         let line = format!("name=\"bert\" event=login result={result}");
         assert!(said.contains(&line), "{line}: {said}");
     }
-    // A key that is added while it runs lets its owner in.
+    // A key that is added while the server runs permits its owner to log in.
     let shown = braidftp(&["key", "show"]).output().unwrap();
     let key = if shown.status.success() { shown } else { braidftp(&["key", "new"]).output().unwrap() };
     let key = String::from_utf8(key.stdout).unwrap().trim().to_owned();

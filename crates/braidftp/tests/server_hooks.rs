@@ -1,4 +1,5 @@
-//! Hooks of `braidftp serve`: a program, or a URL, after uploads, downloads and logins, beside a server that is confined.
+//! Hooks of `braidftp serve`: a program or a URL, after uploads, downloads and logins, with a confined
+//! server.
 
 mod server_support;
 
@@ -29,7 +30,7 @@ fn waiting(folder: &Folder) -> usize {
     names.filter(|name| !name.as_encoded_bytes().starts_with(b".")).count()
 }
 
-/// A hook that runs a script, with `OUT` in it for a file beside the folder that is served.
+/// A hook that runs a script, in which `OUT` is a file beside the served folder.
 fn hook(folder: &Folder, more: &str, script: &str) -> (String, PathBuf) {
     let out = folder.outer.path().join("out");
     let script = script.replace("OUT", out.to_str().unwrap());

@@ -1,4 +1,5 @@
-//! Virtual hosts: HOST (RFC 7151) over TCP and SCTP, names in TLS (SNI), with our client, by hand, and with curl.
+//! Virtual hosts: HOST (RFC 7151) over TCP and SCTP, server names in TLS (SNI), with our client, with manual
+//! commands, and with curl.
 
 mod server_support;
 
@@ -9,7 +10,7 @@ use rustix::process::Signal;
 use server_support::program::{Running, braidftp};
 use server_support::{Control, Folder, eventually, run_well};
 
-/// A server with a folder of its own and two hosts, of which the second has a certificate and users.
+/// A server with its own folder and two hosts; the second one has a certificate and users.
 struct Hosts {
     folder: Folder,
     settings: PathBuf,
@@ -105,7 +106,7 @@ fn our_client_asks_for_the_host_of_its_url_over_tcp_and_sctp() {
     // Inside protection, over SCTP.
     let named = server.places[1].replace("127.0.0.1", "localhost");
     assert_eq!(cat(&format!("{named}/f"), &["--accept-new"]), "of a");
-    // A host that there is not is told of, and what there is for all is had.
+    // An unknown host is reported, and the default host is used.
     let text = std::fs::read_to_string(&hosts.settings).unwrap().replace(", 'localhost'", "");
     std::fs::write(&hosts.settings, text).unwrap();
     let server = hosts.serve();
@@ -116,7 +117,7 @@ fn our_client_asks_for_the_host_of_its_url_over_tcp_and_sctp() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(std::fs::read_to_string(to.join("f")).unwrap(), "of the server", "{told}");
         std::fs::remove_file(to.join("f")).unwrap();
-        assert!(told.contains("the server has no host of the name in the URL"), "{told}");
+        assert!(told.contains("the server has no host with the name in the URL"), "{told}");
     }
 }
 

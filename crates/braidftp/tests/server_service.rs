@@ -54,7 +54,7 @@ fn systemd_is_told_when_the_server_is_ready_alive_reloads_and_stops() {
     assert!(server.ended().success());
 }
 
-/// A command that is given these sockets as systemd gives them, from descriptor 3.
+/// A command that receives these sockets as from systemd, from descriptor 3 on.
 fn passing(command: &Command, sockets: &[i32]) -> Command {
     let redirections: Vec<String> =
         sockets.iter().enumerate().map(|(at, fd)| format!("{}<&{fd}", at + 3)).collect();
@@ -71,7 +71,7 @@ fn passing(command: &Command, sockets: &[i32]) -> Command {
 fn sockets_of_systemd_are_served_and_one_that_is_not_named_is_told() {
     let folder = Folder::new();
     folder.put("f", "hello");
-    // Above those that the shell moves them to.
+    // Above those to which the shell moves them.
     let keep = |fd: std::os::fd::BorrowedFd<'_>| rustix::io::fcntl_dupfd_cloexec(fd, 50).unwrap();
     let (tcp, udp) = (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let (at_tcp, at_udp) = (tcp.local_addr().unwrap(), udp.local_addr().unwrap());
@@ -99,7 +99,7 @@ fn sockets_of_systemd_are_served_and_one_that_is_not_named_is_told() {
     Control::at(server.tcp(), None);
 }
 
-/// What `braidftp ctl` says.
+/// The output of `braidftp ctl`.
 fn ctl(socket: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut all = vec!["ctl"];
     all.extend(arguments);
@@ -148,7 +148,7 @@ fn an_operator_sees_sessions_ends_one_and_has_the_server_drain() {
     assert!(server.ended().success());
     let (code, why) = ctl(&socket, &["who"]);
     assert!(code == Some(2) && why.contains("--control SOCKET"), "{why}");
-    // What a server has left behind does not keep the next one from its socket.
+    // A stale socket does not prevent the next server from creating its own.
     let server = Running::start(serve(&folder, &["--control", socket.to_str().unwrap()]), 1);
     assert_eq!(ctl(&socket, &["who"]).0, Some(0));
     let output = serve(&folder, &["--control", socket.to_str().unwrap()]).output().unwrap();
@@ -166,7 +166,7 @@ fn nobody_else_is_answered_at_the_control_socket_and_nonsense_is_told() {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let _ = stream.write_all(line.as_bytes());
         let mut said = String::new();
-        // It may be hung up on.
+        // The server may close the connection.
         let _ = stream.read_to_string(&mut said);
         said
     };
@@ -183,7 +183,7 @@ fn nobody_else_is_answered_at_the_control_socket_and_nonsense_is_told() {
     }
     let socket = socket.clone();
     let said = std::thread::spawn(move || {
-        // Of this thread alone.
+        // Of this thread only.
         let nobody = Uid::from_raw(65_534);
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
         let mut stream = UnixStream::connect(socket).unwrap();
@@ -215,7 +215,7 @@ fn a_scraper_gets_what_was_counted_and_one_that_says_nothing_keeps_nobody_out() 
     let got =
         braidftp(&["mirror", "--plain", "-q", &server.places[1], copy.to_str().unwrap()]).output().unwrap();
     assert!(got.status.success(), "{}", String::from_utf8_lossy(&got.stderr));
-    // As many as are answered at once, who say nothing.
+    // As many silent connections as are served concurrently.
     let silent: Vec<_> = (0..8).map(|_| connect_from(address, None)).collect();
     let scrape = |what: &str| {
         let mut stream = connect_from(address, None);
@@ -273,7 +273,7 @@ fn the_transfer_log_has_a_line_for_each_file_and_is_begun_again_where_it_was_mov
     std::fs::rename(&log, &old).unwrap();
     server.signal(Signal::HUP);
     eventually("the log is begun again", || log.exists());
-    // A client that goes away in the middle of its upload.
+    // A client that disconnects in the middle of its upload.
     let mut data = session.begin("STOR broken");
     data.write_all(&pattern(9000)).unwrap();
     std::thread::sleep(Duration::from_millis(300));

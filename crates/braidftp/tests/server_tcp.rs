@@ -1,4 +1,5 @@
-//! The server over TCP, spoken to by hand: pipelining, what RFC 2577 warns of, and what goes wrong in the middle.
+//! The server over TCP with manual commands: pipelining, the attacks of RFC 2577, and failures in the middle
+//! of transfers.
 
 mod server_support;
 
@@ -45,7 +46,7 @@ fn commands_behind_a_transfer_wait_for_it_and_none_is_lost() {
     control.expect("150");
     let mut got = vec![0; 1_000_000];
     data.read_exact(&mut got).unwrap();
-    // One more in the middle of the transfer.
+    // Another one in the middle of the transfer.
     control.send_bytes(b"SIZE large\r\n");
     data.read_to_end(&mut got).unwrap();
     assert!(got == bytes);
@@ -69,7 +70,7 @@ fn a_flood_of_commands_is_left_unread_and_answered_all_the_same() {
     let served = serve(folder.root());
     let mut control = Control::anonymous(&served);
     let mut writer = control.stream.try_clone().unwrap();
-    // 2 MB of commands whose replies nobody reads at first.
+    // 2 MB of commands whose replies are not read at first.
     let flood = std::thread::spawn(move || {
         for _ in 0..200 {
             writer.write_all("SIZE f\r\nNOOP\r\n".repeat(750).as_bytes()).unwrap();
@@ -127,7 +128,7 @@ fn a_data_port_serves_the_control_peer_once() {
     let served = serve(folder.root());
     let mut control = Control::anonymous(&served);
     let address = control.passive();
-    // A stranger is first, and gets nothing.
+    // A stranger connects first, and receives nothing.
     let mut stranger = connect_from(address, Some(OTHER));
     stranger.set_read_timeout(Some(PATIENCE)).unwrap();
     control.send("RETR f");
@@ -140,7 +141,7 @@ fn a_data_port_serves_the_control_peer_once() {
     let mut nothing = Vec::new();
     let _ = stranger.read_to_end(&mut nothing);
     assert!(nothing.is_empty());
-    // The port is gone with the transfer.
+    // The port is closed after the transfer.
     assert!(std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err());
 }
 
@@ -172,14 +173,14 @@ fn nobody_is_bounced_to() {
     let eprt = |ip: &str, port: u16| format!("EPRT |1|{ip}|{port}|");
     let refused = |reply: &str| ["500", "501", "502", "504", "522"].contains(&&reply[..3]);
 
-    // By default active mode does not exist.
+    // By default active mode is disabled.
     let served = serve(folder.root());
     let mut control = Control::anonymous(&served);
     control.send(&eprt("127.0.0.1", port));
     let reply = control.reply();
     assert!(refused(&reply), "{reply}");
 
-    // Where it does, it goes to the control peer's address, and no port below 1024.
+    // If it is enabled, it connects to the control peer's address only, and to no port below 1024.
     let served = serve_with(folder.root(), |builder| {
         builder.settings(session(|config| config.active = braidftp_ftp::server::Active::ToPeer))
     });
@@ -200,7 +201,7 @@ fn nobody_is_bounced_to() {
     }
     assert!(victim.accept().is_err(), "nobody came");
 
-    // And works for whoever asks for themselves.
+    // And works for a client that gives its own address.
     let mut control = Control::anonymous(&served);
     victim.set_nonblocking(false).unwrap();
     control.command(&eprt("127.0.0.1", port), "200");
@@ -228,7 +229,7 @@ fn nothing_outside_the_root_has_a_name() {
         control.command(&format!("SIZE {path}"), "550");
         let stored = control.store(&format!("STOR {path}x"), b"");
         if stored.starts_with("226") {
-            // `..` stops at the root: what was written is inside it.
+            // `..` stops at the root: the file was written within it.
             assert!(folder.path(format!("{}x", path.rsplit('/').next().unwrap())).exists(), "{path}");
         }
     }
@@ -258,7 +259,7 @@ fn bytes_that_are_no_command_are_refused_and_cost_nothing() {
         let reply = control.reply();
         assert!(reply.starts_with('5'), "{line:?}: {reply}");
     }
-    // A line without an end: refused once, then the session goes on.
+    // An endless line: refused once, then the session continues.
     control.send_bytes(&vec![b'a'; 10_000_000]);
     control.send_bytes(b"\r\nNOOP\r\n");
     let reply = control.reply();
@@ -390,7 +391,7 @@ fn a_file_that_shrinks_while_sent_is_451_and_one_that_grows_is_sent_as_it_was() 
     let mut control = Control::anonymous(&served);
     let mut data = control.begin("RETR f");
     data.read_exact(&mut [0; 1000]).unwrap();
-    // The server waits for us: kernel buffers hold a few megabytes at most.
+    // The server waits for us: kernel buffers hold at most a few megabytes.
     std::fs::OpenOptions::new().write(true).open(folder.path("f")).unwrap().set_len(1000).unwrap();
     let mut rest = Vec::new();
     let end = data.read_to_end(&mut rest);
@@ -413,7 +414,7 @@ fn a_client_whose_data_connection_ends_first_when_it_is_killed_replaces_no_file(
     let folder = Folder::new();
     folder.put("f", "the good old one");
     let served = serve_with(folder.root(), |builder| builder.access(Access::Writable).settings(quick()));
-    // Data first, control a moment later: with what was told, and with nothing told.
+    // Data is closed first, control a moment later: with an announced size, and without.
     for (told, sent) in [(None, &b"half"[..]), (None, b""), (Some(9), b"half"), (Some(9), b"")] {
         let mut control = Control::anonymous(&served);
         if let Some(size) = told {
@@ -423,20 +424,21 @@ fn a_client_whose_data_connection_ends_first_when_it_is_killed_replaces_no_file(
         data.write_all(sent).unwrap();
         drop(data);
         if told.is_some() {
-            // The size decides, whether the client lives or not.
+            // The size decides, whether or not the client is alive.
             control.expect("426");
         } else {
             std::thread::sleep(Duration::from_millis(20));
         }
         drop(control);
-        // Longer than the server watches the control connection; a file that is renamed later fails the next round.
+        // Longer than the server observes the control connection; a file that is renamed later fails the next
+        // round.
         std::thread::sleep(Duration::from_millis(400));
         assert_eq!(folder.read("f"), b"the good old one", "{told:?} {sent:?}");
     }
     let mut control = Control::anonymous(&served);
     control.command("ALLO 3", "200");
     assert!(control.store("STOR f", b"new").starts_with("226"));
-    // More than was told, and nothing told for the next one.
+    // More than announced, and nothing announced for the next one.
     control.command("ALLO 1", "200");
     assert!(control.store("STOR f", b"newer").starts_with("226"));
     assert!(control.store("STOR f", b"").starts_with("226"));
@@ -455,10 +457,10 @@ fn a_client_that_is_killed_in_an_upload_leaves_no_file_and_can_go_on() {
     data.write_all(&bytes[..3_000_000]).unwrap();
     let kept = || std::fs::metadata(folder.path(".f.braidftp-part")).map_or(0, |m| m.len());
     eventually("all but the last block is on the disk", || kept() >= 2_500_000);
-    // As the kernel does it for one who is killed: both connections end in good order, control first.
+    // As the kernel does for a killed process: both connections are closed gracefully, control first.
     drop(control);
     drop(data);
-    // The session is over when there is room for another.
+    // The session has ended when there is room for another.
     let mut room = None;
     eventually("the session ends", || {
         room = Control::try_open(&served);
@@ -495,7 +497,7 @@ fn abor_stops_a_transfer_and_the_session_goes_on() {
     let mut control = Control::anonymous(&served);
     let mut data = control.begin("RETR f");
     data.read_exact(&mut [0; 1000]).unwrap();
-    // With TELNET's Interrupt Process and Synch before it, as RFC 959 §4.1.3 has it.
+    // After TELNET's Interrupt Process and Synch, as in RFC 959 §4.1.3.
     control.send_bytes(b"\xff\xf4\xff\xf2ABOR\r\n");
     control.expect("426");
     control.expect("226");
@@ -537,7 +539,7 @@ fn stop_leaves_no_half_file() {
     let mut data = control.begin("STOR f");
     data.write_all(&pattern(1_000_000)).unwrap();
     let begin = Instant::now();
-    // The upload does not end, for as long as data may stay away; the server does.
+    // The upload does not end while data may be absent; the server does.
     drop(served);
     assert!(begin.elapsed() < quick().stall);
     assert!(!folder.path("f").exists(), "{:?}", folder.names());
@@ -563,9 +565,9 @@ fn a_port_in_use_is_said_with_advice() {
     );
 }
 
-/// A root on a file system of its own, of so many bytes, or `None` if this process may not mount.
+/// A root on its own file system of this size, or `None` if this process may not mount.
 fn small_disk(bytes: usize) -> Option<Root> {
-    // A mount namespace of a thread: it is gone with the thread, the file system with the last open folder.
+    // The mount namespace of a thread: it ends with the thread, the file system with the last open folder.
     std::thread::spawn(move || {
         use rustix::mount::{MountFlags, MountPropagationFlags};
         let folder = tempfile::tempdir().unwrap();
@@ -606,7 +608,7 @@ fn a_folder_that_cannot_be_read_is_an_error_of_its_own() {
     folder.put("open/f", "x");
     folder.put("closed/f", "x");
     std::fs::set_permissions(folder.path("closed"), PermissionsExt::from_mode(0o000)).unwrap();
-    // Root reads everything, so that the server is somebody else.
+    // Root reads everything, so the server runs as another user.
     let root = folder.root();
     std::fs::set_permissions(folder.outer.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let served = std::thread::spawn(move || {
@@ -666,7 +668,7 @@ fn unfinished_uploads_are_listed_and_removed_by_whom_they_belong_to() {
     control.command("SITE DELPARTS /", "250");
     assert_eq!(folder.names(), ["a"]);
     assert_eq!(folder.read("a/whole"), b"whole");
-    // Who may only read may look.
+    // A user who may only read may list.
     folder.put(".h.braidftp-part", "1");
     let read_only = serve_with(folder.root(), |builder| builder.access(Access::ReadOnly));
     let mut control = Control::anonymous(&read_only);

@@ -1,4 +1,5 @@
-//! A server with TLS over TCP (RFC 4217), spoken to by hand: what it takes, what it refuses, and with which words.
+//! A server with TLS over TCP (RFC 4217) with manual commands: what it accepts and refuses, and with which
+//! replies.
 
 mod server_support;
 
@@ -19,7 +20,7 @@ fn close_notify(data: &mut Tls) {
     data.sock.shutdown(Shutdown::Write).unwrap();
 }
 
-/// As the system ends the connections of a program that was killed, or somebody who stands between.
+/// Closes a connection as the system does for a killed program, or as an attacker could.
 fn cut(data: &mut Tls) {
     data.sock.shutdown(Shutdown::Write).unwrap();
 }
@@ -59,7 +60,7 @@ fn what_was_said_before_the_handshake_is_thrown_away() {
         control.expect("234");
         let mut session = Session::inside(bench.client(&[b"ftp"]), control.stream.try_clone().unwrap());
         if late {
-            // More than the server reads at once: it is no TLS, and the handshake fails.
+            // More than the server reads at once: it is not TLS, and the handshake fails.
             drop(session);
             let mut control = Control::open(&bench.served);
             control.send_bytes(&[&b"AUTH TLS\r\n"[..], &b"MKD injected\r\n".repeat(20_000)].concat());
@@ -83,7 +84,7 @@ fn a_data_connection_of_somebody_else_gets_522_and_no_byte() {
         let (bytes, reply) = session.fetch("f", &stranger);
         assert!(bytes.is_empty() && reply.starts_with("522"), "{} bytes, {reply}", bytes.len());
     }
-    // One that speaks no TLS at all.
+    // A client without TLS.
     let mut data = session.passive();
     session.command("STOR g", "150");
     data.write_all(b"in the clear").unwrap();
@@ -112,7 +113,7 @@ fn an_upload_is_a_file_if_its_end_or_its_size_was_told() {
         bench.folder.names().into_iter().filter(|name| !name.starts_with('.')).collect::<Vec<_>>()
     };
     assert_eq!(whole(&bench), Vec::<String>::new());
-    // A client that sends no close_notify, and told the size.
+    // A client that sends no close_notify, but announced the size.
     session.command("ALLO 100000", "200");
     assert!(session.store("d", &content, cut).starts_with("226"));
     assert!(session.store("e", &content, close_notify).starts_with("226"));
@@ -163,16 +164,16 @@ fn the_client_begins_tls_on_a_data_connection_that_the_server_opens_too() {
 #[test]
 fn abor_and_stat_inside_tls_are_heard_in_the_middle_of_a_transfer() {
     let bench = Bench::new();
-    // More than the buffers of both sides hold: it is under way until it is read or ends.
+    // More than the buffers of both sides hold: the transfer is in progress until it is read or ends.
     bench.folder.put("big", vec![7; 64 << 20]);
     let mut session = Session::open(&bench).log_in();
     let mut data = tls(&session.config.clone(), session.passive());
     session.command("RETR big", "150");
     data.read_exact(&mut [0; 1000]).unwrap();
     session.command("STAT", "21");
-    // The lines of STAT, as far as its last.
+    // The lines of STAT, up to the last.
     while !session.line().starts_with("211 ") {}
-    // As RFC 959 wants it, Telnet's signals before it.
+    // After TELNET's signals, as RFC 959 requires.
     session.tls.get_mut().write_all(b"\xff\xf4\xff\xf2ABOR\r\n").unwrap();
     session.expect("426");
     session.expect("226");
@@ -190,7 +191,7 @@ fn who_took_the_wrong_port_is_told_so() {
         let session = Arc::make_mut(&mut settings.session);
         session.idle_before_login = Duration::from_secs(2);
     });
-    // A plain client at the port of TLS: one that speaks, and one that waits for a greeting.
+    // A plain client at the port of implicit TLS: one that sends, and one that waits for a greeting.
     for says in [&b"USER anonymous\r\n"[..], b""] {
         let mut stream = TcpStream::connect(bench.implicit()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -199,7 +200,7 @@ fn who_took_the_wrong_port_is_told_so() {
         let _ = BufReader::new(&mut stream).read_line(&mut heard);
         assert!(heard.starts_with("421 the TLS handshake had to come"), "{heard}");
     }
-    // TLS at the port that begins in the clear.
+    // TLS at the port that begins without it.
     let mut stream = TcpStream::connect(bench.served.address).unwrap();
     let mut connection =
         ClientConnection::new(bench.client(&[b"ftp"]), "localhost".try_into().unwrap()).unwrap();
@@ -221,30 +222,31 @@ fn a_handshake_has_an_end_and_bounds() {
     let begun = |says: &[u8]| {
         let mut control = Control::open(&bench.served);
         control.command("AUTH TLS", "234");
-        // The server may be gone already.
+        // The server may have closed already.
         let _ = control.stream.write_all(says);
         control
     };
-    // Nothing; half a message; a message of 16 MiB, of which more than a server should hold is sent; records without end.
+    // Nothing; half a message; a message of 16 MiB, of which more is sent than a server should hold; endless
+    // records.
     assert!(begun(b"").rest().starts_with("421 the TLS handshake had to come"));
     assert!(!begun(&[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]).rest().contains("421"));
     let large: Vec<u8> = (0..64).flat_map(|_| [&[22, 3, 3, 64, 0][..], &[1; 16384]].concat()).collect();
     begun(&large).rest();
     let empty: Vec<u8> = [22, 3, 3, 0, 0].repeat(100_000);
     begun(&empty).rest();
-    // The server lives.
+    // The server is alive.
     Session::open(&bench).log_in();
 }
 
-/// ClientHellos with nothing behind them, from several addresses and then from one: their sessions make room for each other, and for
-/// a client that logs in.
+/// ClientHellos without further messages, from several addresses and then from one: their sessions make room
+/// for each other, and for a client that logs in.
 #[test]
 fn handshakes_that_fall_silent_are_bounded_in_number_and_by_address() {
     const ALL: usize = 4;
     const EACH: usize = 2;
     let bench = Bench::with(|settings| {
         (settings.max_sessions, settings.max_sessions_per_address) = (ALL, EACH);
-        // No session ends by its silence here.
+        // No session ends because of its silence here.
         let session = Arc::make_mut(&mut settings.session);
         (session.idle_before_login, session.login_within) = (10 * PATIENCE, 10 * PATIENCE);
     });

@@ -1,8 +1,8 @@
-//! The dialogues of `crates/ftp/tests/transcripts` that go over TCP, held with the real server and real files. Their
-//! form is told in `crates/ftp/tests/transcripts.rs`.
+//! The TCP dialogues of `crates/ftp/tests/transcripts`, with the real server and real files.
+//! `crates/ftp/tests/transcripts.rs` describes their form.
 //!
-//! What only a real server has is evened out: port numbers, names made up, and of facts those that a table in memory
-//! has none of.
+//! Properties of a real server only are normalised: port numbers, generated names, and facts that a table in
+//! memory does not have.
 
 mod server_support;
 
@@ -18,7 +18,7 @@ use server_support::{Folder, PATIENCE, connect_from, serve_with};
 struct Talk {
     control: TcpStream,
     said: Vec<u8>,
-    /// Commands that have had no final reply.
+    /// Commands without a final reply so far.
     commands: VecDeque<Vec<u8>>,
     data: Option<TcpStream>,
     upload: Vec<u8>,
@@ -26,7 +26,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// The next line of the server, control characters escaped; `None` if it says no more.
+    /// The next line of the server, with control characters escaped; `None` if there is none.
     fn line(&mut self, wait: Duration) -> Option<String> {
         self.control.set_read_timeout(Some(wait)).unwrap();
         let end = loop {
@@ -49,7 +49,7 @@ impl Talk {
         Some(line)
     }
 
-    /// Does what a client does on such a line.
+    /// Does what a client does for such a line.
     fn act(&mut self, line: &str) {
         let is_final = line.as_bytes().get(3) == Some(&b' ') && !line.starts_with([' ', '1']);
         let command = self.commands.front().cloned().unwrap_or_default();
@@ -69,7 +69,7 @@ impl Talk {
                 data.read_to_end(&mut self.download).unwrap();
             }
         }
-        // The greeting answers nothing.
+        // The greeting is not a reply to a command.
         if is_final {
             self.commands.pop_front();
         }
@@ -78,8 +78,8 @@ impl Talk {
     fn connect(&mut self, port: u16) {
         let mut to: SocketAddr = self.control.peer_addr().unwrap();
         to.set_port(port);
-        // Where commands were sent ahead, the server may have closed the port already for a later one. Who needs the
-        // data of such a dialogue misses it below.
+        // If commands were pipelined, the server may already have closed the port because of a later one. If
+        // the dialogue needs the data, the comparison below fails.
         let Ok(data) = TcpStream::connect_timeout(&to, PATIENCE) else { return };
         data.set_read_timeout(Some(PATIENCE)).unwrap();
         self.data = Some(data);
@@ -106,7 +106,7 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The shape of a reply that has a digest: the server reads the file, where the transcripts have sevens for each digest.
+/// The form of a reply with a digest: the real server computes it, and the transcripts have sevens.
 fn digest_shape(line: &str) -> Option<String> {
     let hexadecimal = |word: &str| word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     match *line.split(' ').collect::<Vec<_>>() {
@@ -118,7 +118,7 @@ fn digest_shape(line: &str) -> Option<String> {
     }
 }
 
-/// A line without what differs from one server to the next.
+/// A line without properties that differ between servers.
 fn even(line: &str) -> String {
     let line = match line.split_once(" (") {
         Some((before, rest)) if line.starts_with("150 ") && rest.ends_with("bytes)") => before,
@@ -145,7 +145,7 @@ fn even(line: &str) -> String {
     line.to_owned()
 }
 
-/// The lines of a listing in a fixed order, without what is there for the test alone; anything else as it is.
+/// The lines of a listing in a fixed order, without files of the test itself; other data unchanged.
 fn even_data(data: &[u8]) -> String {
     let text = String::from_utf8_lossy(data).into_owned();
     if !text.ends_with("\r\n") || text.starts_with("one") {
@@ -163,7 +163,7 @@ fn even_data(data: &[u8]) -> String {
 
 fn run(name: &str, text: &str) {
     let folder = Folder::new();
-    // What the dialogues may not write to.
+    // Folders that the dialogues must not write to.
     std::fs::create_dir(folder.outer.path().join("out")).unwrap();
     symlink("../out", folder.path("forbidden")).unwrap();
     for line in text.lines().filter_map(|line| line.strip_prefix("file: ")) {

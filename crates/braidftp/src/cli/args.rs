@@ -578,12 +578,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_holds_together() {
+    fn the_definition_of_the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         assert_eq!("2.5".parse::<Seconds>().unwrap().0, Duration::from_millis(2500));
         assert_eq!("2m".parse::<Seconds>().unwrap().0, Duration::from_secs(120));
         assert_eq!("500ms".parse::<Seconds>().unwrap().0, Duration::from_millis(500));

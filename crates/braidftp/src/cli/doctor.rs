@@ -146,16 +146,16 @@ fn route(findings: &mut Findings, to: SocketAddr) {
     let Ok(local) = socket.local_addr() else { return };
     match mtu {
         Ok(mtu) if mtu < 1280 => findings.note(format_args!(
-            "packets to {} leave from {} with an MTU of {mtu}: less than 1280 costs speed",
+            "packets to {} are sent from {} with an MTU of {mtu}: less than 1280 reduces the speed",
             to.ip(),
             local.ip()
         )),
         Ok(mtu) => findings.good(format_args!(
-            "packets to {} leave from {} with an MTU of {mtu}",
+            "packets to {} are sent from {} with an MTU of {mtu}",
             to.ip(),
             local.ip()
         )),
-        Err(_) => findings.good(format_args!("packets to {} leave from {}", to.ip(), local.ip())),
+        Err(_) => findings.good(format_args!("packets to {} are sent from {}", to.ip(), local.ip())),
     }
     if is_private(local.ip()) && !is_private(to.ip()) {
         findings.note(format_args!(
@@ -226,12 +226,10 @@ async fn look(findings: &Findings, job: &Job, client: &Client, begun: Instant) -
         let reply = client.command(Command::Features).await?;
         let features = braidftp_ftp::client::Features::parse(&reply);
         if !features.mlst {
-            findings.note(
-                "the server has no MLSD: times are as exact as LIST tells them, to the minute or the day",
-            );
+            findings.note("the server has no MLSD: times have the precision of LIST, a minute or a day");
         }
         if features.hash.is_empty() && features.digests.is_empty() {
-            findings.note("the server tells no digests: verify and mirror --checksum need another one");
+            findings.note("the server supports no digests, which verify and mirror --checksum need");
         }
         if job.url.scheme == Scheme::Ftp && !features.tls && !reply.code.is_error() {
             findings.note("the server offers no TLS: names and contents can be read and changed on the way");
@@ -320,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_are_those_that_a_translator_hides() {
+    fn private_addresses_include_shared_and_link_local_ones() {
         for private in [
             "10.1.2.3",
             "192.168.0.1",

@@ -499,7 +499,7 @@ fn mirrored(args: &args::Mirror) -> Result<Vec<(Url, PathBuf)>> {
         if sources.len() > 1 {
             let nameless = || {
                 Error::usage(format_args!("mirror {source} beside others"), "it has no name of its own")
-                    .hint("of several sources each goes to a folder of its name in the destination")
+                    .hint("with several sources, each goes to a folder of its name in the destination")
             };
             if args.reverse {
                 let name = local.file_name().ok_or_else(nameless)?;

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_does_not_go_into_a_plan() {
+    fn a_plan_contains_no_password() {
         for (url, kept) in [
             ("ftp://anna:secret@h/a@b", "ftp://anna@h/a@b"),
             ("ftp://anna:se@cret@h/", "ftp://anna@h/"),

@@ -107,7 +107,9 @@ impl Settings {
         let sentence = |name: String| {
             let name = escape(name.as_bytes());
             match nearest(&name, &known) {
-                Some(meant) => format!("{name} of the environment is no setting: did you mean {meant}?"),
+                Some(meant) => {
+                    format!("the environment variable {name} is not a setting: did you mean {meant}?")
+                }
                 None => format!(
                     "{name} of the environment is no setting; braidftp config show --origin lists them"
                 ),
@@ -128,7 +130,7 @@ impl Settings {
             match std::fs::metadata(&path) {
                 Ok(metadata) if metadata.len() > FILE_BYTES_MAX => {
                     let why =
-                        format_args!("it has {} bytes, and no file of settings has so many", metadata.len());
+                        format_args!("it has {} bytes, too many for a file of settings", metadata.len());
                     return Err(Error::usage(what, why));
                 }
                 Ok(_) => {
@@ -176,7 +178,8 @@ impl Settings {
                 }
             }
         }
-        mistakes.check("`braidftp config show --origin` tells what holds; the guide lists the keys")
+        mistakes
+            .check("`braidftp config show --origin` prints the effective settings; the guide lists the keys")
     }
 
     /// Replaces `@NAME` and `@NAME/PATH` by a bookmark's URL, and adds the bookmark's settings, which take
@@ -401,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_goes_before_the_bookmark_and_that_before_the_file() {
+    fn the_command_line_precedes_the_bookmark_and_the_bookmark_precedes_the_file() {
         let file = "timeout = 7\nretries = 9\nparallel = 2\ncc = \"cubic\"\n[bookmark.site]\nurl = \"ftp://anna@h/a\"\nretries = 5\n";
         let common = |line: &str| {
             let mut settings = read(file).unwrap();
@@ -433,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named_with_its_line_and_the_nearest_right_word() {
+    fn every_mistake_is_reported_with_its_line_and_the_nearest_known_word() {
         let text = "timeouts = 5\nlimit = \"fast\"\nplain = 3\nretries = [\n  {},\n]\n[bookmark.a]\nurll = \"x\"\n[bookmark.b]\nurl = \"http://x/\"\n";
         let error = read(text).unwrap_err().to_string();
         for part in [

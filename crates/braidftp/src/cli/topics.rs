@@ -38,7 +38,7 @@ impl Topic {
 pub(super) fn list() -> String {
     let lines = TOPICS.iter().map(|topic| format!("  {:<10} {}\n", topic.name, topic.about));
     format!(
-        "braidftp COMMAND --help tells the options of a command. Topics of `braidftp help TOPIC`:\n{}",
+        "braidftp COMMAND --help prints the options of a command. Topics of `braidftp help TOPIC`:\n{}",
         lines.collect::<String>()
     )
 }
@@ -83,7 +83,7 @@ mod tests {
     use crate::users::{Access, Users};
 
     #[test]
-    fn every_topic_says_something_and_is_listed() {
+    fn every_topic_has_a_text_and_is_listed() {
         for topic in &TOPICS {
             assert!(topic.text().lines().count() > 3, "{}", topic.name);
             assert!(list().contains(topic.name));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_the_users_file_is_one_that_is_read() {
+    fn the_documented_form_of_the_users_file_is_valid() {
         let hash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         let file: String = USERS
             .lines()

@@ -349,7 +349,7 @@ impl Sink {
                 Err(Error::new(
                     Exit::Verify,
                     "read the listing",
-                    "what arrived has another digest than what was sent",
+                    "the digest of the received data differs from that of the sent data",
                 ))
             }
             _ => Ok(()),
@@ -359,7 +359,7 @@ impl Sink {
 
 fn changed(what: &str) -> Error {
     Error::new(Exit::Verify, what, "the file has changed on the server since its beginning was fetched")
-        .hint("the same command again: it starts the file anew")
+        .hint("run the same command again: the file is transferred from its beginning")
 }
 
 /// Whether two times are equal as far as both are known; to the second, if one of them has no fraction.
@@ -480,10 +480,10 @@ impl Error {
             false => format!("{} {}", error.what, fs::escaped(&error.path)),
         };
         let hint = match &error.why {
-            Why::NoSpace => Some("free some space; the same command then goes on where it stopped"),
+            Why::NoSpace => Some("free some space, then run the same command again to resume"),
             Why::Denied | Why::ReadOnly => Some("check the permissions of the file and of its folder"),
             Why::Busy => Some("wait until the other program that fetches the same file is done"),
-            Why::WrongDigest => Some("the same command again: the file is fetched anew"),
+            Why::WrongDigest => Some("run the same command again: the file is fetched from its beginning"),
             _ => None,
         };
         let error = Self::new(exit, what, &error.why);
@@ -499,7 +499,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_survive_the_way_there_and_back() {
+    fn times_are_unchanged_by_conversion_to_ftp_and_back() {
         for (seconds, nanos) in [(0, 0), (1_795_172_940, 250_000_000), (-1, 500_000_000), (-5, 0)] {
             let stamp = Timestamp { seconds, nanos };
             assert_eq!(timestamp(system_time(stamp)), stamp);

@@ -78,24 +78,24 @@ impl Bounds {
     pub(crate) fn beyond(&self, what: &str, told: Option<u64>) -> Error {
         let error = match (told, self.max_size) {
             (Some(told), max) if max.is_none_or(|max| told <= max) => {
-                let why = format_args!("the server sends more than the {told} bytes that it told");
+                let why = format_args!("the server sends more than the {told} bytes that it reported");
                 return Error::new(Exit::Verify, what, why).hint(
                     "the same command again, if the file was growing meanwhile; otherwise the server is at fault",
                 );
             }
-            (Some(told), Some(max)) => {
-                Error::new(Exit::Local, what, format_args!("it has {told} bytes, and --max-size is {max}"))
-            }
-            (_, Some(max)) => Error::new(
+            (Some(told), Some(max)) => Error::new(
                 Exit::Local,
                 what,
-                format_args!("it goes on beyond {max} bytes, which is --max-size"),
+                format_args!("it has {told} bytes, more than --max-size, {max}"),
             ),
+            (_, Some(max)) => {
+                Error::new(Exit::Local, what, format_args!("it is longer than --max-size, {max} bytes"))
+            }
             (_, None) => Error::new(
                 Exit::Local,
                 what,
                 format_args!(
-                    "it goes on beyond {UNTOLD_SIZE_MAX} bytes, and the server does not tell its size"
+                    "it is longer than {UNTOLD_SIZE_MAX} bytes, and the server does not report its size"
                 ),
             ),
         };
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_told_size_is_the_bound_and_max_size_a_lower_one() {
+    fn the_limit_is_the_reported_size_or_a_lower_max_size() {
         let bounds = Bounds::default();
         assert_eq!((bounds.most(Some(4)), bounds.most(None)), (4, UNTOLD_SIZE_MAX));
         assert_eq!(bounds.beyond("x", Some(4)).exit, Exit::Verify);
@@ -119,15 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_beyond_its_bound_is_told_with_the_bound_that_it_met() {
+    fn a_file_beyond_its_limit_is_reported_with_the_limit() {
         let none = Bounds::default();
         let two = Bounds { max_size: Some(2), ..none };
         for (bounds, told, exit, why) in [
-            (two, Some(2), Exit::Verify, "more than the 2 bytes that it told"),
-            (two, Some(4), Exit::Local, "it has 4 bytes, and --max-size is 2"),
-            (two, None, Exit::Local, "it goes on beyond 2 bytes, which is --max-size"),
-            (none, Some(4), Exit::Verify, "more than the 4 bytes that it told"),
-            (none, None, Exit::Local, "beyond 68719476736 bytes, and the server does not tell its size"),
+            (two, Some(2), Exit::Verify, "more than the 2 bytes that it reported"),
+            (two, Some(4), Exit::Local, "it has 4 bytes, more than --max-size, 2"),
+            (two, None, Exit::Local, "it is longer than --max-size, 2 bytes"),
+            (none, Some(4), Exit::Verify, "more than the 4 bytes that it reported"),
+            (
+                none,
+                None,
+                Exit::Local,
+                "longer than 68719476736 bytes, and the server does not report its size",
+            ),
         ] {
             let error = bounds.beyond("x", told);
             assert!(error.exit == exit && error.to_string().contains(why), "{told:?}: {error}");

@@ -247,7 +247,7 @@ async fn serve(mut stream: UnixStream, shared: &Weak<Shared>) -> std::io::Result
 /// Nobody listens there, or the command was refused.
 pub async fn say(at: &Path, line: &str) -> Result<String> {
     let failed = |exit: Exit, why: &dyn std::fmt::Display| {
-        Error::new(exit, format_args!("tell the job at {}", at.display()), why)
+        Error::new(exit, format_args!("send a command to the job at {}", at.display()), why)
     };
     let io = |error: std::io::Error| {
         failed(Exit::Connect, &error).hint("is a job running that was begun with --control and this name?")
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_not_understood_or_cannot_be_done_is_answered_with_why() {
+    async fn invalid_and_impossible_commands_are_answered_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("control");
         let control = PathControl::default();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_rate_is_told_and_changed_before_there_is_a_connection_and_after() {
+    async fn the_rate_is_shown_and_changed_before_and_after_the_connection() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("control");
         let control = PathControl::default();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_caller_too_many_waits_until_another_has_gone() {
+    async fn a_caller_beyond_the_limit_waits_until_another_leaves() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("control");
         let control = PathControl::default();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_that_was_left_is_replaced_and_another_file_is_not() {
+    async fn a_stale_socket_is_replaced_and_another_file_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let (left, file) = (folder.path().join("left"), folder.path().join("file"));
         drop(std::os::unix::net::UnixListener::bind(&left).unwrap());

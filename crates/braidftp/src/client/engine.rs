@@ -159,7 +159,7 @@ impl Engine {
                 }
                 note = self.notes.recv() => match note {
                     Some(note) => self.on_note(note)?,
-                    None => return Err(lost("the connection is gone")),
+                    None => return Err(lost("the connection was lost")),
                 },
                 request = self.requests.recv(), if self.wants_more() => match request {
                     Some(request) => self.on_request(request),
@@ -218,11 +218,9 @@ impl Engine {
             return Err(Error::new(
                 Exit::TimedOut,
                 "go on",
-                format_args!("the server has said nothing for {} s", timeout.as_secs_f64()),
+                format_args!("the server has sent nothing for {} s", timeout.as_secs_f64()),
             )
-            .hint(
-                "the same command again: it goes on where it stopped; --timeout gives a slow server longer",
-            ));
+            .hint("run the same command again to resume; --timeout permits a slow server more time"));
         } else {
             // A client that only receives would not detect that the server was killed and restarted.
             self.carrier.probe_peer();
@@ -396,7 +394,7 @@ impl Engine {
         let is_ours = self.shared.options.mode.is_sctp() || self.session.pipelines_all();
         if let Some(reporter) = self.shared.options.reporter.as_ref().filter(|_| is_ours) {
             reporter.warn(format_args!(
-                "the server has no host of the name in the URL ({reply}): this is what it has for those who name none"
+                "the server has no host with the name in the URL ({reply}): its default host is used"
             ));
         }
     }

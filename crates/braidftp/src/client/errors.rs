@@ -6,7 +6,7 @@ use crate::exit::{Again, Error, Exit};
 
 /// A lost connection, which may be opened again.
 pub(crate) fn lost(why: impl std::fmt::Display) -> Error {
-    Error::new(Exit::Interrupted, "go on", why).hint("the same command again: it goes on where it stopped")
+    Error::new(Exit::Interrupted, "go on", why).hint("run the same command again to resume")
 }
 
 /// Converts an error reply to a command that writes or creates something. For these, 550 does not mean that
@@ -32,9 +32,9 @@ pub(crate) fn of_reply(what: &str, reply: &Reply) -> Error {
         Code::UNAVAILABLE => (Exit::Interrupted, "the same command again, in a while"),
         Code::CANNOT_OPEN_DATA | Code::TRANSFER_ABORTED => (
             Exit::Refused,
-            "check that no firewall stands between; the same command again goes on where it stopped",
+            "check that no firewall blocks the connection; run the same command again to resume",
         ),
-        Code::DATA_TLS_FAILED => (Exit::Refused, "the same command again goes on where it stopped"),
+        Code::DATA_TLS_FAILED => (Exit::Refused, "run the same command again to resume"),
         Code::NOT_IMPLEMENTED | Code::SYNTAX_ERROR => {
             (Exit::Refused, "the server does not know this command")
         }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_asked_for_again_if_its_data_connection_failed() {
+    fn a_file_is_requested_again_if_its_data_connection_failed() {
         for (code, again) in
             [(425, Again::Worthwhile), (426, Again::Worthwhile), (522, Again::Worthwhile), (550, Again::Vain)]
         {

@@ -215,7 +215,7 @@ mod tests {
         machine b.example login carol password other account z default login anonymous password me@";
 
     #[test]
-    fn netrc_is_read_by_machine_and_login() {
+    fn netrc_is_searched_by_machine_and_login() {
         let found = |host: &str, user: Option<&str>| {
             find_machine(NETRC, host, user.map(str::as_bytes))
                 .map(|l| (String::from_utf8(l.user).unwrap(), String::from_utf8(l.password).unwrap()))
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_netrc_is_no_login() {
+    fn an_invalid_netrc_gives_no_login() {
         for text in
             ["machine", "machine h login", "machine h password", "\"", "#", "machine h login a password \""]
         {

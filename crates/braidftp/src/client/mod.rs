@@ -217,7 +217,7 @@ pub fn check_mode(mode: Mode, scheme: Scheme) -> Result<()> {
         .hint("leave --mode out, or write ftp+sctp://HOST/ for --mode naive, ms, ms-cp or braid")),
         (false, false) => Err(Error::usage(
             format_args!("use --mode {mode} with an {scheme}:// URL"),
-            "it is FTP over TCP, and this URL says SCTP",
+            "it is FTP over TCP, and the scheme of this URL is SCTP",
         )
         .hint("use --mode naive, ms, ms-cp or braid; or write ftp://HOST/ for --mode tcp")),
     }
@@ -674,7 +674,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_request_that_is_late_for_an_engine_that_ended_waits_for_nothing() {
+    async fn a_request_to_an_ended_engine_fails_immediately() {
         let (requests, engine) = mpsc::channel(2);
         let (early, late) = (requests.reserve().await.unwrap(), requests.reserve().await.unwrap());
         assert_eq!(put(&requests, early, 1), Taken::ByTheEngine);
@@ -683,7 +683,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_does_not_fit_the_scheme_says_what_fits() {
+    fn a_mode_that_the_scheme_excludes_is_refused_with_the_possible_ones() {
         for mode in Mode::ALL {
             for scheme in [Scheme::Ftp, Scheme::Ftpes, Scheme::Ftps] {
                 assert_eq!(check_mode(mode, scheme).is_ok(), mode == Mode::Tcp);

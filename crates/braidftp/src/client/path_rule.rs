@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_one_address_or_two_of_one_family() {
+    fn a_path_rule_is_one_address_or_two_of_the_same_family() {
         let rule = "192.0.2.1=192.0.2.9".parse::<PathRule>().unwrap();
         assert_eq!(rule.remote, Some("192.0.2.9".parse().unwrap()));
         assert!("[::1]".parse::<PathRule>().is_ok());

@@ -247,7 +247,7 @@ impl Pool {
         let Some(reporter) = &self.reporter else { return };
         let sessions = if open == 1 { "session".into() } else { format!("{open} sessions") };
         reporter.warn(format_args!(
-            "the server takes no further session ({}): going on with {sessions}",
+            "the server accepts no further session ({}): continuing with {sessions}",
             error.why
         ));
     }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_its_rate_and_loss_since_the_sample_before() {
+    fn a_sample_has_the_rate_and_loss_since_the_previous_one() {
         let mut history = History::default();
         for sent in [1_000_000, 1_500_000, 1_500_000] {
             history.sample(Now { paths: vec![path(1, sent)], ..Now::default() }, 2 * SECOND);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_session_moved_in_its_first_second_counts() {
+    fn the_bytes_of_a_sessions_first_second_are_counted() {
         let session = Session {
             id: 1,
             peer: "x".into(),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_gone_is_forgotten_and_one_that_stays_keeps_its_last_minutes() {
+    fn the_history_of_a_closed_path_is_removed_and_that_of_others_kept() {
         let mut history = History::default();
         for tick in 0..SAMPLES_MAX as u64 + 5 {
             let paths = if tick == 3 { vec![path(1, 0), path(2, 0)] } else { vec![path(1, tick * 100)] };
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_bounded_and_the_rest_is_counted() {
+    fn listed_items_are_limited_and_the_others_counted() {
         let session = |id: u64| Session {
             id,
             peer: "x".into(),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_reach_is_refused_unless_it_is_said_to_be_meant() {
+    fn a_public_dashboard_address_requires_dashboard_anywhere() {
         let args = |address: &str, dashboard_anywhere| DashboardArgs {
             dashboard: Some(address.parse().unwrap()),
             dashboard_anywhere,
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_one_script_and_one_style_takes_nothing_from_elsewhere_and_writes_text_alone() {
+    fn the_page_is_self_contained_and_inserts_only_text() {
         for tag in ["<script", "<style"] {
             assert_eq!(PAGE.matches(tag).count(), 1, "{tag}");
         }

@@ -360,13 +360,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_sizes_read_plainly() {
+    fn shares_and_sizes_are_printed_with_units() {
         assert_eq!((percent(0.03), percent(0.005), percent(0.1)), ("3".into(), "0.5".into(), "10".into()));
         assert_eq!((size(581_000), size(1_250_000)), ("581 kB".into(), "1.2 MB".into()));
     }
 
     #[test]
-    fn without_a_folder_the_sources_are_taken() {
+    fn without_a_folder_the_sources_are_copied() {
         let dir = tempfile::tempdir().unwrap();
         let taken = take(None, &dir.path().join("t"), Cut { files: 20, bytes: 200_000 }).unwrap();
         assert!(taken.files > 3 && taken.bytes <= 200_000, "{taken:?}");

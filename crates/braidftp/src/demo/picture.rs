@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mode_is_in_the_picture_and_nothing_breaks_the_xml() {
+    fn the_picture_has_every_mode_and_is_valid_xml() {
         let svg = picture().svg();
         for says in ["naive", "ms-cp", "braid", "not run: needs root", "40 files &amp; &lt;more&gt;", "2.2 s"]
         {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_nothing_is_still_one() {
+    fn an_empty_picture_is_valid() {
         let svg = Picture { limit_seconds: 0.0, files: 0, modes: vec![], ..picture() }.svg();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

@@ -136,7 +136,7 @@ fn tcp(source: &Path, copy: &Path, link: &LinkConfig, seed: u64) -> Result<Outco
         }
         resent()
     });
-    let gone = |_| Error::new(Exit::Local, "start the server", "its thread is gone");
+    let gone = |_| Error::new(Exit::Local, "start the server", "its thread has ended");
     let handle = start.recv().map_err(gone)??;
     let to = copy.to_owned();
     let (result, resent_by_client) = net.client().run(move || {

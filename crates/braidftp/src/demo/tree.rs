@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_keeps_to_its_limits_and_takes_from_everywhere() {
+    fn a_reduced_tree_keeps_its_limits_and_is_spread_evenly() {
         let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         synthesize(a.path(), 70).unwrap();
         let taken = cut(a.path(), b.path(), Cut { files: 30, bytes: 100_000 }).unwrap();

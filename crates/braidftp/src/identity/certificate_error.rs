@@ -29,11 +29,9 @@ pub(super) fn in_words(error: &CertificateError) -> Option<String> {
             "is not for servers (its extended key usage lacks serverAuth)".into()
         }
         CertificateError::Revoked => "was revoked".into(),
-        CertificateError::BadSignature => "has a signature that is wrong".into(),
+        CertificateError::BadSignature => "has an invalid signature".into(),
         CertificateError::BadEncoding => "is damaged".into(),
-        CertificateError::UnhandledCriticalExtension => {
-            "has a critical extension that nobody here knows".into()
-        }
+        CertificateError::UnhandledCriticalExtension => "has an unknown critical extension".into(),
         _ => return None,
     })
 }

@@ -72,10 +72,10 @@ impl ClientIdentity {
                 format_args!("make the key {}", files.key.display()),
                 "there is one already",
             )
-            .hint("move the file away first; servers that know the old key have to be told of the new one"));
+            .hint("move the file away first; the new key must be added on servers that know the old one"));
         }
         Self::load(files)?.ok_or_else(|| {
-            Error::usage(format_args!("read the key {}", files.key.display()), "it has gone again")
+            Error::usage(format_args!("read the key {}", files.key.display()), "it was removed again")
         })
     }
 

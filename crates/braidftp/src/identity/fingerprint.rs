@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_read_again(bytes: [u8; 32]) {
+        fn a_printed_fingerprint_is_parsed_back(bytes: [u8; 32]) {
             let fingerprint = Fingerprint(bytes);
             prop_assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
             prop_assert_eq!(format!(" {fingerprint}= ").parse(), Ok(fingerprint));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fingerprint_is_told() {
+    fn invalid_fingerprints_are_rejected_with_a_reason() {
         for (text, error) in [
             ("", FingerprintError::Prefix),
             ("MD5:aa:bb", FingerprintError::Prefix),

@@ -178,7 +178,7 @@ impl KnownHosts {
 fn parse(line: &str) -> Result<(&str, Fingerprint), String> {
     let mut words = line.split_ascii_whitespace();
     let (Some(name), Some(key)) = (words.next(), words.next()) else {
-        return Err("there are not two words in it".into());
+        return Err("it does not consist of two words".into());
     };
     Ok((name, key.parse().map_err(|error| format!("`{key}` is no fingerprint: {error}"))?))
 }

@@ -186,7 +186,7 @@ impl ServerIdentity {
                     Ok(loaded) => {
                         tracing::info!(
                             was = %current.loaded.fingerprint, is = %loaded.fingerprint,
-                            "the certificate was changed and read anew"
+                            "the certificate was changed and read again"
                         );
                         if let Some(complaint) = &loaded.complaint {
                             tracing::warn!("the certificate {complaint}");
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_change_are_read_anew_and_bad_ones_change_nothing() {
+    fn changed_files_are_read_again_and_invalid_ones_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let files = Files::one(folder.path().join("server.pem"));
         let identity = ServerIdentity::load_or_make(files.clone(), &[]).unwrap();

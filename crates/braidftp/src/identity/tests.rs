@@ -99,7 +99,7 @@ fn says(result: Result<PeerIdentity, crate::exit::Error>, words: &[&str]) {
 }
 
 #[test]
-fn a_server_makes_its_key_once_for_itself_alone() {
+fn a_server_generates_its_key_once_and_nobody_else_can_read_it() {
     let bench = Bench::new();
     let first = bench.server();
     let mode = |name: &str| fs::metadata(bench.path(name)).unwrap().permissions().mode() & 0o777;
@@ -123,7 +123,7 @@ o7vP/7E8nzWaoSukAiBQ7/+IysnE3P34cz3ApuilB0513LE1XVycN5wZXtAkGw==\n\
 -----END CERTIFICATE-----\n";
 
 #[test]
-fn the_fingerprint_is_the_one_that_openssl_tells() {
+fn the_fingerprint_equals_that_of_openssl() {
     use rustls::pki_types::pem::PemObject;
     // openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64
     let certificate = CertificateDer::from_pem_slice(BY_OPENSSL.as_bytes()).unwrap();
@@ -132,7 +132,7 @@ fn the_fingerprint_is_the_one_that_openssl_tells() {
 }
 
 #[test]
-fn a_new_server_is_refused_then_taken_then_known() {
+fn a_new_server_is_refused_then_accepted_then_known() {
     let bench = Bench::new();
     let server = bench.server();
     let key = server.fingerprint().to_string();
@@ -161,7 +161,7 @@ fn a_new_server_is_refused_then_taken_then_known() {
 }
 
 #[test]
-fn a_changed_key_is_refused_with_both_even_with_accept_new() {
+fn a_changed_key_is_refused_and_both_keys_named_even_with_accept_new() {
     let bench = Bench::new();
     let old = bench.server().fingerprint();
     bench.trust().remember(&Stranger { peer: peer(), key: old, note: String::new() }).unwrap();
@@ -179,7 +179,7 @@ fn a_changed_key_is_refused_with_both_even_with_accept_new() {
 }
 
 #[test]
-fn another_key_at_another_port_of_a_known_host_is_not_taken_unasked() {
+fn another_key_at_another_port_of_a_known_host_is_not_accepted_without_a_question() {
     let bench = Bench::new();
     let first = bench.server();
     let other = ServerIdentity::load_or_make(Files::one(bench.path("other.pem")), &[]).unwrap();
@@ -202,7 +202,7 @@ fn another_key_at_another_port_of_a_known_host_is_not_taken_unasked() {
 }
 
 #[test]
-fn with_pins_nothing_else_counts() {
+fn with_pins_other_sources_of_trust_are_ignored() {
     let bench = Bench::new();
     let server = bench.server();
     let other = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU".parse().unwrap();
@@ -217,7 +217,7 @@ fn with_pins_nothing_else_counts() {
 }
 
 #[test]
-fn a_line_that_cannot_be_read_is_an_error_and_no_unknown_server() {
+fn an_invalid_line_of_known_hosts_is_an_error() {
     let bench = Bench::new();
     let server = bench.server();
     fs::create_dir_all(bench.path("config")).unwrap();
@@ -233,7 +233,7 @@ fn a_line_that_cannot_be_read_is_an_error_and_no_unknown_server() {
 }
 
 #[test]
-fn servers_are_added_behind_what_was_there_and_many_at_once_lose_nothing() {
+fn servers_are_appended_and_concurrent_additions_lose_none() {
     let bench = Bench::new();
     let key = bench.server().fingerprint();
     fs::create_dir_all(bench.path("config")).unwrap();
@@ -285,7 +285,7 @@ fn write_key(path: &Path, text: &[u8], mode: u32) {
 }
 
 #[test]
-fn an_authority_vouches_for_good_certificates_and_bad_ones_are_told_apart() {
+fn certificates_of_an_authority_are_verified_and_each_problem_is_named() {
     let bench = Bench::new();
     let authority = Authority::new();
     let folder = bench.folder.path();
@@ -323,7 +323,7 @@ fn an_authority_vouches_for_good_certificates_and_bad_ones_are_told_apart() {
 }
 
 #[test]
-fn too_many_bytes_of_certificates_are_refused_on_both_sides() {
+fn certificate_chains_that_are_too_long_are_refused_on_both_sides() {
     let bench = Bench::new();
     let authority = Authority::new();
     let names: Vec<String> = (0..1200).map(|n| format!("a-name-that-is-long-enough-{n}.example")).collect();
@@ -355,7 +355,7 @@ fn too_many_bytes_of_certificates_are_refused_on_both_sides() {
 }
 
 #[test]
-fn each_thing_that_is_wrong_with_files_is_a_sentence() {
+fn each_problem_of_key_files_has_its_message() {
     let bench = Bench::new();
     let good = bench.server();
     let pem = fs::read_to_string(&good.files().key).unwrap();
@@ -403,7 +403,7 @@ fn each_thing_that_is_wrong_with_files_is_a_sentence() {
 }
 
 #[test]
-fn what_openssl_makes_by_default_is_a_new_server_like_others() {
+fn a_default_certificate_of_openssl_is_treated_as_a_new_server() {
     use rustls::pki_types::pem::PemObject;
     let bench = Bench::new();
     let certificate = CertificateDer::from_pem_slice(BY_OPENSSL.as_bytes()).unwrap();
@@ -414,7 +414,7 @@ fn what_openssl_makes_by_default_is_a_new_server_like_others() {
 }
 
 #[test]
-fn the_post_quantum_exchange_comes_first_and_sessions_resume_without_being_asked_about() {
+fn the_post_quantum_exchange_is_preferred_and_resumed_sessions_need_no_verification() {
     assert_eq!(provider().kx_groups[0].name(), NamedGroup::X25519MLKEM768);
     let bench = Bench::new();
     let server = bench.server();
@@ -429,7 +429,7 @@ fn the_post_quantum_exchange_comes_first_and_sessions_resume_without_being_asked
 }
 
 #[test]
-fn another_protocol_is_refused_and_none_is_not() {
+fn another_alpn_protocol_is_refused_and_none_is_accepted() {
     let bench = Bench::new();
     let server = bench.server();
     let offering = |alpn: &[&[u8]]| {
@@ -444,13 +444,13 @@ fn another_protocol_is_refused_and_none_is_not() {
 }
 
 #[test]
-fn what_is_no_tls_is_told() {
+fn input_that_is_not_tls_is_reported() {
     let bench = Bench::new();
     let verifier = verifier(bench.trust());
     let mut client = ClientConnection::new(Arc::new(verifier.config()), verifier.name()).unwrap();
     client.read_tls(&mut &b"220 braidftp ready\r\n"[..]).unwrap();
     let error = client.process_new_packets().unwrap_err();
-    says(Err(verifier.explain(&error)), &["what it sent is not TLS", "ftps://"]);
+    says(Err(verifier.explain(&error)), &["its data is not TLS", "ftps://"]);
     let error = Arc::new(bench.trust()).verifier(Peer::new("a b", 1), ALPN).unwrap_err();
     assert!(error.to_string().contains("no such names"), "{error}");
 }

@@ -506,15 +506,15 @@ impl Refusal {
         match self {
             Self::OtherThanPinned { pinned, shown } => {
                 let pinned: Vec<String> = pinned.iter().map(ToString::to_string).collect();
-                error(format!("its key is {shown}, and --pin says {}", pinned.join(" or "))).hint(
-                    "ask whoever runs the server for its fingerprint; if it has a new key, give that with --pin",
+                error(format!("its key is {shown}, but --pin is {}", pinned.join(" or "))).hint(
+                    "ask the server's operator for its fingerprint; if the server has a new key, use it with --pin",
                 )
             }
             Self::Changed { known, line, shown } => error(format!(
-                "its key is {shown}, and {} line {line} says {known}: it has a new key, or somebody stands between",
+                "its key is {shown}, but {} line {line} has {known}: the server has a new key, or there is an attacker on the network",
                 known_hosts.path().display()
             ))
-            .hint("ask whoever runs the server; if the new key is right, delete that line and connect again"),
+            .hint("ask the server's operator; if the new key is right, delete that line and connect again"),
             Self::Unknown { shown, neighbour: neighbour @ Some(_) } => error(format!(
                 "its key {shown} was never seen here. {}",
                 neighbour_in_words(neighbour, known_hosts)
@@ -531,7 +531,7 @@ impl Refusal {
             )),
             Self::Certificate { why, shown } => {
                 let hint = match shown {
-                    Some(shown) => format!("mend the server's certificate, or give --pin {shown} if that is its key"),
+                    Some(shown) => format!("correct the server's certificate, or use --pin {shown} if that is its key"),
                     None => "mend the server's certificate".into(),
                 };
                 error(format!("its certificate {why}")).hint(hint)
@@ -561,7 +561,7 @@ fn failed(peer: &Peer, error: &rustls::Error) -> Error {
             "see to it that the server sends no more certificates than lead to its authority",
         ),
         E::InvalidMessage(_) => (
-            format!("what it sent is not TLS: {error}"),
+            format!("its data is not TLS: {error}"),
             "check the port: ftps:// is for servers that begin with TLS at once (port 990), ftpes:// for others",
         ),
         E::PeerIncompatible(_) => {
@@ -570,7 +570,9 @@ fn failed(peer: &Peer, error: &rustls::Error) -> Error {
         E::NoApplicationProtocol | E::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => {
             ("it does not speak FTP over TLS there (ALPN)".to_owned(), "check the port")
         }
-        E::AlertReceived(_) => (format!("it broke the handshake off: {error}"), "the server's log says why"),
+        E::AlertReceived(_) => {
+            (format!("it broke the handshake off: {error}"), "see the server's log for the reason")
+        }
         other => (other.to_string(), "try again, and see the server's log"),
     };
     Error::new(Exit::Trust, format_args!("set up TLS with {peer}"), why).hint(hint)
@@ -608,7 +610,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_named_alike_however_they_are_written() {
+    fn different_spellings_of_a_server_are_equal() {
         for (host, name) in [
             ("Files.Example.org.", "files.example.org:21"),
             ("::1", "[::1]:21"),
@@ -620,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_yes_or_the_key_itself_is_a_yes() {
+    fn only_yes_or_the_key_itself_confirms() {
         let key: Fingerprint = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU".parse().unwrap();
         assert!(is_yes(" YES\n", key) && is_yes(&format!("{key}\n"), key));
         assert!(!is_yes("y", key) && !is_yes("", key) && !is_yes("no", key));

@@ -53,7 +53,7 @@ impl TreeBounds {
         self.held_bytes += HELD_PATH_BYTES + path.as_bytes().len();
         if self.held_bytes > HELD_BYTES_MAX {
             let why = format_args!(
-                "the paths of its folders, and of entries kept for later, take more than {} MiB",
+                "the paths of its folders and of waiting entries take more than {} MiB",
                 HELD_BYTES_MAX >> 20
             );
             return Err(Error::new(Exit::Protocol, "list the tree", why)
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_and_levels_end_at_their_bounds() {
+    fn entries_and_depth_are_limited() {
         let mut tree = bounds();
         assert!((0..3).all(|_| tree.entry().is_ok()));
         assert_eq!(tree.entry().unwrap_err().exit, Exit::Protocol);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_held_end_at_their_bound_and_are_given_back() {
+    fn memory_of_held_paths_is_limited_and_released() {
         let mut tree = bounds();
         let long = path(&["x".repeat(200).as_str(); 20].join("/"));
         let each = HELD_PATH_BYTES + long.as_bytes().len();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_contains_itself_is_not_entered_and_its_neighbours_are() {
+    fn a_folder_that_contains_itself_is_skipped_and_its_siblings_are_not() {
         let mut tree = bounds();
         tree.enter(&SafePath::ROOT, Some((1, 1))).unwrap();
         tree.enter(&path("a"), Some((1, 2))).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_folder_is_known_by_its_path() {
+    fn paths_below_a_folder_are_recognised() {
         let mut under = Under::default();
         assert!(!under.holds(&path("a/b")));
         under.insert(&path("a"));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_only_the_destination_has_goes() {
+    async fn entries_that_only_the_destination_has_are_deleted() {
         let (_dir, root) = tree();
         let seen = seen(&["a", "a/keep", "a/b", "a/b/x", "c", "c/y"], &["", "a", "a/b", "c"], &[]);
         assert_eq!(names(&root, &seen, &[]).await, ["a/extra", "old", "old/deep", "old/deep/g.o", "old/f"]);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_goes_from_a_folder_that_was_not_read_whole() {
+    async fn nothing_is_deleted_in_a_folder_with_an_incomplete_listing() {
         let (_dir, root) = tree();
         let partly = seen(&["a", "a/keep", "a/b", "c", "old"], &["", "a/b", "c"], &[]);
         assert_eq!(names(&root, &partly, &[]).await, ["a/b/x", "c/y"]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tree_goes_without_its_links_being_followed() {
+    async fn a_tree_is_deleted_without_following_links() {
         let (dir, root) = tree();
         std::os::unix::fs::symlink("../a", dir.path().join("old/link")).unwrap();
         remove_tree(&root, Path::new("old")).await.unwrap();

@@ -91,13 +91,13 @@ impl Digests {
     pub(crate) async fn begin(client: &Client, root: &Root) -> Result<Self> {
         let none = |why: &dyn std::fmt::Display| {
             Error::new(Exit::Refused, "compare contents by digest", why).hint(
-                "without --checksum a mirror compares sizes and times; braidftp serve and ProFTPD with mod_digest tell digests",
+                "without --checksum a mirror compares sizes and times; braidftp serve and ProFTPD with mod_digest support digests",
             )
         };
         let features = client.features().await?;
         let Some(teller) = Teller::of(&features) else {
             return Err(none(
-                &"the server tells no digests: it lists neither HASH nor XSHA256, XMD5 or XCRC in FEAT",
+                &"the server supports no digests: FEAT lists neither HASH nor XSHA256, XMD5 or XCRC",
             ));
         };
         if let Teller::Hash(name) = teller {

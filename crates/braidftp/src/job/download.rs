@@ -430,7 +430,7 @@ impl Finish {
                 let error = Error::new(
                     Exit::Protocol,
                     &what,
-                    "the server says that it sent the file, and nothing came",
+                    "the server reports that it sent the file, but nothing was received",
                 );
                 self.record.failed(&self.reporter, name, error);
                 return Ok(());
@@ -490,7 +490,7 @@ impl Finish {
             let error = Error::new(
                 Exit::Verify,
                 what,
-                format_args!("{length} bytes came of a file of {} bytes", expected.unwrap_or(0)),
+                format_args!("{length} bytes of a file of {} bytes were received", expected.unwrap_or(0)),
             )
             .hint("the same command again, if the file was changing meanwhile; otherwise the server is at fault");
             self.put_away(sink, Keep::Nothing).await;
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whole_only_with_its_size_and_its_time() {
+    fn a_file_is_complete_only_with_equal_size_and_time() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_is_continued_only_if_its_source_has_the_time_it_had() {
+    async fn a_partial_file_is_resumed_only_if_its_source_has_the_same_time() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);

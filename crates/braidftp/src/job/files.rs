@@ -165,7 +165,7 @@ pub async fn stat(client: &Client, path: &[u8]) -> Result<Metadata> {
         Facts::Of(metadata) => Ok(*metadata),
         Facts::Missing(reply) => Err(of_reply(&what(), &reply)),
         Facts::Unknown => {
-            Err(Error::new(Exit::Refused, what(), "the server has no MLST, and does not tell the size of it"))
+            Err(Error::new(Exit::Refused, what(), "the server has no MLST and does not report its size"))
         }
     }
 }
@@ -513,7 +513,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissions_are_written_as_everywhere() {
+    fn permissions_are_printed_as_by_ls() {
         assert_eq!((rights(0o754), rights(0o600)), ("rwxr-xr--".into(), "rw-------".into()));
     }
 }

@@ -72,7 +72,7 @@ impl Filter {
         for file in files {
             if let Some(error) = builder.add(file) {
                 return Err(Error::usage(format_args!("use --exclude-from {}", file.display()), error)
-                    .hint("a pattern a line, as in .gitignore: `*.o`, `/build/`, `!keep.o`"));
+                    .hint("one pattern per line, as in .gitignore: `*.o`, `/build/`, `!keep.o`"));
             }
         }
         let ignored = builder.build().map_err(|error| Error::usage("use --exclude-from", error))?;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn without_globs_all_belongs() {
+    fn without_globs_everything_is_selected() {
         assert!(filter(&[], &[]).takes_file(b"a/\xff"));
         assert!(filter(&[], &[]).takes_folder(b"a"));
     }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn exclude_wins_over_include_and_folders_are_entered_for_what_may_be_below() {
+    fn exclude_precedes_include_and_folders_are_entered_for_possible_matches() {
         let filter = filter(&["*.rs"], &["target"]);
         assert!(filter.takes_file(b"src/main.rs"));
         assert!(!filter.takes_file(b"src/main.py"));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_patterns_is_read_as_git_reads_it() {
+    fn a_file_of_patterns_has_the_meaning_of_gitignore() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("patterns");
         std::fs::write(&file, "# objects\n*.o\n!keep.o\n/build/\ndocs/**/draft\n").unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_files_takes_these_and_what_is_in_folders_of_it() {
+    fn files_from_selects_listed_files_and_the_contents_of_listed_folders() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("list");
         std::fs::write(&file, "a\n./b/c\nfolder/\n\n").unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_that_is_none_is_a_usage_error() {
+    fn an_invalid_glob_is_a_usage_error() {
         let error = Filter::new(&["[".into()], &[]).unwrap_err();
         assert_eq!(error.exit, crate::exit::Exit::Usage);
         assert!(name_glob("a[").is_err());

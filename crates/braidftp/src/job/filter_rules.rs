@@ -181,7 +181,7 @@ mod tests {
 
     /// The expected results are those of rsync 3.5.0 with the same rules over a tree of these files.
     #[test]
-    fn the_first_rule_that_matches_decides() {
+    fn the_first_matching_rule_decides() {
         let all = rules(&["+ keep.o", "- *.o", "- /build/", "+ build/", "- tmp"]);
         assert!(file(&all, "keep.o") && file(&all, "src/keep.o"));
         assert!(!file(&all, "a.o") && !file(&all, "src/deep/a.o"));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_included_with_its_folders() {
+    fn only_included_files_with_included_parent_folders_are_selected() {
         let all = rules(&["+ /src/***", "- *"]);
         assert!(file(&all, "src/a") && file(&all, "src/b/c") && !all.exclude(b"src", true));
         assert!(!file(&all, "a") && !file(&all, "doc/src/a"));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_in_a_file_are_named_by_line_and_what_is_no_rule_says_what_would_be() {
+    fn invalid_rules_are_reported_with_their_line_and_the_right_form() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rules");
         std::fs::write(&path, "# comment\n\n; another\n- *.tmp\n").unwrap();

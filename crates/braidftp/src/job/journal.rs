@@ -64,7 +64,7 @@ impl Journal {
             Ok(files) => files,
             Err(error) => {
                 reporter.caution(format_args!(
-                    "the journal {} cannot be opened ({error}): the job goes on without it",
+                    "the journal {} cannot be opened ({error}): the job continues without it",
                     folder.display()
                 ));
                 return Ok(None);
@@ -116,7 +116,7 @@ impl Journal {
 
     fn cannot_write(&self, file: &str, error: &std::io::Error) {
         self.0.reporter.caution(format_args!(
-            "the journal {} cannot be written ({error}): the job goes on, and a run after a kill looks at more files again",
+            "the journal {} cannot be written ({error}): the job continues, and a run after a kill checks more files again",
             self.0.folder.join(file).display()
         ));
     }
@@ -284,7 +284,7 @@ impl Feed {
                     match state {
                         State::Coming => {
                             if reading.kept.changed().await.is_err() {
-                                let why = "what reads the listing has ended";
+                                let why = "the reader of the listing has ended";
                                 return Err(Error::new(Exit::Interrupted, "list", why));
                             }
                         }

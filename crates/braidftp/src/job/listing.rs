@@ -149,7 +149,11 @@ impl Listing {
                 }
                 (None, _) => {
                     if self.unpacker.as_ref().is_some_and(|unpacker| !unpacker.is_over()) {
-                        return Err(Error::new(Exit::Protocol, &self.what, "what is packed has no end"));
+                        return Err(Error::new(
+                            Exit::Protocol,
+                            &self.what,
+                            "the packed listing is incomplete",
+                        ));
                     }
                     if self.waiting.is_empty() {
                         return Ok(None);

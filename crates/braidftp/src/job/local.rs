@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_that_leads_out_is_refused() {
+    async fn a_link_that_leads_out_of_the_tree_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let folders = Folders::new(Root::open(dir.path()).unwrap(), InTheWay::Keep);
         for target in ["/etc/passwd", "..", "a/../../b"] {

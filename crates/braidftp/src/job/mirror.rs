@@ -450,7 +450,7 @@ impl Down {
         match folder.join(&name) {
             Ok(path) if entry.path.as_bytes() == name.as_bytes() => Some(path),
             Ok(_) => {
-                self.bad(folder, entry.path.as_bytes(), "a name of a folder's listing holds a slash");
+                self.bad(folder, entry.path.as_bytes(), "a name in a folder's listing contains a slash");
                 None
             }
             Err(error) => {
@@ -621,9 +621,9 @@ impl Down {
 
     async fn link(&mut self, path: &SafePath, metadata: &store::Metadata) -> Result<()> {
         let Some(target) = &metadata.target else {
-            self.job.reporter.warn(format_args!(
-                "{path} is a link, and the server does not tell where it leads: left out"
-            ));
+            self.job
+                .reporter
+                .warn(format_args!("{path} is a link, and the server does not report its target: left out"));
             return Ok(());
         };
         if self.job.record.is_settled(path.as_bytes()) || !self.make_parent(path).await? {

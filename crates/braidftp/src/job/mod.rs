@@ -274,7 +274,7 @@ impl Record {
                 Exit::SomeFailed,
                 "finish the job",
                 format_args!(
-                    "{} failed; the others are whole",
+                    "{} failed; the others are complete",
                     if recorded.errors == 1 { "1 file".into() } else { format!("{} files", recorded.errors) }
                 ),
             )
@@ -445,7 +445,7 @@ fn jittered(wait: Duration) -> Duration {
 fn given_up(error: Error) -> Error {
     match error.exit {
         Exit::Connect => Error { exit: Exit::Interrupted, ..error }
-            .hint("the same command again, when the server can be reached: it goes on where it stopped"),
+            .hint("run the same command again to resume when the server can be reached"),
         _ => error,
     }
 }
@@ -471,7 +471,7 @@ impl Signals {
 
     /// Waits for a signal.
     async fn next(&mut self) -> Error {
-        let hint = "the same command again: it goes on where it stopped";
+        let hint = "run the same command again to resume";
         let Some([interrupt, terminate]) = &mut self.signals else { return std::future::pending().await };
         let (exit, why) = tokio::select! {
             _ = interrupt.recv() => (Exit::Sigint, "interrupted"),
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_that_fails_alone_says_why_by_its_code() {
+    fn a_single_failed_file_determines_the_exit_code() {
         let (record, reporter) = (Record::default(), Reporter::new(Style::Quiet, "tcp"));
         record.failed(&reporter, b"a", error(Exit::NoSuchPath));
         assert_eq!(record.verdict().unwrap_err().exit, Exit::NoSuchPath);
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_connection_is_no_fault_of_a_file() {
+    fn a_lost_connection_is_not_counted_as_a_failed_file() {
         let (record, reporter) = (Record::default(), Reporter::new(Style::Quiet, "tcp"));
         record.failed(&reporter, b"a", error(Exit::Interrupted));
         assert!(record.verdict().is_ok() && !record.is_settled(b"a"));
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_data_connection_fails_is_left_to_another_attempt_a_few_times() {
+    fn a_file_whose_data_connection_fails_is_retried_a_few_times() {
         let (record, reporter) = (Record::default(), Reporter::new(Style::Quiet, "tcp"));
         let broken = Error { again: Again::Worthwhile, ..error(Exit::Refused) };
         record.lock().retries = 3;
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_joined_as_the_url_says() {
+    fn remote_paths_are_joined_to_the_path_of_the_url() {
         let joined = |base: &str, below: &str| {
             remote_path(base.as_bytes(), below.as_bytes())
                 .unwrap()

@@ -320,7 +320,7 @@ impl Applying {
         let what = format!("read the plan {}", path.display());
         let length = std::fs::metadata(path).map_err(|error| Error::local(&what, &error))?.len();
         if length > FILE_BYTES_MAX {
-            return Err(Error::usage(what, format_args!("it has {length} bytes, and no plan has so many")));
+            return Err(Error::usage(what, format_args!("it has {length} bytes, too many for a plan")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| Error::local(&what, &error))?;
         let (header, steps) = read(path, &text)?;
@@ -496,7 +496,7 @@ fn step(table: &DeTable<'_>, at: usize, mistakes: &mut Mistakes<'_>) -> Option<(
                         Some(meant) => format!("did you mean `{meant}`?"),
                         None => format!("there are {}", names.join(", ")),
                     };
-                    mistakes.add(at, format_args!("`{}` is nothing to do; {meant}", text.escape_debug()));
+                    mistakes.add(at, format_args!("`{}` is not an action; {meant}", text.escape_debug()));
                 }
             },
             ("path", DeValue::String(text)) => match bytes_of(text).filter(|bytes| !bytes.is_empty()) {
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_plan_is_read_back() {
         for path in [&b"a"[..], b"a b/\"'#\\", b"100%/\xff\n\x1b", "größe/日本語".as_bytes()] {
             for (_, action) in &ACTIONS[..7] {
                 let text = format!("{HEAD}{}]\n", line(path, *action, &facts(), "file 3 20261118110640"));
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_line_is_named_with_its_place_and_what_would_be_right() {
+    fn every_invalid_line_is_reported_with_its_place_and_the_right_form() {
         let text = HEAD.replace("direction", "directoin")
             + "  { do = \"recv\", path = \"a\", was = \"missing\" },\n  { do = \"send\", was = 1 },\n\
                { do = \"send\", path = \"%zz\", was = \"missing\", seize = 4 },\n  { do = \"send\", path = \"b\", was = \"missing\" },\n\
@@ -573,7 +573,7 @@ mod tests {
         for part in [
             "p.toml:1:1: `direction` is missing",
             "p.toml:2:1: there is no key `directoin` here; did you mean `direction`?",
-            "p.toml:7:10: `recv` is nothing to do; did you mean `receive`?",
+            "p.toml:7:10: `recv` is not an action; did you mean `receive`?",
             "p.toml:8:24: was is a text, not a whole number",
             "p.toml:8:3: the step lacks `path`",
             "p.toml:9:23: path is a path",

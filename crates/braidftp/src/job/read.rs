@@ -120,7 +120,7 @@ impl Reader {
             return Err(Error::new(Exit::Verify, what, why).hint("open it again"));
         }
         let most = self.metadata.size.saturating_sub(offset);
-        let beyond = Error::new(Exit::Protocol, what, format_args!("more than {most} bytes came"));
+        let beyond = Error::new(Exit::Protocol, what, format_args!("more than {most} bytes were received"));
         let (sink, queue) = Sink::queue(most, beyond, LISTING_QUEUE_BYTES);
         let under_way = client.retrieve(named_path(&url.path, b"")?, offset, sink).await?;
         Ok(Stream { client, queue, under_way, at: offset, rest: Bytes::new() })

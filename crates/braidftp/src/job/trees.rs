@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_the_bytes_of_all_beneath_it() {
+    fn the_size_of_a_folder_includes_everything_below_it() {
         let sums = sums(&tree(&[("a/", 0), ("a/b/", 0), ("a/b/c", 3), ("a/d", 4), ("e", 5)]));
         let of = |path: &str| sums[&SafePath::strict(path.as_bytes()).unwrap()];
         assert_eq!((sums[&SafePath::ROOT], of("a"), of("a/b")), (12, 7, 3));

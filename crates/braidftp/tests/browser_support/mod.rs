@@ -1,6 +1,6 @@
-//! A headless Chromium, driven by its DevTools protocol over a pipe, without a web driver.
+//! A headless Chromium, controlled by its DevTools protocol over a pipe, without a web driver.
 //!
-//! `xtask` takes the picture of the README with it, so it needs nothing but the standard library and serde_json.
+//! `xtask` uses it for the picture of the README, so it needs only the standard library and serde_json.
 
 #![allow(dead_code, unreachable_pub, reason = "each program uses its part")]
 
@@ -12,22 +12,23 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Far longer than an answer takes, on however busy a machine.
+/// A generous time limit for busy machines.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// A browser with one page. It ends when dropped.
+/// A browser with one page, which ends when this value is dropped.
 pub struct Browser {
     child: Child,
     to: PipeWriter,
     from: Receiver<Value>,
     next: u64,
     session: Value,
-    /// Errors and warnings of the page's console, and what its policy has blocked.
+    /// Errors and warnings of the page's console, and violations of its policy.
     pub complaints: Vec<String>,
 }
 
 impl Browser {
-    /// Starts it with a profile in this folder; `None`, with a message, if none is installed or it shows no page here.
+    /// Starts the browser with a profile in this folder; `None`, with a message, if none is installed or it
+    /// cannot display a page.
     pub fn start(folder: &Path) -> Option<Self> {
         let programs = ["chromium", "chromium-browser", "google-chrome"];
         let runs = |program: &&str| {
@@ -40,7 +41,7 @@ impl Browser {
             eprintln!("LEFT OUT: no Chromium here (Debian: apt install chromium)");
             return None;
         };
-        // It wants descriptors 3 and 4, which the shell makes of 0 and 1.
+        // It uses descriptors 3 and 4, which the shell creates from 0 and 1.
         let (its_end, to) = std::io::pipe().unwrap();
         let (ours, its_other) = std::io::pipe().unwrap();
         let child = Command::new("sh")
@@ -120,7 +121,7 @@ impl Browser {
         self.call("Page.navigate", json!({ "url": url }));
     }
 
-    /// Has the page believe that its reader prefers this, as in `("prefers-color-scheme", "dark")`.
+    /// Emulates a media feature, as in `("prefers-color-scheme", "dark")`.
     pub fn prefer(&mut self, features: &[(&str, &str)]) {
         let features: Vec<Value> =
             features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();

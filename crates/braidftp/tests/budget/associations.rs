@@ -1,8 +1,8 @@
-//! Attacks over SCTP, by peers and by strangers.
+//! Attacks over SCTP, with and without an association.
 
 use super::*;
 
-/// A peer whose INIT lists more addresses than it may have.
+/// A peer whose INIT lists too many addresses.
 pub(super) fn many_addresses(row: Row) {
     let most = limit(row, &quick()) as u8;
     let config = Arc::new(Profile::Modern.config());
@@ -82,7 +82,7 @@ pub(super) fn silent_associations(_: Row) {
             clients.push(client);
             assert!(served.endpoint.half_open() <= half_open, "{} half-open", served.endpoint.half_open());
         }
-        // Of those that log in, one address may have so many.
+        // Of the logged-in ones, each address may have this many.
         let settings = Settings { max_sessions: 40, max_sessions_per_address: 4, ..quick() };
         let most = limit(Row::SctpAssociationsPerAddress, &settings);
         let served = sctp_server(settings, |_| {});
@@ -107,7 +107,7 @@ pub(super) fn handshakes(row: Row) {
         let most = limit(row, &quick());
         let (_keys, settings) = protected(quick());
         let served = sctp_server(settings, |_| {});
-        // They agree to protection and say nothing of keys, all of one network.
+        // They agree to protection and never send key messages, all from one network.
         let dtls = Some(braidftp_net::keys::Settings::default().dtls());
         let client = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
         let config = Arc::new(streams(3).with(|c| c.security.dtls = dtls));
@@ -126,7 +126,7 @@ pub(super) fn handshakes(row: Row) {
     });
 }
 
-/// A peer that agrees to protection and says nothing of keys.
+/// A peer that agrees to protection and never sends key messages.
 pub(super) fn silent_handshake(row: Row) {
     in_tokio(async {
         let (_keys, settings) = protected(session(|config| config.login_within = Duration::from_secs(1)));
@@ -135,7 +135,7 @@ pub(super) fn silent_handshake(row: Row) {
         let dtls = Some(braidftp_net::keys::Settings::default().dtls());
         let (_endpoint, association) = connect(served.address, streams(3).with(|c| c.security.dtls = dtls));
         association.up().await.unwrap();
-        // Less than where no login is waited for.
+        // Shorter than the time limit for a login.
         let usual = Duration::from_millis(limit(row, &quick()) as u64);
         let ended = tokio::time::timeout(usual / 2, association.closed()).await;
         assert!(matches!(ended, Ok(braidftp_net::Reason::PeerAborted(_))), "{ended:?}");
@@ -164,13 +164,13 @@ pub(super) fn raw_peers(_: Row) {
         assert!(outcome.memory_most <= MEMORY + (1 << 20), "{name}: {outcome:?}");
         assert!(outcome.login.is_some(), "{name}: {outcome:?}");
         if name == "outlive" {
-            // What closes is over when T5-shutdown-guard has expired.
+            // Closing associations end when T5-shutdown-guard has expired.
             assert!(outcome.associations_after <= 1, "{name}: {outcome:?}");
         }
     }
 }
 
-/// Packets of those who have no association, at an endpoint that is told of them all at one moment.
+/// Packets without an association, at an endpoint that receives all of them at once.
 pub(super) fn strangers(_: Row) {
     let now = Time::from_millis(100_000);
     let from = |nth: u32| SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0001 + (nth << 8)), 9_899));
@@ -221,14 +221,14 @@ pub(super) fn strangers(_: Row) {
         };
         packet(nth, 7, Chunk::Data(data))
     };
-    // From two networks: each has half of a rate. Of many, each would have a part beyond it.
+    // From two networks: each has half of the rate. From many networks, each would have a share beyond it.
     let datagram = |nth: u32, payload| Datagram { from: from(nth % 2), to, ecn: Ecn::NotEct, payload };
-    // All at once: as many wait as may.
+    // All at once: as many wait as permitted.
     let mut flooded = endpoint();
     (0..1_000).for_each(|nth| flooded.handle(now, datagram(nth, init(nth))));
     let at_once = answers(&mut flooded);
     assert_eq!(Amount::Count(at_once), Row::SctpAnswers.limit(&effective));
-    // One after the other: as many a second as may.
+    // One after another: as many per second as permitted.
     let mut flooded = endpoint();
     let one_by_one = |endpoint: &mut sctp::Endpoint, make: &dyn Fn(u32) -> Bytes| {
         let each = (0..1_000).map(|nth| {

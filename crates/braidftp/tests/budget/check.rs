@@ -1,9 +1,9 @@
-//! What `braidftp serve --check` says.
+//! The output of `braidftp serve --check`.
 
 use super::*;
 
 #[test]
-fn check_says_what_would_hold_and_what_is_wrong() {
+fn check_prints_the_effective_limits_and_problems() {
     let (folder, room) = (Folder::new(), Room::new());
     let dir = folder.path("");
     let serve = |more: &[&str]| {
@@ -22,7 +22,7 @@ fn check_says_what_would_hold_and_what_is_wrong() {
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
-    // Every row is there.
+    // Every row is printed.
     assert!(Row::ALL.iter().all(|row| out.contains(row.entry().what)), "{out}");
 
     let config = room.path("serve.toml");
@@ -42,7 +42,7 @@ fn check_says_what_would_hold_and_what_is_wrong() {
         let (found, _, err) = with(text);
         assert!(found == code && err.contains(words), "{text}: {found}: {err}");
     }
-    // Two things at once are two sentences.
+    // Two problems are reported by two sentences.
     let (_, _, err) = with("max-sessions = 10\nstall-seconds = 0\n");
     assert_eq!(err.lines().filter(|line| line.starts_with("braidftp: ")).count(), 2, "{err}");
 

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Runs the program on a server without end. Exit code, standard error, and the server.
+/// Runs the program with a server that never stops sending. Returns exit code, standard error, and the
+/// server.
 fn against(mode: &str, says: Says, command: &[&str]) -> (i32, String, endless::Endless) {
     let room = Room::new();
     let server = endless::serve(mode, says);
@@ -24,19 +25,19 @@ fn against(mode: &str, says: Says, command: &[&str]) -> (i32, String, endless::E
     (code, err, server)
 }
 
-/// What sockets and windows hold between a client and a server.
+/// The bytes that sockets and windows between client and server hold.
 const BETWEEN: u64 = 32 << 20;
 
 pub(super) fn endless_files(_: Row) {
     let endless = |told| Says { file: File::Endless { told }, ..Says::default() };
     let (_, err, server) = against("tcp", endless(Some(4)), &["get"]);
-    assert!(err.contains("more than the 4 bytes that it told"), "{err}");
+    assert!(err.contains("more than the 4 bytes that it reported"), "{err}");
     assert!(server.sent() < BETWEEN, "{} bytes", server.sent());
     let (_, err, server) = against("tcp", endless(None), &["get", "--max-size", "1MB"]);
     assert!(err.contains("goes on beyond 1000000 bytes"), "{err}");
     assert!(server.sent() < BETWEEN, "{} bytes", server.sent());
     let (code, err, server) = against("braid", endless(Some(4)), &["get"]);
-    assert!(code == 14 && err.contains("more than the 4 bytes that it told"), "{code}: {err}");
+    assert!(code == 14 && err.contains("more than the 4 bytes that it reported"), "{code}: {err}");
     let most = limit(Row::Discarded, &quick()) as u64 + 2 * BETWEEN;
     assert!(server.sent() < most, "{} bytes", server.sent());
 }
@@ -48,16 +49,16 @@ pub(super) fn endless_listings(_: Row) {
     let blank = Says { tree: Tree::Blank, ..Says::default() };
     let (code, err, _) = against("tcp", blank, &["ls", "--max-entries", "300"]);
     assert!(code == 14 && err.contains("longer than 1048576 bytes"), "{code}: {err}");
-    // In braid it is packed: few bytes, and lines without end.
+    // In braid the listing is packed: few bytes, and endless lines.
     let (code, err, _) = against("braid", blank, &["ls", "--max-entries", "300"]);
     assert!(code == 14 && err.contains("longer than 1048576 bytes"), "{code}: {err}");
     let (code, err, _) = against("ms", blank, &["ls"]);
     assert!(code == 14 && err.contains("longer than 16 MiB"), "{code}: {err}");
-    // One that is sorted is kept in memory until all of it is here.
+    // A sorted listing is kept in memory until it is complete.
     let (code, err, _) = against("tcp", endless, &["ls"]);
     let most = limit(Row::HeldPaths, &quick()) >> 20;
     assert!(code == 14 && err.contains(&format!("more than {most} MiB")), "{code}: {err}");
-    // A reader who does not read: the listing waits in a queue, and then in the server.
+    // A reader that does not read: the listing waits in a queue, and then in the server.
     let (room, server) = (Room::new(), endless::serve("tcp", endless));
     let mut reader = client_support::braidftp(&room.home());
     let child = reader

@@ -1,4 +1,4 @@
-//! Attacks by commands: long ones, and ones without end.
+//! Attacks by commands: long and endless ones.
 
 use super::*;
 
@@ -22,16 +22,16 @@ pub(super) fn commands_without_end(_: Row) {
     control.stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let line = b"NOOP\r\n".repeat(10_000);
     let mut written = 0;
-    // Until the server, and the sockets between, take no more.
+    // Until the server, and the sockets in between, accept no more.
     while let Ok(bytes) = control.stream.write(&line) {
         written += bytes;
         assert!(written < 64 << 20, "it reads on, though nobody takes its replies");
     }
-    // None is lost: as many replies as commands.
+    // None is lost: there are as many replies as commands.
     let whole = written / 6;
     (0..whole).for_each(|_| assert!(control.reply().starts_with("200")));
 
-    // Behind a command that does not end: a transfer that nobody reads.
+    // After a command that does not end: a transfer that nobody reads.
     let (folder, served) = with(quick());
     folder.put("big", pattern(64 << 20));
     let mut control = Control::anonymous(&served);
@@ -45,7 +45,7 @@ pub(super) fn commands_without_end(_: Row) {
     drop(unread);
 }
 
-/// The shortest commands, behind one that does not end: their number is the limit, not their bytes.
+/// The shortest commands, after one that does not end: their number is the limit, not their bytes.
 pub(super) fn short_commands(row: Row) {
     let (settings, address) = (quick(), SocketAddr::from(([127, 0, 0, 1], 21)));
     let most = limit(row, &settings);
@@ -56,17 +56,17 @@ pub(super) fn short_commands(row: Row) {
         while !matches!(session.poll(Time::ZERO), Output::Wait(_)) {}
         session.wants_input()
     };
-    // Nobody answers whether the password is right.
+    // The password check never ends.
     assert!(say(b"USER anonymous\r\nPASS x\r\n"));
     let taken = 1 + (0..10 * most).take_while(|_| say(b"NOOP\r\n")).count();
-    // PASS is the first of them, and the last fills it.
+    // PASS is the first command, and the last one fills the window.
     assert_eq!(taken + 1, most);
     assert!(6 * most < limit(Row::CommandBytesAhead, &settings));
 }
 
 pub(super) fn lines_without_end(row: Row) {
     in_tokio(async {
-        // Buffers of both stay small, so that replies soon wait in the server.
+        // The buffers of both sides stay small, so that replies soon wait in the server.
         let sctp = Profile::Modern.config().with(|c| {
             c.memory.send_buffer_bytes = 64 << 10;
             c.memory.send_buffer_max_bytes = None;

@@ -1,4 +1,4 @@
-//! Attacks on the disk: deep trees, uploads and what they leave.
+//! Attacks on the disk: deep trees, uploads and their temporary files.
 
 use super::*;
 
@@ -21,7 +21,7 @@ pub(super) fn giant_upload(_: Row) {
     assert!(folder.names().iter().all(|name| name != "giant"));
 }
 
-/// An upload onto a disk that has less free than its reserve: with a length that is told, and without.
+/// An upload to a disk with less free space than the reserve: with an announced size, and without.
 pub(super) fn full_disk(row: Row) {
     let settings = Settings { disk_reserve: Some(1 << 60), ..quick() };
     assert_eq!(limit(row, &settings), 1 << 60);
@@ -35,16 +35,16 @@ pub(super) fn full_disk(row: Row) {
     }
 }
 
-/// Unfinished uploads in a folder: bytes, and how many.
+/// Temporary files in a folder: bytes and number.
 fn left(folder: &Folder) -> (usize, usize) {
     let parts = folder.names().into_iter().filter(|name| name.ends_with(".braidftp-part"));
-    // One may go meanwhile.
+    // One may vanish meanwhile.
     let sizes: Vec<usize> =
         parts.filter_map(|name| Some(std::fs::metadata(folder.path(name)).ok()?.len() as usize)).collect();
     (sizes.iter().sum(), sizes.len())
 }
 
-/// Uploads that break off, and what a server that starts finds of them.
+/// Interrupted uploads, and what a starting server does with their files.
 pub(super) fn broken_uploads(_: Row) {
     const EACH: usize = 40_000;
     let settings = Settings { parts_quota: Some(100_000), ..quick() };
@@ -70,7 +70,7 @@ pub(super) fn broken_uploads(_: Row) {
     assert_eq!(left(&folder).1, most);
 }
 
-/// Unfinished uploads that nobody goes on with.
+/// Interrupted uploads that nobody resumes.
 pub(super) fn old_uploads(_: Row) {
     let folder = Folder::new();
     folder.put(".old.braidftp-part", "x");
@@ -80,13 +80,14 @@ pub(super) fn old_uploads(_: Row) {
     server_support::eventually("it is removed", || folder.names() == ["whole"]);
 }
 
-/// Sessions that have files read that take minutes: the others wait, and get their turn when one of the sessions is gone.
+/// Sessions that request digests of large files: others wait, and get their turn when one of the sessions
+/// ends.
 pub(super) fn digests(_: Row) {
     let (folder, served) = with(quick());
     folder.put("small", b"small");
     std::fs::File::create(folder.path("giant")).unwrap().set_len(1 << 40).unwrap();
     let all = limit(Row::Digests, &quick());
-    // Over TCP a session runs one command at a time, so that one is enough of each.
+    // Over TCP a session runs one command at a time, so one request each is enough.
     let mut readers: Vec<Control> = (0..all).map(|_| Control::anonymous(&served)).collect();
     readers.iter_mut().for_each(|reader| reader.send("HASH giant"));
     std::thread::sleep(Duration::from_secs(1));
@@ -98,7 +99,7 @@ pub(super) fn digests(_: Row) {
     let digest = "81db8ebbbbc69c6c6ad4a6aa92b76e0c08af547da236b9e2c9dbe1d8285a8130";
     assert_eq!(reply, format!("213 SHA-256 0-5 {digest} /small\r\n"));
     drop(readers);
-    // One session of braid cannot have all turns.
+    // One session of braid cannot occupy all turns.
     in_tokio(async {
         let served = sctp_server(quick(), |folder| {
             folder.put("small", b"small");

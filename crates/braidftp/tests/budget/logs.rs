@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What was written to the log.
+/// The lines written to the log.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -27,7 +27,7 @@ pub(super) fn log_flood(_: Row) {
     let start = Instant::now();
     tracing::subscriber::with_default(subscriber, || {
         for nth in 0..LINES {
-            // From one address with many ports, and each time from another one.
+            // From one address with many ports, then from a different address each time.
             let peer = SocketAddr::from(([192, 0, 2, 1], 1 + nth as u16 % 60_000));
             tracing::info!(%peer, "too many sessions");
             let peer = Ipv4Addr::from_bits(nth as u32);

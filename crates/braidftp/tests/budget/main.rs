@@ -1,7 +1,7 @@
-//! The budget under attack: each row of `braidftp::budget` names what attacks it, and holds.
+//! The budget under attack: each row of `braidftp::budget` has an attack, and its limit holds.
 //!
-//! A row without an attack does not compile. Where a setting moves a limit, the attack sets it low; where a limit is a constant,
-//! it is the constant that is reached.
+//! A row without an attack does not compile. If a setting changes a limit, the attack sets a low one; if a
+//! limit is a constant, the constant is reached.
 
 mod associations;
 mod check;
@@ -45,7 +45,7 @@ use client_support::{Room, cli};
 use endless::{File, Says, Tree};
 use server_support::{Control, Folder, connect_from, pattern, quick, serve_with, session};
 
-/// What is attacked with it, row by row.
+/// The attack on each row.
 fn attack(row: Row) -> fn(Row) {
     match row {
         Row::Sessions | Row::SessionsPerAddress => sessions::sessions,
@@ -106,15 +106,15 @@ fn attack(row: Row) -> fn(Row) {
     }
 }
 
-/// Attacks at a time. Most of them wait: for a time-out, or for a server that stops to read.
+/// The number of concurrent attacks. Most of them wait: for a time-out, or for a server that stops reading.
 const ATTACKS_AT_ONCE: usize = 4;
 
 #[test]
-fn budget_rows_hold_when_they_are_attacked() {
-    // The rows that this variable names, or all.
+fn budget_limits_hold_under_attack() {
+    // The rows in this variable, or all.
     let only = std::env::var("BRAIDFTP_ROWS").unwrap_or_default();
     let is_wanted = |row: &Row| only.is_empty() || only.split(',').any(|name| name == format!("{row:?}"));
-    // An attack that serves several rows is made once.
+    // An attack that covers several rows runs once.
     let mut attacks: Vec<(Row, fn(Row))> = Vec::new();
     for row in Row::ALL.iter().copied().filter(is_wanted) {
         let attack = attack(row);
@@ -144,7 +144,7 @@ fn budget_rows_hold_when_they_are_attacked() {
     assert!(broken.is_empty(), "these rows do not hold: {broken:?}");
 }
 
-/// What a row allows with these settings.
+/// The limit of a row with these settings.
 fn limit(row: Row, settings: &Settings) -> usize {
     let effective = Effective::of(settings);
     match row.limit(&effective) {
@@ -160,7 +160,7 @@ fn with(settings: Settings) -> (Folder, server_support::Served) {
     (folder, served)
 }
 
-/// A hash of `password` that costs next to nothing.
+/// A hash of `password` with minimum cost.
 fn cheap_hash(password: &[u8]) -> String {
     use argon2::PasswordHasher;
     let params = argon2::Params::new(8, 1, 1, None).unwrap();
@@ -232,7 +232,7 @@ async fn say(association: &Association, lines: impl Into<Bytes>) {
 
 const LOG_IN: &str = "USER anonymous\r\nPASS x@\r\nTYPE I\r\n";
 
-/// Waits for the reply that begins so.
+/// Waits for a reply that begins with this code.
 async fn hear(association: &Association, code: &str) {
     let mut heard = String::new();
     while !heard.lines().any(|line| line.starts_with(code)) {
@@ -243,7 +243,7 @@ async fn hear(association: &Association, code: &str) {
     }
 }
 
-/// The program as a server of a folder, and where it listens.
+/// The program as a server of a folder, and its address.
 fn program(folder: &Folder, room: &Room, listen: &str) -> (Ended, SocketAddr) {
     let child = client_support::braidftp(&room.home())
         .args(["serve", folder.path("").to_str().unwrap(), "--plain", "--listen", listen])
@@ -257,7 +257,7 @@ fn program(folder: &Folder, room: &Room, listen: &str) -> (Ended, SocketAddr) {
     (server, address)
 }
 
-/// A program that ends with the test.
+/// A program that is killed when this value is dropped.
 struct Ended(std::process::Child);
 
 impl Drop for Ended {
@@ -267,7 +267,7 @@ impl Drop for Ended {
     }
 }
 
-/// Bytes of memory that a process has resident.
+/// The resident memory of a process in bytes.
 fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -1,4 +1,4 @@
-//! Attacks by guessing.
+//! Attacks by password guessing.
 
 use super::*;
 
@@ -19,7 +19,7 @@ pub(super) fn wrong_passwords(row: Row) {
     assert!(words.contains("421"), "{words}");
 }
 
-/// Runs where delays take no time.
+/// Runs a future with a paused clock, so that delays take no time.
 fn without_waiting<T>(future: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

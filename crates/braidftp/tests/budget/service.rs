@@ -1,9 +1,10 @@
-//! Rows of what belongs to a server that runs as a service.
+//! Rows about a server that runs as a service.
 
 use super::server_support::program::{Running, braidftp};
 use super::*;
 
-/// Twice as many scrapers as are answered at once say nothing: each is cut off in its time, and one that speaks gets its answer.
+/// Twice as many silent scrapers as are served concurrently: each is disconnected after its time limit, and
+/// one that sends a request is answered.
 pub(super) fn silent_scrapers(_: Row) {
     let settings = Settings::default();
     let most = limit(Row::Scrapers, &settings);
@@ -20,7 +21,7 @@ pub(super) fn silent_scrapers(_: Row) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The first line says where it listens.
+    // The first line contains the address.
     server.stderr.as_mut().unwrap().read_exact(&mut [0; 10]).unwrap();
     let start = Instant::now();
     let silent: Vec<_> = (0..2 * most).map(|_| connect_from(address, None)).collect();
@@ -49,8 +50,8 @@ fn with_dashboard(folder: &Folder, more: &[&str]) -> (Running, SocketAddr) {
     (server, page)
 }
 
-/// As many readers of the dashboard as are answered at once read nothing: each is cut off in its time, the next one has its
-/// turn then, and a transfer goes on meanwhile.
+/// Readers of the dashboard that read nothing, as many as are served concurrently: each is disconnected after
+/// its time limit, the next one is served then, and a transfer continues meanwhile.
 pub(super) fn stalled_readers(_: Row) {
     let settings = Settings::default();
     let most = limit(Row::PageReaders, &settings);
@@ -64,7 +65,7 @@ pub(super) fn stalled_readers(_: Row) {
         .map(|_| {
             let mut stream = connect_from(page, None);
             stream.write_all(question("/events").as_bytes()).unwrap();
-            // The first bytes of its answer say that it has its place.
+            // The first bytes of the response show that the connection is being served.
             stream.read_exact(&mut [0; 12]).unwrap();
             stream
         })
@@ -83,7 +84,7 @@ pub(super) fn stalled_readers(_: Row) {
     }
 }
 
-/// More sessions than the dashboard lists: the others are a number.
+/// More sessions than the dashboard lists: the others are counted.
 pub(super) fn many_sessions_on_the_page(row: Row) {
     let most = limit(row, &Settings::default());
     let folder = Folder::new();
@@ -107,7 +108,7 @@ pub(super) fn many_sessions_on_the_page(row: Row) {
     }
 }
 
-/// A queue that is full: the next event is dropped, and said so, and the session goes on.
+/// A full queue: the next event is dropped and logged, and the session continues.
 pub(super) fn full_hook_queue(row: Row) {
     let most = limit(row, &Settings::default());
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Attacks by sessions: their number, their silence.
+//! Attacks by sessions: their number and their silence.
 
 use super::*;
 
@@ -15,10 +15,10 @@ pub(super) fn sessions(_: Row) {
         words
     };
     assert!(refused(2).starts_with("421"), "{each} from one address");
-    // Those without a login make room for each other and for users.
+    // Sessions without a login make room for each other and for users.
     let silent = (0..3 * all).map(|_| {
         let mut silent = connect_from(served.address, None);
-        // Its place is given, or refused.
+        // The place is granted or refused.
         let _ = silent.read(&mut [0; 3]);
         silent
     });
@@ -56,8 +56,8 @@ pub(super) fn connections_without_end(row: Row) {
     assert!(refused > 0 && greeted + refused < crowd.len(), "{row:?}: {greeted} greeted, {refused} refused");
 }
 
-/// Sessions that logged in and do nothing: those of an hour ago are no reason to refuse a user. The time is `limits`' own, and
-/// its test is there; here they keep nobody out for longer than that.
+/// Logged-in sessions that do nothing: sessions idle for an hour must not keep a user out. The idle time is a
+/// constant of `limits`, tested there; here it is the longest time for which they keep a user out.
 pub(super) fn idle_sessions(row: Row) {
     let settings = Settings { max_sessions: 2, ..quick() };
     let silence = limit(row, &settings) as u64;
@@ -74,7 +74,7 @@ pub(super) fn silence(_: Row) {
         config.idle_before_login = Duration::from_millis(200);
     }));
     assert!(Control::open(&served).rest().contains("421"));
-    // One that speaks all the time and never logs in.
+    // A session that sends all the time and never logs in.
     let (_folder, speaks) = with(session(|config| config.login_within = Duration::from_millis(400)));
     let mut control = Control::open(&speaks);
     let mut words = String::new();
@@ -87,8 +87,8 @@ pub(super) fn silence(_: Row) {
     assert!(logged_in.rest().contains("421"));
 }
 
-/// A client over SCTP that has stopped, at the limit of its address: whoever comes waits until it has had its time to answer, and
-/// no more wait than may.
+/// A client over SCTP that has stopped, at the limit of its address: a new session waits for the time in
+/// which the client may answer, and only as many wait as permitted.
 pub(super) fn stopped_clients(_: Row) {
     let settings = Settings { max_sessions_per_address: 1, ..quick() };
     let time = limit(Row::AskedAnswers, &settings) as u64;
@@ -107,14 +107,14 @@ pub(super) fn stopped_clients(_: Row) {
     let (udp, tcp) = (udp[0], *tcp);
     tokio::spawn(bound.run());
     drop(entered);
-    // Nothing of this client runs once it has logged in.
+    // No code of this client runs after its login.
     let client = runtime.block_on(async {
         let client = connect(udp, streams(3));
         say(&client.1, LOG_IN).await;
         hear(&client.1, "200").await;
         client
     });
-    // Who has just been heard is not asked.
+    // A client that was heard just now is not probed.
     std::thread::sleep(Duration::from_secs(1));
     let start = Instant::now();
     let (told, replies) = std::sync::mpsc::channel();
@@ -129,7 +129,7 @@ pub(super) fn stopped_clients(_: Row) {
         });
     }
     drop(told);
-    // Who gets in stays, so that the next reply of that kind is another's.
+    // An admitted session stays, so that the next reply of this kind belongs to another one.
     let mut all = Vec::new();
     let refused = loop {
         let (is_greeted, stream) = replies.recv().unwrap();

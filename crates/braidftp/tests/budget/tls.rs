@@ -1,4 +1,4 @@
-//! Attacks by TLS over TCP: handshakes, their messages, sessions, and connections that are not read.
+//! Attacks by TLS over TCP: handshakes, their messages, sessions, and unread connections.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::server_support::tls::{Bench, Session, tls};
 use super::*;
 
-/// Many clients of one network that begin TLS, and one of another; and handshakes that do not come to an end.
+/// Many clients of one network that begin TLS, and one of another network; and handshakes that never end.
 pub(super) fn handshakes(row: Row) {
     let settings = Settings { tcp_connections: 4, ..quick() };
     let rate = limit(Row::TcpConnections, &settings);
@@ -32,11 +32,11 @@ pub(super) fn handshakes(row: Row) {
             one.join().unwrap();
         }
     });
-    // What a second allows is given at once, and the rest as fast as the rate.
+    // The allowance of a second is granted at once, and the rest at the rate.
     let least = Duration::from_secs_f64((crowd + 3 - rate) as f64 / rate as f64);
     assert!(begin.elapsed() >= least, "{row:?}: {crowd} handshakes in {:?}", begin.elapsed());
 
-    // The wait and the handshake have an end.
+    // Both the wait and the handshake have a time limit.
     for waits in [true, false] {
         let bench = Bench::with(|settings| {
             Arc::make_mut(&mut settings.session).idle_before_login = Duration::from_millis(700);
@@ -61,7 +61,7 @@ pub(super) fn handshakes(row: Row) {
     }
 }
 
-/// A message of more bytes than TLS takes, and certificates of more than the server takes.
+/// A message longer than TLS permits, and certificates longer than the server accepts.
 pub(super) fn large_messages(_: Row) {
     let settings = quick();
     let bench = Bench::build(
@@ -75,7 +75,7 @@ pub(super) fn large_messages(_: Row) {
     let length = (limit(Row::TlsMessage, &settings) as u32 + 1).to_be_bytes();
     let mut control = Control::open(&bench.served);
     control.command("AUTH TLS", "234");
-    // The head of a ClientHello is enough: none of the rest has to come.
+    // The head of a ClientHello is enough; the rest need not arrive.
     let [_, length @ ..] = length;
     control.send_bytes(&[&[22, 3, 1, 0, 4, 1][..], &length].concat());
     assert!(control.is_closed() || control.rest().len() < 16, "an alert, and the end");
@@ -101,7 +101,8 @@ pub(super) fn large_messages(_: Row) {
     }
 }
 
-/// More data connections than there are sessions to resume: the client has one for each, and the first are not lost.
+/// More data connections than stored TLS sessions: the client has a session for each, and the first are not
+/// lost.
 pub(super) fn many_sessions(row: Row) {
     let bench = Bench::new();
     bench.folder.put("f", pattern(1_000));
@@ -140,7 +141,7 @@ pub(super) fn unread(row: Row) {
     }
     let mut data = tls(&config, session.passive());
     session.command("RETR f", "150");
-    // The end may come only when there is a place.
+    // The end may only arrive when there is a place.
     data.read_exact(&mut [0; 1_000]).unwrap();
     session.tls.get_ref().sock.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Attacks by transfers: many, slow ones, and such as never begin or end.
+//! Attacks by transfers: many, slow, and never beginning or ending ones.
 
 use super::*;
 
@@ -14,7 +14,7 @@ pub(super) fn transfers(_: Row) {
         hear(&association, "230").await;
         let at_once = limit(Row::Transfers, &quick());
         say(&association, "RETR big\r\n".repeat(2 * at_once)).await;
-        // No credit is given: each stream brings a header and nothing but what the first credit lets through.
+        // No credit is sent: each stream carries a header and the content within the initial credit.
         let mut headers = 0;
         while headers < at_once {
             let (_, piece) = association.recv_any().await.unwrap().expect("a frame");
@@ -39,13 +39,14 @@ pub(super) fn slow_readers(row: Row) {
     let data: Vec<_> = readers.iter_mut().map(|control| control.begin("RETR big")).collect();
     std::thread::sleep(Duration::from_secs(1));
     let grown = resident(server.0.id()).saturating_sub(before);
-    // What a session, a task and its buffers take besides.
+    // The additional memory of a session, a task and its buffers.
     let most = READERS * (limit(row, &quick()) as u64 + (256 << 10)) + (16 << 20);
     assert!(grown < most, "{grown} bytes for {READERS} transfers that nobody reads; may be {most}");
     drop(data);
 }
 
-/// Sessions of braid that ask for more files than all may have at once, and take no more than a first window.
+/// Sessions of braid that request more files than all sessions together may have open, and accept no more
+/// than an initial window.
 pub(super) fn many_slow_readers(_: Row) {
     const SESSIONS: usize = 24;
     let (folder, room) = (Folder::new(), Room::new());
@@ -71,7 +72,7 @@ pub(super) fn many_slow_readers(_: Row) {
             say(&association, "RETR big\r\n".repeat(asks)).await;
             clients.push((endpoint, association));
         }
-        // Until nothing is opened any more.
+        // Until no more files are opened.
         let mut most = 0;
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -81,19 +82,20 @@ pub(super) fn many_slow_readers(_: Row) {
             most = open_files();
         }
         assert!(most > files_before + all / 2, "{most} files are open: the attack was none");
-        // One more a session is what else it may have open, and a few are those of threads.
+        // Each session may have one more open, and threads a few.
         assert!(most <= files_before + all + 3 * SESSIONS + 32, "{most} files are open");
         let grown = resident(process).saturating_sub(before) as usize;
         let files = limit(Row::FileBytesInAll, &quick())
             + SESSIONS * limit(Row::FileBytesOfSession, &quick())
             + (all + 2 * SESSIONS) * (4 << 10);
-        // In flight is less than that.
+        // Data in flight is less than that.
         let besides = SESSIONS * 2 * limit(Row::SctpSendQueue, &quick());
         assert!(grown < files + besides, "{grown} bytes; may be {files} and {besides}");
     });
 }
 
-/// Sessions of braid that list a deep tree as often as they may at once, and stop reading while the server is far inside.
+/// Sessions of braid that list a deep tree as often as they may concurrently, and stop reading while the
+/// server is deep in the tree.
 pub(super) fn deep_listings(_: Row) {
     const SESSIONS: usize = 8;
     let (folder, room) = (Folder::new(), Room::new());
@@ -117,7 +119,7 @@ pub(super) fn deep_listings(_: Row) {
             say(&association, "XTREE\r\n".repeat(asks)).await;
             clients.push((endpoint, association));
         }
-        // Until nothing is opened any more.
+        // Until no more folders are opened.
         let mut most = 0;
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -130,7 +132,8 @@ pub(super) fn deep_listings(_: Row) {
         assert!(most > before + walks / 2, "{most} files are open: the attack was none");
         let may = before + 2 * walks + limit(Row::OpenFolders, &quick()) + 3 * SESSIONS + 32;
         assert!(most <= may, "{most} files are open; may be {may}");
-        // All walks read at the same time. A thread outlives its work by seconds; others are those of the runtime.
+        // All walks read at the same time. A thread outlives its work by seconds; other threads belong to the
+        // runtime.
         let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().count();
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let may = limit(Row::DiskThreads, &quick()) + workers + 4;
@@ -175,10 +178,10 @@ pub(super) fn upload_without_frames(_: Row) {
     });
 }
 
-/// A peer that acknowledges nothing any more, in the middle of an upload.
+/// A peer that stops acknowledging in the middle of an upload.
 pub(super) fn vanished_uploader(_: Row) {
     in_tokio(async {
-        // Without heartbeats of its own, so that nothing else ends the association.
+        // Without own heartbeats, so that nothing else ends the association.
         let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
         let silence = Duration::from_secs(2);
         let served = sctp_server(Settings { silence, sctp, ..quick() }, |_| {});
@@ -201,7 +204,7 @@ pub(super) fn vanished_uploader(_: Row) {
         for (kind, payload) in [(ppid::FIRST, header.encode()), (ppid::BYTES, Bytes::from_static(b"half"))] {
             association.send(StreamId(1), Message::new(Ppid(kind), payload)).await.unwrap();
         }
-        // When all of it is acknowledged the wire is cut.
+        // When everything is acknowledged the wire is cut.
         while association.stats().outstanding_bytes + association.stats().queued_bytes > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -1,4 +1,5 @@
-//! What the tests of the client share: a tree of awkward names, servers in this process, and the program itself.
+//! Shared by the tests of the client: a tree of awkward names, servers in this process, and the program
+//! itself.
 #![allow(dead_code, reason = "each test program uses part of it")]
 
 use std::ffi::OsStr;
@@ -19,10 +20,10 @@ use tempfile::TempDir;
 
 pub(crate) const MODES: [&str; 5] = ["tcp", "naive", "ms", "ms-cp", "braid"];
 
-/// Where the servers of these tests have their key, and the programs look for that of their user's own server.
+/// The folder with the servers' key, in which the programs find the key of their user's own server.
 const KEYS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/client-keys");
 
-/// A server in this process, on free ports of the loopback. It protects those who ask for it.
+/// A server in this process, on free loopback ports. It protects sessions on request.
 pub(crate) struct Served {
     pub(crate) tcp: SocketAddr,
     pub(crate) udp: SocketAddr,
@@ -39,7 +40,7 @@ impl Served {
         Self::at(dir, Access::Writable, "127.0.0.1:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap())
     }
 
-    /// At these addresses, as soon as whoever had them before is gone.
+    /// Starts at these addresses, as soon as they are free.
     pub(crate) fn at(dir: &Path, access: Access, tcp: SocketAddr, udp: SocketAddr) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -80,14 +81,14 @@ impl Served {
         }
     }
 
-    /// Gone without a word: sockets close, nothing is said.
+    /// Closes the sockets without any message.
     pub(crate) fn kill(mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 
-    /// A bad link to its SCTP port.
+    /// Creates a lossy link to the SCTP port.
     pub(crate) fn link(&self, properties: &str) -> RelayHandle {
         self.link_at("127.0.0.1:0".parse().unwrap(), properties)
     }
@@ -115,7 +116,7 @@ impl Drop for Served {
     }
 }
 
-/// The program, with a home of its own; it knows the servers of these tests.
+/// The program with its own home folder; it knows the servers of these tests.
 pub(crate) fn braidftp(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
     command.env("HOME", home).env_remove("NETRC").env_remove("BRAIDFTP_USER").env_remove("BRAIDFTP_PASSWORD");
@@ -124,7 +125,7 @@ pub(crate) fn braidftp(home: &Path) -> Command {
     command
 }
 
-/// Runs it and gives its exit code, standard output and standard error.
+/// Runs the program; returns exit code, standard output and standard error.
 pub(crate) fn run(command: &mut Command) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     (
@@ -139,7 +140,7 @@ pub(crate) fn cli(home: &Path, args: &[&str]) -> (i32, String, String) {
     run(braidftp(home).args(args))
 }
 
-/// A folder with `tree` in it and room for copies.
+/// A folder with `tree` and room for copies.
 pub(crate) struct Room {
     dir: TempDir,
 }
@@ -197,7 +198,7 @@ pub(crate) fn awkward_tree(root: &Path) {
     symlink("nowhere", root.join("dangling")).unwrap();
 }
 
-/// Bytes that repeat nowhere soon.
+/// Bytes without short periods.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = length as u32 ^ 0x9e37_79b9;
     (0..length)
@@ -214,7 +215,7 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The names in a folder, sorted; unfinished files included.
+/// The sorted names in a folder, including temporary files.
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();

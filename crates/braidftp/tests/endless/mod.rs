@@ -1,5 +1,6 @@
-//! A hostile server: files, listings and trees without end, over TCP and in every mode over SCTP. Listings and trees do have
-//! one, far beyond the limits of clients: a client that has lost its limits fails its test instead of going on for ever.
+//! A hostile server: endless files, listings and trees, over TCP and in every mode over SCTP. Listings and
+//! trees do end, far beyond the limits of clients, so that a client without limits fails its test instead of
+//! running for ever.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses part of it")]
 
 use std::collections::BTreeMap;
@@ -17,19 +18,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-/// Levels of folders, with [`Tree::Deep`].
+/// The depth of folders, with [`Tree::Deep`].
 const LEVELS: usize = 1_000;
-/// Bytes of a listing, with [`Tree::Blank`].
+/// The bytes of a listing, with [`Tree::Blank`].
 const BLANK_BYTES: usize = 64 << 20;
-/// Lines of a listing, with [`Tree::Endless`].
+/// The lines of a listing, with [`Tree::Endless`].
 const LINES_MAX: u64 = 20_000_000;
 
-/// What the server says.
+/// The behaviour of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Says {
     pub file: File,
     pub tree: Tree,
-    /// TCP: sent first, without end.
+    /// TCP: sent first, repeated endlessly.
     pub greeting_again_and_again: Option<&'static str>,
     /// TCP: the control connection ends after the first listing of a session.
     pub hangs_up_after_a_listing: bool,
@@ -46,35 +47,35 @@ impl Default for Says {
     }
 }
 
-/// What a file is.
+/// The content of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum File {
     /// Five bytes.
     Honest,
-    /// It never ends, and is told to have so many bytes. In ms, whose files are counted, SIZE tells the lie.
+    /// It never ends; the reported size is `told`. In ms, whose files are counted, SIZE reports it.
     Endless { told: Option<u64> },
-    /// It never ends; the listing tells one size, and the header of braid another.
+    /// It never ends; the listing reports one size, and the header of braid another.
     Grown { told: u64, header: u64 },
 }
 
-/// What the tree is.
+/// The tree.
 #[derive(Debug, Clone, Copy)]
 pub enum Tree {
     /// The file `a`.
     One,
-    /// Files without end.
+    /// Endless files.
     Endless,
-    /// Empty lines without end.
+    /// Endless empty lines.
     Blank,
-    /// Folders whose paths are as long as may be.
+    /// Folders whose paths have the maximum length.
     LongNames,
-    /// A folder in a folder, without end.
+    /// An endless chain of folders.
     Deep,
     /// Two folders in each.
     Wide,
-    /// `d`, with the root in it.
+    /// A folder `d`, which contains the root.
     Cycle,
-    /// So many lines that are none, each another.
+    /// This many invalid lines, all different.
     Nonsense(u64),
 }
 
@@ -128,7 +129,7 @@ impl Says {
                 let count = BLANK_BYTES / blank.len();
                 Box::new(std::iter::repeat_n(blank, count))
             }
-            // Fourteen levels of one folder each, then many.
+            // Fourteen levels with one folder each, then many.
             (Tree::LongNames, _) => {
                 let count = if folder.matches('/').count() < 14 { 1 } else { 500_000 };
                 Box::new((0..count).map(move |nth| line(format!("type=dir; {nth:0250}"))))
@@ -181,17 +182,17 @@ impl Endless {
         self.url.clone()
     }
 
-    /// Bytes of data that the client's side, or what lies between, took.
+    /// Data bytes that the client, or the network in between, has accepted.
     pub fn sent(&self) -> u64 {
         self.counts.sent.load(Relaxed)
     }
 
-    /// Bytes of listings that they took.
+    /// Listing bytes that were accepted.
     pub fn listed(&self) -> u64 {
         self.counts.listed.load(Relaxed)
     }
 
-    /// Listings that were asked for.
+    /// The number of requested listings.
     pub fn listings(&self) -> u64 {
         self.counts.listings.load(Relaxed)
     }
@@ -241,7 +242,7 @@ pub fn serve(mode: &str, says: Says) -> Endless {
     Endless { url, counts, runtime: Some(runtime) }
 }
 
-/// What a command asks for.
+/// The action for a command.
 enum Act {
     Reply(String),
     Data(Kind, Source),
@@ -254,7 +255,7 @@ enum Kind {
     Listing,
 }
 
-/// `is_counted`: the mode counts a file's bytes, by what SIZE tells.
+/// `is_counted`: the mode counts the bytes of a file, by the reply to SIZE.
 fn act(line: &str, says: &Says, counts: &Counts, is_counted: bool) -> Act {
     let (verb, argument) = line.split_once(' ').unwrap_or((line, ""));
     let reply = |text: &str| Act::Reply(format!("{text}\r\n"));
@@ -271,7 +272,7 @@ fn act(line: &str, says: &Says, counts: &Counts, is_counted: bool) -> Act {
             Act::Data(Kind::Listing, says.listing(argument, form))
         }
         "RETR" => Act::Data(Kind::File, says.content()),
-        // Of a tree, `a` is a folder.
+        // In a tree, `a` is a folder.
         "MLST" => match says.tree {
             Tree::One => Act::Reply(format!("250-facts\r\n {} a\r\n250 end\r\n", says.facts())),
             _ => reply("250-facts\r\n type=dir; a\r\n250 end"),
@@ -289,7 +290,7 @@ fn act(line: &str, says: &Says, counts: &Counts, is_counted: bool) -> Act {
     }
 }
 
-/// Whole lines, as they come.
+/// Complete lines, as they arrive.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -349,19 +350,19 @@ async fn tcp(mut stream: TcpStream, says: Says, counts: Arc<Counts>) -> std::io:
     }
 }
 
-/// An association with a client, whatever it speaks.
+/// An association with a client in any mode.
 struct Session {
     endpoint: Endpoint,
     association: Association,
     mode: Mode,
     says: Says,
     counts: Arc<Counts>,
-    /// braid: what may be sent on stream 1 in all.
+    /// braid: the total credit of stream 1.
     credit: watch::Receiver<u64>,
-    /// braid: what was.
+    /// braid: the credit used so far.
     used: u64,
     transfers: u32,
-    /// naive: where the client listens.
+    /// naive: the client's port.
     port: u16,
 }
 
@@ -413,7 +414,7 @@ impl Session {
         self.send(0, kind, text.as_bytes().to_vec()).await;
     }
 
-    /// Whether the client's side took it.
+    /// Sends a message; returns whether the client's side accepted it.
     async fn send(&self, stream: u16, kind: u32, payload: Vec<u8>) -> bool {
         self.association.send(StreamId(stream), Message::new(Ppid(kind), payload)).await.is_ok()
     }
@@ -428,7 +429,7 @@ impl Session {
             Mode::Naive => self.associated(kind, source).await,
             _ => {
                 self.say("150 here it comes\r\n").await;
-                // One message, longer than any client takes.
+                // One message, longer than any client accepts.
                 let listed = || {
                     let mut whole = Vec::new();
                     source
@@ -468,14 +469,14 @@ impl Session {
             return;
         }
         let (mut hasher, mut packer) = (blake3::Hasher::new(), Packer::default());
-        // An empty part is the end.
+        // An empty part ends the listing.
         for part in source.chain([Vec::new()]) {
             let follows = if part.is_empty() { Follows::Nothing } else { Follows::More };
             let part = if kind == Kind::Listing { packer.pack(&part, follows).to_vec() } else { part };
             for part in part.chunks(16 << 10) {
                 self.used += part.len() as u64;
                 let used = self.used;
-                // Credit is kept to: who breaks it is found out at once.
+                // Credit is respected: a violation would be detected at once.
                 if self.credit.wait_for(|limit| *limit >= used).await.is_err() {
                     return;
                 }

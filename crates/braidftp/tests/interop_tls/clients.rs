@@ -1,4 +1,4 @@
-//! Other people's clients and our server.
+//! Third-party clients with our server.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -11,10 +11,10 @@ use super::{
     our_program, python, run, text,
 };
 
-/// What other people's clients cannot do, and which sentence says that they should.
+/// Known faults of third-party clients, with the sentences that they violate.
 const FAULTS: &[Fault] = &[];
 
-/// Each with AUTH and from the first byte, in both versions.
+/// Each with AUTH and with implicit TLS, in both versions.
 const WAYS: [Way; 5] = [
     Way::Plain,
     Way::Explicit(Version::Tls12),
@@ -23,7 +23,7 @@ const WAYS: [Way; 5] = [
     Way::Implicit(Version::Tls13),
 ];
 
-/// Our server, at all loopback addresses.
+/// Our server, on all loopback addresses.
 struct Ours {
     room: Room,
     places: Vec<(String, SocketAddr)>,
@@ -31,7 +31,7 @@ struct Ours {
 }
 
 impl Ours {
-    /// With this line in its file of settings.
+    /// Starts it with this line in its configuration file.
     fn new(setting: &str) -> Self {
         let room = Room::new();
         let config = room.path("serve.toml");
@@ -63,7 +63,7 @@ impl Ours {
         self.places.iter().find(|(has, place)| has == scheme && place.ip() == ip).unwrap().1
     }
 
-    /// Whether what was fetched, resumed and sent is whole; and makes place for the next.
+    /// Checks that the fetched, resumed and sent files are complete, and removes them.
     fn check(&self) -> Outcome {
         let room = &self.room;
         let done = room
@@ -83,7 +83,7 @@ type Client = fn(&Ours, Way, SocketAddr) -> Outcome;
 #[test]
 fn other_peoples_clients_and_our_server() {
     const STRICT: &str = "";
-    // Python's FTP_TLS resumes nothing unless it is taught to.
+    // Python's FTP_TLS resumes no sessions by itself.
     const LENIENT: &str = "tls-resumption = 'optional'";
     let clients: [(&str, bool, &str, Client); 6] = [
         ("curl", is_installed("curl"), STRICT, curl),
@@ -100,7 +100,7 @@ fn other_peoples_clients_and_our_server() {
                 row.leave_out(name);
                 return row;
             }
-            // A server for each row, with files of its own.
+            // A server for each row, with its own files.
             let server = Ours::new(setting);
             for (way, ip) in WAYS.into_iter().flat_map(|way| LOOPBACKS.map(|ip| (way, ip))) {
                 let _ = server.check();
@@ -141,7 +141,7 @@ fn curl(ours: &Ours, way: Way, address: SocketAddr) -> Outcome {
         curl
     };
     lists(&run(curl().arg(&url))?)?;
-    // Several files by one session: each data connection shows the session.
+    // Several files in one session: each data connection resumes the TLS session.
     run(curl()
         .arg("-o")
         .arg(room.path("here/got"))
@@ -190,7 +190,7 @@ fn rclone(ours: &Ours, way: Way, address: SocketAddr) -> Outcome {
             "--ftp-port",
             &address.port().to_string(),
         ]);
-        // `x` as rclone writes passwords.
+        // `x`, as obscured by rclone.
         rclone.args(["--ftp-pass", "fYo8WUpCJ4x6bDpkYFJzYNs", "--ftp-no-check-certificate"]);
         match way {
             Way::Plain => &mut rclone,
@@ -204,7 +204,7 @@ fn rclone(ours: &Ours, way: Way, address: SocketAddr) -> Outcome {
     };
     lists(&run(rclone("lsf").arg(":ftp:"))?)?;
     run(rclone("copyto").arg(format!(":ftp:{BIG}")).arg(room.path("here/got")))?;
-    // It resumes nothing: it begins again.
+    // It cannot resume, and starts again.
     run(rclone("copyto").arg(format!(":ftp:{BIG}")).arg(room.path("here/resumed")))?;
     run(rclone("copyto").arg(room.path("here/up")).arg(":ftp:in/up")).map(drop)
 }

@@ -1,4 +1,4 @@
-//! The commands of FileZilla 3, in its order, as its log shows them.
+//! The commands of FileZilla 3, in the order of its log.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -61,7 +61,7 @@ impl Control {
         Ok(Line::Tls(Box::new(StreamOwned::new(connection, stream))))
     }
 
-    /// The next whole reply.
+    /// The next complete reply.
     fn reply(&mut self) -> Said {
         let mut all = String::new();
         loop {
@@ -117,13 +117,13 @@ impl Control {
             }
         });
         sent.map_err(|error| format!("{line}: {error}"))?;
-        // What the server has to say behind it.
+        // The further replies of the server.
         let _ = data.read_to_end(&mut Vec::new());
         self.expect("226", line).map(drop)
     }
 }
 
-/// Lists, fetches, resumes and sends; the listing.
+/// Lists, fetches, resumes and sends; returns the listing.
 pub(super) fn filezilla(room: &Room, way: Way, server: SocketAddr) -> Said {
     let trust =
         Trust { on_unknown: OnUnknown::Accept, ..Trust::new(KnownHosts::at(room.path("here/known"))) };

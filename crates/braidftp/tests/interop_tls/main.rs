@@ -1,8 +1,10 @@
-//! Other people's clients and our server, our client and other people's servers: plain and by TLS (RFC 4217), over IPv4 and IPv6.
+//! Third-party clients with our server, and our client with third-party servers: plain and with TLS (RFC
+//! 4217), over IPv4 and IPv6.
 //!
-//! Each cell of the table lists, fetches, sends and resumes. A cell that does not hold is an error of ours, unless it stands in
-//! `FAULTS` of its side, with the sentence that the other program breaks. `cargo xtask test interop-tls` installs the programs and
-//! shows the tables. A program that is not there leaves its row out, and says so; with `BRAIDFTP_REQUIRE_PEERS` that is an error.
+//! Each cell of the table lists, fetches, sends and resumes. A cell that fails is our error, unless `FAULTS`
+//! of its side contains it with the sentence that the other program violates. `cargo xtask test interop-tls`
+//! installs the programs and prints the tables. The row of a missing program is skipped with a message; with
+//! `BRAIDFTP_REQUIRE_PEERS` that is an error.
 
 mod clients;
 mod filezilla;
@@ -18,9 +20,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a program gets for one thing: long, since the machine may be busy.
+/// The time limit of a program for one action; long, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What is fetched, sent and resumed.
+/// The file that is fetched, sent and resumed.
 const BIG: &str = "folder/big";
 const BIG_BYTES: usize = 3_000_000;
 
@@ -30,7 +32,7 @@ enum Way {
     Plain,
     /// AUTH TLS.
     Explicit(Version),
-    /// TLS from the first byte.
+    /// Implicit TLS.
     Implicit(Version),
 }
 
@@ -38,7 +40,7 @@ enum Way {
 enum Version {
     Tls12,
     Tls13,
-    /// What both sides agree on.
+    /// Whichever version both sides agree on.
     Any,
 }
 
@@ -67,10 +69,10 @@ impl Way {
     }
 }
 
-/// What came of a cell: nothing, or what went wrong.
+/// The result of a cell: nothing, or the error.
 type Outcome = Result<(), String>;
 
-/// A fault of somebody else's: whose, where, and which sentence it breaks.
+/// A fault of a third party: the program, the cells, and the violated sentence.
 type Fault = (&'static str, fn(Way, IpAddr) -> bool, &'static str);
 
 /// The cells of one side.
@@ -101,7 +103,7 @@ impl Table {
         self.left_out.extend(other.left_out);
     }
 
-    /// The rows that these functions make, one thread each, in their order.
+    /// Runs the functions that make rows, one thread each, and keeps their order.
     fn of_rows<R: FnOnce() -> Self + Send>(rows: impl IntoIterator<Item = R>) -> Self {
         let mut table = Self::default();
         std::thread::scope(|scope| {
@@ -113,7 +115,7 @@ impl Table {
         table
     }
 
-    /// Prints the table; fails if a cell does not hold and nothing explains it, or an explained one holds.
+    /// Prints the table; fails if a cell fails without a known fault, or a cell with a known fault succeeds.
     fn judge(self, title: &str, faults: &[Fault]) {
         println!("\n{title}");
         let mut wrong = Vec::new();
@@ -150,7 +152,7 @@ impl Table {
     }
 }
 
-/// A folder that programs under other names may enter and write to, and a tree in it.
+/// A folder that programs of other users may enter and write to, and a tree in it.
 struct Room {
     dir: tempfile::TempDir,
 }
@@ -162,7 +164,7 @@ impl Room {
         for folder in ["", "tree", "tree/folder", "tree/in", "here"] {
             let path = room.path(folder);
             fs::create_dir_all(&path).unwrap();
-            // Servers serve no folder that everybody may change.
+            // Servers refuse a folder that everybody may change.
             let mode = if folder == "tree/in" { 0o777 } else { 0o755 };
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         }
@@ -176,12 +178,12 @@ impl Room {
         self.dir.path().join(name)
     }
 
-    /// The first bytes of the big file, as an interrupted transfer leaves them.
+    /// Writes the first bytes of the big file, like an interrupted transfer.
     fn partial(&self, name: &str) {
         fs::write(self.path(name), &pattern()[..BIG_BYTES / 3]).unwrap();
     }
 
-    /// Whether this file has all bytes of the big one.
+    /// Checks that this file has all bytes of the big one.
     fn is_whole(&self, name: &str) -> Outcome {
         match fs::read(self.path(name)) {
             Ok(bytes) if bytes == pattern() => Ok(()),
@@ -195,7 +197,7 @@ fn pattern() -> Vec<u8> {
     (0..BIG_BYTES).map(|place| (place * 31 + place / 256) as u8).collect()
 }
 
-/// Runs a program to its end; what it said on standard output.
+/// Runs a program to its end; returns its standard output.
 fn run(command: &mut Command) -> Result<String, String> {
     let mut said = tempfile::tempfile().unwrap();
     let mut errors = tempfile::tempfile().unwrap();
@@ -236,12 +238,12 @@ fn our_program(home: &Path) -> Command {
     command
 }
 
-/// A process that ends with the test.
+/// A process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
+        // Both fail only if the process has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -253,20 +255,20 @@ impl Running {
     }
 }
 
-/// Whether a program of the system is there.
+/// Whether a program is installed.
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// The system's Python with these modules; another that is first on the PATH may lack them.
+/// The system's Python with these modules; another Python on the PATH may lack them.
 fn python(modules: &str) -> Option<Command> {
     let mut command = Command::new("/usr/bin/python3");
     let has = command.args(["-c", &format!("import {modules}")]).output();
     has.is_ok_and(|output| output.status.success()).then(|| Command::new("/usr/bin/python3"))
 }
 
-/// An address as it stands in a URL.
+/// An address in the notation of URLs.
 fn at(address: SocketAddr) -> String {
     address.to_string()
 }

@@ -1,4 +1,4 @@
-//! Our client and other people's servers.
+//! Our client with third-party servers.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,13 +14,13 @@ use super::{
     run, text,
 };
 
-/// What other people's servers cannot do, and which sentence says that they should.
+/// Known faults of third-party servers, with the sentences that they violate.
 const FAULTS: &[Fault] = &[];
 
-/// A server of theirs, in a room, at an address, protected so.
+/// Starts a server in a room, at an address, with this protection.
 type Start = fn(&Room, Way, SocketAddr) -> Option<Command>;
 
-/// Who logs in.
+/// The user name.
 const ANONYMOUS: &str = "anonymous";
 const JOE: &str = "joe";
 
@@ -76,7 +76,7 @@ fn served(command: &mut Command, address: SocketAddr) -> Result<Running, String>
     let begin = Instant::now();
     loop {
         if let Ok(mut stream) = TcpStream::connect(address) {
-            // A word of good-bye, so that the server does not count the session for long.
+            // QUIT, so that the server does not keep the session for long.
             let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
             let _ = stream.read(&mut [0; 256]);
             let _ = stream.write_all(b"QUIT\r\n");
@@ -89,7 +89,7 @@ fn served(command: &mut Command, address: SocketAddr) -> Result<Running, String>
     }
 }
 
-/// Lists, fetches, sends, and resumes what was interrupted, with our client.
+/// Lists, fetches, sends, and resumes an interrupted transfer with our client.
 fn ours(room: &Room, user: &str, way: Way, address: SocketAddr) -> Outcome {
     let scheme = match way {
         Way::Plain => "ftp",
@@ -115,7 +115,7 @@ fn ours(room: &Room, user: &str, way: Way, address: SocketAddr) -> Outcome {
     room.is_whole("here/big")?;
     run(braidftp("put").arg(room.path("here/up")).arg(format!("{url}in/")))?;
     room.is_whole("tree/in/up")?;
-    // Interrupted in the middle, and the same again.
+    // Interrupted in the middle, and repeated.
     let resumed = room.path("here/again");
     let mut slow = braidftp("get");
     slow.arg(format!("{url}{BIG}")).arg("-o").arg(&resumed).args(["--limit", "1MB", "-q"]);
@@ -125,7 +125,7 @@ fn ours(room: &Room, user: &str, way: Way, address: SocketAddr) -> Outcome {
     while has_bytes(&resumed) == 0 && running.ended().is_none() && begin.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Ctrl-C, which puts away what came, to be gone on with.
+    // Ctrl-C, which stores the received bytes for resuming.
     if let Some(pid) = rustix::process::Pid::from_raw(running.0.id() as i32) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
     }
@@ -140,19 +140,20 @@ fn ours(room: &Room, user: &str, way: Way, address: SocketAddr) -> Outcome {
     }
 }
 
-/// Bytes of all files in a folder.
+/// The bytes of all files in a folder.
 fn has_bytes(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// Where `cargo xtask test` unpacked the servers.
+/// The folder of the unpacked servers.
 fn peers() -> PathBuf {
     std::env::var_os("BRAIDFTP_PEERS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"), PathBuf::from)
 }
 
-/// An unpacked program with its libraries, if it is there and we are root, as servers that change users want.
+/// An unpacked program with its libraries, if it exists and we are root, which servers that change users
+/// require.
 fn unpacked(program: &str) -> Option<Command> {
     let path = peers().join(program);
     if !path.exists() || !rustix::process::geteuid().is_root() {
@@ -181,7 +182,7 @@ fn vsftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
             key = key.display(),
         ),
     };
-    // `daemon` is on every Debian, with a home that exists. Whoever logs in is taken for anonymous.
+    // `daemon` is on every Debian, with a home that exists. Every login is anonymous.
     let text = format!(
         "{listen}listen_port={}\nbackground=NO\nanonymous_enable=YES\nno_anon_password=YES\nanon_root={}\nsecure_chroot_dir={}\n\
          xferlog_enable=NO\nseccomp_sandbox=NO\nftp_username=daemon\nvsftpd_log_file=/dev/null\nwrite_enable=YES\n\
@@ -239,7 +240,7 @@ fn pure_ftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
     pure_ftpd.args(["-S", &format!("{},{}", address.ip(), address.port()), "-E", "-H", "-u", "1"]);
     pure_ftpd.args(["-l", &format!("puredb:{}", db.display()), "-g"]).arg(room.path("pid"));
     if way != Way::Plain {
-        // 3: the data connections too.
+        // 3: the data connections as well.
         pure_ftpd.args(["-Y", "3", "-2"]).arg(room.path("key.pem"));
     }
     Some(pure_ftpd)

@@ -1,4 +1,4 @@
-//! What the tests of several paths share: the program as server and as client, between two network namespaces.
+//! Shared by the tests of several paths: the program as server and as client, between two network namespaces.
 
 #![allow(unreachable_pub, reason = "each test binary uses it")]
 
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use braidftp_emu::wires::{End, Wires};
 
-/// The program that is tested.
+/// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_braidftp");
-/// Far longer than anything takes.
+/// A generous time limit.
 pub const LIMIT: Duration = Duration::from_secs(200);
 
-/// A process that ends with the test.
+/// A process that is killed when this value is dropped.
 pub struct Running(pub Child);
 
 impl Running {
@@ -23,7 +23,7 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
-    /// How it ended, once it has; until then it `is` somewhere.
+    /// The exit status, once the process has ended; `is` describes its state until then.
     pub fn ended(&mut self, is: impl Fn() -> String) -> ExitStatus {
         let start = Instant::now();
         loop {
@@ -43,7 +43,7 @@ impl Drop for Running {
     }
 }
 
-/// A server of this tree that listens, and the fingerprint of its key.
+/// Starts a server of this tree; returns the fingerprint of its key.
 pub fn serve(net: &Wires, tree: &Path, url: &str) -> (Running, String) {
     let mut serve = net.command(End::Server, PROGRAM);
     serve.arg("serve").arg(tree).args(["--listen", url, "--identity"]);

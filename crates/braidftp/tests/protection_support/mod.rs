@@ -1,4 +1,4 @@
-//! What the tests of protection share: homes of users, servers of theirs, and mirrors that go through or are refused.
+//! Shared by the tests of protection: homes of users, servers, and mirrors that succeed or are refused.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use tempfile::TempDir;
 
-/// The program as a user whose home is there.
+/// The program as a user with this home.
 pub fn braidftp(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
     command.args(args).env("HOME", home).stdin(Stdio::null());
@@ -18,12 +18,12 @@ pub fn braidftp(home: &Path, args: &[&str]) -> Command {
     {
         command.env_remove(variable);
     }
-    // Root's own key would be the machine's.
+    // Root's own key would be that of the machine.
     command.env("XDG_DATA_HOME", home.join(".local/share"));
     command
 }
 
-/// A user's home, and a folder that is served.
+/// A user's home, and a served folder.
 pub struct Room {
     pub folder: TempDir,
 }
@@ -62,12 +62,12 @@ impl Room {
             }
         }
         serving.url = serving.urls[0].clone();
-        // What it says later would stop it once the pipe is full.
+        // The output must be read, since a full pipe would stop the server.
         std::thread::spawn(move || lines.for_each(drop));
         serving
     }
 
-    /// What a mirror of that by the user of a home comes to: the exit code and standard error.
+    /// Runs a mirror as the user of a home; returns the exit code and standard error.
     pub fn mirror(&self, home: &str, url: &str, more: &[&str]) -> (i32, String) {
         let copy = self.text("copy");
         let _ = fs::remove_dir_all(&copy);
@@ -82,13 +82,13 @@ impl Room {
         (status.code().unwrap(), said)
     }
 
-    /// A mirror that goes through.
+    /// A mirror that succeeds.
     pub fn goes(&self, home: &str, url: &str, more: &[&str]) {
         let (code, said) = self.mirror(home, url, more);
         assert_eq!(code, 0, "{more:?}: {said}");
     }
 
-    /// A mirror that is refused because of trust, with these words.
+    /// A mirror that is refused for lack of trust, with these words.
     pub fn is_refused(&self, home: &str, url: &str, more: &[&str], words: &[&str]) {
         let (code, said) = self.mirror(home, url, more);
         assert_eq!(code, 3, "{more:?}: {said}");
@@ -101,10 +101,10 @@ impl Room {
 pub struct Serving {
     child: Child,
     pub key: String,
-    /// Where it can be reached first, and at all places.
+    /// The first address, and all addresses.
     pub url: String,
     pub urls: Vec<String>,
-    /// What it said before it listened, but for the key.
+    /// The output before the server listened, without the key.
     pub said: String,
 }
 
@@ -117,7 +117,7 @@ impl Drop for Serving {
 
 pub const ANY: &str = "ftp+sctp://127.0.0.1:0";
 
-/// An authority of its own, written to `ca.pem`, and servers that it signs for.
+/// An authority, written to `ca.pem`, and servers whose certificates it signs.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -129,7 +129,7 @@ impl Authority {
         Self(authority)
     }
 
-    /// A certificate for `localhost` and its key in one file of this name, moved into the place of one that is there.
+    /// A certificate for `localhost` and its key in one file of this name, which replaces an existing one.
     pub fn sign(&self, room: &Room, file: &str, change: impl FnOnce(&mut CertificateParams)) -> String {
         use std::os::unix::fs::PermissionsExt;
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();

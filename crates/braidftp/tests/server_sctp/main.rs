@@ -1,4 +1,4 @@
-//! The server over SCTP, spoken to frame by frame: braid, ms and naive as specs/ftp-over-sctp.md has them.
+//! The server over SCTP, frame by frame: braid, ms and naive, as specified in specs/ftp-over-sctp.md.
 
 #[path = "../server_support/mod.rs"]
 mod server_support;
@@ -26,10 +26,10 @@ use bytes::Bytes;
 use server_support::{Folder, pattern, quick};
 use tokio::time::timeout;
 
-/// Far longer than anything here takes, on however busy a machine.
+/// A generous time limit for busy machines.
 const SOON: Duration = Duration::from_secs(150);
 
-/// A server of a folder, on a UDP port that the system chose.
+/// A server of a folder, on a free UDP port.
 struct Served {
     address: SocketAddr,
     endpoint: Endpoint,
@@ -63,7 +63,7 @@ struct Client {
     association: Association,
     kind: u32,
     lines: Vec<u8>,
-    /// Bytes that may be sent on each data stream, where more than the initial credit.
+    /// The credit of each data stream, if more than the initial credit.
     credits: BTreeMap<u16, u64>,
 }
 
@@ -72,7 +72,7 @@ impl Client {
         Self::connect_by(Self::endpoint(1), served, streams)
     }
 
-    /// An endpoint at this address of the loopback.
+    /// An endpoint at this loopback address.
     fn endpoint(host: u8) -> Endpoint {
         Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, host], 0))])).unwrap()
     }
@@ -98,7 +98,7 @@ impl Client {
         Self { endpoint, association, kind, lines: Vec::new(), credits: BTreeMap::new() }
     }
 
-    /// braid with so many data streams, logged in without waiting for anything.
+    /// braid with this many data streams, logged in without waiting for any reply.
     async fn braid(served: &Served, data_streams: u16) -> Self {
         Self::connect(served, 1 + data_streams).log_in().await
     }
@@ -131,7 +131,7 @@ impl Client {
         self.association.send(StreamId(0), message).await.unwrap();
     }
 
-    /// Takes the next message of stream 0, a CREDIT or a part of lines.
+    /// Processes the next message of stream 0, a CREDIT or a part of lines.
     async fn take_in(&mut self) {
         let piece = timeout(SOON, self.association.recv(StreamId(0))).await.expect("a reply in time");
         let piece = piece.unwrap().expect("a reply, not the end");
@@ -145,7 +145,7 @@ impl Client {
         }
     }
 
-    /// Waits until so many bytes may be sent on a stream, and returns how many may be.
+    /// Waits until this many bytes may be sent on a stream, and returns the credit.
     async fn credited(&mut self, stream: u16, limit: u64) -> u64 {
         loop {
             match self.credits.get(&stream) {
@@ -155,7 +155,7 @@ impl Client {
         }
     }
 
-    /// The next line of stream 0; CREDITs are remembered.
+    /// The next line of stream 0; CREDITs are recorded.
     async fn reply(&mut self) -> String {
         loop {
             if let Some(end) = self.lines.iter().position(|byte| *byte == b'\n') {
@@ -177,7 +177,7 @@ impl Client {
         self.expect(code).await
     }
 
-    /// The next whole message of a data stream.
+    /// The next complete message of a data stream.
     async fn frame(&self, stream: u16) -> (u32, Bytes) {
         let mut all = Vec::new();
         loop {
@@ -191,7 +191,7 @@ impl Client {
         }
     }
 
-    /// A whole download of a stream; `Err` is the status with which it breaks off.
+    /// A complete download of a stream; `Err` is the status of a BREAK.
     async fn download(&self, stream: u16) -> (Header, Vec<u8>, Result<(), u16>) {
         let mut receiver = Receiver::new(stream);
         let (mut header, mut bytes) = (None, Vec::new());
@@ -215,18 +215,18 @@ impl Client {
         self.send(stream, ppid::FIRST, header.encode()).await;
     }
 
-    /// Ends one, with a digest.
+    /// Ends an upload, with a digest.
     async fn complete(&self, stream: u16, digest: [u8; DIGEST_LENGTH]) {
         self.send(stream, ppid::LAST, digest.to_vec()).await;
     }
 
-    /// Sends an upload whole, as far as the initial credit goes.
+    /// Sends a complete upload, within the initial credit.
     async fn upload(&self, stream: u16, header: Header, bytes: &[u8]) {
         self.upload_some(stream, header, bytes).await;
         self.complete(stream, digest(bytes)).await;
     }
 
-    /// The same, and it goes on.
+    /// The same, without ending it.
     async fn upload_some(&self, stream: u16, header: Header, bytes: &[u8]) {
         self.begin(stream, header).await;
         for part in bytes.chunks(10_000) {
@@ -234,7 +234,7 @@ impl Client {
         }
     }
 
-    /// Waits for the server to break the association off, and says with which words.
+    /// Waits until the server aborts the association; returns the reason.
     async fn broken(&self) -> String {
         let reason = timeout(SOON, self.association.closed()).await.expect("the end in time");
         reason.to_string()
@@ -257,7 +257,7 @@ fn digest(bytes: &[u8]) -> [u8; DIGEST_LENGTH] {
     truncated(blake3::hash(bytes).as_bytes())
 }
 
-/// What a message of a data stream holds.
+/// The contents of a message of a data stream.
 fn taken_apart(receiver: &mut Receiver, (ppid, payload): (u32, Bytes)) -> Vec<Incoming> {
     receiver.handle(Frame { ppid, payload, end: End::Last }).unwrap();
     std::iter::from_fn(|| receiver.poll().unwrap()).collect()
@@ -274,7 +274,7 @@ async fn braid_serves_a_file_from_a_cold_start() {
     folder.put("a", &bytes);
     let served = serve(folder.root());
     let mut client = Client::connect(&served, 5);
-    // Before the association is up.
+    // Before the association is established.
     client.say("USER anonymous\r\nPASS x@\r\nTYPE I\r\nRETR /a\r\nREST 99990\r\nRETR a\r\nRETR none").await;
     let stream = 1;
     let (header, got, end) = client.download(stream).await;
@@ -369,11 +369,11 @@ async fn a_stream_that_is_not_read_gets_its_credit_and_stops_nobody() {
         got.extend_from_slice(&payload);
     }
     assert_eq!(got.len() as u64, INITIAL_CREDIT, "not a byte beyond the credit");
-    // The other stream and the commands go on.
+    // The other stream and the commands continue.
     client.say("RETR small").await;
     let (_, small, _) = client.download(2).await;
     assert_eq!(small, b"small");
-    // An older credit changes nothing; a newer one does.
+    // An older CREDIT changes nothing; a newer one does.
     client.credit(1, 10).await;
     client.credit(1, 3_000_000).await;
     loop {
@@ -458,7 +458,7 @@ async fn braid_takes_uploads_without_being_asked_first() {
     let mut client = Client::braid(&served, 4).await;
     let bytes = pattern(200_000);
     let modified = Some(Timestamp { seconds: 1_000_000_000, nanos: 123_456_789 });
-    // The frames of the second come before its command.
+    // The frames of the second arrive before its command.
     client.say("STOR a").await;
     client.upload(1, Header { modified, size: Some(200_000), ..header(1) }, &bytes).await;
     client.upload(2, header(2), b"second").await;
@@ -470,7 +470,7 @@ async fn braid_takes_uploads_without_being_asked_first() {
     let since = std::fs::metadata(folder.path("a")).unwrap().modified().unwrap();
     let since = since.duration_since(std::time::UNIX_EPOCH).unwrap();
     assert_eq!((since.as_secs(), since.subsec_nanos()), (1_000_000_000, 123_456_789));
-    // An empty file, and the next on the same stream at once.
+    // An empty file, and the next one on the same stream immediately.
     client.say("STOR empty\r\nSTOR c\r\nAPPE c").await;
     client.upload(1, header(3), b"").await;
     client.upload(1, header(4), b"one").await;
@@ -489,7 +489,7 @@ async fn an_upload_that_is_refused_is_thrown_away_and_the_stream_goes_on() {
     let served = serve(folder.root());
     let mut client = Client::braid(&served, 2).await;
     client.say("STOR none/f\r\nSTOR ../..\r\nSTOR folder\r\nSTOR good").await;
-    // 200,000 bytes each: more than the initial credit, were it not renewed.
+    // 200,000 bytes each: more than the initial credit without renewal.
     client.upload(1, header(1), &pattern(200_000)).await;
     client.upload(2, header(2), &pattern(200_000)).await;
     let mut refused = Vec::new();
@@ -497,7 +497,7 @@ async fn an_upload_that_is_refused_is_thrown_away_and_the_stream_goes_on() {
         refused.push(client.reply().await);
     }
     assert!(refused.iter().all(|reply| reply.starts_with('5')), "{refused:?}");
-    // CREDIT comes as they are thrown away.
+    // CREDIT arrives as they are discarded.
     client.credited(1, 400_000).await;
     client.upload(1, header(3), &pattern(200_000)).await;
     client.expect("55").await;
@@ -528,7 +528,7 @@ async fn an_upload_that_is_not_whole_gets_no_name() {
     client.upload(1, Header { offset: 7, ..header(4) }, b"x").await;
     let reply = client.reply().await;
     assert!(reply.starts_with("501") || reply.starts_with("451"), "{reply}");
-    // What was given up is kept, and told, and can be continued.
+    // Aborted uploads are kept, reported, and can be resumed.
     assert_eq!(folder.names(), [".gave-up.braidftp-part"]);
     client.ask("XPART gave-up", "213 50000").await;
     client.say("REST 50000\r\nSTOR gave-up").await;
@@ -548,7 +548,7 @@ async fn abor_breaks_a_download_off_and_ends_an_upload_with_its_reply() {
     client.say("RETR large\r\nSTOR up").await;
     assert_eq!(client.frame(1).await.0, ppid::FIRST);
     client.upload_some(1, header(2), b"begun").await;
-    // It was taken: the first CREDIT says so.
+    // It was accepted, as the first CREDIT shows.
     client.credited(1, INITIAL_CREDIT + 1).await;
     client.say("ABOR").await;
     let status = loop {
@@ -560,7 +560,7 @@ async fn abor_breaks_a_download_off_and_ends_an_upload_with_its_reply() {
     for code in ["426", "426", "226"] {
         client.expect(code).await;
     }
-    // The rest of the upload goes nowhere, and the streams are good for more.
+    // The rest of the upload is discarded, and the streams can be used further.
     client.send(1, ppid::BYTES, "more").await;
     client.complete(1, digest(b"begunmore")).await;
     client.say("STOR next").await;
@@ -604,7 +604,7 @@ async fn what_breaks_the_rules_of_frames_ends_its_own_association() {
         assert!(said.contains(words), "{at}: wanted {words}, the server said {said}");
     }
     witness.ask("NOOP", "200").await;
-    // The sessions' ends are not the associations': what they had begun goes a moment later.
+    // The sessions end before the associations: their unfinished work is removed a moment later.
     server_support::eventually("nothing is left of any of them", || folder.names() == ["f"]);
 }
 
@@ -624,7 +624,7 @@ async fn xtree_lists_a_whole_tree_while_files_flow() {
     let packed = listing.len();
     let listing = unpacked(listing);
     assert!(packed < listing.len() / 5, "{packed} bytes");
-    // Of 1,000 lines that begin alike.
+    // Of 1,000 lines with a common prefix.
     let uniques = listing.lines().filter(|line| line.contains("unique=")).count();
     assert_eq!(uniques, 1 + 10 + 70, "of folders alone");
     let paths: Vec<&str> =
@@ -681,7 +681,7 @@ async fn ms_counts_bytes_and_sends_a_listing_as_one_message() {
     client.expect("150").await;
     client.expect("226").await;
 
-    // A file that was cut since it was told: zeros to the number, then 451.
+    // A file that was truncated after SIZE: zeros up to the reported size, then 451.
     client.ask("SIZE a", "213 300000").await;
     folder.put("a", "short");
     client.say("RETR a").await;
@@ -727,7 +727,7 @@ async fn naive_opens_an_association_for_each_transfer() {
     }));
 
     let listener = client.endpoint.listen(5001, config.clone()).unwrap();
-    // The address is of the right form and means nothing.
+    // The address has the right form and is ignored.
     client.ask("EPRT |1|192.0.2.1|5001|", "200").await;
     client.say("RETR a").await;
     let data = timeout(SOON, listener.accept()).await.unwrap().unwrap();
@@ -754,7 +754,7 @@ async fn naive_opens_an_association_for_each_transfer() {
     assert!(folder.read("b") == bytes);
     drop(listener);
 
-    // An association that is aborted is no end of file.
+    // An aborted association does not mark the end of a file.
     let listener = client.endpoint.listen(5003, config.clone()).unwrap();
     client.ask("EPRT |1|127.0.0.1|5003|", "200").await;
     client.say("STOR c").await;

@@ -1,4 +1,4 @@
-//! Clients that vanish, and newer sessions of the same user that go on where they stopped.
+//! Clients that vanish, and newer sessions of the same user that resume their work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,8 @@ async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
     let mut client = Client::braid(&served, 2).await;
     client.say("STOR f").await;
     client.begin(1, header(1)).await;
-    // The first CREDIT comes with the first bytes; by the next, as many more as it gives have been taken.
+    // The first CREDIT arrives with the first bytes; with the next one, as many more as it grants were
+    // accepted.
     let bytes = pattern(1_000_000);
     let mut parts = bytes.chunks(50_000);
     client.send(1, ppid::BYTES, parts.next().unwrap().to_vec()).await;
@@ -19,7 +20,7 @@ async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
     for part in parts {
         client.send(1, ppid::BYTES, part.to_vec()).await;
     }
-    // The stream may then have all but the initial credit of the other.
+    // The stream may then have all credit except the initial credit of the other stream.
     let window = (4 << 20) - INITIAL_CREDIT;
     let taken = (client.credited(1, first + 1).await - window) as usize;
     client.association.abort("gone");
@@ -43,16 +44,16 @@ async fn a_newer_session_takes_an_upload_over_and_goes_on_from_what_came() {
     while std::fs::metadata(folder.path(".f.braidftp-part")).is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // The first session lives on, and says no more; what it has in memory is lost, what is on the disk is not.
+    // The first session still exists, and is silent; its data in memory is lost, its data on the disk is not.
     second.say("STOR f").await;
     second.upload(1, header(1), &bytes).await;
     second.expect("226").await;
     assert!(folder.read("f") == bytes);
-    // It has nothing any more, and brings nothing under the name.
+    // It no longer owns the file, and renames nothing.
     first.complete(1, digest(&bytes[..50_000])).await;
     assert!(first.expect("450").await.contains("newer session"));
     assert!(folder.read("f") == bytes);
-    // Nor does an older session take back what a newer one writes.
+    // Nor does an older session take over a file that a newer one writes.
     second.say("STOR g").await;
     second.upload_some(2, header(2), &bytes[..1000]).await;
     while std::fs::metadata(folder.path(".g.braidftp-part")).is_err() {
@@ -69,13 +70,13 @@ async fn an_upload_whose_frames_never_come_is_given_up() {
     let mut client = Client::braid(&served, 2).await;
     client.ask("STOR f", "426").await;
     assert_eq!(folder.names(), [""; 0]);
-    // The session goes on, and so does another upload.
+    // The session continues, and so does another upload.
     client.say("STOR g").await;
     client.upload(1, header(2), b"g").await;
     client.expect("226").await;
 }
 
-/// Settings with which an upload of which nothing comes is given up soon, and a silent peer's session not so soon.
+/// Settings with short time limits for uploads without frames, and longer ones for silent peers.
 fn hasty() -> Settings {
     let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
     let (awaited, stall, silence) =
@@ -83,15 +84,15 @@ fn hasty() -> Settings {
     Settings { awaited, stall, silence, max_sessions: 2, sctp, ..quick() }
 }
 
-/// Commands that a client has sent behind an upload of `f` before it vanished. A newer session then uploads `f`. What is wrong
-/// after the end of the older session.
+/// Tests commands that a client sent after an upload of `f` before it vanished. A newer session then uploads
+/// `f`. Returns what is wrong after the end of the older session.
 async fn after_a_late(commands: &str, streams: u16) -> Option<String> {
     let folder = Folder::new();
     let bytes = pattern(60_000);
     let served = serve_with(folder.root(), hasty());
     let (wire, by_the_wire) = Wire::to(&served).await;
     let mut first = Client::connect(&by_the_wire, streams).log_in().await;
-    // Nothing comes of the first upload; frames of the second are here when it begins.
+    // Nothing of the first upload arrives; frames of the second are present when it begins.
     first.say(&format!("ALLO 1\r\nSTOR f\r\n{commands}")).await;
     if streams > 2 {
         first.upload_some(2, header(2), &pattern(50_000)).await;
@@ -106,7 +107,7 @@ async fn after_a_late(commands: &str, streams: u16) -> Option<String> {
     second.expect("226").await;
     let changed = || std::fs::metadata(folder.path("f")).and_then(|found| found.modified()).ok();
     let before = changed();
-    // There is room for a third session once that of the first is over.
+    // There is room for a third session once the first one has ended.
     let third = async {
         while !Client::connect(&served, 3).is_greeted().await {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -141,7 +142,7 @@ async fn an_older_session_whose_client_is_there_goes_on_beside_a_newer_one() {
     folder.put("old", "text");
     let served = serve_with(folder.root(), hasty());
     let mut first = Client::braid(&served, 2).await;
-    // Nothing is said between the login of the second session and the time that these begin.
+    // Nothing is sent between the login of the second session and the time when these begin.
     first.say("STOR f\r\nDELE f\r\nSTOR f").await;
     first.upload(1, header(2), b"mine").await;
     let mut second = Client::braid(&served, 2).await;
@@ -153,9 +154,9 @@ async fn an_older_session_whose_client_is_there_goes_on_beside_a_newer_one() {
     first.ask("DELE f", "250").await;
 }
 
-/// A wire between clients and a server: passes datagrams on until it is cut.
+/// A wire between clients and a server: forwards datagrams until it is cut.
 struct Wire {
-    /// Whether all datagrams are dropped: nothing says that the client is gone.
+    /// Whether all datagrams are dropped without an ICMP error.
     is_silent: Arc<AtomicBool>,
     running: tokio::task::AbortHandle,
 }
@@ -193,8 +194,8 @@ impl Wire {
     }
 }
 
-/// With these settings, whether the session of a client ends whose wire is cut in the middle of an upload, and lets go of the
-/// part with what came.
+/// Whether, with these settings, the session of a client ends if its wire is cut in the middle of an upload,
+/// and releases the temporary file with the received data.
 async fn ends_when_the_wire_is_cut(settings: Settings) {
     let folder = Folder::new();
     let served = serve_with(folder.root(), settings);
@@ -202,7 +203,7 @@ async fn ends_when_the_wire_is_cut(settings: Settings) {
     let mut client = Client::braid(&by_the_wire, 2).await;
     client.say("STOR f").await;
     client.upload_some(1, header(1), &pattern(50_000)).await;
-    // The first CREDIT comes with the first bytes.
+    // The first CREDIT arrives with the first bytes.
     client.credited(1, 1_000_000).await;
     let part = folder.path(".f.braidftp-part");
     wire.close();
@@ -220,14 +221,14 @@ async fn ends_when_the_wire_is_cut(settings: Settings) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_falls_silent_in_an_upload_loses_its_session_within_the_limit() {
-    // Without heartbeats of its own, so that nothing else ends the association.
+    // Without own heartbeats, so that nothing else ends the association.
     let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
     ends_when_the_wire_is_cut(Settings { silence: Duration::from_secs(2), sctp, ..quick() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
-    // Nothing but ICMP Port Unreachable ends the association within the patience of this test.
+    // Only ICMP Port Unreachable can end the association within the time limit of this test.
     let silence = Duration::from_secs(3600);
     ends_when_the_wire_is_cut(Settings { silence, ..quick() }).await;
 }
@@ -282,14 +283,14 @@ async fn a_client_that_vanishes_behind_a_closed_window_loses_its_session_and_one
     slow.expect("226").await;
 }
 
-/// Settings with which nothing but the limit of sessions ends the session of a client that has an upload open and says nothing.
+/// Settings with which only the limit of sessions ends the session of a silent client with an open upload.
 fn patient() -> Settings {
     let sctp = Profile::Modern.config().with(|c| c.timers.heartbeat_interval = None);
     let hour = Duration::from_secs(3600);
     Settings { awaited: hour, stall: hour, silence: hour, sctp, ..quick() }
 }
 
-/// A client with an upload open, behind a wire.
+/// A client with an open upload, behind a wire.
 async fn busy(served: &Served) -> (Wire, Client) {
     let (wire, by_the_wire) = Wire::to(served).await;
     let mut client = Client::braid(&by_the_wire, 2).await;

@@ -1,4 +1,4 @@
-//! What the tests of the server share: a server in a thread of its own, a plain control connection, a tree.
+//! Shared by the tests of the server: a server in its own thread, a plain control connection, a tree.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 pub mod program;
@@ -15,7 +15,7 @@ use braidftp::server::{Builder, Handle, Listen, Plain, Protection, Server, Setti
 use braidftp::store::fs::{Durability, Root};
 use braidftp::users::Access;
 
-/// Far longer than anything here takes, on however busy a machine: a hang fails instead of hanging.
+/// A generous time limit for busy machines: a hang becomes a failure.
 pub const PATIENCE: Duration = Duration::from_secs(150);
 
 /// A server that runs until it is dropped.
@@ -35,12 +35,12 @@ impl Drop for Served {
     }
 }
 
-/// A server of `root`, writable for everybody, on a port that the system chose.
+/// A server of `root`, writable for everybody, on a free port.
 pub fn serve(root: Root) -> Served {
     serve_with(root, |builder| builder.access(Access::Writable))
 }
 
-/// Settings for tests: nothing waits for the disk.
+/// Settings for tests: nothing is synced to the disk.
 pub fn quick() -> Settings {
     let protection = Protection { plain_passwords: Plain::Allowed, ..Protection::default() };
     Settings {
@@ -51,7 +51,7 @@ pub fn quick() -> Settings {
     }
 }
 
-/// A server of `root`, as `configure` wants it.
+/// A server of `root`, configured by `configure`.
 pub fn serve_with(root: Root, configure: impl FnOnce(Builder) -> Builder + Send + 'static) -> Served {
     let (told, tell) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -74,7 +74,7 @@ pub fn serve_with(root: Root, configure: impl FnOnce(Builder) -> Builder + Send 
     Served { address: address.unwrap(), places, handle, thread: Some(thread) }
 }
 
-/// A folder to serve, with a place beside it that must not be reached.
+/// A served folder, beside a file that must not be reachable.
 pub struct Folder {
     pub outer: tempfile::TempDir,
 }
@@ -105,7 +105,7 @@ impl Folder {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// Names in the root, sorted, those of unfinished files too.
+    /// The sorted names in the root, including temporary files.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path(""))
             .unwrap()
@@ -116,12 +116,12 @@ impl Folder {
     }
 }
 
-/// Bytes that do not repeat with any power of two.
+/// Bytes without a period that is a power of two.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 31 % 251) as u8 ^ (i >> 13) as u8).collect()
 }
 
-/// A control connection, spoken by hand.
+/// A control connection for manual commands.
 pub struct Control {
     pub stream: TcpStream,
     reader: BufReader<TcpStream>,
@@ -133,7 +133,7 @@ impl Control {
         Self::open_from(served, None)
     }
 
-    /// The same, unless the server has no room for another session.
+    /// The same; `None` if the server has no room for another session.
     pub fn try_open(served: &Served) -> Option<Self> {
         let mut control = Self::unread(connect_from(served.address, None));
         control.reply().starts_with("220").then_some(control)
@@ -144,7 +144,7 @@ impl Control {
         Self::at(served.address, from)
     }
 
-    /// The same, to a server that somebody else runs.
+    /// The same, to a server elsewhere.
     pub fn at(address: SocketAddr, from: Option<IpAddr>) -> Self {
         let mut control = Self::unread(connect_from(address, from));
         control.expect("220");
@@ -157,12 +157,12 @@ impl Control {
         Self { stream, reader }
     }
 
-    /// Connected and logged in, TYPE I.
+    /// Connected and logged in, with TYPE I.
     pub fn anonymous(served: &Served) -> Self {
         Self::open(served).log_in()
     }
 
-    /// Logged in, TYPE I.
+    /// Logs in and sends TYPE I.
     pub fn log_in(mut self) -> Self {
         self.send("USER anonymous");
         let first = self.reply();
@@ -181,7 +181,7 @@ impl Control {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next whole reply, all of its lines.
+    /// The next complete reply, with all its lines.
     pub fn reply(&mut self) -> String {
         let first = self.line();
         if first.as_bytes().get(3) != Some(&b'-') {
@@ -205,7 +205,7 @@ impl Control {
         String::from_utf8_lossy(&line).into_owned()
     }
 
-    /// Whether something comes in this time.
+    /// Whether something arrives within this time.
     pub fn answers_within(&mut self, time: Duration) -> bool {
         self.stream.set_read_timeout(Some(time)).unwrap();
         let came = self.reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
@@ -226,7 +226,7 @@ impl Control {
         reply
     }
 
-    /// EPSV, and where the data connection goes.
+    /// Sends EPSV; returns the address for the data connection.
     pub fn passive(&mut self) -> SocketAddr {
         let reply = self.command("EPSV", "229");
         self.passive_of(&reply)
@@ -237,7 +237,7 @@ impl Control {
         SocketAddr::new(self.stream.peer_addr().unwrap().ip(), port)
     }
 
-    /// RETR, STOR and their like as far as the 150: the data connection.
+    /// Sends RETR, STOR or similar, up to the 150; returns the data connection.
     pub fn begin(&mut self, line: &str) -> TcpStream {
         let address = self.passive();
         self.send(line);
@@ -246,7 +246,7 @@ impl Control {
         data
     }
 
-    /// RETR and its like: the bytes, and the final reply.
+    /// Sends RETR or similar; returns the bytes and the final reply.
     pub fn fetch(&mut self, line: &str) -> (Vec<u8>, String) {
         let address = self.passive();
         let mut data = connect_from(address, None);
@@ -256,12 +256,12 @@ impl Control {
             return (Vec::new(), first);
         }
         let mut bytes = Vec::new();
-        // A reset ends it too; the reply tells.
+        // A reset also ends it; the reply decides.
         let _ = data.read_to_end(&mut bytes);
         (bytes, self.reply())
     }
 
-    /// STOR and its like; the final reply.
+    /// Sends STOR or similar; returns the final reply.
     pub fn store(&mut self, line: &str, bytes: &[u8]) -> String {
         let address = self.passive();
         let mut data = connect_from(address, None);
@@ -276,7 +276,7 @@ impl Control {
         self.reply()
     }
 
-    /// All that the server says until it closes the connection.
+    /// Everything that the server sends until it closes the connection.
     pub fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         // A reset is an end too.
@@ -301,7 +301,7 @@ pub fn connect_from(to: SocketAddr, from: Option<IpAddr>) -> TcpStream {
     socket.into()
 }
 
-/// Waits for something that another process or thread does.
+/// Waits for an effect of another process or thread.
 pub fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !reached() {
@@ -310,7 +310,7 @@ pub fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// Runs a program that may not be there; `None`, said loudly, if it is not.
+/// Runs a program that may be missing; `None`, with a message, if it is.
 pub fn run(program: &str, arguments: &[&str], folder: &Path, input: &str) -> Option<Output> {
     let child = Command::new("timeout")
         .arg(PATIENCE.as_secs().to_string())
@@ -338,7 +338,7 @@ pub fn run(program: &str, arguments: &[&str], folder: &Path, input: &str) -> Opt
     Some(output)
 }
 
-/// The same, and it must succeed.
+/// The same; the program must succeed.
 pub fn run_well(program: &str, arguments: &[&str], folder: &Path, input: &str) -> Option<String> {
     let output = run(program, arguments, folder, input)?;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -370,7 +370,7 @@ pub fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// Both trees are the same; says in few words where they are not.
+/// Fails if the trees differ, with a short description.
 pub fn assert_same_tree(one: &Path, other: &Path) {
     let (one, other) = (tree(one), tree(other));
     let only = |a: &[(PathBuf, Vec<u8>)], b: &[(PathBuf, Vec<u8>)]| -> Vec<String> {
@@ -384,7 +384,7 @@ pub fn assert_same_tree(one: &Path, other: &Path) {
     );
 }
 
-/// Settings in an `Arc`, for those who change the session's.
+/// Settings in an `Arc` with a modified session.
 pub fn session(change: impl FnOnce(&mut braidftp_ftp::server::Config)) -> Settings {
     let mut config = braidftp_ftp::server::Config::default();
     change(&mut config);

@@ -1,4 +1,4 @@
-//! The program itself: `braidftp serve` as a process of its own.
+//! The program itself: `braidftp serve` as a separate process.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -8,28 +8,28 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::eventually;
 
-/// The program with these arguments, keys of this test binary, and pipes for what it writes.
+/// The program with these arguments, the keys of this test binary, and pipes for its output.
 pub fn braidftp(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidftp"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // The server's key goes there, and a client finds its user's own server there.
+    // The server's key is stored there, and clients find the key of their user's own server there.
     let keys = concat!(env!("CARGO_TARGET_TMPDIR"), "/keys-of-", env!("CARGO_CRATE_NAME"));
     command.env("XDG_DATA_HOME", keys).env_remove("STATE_DIRECTORY");
     command
 }
 
-/// A server that was started, and has said where it listens. It is killed when dropped.
+/// A server that was started and has printed its addresses. It is killed when this value is dropped.
 pub struct Running {
     pub child: Child,
-    /// Where it listens, as URLs without a path.
+    /// Its addresses, as URLs without a path.
     pub places: Vec<String>,
-    /// What it said before.
+    /// The output before.
     pub before: Vec<String>,
     pub stderr: BufReader<ChildStderr>,
 }
 
 impl Running {
-    /// Starts it; it will say `places` places.
+    /// Starts it; it will print `places` addresses.
     pub fn start(mut command: Command, places: usize) -> Self {
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -44,7 +44,7 @@ impl Running {
         running
     }
 
-    /// The next line that has these words.
+    /// The next line that contains these words.
     pub fn told(&mut self, words: &str) -> String {
         loop {
             let mut line = String::new();
@@ -56,7 +56,7 @@ impl Running {
         }
     }
 
-    /// The address of the first place, which is of TCP.
+    /// The first address, which is of TCP.
     pub fn tcp(&self) -> SocketAddr {
         self.places[0].strip_prefix("ftp://").unwrap().parse().unwrap()
     }

@@ -1,4 +1,4 @@
-//! A server with TLS over TCP, and a client of it that is spoken by hand.
+//! A server with TLS over TCP, and a client of it for manual commands.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use super::{Control, Folder, PATIENCE, Served, quick, serve_with};
 
 pub type Tls = StreamOwned<ClientConnection, TcpStream>;
 
-/// A folder that is served over TCP, with TLS by AUTH and, at another port, from the first byte.
+/// A folder that is served over TCP, with TLS by AUTH and, at another port, with implicit TLS.
 pub struct Bench {
     pub folder: Folder,
     pub served: Served,
@@ -51,7 +51,7 @@ impl Bench {
         self.served.places.iter().find_map(tls).unwrap()
     }
 
-    /// A client that takes any key, for the protocols of `alpn`, and keeps sessions of its own.
+    /// A client that accepts any key, for the protocols of `alpn`, with its own sessions.
     pub fn client(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
         let trust = Trust {
             on_unknown: OnUnknown::Accept,
@@ -77,7 +77,7 @@ pub fn tls(config: &Arc<ClientConfig>, stream: TcpStream) -> Tls {
 }
 
 impl Session {
-    /// By AUTH, with a client that may have sessions.
+    /// Starts TLS by AUTH, with a client that may have sessions.
     pub fn open(bench: &Bench) -> Self {
         Self::open_from(bench, Ipv4Addr::LOCALHOST)
     }
@@ -126,7 +126,7 @@ impl Session {
         TcpStream::connect(SocketAddr::new(self.server.ip(), port)).unwrap()
     }
 
-    /// RETR by a data connection of this client; the bytes and the final reply.
+    /// Sends RETR and uses a data connection of this client; returns the bytes and the final reply.
     pub fn fetch(&mut self, name: &str, config: &Arc<ClientConfig>) -> (Vec<u8>, String) {
         let mut data = tls(config, self.passive());
         self.command(&format!("RETR {name}"), "150");
@@ -135,7 +135,7 @@ impl Session {
         (bytes, self.line())
     }
 
-    /// STOR, ended by `end`; the final reply.
+    /// Sends STOR, ends the data with `end`; returns the final reply.
     pub fn store(&mut self, name: &str, bytes: &[u8], end: impl FnOnce(&mut Tls)) -> String {
         let mut data = tls(&self.config.clone(), self.passive());
         self.command(&format!("STOR {name}"), "150");

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn commands_and_names_of_both_sides_are_completed() {
+    async fn commands_and_local_and_remote_names_are_completed() {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let names: Remote = {
             let asked = asked.clone();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn local_names_are_those_that_a_command_takes_from_here() {
+    fn local_names_are_completed_where_an_argument_is_a_local_path() {
         assert!(is_local(&["put"]) && is_local(&["mirror", "-R"]) && is_local(&["mirror", "x"]));
         assert!(!is_local(&["mirror"]) && !is_local(&["get"]) && !is_local(&["mirror", "-R", "x"]));
         assert!(is_local(&["verify", "x"]) && !is_local(&["verify"]));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_divided_and_held_together() {
+    fn words_are_split_at_spaces_outside_quotes() {
         let split = |line| words(line).unwrap().join("|");
         assert_eq!(split(r#"get "a b" 'c "d' e\ f  "" # not"#), r#"get|a b|c "d|e f|"#);
         assert_eq!(split("a#b"), "a#b");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_of_the_folder_that_is_open() {
+    fn paths_are_relative_to_the_current_folder() {
         let at = "ftp+sctp://anna@h/pub/a%20b";
         let query = "?addr=192.0.2.1";
         assert_eq!(run("ls"), format!("ls -- {at}{query}"));
@@ -276,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_there_is_not_is_told_with_the_nearest() {
+    fn an_unknown_command_is_reported_with_the_nearest_known_one() {
         let error = expand(words("mirrror a").unwrap()).unwrap_err().to_string();
         assert!(error.contains("did you mean mirror?"), "{error}");
     }
 
     #[test]
-    fn folders_are_joined_and_stay_in_the_tree() {
+    fn joined_folders_do_not_leave_the_root() {
         let mut at = place();
         assert_eq!(at.join("../c/"), b"pub/c/");
         assert_eq!(at.join("/x"), b"/x");

@@ -361,12 +361,12 @@ impl Inbound {
                     return Ok(Current { to: None, end: DataEnd::default(), discarded: 0 });
                 }
                 if number.0 <= waiting.last {
-                    let why = format!("frames of transfer {}, which is none or has had its frames", number.0);
+                    let why = format!("frames of transfer {}, which does not exist or has ended", number.0);
                     return Err(violation(&self.association, &why));
                 }
             }
             if tokio::time::timeout(std::time::Duration::from_secs(1), arrived).await.is_err() {
-                let why = format!("frames of transfer {}, which nobody has asked for", number.0);
+                let why = format!("frames of transfer {}, which was not requested", number.0);
                 return Err(violation(&self.association, &why));
             }
         }
@@ -511,7 +511,7 @@ impl Outbound {
             let ends = block.is_none() || upload.source.is_at_end();
             if ends && upload.source.summary().is_some_and(|summary| summary.change == Change::Written) {
                 let error = Error::new(Exit::Local, "send the file", "it was written to while it was sent")
-                    .hint("the same command again, when nobody writes to it");
+                    .hint("run the same command again when no program writes to it");
                 return Ok(Err((UNREADABLE, error)));
             }
             let mut block = block.unwrap_or_default();

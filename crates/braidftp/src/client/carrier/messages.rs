@@ -43,9 +43,9 @@ pub(super) fn endless(over: bool, first: Option<&Error>) -> Error {
     match (over, first) {
         (true, Some(first)) => Error { exit: Exit::Protocol, ..first.clone() },
         (true, None) => {
-            let why = "a transfer that was given up goes on without end";
+            let why = "an aborted transfer does not end";
             Error::new(Exit::Protocol, "understand the server", why)
         }
-        (false, _) => lost("the rest of a file that cannot be kept is not waited for"),
+        (false, _) => lost("the rest of a file that cannot be stored is not awaited"),
     }
 }

@@ -408,7 +408,7 @@ fn check_path(rule: &PathRule, known: &[SocketAddr]) -> Result<()> {
             format_args!("use --path {rule}"),
             format_args!("{remote} is no address of the server that the URL names"),
         )
-        .hint(format!("if it is one, say so: ?addr={remote} at the end of the URL")));
+        .hint(format!("if it is, add ?addr={remote} to the URL")));
     }
     let leads = |peer: &&SocketAddr| {
         peer.is_ipv4() == rule.local.is_ipv4() && rule.remote.is_none_or(|remote| remote == peer.ip())
@@ -440,7 +440,7 @@ fn check_path(rule: &PathRule, known: &[SocketAddr]) -> Result<()> {
         format_args!("use --path {rule}"),
         format_args!("nothing leads from {} to {}: {error}", rule.local, peer.ip()),
     )
-    .hint(format!("`ip route get {} from {}` says which way it would go", peer.ip(), rule.local)))
+    .hint(format!("`ip route get {} from {}` prints the route", peer.ip(), rule.local)))
 }
 
 /// Whether the system would route packets from a local address to this peer. Nothing is sent.
@@ -510,9 +510,9 @@ impl Protected {
         if mode == Mode::Naive {
             return Err(Error::usage(
                 "protect --mode naive",
-                "it moves each file in an association of its own, which the server opens",
+                "it transfers each file in a separate association, which the server opens",
             )
-            .hint("use --mode braid, ms or ms-cp, or say --plain"));
+            .hint("use --mode braid, ms or ms-cp, or --plain"));
         }
         let verifier = trust.verifier_tls13(Peer::new(&url.host.to_string(), url.port), &[])?;
         let keys = Arc::new(Settings::client(Arc::new(verifier.config()), verifier.name()));
@@ -555,8 +555,9 @@ async fn protected(
 /// The error of a key exchange that failed because of the server or an attacker on the path.
 fn no_keys(trust: &Protected, error: &KeyError) -> Error {
     let what = format!("set up protection with {}", trust.verifier.peer());
-    Error::new(Exit::Trust, what, error)
-        .hint("try again, and see the server's log; if it stays so, somebody on the way changes what is sent")
+    Error::new(Exit::Trust, what, error).hint(
+        "try again, and see the server's log; if the error persists, the data may be modified on the network",
+    )
 }
 
 fn no_answer(url: &Url, silent: Duration) -> Error {
@@ -574,17 +575,17 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
             return Error::new(
                 Exit::Trust,
                 format_args!("connect to {url}"),
-                "the server takes protected associations alone, and this one is plain",
+                "the server accepts only protected associations, and this one is not protected",
             )
-            .hint("leave out --plain; for --mode ms and ms-cp say --protect; or have the server allow it with --allow-plain");
+            .hint("leave out --plain; for --mode ms and ms-cp use --protect; or let the server permit it with --allow-plain");
         }
         Reason::PeerViolation(Violation::Dtls(Disagreement::NotOffered)) => {
             return Error::new(
                 Exit::Trust,
                 format_args!("connect to {url}"),
-                "the server offers no protection, or somebody on the way took its offer out",
+                "the server offers no protection, or an attacker on the network has removed the offer",
             )
-            .hint("--plain does without: all can be read on the way, and nobody knows who the server is");
+            .hint("--plain connects without protection: everything can be read on the network, and the server is not authenticated");
         }
         _ => {}
     }

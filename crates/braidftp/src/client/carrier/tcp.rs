@@ -174,7 +174,7 @@ impl Tcp {
 
     pub(super) fn pump_data(&mut self, tag: Tag, body: Body) {
         let Some(wire) = self.open.remove(&tag) else {
-            self.hand_back(tag, body, lost("the data connection is gone"));
+            self.hand_back(tag, body, lost("the data connection was lost"));
             return;
         };
         // A few ended tasks may remain here; they are small, and bounded by the concurrent transfers of the

@@ -29,7 +29,7 @@ impl Plan {
     pub(super) fn of(url: &Url, login: &Login, options: &Options) -> Result<Self> {
         let trust = match (&options.protection, url.scheme) {
             (Protection::Plain, Scheme::Ftps | Scheme::Ftpes) => {
-                return Err(Error::usage(format_args!("use --plain with {url}"), "the URL says TLS")
+                return Err(Error::usage(format_args!("use --plain with {url}"), "the URL requires TLS")
                     .hint("write ftp://, or leave out --plain"));
             }
             (Protection::Plain, _) => return Ok(Self { wanted: Wanted::None, binding: None, why: "" }),

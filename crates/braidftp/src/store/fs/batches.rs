@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn many_files_at_once_get_their_names_and_each_is_told_how_it_went() {
+    async fn concurrent_files_are_renamed_and_each_receives_its_result() {
         let (dir, root) = root();
         for folder in ["a", "b", "a/taken"] {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn work_that_panics_takes_no_other_work_with_it_but_its_batch() {
+    async fn a_panic_loses_only_the_batch_it_occurs_in() {
         let (_dir, root) = root();
         root.batches.add(Work::Step(Box::new(|_| panic!("as a test"))));
         let mut writer = root.writer(Path::new("f"), Start::New, None, Digest::None);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_opens_a_folder_once_and_counts_down_what_is_free() {
+    fn a_batch_opens_a_folder_and_queries_free_space_once() {
         let (dir, root) = root();
         std::fs::create_dir(dir.path().join("d")).unwrap();
         let near = &mut Near::default();

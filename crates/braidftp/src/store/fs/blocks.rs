@@ -235,7 +235,7 @@ mod tests {
     const BLOCK: usize = 256 << 10;
 
     #[test]
-    fn few_transfers_have_whole_blocks_and_many_sessions_stay_below_the_bound() {
+    fn few_transfers_get_full_blocks_and_many_sessions_stay_below_the_limit() {
         let pool = Arc::new(Pool::default());
         let one = Blocks::of_session(&pool);
         let few: Vec<_> = (0..96).map(|_| one.take(BLOCK).unwrap()).collect();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn one_session_that_takes_all_leaves_another_enough_to_work_with() {
+    fn a_session_with_maximum_demand_leaves_memory_to_another() {
         let pool = Arc::new(Pool::default());
         let hoarder = Blocks::of_session(&pool);
         let _hoard: Vec<_> = (0..10_000).map_while(|_| hoarder.take(BLOCK)).collect();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_has_what_the_pool_leaves_and_gives_it_back() {
+    fn growing_memory_is_limited_by_the_pool_and_returned() {
         let pool = Arc::new(Pool::new(1 << 20));
         let mut growing = Growing::new(Blocks::of_session(&pool));
         assert!(growing.grow_to(300_000) && pool.held() >= 300_000);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_hold_no_more_folders_open_than_the_pool_has_and_give_them_back() {
+    fn open_folders_of_walks_are_limited_by_the_pool_and_returned() {
         let pool = Arc::new(Pool::default());
         let mut walks: Vec<Folders> = (0..400).map(|_| Blocks::of_session(&pool).folders()).collect();
         let held: Vec<usize> = walks.iter_mut().map(|walk| (0..98).filter(|_| walk.take()).count()).collect();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_session_there_is_no_bound() {
+    fn without_a_session_there_is_no_limit() {
         let blocks = Blocks::default();
         let all: Vec<_> = (0..1_000).map(|_| blocks.take(BLOCK).unwrap()).collect();
         assert!(all.iter().all(|permit| permit.bytes() == BLOCK));

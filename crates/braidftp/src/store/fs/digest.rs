@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_those_of_the_functions_they_are_called_by() {
+    fn each_digest_is_that_of_the_named_function() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("abc"), "abc").unwrap();
         let root = Root::open(dir.path()).unwrap();

@@ -116,7 +116,7 @@ impl fmt::Display for Why {
             Self::NotAFolder => f.write_str("not a folder"),
             Self::IsAFolder => f.write_str("is a folder"),
             Self::NotAFile => f.write_str("not a regular file"),
-            Self::Exists => f.write_str("the name is taken"),
+            Self::Exists => f.write_str("the name exists already"),
             Self::NotEmpty => f.write_str("the folder is not empty"),
             Self::OutsideRoot => f.write_str("it leads out of the tree"),
             Self::BadName(why) => write!(f, "not a name that can be used: {why}"),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_unfinished_files_make_room_and_the_newest_stays_however_long() {
+    async fn the_oldest_temporary_files_are_removed_and_the_newest_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         let kept = Kept::new(1_000, 3);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_continued_finished_or_removed_does_not_count() {
+    async fn resumed_finished_and_removed_files_do_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         let kept = Kept::new(1_000, 10);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_look_finds_takes_the_place_of_what_was_known() {
+    async fn a_search_replaces_the_known_files() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         let unbounded = Kept::new(u64::MAX, usize::MAX);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_would_leave_less_free_than_the_reserve_is_refused() {
+    async fn a_write_that_would_use_the_reserve_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         let writer = |reserve_bytes: u64, size| {

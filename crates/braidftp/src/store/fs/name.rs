@@ -41,7 +41,7 @@ pub fn relative(path: &[u8]) -> Result<PathBuf, Error> {
 fn check(part: &[u8]) -> Result<(), &'static str> {
     match part {
         b"" => return Err("it is empty"),
-        b"." | b".." => return Err("it steps out of its folder"),
+        b"." | b".." => return Err("it leads out of its folder"),
         _ => {}
     }
     for byte in part {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peers_path_is_taken_from_the_root() {
+    fn a_peers_path_is_resolved_from_the_root() {
         for (given, meant) in
             [("/", ""), ("", ""), ("a/b", "a/b"), ("//a/./b/", "a/b"), ("/a b/ c", "a b/ c")]
         {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_leave_their_folder_or_break_a_line_are_refused() {
+    fn names_that_leave_their_folder_or_contain_a_line_end_are_refused() {
         let long = vec![b'a'; MAX_PATH_BYTES + 1];
         for bad in [&b".."[..], b"a/../b", b"/..", b"a\0b", b"a\rb", b"a\nb", b".x.braidftp-part", &long] {
             assert!(relative(bad).is_err(), "{bad:?}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unfinished_name_is_in_bounds_and_hidden() {
+    fn the_temporary_name_is_within_the_limit_and_hidden() {
         for length in [1, 239, 240, 241, 255] {
             let name = "n".repeat(length);
             let part = unfinished(OsStr::new(&name));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_judged_by_where_they_lie() {
+    fn link_targets_are_resolved_from_the_links_folder() {
         for (link, target, inside) in [
             ("l", "x", true),
             ("l", "..", false),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_files_are_found_by_the_names_that_they_were_to_have() {
+    fn temporary_files_are_found_by_their_final_names() {
         let (_folder, root) = tree();
         let parts = |path: &str, most| paths(&root.parts(Path::new(path), most).unwrap());
         assert_eq!(parts("", 10), ["a/b/f 4", "g 7"]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn old_ones_are_removed_and_young_ones_stay() {
+    fn old_temporary_files_are_removed_and_recent_ones_kept() {
         let (folder, root) = tree();
         let removal =
             |unchanged_since| Removal { unchanged_since: Some(unchanged_since), most: 10, claimant: None };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_being_written_stays_unless_its_owner_removes_it() {
+    async fn a_temporary_file_with_a_writer_is_kept_unless_its_owner_removes_it() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         let f = Path::new("f");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_an_unfinished_file_tells_what_it_was_to_become() {
+    fn the_final_name_is_derived_from_the_temporary_name() {
         for name in ["f", ".f", "f.braidftp-part", "a b"] {
             let own = name::unfinished(OsStr::new(name));
             assert_eq!(name::finished(own.as_os_str()), Some(OsStr::new(name)));

@@ -133,7 +133,7 @@ async fn only_regular_files_are_opened() {
 }
 
 #[tokio::test]
-async fn links_are_followed_inside_and_refused_outside() {
+async fn links_are_followed_within_the_root_and_refused_outside() {
     let bench = bench();
     std::fs::write(bench.folder.path().join("secret"), "secret").unwrap();
     std::fs::create_dir(bench.folder.path().join("out")).unwrap();
@@ -173,7 +173,7 @@ async fn links_are_followed_inside_and_refused_outside() {
 }
 
 #[tokio::test]
-async fn a_link_is_made_only_if_it_stays_inside() {
+async fn a_link_is_created_only_if_its_target_is_within_the_root() {
     let bench = bench();
     std::fs::create_dir(bench.path("d")).unwrap();
     bench.root.symlink(Path::new("../x"), Path::new("d/l")).unwrap();
@@ -191,7 +191,7 @@ async fn a_link_is_made_only_if_it_stays_inside() {
 }
 
 #[tokio::test]
-async fn a_user_s_root_is_a_wall_of_its_own() {
+async fn a_users_root_confines_links() {
     let bench = bench();
     std::fs::create_dir(bench.path("home")).unwrap();
     bench.put("f", "not yours");
@@ -202,7 +202,7 @@ async fn a_user_s_root_is_a_wall_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_file_appears_when_it_is_whole_with_its_time_and_mode() {
+async fn a_file_is_renamed_when_complete_with_its_time_and_mode() {
     let bench = bench();
     bench.put("f", "old");
     let bytes = pattern(2 * BLOCK_BYTES + 5);
@@ -229,7 +229,7 @@ async fn a_file_appears_when_it_is_whole_with_its_time_and_mode() {
 }
 
 #[tokio::test]
-async fn where_there_is_little_room_files_are_read_and_written_in_small_blocks() {
+async fn with_little_memory_files_are_read_and_written_in_small_blocks() {
     let bench = bench();
     let bytes = pattern(3 * BLOCK_BYTES + 7);
     bench.put("f", &bytes);
@@ -276,7 +276,7 @@ async fn where_there_is_little_room_files_are_read_and_written_in_small_blocks()
 }
 
 #[tokio::test]
-async fn an_interrupted_file_is_continued_from_its_own_bytes() {
+async fn an_interrupted_file_is_resumed_from_its_own_bytes() {
     let bench = bench();
     let bytes = pattern(3 * BLOCK_BYTES);
     let f = Path::new("f");
@@ -316,7 +316,7 @@ async fn an_interrupted_file_is_continued_from_its_own_bytes() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_does_not_appear() {
+async fn a_wrong_file_is_not_renamed() {
     let bench = bench();
     let f = Path::new("f");
     let writer = |start| bench.root.writer(f, start, None, Digest::Whole);
@@ -396,7 +396,7 @@ async fn a_newer_writer_of_the_same_owner_takes_a_file_over() {
 }
 
 #[tokio::test]
-async fn an_unfinished_file_without_a_byte_leaves_nothing() {
+async fn an_empty_temporary_file_is_removed() {
     let bench = bench();
     let mut writer = bench.root.writer(Path::new("f"), Start::New, None, Digest::None);
     writer.open().await.unwrap();
@@ -501,7 +501,7 @@ fn walked(mut levels: levels::Levels) -> (Vec<PathBuf>, usize) {
 }
 
 #[test]
-fn a_walk_that_may_open_few_folders_finds_what_others_find() {
+fn a_walk_with_few_open_folders_finds_everything() {
     let bench = bench();
     // Folders with files before and after their subfolders, in whichever order the file system returns them.
     for depth in 0..12 {
@@ -528,7 +528,7 @@ fn a_walk_that_may_open_few_folders_finds_what_others_find() {
 }
 
 #[test]
-fn a_folder_that_was_closed_and_is_another_one_now_is_not_read_on() {
+fn a_closed_folder_that_was_replaced_is_not_continued() {
     let bench = bench();
     std::fs::create_dir_all(bench.path("a/b/c/d")).unwrap();
     let mut levels = levels::Levels::new(&bench.root, Path::new(""), blocks::Folders::fewest()).unwrap();
@@ -564,7 +564,7 @@ async fn a_file_that_cannot_fit_is_refused_before_its_first_byte() {
 }
 
 #[tokio::test]
-async fn folders_are_made_renamed_and_removed() {
+async fn folders_are_created_renamed_and_removed() {
     let bench = bench();
     let root = &bench.root;
     root.mkdir_all(Path::new("a/b/c")).unwrap();
