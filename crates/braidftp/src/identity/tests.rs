@@ -211,7 +211,7 @@ fn with_pins_other_sources_of_trust_are_ignored() {
         .remember(&Stranger { peer: peer(), key: server.fingerprint(), note: String::new() })
         .unwrap();
     let pinned = |pins| Trust { pins, ..bench.trust() };
-    let (shown, wanted) = (server.fingerprint().to_string(), format!("--pin says {other}"));
+    let (shown, wanted) = (server.fingerprint().to_string(), format!("--pin is {other}"));
     says(try_with(&server, pinned(vec![other])), &[&shown, &wanted]);
     assert_eq!(try_with(&server, pinned(vec![other, server.fingerprint()])).unwrap().vouched, Vouched::Pin);
 }
