@@ -53,7 +53,7 @@ impl Bounds {
             Some(max) if bytes > max => Err(Error::new(
                 Exit::Local,
                 what,
-                format_args!("it has {bytes} bytes, and --max-size is {max}"),
+                format_args!("it has {bytes} bytes, more than --max-size, {max}"),
             )
             .hint("--max-size takes more, as in --max-size 2GB")),
             _ => Ok(()),
