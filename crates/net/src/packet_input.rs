@@ -39,6 +39,7 @@ impl fmt::Debug for PacketInput {
 #[cfg(test)]
 mod tests {
     use std::sync::OnceLock;
+    use std::time::Duration;
 
     use braidftp_sctp::{Message, Ppid, StreamId};
 
@@ -74,15 +75,19 @@ mod tests {
         let association = client.connect(Connect::to([at(2)], PORT)).unwrap();
         let payload = vec![7; 100_000];
         association.send(StreamId(1), Message::new(Ppid(0), payload.clone())).await.unwrap();
-        let accepted = listener.accept().await.unwrap();
-        let mut received = Vec::new();
-        while received.len() < payload.len() {
-            let piece = accepted.recv(StreamId(1)).await.unwrap().unwrap();
-            received.extend(piece.payload.concat());
-        }
-        assert_eq!(received, payload);
-        association.shutdown().await;
-        accepted.closed().await;
+        let exchange = async {
+            let accepted = listener.accept().await.unwrap();
+            let mut received = Vec::new();
+            while received.len() < payload.len() {
+                let piece = accepted.recv(StreamId(1)).await.unwrap().unwrap();
+                received.extend(piece.payload.concat());
+            }
+            assert_eq!(received, payload);
+            association.shutdown().await;
+            accepted.closed().await;
+        };
+        // Far longer than it takes: a hang fails.
+        tokio::time::timeout(Duration::from_secs(100), exchange).await.unwrap();
     }
 
     #[tokio::test]
