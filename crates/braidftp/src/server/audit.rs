@@ -4,12 +4,13 @@
 //! 2026-11-24T08:56:52.991192Z session=17 peer=192.0.2.1 user="anna" event=rename path="/a" to="/b" result=ok
 //! ```
 //!
-//! Everything that a peer chose is in quotes and escaped, so that no name forges a line or a field. Lines go to the file of
-//! `--audit`, or with `--verbose` to the ordinary log. A change that was made is always written. Logins, and what was refused,
-//! cost a peer nothing: their lines have the limits of the ordinary log ([`super::log`]), and those left out are counted.
+//! Text chosen by a peer is quoted and escaped, so that no name can forge a line or a field. Lines go to the
+//! file of `--audit`, or with `--verbose` to the ordinary log. Completed changes are always written. Logins
+//! and refusals cost a peer nothing, so their lines have the limits of the ordinary log ([`super::log`]), and
+//! lines left out are counted.
 //!
-//! The file is opened anew when it was moved away ([`LogFile`]), and on SIGHUP. A line that cannot be written there
-//! goes to the ordinary log, as an error.
+//! The file is opened again when it was moved away ([`LogFile`]), and on SIGHUP. If a line cannot be written
+//! to it, the ordinary log gets the line as an error.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -28,18 +29,18 @@ use super::log::{AUDIT, Counts};
 use super::log_file::LogFile;
 use crate::users::{Ban, subnet};
 
-/// Where audit lines go.
+/// The destination of audit lines.
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// `None`: to the ordinary log.
+    /// `None`: the ordinary log.
     file: Option<LogFile>,
     sessions: AtomicU64,
-    /// Of lines that cost a peer nothing.
+    /// Counts of lines that cost a peer nothing.
     counts: Mutex<Counts<Kind>>,
     left_out: AtomicU64,
 }
 
-/// Lines of one kind about one address are counted together.
+/// A kind of line, counted by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Login,
@@ -48,15 +49,16 @@ enum Kind {
 }
 
 impl Audit {
-    /// To this file. It is opened by [`Audit::reopen`], or by the first line.
+    /// Writes to this file, which is opened by [`Audit::reopen`] or by the first line.
     pub fn to_file(path: impl Into<PathBuf>) -> Self {
         Self { file: Some(LogFile::new(path)), ..Self::default() }
     }
 
-    /// Opens the file, or opens it anew where it now is.
+    /// Opens the file, or opens it again under its name.
     ///
     /// # Errors
-    /// It cannot be opened or made.
+    ///
+    /// It cannot be opened or created.
     pub fn reopen(&self) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), LogFile::reopen)
     }
@@ -66,7 +68,7 @@ impl Audit {
         self.file.as_ref().map(LogFile::path)
     }
 
-    /// A session from this address.
+    /// The audit subject of a session from this address.
     pub(super) fn session(self: &Arc<Self>, peer: IpAddr) -> Subject {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         Subject { audit: self.clone(), session, peer, user: None }
@@ -101,12 +103,12 @@ impl Audit {
     }
 }
 
-/// A panic while a line was written spoils that line alone.
+/// A panic while a line was being written affects only that line.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whom lines are about: a session, and who logged in to it.
+/// The subject of lines: a session, and its user.
 #[derive(Debug, Clone)]
 pub(super) struct Subject {
     audit: Arc<Audit>,
@@ -126,7 +128,7 @@ impl Subject {
         Self { user: Some(user.into()), ..self.clone() }
     }
 
-    /// Somebody asked to log in.
+    /// Records a login attempt.
     pub(super) fn login(&self, name: &[u8], result: Result<(), &str>) {
         if self.audit.admits(Kind::Login, self.peer) {
             let result = result.err().map_or("ok".to_owned(), |why| Quoted(why.as_bytes()).to_string());
@@ -134,7 +136,7 @@ impl Subject {
         }
     }
 
-    /// An address or a user is refused from now on.
+    /// Records that an address or a user is blocked from now on.
     pub(super) fn banned(&self, name: &[u8], ban: Ban) {
         if self.audit.admits(Kind::Ban, self.peer) {
             let what = match ban {
@@ -145,7 +147,7 @@ impl Subject {
         }
     }
 
-    /// Something was changed, or was to be.
+    /// Records a change, or a failed attempt.
     pub(super) fn changed(&self, change: &Change, outcome: &Result<Outcome, Failure>) {
         let what = match change {
             Change::MakeDirectory(path) => format!("event=mkdir path={}", Path_(path)),
@@ -164,7 +166,7 @@ impl Subject {
         self.change(&what, outcome.as_ref().err());
     }
 
-    /// An upload ended.
+    /// Records the end of an upload.
     pub(super) fn uploaded(&self, path: &SafePath, bytes: u64, failure: Option<&Failure>) {
         self.change(&format!("event=upload path={} bytes={bytes}", Path_(path)), failure);
     }
@@ -190,7 +192,7 @@ impl Subject {
     }
 }
 
-/// A path from the root of its user.
+/// A path relative to the root of its user.
 struct Path_<'a>(&'a SafePath);
 
 impl fmt::Display for Path_<'_> {
@@ -201,7 +203,8 @@ impl fmt::Display for Path_<'_> {
     }
 }
 
-/// Bytes that a peer chose, in quotes: what is not plain text is `\u{…}`, or `\xNN` where it is not UTF-8.
+/// Quotes bytes chosen by a peer: characters other than plain text become `\u{…}`, or `\xNN` if they are not
+/// UTF-8.
 pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
@@ -325,7 +328,7 @@ mod tests {
         }
         made(b"/4");
         assert_eq!((lines(&old).len(), lines(&file).len()), (1, 1));
-        // The disk, or who rotates, is at fault: the next line tries again.
+        // The disk or the log rotation is at fault: the next line tries again.
         std::fs::remove_dir_all(folder.path()).unwrap();
         assert!(audit.reopen().is_err());
         std::fs::create_dir(folder.path()).unwrap();

@@ -25,38 +25,38 @@ use crate::store::fs::{
 };
 use crate::user_limits::{Right, Share};
 
-/// Bytes of a file that share a message over SCTP. A reply on stream 0 waits for one of each data stream at most, so that short
-/// ones keep it quick on a slow link; where a message is all data of a stream, its size is left to the sender
-/// (specs/ftp-over-sctp.md §3.2, §4.2).
+/// The number of content bytes of a file in a message over SCTP. A reply on stream 0 waits for at most one
+/// message of each data stream, so short messages keep it fast on a slow link. Where a message is the whole
+/// data of a stream, the sender chooses its size (specs/ftp-over-sctp.md §3.2, §4.2).
 pub(super) const MESSAGE_BYTES: usize = 16 << 10;
 
-/// In what a body comes.
+/// The units in which a body is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gives {
-    /// In pieces of [`MESSAGE_BYTES`], each with memory of its own.
+    /// Pieces of [`MESSAGE_BYTES`], each with its own memory.
     Messages,
-    /// The same, and listings of facts packed, as braid has them.
+    /// The same, with packed listings of facts, for braid.
     Frames,
-    /// In blocks as large as they are read.
+    /// Blocks as large as they are read.
     Blocks,
 }
 
-/// Something to be sent.
+/// Data to send.
 #[derive(Debug)]
 pub(super) struct Body {
-    /// Where in the file the first byte belongs.
+    /// The offset of the first byte in the file.
     pub offset: u64,
-    /// Bytes of the whole file, if it is a file.
+    /// The size of the whole file, if it is a file.
     pub size: Option<u64>,
-    /// Bytes that will be sent, if known.
+    /// The number of bytes that will be sent, if known.
     pub length: Option<u64>,
-    /// When the file changed last.
+    /// The modification time of the file.
     pub modified: Option<Timestamp>,
-    /// Where room for what it holds comes from.
+    /// The source of memory for its blocks.
     pub blocks: Blocks,
     /// Limits of the user.
     share: Arc<Share>,
-    /// What counts its bytes.
+    /// Counts its bytes.
     transfer: Option<Arc<Transfer>>,
     kind: BodyKind,
 }
@@ -70,7 +70,7 @@ enum BodyKind {
 }
 
 impl Body {
-    /// Opens what shall be sent.
+    /// Opens the data to send.
     pub(super) async fn open(store: &Store, source: Source, pieces: Gives) -> Result<Self, Failure> {
         let (blocks, share, transfer) = (store.blocks.clone(), store.share.clone(), store.transfer.clone());
         match source {
@@ -112,7 +112,7 @@ impl Body {
                     listing.piece_bytes = MESSAGE_BYTES;
                 }
                 if is_packed {
-                    // Else a client could have the server hold a packer for each of its streams.
+                    // Otherwise a client could make the server hold a packer for each of its streams.
                     let has_room = listing.packer_room.grow_to(PACKER_BYTES);
                     listing.packer = Some(if has_room { Packer::default() } else { Packer::storing() });
                 }
@@ -131,7 +131,7 @@ impl Body {
         }
     }
 
-    /// Whether what was given out last was the end. In a listing it may be without being known.
+    /// Whether the last returned bytes were the end. For a listing this may be unknown.
     pub(super) fn is_at_end(&self) -> bool {
         match &self.kind {
             BodyKind::File(reader) | BodyKind::Text(reader, _) => reader.is_at_end(),
@@ -140,10 +140,11 @@ impl Body {
         }
     }
 
-    /// The next bytes; never none of them.
+    /// Returns the next bytes, at least one.
     ///
     /// # Cancel safety
-    /// Not safe: after a cancelled call, send nothing more.
+    ///
+    /// Not safe: after a cancelled call nothing more may be sent.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         let block = match &mut self.kind {
             BodyKind::File(reader) => reader.next_block().await.map_err(|e| failure(&e))?,
@@ -165,7 +166,7 @@ impl Body {
     }
 }
 
-/// Exactly so many bytes, whatever the file does: the other side counts.
+/// Exactly this many bytes, whatever happens to the file, because the client counts them.
 #[derive(Debug)]
 struct Exactly {
     reader: Reader,
@@ -200,7 +201,7 @@ impl Exactly {
     }
 }
 
-/// LF becomes CRLF (RFC 959 §3.1.1.1), unless it is one already.
+/// Converts LF to CRLF (RFC 959 §3.1.1.1), except in an existing CRLF.
 #[derive(Debug, Default)]
 struct Crlf {
     after_cr: AfterCr,
@@ -227,20 +228,20 @@ impl Crlf {
     }
 }
 
-/// Bytes without room for more: what the transport holds of a client that takes nothing is counted by its length.
+/// Bytes without spare capacity: the transport counts data that waits for a client by its length.
 fn exact(mut bytes: Vec<u8>) -> Bytes {
     bytes.shrink_to_fit();
     bytes.into()
 }
 
-/// CRLF becomes LF, across the cuts of blocks too; a CR alone stays.
+/// Converts CRLF to LF, also across block boundaries; a CR alone is kept.
 #[derive(Debug, Default)]
 pub(super) struct Lf {
     held: AfterCr,
 }
 
 impl Lf {
-    /// The next bytes from the wire, as the file has them.
+    /// Converts bytes from the wire to those of the file.
     pub(super) fn decode(&mut self, block: &[u8]) -> Bytes {
         let mut out = BytesMut::with_capacity(block.len() + 1);
         for byte in block {
@@ -255,30 +256,31 @@ impl Lf {
         out.freeze()
     }
 
-    /// What is still held back when no more comes.
+    /// Returns the byte that is still held back at the end.
     pub(super) fn finish(self) -> Bytes {
         if self.held == AfterCr::Yes { Bytes::from_static(b"\r") } else { Bytes::new() }
     }
 }
 
-/// Lines, made from a stream of entries.
+/// The lines of a stream of entries.
 #[derive(Debug)]
 struct Listing {
     form: Form,
     pattern: Option<Bytes>,
     now: Timestamp,
-    /// What stands before the first entry, or is all there is.
+    /// The lines before the first entry, or all lines.
     head: VecDeque<Bytes>,
     entries: Entries,
-    /// Packs the lines, if they are packed.
+    /// Packs the lines, if requested.
     packer: Option<Packer>,
     /// The memory of the packer.
     packer_room: Growing,
-    /// Whether nothing is left to list.
+    /// Whether all entries have been listed.
     is_listed: bool,
-    /// What was listed and not given out, in pieces with memory of their own: the transport may hold one of them for long.
+    /// Listed lines that were not returned yet, in pieces with their own memory, because the transport may
+    /// hold one of them for a long time.
     listed: VecDeque<Bytes>,
-    /// Bytes of a piece, at most.
+    /// The maximum size of a piece in bytes.
     piece_bytes: usize,
 }
 
@@ -306,7 +308,7 @@ impl Listing {
         let mut head = VecDeque::new();
         let entries = match (form, &found.kind) {
             (Form::Tree, Kind::Folder) => {
-                // The folder itself comes first: its facts, and a place to say that not all of it can be read.
+                // The folder itself comes first: its facts, and a mark if it cannot be read completely.
                 head.push_back(encode_tree_line(&metadata(&found), &SafePath::ROOT).into());
                 let walk = store.root.walk(&place).await.map_err(|e| failure(&e))?;
                 Entries::Tree(walk.counted_by(store.blocks.clone()))
@@ -315,13 +317,13 @@ impl Listing {
                 let lister = store.root.list(&place).await.map_err(|e| failure(&e))?;
                 Entries::Folder(lister.counted_by(store.blocks.clone()))
             }
-            // XTREE of a file is its own line and nothing else.
+            // XTREE of a file consists of its own line.
             (Form::Tree, _) => {
                 head.push_back(encode_tree_line(&metadata(&found), &SafePath::ROOT).into());
                 Entries::None
             }
             (Form::Facts(_), _) => return Err(Failure::Store(StoreError::NotADirectory)),
-            // LIST and NLST of a file are a listing of it alone.
+            // LIST and NLST of a file list only the file.
             (Form::List | Form::Names, _) => {
                 let name = path.name().map_or(SafePath::ROOT, SafePath::from);
                 head.push_back(line(form, &found, &name, now));
@@ -344,12 +346,12 @@ impl Listing {
         })
     }
 
-    /// Whether all was given out.
+    /// Whether everything was returned.
     fn is_over(&self) -> bool {
         self.is_listed && self.listed.is_empty()
     }
 
-    /// The next bytes, packed if they are to be.
+    /// Returns the next bytes, packed if requested.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         if self.listed.is_empty() {
             self.list_more().await?;
@@ -376,13 +378,13 @@ impl Listing {
         Ok(())
     }
 
-    /// The next lines; none at the end.
+    /// Returns the next lines; none at the end.
     async fn next_lines(&mut self) -> Result<Vec<u8>, Failure> {
         let mut out = Vec::new();
         while let Some(line) = self.head.pop_front() {
             out.put_slice(&line);
         }
-        // A chunk may come to nothing, if no name in it matches.
+        // A chunk may produce nothing, if no name in it matches.
         let had = out.len();
         while out.len() == had {
             match &mut self.entries {
@@ -401,7 +403,7 @@ impl Listing {
                             Ok(name) => {
                                 out.put_slice(&line(self.form, &entry.metadata, &name.into(), self.now))
                             }
-                            // LIST and NLST have no words for it.
+                            // LIST and NLST cannot express this.
                             Err(_) if matches!(self.form, Form::Facts(_)) => {
                                 out.put_slice(&encode_incomplete(
                                     &SafePath::ROOT,
@@ -452,7 +454,7 @@ fn tree_line(item: &WalkItem) -> Vec<u8> {
     match item {
         WalkItem::Found { path, metadata: found } => match safe(path) {
             Ok(path) => encode_tree_line(&metadata(found), &path),
-            // A path that no command can carry: its folder is incomplete for the other side.
+            // A path that no command can carry: its folder is marked as incomplete.
             Err(_) => match safe(path.parent().unwrap_or(Path::new(""))) {
                 Ok(folder) => {
                     let gap = unsaid(path.file_name().unwrap_or_default());
@@ -470,7 +472,7 @@ fn tree_line(item: &WalkItem) -> Vec<u8> {
     }
 }
 
-/// What a listing lacks for a name that no line can carry.
+/// What a listing lacks because of a name that no line can contain.
 //= specs/ftp-over-sctp.md#section-8.3
 //# If a folder cannot be read, or not to its end, or holds a name that no
 //# line can carry, the server MUST send a line
@@ -479,11 +481,12 @@ fn unsaid(name: &OsStr) -> Gap {
     Gap { why: StoreError::BadName.code(), name: Some(Bytes::copy_from_slice(name.as_bytes())) }
 }
 
-/// Whether `name` matches a pattern of `*`, `?` and `[a-z]`, `[!a-z]`. Takes time in proportion to the product of
-/// their lengths at most, whatever the pattern (RFC 2577 knows servers that did not).
+/// Whether `name` matches a pattern of `*`, `?` and `[a-z]`, `[!a-z]`. The time is at most proportional to
+/// the product of their lengths, for any pattern (RFC 2577 mentions servers for which it was not).
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Where to go on if what follows the last star does not match: the star takes one byte more.
+    // The position to which the match returns if the rest after the last star fails: the star then takes one
+    // more byte.
     let mut back: Option<(usize, usize)> = None;
     while n < name.len() {
         let step = match pattern.get(p) {
@@ -513,11 +516,12 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// How long the class at the head of `pattern` is, if `byte` is in it. One without an end is the byte `[`.
+/// The length of the class at the beginning of `pattern`, if `byte` is in it. A class that is not closed is
+/// the byte `[`.
 fn class(pattern: &[u8], byte: u8) -> Option<usize> {
     let negated = matches!(pattern.get(1), Some(b'!' | b'^'));
     let begin = if negated { 2 } else { 1 };
-    // A `]` right at the beginning is one of the class.
+    // A `]` at the beginning belongs to the class.
     let Some(end) = pattern.iter().skip(begin + 1).position(|b| *b == b']').map(|at| at + begin + 1) else {
         return (byte == b'[').then_some(1);
     };

@@ -1,8 +1,8 @@
-//! The data streams of braid (specs/ftp-over-sctp.md §6): a download is sent on any free stream, and a task for each stream
-//! reads uploads.
+//! The data streams of braid (specs/ftp-over-sctp.md §6): a download is sent on any free stream, and a task
+//! for each stream reads uploads.
 //!
-//! What the transport holds is bounded by its send buffer and by credit; what a stream holds unread is bounded by
-//! the credit that was given. A stream that waits for its upload's command, or for the disk, stops nobody else.
+//! Data in the transport is limited by its send buffer and by credit; unread data of a stream is limited by
+//! the granted credit. A stream that waits for its upload's command, or for the disk, does not block others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use super::events::{Ask, Event, Post, Upload};
 use super::sink::Ending;
 use crate::store::fs::Durability;
 
-/// Bytes of uploads that may lie unread, over all streams together, unless their initial credit is more.
+/// The maximum number of unread bytes of uploads over all streams, unless their initial credit is larger.
 const WINDOW_BYTES: u64 = 4 << 20;
 
 /// The data streams of one association.
@@ -35,10 +35,10 @@ pub(super) struct Lanes {
     freed: Notify,
     /// The credit of uploads.
     uploads: Mutex<CreditPool>,
-    /// The number of turns that were taken or given up without a gap before them.
+    /// The number of turns that have passed without a gap.
     passed: watch::Sender<u64>,
     turns: Mutex<Turns>,
-    /// When a piece of an upload came last.
+    /// When the last piece of an upload arrived.
     heard_at: Mutex<Instant>,
     stall: Duration,
     durability: Durability,
@@ -53,17 +53,18 @@ struct Lane {
 #[derive(Debug, Default)]
 struct Turns {
     next: u64,
-    /// Turns that passed before their time.
+    /// Turns that passed out of order.
     early: std::collections::BTreeSet<u64>,
 }
 
-/// A download's turn to send its first frame: they go out in the order in which the downloads were begun.
+/// A download's turn to send its first frame: first frames are sent in the order in which the downloads were
+/// begun.
 pub(super) struct Turn {
     number: u64,
     lanes: Arc<Lanes>,
 }
 
-/// A stream in use; free again when dropped.
+/// A stream in use; released on drop.
 struct Hold<'a> {
     lanes: &'a Lanes,
     lane: &'a Lane,
@@ -72,7 +73,7 @@ struct Hold<'a> {
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        // One in the middle of a transfer is that of an association that is over.
+        // A stream in the middle of a transfer belongs to an association that has ended.
         if self.lane.lock().transfer().is_none() {
             self.lanes.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream);
             self.lanes.freed.notify_one();
@@ -103,17 +104,17 @@ impl Lanes {
         })
     }
 
-    /// The association that they belong to.
+    /// The association of the streams.
     pub(super) fn association(&self) -> &Association {
         &self.association
     }
 
-    /// When a piece of an upload came last, on whichever stream.
+    /// When the last piece of an upload arrived, on any stream.
     pub(super) fn heard_at(&self) -> Instant {
         *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a CREDIT.
+    /// Processes a CREDIT.
     pub(super) fn credit(&self, credit: Credit) -> Result<(), FrameError> {
         let lane = usize::from(credit.stream).checked_sub(1).and_then(|at| self.lanes.get(at));
         let lane = lane.ok_or(FrameError::Field)?;
@@ -122,7 +123,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// The next turn.
+    /// Takes the next turn.
     pub(super) fn turn(self: &Arc<Self>) -> Turn {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let number = turns.next;
@@ -130,10 +131,11 @@ impl Lanes {
         Turn { number, lanes: self.clone() }
     }
 
-    /// Sends one download on one stream. If it is refused nothing is sent.
+    /// Sends one download on one stream. If it is refused, nothing is sent.
     ///
     /// # Cancel safety
-    /// Not safe: the stream would be left in the middle of a transfer. Use `stop`.
+    ///
+    /// Not safe: the stream would stay in the middle of a transfer. Use `stop`.
     pub(super) async fn send(
         &self,
         turn: Turn,
@@ -141,10 +143,10 @@ impl Lanes {
         open: impl Future<Output = Result<Body, Failure>>,
         mut stop: oneshot::Receiver<()>,
     ) -> Result<Outcome, Failure> {
-        // On the heap, for as long as it runs: there may be very many transfers that stand still.
+        // On the heap: there may be very many stalled transfers.
         let prepare = Box::pin(async {
             let mut body = open.await?;
-            // Read before the turn comes: a disk that is slow for one download holds up no other.
+            // Read before the turn: a slow disk access for one download must not delay others.
             let first = body.next().await?;
             //= specs/ftp-over-sctp.md#section-6.3
             //# A sender MUST send the headers of its transfers in ascending order of their numbers
@@ -172,7 +174,7 @@ impl Lanes {
         Err(failure)
     }
 
-    /// Waits for a free stream. One download waits at a time: that whose turn it is.
+    /// Waits for a free stream. Only the download whose turn it is waits.
     async fn free_lane(&self, bytes: Option<u64>) -> Hold<'_> {
         loop {
             if let Some(stream) = self.take_free(bytes) {
@@ -192,7 +194,7 @@ impl Lanes {
         Some(stream)
     }
 
-    /// The tasks that read the data streams; each runs until the association is over.
+    /// The tasks that read the data streams, each until the association ends.
     pub(super) fn readers(self: &Arc<Self>, post: &Post) -> Vec<impl Future<Output = ()> + Send + 'static> {
         let read = |at: usize| {
             let reader = Reader {
@@ -212,39 +214,40 @@ impl Lane {
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until some bytes may be sent, and says how many.
+    /// Waits until bytes may be sent, and returns their number.
     async fn room(&self) -> u64 {
         loop {
             let room = self.lock().room();
             if room > 0 {
                 return room;
             }
-            // One waits at a time, and a notification before the wait is kept.
+            // Only one task waits, and a notification before the wait is kept.
             self.credit.notified().await;
         }
     }
 }
 
-/// Content bytes in the first message of a download that has further ones: that message is a copy, and what a client that takes
-/// nothing makes the server hold is not to be doubled by it.
+/// The number of content bytes in the first message of a download that has further ones. That message is a
+/// copy, which must not double the memory held for a client that reads nothing.
 const FIRST_BYTES: usize = 1 << 10;
 
-/// A download on its way out.
+/// A download in progress.
 struct Out<'a> {
     lanes: &'a Lanes,
     hold: &'a Hold<'a>,
-    /// Until the first frame has left.
+    /// Held until the first frame is sent.
     turn: Option<Turn>,
     hasher: blake3::Hasher,
-    /// Content bytes that the transport has taken.
+    /// The number of content bytes passed to the transport.
     bytes: u64,
 }
 
 impl Out<'_> {
-    /// Sends all of `body`, whose first block is read.
+    /// Sends the whole `body`, whose first block was read.
     ///
     /// # Cancel safety
-    /// Safe as far as the stream goes: what the transport took was counted.
+    ///
+    /// Safe for the stream: bytes passed to the transport were counted.
     async fn pump(&mut self, body: &mut Body, first: Option<Bytes>) -> Result<(), Failure> {
         let mut next = first;
         while let Some(mut block) = next {
@@ -276,7 +279,8 @@ impl Out<'_> {
     async fn frame(&mut self, content: Bytes, ending: Then) -> Result<(), Failure> {
         let frame = self.hold.lane.lock().frame(content.clone(), ending);
         match frame {
-            // The content counts as held until the transport has it, in the frame's copy or as it lies: `content` lives as long.
+            // The content counts as held until the transport has accepted it, as a copy in the frame or
+            // directly: `content` lives as long.
             Some(frame) => self.push(frame).await,
             None => Ok(()),
         }
@@ -296,7 +300,7 @@ impl Out<'_> {
 impl Turn {
     async fn comes(&self) {
         let mut passed = self.lanes.passed.subscribe();
-        // The sender lives as long as `self` does.
+        // The sender lives as long as `self`.
         let _ = passed.wait_for(|passed| *passed >= self.number).await;
     }
 }
@@ -321,11 +325,11 @@ struct Reader {
     target: Target,
 }
 
-/// Where the frames go.
+/// The destination of frames.
 enum Target {
-    /// There is no transfer open.
+    /// No transfer is open.
     None,
-    /// Nowhere, to the end of the transfer.
+    /// Discarded, to the end of the transfer.
     Nowhere,
     Upload(Box<Open>),
 }
@@ -340,16 +344,18 @@ impl Reader {
     async fn run(mut self) {
         let mut receiver = Receiver::new(self.stream);
         let association = self.lanes.association.clone();
-        // The association is over, or the client sends no more, when there is no piece.
+        // If there is no piece, the association has ended, or the client sends no more.
         while let Ok(Some(piece)) = association.recv(StreamId(self.stream)).await {
-            // On the heap: a session has 64 such streams, and those that are idle do not hold what a transfer needs.
+            // On the heap: a session has up to 64 such streams, and idle ones should not hold the memory of a
+            // transfer.
             if !Box::pin(self.transfer(&association, &mut receiver, piece)).await {
                 return;
             }
         }
     }
 
-    /// Takes a piece, and what follows it to the end of the transfer; whether the stream goes on.
+    /// Processes a piece and the following ones to the end of the transfer; returns whether the stream
+    /// continues.
     async fn transfer(
         &mut self,
         association: &Association,
@@ -368,7 +374,7 @@ impl Reader {
                     self.give_up(Failure::DataLost).await;
                     return false;
                 }
-                // What still comes of it goes nowhere.
+                // The rest of the transfer is discarded.
                 Err(failure) => self.give_up(failure).await,
             }
             let coming = association.recv(StreamId(self.stream));
@@ -384,7 +390,7 @@ impl Reader {
         }
     }
 
-    /// Takes a piece; whether the stream goes on.
+    /// Processes a piece; returns whether the stream continues.
     async fn take(&mut self, receiver: &mut Receiver, piece: braidftp_net::Piece) -> bool {
         *self.lanes.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let count = piece.payload.len();
@@ -458,14 +464,14 @@ impl Reader {
         }
     }
 
-    /// Ends the open upload: complete with this digest, or broken off.
+    /// Ends the open upload: complete with this digest, or aborted.
     fn finish(&mut self, digest: Option<Digest>) {
         let Target::Upload(open) = std::mem::replace(&mut self.target, Target::None) else { return };
         let Open { upload: Upload { job, intake, post, .. }, header, hasher } = *open;
         let is_right = digest.map(|digest| digest == truncated(hasher.finalize().as_bytes()));
         let ending = Ending { modified: header.modified, durability: self.lanes.durability };
-        // A task of its own: the next upload on this stream does not wait for the disk, and the end of the session
-        // does not stop a file in the middle of getting its name.
+        // A separate task: the next upload on this stream does not wait for the disk, and the end of the
+        // session does not interrupt a rename.
         tokio::spawn(async move {
             let outcome = match is_right {
                 Some(true) => intake.finish(ending).await,
@@ -482,7 +488,7 @@ impl Reader {
         });
     }
 
-    /// Ends the open upload, if there is one; its frames go nowhere from now on.
+    /// Aborts the open upload, if there is one; its further frames are discarded.
     async fn give_up(&mut self, why: Failure) {
         if !matches!(self.target, Target::Upload(_)) {
             return;

@@ -15,39 +15,40 @@ use bytes::{Bytes, BytesMut};
 
 use crate::tls::{self, Got, Wire};
 
-/// Bytes of replies that share a message in braid.
+/// The maximum number of bytes of replies in a message of braid.
 const COALESCE_BYTES: usize = 16 << 10;
-/// How long replies wait before the transport is looked at again that holds those before them.
+/// How long replies wait before the transport is checked again for earlier ones.
 const LOOKS_AGAIN: Duration = Duration::from_millis(2);
-/// Bytes of lines that are read ahead of the session's window in braid. CREDIT comes on the stream of the lines, and
-/// a sender that waits for credit must not wait behind commands that wait for the sender.
+/// The maximum number of bytes of lines read ahead of the session's window in braid. CREDIT arrives on the
+/// stream of the lines, and a sender that waits for credit must not wait for commands that wait for the
+/// sender.
 pub(crate) const HELD_BYTES: usize = 1 << 20;
-/// The same of all sessions together, beyond [`HELD_ALWAYS_BYTES`] of each.
+/// The same for all sessions together, in addition to [`HELD_ALWAYS_BYTES`] of each.
 pub(crate) const HELD_ALL_BYTES: usize = 32 << 20;
-/// What each session may read ahead, whatever the others hold.
+/// The bytes that each session may always read ahead.
 const HELD_ALWAYS_BYTES: usize = 64 << 10;
-/// Bytes of held lines that share an allocation.
+/// The number of bytes of held lines in one allocation.
 const HELD_PIECE_BYTES: usize = 16 << 10;
 
-/// What a TLS record with a ClientHello begins with: handshake, and the version of TLS 1.0 and later.
+/// The beginning of a TLS record with a ClientHello: handshake, and the version of TLS 1.0 or later.
 const TLS_HELLO: &[u8] = &[22, 3];
-/// How long the other side has to close its end of a TCP control connection.
+/// The time limit for the peer to close its end of a TCP control connection.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// What a control connection brings.
+/// Input of a control connection.
 #[derive(Debug)]
 pub(super) enum Arrived {
     /// Bytes of lines.
     Lines(Bytes),
-    /// braid: the other side takes more.
+    /// braid: the peer grants credit.
     Credit(Credit),
-    /// TCP: TLS is on; what comes now was protected.
+    /// TCP: TLS is active; further input is protected.
     Secured,
-    /// The other side sends no more.
+    /// The peer sends no more.
     End,
 }
 
-/// Why a control connection is gone.
+/// Why a control connection was lost.
 #[derive(Debug)]
 pub(super) struct Lost(pub String);
 
@@ -57,7 +58,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// The reading end.
+/// The reading half.
 pub(super) struct Rx {
     from: From,
     held: VecDeque<BytesMut>,
@@ -65,7 +66,7 @@ pub(super) struct Rx {
     all_held: Arc<AllHeld>,
 }
 
-/// Bytes of lines that all sessions hold.
+/// The bytes of lines held by all sessions.
 #[derive(Debug, Default)]
 pub(super) struct AllHeld(AtomicUsize);
 
@@ -94,16 +95,17 @@ impl Rx {
         Self { from, held: VecDeque::new(), held_bytes: 0, all_held }
     }
 
-    /// What comes next.
+    /// Returns the next input.
     ///
     /// # Cancel safety
-    /// Safe: nothing is taken.
+    ///
+    /// Safe: nothing is lost.
     pub(super) async fn recv(&mut self) -> Result<Arrived, Lost> {
         match &self.from {
             From::Tcp(wire) => {
                 let mut buffer = BytesMut::new();
                 match wire.read(&mut buffer).await {
-                    // No command begins like that. What follows would be many lines, none of them a command.
+                    // No command begins like this. The rest would be parsed as many invalid lines.
                     Ok(Got::Bytes) if buffer.starts_with(TLS_HELLO) && !wire.has_tls() => {
                         wire.say_plain("421 this port begins in the clear: AUTH TLS first, or another port for ftps://\r\n");
                         Err(Lost("the client began with TLS where the connection begins in the clear".into()))
@@ -145,7 +147,7 @@ impl Rx {
         Err(Lost(why.to_owned()))
     }
 
-    /// Whether reading on makes sense while the session wants no lines.
+    /// Whether reading further is useful while the session wants no lines.
     pub(super) fn may_hold(&self) -> bool {
         let all = self.all_held.0.load(Ordering::Relaxed);
         matches!(self.from, From::Braid(_))
@@ -157,7 +159,8 @@ impl Rx {
         !self.held.is_empty()
     }
 
-    /// Lines for the session, when it wants them. They are copied: each message may be of a byte.
+    /// Holds lines until the session wants them. They are copied, because each message may contain a single
+    /// byte.
     pub(super) fn hold(&mut self, bytes: &[u8]) {
         self.count(bytes.len());
         match self.held.back_mut() {
@@ -166,7 +169,7 @@ impl Rx {
         }
     }
 
-    /// The next lines that are held.
+    /// Returns the next held lines.
     pub(super) fn take_held(&mut self) -> Option<Bytes> {
         let bytes = self.held.pop_front()?;
         self.held_bytes -= bytes.len();
@@ -174,12 +177,12 @@ impl Rx {
         Some(bytes.freeze())
     }
 
-    /// Forgets the lines that are held.
+    /// Discards the held lines.
     pub(super) fn drop_held(&mut self) {
         while self.take_held().is_some() {}
     }
 
-    /// They could not be used now.
+    /// Returns bytes that could not be used now.
     pub(super) fn put_back(&mut self, bytes: Bytes) {
         self.count(bytes.len());
         self.held.push_front(bytes.into());
@@ -197,7 +200,7 @@ impl Drop for Rx {
     }
 }
 
-/// Whether a client ended its association as [`Association::leave`] does.
+/// Whether a client ended its association with [`Association::leave`].
 fn is_goodbye(reason: &Reason) -> bool {
     let is_word =
         |cause: &Cause| matches!(cause, Cause::UserInitiatedAbort(words) if words[..] == *sctp::GOODBYE);
@@ -211,14 +214,14 @@ fn joined(mut payload: Vec<Bytes>) -> Bytes {
     payload.concat().into()
 }
 
-/// Whether further replies will come without further commands: transfers are under way.
+/// Whether further replies will follow without further commands: transfers are in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum More {
     Comes,
     None,
 }
 
-/// The writing end.
+/// The writing half.
 pub(super) enum Tx {
     Tcp(Arc<Wire>),
     Sctp(Association),
@@ -226,7 +229,7 @@ pub(super) enum Tx {
 }
 
 impl Tx {
-    /// A user is logged in: the client may use all of the receive window.
+    /// A user is logged in: the client may use the whole receive window.
     pub(super) fn admit(&self) {
         match self {
             Self::Tcp(_) => {}
@@ -234,7 +237,7 @@ impl Tx {
         }
     }
 
-    /// Puts a reply behind the others. In braid replies that wait share a message: whole lines either way
+    /// Appends a reply to the queue. In braid waiting replies share a message of whole lines
     /// (specs/ftp-over-sctp.md §2.3).
     pub(super) fn queue(&self, out: &mut VecDeque<Bytes>, reply: Bytes) {
         match (self, out.back_mut()) {
@@ -245,11 +248,13 @@ impl Tx {
         }
     }
 
-    /// Sends some of `out`, taking it off; how many bytes. In braid, where `more` replies come, first waits until those before have
-    /// left the transport's queue, so that those that come meanwhile share a message.
+    /// Sends a part of `out` and removes it; returns the number of bytes. In braid, if `more` replies follow,
+    /// first waits until the earlier ones have left the transport's queue, so that replies that arrive
+    /// meanwhile share a message.
     ///
     /// # Cancel safety
-    /// Safe: what was sent was taken off.
+    ///
+    /// Safe: sent bytes were removed.
     pub(super) async fn send(&self, out: &mut VecDeque<Bytes>, more: More) -> Result<usize, Lost> {
         let Some(first) = out.front_mut() else {
             if let Self::Tcp(wire) = self {
@@ -283,12 +288,12 @@ impl Tx {
         }
     }
 
-    /// Whether something that was sent has not left.
+    /// Whether sent data is still in the transport's queue.
     pub(super) fn holds_some(&self) -> bool {
         matches!(self, Self::Tcp(wire) if wire.holds_some())
     }
 
-    /// Whether TLS has begun and its handshake is not over.
+    /// Whether TLS has begun and its handshake is in progress.
     pub(super) fn is_handshaking(&self) -> bool {
         matches!(self, Self::Tcp(wire) if wire.is_handshaking())
     }
@@ -310,12 +315,13 @@ impl Tx {
         }
     }
 
-    /// Ends the connection in good order.
+    /// Ends the connection gracefully.
     pub(super) async fn close(&mut self) {
         self.miss_tls();
         match self {
             Self::Tcp(wire) => {
-                // Half a close first: with bytes unread, a whole one is a reset, which takes the last reply with it.
+                // Closes one half first: a complete close with unread input causes a reset, which would
+                // discard the last reply.
                 let close = async {
                     let ended = match wire.is_handshaking() {
                         true => wire.end_half(),
@@ -331,20 +337,20 @@ impl Tx {
         }
     }
 
-    /// Ends the connection now, with this last reply if the transport takes it at once.
+    /// Ends the connection immediately, with this last reply if the transport accepts it at once.
     pub(super) fn refuse(&self, reply: &str) {
         if let Self::Tcp(wire) = self
             && !wire.is_handshaking()
         {
             let line = format!("{reply}\r\n");
             let write = std::pin::pin!(wire.write(line.as_bytes()));
-            // What is not taken at once is not said.
+            // If the transport does not accept the reply at once, it is dropped.
             let _ = write.poll(&mut Context::from_waker(Waker::noop()));
         }
         self.abort(reply);
     }
 
-    /// Ends the connection now.
+    /// Ends the connection immediately.
     pub(super) fn abort(&self, why: &str) {
         match self {
             Self::Tcp(wire) => {

@@ -9,31 +9,32 @@ use crate::exit::Error;
 /// Why `braidftp serve` ended.
 #[derive(Debug)]
 pub enum ServeError {
-    /// The command line or a file it names cannot be used: exit code 1.
+    /// The command line or a file in it is invalid: exit code 1.
     Usage(String),
-    /// The file of settings is wrong, in each of these: exit code 1.
+    /// The file of settings has these mistakes: exit code 1.
     Settings(Vec<String>),
     /// The folder cannot be opened: exit code 6.
     Folder(String),
-    /// An address cannot be had: exit code 2.
+    /// An address cannot be bound: exit code 2.
     Start(StartError),
-    /// The process cannot be confined as it must be: exit code 1.
+    /// The process cannot be confined as required: exit code 1.
     Confine(ConfineError),
-    /// The key or the certificate cannot be used; the exit code says in which way.
+    /// The key or the certificate cannot be used; the exit code depends on the error.
     Key(Error),
-    /// `--check` found this wrong: the code is that of the first of it.
+    /// `--check` found these problems: the exit code is that of the first.
     Check {
-        /// What is wrong, a sentence each.
+        /// The problems, one sentence each.
         sentences: Vec<String>,
         /// The exit code.
         code: u8,
     },
-    /// The task of an SCTP endpoint panicked: exit code 101, as of a program that panics. It served until then.
+    /// The task of an SCTP endpoint panicked: exit code 101, as for a program that panics. The server was
+    /// serving until then.
     Sctp,
 }
 
 impl ServeError {
-    /// The exit code for it.
+    /// The exit code of the error.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Settings(_) | Self::Confine(_) => 1,

@@ -1,4 +1,4 @@
-//! What the tasks of a session report to its loop.
+//! Reports of a session's tasks to its loop.
 
 use braidftp_ftp::SafePath;
 use braidftp_ftp::mapping::TransferNumber;
@@ -21,24 +21,24 @@ pub(super) struct Upload {
     pub stop: oneshot::Receiver<()>,
 }
 
-/// What tasks tell the session.
+/// A report of a task to the session.
 pub(super) enum Event {
     Input(Input),
-    /// The same, and word when the replies that follow from it are with the transport.
+    /// The same, with a notification when the resulting replies were passed to the transport.
     Told(Input, oneshot::Sender<()>),
     LoggedIn(Result<(Grant, Store), LoginError>),
     Ask(Ask),
     Awaited(Upload),
-    /// The other side broke the protocol, or the association is gone: the session is over.
+    /// The peer violated the protocol, or the association was lost: the session ends.
     Broken(String),
 }
 
-/// Where tasks tell it.
+/// The sending end for reports.
 #[derive(Clone)]
 pub(super) struct Post(mpsc::UnboundedSender<Event>);
 
 impl Post {
-    /// Tells the session; one that is over does not hear it.
+    /// Sends a report; ignored if the session has ended.
     pub(super) fn send(&self, event: Event) {
         let _ = self.0.send(event);
     }
@@ -47,8 +47,8 @@ impl Post {
         self.send(Event::Input(Input::Started { job, size, name }));
     }
 
-    /// The same; returns when the 150 is with the transport. On stream 1 of ms a client reads nothing before it, so
-    /// that data in front of it could fill both ends' buffers and keep it out for good.
+    /// The same; returns when the 150 was passed to the transport. A client reads nothing on stream 1 of ms
+    /// before it, so data in front of the 150 could fill the buffers of both ends and block it for ever.
     pub(super) async fn started_and_told(&self, job: JobId, size: Option<u64>) {
         let (told, tell) = oneshot::channel();
         self.send(Event::Told(Input::Started { job, size, name: None }, told));
@@ -61,20 +61,20 @@ impl Post {
     }
 }
 
-/// A stream on which a transfer begins, and that asks whose it is.
+/// A query of a stream on which a transfer begins: which upload it belongs to.
 pub(super) struct Ask {
     pub transfer: TransferNumber,
     pub reply: oneshot::Sender<Option<Upload>>,
 }
 
 impl Ask {
-    /// The upload that the frames belong to; `None`: throw them away.
+    /// Answers with the upload that the frames belong to; `None`: discard them.
     pub(super) fn decide(self, upload: Option<Upload>) {
         let _ = self.reply.send(upload);
     }
 }
 
-/// A post office for one session.
+/// Creates the channel of one session.
 pub(super) fn post() -> (Post, mpsc::UnboundedReceiver<Event>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (Post(sender), receiver)

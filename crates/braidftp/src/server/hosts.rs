@@ -1,7 +1,8 @@
-//! Virtual hosts (RFC 7151): what belongs to each, from the tables `[[host]]` of the settings to the sessions at it.
+//! Virtual hosts (RFC 7151): the data of each, from the tables `[[host]]` of the settings to its sessions.
 //!
-//! A session is at a host by HOST, over every transport, or by the name that its client gave in TLS (SNI) over TCP. The host without a
-//! table, whose folder and users are the server's own, has all other sessions. Wrong passwords are counted for all hosts together.
+//! A session selects a host by HOST, over every transport, or by the server name in TLS (SNI) over TCP. All
+//! other sessions use the default host, with the server's own folder and users. Wrong passwords are counted
+//! for all hosts together.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,47 +23,47 @@ use crate::identity::{Files, Fingerprint, ServerIdentity};
 use crate::store::fs::Root;
 use crate::users::{Access, Users};
 
-/// A virtual host, as an operator wants it.
+/// The configuration of a virtual host.
 #[derive(Debug)]
 pub struct Host {
     /// Its names, in any case.
     pub names: Vec<String>,
-    /// What the reply to HOST says; the server's greeting, if nothing.
+    /// The text of the reply to HOST; by default the server's greeting.
     pub greeting: Option<String>,
-    /// Its tree.
+    /// Its root.
     pub root: Root,
-    /// Where that is, for hooks.
+    /// The path of the root, for hooks.
     pub folder: PathBuf,
-    /// Who may log in.
+    /// Its users.
     pub users: Users,
     /// Its key and certificate, if it has its own.
     pub identity: Option<Arc<ServerIdentity>>,
 }
 
-/// What belongs to one host, or to the host without a table.
+/// The data of one host, or of the default host.
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) root: Root,
-    /// Where that is, of a virtual host.
+    /// The path of the root, for a virtual host.
     folder: PathBuf,
     pub(super) users: Arc<Roster>,
-    /// Which sessions of a user are older than others.
+    /// The order of the sessions of each user.
     pub(super) logins: Logins,
 }
 
 impl Site {
-    /// `folder` is where the root is, or empty: that of the server.
+    /// `folder` is the path of the root, or empty for that of the server.
     pub(super) fn new(root: Root, folder: PathBuf, users: Users, settings: &Arc<Live>) -> Self {
         let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
         Self { root, folder, users, logins: Logins::default() }
     }
 
-    /// Where the home of a user is: relative to the folder of the server, or absolute.
+    /// The home folder of a user: relative to the folder of the server, or absolute.
     pub(super) fn folder_of(&self, home: &Path) -> PathBuf {
         self.folder.join(home)
     }
 
-    /// The users whose key this is.
+    /// The users with this key.
     fn of_key(&self, key: Fingerprint) -> Vec<Bytes> {
         let lists = self.users.now();
         lists.users.of_key(key).map(|name| Bytes::copy_from_slice(name.as_bytes())).collect()
@@ -70,7 +71,7 @@ impl Site {
 }
 
 impl Shared {
-    /// What belongs to a host; `None`: the one without a table.
+    /// The data of a host; `None`: the default host.
     pub(super) fn site(&self, host: Option<HostId>) -> Arc<Site> {
         host.and_then(|HostId(number)| self.hosts.get(number)).unwrap_or(&self.own).clone()
     }
@@ -81,8 +82,8 @@ impl Shared {
         std::iter::once((None, &self.own)).chain(hosts)
     }
 
-    /// The users of each host whose key a client has shown with these certificates, its own first, in a handshake that is done: for
-    /// [`braidftp_ftp::server::Session::vouch`].
+    /// The users of each host whose key a client has proved with these certificates, its own first, in a
+    /// completed handshake: for [`braidftp_ftp::server::Session::vouch`].
     pub(super) fn vouched(
         &self,
         certificates: Option<&[CertificateDer<'_>]>,
@@ -96,7 +97,7 @@ impl Shared {
     }
 }
 
-/// The name that a client gave in TLS.
+/// The server name that a client sent in TLS.
 pub(super) fn server_name(tls: &Connection) -> Option<String> {
     match tls {
         Connection::Server(server) => server.server_name().map(|name| name.to_string()),
@@ -104,7 +105,7 @@ pub(super) fn server_name(tls: &Connection) -> Option<String> {
     }
 }
 
-/// The words of hosts for sessions.
+/// The hosts in the form of sessions.
 pub(super) fn virtual_hosts(hosts: &[Host], greeting: &str) -> Vec<VirtualHost> {
     let host = |host: &Host| VirtualHost {
         names: host.names.clone(),
@@ -113,14 +114,14 @@ pub(super) fn virtual_hosts(hosts: &[Host], greeting: &str) -> Vec<VirtualHost> 
     hosts.iter().map(host).collect()
 }
 
-/// Has the server show the certificates of those hosts that have one to clients that name them.
+/// Lets the server present the certificates of hosts that have their own, to clients that send their names.
 pub(super) fn show_certificates(server: &ServerIdentity, hosts: &[Host], words: &[VirtualHost]) {
     let own: Vec<Option<Arc<ServerIdentity>>> = hosts.iter().map(|host| host.identity.clone()).collect();
     let words = words.to_vec();
     server.also(Box::new(move |name| own.get(find_host(&words, name.as_bytes())?.0)?.clone()));
 }
 
-/// A table `[[host]]`, read and put together with the settings of the server.
+/// A table `[[host]]`, combined with the settings of the server.
 #[derive(Debug)]
 pub(super) struct HostPlan {
     pub(super) names: Vec<String>,
@@ -133,9 +134,10 @@ pub(super) struct HostPlan {
 }
 
 impl HostPlan {
-    /// Reads the users of a host. `access` is what users may do of whom nothing is said.
+    /// Reads the users of a host. `access` is the default access.
     ///
     /// # Errors
+    ///
     /// Nobody could log in, or a file cannot be read: a sentence.
     pub(super) fn of(entry: HostEntry, access: Access) -> Result<Self, String> {
         let names = entry.names.map(|names| names.0).unwrap_or_default();
@@ -162,18 +164,18 @@ impl HostPlan {
         Ok(Self { names, dir, greeting: entry.greeting, users_file: entry.users, users, key, anonymous })
     }
 
-    /// Whether it has a certificate of its own.
+    /// Whether it has its own certificate.
     pub(super) fn has_certificate(&self) -> bool {
         self.key.is_some()
     }
 
-    /// What cannot be changed while the server runs.
+    /// The settings that cannot be changed while the server runs.
     pub(super) fn fixed(&self) -> String {
         let Self { names, dir, greeting, users_file, key, anonymous, .. } = self;
         format!("{:?}", (names, dir, greeting, users_file, key, anonymous))
     }
 
-    /// The folders that must stay within reach.
+    /// The folders that must remain accessible.
     pub(super) fn places(&self) -> Vec<Place> {
         let rights = if self.users.any_may_write() { Rights::ReadWrite } else { Rights::Read };
         let files =
@@ -187,7 +189,8 @@ impl HostPlan {
     /// Opens its folder and reads its key.
     ///
     /// # Errors
-    /// One of them cannot be had.
+    ///
+    /// One of them cannot be read.
     pub(super) fn open(self) -> Result<Host, ServeError> {
         let Self { names, dir, greeting, users, key, .. } = self;
         let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
@@ -196,7 +199,7 @@ impl HostPlan {
         Ok(Host { names, greeting, root, folder, users, identity })
     }
 
-    /// What `--check` prints of it: a line.
+    /// The line that `--check` prints.
     pub(super) fn describe(&self) -> String {
         let certificate = match &self.key {
             Some(files) => format!("certificate {}", files.certificate.display()),
@@ -218,7 +221,7 @@ impl HostPlan {
         )
     }
 
-    /// The homes of its users that cannot be opened, a sentence each.
+    /// The homes of its users that cannot be opened, one sentence each.
     pub(super) fn missing_homes(&self) -> Vec<String> {
         let root = match Root::open(&self.dir) {
             Ok(root) => root,

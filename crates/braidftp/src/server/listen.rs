@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use braidftp_ftp::mapping::CONTROL_PORT;
 
-/// The port of `ftp://` for those who may not have 21.
+/// The port of `ftp://` for users who may not bind 21.
 pub(super) const TCP_PORT_UNPRIVILEGED: u16 = 2121;
 /// The port of `ftp://` (RFC 959 §8).
 const TCP_PORT: u16 = 21;
@@ -17,9 +17,9 @@ pub(super) const UDP_PORT: u16 = 9899;
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// FTP over TCP at this address; TLS by AUTH, if there is a key for it.
+    /// FTP over TCP at this address; TLS by AUTH, if there is a key.
     Tcp(SocketAddr),
-    /// FTP over TCP at this address, in TLS from the first byte.
+    /// FTP over TCP at this address, with implicit TLS.
     Tls(SocketAddr),
     /// FTP over SCTP, in UDP (RFC 6951), at these addresses of one endpoint, SCTP port 21.
     SctpUdp(Vec<SocketAddr>),
@@ -28,12 +28,12 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// Whether it is a place of TCP, whose sessions make sockets for data.
+    /// Whether this is a TCP address, whose sessions create sockets for data.
     pub(super) fn is_tcp(&self) -> bool {
         !matches!(self, Self::SctpUdp(_) | Self::SctpIp(..))
     }
 
-    /// Reads a place to listen: a URL with an address, not a name, because a socket is bound to one.
+    /// Parses a place to listen: a URL with an address, not a name, because a socket is bound to an address.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!(
@@ -120,7 +120,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// Each address once.
+/// Checks that no address is repeated.
 fn once<T: PartialEq + fmt::Display>(addresses: &[T]) -> Result<(), String> {
     let twice = addresses.iter().enumerate().find(|(index, address)| addresses[..*index].contains(address));
     twice.map_or(Ok(()), |(_, address)| Err(format!("{address} is given twice")))

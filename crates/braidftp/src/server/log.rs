@@ -1,7 +1,7 @@
-//! The log of `braidftp serve`: rate limits for lines that peers cause, so that no peer can fill a disk.
+//! The log of `braidftp serve`, with rate limits for lines that peers cause, so that no peer can fill a disk.
 //!
-//! Lines are counted by kind (where in the program they come from) and by the address that they are about, and all of them
-//! together. What is left out is counted, and told every `TOLD_EVERY`.
+//! Lines are counted by kind (the place in the program) and by address, and in total. Lines that were left
+//! out are counted, and their number is logged every `TOLD_EVERY`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,26 +19,26 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use crate::users::subnet;
 
-/// Lines in a second of one kind about one address, an IPv6 /64 being one.
+/// The maximum number of lines per second of one kind about one address (IPv6: one /64).
 pub const ADDRESS_LINES_A_SECOND: u32 = 5;
-/// Lines in a second, all together.
+/// The maximum number of lines per second in total.
 pub const LINES_A_SECOND: u32 = 100;
-/// Kinds and addresses that are counted each by itself at once; the others of a kind share one count.
+/// The number of kinds and addresses that are counted individually; the others of a kind share one count.
 pub const COUNTED_MAX: usize = 4_096;
-/// After a pause, the lines of so long may come at once.
+/// The lines of this time may be written at once after a pause.
 pub const BURST: Duration = Duration::from_secs(10);
-/// The target of lines of the audit log, which has limits of its own.
+/// The target of audit lines, which have their own limits.
 pub(super) const AUDIT: &str = "audit";
-/// How often it is told how many lines were left out.
+/// The interval at which the number of omitted lines is logged.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
-/// How lines are written.
+/// The format of lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people.
     #[default]
     Text,
-    /// An object a line, for programs.
+    /// One object per line, for programs.
     Json,
 }
 
@@ -54,7 +54,7 @@ impl FromStr for Format {
     }
 }
 
-/// Leaves out lines that come too often. Clones share their counts.
+/// Leaves out lines above the limits. Clones share their counts.
 #[derive(Debug, Clone, Default)]
 pub struct LineLimit(Arc<Shared>);
 
@@ -64,7 +64,7 @@ struct Shared {
     left_out: AtomicU64,
 }
 
-/// For each count, the time up to which what was written would have sufficed.
+/// For each count, the time up to which the written lines conform to the rate.
 #[derive(Debug)]
 pub(super) struct Counts<Kind> {
     by_key: HashMap<(Kind, Option<IpAddr>), Instant>,
@@ -78,13 +78,13 @@ impl<Kind> Default for Counts<Kind> {
 }
 
 impl<Kind: Clone + Eq + Hash> Counts<Kind> {
-    /// Whether a line may be written now; it then is.
+    /// Whether a line may be written now; if so, it is counted.
     pub(super) fn admits(&mut self, now: Instant, key: &(Kind, Option<IpAddr>)) -> bool {
         let mut key = key.clone();
         if self.by_key.len() >= COUNTED_MAX && !self.by_key.contains_key(&key) {
             self.by_key.retain(|_, until| *until > now);
             if self.by_key.len() >= COUNTED_MAX {
-                // There are no more kinds than places in the program where lines come from.
+                // The number of kinds is bounded by the places in the program.
                 key.1 = None;
             }
         }
@@ -102,12 +102,12 @@ impl<Kind: Clone + Eq + Hash> Counts<Kind> {
 }
 
 impl LineLimit {
-    /// Lines left out since this was last asked.
+    /// The number of lines left out since the last call.
     pub fn take_left_out(&self) -> u64 {
         self.0.left_out.swap(0, Ordering::Relaxed)
     }
 
-    /// Tells now and then how many lines were left out, for ever.
+    /// Logs the number of omitted lines periodically, for ever.
     pub(super) async fn tell(self) {
         loop {
             tokio::time::sleep(TOLD_EVERY).await;
@@ -125,7 +125,7 @@ impl LineLimit {
 impl<S: Subscriber> Layer<S> for LineLimit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         if event.metadata().target() == AUDIT {
-            // They have limits of their own.
+            // They have their own limits.
             return true;
         }
         let mut about = About(None);
@@ -139,7 +139,7 @@ impl<S: Subscriber> Layer<S> for LineLimit {
     }
 }
 
-/// Whom a line is about: its field `peer`, or `from`.
+/// The address that a line is about: its field `peer`, or `from`.
 struct About(Option<IpAddr>);
 
 impl Visit for About {

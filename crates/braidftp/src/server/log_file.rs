@@ -1,5 +1,5 @@
-//! A log file that log rotation may move: opened again when it is no longer under its name, which is checked once a second and
-//! on request.
+//! A log file that log rotation may move: opened again when it is no longer under its name, which is checked
+//! once per second and on request.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,41 +8,42 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the file was moved away, at most.
+/// The minimum interval of checks whether the file was moved.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Bits of the mode of a file that is made: its group may read it.
+/// The mode of a new file: its group may read it.
 const MODE: u32 = 0o640;
 
-/// A file that lines are appended to.
+/// A file to which lines are appended.
 #[derive(Debug)]
 pub struct LogFile(Mutex<Target>);
 
 #[derive(Debug)]
 struct Target {
     path: PathBuf,
-    /// `None` until it is opened, and while it cannot be.
+    /// `None` until it is opened, and after a failure.
     open: Option<File>,
-    /// When it was looked at where it is.
+    /// The time of the last check.
     looked: Option<Instant>,
 }
 
 impl LogFile {
-    /// This file. It is opened by [`LogFile::reopen`], or by the first line.
+    /// Appends to this file, which is opened by [`LogFile::reopen`] or by the first line.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(Mutex::new(Target { path: path.into(), open: None, looked: None }))
     }
 
-    /// Opens the file, or opens it anew where it now is.
+    /// Opens the file, or opens it again under its name.
     ///
     /// # Errors
-    /// It cannot be opened or made.
+    ///
+    /// It cannot be opened or created.
     pub fn reopen(&self) -> io::Result<()> {
         let mut target = self.lock();
         target.open = None;
         target.open().map(|_| ())
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> PathBuf {
         self.lock().path.clone()
     }
@@ -50,7 +51,8 @@ impl LogFile {
     /// Appends lines.
     ///
     /// # Errors
-    /// The file cannot be written to; the next call opens it anew.
+    ///
+    /// The file cannot be written; the next call opens it again.
     pub(super) fn append(&self, lines: &str) -> io::Result<()> {
         let mut target = self.lock();
         let written = target.open().and_then(|mut open| open.write_all(lines.as_bytes()));
@@ -60,20 +62,20 @@ impl LogFile {
         written
     }
 
-    /// As if a second had passed.
+    /// Checks as if a second had passed.
     #[cfg(test)]
     pub(super) fn look_now(&self) {
         self.lock().looked = None;
     }
 
-    /// A panic while a line was written spoils that line alone.
+    /// A panic while a line was being written affects only that line.
     fn lock(&self) -> MutexGuard<'_, Target> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Target {
-    /// The file, open, where it is now.
+    /// The file, opened under its current name.
     fn open(&mut self) -> io::Result<&File> {
         let now = Instant::now();
         let look = self.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK_EVERY);
@@ -93,7 +95,7 @@ impl Target {
     }
 }
 
-/// Whether this is the file that has that name now.
+/// Whether the open file is still under its name.
 fn is_there(file: &File, path: &Path) -> bool {
     let identity = |found: io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
     identity(file.metadata()) == identity(std::fs::metadata(path))

@@ -1,10 +1,11 @@
-//! Order of the sessions of a user, and what an older session has to wait for.
+//! Order of the sessions of a user, and what an older session waits for.
 //!
-//! A session whose client has died lives on for a while, with commands that it has received and not begun. Meanwhile the same
-//! user may have come back, and those commands would undo what they do now: replace a newer file by an older one, remove
-//! it, leave a part beside it. So a session that is no longer the newest of its user changes nothing until its client has been
-//! heard of again. SCTP answers for a client that is there, within a round trip ([`Association::probe_peer`]); over TCP the
-//! connection of a client that was killed ends by itself, and one of a host that is gone by keepalive.
+//! A session whose client has died lives on for a while, with commands that were received and not begun.
+//! Meanwhile the same user may have logged in again, and those commands would undo the newer work: replace a
+//! newer file by an older one, delete it, or leave a temporary file beside it. So a session that is no longer
+//! the newest of its user makes no change until its client has been heard of again. Over SCTP a living client
+//! answers within a round trip ([`Association::probe_peer`]). Over TCP the connection of a killed client ends
+//! by itself, and that of a dead host by keepalive.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,19 +19,19 @@ use tokio::time::Instant;
 
 use crate::store::fs::Claimant;
 
-/// The first and the longest pause between two looks whether a client has been heard of.
+/// The first and the longest pause between two checks whether a client has been heard of.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 
-/// The number of the next login, of all users: what a session leaves to a task may outlive all logins of its user.
+/// The number of the next login of any user: a task of a session may outlive all logins of its user.
 static NEXT_LOGIN: AtomicU64 = AtomicU64::new(0);
 
-/// The owners of sessions that are logged in.
+/// The owners of logged-in sessions.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     owners: Mutex<BTreeMap<Arc<str>, Weak<Owner>>>,
 }
 
-/// Whose sessions take over from each other.
+/// The sessions that take over from each other.
 #[derive(Debug)]
 struct Owner {
     name: Arc<str>,
@@ -43,7 +44,7 @@ struct Newest {
     since: Instant,
 }
 
-/// A session that is logged in. Clones are the same one.
+/// A logged-in session. Clones are the same session.
 #[derive(Debug, Clone)]
 pub(super) struct Login {
     owner: Arc<Owner>,
@@ -51,7 +52,7 @@ pub(super) struct Login {
 }
 
 impl Logins {
-    /// A login of `user`. `anonymous` is whoever comes, so there sessions belong together that come from one address.
+    /// A login of `user`. `anonymous` may be anybody, so there the sessions from one address belong together.
     pub(super) fn enter(&self, user: &str, peer: IpAddr) -> Login {
         let name: Arc<str> = match user {
             "anonymous" | "ftp" => format!("{user}@{}", peer.to_canonical()).into(),
@@ -62,7 +63,7 @@ impl Logins {
         let owner = match owners.get(&name).and_then(Weak::upgrade) {
             Some(owner) => owner,
             None => {
-                // As many as there are sessions remain.
+                // At most as many as there are sessions remain.
                 owners.retain(|_, owner| owner.strong_count() > 0);
                 let owner = Arc::new(Owner { name: name.clone(), newest: Mutex::new(newest) });
                 owners.insert(name, Arc::downgrade(&owner));
@@ -75,18 +76,19 @@ impl Logins {
 }
 
 impl Login {
-    /// For whom files are written: a later session of the same owner takes over those that this one has open.
+    /// The owner of written files: a later session of the same owner takes over the files that this one has
+    /// open.
     pub(super) fn claimant(&self) -> Claimant {
         Claimant { owner: self.owner.name.clone(), turn: self.turn }
     }
 
-    /// Since when there has been a newer one of the same owner: the newest.
+    /// The time of the newest later login of the same owner.
     fn overtaken_since(&self) -> Option<Instant> {
         let newest = *self.owner.newest.lock().unwrap_or_else(PoisonError::into_inner);
         (newest.turn > self.turn).then_some(newest.since)
     }
 
-    /// Whether nothing has come from the client of this session since a newer one of the same owner logged in.
+    /// Whether nothing was received from the client of this session since a newer login of the same owner.
     pub(super) fn may_be_dead(&self, association: &Association) -> bool {
         self.overtaken_since().is_some_and(|since| association.silence() >= since.elapsed())
     }
@@ -96,7 +98,7 @@ impl Login {
 #[derive(Debug, Default)]
 pub(super) struct Withheld {
     tasks: Vec<Do>,
-    /// When the first of them came.
+    /// The time of the first of them.
     since: Option<Instant>,
 }
 
@@ -110,13 +112,13 @@ impl Withheld {
         self.tasks.is_empty()
     }
 
-    /// All of them, in their order.
+    /// Returns all of them, in order.
     pub(super) fn take(&mut self) -> Vec<Do> {
         self.since = None;
         std::mem::take(&mut self.tasks)
     }
 
-    /// Forgets this job; whether it was among them.
+    /// Removes this job; returns whether it was waiting.
     pub(super) fn forget(&mut self, job: JobId) -> bool {
         let before = self.tasks.len();
         let is_it = |task: &Do| matches!(task, Do::Change { job: its, .. } | Do::Receive { job: its, .. } if *its == job);
@@ -124,7 +126,7 @@ impl Withheld {
         self.tasks.len() < before
     }
 
-    /// When to look again whether the client has been heard of, if any wait.
+    /// When to check again whether the client has been heard of, if any changes wait.
     pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
         let waited = now - self.since?;
         (!self.is_empty()).then(|| now + (waited / 4).clamp(LOOK.0, LOOK.1))
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(second.claimant().owner, first.claimant().owner);
         let third = logins.enter("anna", HERE);
         assert!(first.overtaken_since() >= Some(since) && second.overtaken_since().is_some());
-        // One that has ended has overtaken all the same.
+        // A newer session that has ended counts nevertheless.
         drop((second, third));
         assert!(first.overtaken_since().is_some());
         let anonymous = logins.enter("anonymous", HERE);

@@ -1,6 +1,6 @@
 //! Metrics for Prometheus: counters and their names.
 //!
-//! Nothing that a peer chooses is a label: a path of SCTP is known by its local address.
+//! Labels contain nothing chosen by a peer: an SCTP path is labelled by its local address.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-/// How FTP travels in a session.
+/// The mode of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByMode {
     mode: String,
 }
 
-/// How something ended.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByResult {
     result: &'static str,
 }
 
-/// Which way the bytes of a file go.
+/// The direction of the bytes of files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByDirection {
     direction: &'static str,
@@ -37,7 +37,7 @@ struct ByOutcome {
     result: &'static str,
 }
 
-/// A path of SCTP, by its local address.
+/// An SCTP path, by its local address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByLocal {
     local: String,
@@ -55,7 +55,7 @@ fn first_bytes() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 11))
 }
 
-/// What SCTP has counted on a path since it was last asked.
+/// The counters of an SCTP path at the last query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PathCounts {
     pub sent_bytes: u64,
@@ -64,7 +64,7 @@ pub(super) struct PathCounts {
     pub timeouts: u64,
 }
 
-/// What is counted.
+/// The metrics.
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
@@ -135,7 +135,7 @@ impl Metrics {
         self
     }
 
-    /// All of it, in OpenMetrics' text format.
+    /// All metrics, in OpenMetrics' text format.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.

@@ -1,7 +1,7 @@
-//! The address of `--metrics`: answers `GET /metrics`, over HTTP/1.1, with what [`super::metrics`] has.
+//! The address of `--metrics`: serves `GET /metrics` over HTTP/1.1 with the text of [`super::metrics`].
 //!
-//! A scraper that says nothing, or stops reading, is cut off after [`WITHIN`]; no more than [`SCRAPERS_MAX`] are answered at once,
-//! and the others wait in the kernel's queue.
+//! A scraper that sends nothing, or stops reading, is disconnected after [`WITHIN`]; at most [`SCRAPERS_MAX`]
+//! are served concurrently, and others wait in the kernel's queue.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use tokio::net::TcpListener;
 
 use crate::http::{self, Content, Rules, words};
 
-/// How long a connection may last.
+/// The maximum duration of a connection.
 pub(crate) const WITHIN: Duration = Duration::from_secs(10);
-/// Connections at once.
+/// The maximum number of concurrent connections.
 pub(crate) const SCRAPERS_MAX: usize = 8;
 
 const TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Answers scrapers, for ever.
+/// Serves scrapers, for ever.
 pub(super) async fn serve(listener: TcpListener, text: impl Fn() -> String + Send + Sync + 'static) {
     let rules = Rules { places: SCRAPERS_MAX, within: WITHIN, client: "a scraper of metrics" };
     http::serve(listener, rules, move |request| answer(request, &text)).await;

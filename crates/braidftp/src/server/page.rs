@@ -1,11 +1,12 @@
-//! What the page of `--dashboard` shows of a server, from the getters of [`Activity`](super::activity::Activity).
+//! The data of the dashboard of a server, from the getters of [`Activity`](super::activity::Activity).
 
 use super::Monitor;
 use super::activity::SessionLine;
 use crate::dashboard::{Now, Path, SESSIONS_MAX, Session, Totals, Transfer};
 
 impl Monitor {
-    /// Sessions, transfers and paths now: of as many sessions as the page lists, those that move something first.
+    /// The current sessions, transfers and paths: at most as many sessions as the page lists, those with
+    /// transfers first.
     pub(super) fn now(&self) -> Now {
         let (activity, totals) = (&self.shared.activity, self.shared.activity.totals());
         let mut now = Now {

@@ -1,5 +1,5 @@
-//! What interrupted uploads have left: too old ones are removed ([`Settings::parts_kept`]), and those of a home may be so much
-//! ([`Settings::parts_quota`]).
+//! The temporary files of interrupted uploads: old ones are removed ([`Settings::parts_kept`]), and those of
+//! a home have a quota ([`Settings::parts_quota`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,33 +13,33 @@ use super::{DISK_RESERVE_MAX, Settings, Shared};
 use crate::store::fs::{Allowance, Kept, Part, Removal, Root};
 use crate::users::Users;
 
-/// How often they are looked for: at the start, and then after so long.
+/// The interval of searches for them; the first is at the start.
 const LOOK: Duration = Duration::from_secs(3600);
-/// How many are removed, or found, in one look.
+/// The maximum number of files removed or found in one search.
 const MOST: usize = 100_000;
-/// How many of a home are kept.
+/// The maximum number of files kept in a home.
 pub(crate) const PARTS_MAX: usize = 10_000;
 
-/// Of each home in which somebody may write.
+/// The temporary files of each home in which a user may write.
 #[derive(Debug)]
 pub(super) struct Parts {
     reserve_bytes: u64,
     by_home: BTreeMap<PathBuf, Arc<Kept>>,
 }
 
-/// What uploads leave free of a disk of so many bytes.
+/// The bytes that uploads leave free on a disk of this size.
 pub(super) fn reserve_bytes(settings: &Settings, disk_bytes: u64) -> u64 {
     settings.disk_reserve.unwrap_or((disk_bytes / 100).min(DISK_RESERVE_MAX))
 }
 
-/// What the unfinished uploads of a home may have of it.
+/// The quota of the temporary files of a home.
 pub(super) fn quota_bytes(settings: &Settings, disk_bytes: u64) -> u64 {
     settings.parts_quota.unwrap_or(disk_bytes / 10)
 }
 
 impl Parts {
     pub(super) fn new(root: &Root, users: &Users, settings: &Settings) -> Self {
-        // A disk that does not tell its size takes what it takes.
+        // A disk of unknown size has no quota.
         let disk_bytes = root.disk_bytes().unwrap_or(u64::MAX);
         let quota_bytes = quota_bytes(settings, disk_bytes);
         let writers = users.accounts().filter(|account| account.rights.may_change());
@@ -47,7 +47,7 @@ impl Parts {
         Self { reserve_bytes: reserve_bytes(settings, disk_bytes), by_home: by_home.collect() }
     }
 
-    /// The same, with what is kept of homes that were there before.
+    /// The same, with the known files of homes that existed before.
     pub(super) fn following(mut self, before: &Self) -> Self {
         for (home, kept) in &mut self.by_home {
             if let Some(before) = before.by_home.get(home) {
@@ -57,12 +57,12 @@ impl Parts {
         self
     }
 
-    /// What writers in this home may take of the disk.
+    /// The limits on disk usage by writers in this home.
     pub(super) fn allowance(&self, home: &Path) -> Allowance {
         Allowance { reserve_bytes: self.reserve_bytes, kept: self.by_home.get(home).cloned() }
     }
 
-    /// All that there are, as paths of the server's root: each counts in the innermost home that it lies in.
+    /// Records all files found, as paths relative to the server's root: each counts in its innermost home.
     fn found(&self, root: &Root, parts: Vec<Part>) {
         let mut by_home: BTreeMap<&Path, Vec<Part>> =
             self.by_home.keys().map(|home| (home.as_path(), Vec::new())).collect();
@@ -83,7 +83,7 @@ impl Parts {
     }
 }
 
-/// Looks for those of each host, for ever. Where nobody may change anything, nothing is removed.
+/// Searches those of each host, for ever. If nobody may change anything, nothing is removed.
 pub(super) async fn look_after_all(shared: Arc<Shared>) {
     let mut all: JoinSet<()> = shared.sites().map(|(host, _)| look_after(shared.clone(), host)).collect();
     while all.join_next().await.is_some() {}

@@ -10,30 +10,32 @@ use braidftp_net::sctp::dtls::Mode;
 use crate::exit::{Error, Result};
 use crate::identity::{Files, OWN_NAMES, ServerIdentity};
 
-/// How sessions are protected, over TCP and SCTP alike.
+/// The protection of sessions, over TCP and SCTP alike.
 #[derive(Debug, Clone, Default)]
 pub struct Protection {
-    /// The key and certificate. With none there is no protection at all (`--plain`): associations are plain, and there is no TLS.
+    /// The key and certificate. Without one there is no protection (`--plain`): associations are plain, and
+    /// TLS is not offered.
     pub identity: Option<Arc<ServerIdentity>>,
-    /// SCTP, with an identity: what becomes of an association whose client wants it plain, as in the modes of the papers. A
-    /// client that wants protection gets it either way, or ends the association.
+    /// SCTP with an identity: whether associations of clients that request no protection are accepted, as in
+    /// the modes of the papers. A client that requires protection gets it either way, or ends the
+    /// association.
     pub plain_associations: Plain,
-    /// What becomes of a password that comes without protection. `anonymous` needs none.
+    /// Whether unprotected passwords are accepted. `anonymous` needs none.
     pub plain_passwords: Plain,
 }
 
-/// What becomes of somebody, or something, that is not protected.
+/// Whether unprotected associations or passwords are accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Plain {
-    /// It is refused.
+    /// They are refused.
     #[default]
     Refused,
-    /// It is taken.
+    /// They are accepted.
     Allowed,
 }
 
 impl Protection {
-    /// Who may log in without protection.
+    /// The users who may log in without protection.
     pub(super) const fn unprotected(&self) -> Unprotected {
         match self.plain_passwords {
             Plain::Refused => Unprotected::Anonymous,
@@ -41,7 +43,7 @@ impl Protection {
         }
     }
 
-    /// How associations agree on keys; `None` if none does.
+    /// The key management of associations; `None` without protection.
     pub(super) fn keys(&self) -> Result<Option<keys::Settings>> {
         let Some(identity) = &self.identity else { return Ok(None) };
         let settings = keys::Settings::server(Arc::new(identity.config_tls13(&[])?));
@@ -54,7 +56,7 @@ impl Protection {
 }
 
 impl Protection {
-    /// What a server says of its key when it starts: lines.
+    /// The lines about its key that a server prints when it starts.
     pub(super) fn told(&self, origin: Origin) -> String {
         let Some(identity) = &self.identity else { return String::new() };
         let made = if origin == Origin::Made { ", made now" } else { "" };
@@ -64,42 +66,44 @@ impl Protection {
         told
     }
 
-    /// What is wrong with the certificate, in the eyes of clients that trust authorities.
+    /// Why clients that rely on authorities will reject the certificate.
     pub(super) fn complaint(&self) -> Option<String> {
         let complaint = self.identity.as_ref()?.complaint()?;
         Some(format!("the certificate {complaint}: clients that do not know the key refuse it"))
     }
 }
 
-/// Options of `braidftp serve` about protection; the file of settings has the same names.
+/// Options for protection of `braidftp serve`; the file of settings has the same names.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Protection")]
 pub struct ProtectionArgs {
-    /// Protect nothing: no TLS, and plain associations alone
+    /// Protect nothing: no TLS, and only plain associations
     #[arg(long, conflicts_with_all = ["allow_plain", "tls_cert", "identity"])]
     pub plain: bool,
-    /// Take associations without protection, too, from clients that ask for them: those of --mode naive, ms and ms-cp, and --plain
+    /// Also accept associations without protection, from clients that request them: those of --mode naive, ms
+    /// and ms-cp, and --plain
     #[arg(long)]
     pub allow_plain: bool,
-    /// Take passwords that come without protection, where everybody on the way can read them
+    /// Accept unprotected passwords, which can be read on the network
     #[arg(long)]
     pub allow_plain_passwords: bool,
-    /// The certificate that clients are shown, and those that lead to its authority (PEM); read again when the file changes
+    /// The certificate for clients, followed by the chain to its authority (PEM); read again when the file
+    /// changes
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// Its private key (PEM, mode 600) [default: in the file of --tls-cert]
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// The folder of the key that the server makes itself on its first start [default: ~/.local/share/braidftp; for root
-    /// /etc/braidftp]
+    /// The folder of the key that the server generates on its first start [default: ~/.local/share/braidftp;
+    /// for root /etc/braidftp]
     #[arg(long, value_name = "DIR", conflicts_with = "tls_cert")]
     pub identity: Option<PathBuf>,
 }
 
-/// What the options come to.
+/// The result of the options.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    /// Where the key is; none where nothing is protected.
+    /// The location of the key; `None` without protection.
     key: Option<Key>,
     plain_associations: Plain,
     pub(super) plain_passwords: Plain,
@@ -107,25 +111,25 @@ pub(super) struct Wanted {
 
 #[derive(Debug, Clone)]
 enum Key {
-    /// Files that somebody gave.
+    /// Given files.
     Given(Files),
-    /// One that is made if it is not there.
+    /// A file that is generated if it does not exist.
     Own(Files),
 }
 
-/// How a server came to its key.
+/// The origin of a server's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It was there.
+    /// It existed.
     Found,
-    /// It was made now.
+    /// It was generated now.
     Made,
 }
 
 impl ProtectionArgs {
-    /// These, and what a file of settings says where these say nothing.
+    /// These options, completed by those of a file of settings.
     pub(super) fn or(self, file: Self) -> Self {
-        // A key that is named here takes the place of all that the file says of keys, and of its `plain`.
+        // A key given here replaces all key settings of the file, and its `plain`.
         let names_key = self.tls_cert.is_some() || self.identity.is_some();
         let file_keys = if self.plain || names_key { Self::default() } else { file.clone() };
         Self {
@@ -138,10 +142,11 @@ impl ProtectionArgs {
         }
     }
 
-    /// What they come to.
+    /// Evaluates the options.
     ///
     /// # Errors
-    /// They contradict each other, or there is no place for a key.
+    ///
+    /// They contradict each other, or there is no location for a key.
     pub(super) fn wanted(self) -> Result<Wanted> {
         let plain = |allowed| if allowed { Plain::Allowed } else { Plain::Refused };
         let key = match (self.plain, self.tls_cert, self.tls_key, self.identity) {
@@ -179,10 +184,11 @@ impl Wanted {
         self.key.is_some()
     }
 
-    /// Reads the key, or makes it.
+    /// Reads the key, or generates it.
     ///
     /// # Errors
-    /// A file of it cannot be made or read, is damaged, or can be read by others.
+    ///
+    /// A file of it cannot be created or read, is damaged, or can be read by others.
     pub(super) fn load(&self) -> Result<(Protection, Origin)> {
         let mut origin = Origin::Found;
         let identity = match &self.key {
@@ -198,9 +204,10 @@ impl Wanted {
         Ok((self.with(identity), origin))
     }
 
-    /// Reads the key if it is there, and makes none.
+    /// Reads the key if it exists, and generates none.
     ///
     /// # Errors
+    ///
     /// A file of it cannot be read, is damaged, or can be read by others.
     pub(super) fn load_only(&self) -> Result<Protection> {
         let identity = match &self.key {
@@ -219,7 +226,7 @@ impl Wanted {
         }
     }
 
-    /// What `--check` prints of it.
+    /// The lines that `--check` prints.
     pub(super) fn describe(&self, loaded: &Protection) -> String {
         let passwords = match self.plain_passwords {
             Plain::Refused => "passwords only inside protection",

@@ -1,8 +1,8 @@
-//! The users of a running server, and what of interrupted uploads is kept for them: replaced as a whole when the users file is
-//! read again.
+//! The users of a running server, and the temporary files of their interrupted uploads: replaced as a whole
+//! when the users file is read again.
 //!
-//! Sessions keep what they were granted until they log in again. Failed password checks stay counted, and so do the sessions,
-//! bytes and rate of a user whose limits are the same as before.
+//! Sessions keep their rights until they log in again. Failed password checks stay counted, and so do the
+//! sessions, bytes and rate of a user whose limits are unchanged.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,21 +12,21 @@ use super::parts::Parts;
 use crate::store::fs::Root;
 use crate::users::Users;
 
-/// Who may log in to a running server.
+/// The users of a running server.
 #[derive(Debug)]
 pub struct Roster {
     now: RwLock<Arc<Lists>>,
     root: Root,
     settings: Arc<Live>,
-    /// Whether somebody might change files when the server started, and the process was confined accordingly.
+    /// Whether any user could change files when the server started, which determined the confinement.
     may_change: bool,
 }
 
-/// What belongs to one users file.
+/// The data of one users file.
 #[derive(Debug)]
 pub(super) struct Lists {
     pub(super) users: Users,
-    /// What interrupted uploads have left.
+    /// The temporary files of interrupted uploads.
     pub(super) parts: Parts,
 }
 
@@ -37,15 +37,16 @@ impl Roster {
         Self { now: RwLock::new(Arc::new(Lists { users, parts })), root, settings, may_change }
     }
 
-    /// The users as they are now.
+    /// The current users.
     pub(super) fn now(&self) -> Arc<Lists> {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether these users can be put in the place of those before.
+    /// Checks whether these users can replace the current ones.
     ///
     /// # Errors
-    /// They need what the running server has not: a sentence.
+    ///
+    /// They need something that the running server lacks: a sentence.
     pub(super) fn may_replace(&self, users: &Users) -> Result<(), String> {
         let settings = self.settings.now();
         let protection = &settings.protection;
@@ -63,10 +64,11 @@ impl Roster {
         Ok(())
     }
 
-    /// Puts these users in the place of those before. Sessions that are logged in stay as they are.
+    /// Replaces the users. Logged-in sessions are not affected.
     ///
     /// # Errors
-    /// They need what the running server has not: a sentence. Nothing is changed then.
+    ///
+    /// They need something that the running server lacks: a sentence. Nothing is changed then.
     pub fn replace(&self, mut users: Users) -> Result<(), String> {
         self.may_replace(&users)?;
         let (before, settings) = (self.now(), self.settings.now());

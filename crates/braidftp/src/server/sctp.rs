@@ -18,24 +18,24 @@ use super::body::{Body, MESSAGE_BYTES};
 use super::sink::Intake;
 use crate::store::fs::Growing;
 
-/// How long an association of naive may take to come up, and to end: time for the sixth INIT or SHUTDOWN, 31 s after
-/// the first (RFC 9260 §5.1, §9.2), which a bad link needs now and then.
+/// The time limit for an association of naive to open and to close: long enough for the sixth INIT or
+/// SHUTDOWN, 31 s after the first (RFC 9260 §5.1, §9.2), which is sometimes needed on a lossy link.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The data side of a session of naive, ms or ms-cp.
 pub(super) struct Data {
     pub endpoint: Endpoint,
     pub control: Association,
-    /// The addresses of the control association: local, and the peer's.
+    /// The addresses of the control association: local and remote.
     pub local: Vec<SocketAddr>,
     pub peer: Vec<SocketAddr>,
-    /// For data associations.
+    /// The configuration of data associations.
     pub config: Arc<Config>,
-    /// Bytes that came behind the end of an upload, on stream 1.
+    /// Bytes received on stream 1 after the end of an upload.
     pub early: Arc<std::sync::Mutex<Bytes>>,
 }
 
-/// Where one transfer goes.
+/// The data path of one transfer.
 pub(super) enum Way {
     Associate { endpoint: Endpoint, connect: Connect },
     Stream1 { control: Association, early: Arc<std::sync::Mutex<Bytes>> },
@@ -45,7 +45,7 @@ pub(super) enum Way {
 impl Data {
     pub(super) fn way(&self, path: DataPath) -> Way {
         match path {
-            // Its data would travel in the clear beside it.
+            // Its data would be unprotected.
             DataPath::Association { .. } if self.control.is_protected() => Way::Nowhere,
             //= specs/ftp-over-sctp.md#section-3.1
             //# The server MUST connect to the addresses of the control association's peer, over the same UDP ports, and to nothing else
@@ -110,7 +110,7 @@ async fn said(control: &Association) {
     }
 }
 
-/// Aborts its association unless told that all went well.
+/// Aborts its association unless the transfer was successful.
 struct Guard(Option<Association>);
 
 impl Drop for Guard {
@@ -122,7 +122,8 @@ impl Drop for Guard {
 }
 
 impl Way {
-    /// Sends all of it. `started` is told how many bytes will flow, and returns when the first may.
+    /// Sends everything. `started` is called with the number of bytes, and returns when the first may be
+    /// sent.
     pub(super) async fn send(
         self,
         body: &mut Body,
@@ -144,7 +145,7 @@ impl Way {
                 Ok(Outcome::Sent { bytes })
             }
             Self::Stream1 { control, .. } if body.size.is_none() => {
-                // Until the transport has it, which counts what it holds itself.
+                // Counts as held until the transport, which counts its own memory, has accepted it.
                 let mut room = Growing::new(body.blocks.clone());
                 let listing = whole(body, &mut room).await?;
                 started(Some(listing.len() as u64)).await;
@@ -166,7 +167,7 @@ impl Way {
         }
     }
 
-    /// Takes all that comes: to the end of the association, or `length` bytes of stream 1.
+    /// Receives everything: to the end of the association, or `length` bytes of stream 1.
     pub(super) async fn receive(
         self,
         intake: &mut Intake,
@@ -184,7 +185,7 @@ impl Way {
                             intake.write(bytes).await?;
                         }
                     }
-                    // Only a graceful end is the end of the file.
+                    // Only a graceful shutdown is the end of the file.
                     let end = timeout(PATIENCE, association.closed()).await;
                     if !matches!(end, Ok(Reason::Shutdown)) {
                         return Err(Failure::DataLost);
@@ -209,8 +210,8 @@ impl Way {
                         let ours = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
                         take(bytes.split_to(ours), &mut left).await;
                         if !bytes.is_empty() {
-                            // The head of the next upload: a message may hold the end of one and the beginning of
-                            // another.
+                            // The beginning of the next upload: a message may contain the end of one and the
+                            // beginning of another.
                             let rest: Vec<Bytes> = std::iter::once(bytes).chain(waiting.drain(..)).collect();
                             *early.lock().unwrap_or_else(|e| e.into_inner()) = rest.concat().into();
                         }
@@ -245,7 +246,7 @@ async fn send_block(
     Ok(bytes)
 }
 
-/// A listing as the one message that it is (specs/ftp-over-sctp.md §4.4). `room` is what it takes of memory.
+/// A listing as a single message (specs/ftp-over-sctp.md §4.4). `room` is its memory.
 async fn whole(body: &mut Body, room: &mut Growing) -> Result<Bytes, Failure> {
     let mut listing = BytesMut::new();
     while let Some(block) = body.next().await? {

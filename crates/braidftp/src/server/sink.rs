@@ -16,43 +16,43 @@ use super::store::{Store, failure, native, system_time};
 use crate::store::fs::{self, Commit, Digest, Durability, Keep, Root, Start, Why, Writer};
 use crate::user_limits::{OverQuota, Right, Share};
 
-/// How long the name of STOU is looked for.
+/// The number of attempts to find a name for STOU.
 const UNIQUE_TRIES: u32 = 100;
 
-/// An upload under way.
+/// An upload in progress.
 #[derive(Debug)]
 pub(super) struct Intake {
     subject: Subject,
-    /// Where it goes, for the audit log.
+    /// The destination, for the audit log.
     path: SafePath,
     writer: Writer,
     text: Option<Lf>,
-    /// The name made up for STOU.
+    /// The name chosen for STOU.
     pub name: Option<SafePath>,
-    /// Bytes taken from the data path.
+    /// The number of bytes received on the data path.
     pub bytes: u64,
-    /// Bytes of the file that were there before.
+    /// The number of bytes of the file that existed before.
     offset: u64,
-    /// The size of the whole file, if the client told it.
+    /// The size of the whole file, if the client announced it.
     pub announced_size: Option<u64>,
-    /// Limits of the user, and where their files are.
+    /// Limits of the user, and the location of the user's files.
     share: Arc<Share>,
     home: Root,
-    /// What counts its bytes.
+    /// Counts its bytes.
     transfer: Option<Arc<Transfer>>,
 }
 
-/// What is known of an upload when its last byte has come.
+/// What is known of an upload after its last byte.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending {
-    /// When the file changed last, if the sender told.
+    /// The modification time, if the sender sent one.
     pub modified: Option<braidftp_ftp::stamp::Timestamp>,
     /// What must be on the disk before the reply.
     pub durability: Durability,
 }
 
 impl Intake {
-    /// Prepares the upload. Whether the disk agrees is known after [`Intake::open`], or at the end.
+    /// Prepares the upload. Disk errors are reported by [`Intake::open`], or at the end.
     pub(super) async fn new(store: &Store, sink: &Sink) -> Result<Self, Failure> {
         let prepared = Self::prepare(store, sink).await;
         if let Err(failure) = &prepared {
@@ -100,12 +100,12 @@ impl Intake {
         })
     }
 
-    /// Bytes of the whole file so far, as type I counts them.
+    /// The current size of the whole file, as counted in type I.
     pub(super) fn size(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// Asks the disk now.
+    /// Opens the file on the disk now.
     pub(super) async fn open(&mut self) -> Result<(), Failure> {
         let opened = self.writer.open().await.map_err(|e| failure(&e));
         if let Err(failure) = &opened {
@@ -114,10 +114,12 @@ impl Intake {
         opened
     }
 
-    /// Takes bytes of the data path.
+    /// Processes bytes of the data path.
     ///
     /// # Cancel safety
-    /// Safe where the user has no quota: the bytes are taken at the first poll. With a quota, bytes may be lost.
+    ///
+    /// Safe if the user has no quota: the bytes are accepted at the first poll. With a quota, bytes may be
+    /// lost.
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), Failure> {
         let length = bytes.len();
         over_quota(self.share.charge(&self.home, length as u64).await)?;
@@ -134,7 +136,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Puts the file under its name.
+    /// Renames the file to its final name.
     pub(super) async fn finish(self, ending: Ending) -> Result<Outcome, Failure> {
         let Self { subject, path, writer, text, name, bytes, .. } = self;
         let put = put(writer, text, ending).await;
@@ -142,20 +144,19 @@ impl Intake {
         put.map(|()| Outcome::Received { bytes, name })
     }
 
-    /// Gives the upload up. What came of one that broke off is kept, to be continued; what is known to be wrong is
-    /// not.
+    /// Aborts the upload. The data of an interrupted upload is kept for resuming; wrong data is not.
     pub(super) async fn give_up(self, why: Failure) {
         self.subject.uploaded(&self.path, self.bytes, Some(&why));
         let keep = match why {
             Failure::Damaged | Failure::Store(_) => Keep::Nothing,
             _ => Keep::ForResume,
         };
-        // Bounded: a disk that hangs must not keep the session from its end.
+        // With a time limit: a hanging disk must not keep the session from ending.
         let _ = tokio::time::timeout(Duration::from_secs(10), self.writer.abandon(keep)).await;
     }
 }
 
-/// What the client is told where the user's quota is used up.
+/// The error for an exhausted quota.
 fn over_quota(fits: Result<Result<(), OverQuota>, fs::Error>) -> Result<(), Failure> {
     fits.map_err(|e| failure(&e))?.map_err(|OverQuota| Failure::Store(StoreError::Quota))
 }
@@ -169,7 +170,7 @@ async fn put(mut writer: Writer, text: Option<Lf>, ending: Ending) -> Result<(),
     writer.commit(commit).await.map(|_| ()).map_err(|e| failure(&e))
 }
 
-/// A name that nothing has in the folder.
+/// A name that does not exist in the folder.
 async fn unique(store: &Store, folder: &SafePath) -> Result<SafePath, Failure> {
     for _ in 0..UNIQUE_TRIES {
         let name = format!("upload-{:08x}", super::random() as u32);

@@ -20,30 +20,30 @@ use super::logins::Login;
 use crate::store::fs::{self, Allowance, Blocks, Kind, Removal, Root, Why};
 use crate::user_limits::{Right, Rights, Share};
 
-/// What the user of a session sees: a root and what may be done in it. Cheap to clone.
+/// The view of a session's user: a root and rights. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     pub root: Root,
     pub rights: Rights,
     /// The name of the user.
     pub user: String,
-    /// For whom files are written.
+    /// The owner of written files.
     pub login: Login,
-    /// Where transfers get room for what they hold of files.
+    /// The source of memory for the blocks of transfers.
     pub blocks: Blocks,
-    /// What uploads may take of the disk.
+    /// The limits on disk usage by uploads.
     pub allowance: Allowance,
-    /// Limits of all sessions of the user.
+    /// The limits over all sessions of the user.
     pub share: Arc<Share>,
-    /// The session's place among them, for as long as anything of it runs.
+    /// The session's place among them, as long as any of its work runs.
     pub _place: Option<Arc<OwnedSemaphorePermit>>,
-    /// Whom audit lines are about.
+    /// The subject of audit lines.
     pub subject: Subject,
-    /// The transfer that this clone is for.
+    /// The transfer that this clone belongs to.
     pub transfer: Option<Arc<Transfer>>,
 }
 
-/// Unfinished uploads that one command lists or removes.
+/// The maximum number of unfinished uploads that one command lists or removes.
 const PARTS_LISTED: usize = 1000;
 
 impl Store {
@@ -58,14 +58,14 @@ impl Store {
         }
     }
 
-    /// Answers a query; waits for the disk.
+    /// Answers a query; blocks.
     pub(super) fn query(&self, path: &SafePath, query: Query) -> Result<Outcome, Failure> {
         let place = native(path)?;
         let outcome = match query {
             Query::Facts => self.root.link_metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
             Query::Followed => self.root.metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
             Query::Parts => self.root.parts(&place, PARTS_LISTED).map(|found| parts(&found)),
-            // Read elsewhere, for it takes long.
+            // Read elsewhere, because it takes long.
             Query::Digest(_) => return Err(Failure::Store(StoreError::Denied)),
             Query::Partial => {
                 self.root.unfinished_bytes(&place).map(|bytes| Outcome::Partial(bytes.unwrap_or(0)))
@@ -74,7 +74,7 @@ impl Store {
         outcome.map_err(|e| failure(&e))
     }
 
-    /// Reads a file for its digest; waits for the disk.
+    /// Computes the digest of a file; blocks.
     pub(super) fn digest(
         &self,
         path: &SafePath,
@@ -86,7 +86,7 @@ impl Store {
         Ok(Outcome::Digest { digest: digested.digest.into(), bytes: digested.bytes })
     }
 
-    /// Makes a change; waits for the disk.
+    /// Makes a change; blocks.
     pub(super) fn change(&self, change: &Change) -> Result<Outcome, Failure> {
         let outcome = self.try_change(change);
         self.subject.changed(change, &outcome);
@@ -125,7 +125,7 @@ impl Store {
     }
 }
 
-/// Unfinished uploads in the session's words.
+/// Converts unfinished uploads to the session's form.
 fn parts(found: &[fs::Part]) -> Outcome {
     let part = |part: &fs::Part| {
         let path = SafePath::ROOT.resolve(part.path.as_os_str().as_bytes()).ok()?;
@@ -134,12 +134,12 @@ fn parts(found: &[fs::Part]) -> Outcome {
     Outcome::Parts(found.iter().filter_map(part).collect())
 }
 
-/// A path of the session as one of the store. The names of unfinished files belong to nobody.
+/// Converts a path of the session to one of the store. Temporary names are reserved.
 pub(super) fn native(path: &SafePath) -> Result<PathBuf, Failure> {
     fs::relative(path.as_bytes()).map_err(|e| failure(&e))
 }
 
-/// What the session is told of an error; the log gets the rest.
+/// Converts an error for the session; the log gets the details.
 pub(super) fn failure(error: &fs::Error) -> Failure {
     let store = match &error.why {
         Why::NotFound => StoreError::NotFound,
@@ -154,7 +154,7 @@ pub(super) fn failure(error: &fs::Error) -> Failure {
         Why::Busy => StoreError::Busy,
         Why::TakenOver => StoreError::TakenOver,
         Why::PastEnd { .. } => StoreError::BadOffset,
-        // While it is read, a file can only be too short.
+        // While a file is being read it can only be too short.
         Why::WrongLength { .. } => return Failure::Shrank,
         Why::WrongDigest => return Failure::Damaged,
         Why::TooDeep | Why::Io(_) => StoreError::Io,
@@ -163,7 +163,7 @@ pub(super) fn failure(error: &fs::Error) -> Failure {
     Failure::Store(store)
 }
 
-/// Metadata in the session's words.
+/// Converts metadata to the session's form.
 pub(super) fn metadata(found: &fs::Metadata) -> Metadata {
     let (kind, target) = match &found.kind {
         Kind::File => (FileKind::File, None),
@@ -183,7 +183,7 @@ pub(super) fn metadata(found: &fs::Metadata) -> Metadata {
     }
 }
 
-/// A moment in the session's words.
+/// Converts a time to the session's form.
 pub(super) fn stamp(time: SystemTime) -> Timestamp {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => Timestamp { seconds: after.as_secs() as i64, nanos: after.subsec_nanos() },
@@ -198,7 +198,7 @@ pub(super) fn stamp(time: SystemTime) -> Timestamp {
     }
 }
 
-/// A moment in the store's words; the epoch if the system cannot hold it.
+/// Converts a time to the store's form; the epoch if the system cannot represent it.
 pub(super) fn system_time(stamp: Timestamp) -> SystemTime {
     let whole = Duration::from_secs(stamp.seconds.unsigned_abs());
     let base = if stamp.seconds >= 0 {
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(stamp(system_time(moment)), moment);
         }
         for seconds in [i64::MIN, i64::MIN + 1, i64::MAX] {
-            // Whatever the system makes of it, it is a moment.
+            // Any result is a valid time.
             stamp(system_time(Timestamp { seconds, nanos: 999_999_999 }));
         }
     }

@@ -13,7 +13,7 @@ use listenfd::ListenFd;
 
 use super::listen::{Listen, TLS_PORT};
 
-/// Sockets that systemd, or a program that does as it does, has opened for this process.
+/// Sockets opened for this process by systemd, or by a program with the same interface.
 #[derive(Debug, Default)]
 pub(super) struct Passed {
     tcp: Vec<TcpListener>,
@@ -21,9 +21,10 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Those that the environment names (LISTEN_FDS). Must be called once.
+    /// The sockets named by the environment (LISTEN_FDS). Must be called once.
     ///
     /// # Errors
+    ///
     /// One is of another kind: a sentence.
     pub(super) fn take() -> Result<Self, String> {
         let mut given = ListenFd::from_env();
@@ -44,7 +45,7 @@ impl Passed {
         Ok(passed)
     }
 
-    /// Where they listen: what is served where nobody says. UDP sockets are those of one endpoint.
+    /// Their addresses: served if no others are configured. UDP sockets belong to one endpoint.
     pub(super) fn places(&self) -> Vec<Listen> {
         let at = |address: SocketAddr| match address.port() {
             TLS_PORT => Listen::Tls(address),
@@ -74,7 +75,7 @@ impl Passed {
         taken
     }
 
-    /// Says which nobody has asked for.
+    /// Describes sockets that are not used.
     pub(super) fn unused(&self) -> Option<String> {
         let places: Vec<String> = self.places().iter().map(Listen::to_string).collect();
         (!places.is_empty()).then(|| {
@@ -86,19 +87,20 @@ impl Passed {
     }
 }
 
-/// Tells systemd how far the service is. Without NOTIFY_SOCKET it does nothing.
+/// Notifies systemd of the state of the service. Does nothing without NOTIFY_SOCKET.
 #[derive(Debug, Default)]
 pub(super) struct Notify {
     socket: Option<UnixDatagram>,
-    /// How often it must be told that the service is alive.
+    /// The interval of watchdog notifications.
     watchdog: Option<Duration>,
 }
 
 impl Notify {
-    /// As the environment says.
+    /// Configured by the environment.
     ///
     /// # Errors
-    /// The socket that it names is not there: a sentence.
+    ///
+    /// The named socket does not exist: a sentence.
     pub(super) fn from_env() -> Result<Self, String> {
         let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(Self::default()) };
         let cannot = |error| format!("cannot reach NOTIFY_SOCKET {}: {error}", path.display());
@@ -113,40 +115,40 @@ impl Notify {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         let within = number("WATCHDOG_USEC").filter(|micros| is_ours && *micros > 0);
-        // Twice in that time, as sd_watchdog_enabled(3) advises.
+        // Twice per interval, as sd_watchdog_enabled(3) recommends.
         Ok(Self { socket: Some(socket), watchdog: within.map(|micros| Duration::from_micros(micros) / 2) })
     }
 
-    /// How often [`Notify::alive`] must be called, if at all.
+    /// The interval at which [`Notify::alive`] must be called, if required.
     pub(super) fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
     fn tell(&self, state: &str) {
         if let Some(socket) = &self.socket {
-            // A service manager that does not listen is no reason not to serve.
+            // A service manager that does not listen is no reason to stop serving.
             let _ = socket.send(state.as_bytes());
         }
     }
 
-    /// It serves.
+    /// The service is ready.
     pub(super) fn ready(&self) {
         self.tell("READY=1");
     }
 
-    /// It reads its settings again; [`Notify::ready`] follows.
+    /// The service reads its settings again; [`Notify::ready`] follows.
     pub(super) fn reloading(&self) {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let micros = now.tv_sec.saturating_mul(1_000_000).saturating_add(now.tv_nsec / 1000);
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
     }
 
-    /// It ends, within so long.
+    /// The service is stopping, within this time.
     pub(super) fn stopping(&self, within: Duration) {
         self.tell(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}", within.as_micros()));
     }
 
-    /// What `systemctl status` shows.
+    /// The text in `systemctl status`.
     pub(super) fn status(&self, status: &str) {
         self.tell(&format!("STATUS={status}"));
     }

@@ -1,16 +1,16 @@
-//! The umask of the server: permissions that new files and folders do not get.
+//! The umask of the server: permissions removed from new files and folders.
 
 use std::fmt;
 use std::str::FromStr;
 
 use rustix::fs::Mode;
 
-/// Bits that are taken from the mode of a new file or folder, as umask(2) has them.
+/// Bits removed from the mode of a new file or folder, as in umask(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Umask(u32);
 
 impl Umask {
-    /// Sets it for this process.
+    /// Sets the umask of this process.
     pub(super) fn apply(self) {
         rustix::process::umask(Mode::from_raw_mode(self.0));
     }
@@ -22,7 +22,7 @@ impl FromStr for Umask {
     fn from_str(text: &str) -> Result<Self, String> {
         let bits = u32::from_str_radix(text, 8).ok().filter(|bits| *bits <= 0o777 && !text.starts_with('+'));
         match bits {
-            // The server goes on with what it has written itself.
+            // The server keeps access to the files that it has written.
             Some(bits) if bits & 0o700 != 0 => Err(format!(
                 "the owner keeps all rights, or the server could not use its own files: not `{text}`"
             )),

@@ -1,11 +1,12 @@
-//! The transfer log in the format of wu-ftpd (xferlog(5)), which programs that count downloads read: a line for each file that was
-//! sent or received, and none for listings.
+//! The transfer log in the format of wu-ftpd (xferlog(5)), which statistics programs read: a line for each
+//! file that was sent or received, and none for listings.
 //!
 //! ```text
 //! Tue Nov 24 08:56:52 2026 3 192.0.2.1 1048576 /pub/a_file b _ o a anonymous ftp 0 * c
 //! ```
 //!
-//! Times are UTC. In names, spaces and what is not printable ASCII are `_`, as wu-ftpd has it, so that no name forges a field.
+//! Times are UTC. In names, spaces and bytes other than printable ASCII are replaced by `_`, as in wu-ftpd,
+//! so that no name can forge a field.
 
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -83,7 +84,7 @@ mod tests {
         );
         let failed = line(Direction::Upload, Some(Failure::DataLost), "an na").unwrap();
         assert!(failed.ends_with(" b _ i r an_na ftp 0 * i\n"), "{failed}");
-        // The date is five words.
+        // The date consists of five words.
         assert_eq!(failed.split_whitespace().count(), 18);
         assert_eq!(line(Direction::Listing, None, "anonymous"), None);
     }

@@ -1,7 +1,9 @@
-//! The file of settings of `braidftp serve` (TOML): its keys, each with its explanation and an example, and how it is read.
+//! The file of settings of `braidftp serve` (TOML): its keys, each with an explanation and an example, and
+//! its parser.
 //!
-//! A file is read whole: each mistake is a sentence with its line and column, and with the nearest word where one was mistyped.
-//! [`example`] is a file that sets nothing and shows every key; a test reads it with all of its examples in force.
+//! A file is parsed completely: each mistake is reported by a sentence with line and column, and with the
+//! nearest known word for a misspelt one. [`example`] is a file that sets nothing and shows every key; a test
+//! parses it with all of its examples enabled.
 
 pub(super) mod value;
 
@@ -27,12 +29,12 @@ use crate::size::Size;
 use crate::store::fs::Durability;
 use value::{HostNames, Ports, Seconds, Value, mismatch};
 
-/// Bytes of a file of settings that are read: no file comes near it.
+/// The maximum size of a file of settings in bytes; real files are far smaller.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Width of the explanations in [`example`].
+/// The width of the explanations in [`example`].
 const WIDTH: usize = 100;
 
-/// A key of a file, for people.
+/// A key of a file, for display.
 #[derive(Debug, Clone, Copy)]
 struct Key {
     name: &'static str,
@@ -40,7 +42,7 @@ struct Key {
     help: &'static str,
 }
 
-/// Makes a table of settings of its keys: name, type, an example, and what it does.
+/// Defines a table of settings by its keys: name, type, example, and explanation.
 macro_rules! keys {
     ($(#[$doc:meta])* $table:ident: $($name:ident $key:literal $kind:ty = $example:expr, $help:literal;)*) => {
         $(#[$doc])*
@@ -75,7 +77,7 @@ macro_rules! keys {
     };
 }
 
-/// Tells of a key that there is not.
+/// Reports an unknown key.
 fn unknown(at: usize, key: &str, keys: &[Key], mistakes: &mut Mistakes<'_>) {
     let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
     let meant = match nearest(key, &names) {
@@ -86,7 +88,8 @@ fn unknown(at: usize, key: &str, keys: &[Key], mistakes: &mut Mistakes<'_>) {
 }
 
 keys! {
-    /// The file of `--config`. Every key is an option of the same name, or one of the settings of [`super::Settings`].
+    /// The file of `--config`. Every key is an option of the same name, or one of the settings of
+    /// [`super::Settings`].
     File:
     dir "dir" PathBuf = r#""/srv/ftp""#, "The folder to serve; nothing outside it can be reached.";
     listen "listen" Vec<Listen> = r#"["ftp://0.0.0.0:2121", "ftp+sctp://0.0.0.0:9899"]"#,
@@ -154,7 +157,7 @@ keys! {
     greeting "greeting" String = r#""files of example.org""#, "What the reply to HOST says; else the server's greeting.";
 }
 
-/// What `host` is set to: the one name of the server, or virtual hosts.
+/// The value of `host`: the single name of the server, or virtual hosts.
 #[derive(Debug)]
 pub(super) enum Hosts {
     Name(String),
@@ -208,10 +211,11 @@ keys! {
 }
 
 impl HookEntry {
-    /// The hook that it describes.
+    /// The described hook.
     ///
     /// # Errors
-    /// What is wrong with it: a sentence.
+    ///
+    /// A sentence with the problem.
     pub(super) fn hook(self) -> Result<Hook, String> {
         let name = self.name.unwrap_or_default();
         let action = match (self.run, self.url) {
@@ -233,7 +237,7 @@ impl HookEntry {
 }
 
 impl File {
-    /// What it says of protection.
+    /// The settings of protection.
     pub(super) fn protection(&self) -> ProtectionArgs {
         ProtectionArgs {
             plain: self.plain == Some(true),
@@ -248,7 +252,8 @@ impl File {
     /// Reads a file of settings.
     ///
     /// # Errors
-    /// All that is wrong with it, a sentence each.
+    ///
+    /// All problems, one sentence each.
     pub(super) fn load(path: &Path) -> Result<Self, Vec<String>> {
         let cannot =
             |why: &dyn fmt::Display| vec![format!("cannot read the settings {}: {why}", path.display())];
@@ -292,7 +297,7 @@ pub(super) fn example() -> String {
     out
 }
 
-/// A comment, in lines of [`WIDTH`].
+/// Writes a comment in lines of [`WIDTH`].
 fn comment(out: &mut String, text: &str) {
     let mut line = String::from("\n#");
     for word in text.split(' ') {

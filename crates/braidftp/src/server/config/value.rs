@@ -1,4 +1,4 @@
-//! Values of a file of settings, read one by one, so that each mistake is reported with its place.
+//! Values of a file of settings, parsed individually, so that each mistake is reported with its place.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -22,13 +22,13 @@ use braidftp_ftp::server::is_host_name;
 use braidftp_net::cc;
 use braidftp_net::sctp::Profile;
 
-/// Something that a file of settings can hold.
+/// A value in a file of settings.
 pub(in super::super) trait Value: Sized {
-    /// Reads it; what is wrong goes to `mistakes`, with its place.
+    /// Parses it; mistakes are added to `mistakes` with their places.
     fn read(value: &Spanned<DeValue<'_>>, key: &str, mistakes: &mut Mistakes<'_>) -> Option<Self>;
 }
 
-/// Tells that another kind of value is expected.
+/// Reports that another type of value is expected.
 pub(super) fn mismatch<T>(
     value: &Spanned<DeValue<'_>>,
     key: &str,
@@ -51,7 +51,7 @@ fn text<'a>(
     }
 }
 
-/// Reads a text by `parse`, whose error is the rest of a sentence that begins with the key.
+/// Parses a text with `parse`, whose error completes a sentence that begins with the key.
 fn parsed<T>(
     value: &Spanned<DeValue<'_>>,
     key: &str,
@@ -68,7 +68,7 @@ fn parsed<T>(
     }
 }
 
-/// Reads one of a few words.
+/// Parses one of a few words.
 pub(super) fn word<T: Copy>(
     value: &Spanned<DeValue<'_>>,
     key: &str,
@@ -127,7 +127,7 @@ impl Value for u64 {
     }
 }
 
-/// A smaller number.
+/// A smaller integer type.
 macro_rules! numbers {
     ($($number:ty)*) => {$(
         impl Value for $number {
@@ -146,7 +146,7 @@ macro_rules! numbers {
 
 numbers! { u8 u32 usize }
 
-/// A number of seconds.
+/// A duration in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Seconds(pub(in super::super) Duration);
 
@@ -166,7 +166,7 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// Values whose text `FromStr` reads; the sentence begins with the key.
+/// Values parsed by `FromStr`; the sentence of an error begins with the key.
 macro_rules! texts {
     ($($kind:ty)*) => {$(
         impl Value for $kind {
@@ -195,7 +195,7 @@ impl Value for Listen {
     }
 }
 
-/// Names of a virtual host: a list, or one.
+/// The names of a virtual host: a list, or a single one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in super::super) struct HostNames(pub(in super::super) Vec<String>);
 

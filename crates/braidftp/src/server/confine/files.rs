@@ -8,12 +8,13 @@ use landlock::{
 
 use super::{Confinement, Network, Place, Rights, Step};
 
-/// What is asked for: that of Linux 6.12. Older kernels do less, newer ones no more.
+/// The requested Landlock version: that of Linux 6.12. Older kernels restrict less, newer ones no more.
 const WANTED: ABI = ABI::V6;
-/// From which on Landlock has to do with TCP.
+/// The first version that restricts TCP.
 const TCP_SINCE: ABI = ABI::V4;
 
-/// Nothing of the file system but the places, and no TCP but what the network allows. One step for each.
+/// Restricts the process to the places in the file system and to the permitted TCP ports. Returns one step
+/// for each.
 pub(super) fn restrict(wanted: &Confinement) -> [Step; 2] {
     let missing = |why: &str| {
         [
@@ -75,7 +76,7 @@ fn tcp(network: &Network, abi: ABI) -> Step {
 fn ruleset(wanted: &Confinement) -> Result<RulesetCreated, RulesetError> {
     let handled = Ruleset::default().handle_access(AccessFs::from_all(WANTED))?;
     let tcp = match wanted.network {
-        // There is no rule for any port.
+        // No rule can permit every port.
         Network::ListenAndConnect(_) => AccessNet::BindTcp.into(),
         Network::Nothing | Network::Listen(_) => AccessNet::from_all(WANTED),
     };
@@ -90,7 +91,7 @@ fn ruleset(wanted: &Confinement) -> Result<RulesetCreated, RulesetError> {
         Network::Listen(ports) | Network::ListenAndConnect(ports) => ports.clone(),
     };
     if matches!(wanted.network, Network::ListenAndConnect(_)) || ports.is_none() {
-        // To the kernel, port 0 is that of those that it chooses.
+        // For the kernel, port 0 stands for ports that it chooses.
         rules = rules.add_rule(NetPort::new(0, AccessNet::BindTcp))?;
     }
     for port in ports.into_iter().flatten() {

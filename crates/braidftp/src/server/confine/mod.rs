@@ -1,17 +1,19 @@
 //! Confinement of the server's process on Linux: limits what an attacker can do after taking it over.
 //!
-//! [`confine`] is called once the sockets are open and keys and users are read, and before the runtime starts its threads: a
-//! new thread inherits everything here, an old one does not. The steps, in order:
+//! [`confine`] is called once the sockets are open and keys and users are read, and before the runtime starts
+//! its threads: new threads inherit all of it, existing ones do not. The steps, in order:
 //!
 //! 1. core dumps off (RLIMIT_CORE),
-//! 2. another user (`--user`), with its groups and no way back,
+//! 2. change to another user (`--user`) with its groups, irrevocably,
 //! 3. capabilities dropped; root without `--user` keeps those that reach files of others,
-//! 4. no new privileges (PR_SET_NO_NEW_PRIVS), and memory that other processes of the user cannot read (PR_SET_DUMPABLE),
-//! 5. Landlock: the folders of [`Confinement::places`] and the TCP ports of [`Confinement::network`], and nothing else,
-//! 6. seccomp: the system calls that the server makes, and no others.
+//! 4. no new privileges (PR_SET_NO_NEW_PRIVS), and memory that other processes of the user cannot read
+//!    (PR_SET_DUMPABLE),
+//! 5. Landlock: only the folders of [`Confinement::places`] and the TCP ports of [`Confinement::network`],
+//! 6. seccomp: only the system calls that the server makes.
 //!
-//! What the kernel lacks is in the [`Report`]; with [`Level::Required`] it is an error. UDP, and so SCTP, is not restricted:
-//! Landlock knows no UDP before Linux 7.2, and seccomp lets the server make no UDP socket besides those that are open.
+//! Features that the kernel lacks are in the [`Report`]; with [`Level::Required`] they are an error. UDP, and
+//! so SCTP, is not restricted: Landlock does not support UDP before Linux 7.2, and seccomp prevents new UDP
+//! sockets.
 
 mod files;
 mod syscalls;
@@ -27,15 +29,15 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 pub use user::RunAs;
 
-/// How much of the confinement must be had.
+/// The required degree of confinement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
-    /// Everything, or the server does not start.
+    /// All steps, or the server does not start.
     Required,
-    /// What this kernel has; what is missing is a warning.
+    /// As far as the kernel supports it; missing features cause a warning.
     #[default]
     BestEffort,
-    /// Nothing but the change of the user: for debuggers, and for file systems that Landlock does not suit.
+    /// Only the change of the user: for debuggers, and for file systems that Landlock does not support.
     Off,
 }
 
@@ -62,25 +64,25 @@ impl fmt::Display for Level {
     }
 }
 
-/// What may be done beneath a folder.
+/// The rights below a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
-    /// Files are read. Folders cannot be listed.
+    /// Files may be read. Folders cannot be listed.
     ReadFiles,
-    /// Files are made and written at their end. For logs that are moved away and begun again.
+    /// Files may be created and appended to. For logs that are moved away and created again.
     Append,
-    /// Files are read, folders are listed.
+    /// Files may be read, and folders listed.
     Read,
-    /// The same, and all is changed.
+    /// The same, with all changes.
     ReadWrite,
 }
 
-/// A folder that stays within reach, with all beneath it. What is put there later is, too.
+/// A folder that remains accessible, with everything below it, including later entries.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The folder.
     pub path: PathBuf,
-    /// What may be done there.
+    /// The rights there.
     pub rights: Rights,
 }
 
@@ -90,39 +92,39 @@ pub(super) fn folder_of(file: &Path) -> PathBuf {
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// The TCP sockets that may be made from now on. Those that are open stay as they are.
+/// The TCP sockets that may be created from now on. Open sockets are not affected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Network {
-    /// None: the server has no TCP.
+    /// None: the server does not use TCP.
     #[default]
     Nothing,
-    /// Listening ones for data connections, at these ports, or at those that the system chooses.
+    /// Listening sockets for data connections, at these ports or at ports chosen by the system.
     Listen(Option<RangeInclusive<u16>>),
-    /// The same, and connections out: active mode, to any port.
+    /// The same, and outgoing connections: active mode, to any port.
     ListenAndConnect(Option<RangeInclusive<u16>>),
 }
 
-/// What to do.
+/// The requested confinement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// How much of it must be had.
+    /// The required degree.
     pub level: Level,
-    /// The user to become.
+    /// The user to change to.
     pub run_as: Option<RunAs>,
-    /// What stays within reach of the file system.
+    /// The accessible parts of the file system.
     pub places: Vec<Place>,
-    /// What stays within reach of the network.
+    /// The permitted use of the network.
     pub network: Network,
 }
 
-/// What was done, a sentence for each step.
+/// The result of the confinement, one sentence per step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What holds now.
+    /// The steps in effect.
     pub holds: Vec<String>,
-    /// What could not be had, and why.
+    /// The steps that failed, with reasons.
     pub missing: Vec<String>,
-    /// What does not work any more.
+    /// Features of the server that no longer work.
     pub lost: Vec<String>,
 }
 
@@ -134,7 +136,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why the process cannot be confined as it must be.
+/// Why the process cannot be confined as required.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfineError(pub(super) String);
 
@@ -146,14 +148,15 @@ impl fmt::Display for ConfineError {
 
 impl std::error::Error for ConfineError {}
 
-/// What one step comes to: what holds now, or why it cannot be had.
+/// The result of one step: what is in effect, or why it failed.
 type Step = Result<String, String>;
 
-/// Confines this process, for good. It must have one thread.
+/// Confines this process irrevocably. The process must have a single thread.
 ///
 /// # Errors
-/// The user cannot be changed; with [`Level::Required`], something is missing. What was done before is not undone: the process
-/// should end.
+///
+/// The user cannot be changed; with [`Level::Required`], a step failed. Earlier steps are not undone: the
+/// process should exit.
 pub fn confine(wanted: &Confinement) -> Result<Report, ConfineError> {
     if let Some(threads) = threads().filter(|threads| *threads > 1) {
         return Err(ConfineError(format!(
@@ -169,7 +172,7 @@ pub fn confine(wanted: &Confinement) -> Result<Report, ConfineError> {
         return Ok(report);
     }
     let mut steps = vec![core_dumps()];
-    // Takes a capability that the next step gives up.
+    // Needs a capability that the next step drops.
     let bounded = forget_capabilities();
     if let Some(run_as) = &wanted.run_as {
         report.holds.push(run_as.become_user()?);
@@ -196,7 +199,7 @@ pub fn confine(wanted: &Confinement) -> Result<Report, ConfineError> {
     Ok(report)
 }
 
-/// Threads of this process; `None` where there is no /proc.
+/// The number of threads of this process; `None` without /proc.
 fn threads() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/task").ok()?.count())
 }
@@ -207,17 +210,17 @@ fn core_dumps() -> Step {
     Ok("no core dumps".into())
 }
 
-/// Of root: to reach the files of all users, as root does.
+/// Capabilities of root for access to the files of all users.
 const OF_ROOT: CapabilitySet =
     CapabilitySet::DAC_OVERRIDE.union(CapabilitySet::DAC_READ_SEARCH).union(CapabilitySet::FOWNER);
 
-/// Makes sure that no program that is executed gets capabilities back.
+/// Makes sure that no executed program regains capabilities.
 fn forget_capabilities() -> Result<(), String> {
     let wrong = |error| format!("capabilities cannot be dropped: {error}");
     let has = rustix::thread::capabilities(None).map_err(wrong)?;
     if has.effective.contains(CapabilitySet::SETPCAP) {
         for capability in CapabilitySet::all().iter() {
-            // An error is a capability that this kernel does not have.
+            // An error means that this kernel does not have the capability.
             let _ = rustix::thread::remove_capability_from_bounding_set(capability);
         }
     }

@@ -1,8 +1,9 @@
 //! seccomp: the system calls that the server makes.
 //!
-//! A call that is not listed fails with ENOSYS, as on a kernel that does not have it: libraries know that answer and fall back
-//! on an older call, so that an update of the C library does not end the server. Calls that no server makes and that an
-//! intruder would ([`FORBIDDEN`]) end the process, and the kernel logs it (`type=SECCOMP` in the audit log, or dmesg).
+//! An unlisted call fails with ENOSYS, as on a kernel without it: libraries then fall back to an older call,
+//! so that an update of the C library does not end the server. Calls that no server needs but an intruder
+//! would use ([`FORBIDDEN`]) end the process, and the kernel logs them (`type=SECCOMP` in the audit log, or
+//! dmesg).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use seccompiler::{
 
 use super::{Network, Step};
 
-/// Calls that are allowed with whatever arguments.
+/// Calls that are allowed with any arguments.
 const ALLOWED: &[c_long] = &[
     // Memory, threads and signals of this process.
     libc::SYS_brk,
@@ -35,7 +36,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
-    // What time it is, who this is, and randomness.
+    // Time, identity, and randomness.
     libc::SYS_clock_getres,
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
@@ -59,7 +60,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_epoll_pwait2,
     libc::SYS_eventfd2,
     libc::SYS_ppoll,
-    // Files that are open.
+    // Open files.
     libc::SYS_close,
     libc::SYS_dup,
     libc::SYS_dup3,
@@ -87,7 +88,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_syncfs,
     libc::SYS_write,
     libc::SYS_writev,
-    // Files by name, as far as Landlock lets it.
+    // Files by name, as far as Landlock permits.
     libc::SYS_faccessat,
     libc::SYS_faccessat2,
     libc::SYS_fchmodat,
@@ -105,7 +106,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_symlinkat,
     libc::SYS_unlinkat,
     libc::SYS_utimensat,
-    // Sockets that are open.
+    // Open sockets.
     libc::SYS_accept,
     libc::SYS_accept4,
     libc::SYS_bind,
@@ -123,7 +124,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_shutdown,
 ];
 
-/// The same, of calls that newer architectures do not have.
+/// The same, for calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const ALLOWED_HERE: &[c_long] = &[
     libc::SYS_access,
@@ -182,10 +183,10 @@ const FORBIDDEN: &[c_long] = &[
     libc::SYS_userfaultfd,
 ];
 
-/// Requests of ioctl(2) that the standard library and tokio make.
+/// The requests of ioctl(2) that the standard library and tokio make.
 const IOCTLS: [u64; 4] = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::TCGETS];
 
-/// Lets this process make no other system calls.
+/// Restricts this process to these system calls.
 pub(super) fn restrict(network: &Network) -> Step {
     let missing = |why: String| {
         format!("system calls: {why}; a server that was taken over calls the kernel for what it likes")
@@ -204,7 +205,7 @@ pub(super) fn restrict(network: &Network) -> Step {
     ))
 }
 
-/// Of two filters, the stricter answer holds.
+/// Of two filters, the stricter result applies.
 fn filters(network: &Network) -> Result<[BpfProgram; 2], BackendError> {
     let here = TargetArch::try_from(std::env::consts::ARCH)?;
     let always = |calls: &[c_long]| -> BTreeMap<c_long, Vec<SeccompRule>> {
@@ -220,7 +221,7 @@ fn filters(network: &Network) -> Result<[BpfProgram; 2], BackendError> {
     Ok([forbidden.try_into()?, allowed.try_into()?])
 }
 
-/// Calls that are allowed if one of their rules holds.
+/// Calls that are allowed if one of their rules matches.
 fn conditional(network: &Network) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
     use SeccompCmpOp::{Eq, MaskedEq};
     let argument = |index: u8, is: SeccompCmpOp, value: u64| {
@@ -237,17 +238,18 @@ fn conditional(network: &Network) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, 
     };
     let thread = libc::CLONE_THREAD as u64;
     let mut calls = BTreeMap::from([
-        // Nothing that was written is executed.
+        // Written memory is never executable.
         (libc::SYS_mmap, not_executable()?),
         (libc::SYS_mprotect, not_executable()?),
-        // A thread, not a process. clone3 hides its flags from filters: the C library falls back on this.
+        // A thread, not a process. Filters cannot see the flags of clone3: the C library falls back to this
+        // call.
         (libc::SYS_clone, vec![rule(vec![argument(0, MaskedEq(thread), thread)?])?]),
-        // To this process, as abort(3) does.
+        // Signals to this process, as by abort(3).
         (libc::SYS_tgkill, vec![rule(vec![word(0, Eq, u64::from(std::process::id()))?])?]),
         (libc::SYS_prctl, vec![rule(vec![word(0, Eq, libc::PR_SET_NAME as u64)?])?]),
         // Limits are read, not set.
         (libc::SYS_prlimit64, vec![rule(vec![argument(2, Eq, 0)?])?]),
-        // What the runtime wakes itself by.
+        // Used by the runtime to wake itself.
         (libc::SYS_socketpair, vec![rule(vec![word(0, Eq, libc::AF_UNIX as u64)?])?]),
     ]);
     let requests: Result<Vec<_>, BackendError> =

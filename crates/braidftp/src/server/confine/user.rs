@@ -1,4 +1,4 @@
-//! The user that the server becomes once its sockets are open.
+//! The user that the server changes to once its sockets are open.
 
 use std::ffi::CString;
 use std::fmt;
@@ -8,10 +8,10 @@ use nix::unistd::{self, Gid, Group, Uid, User};
 
 use super::ConfineError;
 
-/// A user with its groups, known to this system.
+/// A user with its groups, resolved on this system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunAs {
-    /// `None` for a number that has no name: such a user has no other groups.
+    /// `None` for a number without a name: such a user has no other groups.
     name: Option<CString>,
     uid: Uid,
     gid: Gid,
@@ -74,7 +74,7 @@ impl RunAs {
         format!("{}:{}", self.uid, self.gid)
     }
 
-    /// Becomes that user, with its groups. Says who that is.
+    /// Changes to the user, with its groups. Returns a description of the user.
     pub(in super::super) fn become_user(&self) -> Result<String, ConfineError> {
         let (uid, gid) = (self.uid, self.gid);
         if unistd::geteuid() == uid && !unistd::geteuid().is_root() {
@@ -97,7 +97,7 @@ impl RunAs {
         Ok(format!("user {self}"))
     }
 
-    /// Makes sure that there is no way back. To be called without capabilities.
+    /// Verifies that the change cannot be undone. Must be called without capabilities.
     pub(super) fn verify(&self) -> Result<(), ConfineError> {
         let regained = |what: &str| ConfineError(format!("became user {self}, and {what}; not serving"));
         let (uids, gids) = match (unistd::getresuid(), unistd::getresgid()) {

@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::Question;
 use crate::exit::{Error, Exit, Result};
 
-/// How long the server may take.
+/// The time limit of the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What may be written after `braidftp ctl`.
+/// The arguments of `braidftp ctl`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// The socket of the server, which its option --control names
+    /// The server's socket, created by its option --control
     #[arg(
         long,
         global = true,
@@ -26,35 +26,36 @@ pub struct Args {
         default_value = "/run/braidftp/control"
     )]
     pub control: PathBuf,
-    /// Print the server's answer as it is, a line of JSON
+    /// Print the server's answer unchanged, as one line of JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// What to ask, or to do.
+    /// The request.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What to ask, or to do.
+/// The request.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum What {
     /// List sessions, their transfers and their network paths
     Who,
     /// End a session
     Kick {
-        /// Its number, which `who` lists
+        /// Its number, as printed by `who`
         session: u64,
     },
-    /// Take no more sessions, and end the server when its transfers are over or --drain-seconds have passed
+    /// Refuse new sessions, and end the server when its transfers have ended or --drain-seconds have passed
     Drain,
-    /// Show numbers of all sessions together
+    /// Print totals over all sessions
     Stats,
-    /// Show what the server lets its clients have
+    /// Print the limits on clients
     Limits,
 }
 
-/// Asks, and prints the answer.
+/// Sends the request, and prints the answer.
 ///
 /// # Errors
+///
 /// There is no such server, or it refuses.
 pub fn run(args: &Args) -> Result<()> {
     let what = format!("ask the server at {}", args.control.display());
@@ -88,7 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(refused(why));
     }
     let shown = if args.json { answer } else { show(&question, &read) };
-    // Who reads it may have gone away.
+    // The reader may have closed the pipe.
     let _ = std::io::stdout().write_all(shown.as_bytes());
     Ok(())
 }
@@ -115,7 +116,7 @@ fn show(question: &Question, answer: &Value) -> String {
     out
 }
 
-/// A text of the server, whose names are those of files: what is not printable is escaped.
+/// A text of the server, which may be a file name: non-printable characters are escaped.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\""),

@@ -1,8 +1,10 @@
-//! `braidftp ctl`: control of a running server over a Unix socket: lists sessions, ends one, or drains the server.
+//! `braidftp ctl`: control of a running server over a Unix socket: lists sessions, ends one, or drains the
+//! server.
 //!
-//! A line of JSON in (`{"command":"kick","session":3}`), a line of JSON out, whose `error` says why nothing was done. The socket is
-//! its owner's alone (mode 600), and the kernel tells who has connected: root, the user who started the server, and the user
-//! that it became are answered, others are not. At most `CALLERS_MAX` are answered at once, each within `WITHIN`.
+//! The request is a line of JSON (`{"command":"kick","session":3}`), and so is the answer, whose `error` is
+//! the reason for a refusal. Only its owner may access the socket (mode 600). The kernel reports the user of
+//! a connection: root, the user who started the server, and the user that the server changed to are accepted.
+//! At most `CALLERS_MAX` connections are served concurrently, each within `WITHIN`.
 
 pub mod command;
 
@@ -23,14 +25,14 @@ use tokio::time::timeout;
 use super::activity::{SessionLine, Totals};
 use super::{Monitor, Settings};
 
-/// Callers that are answered at once.
+/// The maximum number of concurrent connections.
 const CALLERS_MAX: usize = 8;
-/// How long a caller may take to ask, and to read the answer.
+/// The time limit of a connection.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Bytes of a question.
+/// The maximum length of a request in bytes.
 const QUESTION_BYTES: u64 = 1024;
 
-/// What can be asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Question {
@@ -41,15 +43,15 @@ pub enum Question {
         /// Its number.
         session: u64,
     },
-    /// Take no more sessions, and end when the transfers are over.
+    /// Refuse new sessions, and end when the transfers have ended.
     Drain {},
-    /// Numbers of all sessions together.
+    /// Totals over all sessions.
     Stats {},
-    /// What the server lets its clients have.
+    /// The limits on clients.
     Limits {},
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Answer {
@@ -60,7 +62,7 @@ pub(super) enum Answer {
     Error { error: String },
 }
 
-/// A limit, in words.
+/// A limit, as text.
 #[derive(Debug, Serialize)]
 pub(super) struct Limit {
     pub(super) what: &'static str,
@@ -69,18 +71,19 @@ pub(super) struct Limit {
     pub(super) beyond: &'static str,
 }
 
-/// The socket, open, before the process is confined.
+/// The socket, opened before the process is confined.
 #[derive(Debug)]
 pub(super) struct Opened {
     listener: StdListener,
-    /// Who may ask besides root and the user that the server is by then.
+    /// The user who may connect besides root and the server's user.
     owner: u32,
 }
 
-/// Opens the socket, for its owner alone. One that nobody listens at, of a server that was killed, makes room.
+/// Opens the socket, accessible to its owner only. A stale socket of a killed server is replaced.
 ///
 /// # Errors
-/// It cannot be had: a sentence.
+///
+/// A sentence with the problem.
 pub(super) fn open(path: &Path) -> Result<Opened, String> {
     let cannot =
         |why: &dyn std::fmt::Display| format!("cannot open the control socket {}: {why}", path.display());
@@ -90,7 +93,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, String> {
     if std::fs::symlink_metadata(path).is_ok_and(|is| is.file_type().is_socket()) {
         std::fs::remove_file(path).map_err(|error| cannot(&error))?;
     }
-    // From its first moment, whatever the mode is changed to afterwards.
+    // From the beginning, before the mode is changed.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let bound = StdListener::bind(path);
     rustix::process::umask(before);
@@ -101,7 +104,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, String> {
 }
 
 impl Opened {
-    /// Answers those who may ask, for ever. `limits` gives the limits with the settings that hold.
+    /// Serves permitted users, for ever. `limits` returns the limits with the current settings.
     pub(super) async fn serve(
         self,
         monitor: Monitor,
@@ -118,7 +121,7 @@ impl Opened {
             };
             let (monitor, limits) = (monitor.clone(), limits.clone());
             tokio::spawn(async move {
-                // One who says nothing, or does not read, is hung up on.
+                // A connection that sends nothing, or does not read, is closed.
                 let _ = timeout(WITHIN, attend(stream, &may, &monitor, &*limits)).await;
                 drop(place);
             });

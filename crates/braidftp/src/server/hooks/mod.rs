@@ -1,9 +1,10 @@
 //! Hooks: run a program, or send a request to a URL, after an upload, a download or a login.
 //!
-//! Events wait in a folder, a file for each event and hook, so that they survive a restart. The server may execute nothing once it
-//! is confined: a process that it starts before, [`runner`], carries hooks out. A byte on its standard input tells it to look into
-//! the folder; its end tells it that the server has ended. An event is handed over at least once. It is lost only if the process
-//! ends between the end of the transfer and the writing of the file.
+//! Events wait in a folder, a file for each event and hook, so that they survive a restart. A confined server
+//! cannot execute programs, so a process that is started before, [`runner`], runs the hooks. A byte on its
+//! standard input makes it read the folder; the end of standard input signals the end of the server. An event
+//! is delivered at least once. It is lost only if the process ends between the end of the transfer and the
+//! writing of the file.
 
 pub mod runner;
 
@@ -16,20 +17,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Events that wait in the folder, of all hooks together.
+/// The maximum number of events waiting in the folder, for all hooks together.
 pub(crate) const QUEUE_MAX: usize = 10_000;
-/// Events that wait to be written there.
+/// The maximum number of events waiting to be written to the folder.
 const UNWRITTEN_MAX: usize = 1_000;
-/// What the names of events end in.
+/// The suffix of the files of events.
 const SUFFIX: &str = ".json";
 
-/// After what a hook is run.
+/// The trigger of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum On {
-    /// A file was received, and is under its name.
+    /// A file was received, and is under its final name.
     Upload,
-    /// A file was sent whole.
+    /// A file was sent completely.
     Download,
     /// A user has logged in.
     Login,
@@ -38,29 +39,29 @@ pub enum On {
 /// A hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
-    /// By what the log and the queue know it.
+    /// The name in the log and in the queue.
     pub name: String,
-    /// After what it is run.
+    /// The triggers.
     pub on: Vec<On>,
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// How long it may take until it is killed, in seconds.
+    /// The time limit in seconds, after which the hook is killed.
     pub timeout_seconds: u64,
-    /// How often it is tried.
+    /// The maximum number of attempts.
     pub attempts: u32,
 }
 
-/// What a hook does.
+/// The action of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Runs a program with these arguments; the event is on its standard input, as JSON.
     Run(Vec<String>),
-    /// Sends the event to a URL by POST, as JSON; an answer of 200 to 299 is success.
+    /// Sends the event to a URL by POST, as JSON; a status of 200 to 299 is success.
     Post(String),
 }
 
 impl Hook {
-    /// What is wrong with it, if anything.
+    /// The problem of the hook, if any.
     pub(super) fn complaint(&self) -> Option<String> {
         let is_word = |text: &str| {
             !text.is_empty()
@@ -95,7 +96,7 @@ impl Hook {
     }
 }
 
-/// What a hook is told.
+/// The data passed to a hook.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Event {
     pub(super) event: On,
@@ -104,15 +105,15 @@ pub(super) struct Event {
     pub(super) session: u64,
     pub(super) peer: String,
     pub(super) user: String,
-    /// From the root of the user. What is not UTF-8 is replaced.
+    /// The path relative to the user's root. Invalid UTF-8 is replaced.
     pub(super) path: Option<String>,
-    /// On this machine; the same.
+    /// The path on this machine; likewise.
     pub(super) file: Option<String>,
     pub(super) bytes: Option<u64>,
     pub(super) seconds: Option<f64>,
 }
 
-/// What the other process is told at its start.
+/// The configuration of the runner process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Start {
     folder: PathBuf,
@@ -122,12 +123,12 @@ struct Start {
     json: bool,
 }
 
-/// Events that wait for hooks.
+/// The queue of events.
 #[derive(Debug)]
 pub struct Queue {
     folder: PathBuf,
     hooks: Vec<Hook>,
-    /// The folder that is served.
+    /// The served folder.
     pub(super) root: PathBuf,
     bell: Mutex<ChildStdin>,
     waiting: AtomicUsize,
@@ -135,7 +136,7 @@ pub struct Queue {
     next: AtomicU64,
 }
 
-/// What a queue is made of.
+/// The parameters of a queue.
 #[derive(Debug, Clone)]
 pub(super) struct QueueSettings<'a> {
     pub(super) folder: &'a Path,
@@ -146,9 +147,10 @@ pub(super) struct QueueSettings<'a> {
 }
 
 impl Queue {
-    /// Starts the process that carries hooks out. To be called before this one is confined.
+    /// Starts the process that runs hooks. Must be called before this process is confined.
     ///
     /// # Errors
+    ///
     /// The folder cannot be used, or the process cannot be started: a sentence.
     pub(super) fn start(settings: QueueSettings<'_>) -> Result<Self, String> {
         let QueueSettings { folder, root, hooks, run_as, json } = settings;
@@ -161,7 +163,7 @@ impl Queue {
         }
         let folder = folder.canonicalize().map_err(|error| cannot("find", error))?;
         let start = Start { folder: folder.clone(), hooks: hooks.to_vec(), run_as, json };
-        // Its own group: what a terminal sends the server is not for it.
+        // Its own process group, so that it receives no signals from the server's terminal.
         use std::os::unix::process::CommandExt;
         let child = Command::new("/proc/self/exe")
             .arg("run-hooks")
@@ -186,8 +188,8 @@ impl Queue {
         })
     }
 
-    /// Puts an event into the queue for each hook that wants it. `told` is told what became of each: `queued` or `dropped`.
-    /// Must be called within a tokio runtime.
+    /// Puts an event into the queue for each hook with this trigger. `told` is called with the result for
+    /// each: `queued` or `dropped`. Must be called within a tokio runtime.
     pub(super) fn push(self: &Arc<Self>, event: Event, told: impl Fn(&'static str) + Send + 'static) {
         if !self.hooks.iter().any(|hook| hook.on.contains(&event.event)) {
             return;
@@ -218,7 +220,7 @@ impl Queue {
 
     fn write(&self, event: &Event, hook: &Hook) -> io::Result<()> {
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= QUEUE_MAX {
-            // Those that were carried out are gone since.
+            // Completed events were removed since.
             let now = count(&self.folder);
             self.waiting.store(now + 1, Ordering::Relaxed);
             if now >= QUEUE_MAX {
@@ -234,12 +236,12 @@ impl Queue {
     }
 }
 
-/// Events that wait in a folder.
+/// The number of events waiting in a folder.
 fn count(folder: &Path) -> usize {
     names(folder).len()
 }
 
-/// Names of events that wait in a folder, the oldest first.
+/// The names of the events waiting in a folder, the oldest first.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -250,7 +252,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Now, in microseconds since 1970.
+/// The current time in microseconds since 1970.
 pub(super) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }

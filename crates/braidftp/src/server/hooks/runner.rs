@@ -1,7 +1,8 @@
-//! The process that runs hooks, beside a confined server.
+//! The process that runs hooks, next to a confined server.
 //!
-//! A thread for each hook takes the hook's oldest event that is due. What fails is tried again after 1 s, 2 s, 4 s, up to 5 min,
-//! and dropped with an error of the log after so many attempts. What takes too long is killed, with all that it has started.
+//! A thread for each hook processes the hook's oldest event that is due. A failed attempt is repeated after 1
+//! s, 2 s, 4 s, up to 5 min, and after the maximum number of attempts the event is dropped with an error in
+//! the log. An attempt that takes too long is killed with its child processes.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -19,12 +20,12 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use super::super::confine::RunAs;
 use super::{Action, Hook, Start, names};
 
-/// How often a program that runs is looked at.
+/// The polling interval of a running program.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The longest pause before another attempt.
+/// The longest pause between attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// Whether the server is there, and whether there are new events.
+/// Whether the server exists, and whether there are new events.
 #[derive(Debug, Default)]
 struct Bell {
     state: Mutex<(u64, bool)>,
@@ -42,17 +43,18 @@ impl Bell {
         self.rung.notify_all();
     }
 
-    /// Waits until it is rung after that, or so long.
+    /// Waits for a ring after `after`, at most this long.
     fn wait(&self, after: u64, most: Duration) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.rung.wait_timeout_while(state, most, |(rings, over)| *rings == after && !*over));
     }
 }
 
-/// Carries hooks out until standard input ends.
+/// Runs hooks until standard input ends.
 ///
 /// # Errors
-/// It was not started by a server: a sentence.
+///
+/// The process was not started by a server: a sentence.
 pub fn run() -> Result<(), String> {
     let mut stdin = std::io::stdin().lock();
     let mut line = String::new();
@@ -82,7 +84,8 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until no other process carries out hooks of this queue: that of a server before this one may not have ended yet.
+/// Waits until no other process runs the hooks of this queue: that of the previous server may still be
+/// running.
 fn alone(start: &Start) -> Result<File, String> {
     let path = start.folder.join(".lock");
     let cannot = |error| format!("hooks: cannot lock {}: {error}", path.display());
@@ -94,7 +97,7 @@ fn alone(start: &Start) -> Result<File, String> {
     Ok(file)
 }
 
-/// Carries out the events of one hook.
+/// Processes the events of one hook.
 fn attend(start: &Start, hook: &Hook, bell: &Bell) {
     let mine = format!("-{}{}", hook.name, super::SUFFIX);
     let mut failed: BTreeMap<String, (u32, Instant)> = BTreeMap::new();
@@ -104,7 +107,7 @@ fn attend(start: &Start, hook: &Hook, bell: &Bell) {
             return;
         }
         let now = Instant::now();
-        // After time and number, so that no name ends in another's.
+        // After time and number, so that no name is a suffix of another.
         let waiting: Vec<String> =
             names(&start.folder).into_iter().filter(|name| name.get(31..) == Some(&mine)).collect();
         failed.retain(|name, _| waiting.contains(name));
@@ -121,7 +124,7 @@ fn attend(start: &Start, hook: &Hook, bell: &Bell) {
             continue;
         };
         if bell.state().1 {
-            // It stays, for the next start.
+            // The event is kept for the next start.
             return;
         }
         let attempts = failed.get(name).map_or(0, |(attempts, _)| *attempts) + 1;
@@ -144,13 +147,13 @@ fn shown(file: &Path) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }
 
-/// A line of the log, as the server has it.
+/// Writes a log line in the server's format.
 fn tell(start: &Start, message: &str) {
     let line = match start.json {
         true => serde_json::json!({ "level": "WARN", "message": message }).to_string(),
         false => format!("WARN {message}"),
     };
-    // Nobody may read it any more.
+    // The reader may be gone.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -163,7 +166,7 @@ fn carry_out(hook: &Hook, file: &Path, bell: &Bell) -> Result<(), String> {
     }
 }
 
-/// A program, and all that it has started: ended when dropped.
+/// A program and its child processes: killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -191,7 +194,7 @@ fn execute(words: &[String], event: &[u8], within: Duration, bell: &Bell) -> Res
         .spawn();
     let mut running = Running(child.map_err(|error| format!("cannot run {program}: {error}"))?);
     if let Some(mut stdin) = running.0.stdin.take() {
-        // An event is smaller than a pipe: this waits for nobody. A program need not read it.
+        // An event is smaller than a pipe, so this does not block. A program need not read it.
         let _ = stdin.write_all(event);
     }
     let end = Instant::now() + within;

@@ -1,4 +1,4 @@
-//! The login of a session: the check of a password or key, and the home that is opened then.
+//! The login of a session: checks a password or key, and opens the home folder.
 
 use braidftp_ftp::command::Secret;
 use braidftp_ftp::server::LoginError;
@@ -13,12 +13,12 @@ use super::Driver;
 use crate::users::{Grant, LoginError as Refusal};
 
 impl Driver {
-    /// What belongs to the host that the session is at.
+    /// The data of the session's host.
     fn site(&self) -> Arc<Site> {
         self.shared.site(self.session.host())
     }
 
-    /// What tells a user of this host from one of the same name at another.
+    /// Distinguishes a user of this host from a user of the same name at another host.
     pub(super) fn user_at_host(&self, name: &str) -> String {
         format!("{name}@{:?}", self.session.host())
     }
@@ -29,13 +29,13 @@ impl Driver {
         self.grant(user, async move { site.users.now().users.log_in(&name, password.expose(), peer).await });
     }
 
-    /// Lets a user in who has shown their key.
+    /// Logs in a user who has proved possession of a key.
     pub(super) fn admit(&mut self, user: Bytes) {
         let granted = self.site().users.now().users.admit(&user);
         self.grant(user, std::future::ready(granted));
     }
 
-    /// Opens the home of `user` if they may log in.
+    /// Opens the home of `user` if the login is permitted.
     fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
         let (shared, site, post, peer) = (self.shared.clone(), self.site(), self.post.clone(), self.peer);
         let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
@@ -43,7 +43,7 @@ impl Driver {
         self.spawn(async move {
             let mut granted = granted.await;
             if let Err(Refusal::Busy) = granted {
-                // Who they are has been checked. Sessions of clients that are gone are not to keep them out.
+                // The user was authenticated. Sessions of dead clients must not keep the user out.
                 let admit = || site.users.now().users.admit(&user).ok();
                 granted = shared.limits.enter_as(&label, admit).await.ok_or(Refusal::Busy);
             }
@@ -91,7 +91,7 @@ impl Driver {
             subject.login(&user, told);
             shared.activity.metrics.login(if told.is_ok() { "ok" } else { "refused" });
             if let Err(why) = told {
-                // By the check that was made; later ones are not made.
+                // Already logged for the check itself; later attempts are not checked.
                 let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
                 if let Some(ban) = site.users.now().users.ban(&user, peer).filter(|_| was_checked) {
                     subject.banned(&user, ban);
