@@ -236,9 +236,10 @@ impl Socket {
                 // The device does not support segmentation: the state now says so, and the batch is sent
                 // packet by packet.
                 Err(_)
-                    if transmit
-                        .segment_size
-                        .is_some_and(|segment| part > segment && state.max_gso_segments() == 1) =>
+                    if self.carrier == Carrier::Udp
+                        && transmit
+                            .segment_size
+                            .is_some_and(|segment| part > segment && state.max_gso_segments() == 1) =>
                 {
                     continue;
                 }
