@@ -634,6 +634,19 @@ mod tests {
         assert_eq!((got.len(), got[0].payload.len()), (1, 11));
     }
 
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_batch_over_ip_that_cannot_be_sent_is_lost() {
+        let Ok(socket) = Socket::bind(Carrier::Ip, "127.0.0.1:0".parse().unwrap()) else {
+            eprintln!("LEFT OUT: raw sockets need CAP_NET_RAW");
+            return;
+        };
+        let (local, mut one) = (socket.local(), Sockets::new(vec![socket]));
+        one.all[0].io.writable().await.unwrap();
+        one.send(transmit(local, local, 140_000, Some(70_000))); // EMSGSIZE
+        assert!(!one.all_blocked());
+    }
+
     #[tokio::test]
     async fn the_queue_of_a_blocked_socket_is_bounded() {
         let (mut one, from) = sockets("127.0.0.1:0");

@@ -6,8 +6,8 @@
 //!
 //! If there is none of these either, and all sessions are taken, a newcomer from an address with fewer sessions than an equal part
 //! of all (the limit, divided by the number of addresses) takes the place of one from the address that has most: the longest idle
-//! one, or else the one whose transfers have stood still for the longest time, [`IDLE_MAKES_ROOM`] at least. A session whose
-//! transfers make progress, however slowly, never makes room.
+//! one, or else the one whose transfers have stood still for the longest time, [`IDLE_MAKES_ROOM`] at least. A session that
+//! moves a block of a file within that time never makes room.
 //!
 //! Sessions over SCTP whose clients were killed, or whose hosts are gone, count until their associations end, which takes
 //! minutes. When a limit is met, and before that when half of an address's sessions are taken, the clients that have been silent

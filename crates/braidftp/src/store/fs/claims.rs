@@ -41,6 +41,16 @@ impl Claimant {
     }
 }
 
+/// The outcome of taking a locked file over.
+pub(super) enum TakeOver {
+    /// The file.
+    Open(Open),
+    /// Its writer is a newer one, or another owner's.
+    Refused,
+    /// Its writer is not registered yet, or has lost it to another one.
+    Unknown,
+}
+
 /// Device and inode.
 type Identity = (u64, u64);
 
@@ -84,12 +94,14 @@ impl Claims {
     }
 
     /// Takes a file over from its writer, if permitted. Waits until the writer's current disk access ends.
-    pub(super) fn take_over(&self, identity: Identity, claimant: &Claimant) -> Option<Open> {
-        let claim = self.lock().get(&identity).and_then(Weak::upgrade)?;
+    pub(super) fn take_over(&self, identity: Identity, claimant: &Claimant) -> TakeOver {
+        let Some(claim) = self.lock().get(&identity).and_then(Weak::upgrade) else {
+            return TakeOver::Unknown;
+        };
         if !claim.claimant.as_ref().is_some_and(|before| claimant.may_take_from(before)) {
-            return None;
+            return TakeOver::Refused;
         }
-        claim.lock().take()
+        claim.lock().take().map_or(TakeOver::Unknown, TakeOver::Open)
     }
 }
 

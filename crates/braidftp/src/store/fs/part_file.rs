@@ -13,7 +13,7 @@ use bytes::Bytes;
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timestamps};
 
-use super::claims::{Claim, Claimant, Open};
+use super::claims::{Claim, Claimant, Open, TakeOver};
 use super::error::{Error, Why};
 use super::kept::Allowance;
 use super::near::Near;
@@ -210,13 +210,14 @@ impl PartFile {
                     let stat = rustix::fs::fstat(&file)?;
                     let claimant = self.claimant.as_ref().ok_or(rustix::io::Errno::WOULDBLOCK)?;
                     match self.root.claims.take_over((stat.st_dev, stat.st_ino), claimant) {
-                        Some(open) => open.file,
-                        None if tries < LOCK_TRIES => {
+                        TakeOver::Open(open) => open.file,
+                        TakeOver::Unknown if tries < LOCK_TRIES => {
                             tries += 1;
                             std::thread::sleep(LOCK_PAUSE);
                             continue;
                         }
-                        None => return Err(rustix::io::Errno::WOULDBLOCK),
+                        // Not tried again: it would write its older content after the newer writer's.
+                        TakeOver::Refused | TakeOver::Unknown => return Err(rustix::io::Errno::WOULDBLOCK),
                     }
                 }
                 Err(error) => return Err(error),

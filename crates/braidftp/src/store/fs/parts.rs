@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 
 use super::blocks::Folders;
-use super::claims::Claimant;
+use super::claims::{Claimant, TakeOver};
 use super::error::{Error, Why};
 use super::levels::Levels;
 use super::{Kind, Root, metadata_at, name, system_time};
@@ -87,8 +87,10 @@ impl Root {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let claimant = removal.claimant.as_ref().ok_or(rustix::io::Errno::WOULDBLOCK)?;
-                let taken = self.claims.take_over(identity, claimant);
-                _taken = Some(taken.ok_or(rustix::io::Errno::WOULDBLOCK)?);
+                let TakeOver::Open(taken) = self.claims.take_over(identity, claimant) else {
+                    return Err(rustix::io::Errno::WOULDBLOCK);
+                };
+                _taken = Some(taken);
             }
             other => other?,
         }
