@@ -263,7 +263,7 @@ pub struct sockaddr_conn {
 
 /// How a message was received (RFC 6458 §5.3.5). The PPID is in network byte order.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct sctp_rcvinfo {
     pub rcv_sid: u16,
     pub rcv_ssn: u16,

@@ -421,7 +421,7 @@ impl CallBack for Socket {
                 state.end_is_told = true;
                 drop(state);
                 let nobody = Address::Conn { at: 0, port: 0 }.to_sockstore();
-                let (data, info) = (std::ptr::null_mut(), no_info());
+                let (data, info) = (std::ptr::null_mut(), sctp_rcvinfo::default());
                 // SAFETY: as above; without data, the association has ended.
                 unsafe { receive(self.handle(), nobody, data, 0, info, 0, ulp_info) };
             } else {
@@ -502,24 +502,10 @@ impl Socket {
     }
 }
 
-/// Information about nothing.
-pub(crate) fn no_info() -> sctp_rcvinfo {
-    sctp_rcvinfo {
-        rcv_sid: 0,
-        rcv_ssn: 0,
-        rcv_flags: 0,
-        rcv_ppid: 0,
-        rcv_tsn: 0,
-        rcv_cumtsn: 0,
-        rcv_context: 0,
-        rcv_assoc_id: 0,
-    }
-}
-
 impl Item {
     /// A notification about an association.
     pub(crate) fn notification(bytes: Vec<u8>, from: Address) -> Self {
         let flags = MSG_NOTIFICATION | libc::MSG_EOR;
-        Self { payload: bytes.into(), from, info: no_info(), flags }
+        Self { payload: bytes.into(), from, info: sctp_rcvinfo::default(), flags }
     }
 }

@@ -81,16 +81,7 @@ fn bind(so: *mut socket, at: usize) {
 
 /// Receives into `buffer`; the length, and the flags.
 fn receive(so: *mut socket, buffer: &mut [u8]) -> (isize, c_int, sctp_rcvinfo) {
-    let mut info = sctp_rcvinfo {
-        rcv_sid: 0,
-        rcv_ssn: 0,
-        rcv_flags: 0,
-        rcv_ppid: 0,
-        rcv_tsn: 0,
-        rcv_cumtsn: 0,
-        rcv_context: 0,
-        rcv_assoc_id: 0,
-    };
+    let mut info = sctp_rcvinfo::default();
     let (mut kind, mut flags, mut len) = (0, 0, size_of_val(&info) as socklen_t);
     // SAFETY: all places are there, or null.
     let received = unsafe {
