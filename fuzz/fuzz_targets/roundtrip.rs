@@ -2,7 +2,8 @@
 #![no_main]
 
 use braidftp_fuzz::{HEADER_LEN, fix_checksum};
-use braidftp_sctp::wire::{Chunk, Header, Packet, PacketBuilder};
+use braidftp_sctp::packet_builder::PacketBuilder;
+use braidftp_sctp::wire::{Chunk, Header, Packet};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 
-use crate::tidy::{imports_allowed, is_pure};
+use crate::rules::{IMPORTS, is_pure};
 
 /// The file of the picture.
 pub(crate) const PICTURE: &str = "docs/crates.svg";
@@ -69,7 +69,7 @@ struct Node {
 
 fn nodes() -> Result<Vec<Node>> {
     let rules: BTreeMap<&str, &'static [&'static str]> =
-        imports_allowed().iter().copied().filter(|(name, _)| *name != "xtask").collect();
+        IMPORTS.iter().copied().filter(|(name, _)| *name != "xtask").collect();
     if let Some(name) = rules.keys().find(|name| !COLUMNS.iter().any(|(other, ..)| other == *name)) {
         bail!("crate {name} has no place in the picture: give it one in COLUMNS (xtask/src/diagram.rs)");
     }

@@ -19,6 +19,7 @@ mod peers;
 mod picture;
 mod proof;
 mod python;
+mod rules;
 mod sandbox;
 mod shell;
 mod suite;

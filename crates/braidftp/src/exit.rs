@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use crate::identity::Stranger;
+use crate::identity::stranger::Stranger;
 
 /// The exit codes. Their meaning never changes, so that scripts can rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

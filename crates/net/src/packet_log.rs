@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use braidftp_base::{Datagram, Ecn, Time};
 use braidftp_sctp::Transmit;
-use braidftp_sctp::wire::{Checksum, Packet};
+use braidftp_sctp::packet_builder::Checksum;
+use braidftp_sctp::wire::Packet;
 use bytes::Bytes;
 use tracing::warn;
 
@@ -125,7 +126,8 @@ fn put_line(line: &mut String, carrier: Carrier, passage: &Passage, payload: Byt
 #[cfg(test)]
 mod tests {
     use braidftp_sctp::VerificationTag;
-    use braidftp_sctp::wire::{Chunk, Header, PacketBuilder};
+    use braidftp_sctp::packet_builder::PacketBuilder;
+    use braidftp_sctp::wire::{Chunk, Header};
 
     use super::*;
 

@@ -4,7 +4,8 @@ mod common;
 
 use std::sync::Arc;
 
-use braidftp_net::sctp::wire::{Chunk, Header, Init, PacketBuilder};
+use braidftp_net::sctp::packet_builder::PacketBuilder;
+use braidftp_net::sctp::wire::{Chunk, Header, Init};
 use braidftp_net::sctp::{Tsn, VerificationTag};
 use braidftp_net::{Message, Ppid, Profile, Reason, StreamId};
 use common::{PORT, endpoint, receive_all, send_all, soon, to};

@@ -5,7 +5,8 @@
 
 use std::hint::black_box;
 
-use braidftp_sctp::wire::{Chunk, Data, Header, Packet, PacketBuilder, Sack};
+use braidftp_sctp::packet_builder::PacketBuilder;
+use braidftp_sctp::wire::{Chunk, Data, Header, Packet, Sack};
 use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 

@@ -15,10 +15,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::association::KeyVectors;
 use crate::extensions::Extensions;
 use crate::ids::{Tsn, VerificationTag};
-use crate::wire::Header;
+use crate::wire::{Header, KeyVectors};
 
 /// How long a key is used for new cookies. A cookie is accepted with the key of its own hour or the
 /// next, so this bounds its lifetime.

@@ -32,13 +32,13 @@ use self::dtls::{FinalChunks, Pool};
 pub use self::icmp::Icmp;
 use self::memory::Memory;
 use self::ootb::Budget;
-pub(crate) use self::ootb::is_unicast;
 use self::table::{Known, Slot, Table};
-use crate::association::{Association, Event, Transmit, in_scope, pair_up};
+use crate::association::{Association, Event, Setup, Transmit, in_scope, pair_up};
 use crate::config::Config;
 use crate::cookie::{Keys, TieTags};
 use crate::error::{ConnectError, ListenError};
 use crate::ids::{AssociationId, Tsn, VerificationTag};
+use crate::route::{Route, is_unicast};
 use crate::stats::Phase;
 use crate::wire::{Chunk, Init, Kinds, Packet};
 
@@ -147,36 +147,6 @@ impl Connect {
             config: Arc::default(),
         }
     }
-}
-
-/// Parameters of a new association started by this side.
-#[derive(Debug, Clone)]
-pub(crate) struct Setup {
-    /// The configuration.
-    pub(crate) config: Arc<Config>,
-    /// The local SCTP port.
-    pub(crate) local_port: u16,
-    /// The peer's SCTP port.
-    pub(crate) peer_port: u16,
-    /// Local addresses; at least one.
-    pub(crate) local: Vec<SocketAddr>,
-    /// The peer's addresses; at least one, which forms a path with a local address.
-    pub(crate) peer: Vec<SocketAddr>,
-    /// The tag for the peer's packets.
-    pub(crate) tag: VerificationTag,
-    /// The initial TSN.
-    pub(crate) initial_tsn: Tsn,
-    /// The seed for nonces and other unpredictable numbers.
-    pub(crate) seed: [u8; 32],
-}
-
-/// The addresses of a datagram from the receiver's view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Route {
-    /// The destination of a received datagram.
-    pub(crate) local: SocketAddr,
-    /// The source of a received datagram.
-    pub(crate) peer: SocketAddr,
 }
 
 /// To which peers an endpoint lists its addresses.
@@ -303,7 +273,7 @@ impl Endpoint {
         if local.is_empty() || peer.is_empty() {
             return Err(ConnectError::NoAddress);
         }
-        if !peer.iter().all(|peer| ootb::is_unicast(peer.ip())) {
+        if !peer.iter().all(|peer| is_unicast(peer.ip())) {
             return Err(ConnectError::NotUnicast);
         }
         //= specs/rfc9260.txt#section-3.1

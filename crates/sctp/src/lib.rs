@@ -11,20 +11,22 @@ pub mod endpoint;
 pub mod error;
 pub mod extensions;
 pub mod ids;
+pub mod packet_builder;
 pub mod profile;
+mod route;
 pub mod stats;
 pub mod wire;
 
 pub use association::{
     Abandoned, AddressChange, AddressError, Association, AuthEvent, Direction, DtlsError, DtlsEvent,
-    DtlsStats, Event, GOODBYE, KeyError, KeyVectors, KeysStats, Message, Multipath, MultipathConstants,
-    MultipathError, NoSuchPath, NoSuchStream, Order, Outcome, PathParams, PathScheduler, PathUse,
-    PathUseError, PathView, Piece, Reason, ReconfigError, Reliability, Remedy, RetransmitBy, SackTiming,
-    Scheduler, SendError, Split, StreamReset, Streams, Transmit, Violation,
+    DtlsStats, Event, GOODBYE, KeyError, KeysStats, Message, NoSuchPath, NoSuchStream, Order, Outcome,
+    PathParams, PathUse, PathUseError, PathView, Piece, Reason, ReconfigError, Reliability, SackTiming,
+    SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
     AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
-    MtuDiscovery, MultipathWith, PeerMay, RetransmitTo, SharedKey, WindowUpdates,
+    MtuDiscovery, Multipath, MultipathConstants, MultipathError, MultipathWith, PathScheduler, PeerMay,
+    Remedy, RetransmitBy, RetransmitTo, Scheduler, SharedKey, WindowUpdates,
 };
 pub use dtls::DtlsConfig;
 pub use endpoint::admission::Admission;
@@ -35,4 +37,4 @@ pub use extensions::Extensions;
 pub use ids::{AssociationId, PathId, Ppid, RequestNumber, Ssn, StreamId, Tsn, VerificationTag};
 pub use profile::Profile;
 pub use stats::{PathState, PathStats, Phase, Stall, Stats};
-pub use wire::HmacId;
+pub use wire::{HmacId, KeyVectors};

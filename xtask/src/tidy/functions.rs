@@ -21,7 +21,7 @@ pub(super) fn find(file: &str, text: &str) -> Vec<Long> {
     if !counts(file) {
         return found;
     }
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     for (at, line) in lines.iter().enumerate() {
         let Some(name) = name(line) else { continue };
@@ -87,6 +87,8 @@ mod tests {
         assert_eq!(found(&function(LINES_MAX)), []);
         assert_eq!(found(&function(LINES_MAX + 1)), [("long".to_owned(), LINES_MAX + 1)]);
         assert_eq!(found(&format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(200))), []);
+        let after = format!("#[cfg(test)]\nmod tests;\n{}", function(LINES_MAX + 1));
+        assert_eq!(found(&after), [("long".to_owned(), LINES_MAX + 1)], "its tests are in another file");
         let declared = format!("trait X {{\n    fn short();\n{}\n}}\n", "    const A: u8;\n".repeat(100));
         assert_eq!(found(&declared), []);
         assert!(

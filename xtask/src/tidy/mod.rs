@@ -1,5 +1,5 @@
 //! `cargo xtask tidy`: the rules of the repository that a program can check. The rules themselves are in
-//! `rules`.
+//! `crate::rules`.
 //!
 //! The checks search for words and do not parse syntax: a pure crate is checked by its imports, its
 //! `forbid(unsafe_code)`, its `clippy.toml` and a search for forbidden words.
@@ -8,7 +8,6 @@ mod circles;
 mod functions;
 mod prose;
 mod rooms;
-mod rules;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,8 +15,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use self::rules::{IMPORTS, IMPORTS_OF_TESTS, IMPURE, LONG_FILE_LINES, PURE};
 use crate::diagram;
+use crate::rules::{IMPORTS, IMPORTS_OF_TESTS, IMPURE, LONG_FILE_LINES, PURE};
 use crate::shell::{capture, cargo};
 
 /// Checks every rule; prints violations, and files that are long.
@@ -116,7 +115,7 @@ fn imports(problems: &mut Vec<String>) -> Result<()> {
     for package in packages {
         let name = short(package["name"].as_str().unwrap_or_default());
         let Some(allowed) = of(IMPORTS, name) else {
-            problems.push(format!("crate {name} is not in the list of imports (xtask/src/tidy/rules.rs)"));
+            problems.push(format!("crate {name} is not in the list of imports (xtask/src/rules.rs)"));
             continue;
         };
         let in_tests = of(IMPORTS_OF_TESTS, name).unwrap_or_default();
@@ -147,16 +146,6 @@ fn sources_of(package: &serde_json::Value) -> Result<String> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
     let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<_>>>();
     Ok(texts.context("cannot read a source file")?.concat())
-}
-
-/// Which crate may import which.
-pub(crate) fn imports_allowed() -> &'static [(&'static str, &'static [&'static str])] {
-    IMPORTS
-}
-
-/// Whether a crate has no clock, socket, thread, global or hash order.
-pub(crate) fn is_pure(name: &str) -> bool {
-    PURE.contains(&name)
 }
 
 /// The short name of a crate, as in ARCHITECTURE.md.

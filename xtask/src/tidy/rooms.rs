@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::circles::{Module, graph, sources};
-use super::rules::{DOORS, ROOMS};
+use crate::rules::{DOORS, ROOMS};
 
 /// The module whose children have rooms.
 const PARENT: [&str; 1] = ["association"];
@@ -42,7 +42,7 @@ fn complaints(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     for (from, to) in imports {
         let Some(room) = room_of(from) else {
             found.push(format!(
-                "sctp: association::{from} is in no room; add it to one in xtask/src/tidy/rules.rs"
+                "sctp: association::{from} is in no room; add it to one in xtask/src/rules.rs"
             ));
             continue;
         };
@@ -50,7 +50,7 @@ fn complaints(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
             let other = room_of(to).map_or("", |room| room.name);
             if other != room.name && !room.may_import.contains(&other) {
                 found.push(format!(
-                    "sctp: association::{from} imports association::{to}, but {} may not import {other} (xtask/src/tidy/rules.rs)",
+                    "sctp: association::{from} imports association::{to}, but {} may not import {other} (xtask/src/rules.rs)",
                     room.name
                 ));
             }
@@ -58,7 +58,7 @@ fn complaints(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
             if door.is_some_and(|(_, doors)| !doors.contains(&from.as_str())) {
                 found.push(format!(
                     "sctp: association::{from} imports the extension association::{to} and is none of its doors; reach it \
-                     through one, or add it to DOORS in xtask/src/tidy/rules.rs"
+                     through one, or add it to DOORS in xtask/src/rules.rs"
                 ));
             }
         }

@@ -22,6 +22,7 @@ mod files;
 mod fingerprint;
 mod known_hosts;
 mod server;
+pub(crate) mod stranger;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -36,9 +37,8 @@ pub use fingerprint::{Fingerprint, FingerprintError};
 pub use known_hosts::KnownHosts;
 pub(crate) use server::OWN_NAMES;
 pub use server::ServerIdentity;
-pub use trust::{
-    Authorities, OnUnknown, Peer, PeerIdentity, Refusal, Stranger, Trust, Verifier, Vouched, ask,
-};
+pub use stranger::{Peer, Stranger, ask};
+pub use trust::{Authorities, OnUnknown, PeerIdentity, Refusal, Trust, Verifier, Vouched};
 
 /// The maximum size of all certificates that a side presents, in bytes. rustls permits at most 64 KiB in TLS.
 pub const CHAIN_BYTES_MAX: usize = 32 << 10;

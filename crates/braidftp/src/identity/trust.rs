@@ -4,13 +4,10 @@
 //! The first that applies decides. With `--pin` only the pins count. A server in `known_hosts` must have the
 //! key recorded there, and an authority may vouch for the others. On this machine the user's own server needs
 //! no entry: it proves possession of the key in a file that only this user can read ([`Trust::own_server`]).
-//! Any other server is new: the user is asked about it at a terminal ([`ask`]), it is accepted with
+//! Any other server is new: the user is asked about it at a terminal ([`ask`](super::ask)), it is accepted with
 //! [`OnUnknown::Accept`], or it is refused. A certificate that is expired or for another name is never
 //! accepted as that of a new server.
 
-use std::fmt;
-use std::io::{BufRead, IsTerminal, Write};
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -25,40 +22,9 @@ use rustls::{
 
 use super::certificate_error::in_words;
 use super::known_hosts::Known;
+use super::stranger::{Peer, Stranger};
 use super::{CHAIN_BYTES_MAX, ClientIdentity, Files, Fingerprint, KnownHosts, provider};
 use crate::exit::{Error, Exit, Result};
-
-/// A server, as in `known_hosts`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
-    host: String,
-    port: u16,
-}
-
-impl Peer {
-    /// The server at this port of a host, which is a name or an IP address.
-    pub fn new(host: &str, port: u16) -> Self {
-        let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
-        let host = if bare.contains(':') { format!("[{bare}]") } else { bare.to_ascii_lowercase() };
-        Self { host, port }
-    }
-
-    pub(super) fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// Whether the name denotes this machine: only this machine defines `localhost`.
-    fn is_here(&self) -> bool {
-        let address = self.host.trim_matches(['[', ']']).parse::<IpAddr>();
-        address.map_or(self.host == "localhost", |address| address.to_canonical().is_loopback())
-    }
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
-}
 
 /// The trust settings of a client.
 #[derive(Debug)]
@@ -79,24 +45,13 @@ pub struct Trust {
     pub key: Option<Arc<ClientIdentity>>,
 }
 
-/// A server that was refused because it is unknown, and about which the user may be asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stranger {
-    /// The server.
-    pub peer: Peer,
-    /// The key that it has.
-    pub key: Fingerprint,
-    /// A sentence about entries of `known_hosts` for other ports of the host; empty if there are none.
-    pub note: String,
-}
-
 /// What to do with an unknown server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnUnknown {
     /// Refuse it.
     #[default]
     Refuse,
-    /// Refuse it, with an error that names it ([`Error::stranger`]): the caller may [`ask`] the user and
+    /// Refuse it, with an error that names it ([`Error::stranger`]): the caller may [`ask`](super::ask) the user and
     /// retry.
     Ask,
     /// Accept it and add it to `known_hosts` (`--accept-new`), unless `known_hosts` has another key for
@@ -269,7 +224,7 @@ impl Trust {
         alpn: &[&[u8]],
         versions: &[&'static rustls::SupportedProtocolVersion],
     ) -> Result<Verifier> {
-        let bare = peer.host.trim_matches(['[', ']']);
+        let bare = peer.host().trim_matches(['[', ']']);
         let name = ServerName::try_from(bare).map_err(|_| {
             Error::usage(format_args!("connect to {peer}"), "TLS has no such names of servers")
                 .hint("write a name of letters, digits, dots and hyphens, or an IP address")
@@ -576,56 +531,4 @@ fn failed(peer: &Peer, error: &rustls::Error) -> Error {
         other => (other.to_string(), "try again, and see the server's log"),
     };
     Error::new(Exit::Trust, format_args!("set up TLS with {peer}"), why).hint(hint)
-}
-
-/// Asks the user at the terminal whether the key is the server's. Returns false if there is no terminal: a
-/// script is not asked.
-///
-/// Blocks until there is an answer.
-pub fn ask(Stranger { peer, key, note }: &Stranger) -> bool {
-    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
-        return false;
-    }
-    let mut stderr = stderr.lock();
-    let note = if note.is_empty() { String::new() } else { format!("{note}.\n") };
-    let _ = write!(
-        stderr,
-        "The server {peer} was never seen here, and no authority that this system trusts vouches for it.\n\
-         Its key is {key}; `braidftp serve` prints it when it starts.\n{note}\
-         Trust it from now on? Write yes, or the fingerprint: "
-    );
-    let _ = stderr.flush();
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer).is_ok() && is_yes(&answer, *key)
-}
-
-/// Whether an answer confirms this key.
-fn is_yes(answer: &str, key: Fingerprint) -> bool {
-    answer.trim().eq_ignore_ascii_case("yes") || answer.parse() == Ok(key)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn different_spellings_of_a_server_are_equal() {
-        for (host, name) in [
-            ("Files.Example.org.", "files.example.org:21"),
-            ("::1", "[::1]:21"),
-            ("[::1]", "[::1]:21"),
-            ("127.0.0.1", "127.0.0.1:21"),
-        ] {
-            assert_eq!(Peer::new(host, 21).to_string(), name);
-        }
-    }
-
-    #[test]
-    fn only_yes_or_the_key_itself_confirms() {
-        let key: Fingerprint = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU".parse().unwrap();
-        assert!(is_yes(" YES\n", key) && is_yes(&format!("{key}\n"), key));
-        assert!(!is_yes("y", key) && !is_yes("", key) && !is_yes("no", key));
-        assert!(!is_yes("SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", key));
-    }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
-use braidftp_sctp::wire::{Cause, Chunk, Header, PacketBuilder};
+use braidftp_sctp::packet_builder::PacketBuilder;
+use braidftp_sctp::wire::{Cause, Chunk, Header};
 use braidftp_sctp::{
     Abandoned, AddressChange, AssociationId, AuthEvent, Direction, Endpoint, Event, Extensions, Outcome,
     PathState, Reason, Streams, VerificationTag,

@@ -22,8 +22,8 @@ use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::State;
 use crate::association::timers::Timer;
 use crate::association::{Association, Event};
-use crate::endpoint::Route;
 use crate::ids::PathId;
+use crate::route::Route;
 use crate::stats::PathState;
 use crate::wire::Cause;
 

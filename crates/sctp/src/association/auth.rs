@@ -14,7 +14,8 @@ use crate::association::state::State;
 use crate::association::{Association, Event};
 use crate::config::{AuthConfig, Config, SharedKey};
 use crate::wire::{
-    Asconf, AsconfAck, Auth, Authentic, Cause, Chunk, ChunkTypes, Data, HmacId, Init, Parameter, Signer,
+    Asconf, AsconfAck, Auth, Authentic, Cause, Chunk, ChunkTypes, Data, HmacId, Init, KeyVectors, Parameter,
+    Signer,
 };
 
 /// The length in bytes of the random number in a RANDOM parameter.
@@ -79,15 +80,6 @@ impl fmt::Display for KeyError {
 }
 
 impl std::error::Error for KeyError {}
-
-/// The key vectors of the two sides (RFC 4895 §6.1); empty for a side that does not authenticate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyVectors {
-    /// RANDOM, CHUNKS and HMAC-ALGO of this side, without padding.
-    pub local: Bytes,
-    /// RANDOM, CHUNKS and HMAC-ALGO of the peer, without padding.
-    pub peer: Bytes,
-}
 
 /// The peer's RANDOM parameter does not have 32 bytes, or another parameter is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use crate::dtls::{
     offer,
 };
 use crate::ids::{Ppid, StreamId};
-use crate::wire::{Cause, Chunk, Init, KeyManagement, Packet, PacketBuilder, Parameter};
+use crate::packet_builder::PacketBuilder;
+use crate::wire::{Cause, Chunk, Init, KeyManagement, Packet, Parameter};
 
 /// The stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_MANAGEMENT_STREAM: StreamId = StreamId(0);

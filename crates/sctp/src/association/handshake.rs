@@ -33,11 +33,12 @@ use crate::association::timers::{Timer, Timers};
 use crate::association::{Association, Event, Reason};
 use crate::config::{Config, MultipathWith};
 use crate::cookie::Opened;
-use crate::endpoint::{Route, Setup};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, PathId, Tsn, VerificationTag};
+use crate::packet_builder::PacketBuilder;
+use crate::route::Route;
 use crate::stats::PathState;
-use crate::wire::{Cause, Chunk, Init, PacketBuilder, Parameter};
+use crate::wire::{Cause, Chunk, Init, Parameter};
 
 /// The lifetime requested for a new cookie after a stale one, in addition to an RTT.
 const RENEWAL_GRACE: Duration = Duration::from_millis(500);
@@ -51,6 +52,27 @@ pub(super) struct Renewal {
     extension: Option<Duration>,
     /// The chunks that were bundled with the stale cookie and dropped with it.
     bundled: Option<Sent>,
+}
+
+/// Parameters of a new association started by this side.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    /// The configuration.
+    pub(crate) config: Arc<Config>,
+    /// The local SCTP port.
+    pub(crate) local_port: u16,
+    /// The peer's SCTP port.
+    pub(crate) peer_port: u16,
+    /// Local addresses; at least one.
+    pub(crate) local: Vec<SocketAddr>,
+    /// The peer's addresses; at least one, which forms a path with a local address.
+    pub(crate) peer: Vec<SocketAddr>,
+    /// The tag for the peer's packets.
+    pub(crate) tag: VerificationTag,
+    /// The initial TSN.
+    pub(crate) initial_tsn: Tsn,
+    /// The seed for nonces and other unpredictable numbers.
+    pub(crate) seed: [u8; 32],
 }
 
 /// The peer's parameters.

@@ -71,24 +71,20 @@ use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 
 pub use self::asconf::{AddressChange, AddressError};
-pub use self::auth::{AuthEvent, KeyError, KeyVectors};
+pub use self::auth::{AuthEvent, KeyError};
 pub(crate) use self::auth::{Authentication, BadParameters, RANDOM_LEN, Verdict, key_vector, parameters};
 use self::dtls::Dtls;
 pub use self::dtls::{DtlsError, DtlsEvent, DtlsStats, KeysStats};
-pub(crate) use self::handshake::Passive;
 use self::handshake::Renewal;
+pub(crate) use self::handshake::{Passive, Setup};
 pub(crate) use self::memory::ASSOCIATION_BYTES_MIN;
-pub use self::multipath::{
-    Constants as MultipathConstants, Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy,
-    UnknownPathScheduler, UnknownRemedy, UnknownRetransmitBy,
-};
 pub(crate) use self::pairing::{in_scope, pair_up, reaches, to_list};
 pub use self::partial::{Abandoned, Reliability};
 use self::path::Path;
 use self::reassembly::Reassembly;
 use self::receive_buffer::ReceiveBuffer;
 pub use self::reset::{Direction, Outcome, ReconfigError, StreamReset, Streams};
-pub use self::scheduler::{NoSuchStream, Scheduler};
+pub use self::scheduler::NoSuchStream;
 use self::send_queue::SendQueue;
 pub use self::settings::{PathParams, PathUse, PathUseError, SackTiming};
 use self::shutdown::FinalPacket;
@@ -99,8 +95,9 @@ use self::transmit::Carried;
 pub use self::violation::Violation;
 use crate::config::{Config, WindowUpdates};
 use crate::ids::{AssociationId, PathId, Ppid, StreamId, Tsn, VerificationTag};
+use crate::packet_builder::PacketBuilder;
 use crate::stats::{PathState, Phase, Stall, Stats};
-use crate::wire::{Cause, PacketBuilder};
+use crate::wire::Cause;
 
 /// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use crate::association::pmtu::{Pmtu, WaitFor};
 use crate::association::state::{Shutdown, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Transmit};
-use crate::endpoint::Route;
 use crate::ids::{PathId, VerificationTag};
+use crate::route::Route;
 use crate::stats::PathState;
 use crate::wire::Chunk;
 

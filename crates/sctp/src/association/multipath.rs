@@ -28,30 +28,24 @@
 
 mod admission;
 mod bottleneck;
-mod constants;
 pub(super) mod coupled;
 pub(super) mod cuc;
 pub(super) mod delivery_rate;
 mod estimates;
 mod head_of_line;
-mod names;
 mod rtx_policy;
 mod scheduler;
 pub(super) mod send_times;
 
 use braidftp_base::Time;
 
-pub use self::constants::Constants;
-pub use self::names::{
-    Multipath, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler, UnknownRemedy,
-    UnknownRetransmitBy,
-};
 pub(super) use self::rtx_policy::{carries, next_lost};
 use self::scheduler::retransmits_on;
 pub(super) use self::scheduler::uses_cmt_rules;
 use crate::association::Association;
 use crate::association::permit::SendPermit;
 use crate::association::state::State;
+use crate::config::Multipath;
 use crate::ids::PathId;
 
 impl Association {

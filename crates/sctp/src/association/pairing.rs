@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::config::Config;
 use crate::cookie::MAX_ADDRESSES;
-use crate::endpoint::Route;
+use crate::route::{Route, is_unicast};
 
 /// The maximum number of paths of an association. Further addresses of either side are not used.
 pub(crate) const PATHS_MAX: usize = MAX_ADDRESSES + 1;
@@ -115,9 +115,7 @@ pub(crate) fn reaches(address: IpAddr, other: IpAddr) -> bool {
         IpAddr::V4(ip) => ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
     };
-    crate::endpoint::is_unicast(address)
-        && address.is_loopback() == other.is_loopback()
-        && !link_local(address)
+    is_unicast(address) && address.is_loopback() == other.is_loopback() && !link_local(address)
 }
 
 fn bits_in_common(one: IpAddr, other: IpAddr) -> u32 {

@@ -21,8 +21,8 @@ use crate::association::send_order::SendOrder;
 use crate::association::sent::Found;
 use crate::association::undo::SpuriousLoss;
 use crate::config::{Config, LossDetection, MeasureEach, RetransmitTo};
-use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
+use crate::route::Route;
 use crate::stats::{PathState, PathStats};
 use crate::wire::Header;
 

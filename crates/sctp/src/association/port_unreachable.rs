@@ -19,8 +19,8 @@ use crate::association::Reason;
 use crate::association::path::Path;
 use crate::association::state::State;
 use crate::association::timers::Timer;
-use crate::endpoint::Route;
 use crate::ids::PathId;
+use crate::route::Route;
 use crate::stats::PathState;
 
 impl Association {

@@ -24,8 +24,8 @@ use crate::association::state::{Shutdown, State, Window, quotable};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
 use crate::config::{Config, MultipathWith};
-use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
+use crate::route::Route;
 use crate::stats::PathState;
 use crate::wire::{Asconf, Cause, Chunk, CompactSack, Data, NrSack, Packet, Sack, Unrecognized, WireError};
 

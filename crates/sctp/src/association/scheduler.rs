@@ -8,26 +8,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::config::Scheduler;
 use crate::ids::StreamId;
-
-/// Stream schedulers (RFC 8260 §3). The scheduler is the sender's own choice; the peer is not involved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Scheduler {
-    /// Messages in the order of `send` (§3.1).
-    FirstComeFirstServed,
-    /// One message of each stream in turn (§3.2).
-    #[default]
-    RoundRobin,
-    /// Like round robin, but a packet contains new chunks of one stream only, so its loss blocks no
-    /// other stream (§3.3).
-    RoundRobinByPacket,
-    /// The stream with the lowest value first; in turn among equals (§3.4).
-    Priority,
-    /// The same number of bytes for each stream, however long its messages are (§3.5).
-    FairCapacity,
-    /// Bytes in proportion to the streams' values (§3.6).
-    WeightedFairQueueing,
-}
 
 /// The association has no such outbound stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

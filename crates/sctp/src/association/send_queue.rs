@@ -6,13 +6,14 @@
 //! Streams to be reset hold back the messages queued after the request until its result is known (RFC 6525
 //! §5.1.2 A1).
 
+use crate::config::Scheduler;
 use std::collections::VecDeque;
 
 use braidftp_base::Time;
 use bytes::Bytes;
 
 use crate::association::partial::policy::{Abandoned, Policy, Terms};
-use crate::association::scheduler::{Arrival, GivenUp, Left, Scheduler, Turns};
+use crate::association::scheduler::{Arrival, GivenUp, Left, Turns};
 use crate::association::{Message, Order, Streams};
 use crate::ids::{Ppid, Ssn, StreamId};
 use crate::wire::{Data, Interleaved};

@@ -12,8 +12,9 @@ use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::{Association, Split, Transmit};
 use crate::ids::{PathId, VerificationTag};
+use crate::packet_builder::Checksum;
 use crate::stats::PathState;
-use crate::wire::{Checksum, Chunk, Header, NrSack, Sack};
+use crate::wire::{Chunk, Header, NrSack, Sack};
 
 /// The maximum length of a HEARTBEAT in bytes.
 const HEARTBEAT_LEN_MAX: usize = 64;

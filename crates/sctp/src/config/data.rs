@@ -1,7 +1,5 @@
 //! Settings of streams, messages and the memory they take.
 
-use crate::association::Scheduler;
-
 /// Streams and their re-configuration (RFC 9260 §3.3.2, RFC 6525).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Streams {
@@ -134,4 +132,23 @@ pub struct PeerMay {
     pub reset_association: bool,
     /// Whether streams of either direction may be added.
     pub add_streams: bool,
+}
+
+/// Stream schedulers (RFC 8260 §3). The scheduler is the sender's own choice; the peer is not involved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Scheduler {
+    /// Messages in the order of `send` (§3.1).
+    FirstComeFirstServed,
+    /// One message of each stream in turn (§3.2).
+    #[default]
+    RoundRobin,
+    /// Like round robin, but a packet contains new chunks of one stream only, so its loss blocks no
+    /// other stream (§3.3).
+    RoundRobinByPacket,
+    /// The stream with the lowest value first; in turn among equals (§3.4).
+    Priority,
+    /// The same number of bytes for each stream, however long its messages are (§3.5).
+    FairCapacity,
+    /// Bytes in proportion to the streams' values (§3.6).
+    WeightedFairQueueing,
 }

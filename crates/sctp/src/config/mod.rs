@@ -7,6 +7,7 @@
 mod control;
 mod data;
 mod legacy;
+mod multipath;
 mod paths;
 mod security;
 
@@ -15,8 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::control::{Congestion, Handshake, LossDetection, Recovery, Sack, Timers};
-pub use self::data::{Memory, Messages, PeerMay, Streams};
+pub use self::data::{Memory, Messages, PeerMay, Scheduler, Streams};
 pub use self::legacy::{BurstRule, Legacy, LossRecovery, MeasureEach, RetransmitTo, WindowUpdates};
+pub use self::multipath::{
+    Multipath, MultipathConstants, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler,
+    UnknownRemedy, UnknownRetransmitBy,
+};
 pub use self::paths::{AllowedPath, Failover, MtuDiscovery, MultipathWith, PathMtu, Paths};
 pub use self::security::{AuthConfig, ErrorDetection, Security, SharedKey};
 

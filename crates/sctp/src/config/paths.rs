@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::association::Multipath;
+use super::multipath::Multipath;
 
 /// Packet sizes (RFC 9260 §7.3, RFC 8899).
 ///

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 
 use braidftp_base::Ecn;
 
-use super::Route;
 use crate::association::{Split, Transmit};
-use crate::wire::{Chunk, Header, PacketBuilder};
+use crate::packet_builder::PacketBuilder;
+use crate::route::Route;
+use crate::wire::{Chunk, Header};
 
 /// The maximum length of a response: an INIT ACK with reports of unknown parameters is truncated there,
 /// to limit amplification. Fits the smallest packet that IPv6 carries unfragmented, including the UDP

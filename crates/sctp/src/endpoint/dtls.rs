@@ -7,10 +7,11 @@ use std::time::Duration;
 use braidftp_base::Time;
 use bytes::{Bytes, BytesMut};
 
-use super::{Endpoint, Route};
+use super::Endpoint;
 use crate::cookie::Contents;
 use crate::dtls::OpenError;
 use crate::ids::{AssociationId, VerificationTag};
+use crate::route::Route;
 use crate::wire::{Dtls, Header, Kinds, Packet};
 
 /// The size of a block in bytes.
@@ -155,7 +156,8 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Chunk, PacketBuilder};
+    use crate::packet_builder::PacketBuilder;
+    use crate::wire::Chunk;
 
     #[test]
     fn final_chunks_are_kept_for_a_limited_time_and_number() {

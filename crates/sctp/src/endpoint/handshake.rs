@@ -12,18 +12,19 @@ use rand_core::Rng;
 use super::answers::{Answer, MAX_ANSWER_LEN};
 use super::memory::MakeRoom;
 use super::table::{Known, Slot};
-use super::{Endpoint, Route, next_seed, ootb};
+use super::{Endpoint, next_seed};
 use crate::association::{
-    Association, Authentication, BadParameters, KeyVectors, Passive, RANDOM_LEN, Verdict, Violation,
-    key_vector, parameters, reaches, to_list,
+    Association, Authentication, BadParameters, Passive, RANDOM_LEN, Verdict, Violation, key_vector,
+    parameters, reaches, to_list,
 };
 use crate::config::{A_RWND_MIN, Config};
 use crate::cookie::{Contents, CookieError, KEY_LIFE, MAX_ADDRESSES, Opened, TieTags};
 use crate::dtls::{Agreement, Disagreement, Mode, agree, key_management, offer};
 use crate::extensions::Extensions;
 use crate::ids::{AssociationId, Tsn, VerificationTag};
+use crate::route::{Route, is_unicast};
 use crate::stats::Phase;
-use crate::wire::{Auth, Cause, Chunk, Header, Init, KeyManagement, Packet, Parameter};
+use crate::wire::{Auth, Cause, Chunk, Header, Init, KeyManagement, KeyVectors, Packet, Parameter};
 
 /// The maximum extension of a cookie's life by a Cookie Preservative parameter: a longer life would
 /// permit replays for longer, and RFC 9260 §5.2.6 advises to request little more than an RTT.
@@ -107,7 +108,7 @@ impl Endpoint {
             self.counters.discarded += 1;
             return;
         }
-        if !ootb::is_unicast(route.peer.ip()) || !ootb::is_unicast(route.local.ip()) {
+        if !is_unicast(route.peer.ip()) || !is_unicast(route.local.ip()) {
             self.counters.discarded += 1;
             return;
         }
@@ -277,7 +278,7 @@ impl Endpoint {
             .filter(|_| !is_old)
             // An address that no local address can reach belongs to no association, including the old
             // one.
-            .filter(|&ip| ootb::is_unicast(ip) && slot.association.can_reach(ip) && !slot.knows(ip))
+            .filter(|&ip| is_unicast(ip) && slot.association.can_reach(ip) && !slot.knows(ip))
             .map(Parameter::Address)
             .collect();
         match phase {

@@ -11,8 +11,9 @@ use std::net::SocketAddr;
 
 use braidftp_base::Time;
 
-use super::{Endpoint, Route, Slot};
+use super::{Endpoint, Slot};
 use crate::ids::VerificationTag;
+use crate::route::Route;
 use crate::stats::Phase;
 use crate::wire::{Chunk, Init};
 

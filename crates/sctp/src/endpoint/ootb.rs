@@ -1,20 +1,14 @@
 //! Out-of-the-blue packets (RFC 9260 §8.4): valid packets of no association. The rate of responses is
 //! limited, so that an endpoint cannot be used as a reflector.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use braidftp_base::Time;
 
+use super::Endpoint;
 use super::answers::Answer;
-use super::{Endpoint, Route};
+use crate::route::{Route, is_unicast};
 use crate::wire::{Cause, Chunk, Header, Kinds, Packet};
-
-/// Whether an address is a unicast address, as far as the address itself shows.
-pub(crate) fn is_unicast(ip: IpAddr) -> bool {
-    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
-    !(broadcast || ip.is_multicast() || ip.is_unspecified())
-}
 
 /// A limit on responses per second.
 #[derive(Debug)]

@@ -448,7 +448,7 @@ fn index(id: AssociationId) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Setup;
+    use crate::association::Setup;
 
     fn insert(table: &mut Table, tag: u32) -> AssociationId {
         insert_with(table, tag, 21)

@@ -45,6 +45,15 @@ impl HmacId {
     }
 }
 
+/// The key vectors of the two sides (RFC 4895 §6.1); empty for a side that does not authenticate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyVectors {
+    /// RANDOM, CHUNKS and HMAC-ALGO of this side, without padding.
+    pub local: Bytes,
+    /// RANDOM, CHUNKS and HMAC-ALGO of the peer, without padding.
+    pub peer: Bytes,
+}
+
 /// An AUTH chunk (RFC 4895 §5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Auth {
@@ -138,7 +147,7 @@ impl Signer {
     //# Flags: 1 byte (unsigned integer)
     //# SHOULD be set to zero on transmit and MUST be ignored on receipt.
     /// Appends the AUTH chunk with zeros in place of the HMAC.
-    pub(super) fn put_blank(&self, out: &mut BytesMut) {
+    pub(crate) fn put_blank(&self, out: &mut BytesMut) {
         out.put_u8(Auth::KIND);
         out.put_u8(0);
         out.put_u16(self.chunk_len() as u16);
@@ -149,7 +158,7 @@ impl Signer {
 
     /// Writes the HMAC into the AUTH chunk at the start of `from_auth`, after all following chunks are
     /// complete.
-    pub(super) fn sign(&self, from_auth: &mut [u8]) {
+    pub(crate) fn sign(&self, from_auth: &mut [u8]) {
         //= specs/rfc4895.txt#section-6.2
         //# The
         //# 'data' used for the computation of the AUTH-chunk is given by the

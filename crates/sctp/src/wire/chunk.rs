@@ -288,7 +288,7 @@ impl Chunk {
     }
 
     /// Appends the chunk and its padding.
-    pub(super) fn encode(&self, out: &mut BytesMut) {
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
         let header = |out: &mut BytesMut, flags: u8| {
             let len = u16::try_from(self.encoded_len()).expect("a chunk fits in a packet").to_be_bytes();

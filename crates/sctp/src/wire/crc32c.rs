@@ -3,10 +3,10 @@
 use crc_fast::{CrcAlgorithm, Digest};
 
 /// The offset of the checksum in the common header.
-pub(super) const AT: std::ops::Range<usize> = 8..12;
+pub(crate) const AT: std::ops::Range<usize> = 8..12;
 
 /// The checksum of a packet whose checksum field is zero.
-pub(super) fn of_zeroed(packet: &[u8]) -> u32 {
+pub(crate) fn of_zeroed(packet: &[u8]) -> u32 {
     debug_assert_eq!(packet[AT], [0; 4]);
     crc_fast::crc32_iscsi(packet)
 }

@@ -138,7 +138,7 @@ impl Data {
         })
     }
 
-    pub(super) fn encode(&self, out: &mut BytesMut) {
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
         let len = u16::try_from(self.encoded_len()).expect("a DATA chunk fits in a packet");
         //= specs/rfc9260.txt#section-3.3.1

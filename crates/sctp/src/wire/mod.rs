@@ -11,7 +11,7 @@ mod cause;
 mod chunk;
 mod compact_sack;
 mod control;
-mod crc32c;
+pub(crate) mod crc32c;
 mod data;
 mod dtls;
 mod forward_tsn;
@@ -29,7 +29,7 @@ mod unrecognized;
 use std::fmt;
 
 pub use asconf::{Asconf, AsconfAck, Change, Outcome, Request, Response};
-pub use auth::{Auth, HmacId};
+pub use auth::{Auth, HmacId, KeyVectors};
 pub(crate) use auth::{Authentic, ChunkTypes, Signer};
 pub use cause::Cause;
 pub use chunk::Chunk;
@@ -39,7 +39,7 @@ pub use dtls::{Dtls, KeyManagement};
 pub use forward_tsn::{ForwardTsn, IForwardTsn, SkippedMid};
 pub use init::Init;
 pub use nr_sack::NrSack;
-pub use packet::{Batch, Checksum, Chunks, Header, Kinds, Packet, PacketBuilder};
+pub use packet::{Chunks, Header, Kinds, Packet};
 pub use param::Parameter;
 pub use reconfig::{NextTsns, Reconfig, ReconfigResult};
 pub use sack::Sack;
@@ -122,7 +122,7 @@ const fn padding(len: usize) -> usize {
 }
 
 /// `len` with its padding.
-const fn padded(len: usize) -> usize {
+pub(crate) const fn padded(len: usize) -> usize {
     len + padding(len)
 }
 

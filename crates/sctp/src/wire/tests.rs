@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 use crate::ids::{Ppid, RequestNumber, Ssn, StreamId, VerificationTag};
+use crate::packet_builder::PacketBuilder;
 
 const HEADER: Header = Header { source_port: 21, destination_port: 40_000, tag: VerificationTag(7) };
 

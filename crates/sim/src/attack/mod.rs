@@ -14,7 +14,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
-use braidftp_sctp::wire::{Chunk, Header, Init, Packet, PacketBuilder, Sack};
+use braidftp_sctp::packet_builder::PacketBuilder;
+use braidftp_sctp::wire::{Chunk, Header, Init, Packet, Sack};
 use braidftp_sctp::{StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 

@@ -9,7 +9,8 @@ use braidftp_base::Time;
 use braidftp_ftp::mapping::{TransferNumber, frame, ppid};
 use braidftp_keys::Method;
 use braidftp_sctp::dtls::{FIRST_EPOCH, KEY_MANAGEMENT_PPID};
-use braidftp_sctp::wire::{Chunk, Data, Header, Init, KeyManagement, Packet, PacketBuilder, Parameter, Sack};
+use braidftp_sctp::packet_builder::PacketBuilder;
+use braidftp_sctp::wire::{Chunk, Data, Header, Init, KeyManagement, Packet, Parameter, Sack};
 use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 

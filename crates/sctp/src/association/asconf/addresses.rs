@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::endpoint::Route;
 use crate::ids::{PathId, Tsn};
+use crate::route::Route;
 use crate::wire::{Asconf, AsconfAck};
 
 /// The maximum number of changes waiting to be sent.

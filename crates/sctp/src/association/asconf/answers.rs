@@ -11,8 +11,8 @@ use crate::association::pairing::{best_partner, reaches};
 use crate::association::path::Path;
 use crate::association::state::{Shutdown, State};
 use crate::association::{Association, Event, Transmit};
-use crate::endpoint::{Route, is_unicast};
 use crate::ids::PathId;
+use crate::route::{Route, is_unicast};
 use crate::stats::PathState;
 use crate::wire::{Asconf, AsconfAck, Cause, Change, Chunk, Outcome, Response, Unrecognized};
 

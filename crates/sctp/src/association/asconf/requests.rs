@@ -13,8 +13,8 @@ use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Transmit, Violation};
-use crate::endpoint::{Route, is_unicast};
 use crate::ids::PathId;
+use crate::route::{Route, is_unicast};
 use crate::stats::PathState;
 use crate::wire::{Asconf, AsconfAck, Cause, Change, Chunk, Outcome, Request};
 

@@ -7,7 +7,7 @@ use braidftp_base::Time;
 use bytes::{Bytes, BytesMut};
 
 use super::Peer;
-use crate::association::auth::{self, KeyVectors};
+use crate::association::auth;
 use crate::association::pairing::{in_scope, pair_up, reaches};
 use crate::association::path::Path;
 use crate::association::shutdown::FinalPacket;
@@ -16,10 +16,10 @@ use crate::association::{Association, Reason, Violation};
 use crate::config::A_RWND_MIN;
 use crate::cookie::MAX_ADDRESSES;
 use crate::dtls::{Agreement, PACKET_OVERHEAD};
-use crate::endpoint::Route;
 use crate::extensions::Extensions;
 use crate::ids::{PathId, VerificationTag};
-use crate::wire::{Auth, Cause, Chunk, Header, Init, Parameter};
+use crate::route::Route;
+use crate::wire::{Auth, Cause, Chunk, Header, Init, KeyVectors, Parameter};
 
 /// The contents of a valid INIT ACK, besides those of [`Peer`].
 struct Answer {

@@ -10,11 +10,12 @@
 //! has just lost a packet, even if that path is the better one. BLEST compares two paths in the same way in
 //! units of windows; here all paths are compared in bytes and rates, with losses.
 
+use crate::config::{MultipathConstants, Remedy};
 use std::time::Duration;
 
+use super::carries;
 use super::delivery_rate::{bytes_in, time_for};
 use super::scheduler::PendingData;
-use super::{Constants, Remedy, carries};
 use crate::association::path::Path;
 use crate::ids::PathId;
 
@@ -109,7 +110,7 @@ struct Flight {
 
 impl Flight {
     /// The time until the flight's losses are detected and repaired, including losses of the repairs.
-    fn repairs(&self, model: LossModel, constants: &Constants) -> Duration {
+    fn repairs(&self, model: LossModel, constants: &MultipathConstants) -> Duration {
         let mut lost = self.packets as u64 * 1_000;
         let mut wait = Duration::ZERO;
         for nth in 0..constants.losses_max {

@@ -18,11 +18,11 @@
 //! A bottleneck with so many other flows that a third of one window does not show is not detected; coupling
 //! would gain little there. If windows are never reduced, because losses are random, nothing is coupled.
 
+use crate::config::MultipathConstants;
 use std::time::Duration;
 
 use braidftp_base::Time;
 
-use crate::association::multipath::Constants;
 use crate::association::multipath::delivery_rate::Load;
 use crate::association::path::Path;
 use crate::ids::PathId;
@@ -37,7 +37,7 @@ pub(in crate::association) struct Bottlenecks {
     /// When a window was last reduced, and the time since the previous reduction.
     reduced_at: Option<Time>,
     pause: Duration,
-    /// The number of simultaneous reductions, which cannot be judged; at most [`Constants::simultaneous_max`].
+    /// The number of simultaneous reductions, which cannot be judged; at most [`MultipathConstants::simultaneous_max`].
     simultaneous: u32,
     /// When a trial was last started or attempted.
     tried_at: Time,
@@ -92,14 +92,14 @@ impl Mean {
 }
 
 impl Pair {
-    fn judge(&mut self, agrees: i8, constants: &Constants) {
+    fn judge(&mut self, agrees: i8, constants: &MultipathConstants) {
         let max = constants.score_max;
         self.score = (self.score + agrees).clamp(-max, max);
         self.is_common = if self.is_common { self.score > 0 } else { self.score >= constants.shared_score };
     }
 
     /// Whether the pair is undecided.
-    fn is_open(self, constants: &Constants) -> bool {
+    fn is_open(self, constants: &MultipathConstants) -> bool {
         !self.is_common && self.score > -constants.shared_score
     }
 }
@@ -124,7 +124,7 @@ impl Bottlenecks {
         id: PathId,
         round_trip: Duration,
         paths: &[Path],
-        constants: &Constants,
+        constants: &MultipathConstants,
     ) -> Option<PathId> {
         self.waits.resize(paths.len(), <[Mean; 2]>::default());
         self.pairs.resize(place(0, paths.len()), Pair::default());
@@ -165,7 +165,7 @@ impl Bottlenecks {
     }
 
     /// One or more windows were reduced.
-    fn on_reduced(&mut self, now: Time, paths: &[Path], span: Duration, constants: &Constants) {
+    fn on_reduced(&mut self, now: Time, paths: &[Path], span: Duration, constants: &MultipathConstants) {
         let since = |at: Option<Time>| at > self.reduced_at;
         let mut reduced = (0..paths.len()).filter(|index| since(paths[*index].reduced_at));
         let (first, second) = (reduced.next(), reduced.next());
@@ -194,7 +194,7 @@ impl Bottlenecks {
         now: Time,
         paths: &[Path],
         span: Duration,
-        constants: &Constants,
+        constants: &MultipathConstants,
     ) -> Option<PathId> {
         let is_halfway = now.since(self.tried_at) > (self.pause / 2).max(span * constants.quiet_spans);
         if self.simultaneous < constants.simultaneous_max || self.trial.is_some() || !is_halfway {
@@ -212,7 +212,7 @@ impl Bottlenecks {
             .map(|own| PathId(own as u8))
     }
 
-    fn judge(&mut self, trial: &Trial, constants: &Constants) {
+    fn judge(&mut self, trial: &Trial, constants: &MultipathConstants) {
         let shorter = |index: usize| {
             let (before, after) = (*trial.before.get(index)?, self.waits[index][0].get());
             Some((before?, before?.saturating_sub(after?)))

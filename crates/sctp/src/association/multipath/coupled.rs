@@ -1,13 +1,13 @@
 //! What coupled congestion control knows of the paths of one association: which of them share a bottleneck, and the
 //! views of a path's siblings.
 
+use crate::config::MultipathConstants;
 use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 
-use crate::association::multipath::Constants;
 use crate::association::multipath::bottleneck::Bottlenecks;
 use crate::association::path::Path;
 use crate::ids::PathId;
@@ -29,7 +29,7 @@ impl Coupled {
         id: PathId,
         round_trip: Duration,
         paths: &mut [Path],
-        constants: &Constants,
+        constants: &MultipathConstants,
     ) {
         if let Some(trial) = self.bottlenecks.on_round_trip(now, id, round_trip, paths, constants) {
             let controller = &mut paths[usize::from(trial.0)].controller;

@@ -1,10 +1,9 @@
 //! Delivery rate of each path, and the estimated arrival time of one more chunk.
 
+use crate::config::MultipathConstants;
 use std::time::Duration;
 
 use braidftp_base::Time;
-
-use super::Constants;
 
 /// The rate is the maximum of this many spans.
 const SPANS: usize = 4;
@@ -35,7 +34,7 @@ impl DeliveryRate {
         bytes: usize,
         round_trip: Duration,
         load: Load,
-        constants: &Constants,
+        constants: &MultipathConstants,
     ) {
         if self.arrived > constants.loss_window_bytes {
             self.halve(now);
@@ -73,19 +72,19 @@ impl DeliveryRate {
     }
 
     /// The capacity of the path in bytes per second, as far as known.
-    pub(super) fn carries(&self, now: Time, constants: &Constants) -> Option<u64> {
+    pub(super) fn carries(&self, now: Time, constants: &MultipathConstants) -> Option<u64> {
         let is_valid = |(rate, at): &(u64, Time)| *rate > 0 && now.since(*at) < constants.capacity_life;
         self.carries.filter(is_valid).map(|(rate, _)| rate)
     }
 
     /// The loss ratio, in thousandths.
-    pub(super) fn lost_thousandths(&self, constants: &Constants) -> u64 {
+    pub(super) fn lost_thousandths(&self, constants: &MultipathConstants) -> u64 {
         let (lost, known) = (self.lost, self.lost.saturating_add(self.arrived));
         lost.saturating_mul(1_000) / known.saturating_add(constants.prior_bytes)
     }
 
     /// Ages the measurements as time passes, whether or not the path is used.
-    pub(in crate::association) fn age(&mut self, now: Time, constants: &Constants) {
+    pub(in crate::association) fn age(&mut self, now: Time, constants: &MultipathConstants) {
         if now.since(self.halved_at) >= constants.loss_half_life {
             self.halve(now);
         }
@@ -131,7 +130,7 @@ pub(super) fn time_for(bytes: usize, bytes_per_second: u64) -> Duration {
 mod tests {
     use super::*;
 
-    const C: &Constants = &Constants::DEFAULT;
+    const C: &MultipathConstants = &MultipathConstants::DEFAULT;
 
     #[test]
     fn the_rate_is_the_recent_maximum_and_ignores_pauses() {

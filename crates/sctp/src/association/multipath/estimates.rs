@@ -1,8 +1,8 @@
 //! Estimates of one path that the schedulers compare: round trip, load, rate, and time until a chunk is acknowledged.
 
+use crate::config::MultipathConstants;
 use std::time::Duration;
 
-use crate::association::multipath::Constants;
 use crate::association::multipath::delivery_rate::{Load, per_second, time_for};
 use crate::association::path::Path;
 
@@ -15,7 +15,7 @@ impl Path {
     }
 
     /// Whether there is a queue.
-    pub(in crate::association) fn load(&self, constants: &Constants) -> Load {
+    pub(in crate::association) fn load(&self, constants: &MultipathConstants) -> Load {
         let is_longer =
             self.min_rtt.is_some_and(|least| self.latest_rtt > least * constants.queued_rtt / 100);
         if is_longer && self.flight_bytes >= constants.queued_packets * self.pmdcs() {
@@ -41,7 +41,7 @@ impl Path {
     }
 
     /// The same including the mean time for retransmissions: 9/8 of it for each.
-    pub(super) fn takes_in_the_mean(&self, bytes: usize, constants: &Constants) -> Duration {
+    pub(super) fn takes_in_the_mean(&self, bytes: usize, constants: &MultipathConstants) -> Duration {
         let lost = self.delivery_rate.lost_thousandths(constants).min(constants.loss_max.min(999)) as u32;
         let takes = self.takes(bytes);
         takes + (takes + takes / 8) * lost / (1_000 - lost)

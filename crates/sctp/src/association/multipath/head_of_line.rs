@@ -2,13 +2,14 @@
 //! although it may still arrive (chunk rescheduling, opportunistic retransmission); also the last resort of
 //! preventive admission.
 
+use crate::config::{Multipath, MultipathConstants, Remedy};
 use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_cc as cc;
 
+use super::carries;
 use super::scheduler::has_room;
-use super::{Constants, Multipath, Remedy, carries};
 use crate::association::Association;
 use crate::association::path::{Purpose, Recovery, choose};
 use crate::association::permit::window_takes;
@@ -35,7 +36,7 @@ pub(super) struct Waits {
 pub(super) fn is_held_up(
     Waits { waited, silent, patience }: Waits,
     takes: Duration,
-    constants: &Constants,
+    constants: &MultipathConstants,
 ) -> bool {
     let to_come = patience.saturating_sub(waited);
     to_come > takes / 4 * constants.blocked_quarters || silent > patience + patience.max(takes)

@@ -1,9 +1,9 @@
 //! Retransmission path policies.
 
 use super::delivery_rate::bytes_in;
-use super::{Constants, Multipath, RetransmitBy};
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::state::Up;
+use crate::config::{Multipath, MultipathConstants, RetransmitBy};
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 
@@ -83,7 +83,7 @@ pub(super) fn sooner_elsewhere(
     paths: &[Path],
     id: PathId,
     fallback: PathId,
-    constants: &Constants,
+    constants: &MultipathConstants,
 ) -> Option<usize> {
     let takes = |id: PathId| {
         let path = &paths[usize::from(id.0)];

@@ -6,13 +6,13 @@
 
 use braidftp_base::Time;
 
-use super::{Constants, Multipath, PathScheduler, carries, next_lost};
+use super::{carries, next_lost};
 use crate::association::Association;
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::permit::{may_send, window_takes};
 use crate::association::state::{State, Up, Window};
 use crate::association::timers::Timer;
-use crate::config::{Config, LossDetection};
+use crate::config::{Config, LossDetection, Multipath, MultipathConstants, PathScheduler};
 use crate::ids::PathId;
 
 /// BLEST's λ, in tenths: the factor by which the fast path may exceed the estimate. The initial value of
@@ -36,7 +36,7 @@ pub(super) struct PendingData {
     pub(super) send_buffer: usize,
     /// The path used if none is active.
     pub(super) fallback: PathId,
-    pub(super) constants: &'static Constants,
+    pub(super) constants: &'static MultipathConstants,
 }
 
 impl Association {

@@ -194,8 +194,8 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Route;
     use crate::profile::Profile;
+    use crate::route::Route;
     use crate::stats::PathState;
 
     #[test]

@@ -7,7 +7,6 @@ use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 use rand_core::Rng;
 
-use crate::association::multipath::Constants;
 use crate::association::multipath::coupled::Coupled;
 use crate::association::multipath::cuc::{PseudoCumAck, advance};
 use crate::association::multipath::uses_cmt_rules;
@@ -19,7 +18,7 @@ use crate::association::sent::{Counting, PathReport, Report, SackError, are_vali
 use crate::association::state::{State, Window};
 use crate::association::timers::Timer;
 use crate::association::{Association, Event, Violation};
-use crate::config::{LossDetection, LossRecovery};
+use crate::config::{LossDetection, LossRecovery, MultipathConstants};
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
 use crate::wire::Sack;
@@ -54,7 +53,7 @@ struct ReportContext {
     /// Whether the peer sends SACKs on several paths.
     several_ack_paths: bool,
     coupling: Coupling,
-    constants: &'static Constants,
+    constants: &'static MultipathConstants,
     cum_tsn_ack_point: Tsn,
 }
 
@@ -221,7 +220,7 @@ impl Association {
         }
         let multipath = self.config.paths.multipath;
         let coupling = multipath.map_or(Coupling::None, |multipath| multipath.coupling);
-        let constants = multipath.map_or(&Constants::DEFAULT, |multipath| multipath.constants);
+        let constants = multipath.map_or(&MultipathConstants::DEFAULT, |multipath| multipath.constants);
         let mut coupled = std::mem::take(&mut up.coupled);
         let context =
             ReportContext { now, received_on, several_ack_paths, coupling, constants, cum_tsn_ack_point };

@@ -128,7 +128,7 @@ fn a_list_with_data_applies_to_i_data_as_well() {
         |config: &Config| auth::key_vector(&auth::parameters(config, &[7; auth::RANDOM_LEN])).unwrap();
     let (local, peer) = (vector(&interleaving).unwrap(), vector(&wanting(&[Data::KIND])).unwrap());
     let mut authentication = auth::Authentication::new(&interleaving);
-    authentication.agree(Some(&auth::KeyVectors { local, peer }));
+    authentication.agree(Some(&crate::wire::KeyVectors { local, peer }));
     let authentic = authentication.authentic().unwrap();
     assert!(both.iter().all(|kind| authentic.chunks.contains(*kind)));
 }

@@ -1,7 +1,8 @@
 //! Data transfer without faults.
 
 use super::*;
-use crate::association::{Order, Scheduler, SendError, Transmit};
+use crate::association::{Order, SendError, Transmit};
+use crate::config::Scheduler;
 
 #[test]
 fn a_message_crosses_in_both_directions() {

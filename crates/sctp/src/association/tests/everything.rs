@@ -1,11 +1,12 @@
 //! Random link faults: everything is delivered exactly once and in order in both directions, except for
 //! messages that the sender reported as abandoned, and the shutdown completes.
 
+use crate::config::Scheduler;
 use proptest::prelude::*;
 
 use super::*;
 use crate::association::scheduler::tests::ALL as SCHEDULERS;
-use crate::association::{Order, Reliability, Scheduler, SendError};
+use crate::association::{Order, Reliability, SendError};
 
 #[derive(Debug, Clone)]
 struct Plan {

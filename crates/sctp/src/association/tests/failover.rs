@@ -2,7 +2,7 @@
 
 use super::multihoming::{addresses, confirmed, cut, paths, states};
 use super::*;
-use crate::association::Multipath;
+use crate::config::Multipath;
 use crate::ids::PathId;
 use crate::stats::PathState;
 

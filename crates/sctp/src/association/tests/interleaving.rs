@@ -1,7 +1,8 @@
 //! I-DATA between two endpoints: when it is used, and its benefit (RFC 8260 §2.2).
 
 use super::*;
-use crate::association::{Scheduler, Violation};
+use crate::association::Violation;
+use crate::config::Scheduler;
 use crate::wire::{Interleaved, Parameter};
 
 fn with(interleaving: bool) -> Config {

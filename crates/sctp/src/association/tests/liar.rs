@@ -1,11 +1,12 @@
 //! Peers that acknowledge data they do not have (optimistic acknowledgement), and the effect of the check
 //! on honest ones.
 
+use crate::config::Multipath;
 use std::num::NonZeroU16;
 
 use super::multihoming::{addresses, confirmed, paths};
 use super::*;
-use crate::association::{Multipath, Violation};
+use crate::association::Violation;
 use crate::ids::Tsn;
 use crate::wire::{NrSack, Sack};
 

@@ -38,8 +38,9 @@ use crate::association::{Association, Event, Message, Reason, Split};
 use crate::config::Config;
 use crate::endpoint::{Announce, Connect, Endpoint};
 use crate::ids::{AssociationId, Ppid, StreamId};
+use crate::packet_builder::PacketBuilder;
 use crate::profile::Profile;
-use crate::wire::{Chunk, Data, Header, Packet, PacketBuilder, Sack};
+use crate::wire::{Chunk, Data, Header, Packet, Sack};
 
 /// The port that the server listens on.
 const PORT: u16 = 5_000;

@@ -16,13 +16,14 @@ use super::*;
 use crate::association::partial::policy::Terms;
 use crate::association::path::Path;
 use crate::association::sent::{Counting, Report, Sent, Transmission};
+use crate::config::{MultipathConstants, PathScheduler, Remedy, RetransmitBy};
 use crate::ids::Tsn;
 use crate::stats::PathState;
 use crate::wire::{Data, Sack};
 
 const A: PathId = PathId(0);
 const B: PathId = PathId(1);
-const C: &Constants = &Constants::DEFAULT;
+const C: &MultipathConstants = &MultipathConstants::DEFAULT;
 
 fn by_policy(retransmit_by: RetransmitBy) -> Multipath {
     Multipath { retransmit_by, ..Multipath::plain() }
@@ -166,7 +167,7 @@ fn paths() -> Vec<Path> {
     let config = crate::Config::default();
     let path = |(last, window): (u8, usize)| {
         let address = |host: u8| format!("10.0.{last}.{host}:0").parse().unwrap();
-        let route = crate::endpoint::Route { local: address(1), peer: address(2) };
+        let route = crate::route::Route { local: address(1), peer: address(2) };
         let mut path = Path::new(route, PathState::Active, &config);
         path.controller.restart_window(window * path.pmdcs());
         path

@@ -2,10 +2,10 @@
 
 use super::multihoming::{addresses, confirmed, cut, paths, states};
 use super::*;
-use crate::association::{Multipath, PathUse, PathUseError};
-use crate::config::MultipathWith;
-use crate::endpoint::Route;
+use crate::association::{PathUse, PathUseError};
+use crate::config::{Multipath, MultipathWith};
 use crate::ids::PathId;
+use crate::route::Route;
 use crate::stats::PathState;
 use crate::wire::{NrSack, Parameter};
 

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::config::ErrorDetection;
-use crate::wire::{Checksum, Init, Parameter, WireError};
+use crate::packet_builder::Checksum;
+use crate::wire::{Init, Parameter, WireError};
 
 fn with(guarded: bool) -> Config {
     modern().with(|c| c.security.zero_checksum = guarded.then_some(ErrorDetection::Dtls))

@@ -8,14 +8,14 @@ use braidftp_cc as cc;
 use rand_core::Rng;
 
 use crate::association::Association;
-use crate::association::multipath::{Multipath, carries, next_lost};
+use crate::association::multipath::{carries, next_lost};
 use crate::association::path::{PROBES_MAX, Path, Purpose, Recovery, choose};
 use crate::association::permit::{SendPermit, may_send, window_takes};
 use crate::association::send_queue::Stale;
 use crate::association::sent::Transmission;
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
-use crate::config::BurstRule;
+use crate::config::{BurstRule, Multipath};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;

@@ -23,7 +23,8 @@ use bytes::Bytes;
 use super::table::Footprint;
 use super::*;
 use crate::ids::{Ppid, StreamId};
-use crate::wire::{Cause, Data, Header, PacketBuilder, Parameter};
+use crate::packet_builder::PacketBuilder;
+use crate::wire::{Cause, Data, Header, Parameter};
 
 /// Where the bench listens.
 const LOCAL_PORT: u16 = 21;

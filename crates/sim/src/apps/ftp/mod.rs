@@ -15,6 +15,7 @@
 
 mod bundle;
 mod client;
+mod join;
 mod net;
 mod node;
 mod piece;
@@ -26,30 +27,24 @@ mod tap;
 mod tests;
 mod transcript;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use braidftp_base::{Time, named};
 use braidftp_ftp::mapping::frame::{DIGEST_LENGTH, Digest};
-use braidftp_ftp::mapping::{CONTROL_PORT, Mode, TransferNumber};
-use braidftp_sctp::{self as sctp, AllowedPath, AssociationId, Endpoint, Stats};
+use braidftp_ftp::mapping::{Mode, TransferNumber};
+use braidftp_sctp::{self as sctp, AssociationId, Stats};
 use braidftp_tcp as tcp;
 
-use self::bundle::Bundle;
-use self::client::{Carrier, Client};
-use self::node::{HostApp, Side};
-use self::server::Server;
+use self::client::Carrier;
+use self::node::HostApp;
 use self::silence::Silence;
-use self::store::Store;
-use crate::host::{Endpoints, Host};
+use crate::host::Host;
 use crate::link::LinkConfig;
 use crate::protection::Identity;
-use crate::random::{Probability, Random};
+use crate::random::Probability;
 use crate::topology;
 use crate::world::{Actor, Seen, World};
-
-use self::tap::Shared;
 
 pub use self::node::Node;
 pub use self::tap::{Count, Purpose, Traffic};
@@ -582,151 +577,6 @@ impl Session {
             fingerprint,
             packets_carried,
         }
-    }
-
-    /// Adds both hosts to a world, client first; `network` adds the links and routes between their addresses, one of each
-    /// for each path. The client has begun.
-    ///
-    /// # Panics
-    /// If there is no path.
-    pub fn join<H: Holds>(
-        &self,
-        world: &mut World<H>,
-        network: impl FnOnce(&mut World<H>, &[IpAddr], &[IpAddr]),
-    ) -> [crate::HostId; 2] {
-        assert!(!self.paths.is_empty(), "there is a path");
-        let [outside, there] = [CLIENT, SERVER]
-            .map(|host| (0..self.paths.len()).map(|path| address(path, host)).collect::<Vec<_>>());
-        let mut here = outside.clone();
-        let nat = match self.nat {
-            NatBox::None => None,
-            NatBox::InFrontOfClient => {
-                here[0] = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 168, 0, 2)), 0);
-                Some(Nat { inside: here[0].ip(), outside: outside[0].ip() })
-            }
-        };
-        let store = Arc::new(Store::new(self.files.clone()));
-        let mut random = Random::new(self.seed, RANDOM_STREAM);
-        let mut endpoints = || {
-            let seed = random.seed();
-            let tcp = tcp::Endpoint::new(random.below(u64::MAX));
-            Endpoints { sctp: Endpoint::new(seed), tcp }
-        };
-        let (mut client_ends, mut server_ends) = (endpoints(), endpoints());
-
-        let mode = self.variant.mode();
-        let streams = mode.streams(self.data_streams).unwrap_or(1);
-        let allowed = |from: &[SocketAddr], to: &[SocketAddr]| {
-            let pairs = from.iter().zip(to);
-            pairs.map(|(from, to)| AllowedPath { local: from.ip(), peer: Some(to.ip()) }).collect()
-        };
-        let mut config = self.sctp.clone();
-        if mode == Mode::Braid {
-            let needed = usize::from(self.data_streams) * (256 << 10) + (128 << 10);
-            config.memory.receive_buffer_bytes = config.memory.receive_buffer_bytes.max(needed);
-        }
-        let several = self.paths.len() > 1;
-        let identity = config.security.dtls.take();
-        let identity = identity.map(|_| self.identity.clone().unwrap_or_default());
-        let settings = identity.map(|identity| [identity.client(), identity.server()]);
-        let [client_dtls, server_dtls] =
-            [0, 1].map(|side| settings.as_ref().map(|settings| settings[side].dtls()));
-        let client_config = |streams: u16| {
-            config.clone().with(|c| {
-                c.security.dtls = client_dtls.clone();
-                c.streams.outbound = streams;
-                c.streams.inbound = streams;
-                c.paths.allowed = if several { allowed(&here, &there) } else { Vec::new() };
-            })
-        };
-        let control_config = Arc::new(client_config(streams));
-        let data_config = Arc::new(client_config(1));
-        let accepting = Arc::new(config.clone().with(|c| {
-            c.security.dtls = server_dtls.clone();
-            c.streams.outbound = 65;
-            c.streams.inbound = 65;
-        }));
-        let server_data = Arc::new(config.clone().with(|c| {
-            c.security.dtls = server_dtls;
-            c.streams.outbound = 1;
-            c.streams.inbound = 1;
-            c.paths.allowed = if several { allowed(&there, &here) } else { Vec::new() };
-        }));
-        if several {
-            server_ends.sctp.set_addresses(there.clone(), sctp::Announce::Always);
-            client_ends.sctp.set_addresses(here.clone(), sctp::Announce::Always);
-        }
-        server_ends.sctp.listen(CONTROL_PORT, accepting).expect("a fresh endpoint listens nowhere");
-        let tcp = Arc::new(self.tcp.clone());
-        let carrier = self.variant.carrier(self.data_streams);
-        let mut server_bundles = Vec::new();
-        match carrier {
-            Carrier::Sctp => {}
-            Carrier::Tcp => {
-                // As in BSD's ftpd, so that no reply waits for the acknowledgement of the previous one.
-                let control = Arc::new(tcp::Config { nagle: false, ..self.tcp.clone() });
-                server_ends.tcp.listen(CONTROL_PORT, control).expect("it listens nowhere");
-            }
-            Carrier::Bundle(connections, streams) => {
-                for line in 0..connections as u16 {
-                    server_ends
-                        .tcp
-                        .listen(bundle::PORT + line, tcp.clone())
-                        .expect("it does not listen there");
-                }
-                // One for each login.
-                server_bundles.extend((0..self.attempts).map(|_| Bundle::new(connections, streams)));
-            }
-        }
-
-        let server = Server::new(
-            server::Settings {
-                local: there.clone(),
-                sctp: server_data,
-                tcp: tcp.clone(),
-                message_bytes: self.message_bytes.clamp(1, store::SLICE_MAX),
-                handshake: self.handshake,
-            },
-            store.clone(),
-        );
-        let client = Client::new(
-            client::Settings {
-                mode,
-                local: here,
-                // The papers' programs connect to one address, and learn of the others when they are connected.
-                server: if mode == Mode::Braid { there.clone() } else { vec![there[0]] },
-                sctp: control_config,
-                data_sctp: data_config,
-                tcp,
-                carrier,
-                data_streams: self.data_streams,
-                attempts: self.attempts,
-                patience: self.patience,
-                asks: self.asks,
-                ends: self.ends,
-            },
-            store,
-        );
-        let overhead = self.paths[0][0].overhead_bytes;
-        let shared = if carrier == Carrier::Bundle(1, 2) { Shared::Yes } else { Shared::No };
-        let watched = Watch { silence: self.watch.silence, ..Watch::default() };
-        let client = HostApp::new(Side::Client(Box::new(client)), Vec::new(), watched);
-        let mut client = Host::new(client_ends, client);
-        let mut server =
-            Host::new(server_ends, HostApp::new(Side::Server(server), server_bundles, self.watch));
-        if let Some([of_client, of_server]) = settings {
-            (client, server) = (client.protected(of_client), server.protected(of_server));
-        }
-        let (endpoints, party) = client.parts_mut();
-        party.start(endpoints);
-
-        let ips = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>();
-        let loses = self.lost_acks.map(|part| (Random::new(self.seed, ACK_DICE), part));
-        let client = Node::new(client, overhead, shared, nat, loses);
-        let client = world.add_host(client.into(), ips(&outside));
-        let server = world.add_host(Node::new(server, overhead, shared, None, None).into(), ips(&there));
-        network(world, &ips(&outside), &ips(&there));
-        [client, server]
     }
 }
 

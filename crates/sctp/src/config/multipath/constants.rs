@@ -7,7 +7,7 @@ use braidftp_base::constants;
 constants! {
     /// The constants of the default multipath algorithm. Only the figure `multipath/sensitivity` sets other values than the
     /// default ones.
-    pub struct Constants {
+    pub struct MultipathConstants {
         /// The number of bursts into which a path's window is divided, if it has more packets: new data is sent on one path
         /// for at least a burst.
         bursts: usize = 128,
@@ -62,9 +62,13 @@ mod tests {
 
     #[test]
     fn every_constant_is_moved_both_ways() {
-        for name in Constants::NAMES {
+        for name in MultipathConstants::NAMES {
             for percent in [70, 130] {
-                assert_ne!(Constants::DEFAULT.moved(name, percent).unwrap(), Constants::DEFAULT, "{name}");
+                assert_ne!(
+                    MultipathConstants::DEFAULT.moved(name, percent).unwrap(),
+                    MultipathConstants::DEFAULT,
+                    "{name}"
+                );
             }
         }
     }

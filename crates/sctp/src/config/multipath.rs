@@ -1,5 +1,7 @@
 //! Names of the multipath options, and the text form of all of them together.
 
+mod constants;
+
 use std::fmt;
 use std::num::NonZeroU8;
 use std::str::FromStr;
@@ -7,7 +9,7 @@ use std::str::FromStr;
 use braidftp_base::named;
 use braidftp_cc::coupled::{Coupling, UnknownCoupling};
 
-use super::Constants;
+pub use self::constants::MultipathConstants;
 
 /// Options of concurrent multipath transfer. As text: `scheduler=ecf,retransmit=cwnd`; unnamed options are
 /// as in [`Multipath::default`]. `default` stands for all defaults, `plain` for [`Multipath::plain`].
@@ -25,7 +27,7 @@ pub struct Multipath {
     /// potentially failed path whose HEARTBEAT was acknowledged. Default 2 (CMT-PF).
     pub window_after_failure: NonZeroU8,
     /// The constants of the default algorithm. Not part of the text form.
-    pub constants: &'static Constants,
+    pub constants: &'static MultipathConstants,
 }
 
 const TWO: NonZeroU8 = NonZeroU8::new(2).expect("2 is not 0");
@@ -40,7 +42,7 @@ impl Multipath {
             remedy: Remedy::None,
             coupling: Coupling::None,
             window_after_failure: TWO,
-            constants: &Constants::DEFAULT,
+            constants: &MultipathConstants::DEFAULT,
         }
     }
 }

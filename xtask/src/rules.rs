@@ -1,7 +1,7 @@
 //! The rules that `tidy` checks, as data. ARCHITECTURE.md gives their reasons.
 
 /// The allowed imports between crates. Any other import is an error.
-pub(super) const IMPORTS: &[(&str, &[&str])] = &[
+pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("cc", &["base"]),
     ("sctp", &["base", "cc"]),
@@ -32,7 +32,7 @@ pub(super) const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Additional imports allowed in tests.
-pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
+pub(crate) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
     // The same test body runs in the simulator and with the kernel, with links and wires between it and other
     // stacks.
     ("net", &["sim", "emu"]),
@@ -42,10 +42,15 @@ pub(super) const IMPORTS_OF_TESTS: &[(&str, &[&str])] = &[
 ];
 
 /// The pure crates: no clock, socket, thread, global or hash order.
-pub(super) const PURE: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap", "qlog"];
+pub(crate) const PURE: &[&str] = &["base", "cc", "sctp", "tcp", "ftp", "sim", "pcap", "qlog"];
+
+/// Whether a crate is pure.
+pub(crate) fn is_pure(name: &str) -> bool {
+    PURE.contains(&name)
+}
 
 /// Words forbidden in the sources of pure crates outside comments, with reasons.
-pub(super) const IMPURE: &[(&str, &str)] = &[
+pub(crate) const IMPURE: &[(&str, &str)] = &[
     ("Instant", "time is an argument (base::Time)"),
     ("SystemTime", "time is an argument (base::Time)"),
     ("HashMap", "its order differs from run to run; use BTreeMap or a sorted table"),
@@ -64,10 +69,10 @@ pub(super) const IMPURE: &[(&str, &str)] = &[
 ];
 
 /// Files with more lines are reported as candidates for splitting.
-pub(super) const LONG_FILE_LINES: usize = 900;
+pub(crate) const LONG_FILE_LINES: usize = 900;
 
 /// A group of modules of `sctp::association`.
-pub(super) struct Room {
+pub(crate) struct Room {
     /// Its name.
     pub name: &'static str,
     /// Its modules, without their submodules.
@@ -77,7 +82,7 @@ pub(super) struct Room {
 }
 
 /// The rooms of `sctp::association`. Sending and paths know nothing of receiving.
-pub(super) const ROOMS: &[Room] = &[
+pub(crate) const ROOMS: &[Room] = &[
     Room {
         name: "lifecycle",
         modules: &["check", "handshake", "memory", "settings", "shutdown", "state", "timers", "violation"],
@@ -129,7 +134,7 @@ pub(super) const ROOMS: &[Room] = &[
 ];
 
 /// The modules that may import an extension of `sctp::association`, besides `association` itself.
-pub(super) const DOORS: &[(&str, &[&str])] = &[
+pub(crate) const DOORS: &[(&str, &[&str])] = &[
     // The handshake negotiates it; the state is needed once it is active.
     ("asconf", &["handshake", "state"]),
     ("auth", &["handshake"]),
