@@ -1,8 +1,8 @@
 //! One association over sctp-proto, a stack for WebRTC in Rust, in UDP: the peer of crates/net/tests/sctp_proto.rs.
 //!
-//! `proto_peer listen|connect OWN_UDP PEER_UDP PORT BYTES`: sends BYTES on stream 0 and takes as many, compared with what
-//! every test sends: byte o of stream s is (o * 7 + o / 251 + s * 13) mod 256. Says `listening` or `connecting`, then `up`,
-//! then `ok` once both are done; then it serves until it is ended.
+//! `proto_peer listen|connect OWN_UDP PEER_UDP PORT BYTES`: sends BYTES on stream 0 and receives as many. It compares them with
+//! the pattern of all these tests: byte o of stream s is (o * 7 + o / 251 + s * 13) mod 256. Prints `listening` or
+//! `connecting`, then `up`, then `ok` once both directions are done; then serves until it is killed.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ struct Peer {
     progress: Progress,
 }
 
-/// How far the exchange is.
+/// The progress of the exchange.
 struct Progress {
     /// Bytes that each side sends.
     total: usize,
@@ -89,7 +89,7 @@ impl Progress {
         }
     }
 
-    /// Writes what the association takes, and reads and compares what has come.
+    /// Writes what the association accepts; reads and compares received bytes.
     fn exchange(&mut self, association: &mut Association, buffer: &mut [u8]) {
         let total = self.total;
         if self.is_up
@@ -112,7 +112,7 @@ impl Progress {
 }
 
 impl Peer {
-    /// Lets the association do all it has to do now. Returns how long it may wait for a packet then.
+    /// Drives the association. Returns how long to wait for a packet.
     fn drive(&mut self) -> Duration {
         let now = Instant::now();
         while let Some(transmit) = self.endpoint.poll_transmit() {
@@ -146,7 +146,7 @@ impl Peer {
         }
     }
 
-    /// Waits for a packet and takes it, with those that came right behind it: what is sent then answers all of them.
+    /// Waits for a packet and receives it and those queued behind it, so that one answer covers all.
     fn receive(&mut self, wait: Duration) {
         self.socket.set_read_timeout(Some(wait.max(Duration::from_micros(100)))).expect("a time-out");
         for _ in 0..64 {
@@ -171,7 +171,7 @@ impl Peer {
 fn send(socket: &UdpSocket, to: SocketAddr, payload: Payload) {
     if let Payload::RawEncode(packets) = payload {
         for packet in packets {
-            // What cannot be sent is lost.
+            // A packet that cannot be sent counts as lost.
             let _ = socket.send_to(&packet, to);
         }
     }

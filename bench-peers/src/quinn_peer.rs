@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What may be in flight; as much as `braidftp`'s `modern` profile may have.
+/// The maximum number of bytes in flight, as in `braidftp`'s profile `modern`.
 const WINDOW_BYTES: u32 = 8 << 20;
 
 fn main() -> Result<()> {
@@ -110,7 +110,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Takes any certificate.
+/// Accepts any certificate.
 #[derive(Debug)]
 struct Anyone;
 

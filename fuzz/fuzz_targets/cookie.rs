@@ -1,5 +1,4 @@
-//! Cookies that were not sealed here, or were changed on their way, or come late, never open; those that were, do, and
-//! hold what was put in.
+//! Cookies that were sealed by another key, altered or expired never open; others do, and contain the sealed state.
 #![no_main]
 
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +26,7 @@ struct Case {
     key_management: Option<[Vec<u8>; 2]>,
     tie_tags: Option<[u32; 2]>,
     later_ms: u32,
-    /// What is changed, and how.
+    /// The changes of bytes, by position.
     changes: Vec<(u16, u8)>,
     cut: u16,
 }
@@ -43,7 +42,7 @@ fuzz_target!(|case: Case| {
         destination_port: PORTS[0],
         tag: VerificationTag(tag),
     };
-    // An address with a scope or flow says more than a cookie holds; one in the family of IPv4 is one.
+    // Cookies omit scope and flow of IPv6 addresses, and hold IPv4-mapped addresses as IPv4.
     let plain = |address: SocketAddr| SocketAddr::new(address.ip(), address.port());
     let contents = Contents {
         created,
@@ -74,7 +73,7 @@ fuzz_target!(|case: Case| {
         },
         adaptation: case.adaptation,
         auth: None,
-        // No longer than they can be in a packet.
+        // At most as long as fits into a packet.
         key_management: case.key_management.map(|both| both.map(|mut raw| {
             raw.truncate(264);
             raw.into()
@@ -89,7 +88,7 @@ fuzz_target!(|case: Case| {
     match keys.open(created + late, &header, &sealed) {
         Ok(opened) => assert!(late <= lifespan && *opened == contents),
         Err(CookieError::Stale(stale)) => assert!(late > lifespan && *stale.contents() == contents),
-        // Its key is gone.
+        // Its key was replaced.
         Err(CookieError::Forged) => assert!(late > Duration::from_secs(3_600)),
     }
     let mut changed = sealed.to_vec();

@@ -1,5 +1,5 @@
-//! Packets of any bytes, as they are and with the right checksum: decoding ends, what is said of a packet agrees with its
-//! chunks, and a listening endpoint that is told of it answers within bounds, keeps no state, and comes to rest.
+//! Packets of arbitrary bytes, unchanged and with the right checksum: decoding terminates, the summary of a packet agrees with
+//! its chunks, and a listening endpoint sends a bounded number of answers, keeps no state, and becomes idle.
 #![no_main]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    // As it is: nearly always a wrong checksum.
+    // Unchanged: nearly always a wrong checksum.
     let _ = Packet::decode(Bytes::copy_from_slice(bytes));
     if bytes.len() < HEADER_LEN {
         return;
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut endpoint = Endpoint::new([7; 32]);
     endpoint.listen(21, Arc::new(Config::default())).expect("a free port");
     let mut now = Time::ZERO;
-    // As it came, to the port that listens, and as one that asks to be let in.
+    // With the ports of the input, to the listening port, and there with tag 0 (INIT).
     for (ports, tag) in [(None, None), (Some([40_000_u16, 21]), None), (Some([40_000, 21]), Some(0_u32))] {
         if let Some(ports) = ports {
             whole[..2].copy_from_slice(&ports[0].to_be_bytes());
@@ -51,6 +51,6 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(outputs < 100, "one packet is answered without end");
         }
     }
-    // Without the cookie, which is not guessed, nothing became of it all.
+    // No state without a valid cookie.
     assert!(endpoint.is_empty());
 });

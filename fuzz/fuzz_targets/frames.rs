@@ -1,9 +1,9 @@
 //! The frames of braid (specs/ftp-over-sctp.md §6): messages of any bytes to a receiver, whole and in pieces, and transfers from
 //! a sender to a receiver.
 //!
-//! Nothing panics. What a receiver makes of messages does not depend on how they are cut into pieces. No more content is passed on
-//! than the credit allows. A header that decodes encodes to one that decodes to the same. What a sender frames, a receiver takes
-//! back: the same headers, content, digests and break-offs.
+//! No panic. The result of a receiver does not depend on how messages are cut into pieces. The content passed on never exceeds
+//! the credit. A decoded header, encoded again, decodes to the same header. A receiver decodes what a sender frames: the same
+//! headers, content, digests and aborts.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -18,14 +18,14 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
 const STREAM: u16 = 1;
-/// Bytes of receive buffer that two streams share.
+/// Size of the receive buffer that two streams share, in bytes.
 const POOL_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Arbitrary)]
 enum Input {
-    /// Messages of the peer, as they come.
+    /// Messages of a peer.
     Messages { messages: Vec<Message>, cuts: Vec<u16>, is_consumed: bool },
-    /// Transfers of our own.
+    /// Transfers of a sender of this crate.
     Transfers { transfers: Vec<Transfer>, cuts: Vec<u16> },
 }
 
@@ -33,7 +33,7 @@ enum Input {
 struct Message {
     kind: u8,
     payload: Vec<u8>,
-    /// Bytes of the same value behind the payload, so that short inputs reach the limits of credit.
+    /// Bytes of one value after the payload, so that short inputs reach the limits of credit.
     padding: u32,
 }
 
@@ -45,11 +45,11 @@ struct Transfer {
     /// Lengths of the messages.
     lengths: Vec<u16>,
     digest: Digest,
-    /// A reply code that breaks the transfer off.
+    /// A reply code that aborts the transfer.
     broken: Option<u16>,
 }
 
-/// What a stream has brought, content joined.
+/// The output of a stream, content joined.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     events: Vec<Incoming>,
@@ -74,7 +74,7 @@ impl Seen {
     }
 }
 
-/// A stream that receives.
+/// A receiving stream.
 struct Receiving {
     receiver: Receiver,
     pool: CreditPool,
@@ -96,8 +96,8 @@ impl Receiving {
         }
     }
 
-    /// Takes a message in pieces of these lengths, and then the rest of it. Credit is granted at the end of a message, so that it
-    /// does not depend on the pieces.
+    /// Takes a message in pieces of these lengths, then the rest. Credit is granted at the end of a message, so that it does
+    /// not depend on the pieces.
     fn take(
         &mut self,
         ppid: u32,
@@ -144,7 +144,7 @@ fn check_header(header: &Header) {
     assert_eq!(Header::decode(&wire), Ok(Some((*header, wire.len()))), "{header:?}");
 }
 
-/// The identifier of a kind, now and then one that has no place here.
+/// The identifier of a kind of frame; for some values one that is not valid.
 fn identifier(kind: u8) -> u32 {
     match kind {
         0..64 => ppid::FIRST,

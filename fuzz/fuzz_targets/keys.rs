@@ -1,8 +1,8 @@
-//! The messages that agree on keys (draft-porfiri-tsvwg-sctp-dtls-handshake §4): those of two real key managements, changed on
-//! the way, and messages of any bytes.
+//! The messages of key management (draft-porfiri-tsvwg-sctp-dtls-handshake §4): those of two real key managers, altered in
+//! transit, and messages of arbitrary bytes.
 //!
-//! Nothing panics, both come to rest, and a client whose server never had the keys is not protected for longer than the time
-//! limit of the handshake. Without a change both are protected.
+//! No panic; both become idle; a client whose server never had the keys is protected for at most the time limit of the
+//! handshake. Without alterations both become protected.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -22,11 +22,11 @@ const STEPS_MAX: usize = 300;
 
 #[derive(Debug, Arbitrary)]
 struct Input {
-    /// Whether both use the method of the draft, or the one that does not wait.
+    /// Whether both use the draft's method, or the one without waiting.
     is_draft: bool,
-    /// What becomes of each message, in order; those beyond arrive as they are.
+    /// What happens to each message, in order; further ones arrive unchanged.
     edits: Vec<Edit>,
-    /// Whether both are to have new keys, once the first ones are there.
+    /// The number of replacements of keys.
     rekeys: u8,
 }
 
@@ -37,7 +37,7 @@ enum Edit {
     Flip { at: u16, bits: u8 },
     Cut { at: u16 },
     Append(Vec<u8>),
-    /// Before it, a message of these bytes.
+    /// A message of these bytes is inserted before it.
     Insert(Vec<u8>),
 }
 
@@ -107,7 +107,7 @@ fuzz_target!(|input: Input| {
         assert!(sides.iter().all(|side| side.manager.is_protected() && !side.is_over));
         assert_eq!(sides[0].manager.epoch(), sides[1].manager.epoch());
     }
-    // Nobody waits for ever.
+    // No waiting without a time limit.
     now += Duration::from_secs(400);
     for side in &mut sides {
         let mut outputs = 0;

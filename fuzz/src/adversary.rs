@@ -1,10 +1,10 @@
-//! Two endpoints and a man in the middle: he sees all that they say, and holds, loses, replays, reorders, alters,
-//! splices and forges it, with the right tags and checksums.
+//! Two endpoints and an attacker on the path between them. The attacker sees every packet, and can delay, drop, replay,
+//! reorder, alter, splice and forge packets, with valid tags and checksums.
 //!
-//! Whatever he does, nothing panics, what is held is bounded, both sides come to rest after every move, and what the core
-//! keeps count of is counted right ([`Association::check`]). As long as he only holds, loses, replays and reorders, all
-//! that is sent arrives, in order and once, as soon as he goes away. If he alters, but neither data nor what begins an
-//! association or renumbers it, nothing arrives that was not sent, nothing twice, and nothing out of order.
+//! Under every attack: no panic; bounded memory; both endpoints become idle after every move; the core's counters are
+//! consistent ([`Association::check`]). If the attacker only delays, drops, replays and reorders, all messages are delivered
+//! once and in order after it leaves. If it alters packets, but neither DATA nor chunks that open an association or reset its
+//! numbers, no delivered message is forged, duplicated or out of order.
 
 mod handshake;
 
@@ -24,47 +24,47 @@ use bytes::Bytes;
 use self::handshake::Trick;
 use crate::{HEADER_LEN, datagram, fix_checksum, sealed};
 
-/// The server's SCTP port, and the client's.
+/// The SCTP ports of client and server.
 const PORTS: [u16; 2] = [40_000, 21];
-/// So many packets he holds; beyond, the oldest is lost.
+/// Maximum number of delayed packets; beyond it the oldest is dropped.
 const HELD_MAX: usize = 256;
-/// So many packets he remembers.
+/// Maximum number of recorded packets.
 const SEEN_MAX: usize = 512;
-/// So many moves are enough.
+/// Maximum number of moves of a game.
 const MOVES_MAX: usize = 300;
-/// The client connects so often at most.
+/// Maximum number of associations that the client opens.
 const LIVES_MAX: u8 = 4;
-/// What one side sends at most.
+/// Maximum number of messages of one side.
 const MESSAGES_MAX: usize = 200;
-/// One move is answered by so many outputs at most.
+/// Maximum number of outputs of the endpoints after one move.
 const OUTPUTS_MAX: usize = 20_000;
-/// How long both take at most when he is gone.
+/// Time limit for both sides to finish without the attacker.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 /// The type of the ABORT chunk.
 const ABORT: u8 = 6;
 
-/// What is played.
+/// The input of a run.
 #[derive(Debug, Arbitrary)]
 pub struct Game {
     setups: [Setup; 2],
-    /// Addresses of either side, less one.
+    /// Whether each side has a second address.
     addresses: [bool; 2],
     moves: Vec<Move>,
 }
 
-/// How a side is configured.
+/// The configuration of one side.
 #[derive(Debug, Arbitrary)]
 struct Setup {
     modern: bool,
     small: bool,
     scheduler: u8,
-    /// A bit for each.
+    /// Bit mask of extensions.
     extensions: u8,
-    /// The chunk types to be authenticated.
+    /// The chunk types that must be authenticated.
     authenticated: Option<Vec<u8>>,
 }
 
-/// Client or server.
+/// The client or the server.
 #[derive(Debug, Clone, Copy, Arbitrary, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
     Client,
@@ -79,39 +79,39 @@ impl Side {
     }
 }
 
-/// What happens next.
+/// A step of the game.
 #[derive(Debug, Arbitrary)]
 enum Move {
-    /// So many of the packets held, oldest first, go on.
+    /// The oldest delayed packets are delivered, this many.
     Pass(u8),
-    /// One of those held goes on before the others.
+    /// One delayed packet is delivered before the others.
     Prefer(u8),
-    /// One of those held is lost.
+    /// One delayed packet is dropped.
     Lose(u8),
-    /// One that was seen comes again.
+    /// A recorded packet is delivered again.
     Replay(u16),
-    /// One of those held goes on, changed: some bytes from the ports on.
+    /// A delayed packet is delivered with changed bytes, from the ports on.
     Alter { which: u8, changes: Vec<(u16, u8)> },
-    /// The chunks of one packet behind those of another of that way.
+    /// The chunks of one packet are appended to another packet of the same direction.
     Splice { first: u16, second: u16 },
-    /// Any chunks, with the right ports and a tag.
+    /// A packet of arbitrary chunks, with the right ports and a tag.
     Forge { to: Side, tag: Tag, chunks: Vec<u8> },
     /// Time passes, in milliseconds.
     Wait(u16),
-    /// A side sends.
+    /// A side sends a message.
     Send { side: Side, stream: u8, bytes: u16, unordered: bool, reliability: u8 },
-    /// A side reads so many pieces.
+    /// A side reads this many pieces.
     Read { side: Side, pieces: u8 },
     Shutdown(Side),
     Abort(Side),
     Primary { side: Side, path: u8 },
-    /// A side asks for streams to be reset or added, or for all to be renumbered.
+    /// A side requests a reset or addition of streams, or a reset of all numbers.
     Reconfigure { side: Side, what: Reconfigure },
-    /// A side takes an address more, or one less, or has the peer prefer one.
+    /// A side adds or removes an address, or sets the peer's primary one.
     Address { side: Side, nth: u8, what: Address },
-    /// The client connects again, if its association is over.
+    /// The client connects again, if its association has ended.
     Connect,
-    /// Something that is for handshakes.
+    /// An attack on the handshake.
     Trick(Trick),
 }
 
@@ -131,44 +131,44 @@ enum Address {
     Prefer,
 }
 
-/// Which tag he writes.
+/// The verification tag of a forged packet.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 enum Tag {
-    /// That of the packet last sent to this side.
+    /// The tag of the last packet to this side.
     Right,
-    /// That of the packet last sent by this side.
+    /// The tag of the last packet from this side.
     Reflected,
     Zero,
     Any(u32),
 }
 
-/// What he has done so far.
+/// What the attacker has changed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Tampering {
-    /// He held, lost, replayed, reordered.
+    /// Nothing: packets were delayed, dropped, replayed or reordered.
     No,
-    /// He altered or forged, but neither data nor what sets its numbers.
+    /// Control chunks, but neither DATA nor chunks that set its numbers.
     Control,
     Data,
 }
 
-/// What one association of a side is for its user.
+/// One association from the view of its user.
 #[derive(Debug, Default)]
 struct Talk {
     life: u8,
     peer_life: Option<u8>,
     sent: u32,
-    /// Of what was sent: what must arrive.
+    /// The sent messages that must be delivered.
     reliable: BTreeSet<u32>,
     seen: BTreeSet<u32>,
-    /// By stream: the last ordered one that came.
+    /// The last ordered message received on each stream.
     last: BTreeMap<u16, u32>,
     partial: BTreeMap<u16, Vec<u8>>,
-    /// Of the messages of either order.
+    /// The messages of either order.
     over: bool,
 }
 
-/// A message as it was sent.
+/// A sent message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sent {
     stream: u16,
@@ -180,37 +180,37 @@ struct Host {
     side: Side,
     endpoint: Endpoint,
     talks: BTreeMap<AssociationId, Talk>,
-    /// The association in use.
+    /// The current association.
     id: Option<AssociationId>,
     lives: u8,
     buffer_bytes: usize,
-    /// Whether it takes no ABORT without AUTH.
+    /// Whether an ABORT is ignored without AUTH.
     authenticates_aborts: bool,
     wake: Option<Time>,
-    /// Whether its endpoint held no association when it last came to rest.
+    /// Whether the endpoint had no association when it last became idle.
     was_empty: bool,
 }
 
-/// The table.
+/// The game: both hosts and the attacker.
 struct Table {
     now: Time,
     hosts: [Host; 2],
     held: VecDeque<(Side, Datagram)>,
     seen: VecDeque<(Side, Datagram)>,
-    /// The DATA chunks that each side wrote, as bytes.
+    /// The DATA chunks that each side sent, as bytes.
     data: [BTreeSet<Vec<u8>>; 2],
-    /// The tag that each side put on last.
+    /// The last tag that each side used.
     tags: [u32; 2],
     /// Bytes of the DATA chunks that each side sent.
     data_bytes: [usize; 2],
-    /// Packets that came to the server since it was last at rest.
+    /// Packets delivered to the server since it was last idle.
     delivered: usize,
     sent: BTreeMap<(Side, u8), Vec<Sent>>,
     tampering: Tampering,
     connect: Connect,
 }
 
-/// Plays it.
+/// Plays a game, and panics if a property does not hold.
 pub fn play(game: &Game) {
     let mut table = Table::new(game);
     table.connect();
@@ -268,7 +268,7 @@ fn addresses(side: Side, several: bool) -> Vec<SocketAddr> {
 impl Table {
     fn new(game: &Game) -> Self {
         let mut configs = game.setups.each_ref().map(config);
-        // One that wants chunks authenticated takes none from a peer that authenticates nothing.
+        // A side that requires authentication rejects a peer that does not support it.
         if configs.iter().any(|config| config.security.auth.is_none()) {
             for config in &mut configs {
                 config.security.auth = None;
@@ -321,7 +321,7 @@ impl Table {
     fn connect(&mut self) {
         let host = &mut self.hosts[0];
         if host.id.is_none() && host.lives < LIVES_MAX {
-            // The port may be taken by what is not yet done with.
+            // The port may still be in use by the previous association.
             if let Ok(id) = host.endpoint.connect(self.now, self.connect.clone()) {
                 host.begin(id);
             }
@@ -459,17 +459,17 @@ impl Table {
         self.seen.get(usize::from(which) % self.seen.len().max(1)).cloned()
     }
 
-    /// Takes note of a packet that `from` did not send so.
+    /// Records a packet that differs from what `from` sent.
     fn tampered(&mut self, from: Side, bytes: &[u8], original: &[u8]) {
         let own = &self.data[from as usize];
-        // DATA and I-DATA as they were written are no lie, where nothing renumbered them.
+        // Copies of sent DATA and I-DATA are not forged, unless the numbers were reset.
         let harmless = |chunk: &[u8]| match chunk[0] {
             0 | 64 => own.contains(chunk),
             // INIT, INIT ACK, COOKIE ECHO; RE-CONFIG, FORWARD-TSN, ASCONF, I-FORWARD-TSN.
             1 | 2 | 10 | 130 | 192 | 193 | 194 => false,
             _ => true,
         };
-        // What is not changed in its chunks may be in its header, as to whom it is.
+        // If the chunks are unchanged, the header may be changed: the packet may have another destination.
         let same_chunks = original.get(HEADER_LEN..) == Some(&bytes[HEADER_LEN..]);
         let only_control = same_chunks || chunks(bytes).all(harmless);
         let level = if only_control { Tampering::Control } else { Tampering::Data };
@@ -510,7 +510,7 @@ impl Table {
         host.read(id, pieces, &self.sent, self.tampering);
     }
 
-    /// Lets both sides say what they have to say, and looks at them.
+    /// Delivers the outputs of both sides until they are idle, and checks them.
     fn settle(&mut self) {
         for side in [Client, Server] {
             let host = &mut self.hosts[side as usize];
@@ -560,7 +560,7 @@ impl Table {
         }
     }
 
-    /// He goes away: what both hold to send arrives, and they shut down.
+    /// The attacker leaves: delayed packets are delivered, and both sides shut down.
     fn finish(&mut self) {
         let end = self.now + PATIENCE;
         let mut asked = false;
@@ -580,8 +580,8 @@ impl Table {
             if self.hosts.iter().all(|host| host.id.is_none()) {
                 return;
             }
-            // A peer without the association has no keys (RFC 4895 §6.3): where an ABORT needs them, what it says is not
-            // believed, and but for the limits that are lifted here only the user ends it.
+            // A peer that lost the association has no keys (RFC 4895 §6.3): an ABORT that must be authenticated is ignored, and
+            // since this test lifts the limits of retransmission, only the user ends the association.
             if let Some(left) = [Client, Server].into_iter().find(|side| self.is_left_alone(*side))
                 && let Some(association) = self.hosts[left as usize].association()
             {
@@ -590,7 +590,7 @@ impl Table {
             }
             if !asked && self.all_arrived() {
                 asked = true;
-                // A side that has no association knows nothing of the other's, which a HEARTBEAT or this brings to light.
+                // A side without the association is unknown to the other until a HEARTBEAT or a message is sent.
                 for side in [Client, Server] {
                     if let Some(association) = self.hosts[side as usize].association() {
                         association.shutdown();
@@ -606,13 +606,13 @@ impl Table {
         }
     }
 
-    /// Whether this side has an association that the other one has not, and cannot be told.
+    /// Whether this side has an association that the peer has lost and cannot abort.
     fn is_left_alone(&self, side: Side) -> bool {
         let (own, other) = (&self.hosts[side as usize], &self.hosts[side.other() as usize]);
         own.authenticates_aborts && own.id.is_some() && other.id.is_none()
     }
 
-    /// Whether all that was sent in the associations that both sides have did arrive.
+    /// Whether all messages were delivered in the associations that both sides have.
     fn all_arrived(&self) -> bool {
         let [one, other] = self.hosts.each_ref().map(|host| host.id.and_then(|id| host.talks.get(&id)));
         let (Some(one), Some(other)) = (one, other) else { return true };
@@ -674,7 +674,7 @@ impl Host {
         }
     }
 
-    /// What holds whenever it is at rest.
+    /// Checks the invariants of an idle state.
     fn check(&mut self) {
         assert!(self.endpoint.len() <= MOVES_MAX + 2, "{} associations", self.endpoint.len());
         for id in self.talks.iter().filter(|(_, talk)| !talk.over).map(|(id, _)| *id) {
@@ -706,7 +706,7 @@ impl Talk {
             return;
         }
         if piece.aborted {
-            // Its sender has given up the rest.
+            // The sender has abandoned the rest.
             self.partial.remove(&stream.0);
             return;
         }
@@ -734,7 +734,7 @@ impl Talk {
     }
 }
 
-/// The chunks of a packet as bytes, without padding; what is cut short is the last one.
+/// The chunks of a packet as bytes, without padding. The last one may be truncated.
 fn chunks(packet: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = packet.get(HEADER_LEN..).unwrap_or_default();
     std::iter::from_fn(move || {

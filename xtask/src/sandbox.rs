@@ -1,4 +1,5 @@
-//! Programs in mount, network and process namespaces of their own: ports, mounts and processes that a test leaves behind end with it.
+//! Runs programs in mount, network and process namespaces of their own; leftover ports, mounts and processes end with the
+//! program.
 
 use std::process::Command;
 
@@ -6,7 +7,7 @@ use anyhow::Result;
 
 use crate::shell::{capture, on_path};
 
-/// Whether namespaces can be made here. If not, prints that `what` is left out.
+/// Whether namespaces can be created here. If not, prints that `what` is skipped.
 pub(crate) fn is_available(what: &str) -> Result<bool> {
     let user = capture(Command::new("id").arg("-u"))?;
     let available = user.trim_ascii() == b"0" && on_path("unshare");
@@ -18,8 +19,8 @@ pub(crate) fn is_available(what: &str) -> Result<bool> {
     Ok(available)
 }
 
-/// A program that runs in new namespaces: no mount is seen outside, there is a loopback interface only, which is down, and all
-/// processes end when the first one does.
+/// Returns a command in new namespaces: mounts are invisible outside, the only interface is loopback, which is down, and all
+/// processes end with the first one.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", program]);

@@ -68,7 +68,7 @@ fn set_of_socket(options: &mut Options, name: c_int, value: &[u8]) -> Result<(),
 /// Options of the socket alone.
 fn set_of_options(options: &mut Options, name: c_int, value: &[u8]) -> Result<Done, Errno> {
     let flag = || Ok::<_, Errno>(read::<i32>(value)? != 0);
-    // What is only there for programs that set it as it is.
+    // Features that are always on or off: only that value is accepted.
     let only = |wanted: bool| if flag()? == wanted { Ok(()) } else { Err(NOT_OFFERED) };
     match name {
         SCTP_RECVRCVINFO => options.rcvinfo = flag()?,
@@ -174,7 +174,7 @@ fn set_of_associations(state: &mut State, style: Style, name: c_int, value: &[u8
             let may = peer_may(value.assoc_value)?;
             let targets = Targets::of(state, style, value.assoc_id)?;
             let set = |config: &mut Config| config.streams.peer_may = may;
-            // An association without the extension has nothing to permit.
+            // An association without the extension has no such permission.
             let permit = |association: &Association| {
                 let _ = association.set_peer_may(may);
             };
@@ -445,7 +445,7 @@ pub(crate) fn get(socket: &Socket, level: c_int, name: c_int, place: Place) -> R
     }
 }
 
-/// Completes the question that is in the place.
+/// Completes the request in `place` with the answer.
 fn answer<T: Plain>(place: Place, complete: impl FnOnce(T) -> T) -> Result<usize, Errno> {
     place.put(complete(place.read()?))
 }

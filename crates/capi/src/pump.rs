@@ -1,5 +1,5 @@
-//! The task of one association: it moves messages and events into the inbox of the socket, in an order that RFC 6458 permits:
-//! what happened before what was received, but the peer's shutdown after everything that the peer sent, and the end last.
+//! The task of one association: moves its messages and events into the socket's inbox, in an order that RFC 6458 permits:
+//! events before messages received later, the peer's shutdown after everything that the peer sent, and the end last.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(crate) async fn pump(socket: Arc<Socket>, id: sctp_assoc_t, association: Ass
     socket.on_end(id, reason);
 }
 
-/// How far the task is.
+/// The state of the task.
 #[derive(Default)]
 struct Progress {
     /// The stream of a message of which a part was delivered: the rest comes before any other message.
@@ -73,7 +73,7 @@ struct Progress {
     was_up: bool,
     /// Whether everything that the peer sent was delivered.
     is_drained: bool,
-    /// The peer's shutdown, told after that.
+    /// The peer's shutdown, reported after that.
     held: Option<Event>,
     ended: Option<Reason>,
 }

@@ -24,7 +24,7 @@ use crate::memory;
 use crate::sync::{in_runtime, lock};
 use crate::sysctl;
 
-/// The number of bytes in the inbox from which nothing more is taken from the associations, whose windows then close.
+/// The number of bytes in the inbox above which nothing is taken from the associations, whose windows then close.
 const INBOX_BYTES: usize = 64 << 10;
 
 /// Called with each message or notification (`data` is freed by the callee), and without data at the end. Returns 1.
@@ -93,14 +93,14 @@ impl Options {
     }
 }
 
-/// What a socket is bound to.
+/// The addresses and port to which a socket is bound.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub(crate) ips: Vec<IpAddr>,
     pub(crate) conn: Option<usize>,
     /// The SCTP port; 0: any.
     pub(crate) port: u16,
-    /// Whether the port is that of a socket that listens or listened.
+    /// Whether the port belongs to a socket that listens or listened.
     pub(crate) is_inherited: bool,
 }
 
@@ -127,18 +127,18 @@ pub(crate) struct Item {
     pub(crate) flags: c_int,
 }
 
-/// What kind of socket the program wants.
+/// The kind of socket that the program requests.
 pub(crate) struct Kind {
     pub(crate) domain: Domain,
     pub(crate) style: Style,
     pub(crate) receive: ReceiveCallback,
 }
 
-/// What `Socket::close` leaves to its caller.
+/// The rest of closing a socket, for the caller of `Socket::close`.
 pub(crate) struct Closed {
-    /// The sockets that are closed: this one, and those that wait to be accepted.
+    /// The closed sockets: this one, and those that were waiting to be accepted.
     pub(crate) ids: Vec<usize>,
-    /// The tasks that accept.
+    /// The tasks that accept associations.
     pub(crate) listeners: Vec<JoinHandle<()>>,
 }
 
@@ -151,18 +151,18 @@ pub(crate) struct Socket {
     callbacks: Arc<Callbacks>,
     state: Mutex<State>,
     changed: Condvar,
-    /// The inbox has room.
+    /// Signals that the inbox has space.
     room: Notify,
-    /// The socket is being closed.
+    /// Signals that the socket is being closed.
     closing: Notify,
 }
 
-/// What changes about a socket.
+/// The state of a socket.
 pub(crate) struct State {
     pub(crate) options: Options,
     pub(crate) bound: Option<Bound>,
     pub(crate) members: BTreeMap<sctp_assoc_t, Member>,
-    /// The number of associations that may wait, if the socket listens.
+    /// The maximum number of associations that may wait to be accepted, if the socket listens.
     pub(crate) backlog_max: Option<usize>,
     pub(crate) backlog: VecDeque<Arc<Socket>>,
     pub(crate) listeners: Vec<JoinHandle<()>>,
@@ -170,7 +170,7 @@ pub(crate) struct State {
     inbox_bytes: usize,
     /// Why the association of a one-to-one socket ended.
     pub(crate) ended: Option<Reason>,
-    /// Whether the program knows.
+    /// Whether the program was informed of the end.
     end_is_told: bool,
     upcall: (Upcall, usize),
     /// The program's pointer, which callbacks receive.
@@ -197,7 +197,7 @@ impl State {
         }
     }
 
-    /// The association of a one-to-one socket, or the one of this number.
+    /// Returns the association of a one-to-one socket, or the one with this number.
     pub(crate) fn member(&self, style: Style, id: sctp_assoc_t) -> Result<&Member, Errno> {
         match style {
             Style::OneToOne => self.members.values().next().ok_or(Errno(libc::ENOTCONN)),
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// Whether nothing more can be received.
+    /// Whether all data was received and nothing more can arrive.
     fn is_at_end(&self) -> bool {
         self.ended.is_some() && self.inbox.is_empty()
     }
@@ -228,7 +228,7 @@ impl Socket {
         Self { id, domain, style, receive, callbacks, state: Mutex::new(state), changed, room, closing }
     }
 
-    /// A socket for an association that a peer opened.
+    /// Creates a socket for an association that a peer opened.
     pub(crate) fn child(&self, id: usize, state: &State) -> Self {
         let kind = Kind { domain: self.domain, style: self.style, receive: self.receive };
         let bound = state.bound.clone().map(|bound| Bound { is_inherited: true, ..bound });
@@ -236,7 +236,7 @@ impl Socket {
         Self::with(id, kind, self.callbacks.clone(), inherited)
     }
 
-    /// The handle that the program has.
+    /// Returns the handle that the program uses.
     pub(crate) fn handle(&self) -> *mut socket {
         std::ptr::without_provenance_mut(self.id)
     }
@@ -245,7 +245,7 @@ impl Socket {
         lock(&self.state)
     }
 
-    /// Waits for a change, which no callback on the endpoints' thread may.
+    /// Waits for a change. Callbacks on the thread of the endpoints must not wait.
     pub(crate) fn wait<'a>(&self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>, Errno> {
         if in_runtime() {
             return Err(Errno(libc::EDEADLK));
@@ -253,7 +253,7 @@ impl Socket {
         Ok(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Wakes the program's threads, and has callbacks called.
+    /// Wakes the program's threads, and triggers callbacks.
     pub(crate) fn wake(self: &Arc<Self>, state: &State) {
         self.changed.notify_all();
         if self.receive.is_some() || state.upcall.0.is_some() {
@@ -294,7 +294,7 @@ impl Socket {
 
 /// Receiving.
 impl Socket {
-    /// Puts something into the inbox, once there is room.
+    /// Puts an item into the inbox, once it has space.
     pub(crate) async fn push(self: &Arc<Self>, item: Item) {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
@@ -315,7 +315,7 @@ impl Socket {
         }
     }
 
-    /// An association is established.
+    /// Records that an association is established.
     pub(crate) fn on_up(self: &Arc<Self>, id: sctp_assoc_t) {
         let mut state = self.lock();
         if let Some(member) = state.members.get_mut(&id) {
@@ -324,10 +324,10 @@ impl Socket {
         self.wake(&state);
     }
 
-    /// An association has ended and everything of it is in the inbox.
+    /// Records that an association has ended, after its last item was put into the inbox.
     pub(crate) fn on_end(self: &Arc<Self>, id: sctp_assoc_t, reason: Reason) {
         let mut state = self.lock();
-        // Its task calls this, and must not be aborted before it is done.
+        // Called by the association's task, which must not be aborted before this returns.
         let member = state.members.remove(&id);
         if self.style == Style::OneToOne {
             state.ended = Some(reason);
@@ -372,7 +372,7 @@ impl Socket {
         }
     }
 
-    /// What the socket is ready for: SCTP_EVENT_READ, SCTP_EVENT_WRITE, SCTP_EVENT_ERROR.
+    /// Returns the readiness of the socket: SCTP_EVENT_READ, SCTP_EVENT_WRITE, SCTP_EVENT_ERROR.
     pub(crate) fn events(&self) -> c_int {
         let state = self.lock();
         let mut events = 0;
@@ -396,7 +396,7 @@ impl Socket {
         self.wake(&state);
     }
 
-    /// There is room to send again.
+    /// Records that messages can be sent again.
     pub(crate) fn on_room(self: &Arc<Self>) {
         self.wake(&self.lock());
     }
@@ -439,7 +439,7 @@ impl CallBack for Socket {
 
 /// Addresses.
 impl Socket {
-    /// Whether the socket is bound to this port, and not by the one that accepted it.
+    /// Whether the socket is bound to this port itself, and not inherited it from a listening socket.
     pub(crate) fn is_bound_to(&self, port: u16, conn: Option<usize>) -> bool {
         let is_same = |bound: &Bound| !bound.is_inherited && bound.port == port && bound.conn == conn;
         self.lock().bound.as_ref().is_some_and(is_same)

@@ -116,7 +116,7 @@ async fn run(args: &[String]) -> Result<()> {
     }
 }
 
-/// Is the server of a certificate that it makes and writes to a file.
+/// Creates a self-signed certificate, writes it to a file, and returns the server's settings.
 fn server(file: &str) -> Result<Settings> {
     let made = rcgen::generate_simple_self_signed(vec!["blast.example".into()])?;
     let certificate = made.cert.der().clone();
@@ -129,7 +129,7 @@ fn server(file: &str) -> Result<Settings> {
     Ok(Settings::server(Arc::new(tls)))
 }
 
-/// Trusts the certificate in a file.
+/// Returns the settings of a client that trusts the certificate in a file.
 fn client(file: &str) -> Result<Settings> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(std::fs::read(file)?))?;

@@ -1,5 +1,5 @@
-//! What a flood of forged packets costs an association that is up: its goodput without and with the flood, round by
-//! round and side by side, what the endpoint answered, and the memory of it all.
+//! Measures what a flood of forged packets costs an established association: goodput with and without the flood, in alternating
+//! rounds, the endpoint's answers, and its memory.
 //!
 //! ```text
 //! flood [OPTION=VALUE]...
@@ -9,10 +9,9 @@
 //! receives the data; `out`: it sends them), `offered` (Mbit/s that the association has to send, 1000; 0: as much as it
 //! can), `profile` (modern), `port` (UDP, 29899).
 //!
-//! Each round has three parts of the same length: nothing but the association; the same packets sent to a socket that
-//! nobody reads, for the flood costs its own share of the machine; and the flood. The figure is the median of the third
-//! over the median of the second. With `offered=0` the processor is the bottleneck, and the figure says what part of it
-//! the forged packets take.
+//! Each round has three parts of equal length: the association alone; the same packets sent to a socket without a reader,
+//! because sending the flood costs CPU time too; and the flood. The result is the median of the third part divided by the
+//! median of the second. With `offered=0` the CPU is the bottleneck, and the result is the share of it that is left.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -25,21 +24,21 @@ use bytes::Bytes;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The SCTP port that listens.
+/// The listening SCTP port.
 const PORT: u16 = 21;
-/// Sockets that the flood comes from, each with an address of its own.
+/// The number of sockets of the flood, each with its own address.
 const SOURCES: u32 = 64;
-/// What the association carries.
+/// The size of the association's messages.
 const MESSAGE_BYTES: usize = 65_536;
-/// Packets sent before the clock is looked at.
+/// Packets sent between two reads of the clock.
 const BURST: u64 = 16;
 
-/// What one part of a round was like.
+/// The results of one part of a round.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// Bytes a second that arrived.
+    /// Received bytes per second.
     goodput: f64,
-    /// Forged packets sent a second.
+    /// Forged packets sent per second.
     flood: f64,
 }
 
@@ -96,7 +95,7 @@ fn main() -> Result<()> {
         .collect::<std::io::Result<_>>()?;
     let mut forger = Forger { sources, kind, rng: 1 };
 
-    // It gets going.
+    // Let the transfer reach its rate.
     std::thread::sleep(Duration::from_secs(1));
     let part_count = count / rounds.max(1);
     let length = Duration::from_secs_f64(part_count as f64 / rate as f64);
@@ -155,7 +154,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A thread with a runtime of its own.
+/// Runs a future on a thread with its own runtime.
 fn on_a_thread<F: Future<Output = Result<()>>>(
     body: impl FnOnce() -> F + Send + 'static,
 ) -> std::thread::JoinHandle<()> {
@@ -168,7 +167,7 @@ fn on_a_thread<F: Future<Output = Result<()>>>(
     })
 }
 
-/// Sends a message every `pace`; without one, whenever there is room.
+/// Sends a message every `pace`; without a pace, whenever the send buffer has room.
 async fn send(association: Association, pace: Option<Duration>) -> Result<()> {
     let payload = Bytes::from(vec![7; MESSAGE_BYTES]);
     let mut ticks = pace.map(tokio::time::interval);
@@ -187,7 +186,7 @@ async fn receive(association: Association, arrived: &AtomicU64) -> Result<()> {
     Ok(())
 }
 
-/// Makes packets that nobody asked for.
+/// Builds forged packets.
 struct Forger {
     sources: Vec<UdpSocket>,
     kind: String,
@@ -195,7 +194,7 @@ struct Forger {
 }
 
 impl Forger {
-    /// Sends so many, so many a second. Gives how many the kernel took.
+    /// Sends `count` packets at `rate` per second. Returns the number that the kernel accepted.
     fn flood(&mut self, to: SocketAddr, count: u64, rate: u64) -> Result<u64> {
         let began = Instant::now();
         let mut sent = 0;
@@ -270,7 +269,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// What this process has in memory.
+/// Returns the resident memory of this process in bytes.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -27,9 +27,9 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 /// The SCTP port of an FTP server.
 const PORT: u16 = 21;
-/// How long a connection may take until its ClientHello.
+/// Time limit for a connection to send its ClientHello.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections that a task leaves open behind it: with all tasks more than a server keeps.
+/// Connections that each task leaves open; those of all tasks together exceed the server's limit.
 const LEFT_OPEN: usize = 12;
 
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Keeps a connection for a while. Returns whether there is one.
+/// Keeps a connection open for a while. Returns whether the argument is one.
 fn leave_open<T>(open: &mut VecDeque<T>, begun: Option<T>) -> bool {
     let is_begun = begun.is_some();
     open.extend(begun);
@@ -110,7 +110,7 @@ async fn over_sctp(endpoint: &Endpoint, server: SocketAddr) -> Option<Associatio
     let dtls = DtlsConfig { roles: Roles::Client, methods, ..DtlsConfig::default() };
     let config: Config = Profile::Modern.config().with(|c| c.security.dtls = Some(dtls));
     let connect = Connect { config: Arc::new(config), ..Connect::to([server], PORT) };
-    // Nobody looks after its keys.
+    // Nobody drives its keys.
     let association = endpoint.connect(connect).ok()?;
     association.up().await.ok()?;
     let hello = [&[FIRST_EPOCH as u8][..], &client_hello()].concat();

@@ -1,4 +1,4 @@
-//! The carrier of the caller's own, without sockets: a function sends packets, and received ones wait here for the task.
+//! A carrier of the caller, without sockets: a function sends packets, and received packets wait here for the endpoint's task.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! One body, two worlds: what an association does for its user, in the simulator and over real sockets. The protocol
-//! code is the same; what could differ is the driver, so that whatever differs here is its mistake, or the world's.
+//! The same test body in the simulator and over real sockets. The protocol code is the same; only the driver differs, so any
+//! difference is an error of a driver or of the simulator.
 
 mod common;
 
@@ -14,28 +14,28 @@ use common::{PATIENCE, PORT, Pair, content, soon};
 
 use Side::{Client, Server};
 
-/// Which end of the association.
+/// An end of the association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Client,
     Server,
 }
 
-/// One association whose both ends are at hand. Every verb waits until it is done.
+/// An association with access to both ends. Every method waits until it is complete.
 trait Bench {
-    /// Both ends are up.
+    /// Opens the association.
     fn new(config: Config) -> Self;
-    /// Sends, or says why not.
+    /// Sends a message; returns the reason if that is impossible.
     fn send(&mut self, side: Side, stream: u16, message: Message) -> Result<(), String>;
-    /// The next whole message of a stream; `None` if no more will come.
+    /// Returns the next complete message of a stream; `None` if no more will arrive.
     fn receive(&mut self, side: Side, stream: u16) -> Option<Vec<u8>>;
-    /// Begins to shut down.
+    /// Starts a shutdown.
     fn shutdown(&mut self, side: Side);
-    /// Ends at once.
+    /// Aborts.
     fn abort(&mut self, side: Side, words: &'static str);
-    /// Why the association is over.
+    /// Returns why the association ended.
     fn closed(&mut self, side: Side) -> Reason;
-    /// The numbers.
+    /// Returns the statistics.
     fn stats(&mut self, side: Side) -> Stats;
 }
 
@@ -89,7 +89,7 @@ fn messages_of_every_size_keep_their_bytes_and_their_order<B: Bench>() {
                 bench.send(from, stream, message(content(stream, number, size))).unwrap();
             }
         }
-        // The last stream first: none waits for another.
+        // The last stream first: no stream waits for another.
         for stream in (0..4).rev() {
             for (number, size) in SIZES.into_iter().enumerate() {
                 assert!(
@@ -159,7 +159,7 @@ fn the_callers_mistakes_are_told_and_change_nothing<B: Bench>() {
     assert_eq!(bench.receive(Server, streams - 1).unwrap(), b"fine");
 }
 
-/// Over loopback, by the driver.
+/// Over loopback, with the tokio driver.
 struct Real {
     runtime: tokio::runtime::Runtime,
     pair: Pair,
@@ -216,13 +216,13 @@ impl Bench for Real {
     }
 }
 
-/// In the simulator, by its loop.
+/// In the simulator, with its loop.
 struct Simulated {
     world: World<Host<Mailbox>>,
     hosts: [HostId; 2],
 }
 
-/// What a host was told of its one association.
+/// The events of a host's only association.
 #[derive(Debug, Default)]
 struct Mailbox {
     id: Option<AssociationId>,
@@ -248,7 +248,7 @@ impl App for Mailbox {
 }
 
 impl Simulated {
-    /// Tries until there is an outcome, letting time pass between.
+    /// Repeats a call until it has a result; advances the time in between.
     fn wait<T>(
         &mut self,
         side: Side,
@@ -265,7 +265,7 @@ impl Simulated {
                 return done;
             }
             assert!(goes_on, "nothing more happens, or it takes far too long");
-            // Until something may have changed: one step would do, those up to the next instant are as good.
+            // One step would be enough; all events of the same instant are processed together.
             let before = self.world.now();
             while goes_on && self.world.now() == before {
                 goes_on = self.world.step(until);

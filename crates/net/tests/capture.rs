@@ -1,4 +1,4 @@
-//! `Bind::pcap`: what crossed an endpoint, as tshark reads it. `Bind::packet_log`: the same as text.
+//! `Bind::pcap`: the packets of an endpoint as tshark reads them. `Bind::packet_log`: the same as text.
 
 mod common;
 mod usrsctp_support;
@@ -74,8 +74,7 @@ async fn tshark_reads(carrier: Carrier, at: &str) {
         assert!(!fields[3].is_empty(), "packet {packets}: no chunk");
         packets += 1;
     }
-    // Raw sockets at one address see both directions of each other; and what comes after the end, again, is counted by
-    // no path.
+    // Raw sockets at one address receive both directions; repeated packets after the end are counted by no path.
     let ours = path.packets_sent + path.packets_received;
     assert!(packets >= ours, "{packets} of {ours}");
 }
@@ -85,7 +84,7 @@ async fn tshark_reads_every_packet_with_its_checksum() {
     tshark_reads(Carrier::Udp, "127.0.0.1:0").await;
 }
 
-/// In a network namespace: raw sockets at ::1 would receive the packets of other tests too.
+/// In a network namespace, because raw sockets at ::1 would receive the packets of other tests too.
 #[test]
 fn tshark_reads_packets_of_raw_ip() {
     let Some(host) = wires(&[], None) else { return };
@@ -124,7 +123,7 @@ async fn the_packet_log_and_the_qlog_have_every_packet() {
     soon(client_end.close()).await;
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    // What comes after the end, because the peer was not heard in time, is counted by no path.
+    // A packet after the end, which the peer repeats if the last one was lost, is counted by no path.
     assert!(lines.len() as u64 >= path.packets_sent + path.packets_received);
     assert!(
         lines[0].contains(" > 127.0.0.1>127.0.0.1 ") && lines[0].contains("): INIT[flgs=0, tag="),

@@ -1,5 +1,5 @@
-//! What routers and hosts say by ICMP reaches the core: over a wire beyond which packets must be smaller, and to hosts that
-//! have no SCTP. It takes namespaces, which take root; without them it is left out, and says so.
+//! ICMP messages of routers and hosts reach the core: over a route with a smaller MTU, and from hosts without SCTP. Needs
+//! namespaces, which need root; without them the tests are skipped with a notice.
 
 mod common;
 mod usrsctp_support;
@@ -17,7 +17,7 @@ const TOTAL: usize = 2_000_000;
 /// The MTU beyond the router.
 const NARROW: usize = 1_300;
 
-/// The server's second address, behind the router that its host is: not on the wire.
+/// The server's second address: not on the wire, but behind the router that its host is.
 fn beyond(family: usize) -> IpAddr {
     [IpAddr::from([10, 9, 9, 1]), IpAddr::from([0xfd00, 9, 0, 0, 0, 0, 0, 1])][family]
 }
@@ -31,7 +31,7 @@ fn ip(wires: &Wires, end: End, words: &str) {
     run(wires.command(end, "ip"), words);
 }
 
-/// A third host behind the server's, by a device of less MTU; the server's host is the router.
+/// A third host behind the server's, over a device with a smaller MTU; the server's host is the router.
 struct Beyond {
     name: String,
 }
@@ -93,7 +93,7 @@ fn connect(endpoint: &Endpoint, carrier: Carrier, peer: IpAddr) -> Association {
     endpoint.connect(Connect { config, ..Connect::to([peer], PORT) }).unwrap()
 }
 
-/// A transfer through the router by packets that are too large at first, which the router says.
+/// A transfer through the router whose first packets are too large, as the router reports.
 fn through_a_router(carrier: Carrier, family: usize) {
     let wire = [Wire::v4(7), Wire::v6(7)][family];
     let Some(wires) = wires(&[wire], None) else { return };
@@ -121,7 +121,7 @@ fn through_a_router(carrier: Carrier, family: usize) {
         });
         let path = &client.paths[0];
         let headers = if family == 0 { 20 } else { 40 } + if carrier == Carrier::Udp { 8 } else { 0 };
-        // Not what a search finds, but what the router said.
+        // The MTU is the reported one, not one found by probing.
         assert_eq!(path.mtu, (NARROW - headers) & !3, "{path:?}");
     });
 }

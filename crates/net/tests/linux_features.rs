@@ -1,8 +1,8 @@
-//! Against the SCTP of the Linux kernel (see `linux_kernel.rs`): what may be negotiated, one extension after the other and
-//! all of them at once, each side as client and as server.
+//! Tests against the SCTP of the Linux kernel (see `linux_kernel.rs`): all negotiable extensions, one by one and together, each
+//! side as client and as server.
 //!
-//! Not here: I-DATA messages of several fragments. Linux 6.1 numbers the second fragment 0 where RFC 8260 §2.1 has 1, and
-//! expects it so.
+//! Not covered: I-DATA messages of several fragments. Linux 6.1 numbers the second fragment 0 where RFC 8260 §2.1 has 1, and
+//! expects the same.
 
 mod common;
 mod linux_support;
@@ -47,8 +47,8 @@ fn messages_of_one_i_data_chunk() {
     });
 }
 
-/// Of messages that are sent once, some are lost; the ones after them come, and the association ends well, which it
-/// could not if a TSN were missing.
+/// Messages without retransmission: some are lost, later ones arrive, and the association shuts down, which proves that no TSN
+/// is missing.
 fn messages_may_be_given_up(interleaving: bool) {
     const COUNT: usize = 1_000;
     const LEN: usize = 500;
@@ -69,7 +69,7 @@ fn messages_may_be_given_up(interleaving: bool) {
                 let mut session = machine.open(ends, role, config, &options).await;
                 session.peer.event("event up", SOON).await;
                 let both = session.association.stats().extensions.unwrap();
-                // Linux 6.1 uses I-FORWARD-TSN without having listed it, as RFC 8260 §2.3.1 wants.
+                // Linux 6.1 uses I-FORWARD-TSN without listing it, which RFC 8260 §2.3.1 requires.
                 assert!(both.forward_tsn && both.interleaving == interleaving, "{both:?}");
                 for n in 0..COUNT {
                     let order = if n % 2 == 0 { Order::Ordered } else { Order::Unordered };
@@ -117,7 +117,7 @@ fn messages_may_be_abandoned_in_i_data_chunks() {
     messages_may_be_given_up(true);
 }
 
-/// Where the send buffer is full, less important messages are abandoned.
+/// If the send buffer is full, messages of lower priority are abandoned.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn less_important_messages_are_abandoned_for_more_important_ones() {
@@ -150,7 +150,7 @@ fn less_important_messages_are_abandoned_for_more_important_ones() {
     });
 }
 
-/// What is told of streams next.
+/// Returns the next event about streams.
 async fn told(session: &Session) -> Event {
     loop {
         let event =
@@ -184,7 +184,7 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             };
             let sum = LIGHT.each_way;
 
-            // We reset what we send on: it begins with its first byte again, and its first SSN.
+            // This side resets its outgoing stream: the byte pattern and the SSN start again.
             let outgoing = StreamReset { outgoing: Some(one.clone()), incoming: None };
             session.association.reset_streams(outgoing).unwrap();
             assert_eq!(told(&session).await, done(Direction::Outgoing));
@@ -192,7 +192,7 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             send_all(session.association.clone(), 1, 50_000, 10_000).await;
             session.peer.tell(&format!("expect {}", sum + 50_000), SOON).await;
 
-            // They reset what they send on.
+            // The kernel resets its outgoing stream.
             session.peer.tell("reset out 1", SOON).await;
             assert_eq!(told(&session).await, done(Direction::Incoming));
             session.peer.event("reset out 1", SOON).await;
@@ -200,7 +200,7 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             let again = receive_all(session.association.clone(), 1, 50_000);
             tokio::time::timeout(SOON, again).await.unwrap();
 
-            // Each asks for what the other sends on.
+            // Each side requests a reset of its incoming stream.
             let incoming = StreamReset { outgoing: None, incoming: Some(one.clone()) };
             session.association.reset_streams(incoming).unwrap();
             let events = [told(&session).await];
@@ -212,7 +212,7 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             session.peer.tell(&format!("expect {}", sum + 100_000), SOON).await;
             session.peer.tell("status", SOON).await;
 
-            // More streams of each direction.
+            // Additional streams in each direction.
             let before = session.association.stats();
             session.association.add_streams(3, 0).unwrap();
             until(&session, |event| matches!(event, Event::StreamChange { outcome: Outcome::Done, .. }))
@@ -224,13 +224,13 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             assert_eq!(after.outbound_streams, before.outbound_streams + 3);
             assert_eq!(after.inbound_streams, before.inbound_streams + 2);
 
-            // All of it, by us and by them.
+            // All streams and TSNs, by this side and by the kernel.
             session.association.reset_association().unwrap();
             until(&session, |event| matches!(event, Event::AssociationReset { outcome: Outcome::Done, .. }))
                 .await;
             session.peer.event("tsn-reset", SOON).await;
             session.exchange(LIGHT).await;
-            // The kernel refuses while anything is not acknowledged.
+            // The kernel refuses while data is unacknowledged.
             while !session.peer.tell("status", SOON).await.contains("unacked=0 pending=0") {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -244,7 +244,7 @@ fn streams_are_reset_and_added_at_either_sides_request() {
     });
 }
 
-/// Until this is told.
+/// Waits for an event.
 async fn until(session: &Session, is_it: impl Fn(&Event) -> bool) {
     loop {
         let event = told(session).await;
@@ -276,7 +276,7 @@ fn data_is_authenticated() {
     });
 }
 
-/// The kernel's own queue marks what would be lost, both ways.
+/// The kernel's own queue marks packets instead of dropping them, in both directions.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn congestion_marks_are_received() {
@@ -304,7 +304,7 @@ fn congestion_marks_are_received() {
     });
 }
 
-/// Each side probes what the path carries.
+/// Each side probes the path MTU.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn both_sides_probe_the_path() {
@@ -337,7 +337,7 @@ fn both_sides_probe_the_path() {
     }
 }
 
-/// All that both sides have, in one INIT.
+/// All extensions of both sides, in one INIT.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn everything_at_once() {

@@ -1,6 +1,6 @@
-//! Against the SCTP of the Linux kernel, which a user-mode Linux runs at the other end of TAP devices: each side as
-//! client and as server, over IP itself and over UDP, both ways at once, what may happen to an association, and each way
-//! to end. They take root, and some seconds to boot, so that only `cargo xtask test interop` runs them.
+//! Tests against the SCTP of the Linux kernel, which a user-mode Linux runs at the other end of TAP devices: each side as
+//! client and as server, over IP and over UDP, data in both directions, the events of an association, and every way to end one.
+//! They need root, and seconds to boot, so only `cargo xtask test interop` runs them.
 
 mod common;
 mod linux_support;
@@ -51,7 +51,7 @@ fn each_carrier_and_family_with_each_profile_both_ways() {
     }
 }
 
-/// Waits until our side of it is so.
+/// Waits until the statistics of this side satisfy `is_so`.
 async fn until(association: &Association, is_so: impl Fn(&Stats) -> bool) {
     let so = async {
         while !is_so(&association.stats()) {
@@ -61,7 +61,7 @@ async fn until(association: &Association, is_so: impl Fn(&Stats) -> bool) {
     tokio::time::timeout(SOON, so).await.unwrap_or_else(|_| panic!("{:?}", association.stats()));
 }
 
-/// Why it ended, for us.
+/// Returns why the association ended on this side.
 async fn end_of(association: &Association) -> Reason {
     tokio::time::timeout(SOON, association.closed()).await.expect("it does not end")
 }
@@ -71,7 +71,7 @@ async fn end_of(association: &Association) -> Reason {
 fn every_kind_of_end() {
     with_kernel(&[ONE], async |_, machine| {
         for (carrier, role) in BOTH.into_iter().flat_map(|role| [(Carrier::Ip, role), (Carrier::Udp, role)]) {
-            // An ABORT of ours, and one of theirs with words.
+            // An ABORT of this side, and one of the kernel with a reason.
             let mut session = machine.over(carrier, ONE, role, modern(), &[]).await;
             session.exchange(LIGHT).await;
             session.association.abort("enough");
@@ -87,7 +87,7 @@ fn every_kind_of_end() {
             assert_eq!(end.peer_abort_reason().map(|words| &words[..]), Some(&b"it is late"[..]), "{end:?}");
             machine.end(session).await;
 
-            // SO_LINGER of 0 seconds aborts without words.
+            // SO_LINGER of 0 seconds aborts without a reason.
             let mut session = machine.over(carrier, ONE, role, modern(), &[]).await;
             session.peer.event("event up", SOON).await;
             session.peer.tell("linger", SOON).await;
@@ -95,7 +95,7 @@ fn every_kind_of_end() {
             assert!(matches!(end, Reason::PeerAborted(_)), "{end:?}");
             machine.end(session).await;
 
-            // Data that is under way when one side is done still arrives; what comes later is refused.
+            // Data in flight when one side shuts down still arrives; later data is refused.
             let total = 1_000_000;
             let mut session = machine.over(carrier, ONE, role, modern(), &[]).await;
             session.peer.event("event up", SOON).await;
@@ -121,7 +121,7 @@ fn every_kind_of_end() {
             assert_eq!(end_of(&session.association).await, Reason::Shutdown);
             machine.end(session).await;
         }
-        // The kernel ends an association that idles.
+        // The kernel closes an idle association.
         let options = ["style=many", "autoclose=1"];
         for role in BOTH {
             let mut session = machine.over(Carrier::Ip, ONE, role, modern(), &options).await;
@@ -133,7 +133,7 @@ fn every_kind_of_end() {
     });
 }
 
-/// Nobody listens: an ABORT, or ICMP, says so at once.
+/// Nobody listens on the port: an ABORT, or an ICMP message, reports it at once.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn a_port_where_nobody_listens() {
@@ -176,7 +176,7 @@ fn messages_keep_their_boundaries_whatever_their_length() {
                 for (n, len) in LENGTHS.into_iter().enumerate() {
                     let order = if n % 3 == 2 { Order::Unordered } else { Order::Ordered };
                     let bytes = content(1, at, len);
-                    // Others may overtake an unordered one's bytes: they are only counted.
+                    // Bytes of an unordered message may be overtaken: they are only counted.
                     let message = Message { order, ..Message::new(Ppid(8), bytes) };
                     session.association.send(StreamId(1), message).await.unwrap();
                     session.peer.tell(&format!("messages {}", n + 1), SOON).await;
@@ -211,7 +211,7 @@ fn messages_keep_their_boundaries_whatever_their_length() {
     });
 }
 
-/// More streams than fit a small table, and messages longer than either receive buffer.
+/// More streams than fit in a small table, and messages longer than either receive buffer.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn many_streams_and_messages_beyond_the_buffers() {
@@ -228,7 +228,7 @@ fn many_streams_and_messages_beyond_the_buffers() {
 
             let config = modern().with(|c| c.memory.receive_buffer_bytes = 100_000);
             let mut session = machine.over(Carrier::Ip, ONE, role, config, &["buffer=200000"]).await;
-            // The kernel takes no message that is longer than its send buffer.
+            // The kernel accepts no message longer than its send buffer.
             let theirs = 150_000 * 8;
             let ours = tokio::spawn(receive_all(session.association.clone(), 1, theirs));
             session.peer.tell(&format!("send 1 {theirs} 150000"), SOON).await;
@@ -243,7 +243,7 @@ fn many_streams_and_messages_beyond_the_buffers() {
     });
 }
 
-/// Each side stops reading until the other's window is shut, and then reads on.
+/// Each side stops reading until the other's window is closed, then continues.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn a_window_shuts_and_opens() {
@@ -282,7 +282,7 @@ fn acknowledgements_early_and_late() {
         let settings = [
             ["sack_delay=0", "sack_freq=1"],
             ["sack_delay=500", "sack_freq=2"],
-            // Max.Burst lets four packets go: more for a SACK take the whole delay each time.
+            // Max.Burst permits four packets: more for each SACK would wait for the whole delay each time.
             ["sack_delay=500", "sack_freq=4"],
         ];
         for (options, config) in settings.iter().flat_map(|it| [(it, modern()), (it, Config::default())]) {
@@ -306,7 +306,7 @@ fn acknowledgements_early_and_late() {
     });
 }
 
-/// Both at once, from the port that the other asks for: one association, not two.
+/// Both sides connect at once, each from the port to which the other connects: one association, not two.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn both_sides_begin_at_once() {
@@ -317,7 +317,7 @@ fn both_sides_begin_at_once() {
                 let config = Arc::new(modern());
                 let endpoint = ends.bind();
                 let listener = endpoint.listen(PORT, config.clone()).unwrap();
-                // First both INITs vanish, so that either side has one outstanding.
+                // First both INITs are lost, so that each side has one outstanding.
                 let options = ends.options(&["style=many", "also_listen=1", "from=5001"]);
                 net.cut(0);
                 let mut peer = machine.begin("connect", &options).await;
@@ -347,7 +347,7 @@ fn both_sides_begin_at_once() {
     });
 }
 
-/// The other side loses its state and connects again from the same port.
+/// One side loses its state and connects again from the same port.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn either_side_restarts() {
@@ -366,13 +366,14 @@ fn either_side_restarts() {
             let up = machine.try_connect(&ends.options(&options)).await;
             let end = tokio::time::timeout(SOON, association.closed()).await.unwrap();
             let mut peer = match (up, end) {
-                // Who holds the association spoke with a peer that forgot it: we end it, and the next attempt is a new one.
+                // This side has an association with the previous instance: the association ends, and the next attempt is a new
+                // one.
                 (None, Reason::Aborted(_)) => {
                     let mut peer = machine.begin("connect", &ends.options(&options)).await;
                     peer.event("event up", SOON).await;
                     peer
                 }
-                // A HEARTBEAT of ours was there before its INIT, and heard that nobody knows us.
+                // A HEARTBEAT of this side arrived before the INIT and was answered as out of the blue.
                 (Some(peer), Reason::PeerAborted(_)) => peer,
                 (up, end) => panic!("{end:?}, and it is up: {}", up.is_some()),
             };
@@ -386,7 +387,7 @@ fn either_side_restarts() {
             machine.back(peer).await;
             drop((association, anew, listener, endpoint));
         }
-        // We do.
+        // This side restarts.
         let ends = ends(Carrier::Ip, ONE);
         let mut peer = machine.begin("listen", &ends.options(&[])).await;
         let connect = Connect {
@@ -419,7 +420,7 @@ fn either_side_restarts() {
     });
 }
 
-/// The cookie is too old when it comes back: the kernel says by how much, and we ask for that much more.
+/// The cookie is stale when it arrives: the kernel reports by how much, and this side requests a longer lifetime.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn a_cookie_that_becomes_stale_in_transit() {

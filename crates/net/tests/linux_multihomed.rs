@@ -1,5 +1,5 @@
-//! Against the SCTP of the Linux kernel (see `linux_kernel.rs`) with two addresses on each side: a path that is cut in the
-//! middle and comes back, and addresses that come and go, asked for by either side.
+//! Tests against the SCTP of the Linux kernel (see `linux_kernel.rs`) with two addresses on each side: a path that fails and is
+//! restored, and addresses added and deleted by either side.
 
 mod common;
 mod linux_support;
@@ -17,7 +17,7 @@ fn pairs() -> [[Wire; 2]; 3] {
     [[Wire::v4(1), Wire::v4(2)], [Wire::v6(1), Wire::v6(2)], [Wire::v4(1), Wire::v6(2)]]
 }
 
-/// By all of these wires; over UDP each side has one port.
+/// Uses all of these wires; over UDP each side has one port.
 fn ends(carrier: Carrier, between: &[Wire]) -> Ends {
     let each: Vec<Ends> = between.iter().map(|wire| linux_support::ends(carrier, *wire)).collect();
     let mut all = each[0].clone();
@@ -33,7 +33,7 @@ fn ends(carrier: Carrier, between: &[Wire]) -> Ends {
     all
 }
 
-/// Until the paths that are there are these, and active.
+/// Waits until exactly these paths exist and are active.
 async fn settle(session: &Session, expected: &[(IpAddr, IpAddr)]) {
     let there = || {
         let mut there = session.paths();
@@ -52,7 +52,7 @@ async fn settle(session: &Session, expected: &[(IpAddr, IpAddr)]) {
     assert!(in_time.is_ok(), "{:?} and not {expected:?}; {:?}", there(), session.peer.events);
 }
 
-/// Until the kernel has heard of both our addresses.
+/// Waits until the kernel has confirmed both addresses of this side.
 async fn confirmed(session: &mut Session) {
     for _ in 0..600 {
         let theirs = session.peer.tell("paths", SOON).await;
@@ -95,14 +95,14 @@ fn two_addresses_make_two_paths_that_both_sides_confirm() {
     }
 }
 
-/// Each path in turn is cut while data flows both ways, once the other is known to be there.
+/// Each path in turn is cut while data flows in both directions, once the other is active.
 async fn survives(net: &Taps, session: &mut Session, between: &[Wire; 2], each_way: usize) {
     let load = Load { each_way, streams: 4, message: 20_000, patience: Duration::from_secs(300) };
     let association = session.association.clone();
     for n in [0, 1] {
         settle(session, &both(between)).await;
         confirmed(session).await;
-        // By bytes, not by time.
+        // At a number of bytes, not at a time.
         let before = association.stats().messages_received;
         let part = async |part: usize| {
             let enough = before + (each_way / 20_000 * part / 3) as u64;
@@ -142,7 +142,7 @@ fn a_path_failure_and_recovery_loses_no_byte() {
     }
 }
 
-/// An address comes and the other goes while data flows both ways; nothing of it is lost.
+/// One address is added and the other deleted while data flows in both directions; no data is lost.
 #[test]
 #[ignore = "boots a kernel; cargo xtask test interop runs it"]
 fn our_addresses_come_and_go() {
@@ -158,7 +158,7 @@ fn our_addresses_come_and_go() {
                 let association = session.association.clone();
                 let load = Load { each_way: 10_000_000, ..LIGHT };
                 let changes = async {
-                    // By bytes, not by time.
+                    // At a number of bytes, not at a time.
                     let part = async |part: usize| {
                         let enough = (load.each_way / load.message * part / 3) as u64;
                         while association.stats().messages_received < enough {
@@ -217,7 +217,7 @@ fn addresses_of_the_kernel_come_and_go() {
                 session.peer.tell(&format!("add {}", two.server), SOON).await;
                 settle(&session, &[(two.client, two.server)]).await;
                 session.peer.tell(&format!("peer-primary {}", two.server), SOON).await;
-                // Until the kernel has sent it, and been answered.
+                // Until the kernel has sent the request and received the answer.
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 session.exchange(LIGHT).await;
                 let stats = session.association.stats().paths;

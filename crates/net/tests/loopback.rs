@@ -1,4 +1,4 @@
-//! Two endpoints over real sockets: what is sent arrives, waiting holds the sender, ends are told, ports come back.
+//! Two endpoints over real sockets: messages arrive, a full buffer blocks the sender, ends are reported, ports become free.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn modern() -> Config {
     Profile::Modern.config()
 }
 
-/// One message, whole.
+/// Receives one complete message.
 async fn message(association: &braidftp_net::Association, stream: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -148,7 +148,7 @@ async fn a_cancelled_call_changes_nothing() {
     config.memory.receive_buffer_bytes = 100_000;
     let pair = Pair::new(config).await;
     let receiver = pair.server.clone();
-    // Each call is dropped at its first wait, time and again, until one call finds its work done at once.
+    // Each call is cancelled at its first wait, repeatedly, until a call completes without waiting.
     let reader = tokio::spawn(async move {
         let mut at = 0;
         while at < TOTAL {
@@ -179,11 +179,11 @@ async fn a_cancelled_call_changes_nothing() {
     soon(reader).await.unwrap();
 }
 
-/// Forwards datagrams between one client and a server, as a NAT does, until it is told otherwise.
+/// Forwards datagrams between one client and a server, as a NAT does.
 struct Relay {
     addr: std::net::SocketAddr,
     task: tokio::task::JoinHandle<()>,
-    /// Makes the relay speak to the server from another port, as a NAT does that forgot.
+    /// Makes the relay send to the server from another port, like a NAT that lost its mapping.
     change_port: Arc<tokio::sync::Notify>,
 }
 
@@ -238,7 +238,7 @@ async fn a_vanished_peer_ends_the_association_with_a_reason() {
     assert_eq!(message(&server, 0).await, b"there?");
     relay.task.abort();
     client.send(StreamId(0), Message::new(Ppid(1), "still there?")).await.unwrap();
-    // Five time-outs of at most 300 ms each: with the defaults it takes minutes.
+    // Five time-outs of at most 300 ms each: with the defaults they take minutes.
     assert_eq!(soon(client.closed()).await, Reason::PeerUnreachable);
     assert_eq!(client.recv(StreamId(0)).await, Err(Reason::PeerUnreachable));
     let late = client.send(StreamId(0), Message::new(Ppid(1), "?")).await;
@@ -349,7 +349,7 @@ async fn closing_waits_for_the_peers_and_frees_the_ports() {
     bind_again(addr).await;
 }
 
-/// Binds an address that is to be free: at once, but that any program may have been given its port meanwhile.
+/// Binds an address that was just released. Retries, because another program may have been given the port.
 async fn bind_again(addr: std::net::SocketAddr) {
     soon(async {
         while let Err(error) = Endpoint::bind(Bind::to([addr])) {
@@ -369,7 +369,7 @@ async fn closing_gives_up_on_a_silent_peer_after_linger() {
     let mut connect = to(&client_end, &Arc::new(modern()));
     connect.peer = vec![nobody.local_addr().unwrap()];
     let client = client_end.connect(connect).unwrap();
-    // Its INITs alone take minutes.
+    // Its INITs alone would take minutes.
     soon(client_end.close()).await;
     assert!(client.reason().is_some());
 }
@@ -438,7 +438,7 @@ async fn a_wildcard_socket_answers_from_the_address_it_was_asked_at() {
     let config = Arc::new(modern());
     let listener = server_end.listen(PORT, config.clone()).unwrap();
     let mut connect = to(&server_end, &config);
-    // Another address than the one that the system would answer from by itself.
+    // Not the address from which the system would answer by default.
     connect.peer = vec![format!("127.0.0.2:{}", server_end.local_addrs()[0].port()).parse().unwrap()];
     let client = client_end.connect(connect).unwrap();
     soon(client.up()).await.unwrap();

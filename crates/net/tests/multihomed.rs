@@ -1,4 +1,4 @@
-//! Several addresses on real sockets: one each, paths found by themselves, and data by the path that it is told to take.
+//! Several addresses on real sockets: one socket each, paths found automatically, and data on the selected path.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn bind(addrs: &[&str]) -> Endpoint {
     Endpoint::bind(Bind::to(addrs.iter().map(|addr| addr.parse().unwrap()))).unwrap()
 }
 
-/// The local address and the peer's, path by path, once all are active.
+/// Returns the local and peer address of each path, once all are active.
 async fn paths(association: &Association) -> Vec<(String, String)> {
     let active = async {
         while association.stats().paths.iter().any(|path| path.state != PathState::Active) {
@@ -44,12 +44,12 @@ async fn carry(from: &Association, to: &Association) {
 
 #[tokio::test]
 async fn two_addresses_on_each_side_make_two_paths_and_data_takes_the_primary() {
-    // Addresses that no other test has, so that a port that is free at one is free at the other.
+    // Addresses that no other test uses, so that a port that is free at one is free at the other.
     let all = ["127.0.12.1:0", "127.0.12.2:0"];
     let (client_end, server_end) = (bind(&all), bind(&all));
     let ports: Vec<u16> = client_end.local_addrs().iter().map(SocketAddr::port).collect();
     assert_eq!(ports[0], ports[1], "one port for all, unless another has it");
-    // A machine that stands still for a moment shall not look like a loss, after which data takes the other path.
+    // A short stall of the machine must not look like a loss, after which data would use the other path.
     let mut config = Profile::Modern.config();
     config.timers.rto.min = Duration::from_secs(30);
     config.timers.rto.initial = Duration::from_secs(30);
@@ -105,7 +105,7 @@ async fn only_paths_that_are_allowed_are_used() {
     carry(&client, &server).await;
 }
 
-/// The ways that are there, once there are so many and all are active.
+/// Returns the paths, once there are this many and all are active.
 async fn ways(association: &Association, count: usize) -> Vec<(String, String)> {
     let there = || {
         let paths = association.stats().paths;
@@ -124,7 +124,7 @@ async fn ways(association: &Association, count: usize) -> Vec<(String, String)> 
 
 #[tokio::test]
 async fn an_endpoint_gains_an_address_and_loses_another_while_it_talks() {
-    // The second address is no other test's: the port is free there.
+    // No other test uses the second address: its port is free.
     let (client_end, server_end) = (bind(&["127.0.0.1:0"]), bind(&["127.0.0.1:0"]));
     let config = Arc::new(Profile::Modern.config().with(|c| c.paths.asconf = true));
     let listener = server_end.listen(PORT, config.clone()).unwrap();

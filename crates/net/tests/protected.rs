@@ -1,4 +1,4 @@
-//! Associations over UDP on loopback that are protected, with keys of TLS handshakes.
+//! Protected associations over UDP on loopback, with keys from TLS handshakes.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn modern() -> Arc<Config> {
     Arc::new(Profile::Modern.config())
 }
 
-/// The settings of a client and a server who know each other.
+/// The settings of a client and a server that trust each other.
 fn settings() -> [Settings; 2] {
     let made = rcgen::generate_simple_self_signed(vec!["server.example".into()]).unwrap();
     let certificate = made.cert.der().clone();
@@ -130,7 +130,7 @@ async fn megabytes_go_each_way_while_keys_are_replaced() {
         soon(task).await.unwrap();
     }
     assert_eq!((client.key_error(), server.key_error()), (None, None));
-    // Until they have been replaced at least once, however fast it went.
+    // Until the keys were replaced at least once, however fast the transfer is.
     while client.keys_epoch().unwrap() < 5 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -167,14 +167,14 @@ async fn plain_and_protected_endpoints_do_not_connect() {
     assert!(reason.to_string().contains("no offer to protect packets"), "{reason}");
 }
 
-/// Nobody waits for one who begins and says nothing more.
+/// An unfinished handshake delays no other peer.
 #[tokio::test]
 async fn an_unfinished_handshake_blocks_no_other_peer() {
     let [client, server] = settings();
     let endpoints = [endpoint(), endpoint()];
     let server = Settings { handshake_timeout: Duration::from_secs(2), ..server };
     let listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
-    // It agrees to protection, and nobody looks after its keys.
+    // It agrees to protection, and nobody drives its keys.
     let silent = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = Some(client.dtls())));
     let silent = endpoints[0].connect(to(&endpoints[1], &silent)).unwrap();
     soon(silent.up()).await.unwrap();
@@ -187,13 +187,13 @@ async fn an_unfinished_handshake_blocks_no_other_peer() {
     assert!(reason.to_string().contains("the TLS handshake took too long"), "{reason}");
 }
 
-/// Opens an association that agrees to protection and says nothing of keys.
+/// Opens an association that agrees to protection and sends no messages of key management.
 async fn silent(from: &Endpoint, server: &Endpoint, client: &Settings) -> Association {
     let config = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = Some(client.dtls())));
     from.connect(to(server, &config)).unwrap()
 }
 
-/// What is over before its peer was authentic takes no place among those that wait to be accepted.
+/// An association that ended before its peer was authenticated does not count in the backlog.
 #[tokio::test]
 async fn abandoned_handshakes_are_forgotten() {
     let [client, server] = settings();
@@ -217,7 +217,7 @@ async fn handshakes_have_a_rate_and_those_beyond_are_refused() {
     let [client, server] = settings();
     let endpoints = [endpoint(), endpoint()];
     let _listener = endpoints[1].listen_protected(PORT, modern(), Arc::new(server)).unwrap();
-    // Of one network.
+    // All from one network.
     let (most, mut opened) = (HANDSHAKES_A_SECOND as usize / 2, Vec::new());
     let start = std::time::Instant::now();
     for _ in 0..3 * most {
@@ -237,7 +237,7 @@ async fn handshakes_have_a_rate_and_those_beyond_are_refused() {
     assert!((most..=most * seconds).contains(&taken), "{taken} handshakes in {seconds} s");
 }
 
-/// Messages of the key management that no TLS stack sends; the server ends each of these associations, and goes on.
+/// Messages of key management that no TLS stack sends: the server ends each of these associations, and continues.
 #[tokio::test]
 async fn truncated_and_oversized_key_messages_end_their_association_alone() {
     let [client, server] = settings();
@@ -285,7 +285,7 @@ async fn truncated_and_oversized_key_messages_end_their_association_alone() {
     assert!(soon(server.recv(StreamId(0))).await.unwrap().is_some());
 }
 
-/// Sends messages each way, and waits until they are there.
+/// Sends messages in both directions, and waits until they have arrived.
 async fn talk(client: &Association, server: &Association) {
     for (from, to) in [(client, server), (server, client)] {
         from.send(StreamId(0), Message::new(Ppid(0), content(0, 0, 50_000))).await.unwrap();
@@ -296,7 +296,7 @@ async fn talk(client: &Association, server: &Association) {
     }
 }
 
-/// Waits until an association has so many paths, and all are active.
+/// Waits until an association has this many paths, all of them active.
 async fn have_paths(association: &Association, count: usize) {
     let there = || {
         let paths = association.stats().paths.into_iter();
@@ -325,7 +325,7 @@ async fn keys_stay_when_an_address_is_added_and_the_first_one_is_removed() {
     let before = epochs();
     assert!(before[0].is_some());
     let first = endpoints[0].local_addrs()[0];
-    // An address that no other test has: the port is free there.
+    // An address that no other test uses: its port is free.
     endpoints[0].add_address("127.0.14.2:0".parse().unwrap()).unwrap();
     have_paths(&client, 2).await;
     talk(&client, &server).await;

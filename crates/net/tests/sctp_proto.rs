@@ -1,6 +1,6 @@
-//! Against sctp-proto, a stack for WebRTC in Rust, over UDP: each side as client and as server, both ways at once, and we
-//! shut down. The program is `bench-peers/src/proto_peer.rs`, built here with cargo, which wants the crates it is made
-//! of: `cargo xtask test interop` runs this.
+//! Tests against sctp-proto, a WebRTC stack in Rust, over UDP: each side as client and as server, data in both directions, and
+//! a shutdown by this side. The program is `bench-peers/src/proto_peer.rs`, built here with cargo, which needs its
+//! dependencies: `cargo xtask test interop` runs this.
 
 mod common;
 
@@ -19,7 +19,7 @@ const MESSAGE: usize = 10_000;
 /// WebRTC Binary (RFC 8831 §8).
 const BINARY: Ppid = Ppid(53);
 
-/// The built program; `None` if it cannot be built, which is said aloud.
+/// Returns the built program; `None`, with a notice, if it cannot be built.
 fn program() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {
@@ -43,7 +43,7 @@ fn program() -> Option<&'static Path> {
     BUILT.get_or_init(build).as_deref()
 }
 
-/// The program at work. It ends with this.
+/// The running program; killed when dropped.
 struct Peer {
     child: Child,
     lines: mpsc::UnboundedReceiver<String>,
@@ -104,7 +104,7 @@ async fn both_ways(association: Association, mut peer: Peer) {
     }
     soon(sends).await.unwrap();
     peer.says("ok").await;
-    // Its SHUTDOWN ACK is one, or an ABORT: it is of two minds.
+    // It answers with SHUTDOWN ACK or with ABORT.
     let end = soon(association.shutdown()).await;
     assert!(matches!(end, Reason::Shutdown | Reason::PeerAborted(_)), "{end:?}");
 }

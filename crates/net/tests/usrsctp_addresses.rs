@@ -1,5 +1,5 @@
-//! Against usrsctp: authenticated chunks (RFC 4895) over UDP on this host; on hosts of their own, addresses that come and
-//! go (RFC 5061) over IP, asked for by either side, and an answer from another address than was asked.
+//! Tests against usrsctp: authenticated chunks (RFC 4895) over UDP on this host; on separate hosts, added and deleted addresses
+//! (RFC 5061) over IP, requested by either side, and an answer from another address than the destination.
 
 mod common;
 mod usrsctp_support;
@@ -17,7 +17,7 @@ const LIGHT: Load = Load { each_way: 1_000_000, streams: 2, message: 20_000, pat
 const HEAVY: Load = Load { each_way: 20_000_000, streams: 2, message: 20_000, patience: SOON };
 const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
 
-/// Chunk types that we want authenticated: DATA, SACK, HEARTBEAT, COOKIE ECHO and COOKIE ACK.
+/// The chunk types to authenticate: DATA, SACK, HEARTBEAT, COOKIE ECHO and COOKIE ACK.
 const WANTED: [u8; 5] = [0, 3, 4, 10, 11];
 
 fn free() -> SocketAddr {
@@ -30,7 +30,7 @@ fn auth(keys: Vec<SharedKey>, hmacs: Vec<HmacId>) -> Config {
     Profile::Modern.config().with(|c| c.security.auth = Some(auth))
 }
 
-/// usrsctp has SHA-1, and SHA-256 where it was built so.
+/// usrsctp supports SHA-1, and SHA-256 depending on its build.
 #[test]
 fn chunks_listed_by_either_side_are_authenticated_with_the_same_keys() {
     let secret = || vec![SharedKey { id: 1, secret: "a secret of both".into() }];
@@ -83,7 +83,7 @@ fn an_answer_from_another_address_than_was_asked() {
     });
 }
 
-/// Until the paths that are there are these, and active.
+/// Waits until exactly these paths exist and are active.
 async fn settle(session: &Session, expected: &[(IpAddr, IpAddr)]) {
     let there = || {
         let mut there = session.paths();
@@ -102,7 +102,7 @@ async fn settle(session: &Session, expected: &[(IpAddr, IpAddr)]) {
     assert!(in_time.is_ok(), "{:?} and not {expected:?}; {:?}", there(), session.peer.events);
 }
 
-/// An address comes and the other goes while data flows both ways; nothing of it is lost.
+/// One address is added and the other deleted while data flows in both directions; no data is lost.
 #[test]
 fn our_addresses_come_and_go() {
     let between = [Wire::v4(1), Wire::v4(2)];
@@ -136,7 +136,7 @@ fn our_addresses_come_and_go() {
     }
 }
 
-/// The same by usrsctp, as the side that is asked: as the other it is bound to a port that the test cannot name.
+/// The same by usrsctp, as the passive side: as the active side it is bound to a port that the test cannot name.
 #[test]
 fn addresses_of_usrsctp_come_and_go() {
     let between = [Wire::v4(1), Wire::v4(2)];

@@ -1,5 +1,5 @@
-//! Against usrsctp over UDP: what may be negotiated (I-DATA, PR-SCTP, RE-CONFIG, AUTH), each side as client and as
-//! server; a lossy link; and each way to end. The heavy ones run by `cargo xtask test interop`.
+//! Tests against usrsctp over UDP: negotiable extensions (I-DATA, PR-SCTP, RE-CONFIG, AUTH), each side as client and as server;
+//! a lossy link; every way to end an association. `cargo xtask test interop` runs the heavy ones.
 
 mod common;
 mod usrsctp_support;
@@ -27,13 +27,13 @@ fn modern() -> Config {
     Profile::Modern.config()
 }
 
-/// An association over loopback, by `role`.
+/// Opens an association over loopback, as `role`.
 async fn loopback(role: Role, config: Config, options: &[&str]) -> Option<Session> {
     let ends = Ends::udp(free(), free());
     open(&ends, role, config, options, here).await
 }
 
-/// The same through a link that loses and delays.
+/// The same through a link with loss and delay.
 async fn lossy(role: Role, config: Config, options: &[&str], link: &str) -> Option<(Session, RelayHandle)> {
     let mut bad = LinkConfig::default();
     bad.apply(link).unwrap();
@@ -86,7 +86,7 @@ fn either_side_may_shut_down_or_abort() {
     });
 }
 
-/// Messages of several packets, on several streams, which mix on the wire.
+/// Messages of several packets on several streams, which interleave on the wire.
 #[test]
 fn interleaved_messages_both_ways() {
     block_on(async {
@@ -115,8 +115,8 @@ fn interleaved_messages_through_a_lossy_link() {
     });
 }
 
-/// Of messages that are sent once, some are lost; the one after them comes, and the association ends well, which it
-/// could not if a TSN were missing.
+/// Messages without retransmission: some are lost, the next ones arrive, and the association shuts down, which proves that no
+/// TSN is missing.
 fn messages_may_be_given_up(interleaving: bool) {
     const COUNT: usize = 1_000;
     const LEN: usize = 500;
@@ -172,7 +172,7 @@ fn messages_may_be_abandoned_in_i_data_chunks() {
     messages_may_be_given_up(true);
 }
 
-/// With NR-SACKs in both directions nothing is missing in the end, though much was lost, and little is kept twice.
+/// With NR-SACKs in both directions everything arrives despite losses, and few chunks are kept by the sender.
 #[test]
 fn chunks_beyond_a_gap_are_reported_as_non_renegable() {
     block_on(async {
@@ -194,7 +194,7 @@ fn chunks_beyond_a_gap_are_reported_as_non_renegable() {
     });
 }
 
-/// What is told of streams next.
+/// Returns the next event about streams.
 async fn told(session: &Session) -> Event {
     loop {
         let event =
@@ -221,7 +221,7 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             session.exchange(LIGHT).await;
             let one = Streams::These(vec![StreamId(1)]);
 
-            // We reset what we send on: it begins with its first byte again, and its first SSN.
+            // This side resets its outgoing stream: the byte pattern and the SSN start again.
             let outgoing = StreamReset { outgoing: Some(one.clone()), incoming: None };
             session.association.reset_streams(outgoing).unwrap();
             let done = Event::StreamReset {
@@ -234,7 +234,7 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             send_all(session.association.clone(), 1, 50_000, 10_000).await;
             session.peer.tell("expect 4050000", SOON).await;
 
-            // They reset what they send on.
+            // The peer resets its outgoing stream.
             session.peer.tell("reset out 1", SOON).await;
             let done = Event::StreamReset {
                 direction: Direction::Incoming,
@@ -247,13 +247,13 @@ fn streams_are_reset_and_added_at_either_sides_request() {
             let again = receive_all(session.association.clone(), 1, 50_000);
             tokio::time::timeout(SOON, again).await.unwrap();
 
-            // All of it, by us and by them.
+            // All streams and TSNs, by this side and by the peer.
             session.association.reset_association().unwrap();
             let event = told(&session).await;
             assert!(matches!(event, Event::AssociationReset { outcome: Outcome::Done, .. }), "{event:?}");
             session.peer.event("tsn-reset", SOON).await;
 
-            // More streams of each direction.
+            // Additional streams in each direction.
             let before = session.association.stats();
             session.association.add_streams(3, 0).unwrap();
             let event = told(&session).await;

@@ -1,5 +1,5 @@
-//! Against usrsctp over IP itself, one address and several, on hosts of their own: each side as client and as server,
-//! both ways at once, and a path that is cut in the middle and comes back.
+//! Tests against usrsctp over IP, with one address and with several, on separate hosts: each side as client and as server, data
+//! in both directions, and a path that fails and is restored.
 
 mod common;
 mod usrsctp_support;
@@ -15,7 +15,7 @@ use braidftp_net::{Config, PathState, Profile, Reason};
 use usrsctp_support::{Ends, Load, Peer, Role, Session, block_on, inside, on_server, open, wires};
 
 const SOON: Duration = common::PATIENCE;
-/// How long usrsctp may take to leave a dead path: Path.Max.Retrans + 1 = 6 time-outs, each of RTO.Max at most (RFC 9260 §8.2).
+/// Time limit for usrsctp to leave a dead path: Path.Max.Retrans + 1 = 6 time-outs of at most RTO.Max each (RFC 9260 §8.2).
 const AFTER_A_CUT: Duration = Duration::from_secs(6 * 60 + 30);
 const LIGHT: Load = Load { each_way: 4_000_000, streams: 4, message: 20_000, patience: SOON };
 const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
@@ -64,14 +64,14 @@ fn two_addresses_make_two_paths_that_both_sides_confirm() {
     }
 }
 
-/// Until each wire is an active path. usrsctp tells of addresses that it confirms as the side that is asked only.
+/// Waits until each wire is an active path. usrsctp reports the addresses that it confirmed only as the passive side.
 async fn confirmed(session: &mut Session, between: &[Wire; 2]) {
     let expected = between.map(|wire| (wire.client, wire.server, PathState::Active));
-    // usrsctp begins with whichever address it likes.
+    // usrsctp starts with any of its addresses.
     until(session, |paths| expected.iter().all(|path| paths.contains(path))).await;
 }
 
-/// usrsctp begins with one address, adds the other, and takes it away again, while data flows.
+/// usrsctp starts with one address, adds the other, and deletes it again, while data flows.
 #[test]
 fn an_address_comes_and_goes() {
     for between in [[Wire::v4(1), Wire::v4(2)], [Wire::v6(1), Wire::v6(2)]] {
@@ -109,7 +109,7 @@ fn an_address_comes_and_goes() {
     }
 }
 
-/// Until the paths are so.
+/// Waits until the paths satisfy `so`.
 async fn until(session: &mut Session, so: impl Fn(&[(IpAddr, IpAddr, PathState)]) -> bool) {
     let all = async {
         while !so(&session.paths()) {
@@ -120,17 +120,17 @@ async fn until(session: &mut Session, so: impl Fn(&[(IpAddr, IpAddr, PathState)]
     assert!(in_time.is_ok(), "{:?}", session.paths());
 }
 
-/// The first path is cut while data flows both ways, mended, and then the second is cut for good. `path_max` is usrsctp's
-/// Path.Max.Retrans.
+/// The first path is cut while data flows in both directions, restored, and then the second is cut permanently. `path_max` is
+/// usrsctp's Path.Max.Retrans.
 fn survives(between: [Wire; 2], role: Role, cut: Cut, path_max: u32, each_way: usize) {
     let Some(net) = wires(&between, Some("100mbit")) else { return };
     let ends = Ends::raw(&between);
     inside(&net.path(End::Client), async {
         let mut config = Profile::Modern.config();
         config.timers.heartbeat_interval = Some(Duration::from_millis(500));
-        // RTO.Min stays usrsctp's own 1 s. Below what it measures for RTO, which is the more the busier this machine is,
-        // usrsctp 0.9.5 stalls: its T3 ends, but it takes none for lost that left within its RTO (its
-        // sctp_mark_all_for_resend), and it begins no other T3 while it miscounts those that run.
+        // RTO.Min stays usrsctp's 1 s. With an RTO below its measured round trips, which are longer on a busy machine, usrsctp
+        // 0.9.5 stalls: its T3 expires, but it marks nothing lost that was sent within its RTO (its sctp_mark_all_for_resend),
+        // and starts no other T3 because it miscounts running ones.
         let path_max = format!("path_max={path_max}");
         let options = ["heartbeat=500", &path_max];
         let Some(mut session) = open(&ends, role, config, &options, on_server(&net)).await else { return };
@@ -161,7 +161,7 @@ fn survives(between: [Wire; 2], role: Role, cut: Cut, path_max: u32, each_way: u
 
 #[test]
 fn a_path_failure_and_recovery_loses_no_byte() {
-    // With its default of 5, usrsctp would send nothing for two minutes, its doubled RTOs; the heavy test keeps that value.
+    // With its default of 5, usrsctp would send nothing for two minutes (its doubled RTOs); the heavy test uses that value.
     for role in BOTH {
         survives([Wire::v4(1), Wire::v4(2)], role, Cut::Silent, 2, 10_000_000);
     }
@@ -195,7 +195,7 @@ fn single_homed_inits_of_unrelated_hosts_list_no_address() {
     });
 }
 
-/// Over IP itself through a link that loses and delays.
+/// Over IP through a link with loss and delay.
 fn lossy(role: Role, link: &str, load: Load) {
     let mut bad = LinkConfig::default();
     bad.apply(link).unwrap();
@@ -220,7 +220,7 @@ fn lossy(role: Role, link: &str, load: Load) {
             assert_eq!(session.peer.tell("wait", SOON).await, "shutdown");
         });
     });
-    // A link that lost nothing would prove nothing; without usrsctp it carried nothing.
+    // Without a lost packet the test would prove nothing; without usrsctp nothing was carried.
     let forward = net.counters().forward;
     assert!(forward.dropped_loss > 0 || forward.packets_in == 0, "{forward:?}");
 }

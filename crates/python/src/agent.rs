@@ -1,4 +1,4 @@
-//! The controller whose window a program sets: it counts what happens, and does as it is told.
+//! A controller whose window and pacing rate a program sets; counts events for the program.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use braidftp_base::Rate;
 use braidftp_cc as cc;
 
-/// What the controllers of a run count, and what they are told.
+/// The counters of a run's controllers, and the values that the program set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     /// The window that the program set, in bytes; 0: the initial one.
@@ -47,7 +47,7 @@ impl Agent {
     }
 }
 
-/// A controller whose window somebody else sets.
+/// A controller with an externally set window.
 #[derive(Debug, Clone)]
 struct Controlled {
     agent: Agent,

@@ -99,7 +99,7 @@ pub(crate) struct Idle {
     ssthresh_min: usize,
 }
 
-/// Which methods a controller has.
+/// The methods that a controller defines.
 #[derive(Debug, Default)]
 struct Has {
     ssthresh: bool,
@@ -150,7 +150,7 @@ struct Controller {
     has: Arc<Has>,
     counts_arrivals: bool,
     now: Time,
-    // As the object had them after the last event.
+    // The values of the object after the last event.
     window: usize,
     ssthresh: usize,
     rate: Option<Rate>,
@@ -179,7 +179,7 @@ impl Controller {
         made.unwrap_or_else(|error| fail(name, "it is made", Time::ZERO, error))
     }
 
-    /// Asks the object for its window, threshold and rate.
+    /// Reads window, threshold and rate from the object.
     fn refresh(&mut self, py: Python<'_>) -> PyResult<()> {
         let object = self.object.bind(py);
         let window = object.call_method0(intern!(py, "window"))?;
@@ -198,7 +198,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Calls a method of the object, if it has one, and asks for the window then.
+    /// Calls a method of the object, if it is defined, then reads the window.
     fn call(
         &mut self,
         now: Option<Time>,
@@ -214,7 +214,7 @@ impl Controller {
             call(self.object.bind(py))?;
             self.refresh(py)
         });
-        // The interpreter is left before the run is ended.
+        // Release the interpreter before the run is ended.
         if let Err(error) = called {
             fail(self.name, method, self.now, error);
         }

@@ -1,4 +1,4 @@
-//! Stepwise control of a run: a program sets the window of a transport's controller every so often, and sees what came of it.
+//! Stepwise control of a run: at each step a program reads counters and sets the congestion window.
 //!
 //! The run has a thread of its own, which waits for the next action at each step.
 
@@ -18,15 +18,15 @@ use pyo3::types::PyDict;
 use crate::agent::{Agent, Counts};
 use crate::scenario::Scenario;
 
-/// What the thread of a run says.
+/// Messages from the thread of a run.
 enum Said {
-    /// It waits for an action.
+    /// The run waits for an action.
     Step(Look),
-    /// It has ended: its numbers, or why it failed.
+    /// The run has ended: its numbers, or an error.
     Ended(Result<Row, String>),
 }
 
-/// Waits at each step.
+/// Stops the run at each step until the program has acted.
 struct Rendezvous {
     every: Duration,
     said: Sender<Said>,
@@ -39,7 +39,7 @@ impl Watcher for Rendezvous {
     }
 
     fn look(&mut self, look: &Look) {
-        // Nobody is there any more: the run ends.
+        // The program dropped the episode: end the run.
         if self.said.send(Said::Step(look.clone())).is_err() || self.go.recv().is_err() {
             RunFailed::end("the episode was closed".to_owned());
         }
@@ -52,7 +52,7 @@ pub(crate) struct Episode {
     agent: Agent,
     columns: Vec<&'static str>,
     go: Option<Sender<()>>,
-    // A receiver may not be shared by threads; here one has it at a time.
+    // A receiver cannot be shared by threads; the lock gives it to one thread at a time.
     said: Mutex<Receiver<Said>>,
     thread: Option<JoinHandle<()>>,
     ended: Option<Result<Row, String>>,
@@ -124,7 +124,7 @@ impl Episode {
             }
             self.agent.lock().rate = Some(Rate::from_bits_per_second(rate as u64));
         }
-        // At the first step the run has not stopped yet.
+        // The run has not stopped before the first step.
         if self.then > Duration::ZERO
             && let Some(go) = &self.go
         {
@@ -157,12 +157,12 @@ impl Episode {
         }
     }
 
-    /// Ends the run where it is.
+    /// Ends the run at the present time.
     fn close(&mut self, py: Python<'_>) {
         self.go = None;
         if let Some(thread) = self.thread.take() {
             py.detach(|| {
-                // What it says last is not waited for by anybody.
+                // Discard the last messages.
                 while let Ok(Said::Step(_)) = self.said.lock().unwrap_or_else(PoisonError::into_inner).recv()
                 {
                 }
@@ -173,7 +173,7 @@ impl Episode {
 }
 
 impl Episode {
-    /// What was counted since the last step.
+    /// The counters since the last step.
     fn told<'py>(&mut self, py: Python<'py>, look: Option<Look>) -> PyResult<Bound<'py, PyDict>> {
         let now = self.agent.lock().clone();
         let before = std::mem::replace(&mut self.before, now.clone());

@@ -1,4 +1,4 @@
-//! Long work on threads of Rust, while the thread of Python shows its progress and hears Ctrl-C.
+//! Runs long work on a Rust thread, while the Python thread shows progress and handles Ctrl-C.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,21 +11,21 @@ use pyo3::prelude::*;
 
 use crate::Object;
 
-/// How often progress is shown and signals are looked at.
+/// Interval at which progress is shown and signals are checked.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// What a sweep says to its supervisor.
+/// Messages from a sweep to its supervisor.
 enum Told {
     Capped(String),
     Failed(String),
     Note(String),
 }
 
-/// What the supervisor and the work share.
+/// State shared by the supervisor and the work.
 #[derive(Default)]
 struct Shared {
     is_cancelled: AtomicBool,
-    /// Runs done and planned.
+    /// The numbers of runs that are done and planned.
     runs: Mutex<(u64, u64)>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn supervised<T: Send>(
 ) -> PyResult<T> {
     let shared = Shared::default();
     let (sender, told) = mpsc::channel();
-    // Only to be passed through `detach`, which this thread alone does.
+    // `detach` requires `Sync`; this thread alone uses it.
     let told = Mutex::new(told);
     let mut speaker = Speaker { tell: sender, shared: &shared };
     std::thread::scope(|scope| {

@@ -35,18 +35,18 @@ const NAP: Duration = Duration::from_micros(200);
 /// The most packets sent between two reads of the sockets.
 const BURST: usize = 64;
 
-/// The attack over TCP.
+/// The name of the attack by TLS handshakes over TCP.
 const HELLOS_TCP: &str = "hellos-tcp";
-/// Its sessions at once.
+/// Its maximum number of concurrent sessions.
 const HELLOS_AT_ONCE: usize = 40;
-/// The time limit of one of them.
+/// The time limit of one session.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The attack with silent connections, its addresses, and its connections from each of them.
+/// The name of the attack by silent connections, its addresses, and its connections from each.
 const SILENT_TCP: &str = "silent-tcp";
 const SILENT_ADDRESSES: u32 = 4;
 const SILENT_FROM_EACH: usize = 50;
-/// The pause between two looks at them.
+/// The pause between two checks of the connections.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn main() -> Result<()> {
@@ -123,7 +123,7 @@ fn main() -> Result<()> {
                     idle = false;
                     let socket = from.iter().position(|from| *from == datagram.from);
                     let socket = &sockets[socket.expect("it sends from where it was told to")];
-                    // What the kernel does not take is lost.
+                    // A packet that the kernel does not accept counts as lost.
                     let _ = socket.send_to(&datagram.payload, datagram.to);
                 }
                 Output::Wait(_) => break,
@@ -148,7 +148,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Begins TLS again and again.
+/// Opens connections that begin TLS, repeatedly.
 fn hellos_over_tcp(server: SocketAddr, lasts: Duration) -> Result<()> {
     let (begun, answered) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
@@ -159,7 +159,7 @@ fn hellos_over_tcp(server: SocketAddr, lasts: Duration) -> Result<()> {
                     begun.fetch_add(1, Ordering::Relaxed);
                     match hello_over_tcp(server) {
                         Ok(()) => _ = answered.fetch_add(1, Ordering::Relaxed),
-                        // There is no room.
+                        // The server has no place for it.
                         Err(_) => std::thread::sleep(Duration::from_millis(10)),
                     }
                 }
@@ -194,7 +194,7 @@ fn hello_over_tcp(server: SocketAddr) -> std::io::Result<()> {
     if first == [22] { Ok(()) } else { Err(std::io::Error::other("no ServerHello")) }
 }
 
-/// Keeps control connections open that say nothing.
+/// Opens control connections that send nothing, and keeps them open.
 fn silence_over_tcp(server: SocketAddr, lasts: Duration) -> Result<()> {
     let mut connections: Vec<(Ipv4Addr, Option<TcpStream>)> = (0..SILENT_ADDRESSES)
         .flat_map(|nth| [Ipv4Addr::from(FIRST + nth); SILENT_FROM_EACH])
@@ -220,7 +220,7 @@ fn silence_over_tcp(server: SocketAddr, lasts: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Whether the server has not closed it.
+/// Whether the server has kept the connection open.
 fn is_open(mut connection: &TcpStream) -> bool {
     let mut buffer = [0; 512];
     loop {

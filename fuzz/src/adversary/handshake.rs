@@ -1,5 +1,5 @@
-//! What he does to a handshake in particular: chunks that reach the client before COOKIE ACK, numbers of INITs that were never
-//! sent, clocks that go wrong between INIT ACK and COOKIE ECHO, and one COOKIE ECHO over and over again.
+//! Attacks on the handshake: chunks that reach the client before COOKIE ACK, reported numbers of INITs that were never sent,
+//! clock errors between INIT ACK and COOKIE ECHO, and floods of one COOKIE ECHO.
 
 use std::time::Duration;
 
@@ -14,38 +14,38 @@ use crate::{HEADER_LEN, datagram, fix_checksum, sealed};
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
 const COOKIE_ECHO: u8 = 10;
-/// The type of the parameter that reports one which was not recognized.
+/// The type of the parameter that reports an unrecognized parameter.
 const UNRECOGNIZED: u16 = 8;
 /// The type of the parameter that numbers a repeated INIT.
 const INIT_NUMBER: u16 = 0xFFA5;
-/// The first flight is not retransmitted sooner than after so long.
+/// Minimum time before the first flight is retransmitted.
 const REPAIR_INTERVAL_MIN: Duration = Duration::from_millis(10);
-/// Packets that time-outs, probes and their like may add to what a flood brings.
+/// Packets that time-outs and probes may add to those that a flood causes.
 const PACKETS_BESIDE: usize = 32;
 
-/// What he does.
+/// An attack.
 #[derive(Debug, Arbitrary)]
 pub(super) enum Trick {
-    /// A chunk reaches the client, with the right tag.
+    /// The client receives a chunk with the right tag.
     Early(Early),
-    /// An INIT ACK that is held goes on. It reports these numbers of INITs, each with so many bytes too much.
+    /// A delayed INIT ACK is delivered. It reports these numbers of INITs, each with this many excess bytes.
     Report { numbers: Vec<u32>, excess: u8, at_top: bool },
-    /// An INIT that is held goes on to the server, whose clock is this many milliseconds wrong just then.
+    /// A delayed INIT is delivered to the server while the server's clock is wrong by this many milliseconds.
     Skew(i32),
-    /// A COOKIE ECHO that was seen comes so often, so many milliseconds apart.
+    /// A recorded COOKIE ECHO is delivered `count` times, at this interval in milliseconds.
     Flood { which: u16, count: u8, gap_ms: u8 },
 }
 
-/// What a server says once it is up, or in answer to a COOKIE ECHO.
+/// A chunk that a server sends once it is up, or in answer to a COOKIE ECHO.
 #[derive(Debug, Arbitrary)]
 pub(super) enum Early {
-    /// With a TSN so far beyond the first.
+    /// DATA with a TSN this far beyond the first.
     Data {
         beyond: u8,
         flags: u8,
         bytes: u16,
     },
-    /// The same of its cumulative TSN ack, from the last before the first.
+    /// SACK with a cumulative TSN ack this far beyond the last TSN before the first.
     Sack {
         beyond: u8,
         a_rwnd: u32,
@@ -66,7 +66,7 @@ impl Table {
                 let Some((from, packet)) = self.take_first(Server, INIT_ACK) else { return };
                 let numbers = numbers.iter().take(64);
                 let more = numbers.flat_map(|number| report(*number, excess.into(), at_top)).collect();
-                // All that these say is how long the way is, which must not keep anything from arriving.
+                // The numbers only affect RTT samples, and must not prevent delivery.
                 self.deliver(from, Datagram { payload: lengthened(&packet.payload, more).into(), ..packet });
             }
             Trick::Skew(ms) => {
@@ -88,7 +88,7 @@ impl Table {
         }
     }
 
-    /// The first packet of a side that is held and begins with a chunk of this type.
+    /// Takes the first delayed packet of a side that begins with a chunk of this type.
     fn take_first(&mut self, by: Side, first: u8) -> Option<(Side, Datagram)> {
         let index = self.held.iter().position(|(from, it)| *from == by && kind(it) == Some(first))?;
         self.held.remove(index)
@@ -119,7 +119,7 @@ impl Table {
         self.deliver(Server, datagram(source, target, bytes));
     }
 
-    /// As the last INIT or INIT ACK of this side has it.
+    /// The initial TSN in the last INIT or INIT ACK of this side.
     fn initial_tsn(&self, side: Side) -> Option<u32> {
         let first = if side == Client { INIT } else { INIT_ACK };
         let mut packets = self.seen.iter().rev().filter(|(from, it)| *from == side && kind(it) == Some(first));
@@ -127,7 +127,7 @@ impl Table {
         Some(u32::from_be_bytes(packet.payload.get(HEADER_LEN + 16..HEADER_LEN + 20)?.try_into().ok()?))
     }
 
-    /// The same COOKIE ECHO again and again, and nothing else: the server retransmits no more than a window in each interval.
+    /// Delivers the same COOKIE ECHO repeatedly: in each interval, the server retransmits at most one window.
     fn flood(&mut self, from: Side, echo: &Datagram, count: u8, gap: Duration) {
         self.settle();
         let window = |table: &Self| -> Option<(AssociationId, usize, usize)> {
@@ -151,13 +151,13 @@ impl Table {
         assert!(id != still || sent <= most, "{count} COOKIE ECHOs brought {sent} bytes of {most}");
     }
 
-    /// What an address gets that has not shown that it receives: a packet for each that came, and no long one.
+    /// Checks the limit for an address that is not verified: one packet for each received one, and none of full length.
     pub(super) fn check_unverified(&mut self, outputs: usize, bytes: usize) {
         const ANSWER_MAX: usize = 1_232;
         let delivered = std::mem::take(&mut self.delivered);
         let server = &mut self.hosts[Server as usize];
         let was_empty = std::mem::replace(&mut server.was_empty, server.endpoint.is_empty());
-        // One that ends has its last word.
+        // An association that ends sends a last packet.
         if was_empty && server.was_empty && self.tampering == Tampering::No {
             assert!(outputs <= delivered, "{outputs} answers to {delivered} packets");
             assert!(bytes <= delivered * ANSWER_MAX, "{bytes} bytes to {delivered} packets");
@@ -193,7 +193,7 @@ fn report(number: u32, excess: usize, at_top: bool) -> Vec<u8> {
     if at_top { own } else { parameter(UNRECOGNIZED, &own) }
 }
 
-/// A packet of one chunk with more parameters in it.
+/// A packet of one chunk with additional parameters.
 fn lengthened(packet: &[u8], more: Vec<u8>) -> Vec<u8> {
     let mut bytes = packet.to_vec();
     bytes.resize(bytes.len().next_multiple_of(4), 0);

@@ -1,6 +1,7 @@
-//! `cargo xtask bench core`: what a byte costs at ten message sizes, at both ends of one flow over a veth pair (root): CPU time,
-//! and system calls, counted by strace in a run of their own. This stack over UDP with `fill_packets` on and off, over protocol
-//! 132 (a packet has no segmentation offload there), and beside it usrsctp and quinn, which writes such pieces to one stream.
+//! `cargo xtask bench core`: the cost of a byte at ten message sizes, at both ends of one flow over a veth pair (root): CPU
+//! time, and system calls, which strace counts in a separate run. Contestants are this stack over UDP with `fill_packets` on
+//! and off, and over protocol 132 (without segmentation offload); usrsctp; and quinn, which writes pieces of these sizes to one
+//! stream.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,13 +29,13 @@ struct Contestant {
     name: &'static str,
     program: PathBuf,
     options: Vec<String>,
-    /// Bytes of a run: enough that the clock of CPU time, of hundredths of a second, shows differences.
+    /// Bytes of a run: enough for the resolution of the CPU clock, a hundredth of a second.
     bytes: u64,
-    /// Whether its cost is held against [`FLATNESS`].
+    /// Whether its cost is compared with [`FLATNESS`].
     ours: bool,
 }
 
-/// What a byte costs at one end.
+/// The cost of a byte at one end.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     cpu_seconds_per_gigabyte: f64,
@@ -149,13 +150,13 @@ fn measure(contestant: &Contestant, link: &Link, rounds: usize) -> Result<Vec<St
     Ok(missed)
 }
 
-/// System calls of a run.
+/// The number of system calls of a run.
 struct Calls {
     sender: u64,
     receiver: u64,
 }
 
-/// Runs both ends under strace, which counts.
+/// Runs both ends under strace, which counts the calls.
 fn system_calls(link: &Link, program: &Path, options: &[String]) -> Result<Calls> {
     let file = |end: &str| Ok::<_, anyhow::Error>(flow::peers_folder()?.join(format!("calls-{end}")));
     let files = [file("sender")?, file("receiver")?];

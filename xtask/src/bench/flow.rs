@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const USRSCTP_PACKAGES: &[(Proof, &str)] =
     &[(Proof::Program("cc"), "gcc"), (Proof::File("/usr/include/usrsctp.h"), "libusrsctp-dev")];
 
-/// The result of one run. A peak is not a number where nobody measures it.
+/// The result of one run. A peak that was not measured is NaN.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
     pub(super) mbit_per_second: f64,
@@ -77,17 +77,17 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Says that a peer is left out, and what would bring it.
+/// Prints that a peer is left out, and how to install it.
 pub(super) fn left_out(who: &str, error: &anyhow::Error, remedy: &str) {
     eprintln!("LEFT OUT: {who} is not available here: {error:#}; {remedy}");
 }
 
-/// Runs the program at both ends, the sender with so many bytes to send. `options` are those of both.
+/// Runs the program at both ends with `options`; the sender sends `bytes`.
 pub(super) fn run(link: &Link, program: &Path, options: &[String], bytes: u64) -> Result<Outcome> {
     run_under(link, program, options, bytes, &|_| Vec::new())
 }
 
-/// The same under another program at each end; `under` returns its words.
+/// The same with another program around each end; `under` returns its command line.
 pub(super) fn run_under(
     link: &Link,
     program: &Path,

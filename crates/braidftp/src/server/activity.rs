@@ -1,6 +1,5 @@
-//! Live sessions and transfers, for operators: who is connected, what is transferred, how many bytes. Counted here, for
-//! `braidftp ctl`, metrics, the transfer log and hooks; nothing here decides anything. [`Progress`] is what the limit of sessions
-//! knows of a session's transfers.
+//! Live sessions and transfers, for operators: users, transfers under way, byte counts. `braidftp ctl`, metrics, the transfer
+//! log and hooks read them; no decision depends on them, except that the limit of sessions reads [`Progress`].
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,10 +17,10 @@ use tokio::sync::Notify;
 use super::metrics::{Metrics, PathCounts};
 use crate::report::path_state;
 
-/// All sessions, and what they have done together.
+/// All sessions, and totals since the server started.
 #[derive(Debug)]
 pub(super) struct Activity {
-    sessions: Mutex<BTreeMap<u64, Arc<Seen>>>,
+    sessions: Mutex<BTreeMap<u64, Arc<SessionRecord>>>,
     pub(super) metrics: Metrics,
     since: Instant,
     sent: AtomicU64,
@@ -40,9 +39,9 @@ impl Default for Activity {
     }
 }
 
-/// One session.
+/// The record of one session.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct SessionRecord {
     activity: Arc<Activity>,
     id: u64,
     peer: IpAddr,
@@ -51,7 +50,7 @@ pub(super) struct Seen {
     user: Mutex<Option<String>>,
     transfers: Mutex<BTreeMap<JobId, Arc<Transfer>>>,
     association: Option<Association>,
-    /// What its paths had counted when they were last asked.
+    /// The counters of the session's paths when they were last read.
     counted: Mutex<BTreeMap<(String, String), PathCounts>>,
     sent: AtomicU64,
     received: AtomicU64,
@@ -59,11 +58,11 @@ pub(super) struct Seen {
     kicked: Notify,
 }
 
-/// A session's place in [`Activity`], until this is dropped.
+/// Keeps a session listed in [`Activity`]; dropping it removes the session.
 #[derive(Debug)]
-pub(super) struct Seat(Arc<Seen>);
+pub(super) struct SessionGuard(Arc<SessionRecord>);
 
-/// When the transfers of a session made progress last.
+/// When a transfer of the session last made progress.
 #[derive(Debug)]
 pub(super) struct Progress(Mutex<tokio::time::Instant>);
 
@@ -74,25 +73,25 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// A transfer has begun, or bytes of one have passed.
+    /// Records progress: a transfer began, or bytes of one were moved.
     pub(super) fn made(&self) {
         *lock(&self.0) = tokio::time::Instant::now();
     }
 
-    /// The time since then.
+    /// Returns the time since the last progress.
     pub(super) fn standstill(&self) -> Duration {
         lock(&self.0).elapsed()
     }
 }
 
-/// Which way a file goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// To the client.
+    /// A file to the client.
     Download,
-    /// To the client, a listing.
+    /// A listing to the client.
     Listing,
-    /// From the client.
+    /// A file from the client.
     Upload,
 }
 
@@ -106,10 +105,10 @@ impl Direction {
     }
 }
 
-/// One transfer under way.
+/// A transfer under way.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    session: Arc<Seen>,
+    session: Arc<SessionRecord>,
     pub(super) path: SafePath,
     pub(super) direction: Direction,
     pub(super) representation: Type,
@@ -118,7 +117,7 @@ pub(super) struct Transfer {
     bytes: AtomicU64,
 }
 
-/// A transfer that is over.
+/// A finished transfer.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) path: SafePath,
@@ -134,16 +133,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Activity {
-    /// A session that begins.
+    /// Lists a new session.
     pub(super) fn enter(
         self: &Arc<Self>,
         id: u64,
         peer: IpAddr,
         mode: String,
         association: Option<Association>,
-    ) -> Seat {
+    ) -> SessionGuard {
         self.metrics.session_began(&mode);
-        let seen = Arc::new(Seen {
+        let seen = Arc::new(SessionRecord {
             activity: self.clone(),
             id,
             peer,
@@ -159,35 +158,35 @@ impl Activity {
             kicked: Notify::new(),
         });
         lock(&self.sessions).insert(id, seen.clone());
-        Seat(seen)
+        SessionGuard(seen)
     }
 
-    fn all(&self) -> Vec<Arc<Seen>> {
+    fn all(&self) -> Vec<Arc<SessionRecord>> {
         lock(&self.sessions).values().cloned().collect()
     }
 
-    /// All sessions now.
+    /// Returns all sessions.
     pub(super) fn who(&self) -> Vec<SessionLine> {
         self.all().iter().map(|seen| seen.line()).collect()
     }
 
-    /// At most so many sessions now, those with transfers first, then by number.
+    /// Returns at most `max` sessions: those with transfers first, then by number.
     pub(super) fn busiest(&self, max: usize) -> Vec<SessionLine> {
         let mut all = self.all();
-        // The order of the numbers stays among those that are alike.
+        // The sort is stable: equal entries stay in the order of their numbers.
         all.sort_by_key(|seen| lock(&seen.transfers).is_empty());
         let mut lines: Vec<SessionLine> = all.iter().take(max).map(|seen| seen.line()).collect();
         lines.sort_by_key(|line| line.id);
         lines
     }
 
-    /// Ends a session; whether there is one of this number.
+    /// Ends session `id`; `false` if there is no such session.
     pub(super) fn kick(&self, id: u64) -> bool {
         let seen = lock(&self.sessions).get(&id).cloned();
         seen.inspect(|seen| seen.kicked.notify_one()).is_some()
     }
 
-    /// Numbers of all sessions together.
+    /// Returns totals over all sessions.
     pub(super) fn totals(&self) -> Totals {
         let all = self.all();
         Totals {
@@ -199,14 +198,14 @@ impl Activity {
         }
     }
 
-    /// Metrics as they are now.
+    /// Returns the current metrics in OpenMetrics' text format.
     pub(super) fn metrics_text(&self) -> String {
         self.all().iter().for_each(|seen| seen.count_paths());
         self.metrics.text()
     }
 }
 
-impl Seat {
+impl SessionGuard {
     pub(super) fn logged_in(&self, user: &str) {
         *lock(&self.0.user) = Some(user.to_owned());
     }
@@ -223,12 +222,12 @@ impl Seat {
         self.0.kicked.notified().await;
     }
 
-    /// The progress of its transfers.
+    /// The progress of the session's transfers.
     pub(super) fn progress(&self) -> Arc<Progress> {
         self.0.progress.clone()
     }
 
-    /// A transfer that begins.
+    /// Records the start of a transfer.
     pub(super) fn begin(
         &self,
         job: JobId,
@@ -251,14 +250,14 @@ impl Seat {
         transfer
     }
 
-    /// The transfer of this job is over, if it is one.
+    /// Records the end of the transfer of `job`; `None` if the job is no transfer.
     pub(super) fn end(&self, job: JobId, outcome: &Result<Outcome, Failure>) -> Option<Finished> {
         let transfer = lock(&self.0.transfers).remove(&job)?;
         let took = transfer.began.elapsed();
         let result = if outcome.is_ok() { "ok" } else { "failed" };
         self.0.activity.metrics.transfer_ended(transfer.direction.word(), result, took);
         let path = match outcome {
-            // The name that was made up for STOU.
+            // STOU: the name that the server chose.
             Ok(Outcome::Received { name: Some(name), .. }) => name.clone(),
             _ => transfer.path.clone(),
         };
@@ -273,7 +272,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         let Self(seen) = self;
         seen.count_paths();
@@ -287,8 +286,8 @@ impl Drop for Seat {
     }
 }
 
-impl Seen {
-    /// Adds to the metrics what its paths have counted since.
+impl SessionRecord {
+    /// Adds what the session's paths counted since the last call to the metrics.
     fn count_paths(&self) {
         let Some(association) = &self.association else { return };
         let mut counted = lock(&self.counted);
@@ -343,7 +342,7 @@ impl Seen {
 }
 
 impl Transfer {
-    /// Bytes of it have passed.
+    /// Counts bytes that were transferred.
     pub(super) fn passed(&self, bytes: usize) {
         let (Self { session, .. }, bytes, direction) = (self, bytes as u64, self.direction.word());
         let metrics = &session.activity.metrics;
@@ -373,7 +372,7 @@ impl Transfer {
     }
 }
 
-/// A session, for an operator.
+/// A session, as operators see it.
 #[derive(Debug, Serialize)]
 pub(super) struct SessionLine {
     pub(super) id: u64,
@@ -388,7 +387,7 @@ pub(super) struct SessionLine {
     pub(super) paths: Vec<PathLine>,
 }
 
-/// A transfer under way, for an operator.
+/// A transfer under way, as operators see it.
 #[derive(Debug, Serialize)]
 pub(super) struct TransferLine {
     pub(super) direction: &'static str,
@@ -397,7 +396,7 @@ pub(super) struct TransferLine {
     pub(super) seconds: u64,
 }
 
-/// A path of SCTP, for an operator.
+/// An SCTP path, as operators see it.
 #[derive(Debug, Serialize)]
 pub(super) struct PathLine {
     pub(super) local: String,
@@ -411,7 +410,7 @@ pub(super) struct PathLine {
     pub(super) retransmitted_chunks: u64,
 }
 
-/// Numbers of all sessions together.
+/// Totals over all sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Totals {
     pub(super) uptime_seconds: u64,

@@ -1,6 +1,6 @@
 //! `braidftp serve --check`: tests whether a server with this configuration would start and keep its limits on this machine.
 //!
-//! It opens what the server would open, and closes it again; nothing is written. Each thing that is wrong is a sentence.
+//! It opens what the server would open and closes it again, without writing anything. Each problem is a sentence.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -23,21 +23,21 @@ use crate::tls::server::SESSIONS_BYTES;
 use crate::tls::{MESSAGE_BYTES, UNSENT_BYTES};
 use crate::users::{Account, Users};
 
-/// Open files of a transfer: a listing of a tree has this many folders, whatever the others have.
+/// Open files of a transfer: the folders that a listing of a tree may open in any case.
 const FILES_PER_TRANSFER: u64 = FOLDERS_ALWAYS as u64;
-/// Open files of a session: its control connection, a listening socket, a data connection, those whose TLS ends, and those of its
-/// transfers that it may have whatever the others have.
+/// Open files of a session: its control connection, a listening socket, a data connection, connections whose TLS ends, and the
+/// files of the transfers that it may have in any case.
 const FILES_PER_SESSION: u64 = 3 + ENDING_MAX as u64 + TRANSFERS_ALWAYS as u64 * FILES_PER_TRANSFER;
-/// Open files of the process besides: what the runtime and the standard streams have, connections that wait for their turn, the
-/// transfers of all sessions together, and further folders of listings.
+/// Other open files of the process: those of the runtime and the standard streams, connections that wait to be admitted, the
+/// shared transfers of all sessions, and further folders of listings.
 const FILES_BESIDES: u64 =
     32 + ADMISSIONS_WAITING_MAX as u64 + TRANSFERS_MAX as u64 * FILES_PER_TRANSFER + FOLDERS_MAX as u64;
 
-/// Bytes that TLS holds of a session over TCP: a message that is not whole, sessions that may be resumed, and what is not sent of
-/// its control connection, its data connection, and those whose TLS ends.
+/// Memory of TLS for a session over TCP, in bytes: an incomplete handshake message, resumable sessions, and unsent bytes of its
+/// control connection, its data connection, and connections whose TLS ends.
 const TLS_BYTES_PER_SESSION: usize = MESSAGE_BYTES + SESSIONS_BYTES + (2 + ENDING_MAX) * UNSENT_BYTES;
 
-/// What is wrong, and the exit code of the first of it.
+/// The problems that were found, and the exit code of the first.
 #[derive(Debug, Default)]
 struct Findings {
     sentences: Vec<String>,
@@ -53,13 +53,13 @@ impl Findings {
     }
 }
 
-/// Checks a plan; what a person wants to know of it. Opens the sockets and confines the process as it would to serve, so that
-/// the folders are looked at by the user and within the bounds that will hold.
+/// Checks a plan and prints a summary of it. Opens the sockets and confines the process as `serve` would, so that folders are
+/// tested as the final user and within the final confinement.
 ///
 /// # Errors
-/// [`ServeError::Check`]: what is wrong. What is known of the plan is on standard output all the same.
+/// [`ServeError::Check`]: the problems. The summary is on standard output in any case.
 pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
-    // Captures are not begun.
+    // A check writes no captures.
     (plan.settings.pcap, plan.settings.packet_log, plan.settings.qlog) = (None, None, None);
     if plan.listen.is_empty() {
         plan.listen = usual();
@@ -109,7 +109,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     }
     match settings.audit.path() {
         Some(log) => check_audit(&mut findings, &mut said, &log),
-        None => said.push_str("audit log: among the lines of --verbose\n"),
+        None => said.push_str("audit log: with the lines of --verbose\n"),
     }
     if let Ok(root) = Root::open(&dir) {
         if writers > 0 {
@@ -124,7 +124,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     }
     weak.into_iter().for_each(|sentence| findings.add(1, sentence));
     let _ = write!(said, "\n{}", budget::text(&Effective::of(&settings)));
-    // Who reads it may have gone away.
+    // A closed standard output is no error.
     let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), said.as_bytes());
     match findings.sentences.is_empty() {
         true => Ok(()),
@@ -167,7 +167,7 @@ fn check_disk(findings: &mut Findings, said: &mut String, root: &Root, settings:
     let bytes = |bytes| budget::Amount::Bytes(bytes);
     let _ = writeln!(
         said,
-        "disk: {}, {} of it free; uploads leave {} free, and {} is kept of unfinished ones of a home",
+        "disk: {}, {} of it free; uploads leave {} free, and unfinished ones in a home keep at most {}",
         bytes(disk),
         bytes(free),
         bytes(reserve),
@@ -193,7 +193,7 @@ fn describe(said: &mut String, settings: &Settings) {
         Some(ports) => {
             let _ = writeln!(said, "passive ports: {}-{}", ports.start(), ports.end());
         }
-        None => said.push_str("passive ports: those that the system gives\n"),
+        None => said.push_str("passive ports: chosen by the system\n"),
     }
     let _ = writeln!(said, "congestion control: {}", settings.sctp.congestion.control);
     let _ = writeln!(
@@ -223,7 +223,7 @@ async fn check_folder(findings: &mut Findings, root: &Root, dir: &Path, writers:
     }
 }
 
-/// Limits that contradict each other, or that this machine cannot keep.
+/// Reports limits that contradict each other, or that exceed the resources of this machine.
 fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings) {
     let (sessions, from_one) = (settings.max_sessions, settings.max_sessions_per_address);
     if sessions == 0 || from_one == 0 {

@@ -1,4 +1,4 @@
-//! `braidftp serve`.
+//! The command `braidftp serve`: start, signals, reload, stop.
 
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
@@ -23,17 +23,18 @@ use crate::budget::{Effective, Entry, Row, Side};
 use crate::dashboard;
 use crate::users::Users;
 
-/// How often systemd is told how many sessions there are.
+/// Interval of the status line for systemd (number of sessions and transfers).
 const STATUS_EVERY: Duration = Duration::from_secs(10);
-/// What the end of the server takes besides the time for transfers.
+/// Time that stopping takes besides the time for transfers.
 const MARGIN: Duration = Duration::from_secs(15);
-/// Arenas of the allocator: with one for each thread, the free memory between what 200 sessions hold is a third more.
+/// Maximum number of the allocator's arenas. With one arena for each thread, 200 sessions leave a third more free memory
+/// between their allocations.
 const ARENAS_MAX: u8 = 4;
-/// Bytes of a password that `--hash-password` reads.
+/// Maximum length of a password that `--hash-password` reads.
 const HASHED_BYTES_MAX: usize = 4096;
 
-/// Serves until SIGINT or SIGTERM. Says the fingerprint of its key on standard error, and `listening URL` for each listener once
-/// it can be reached. Must be called before the process has other threads.
+/// Serves until SIGINT or SIGTERM. Prints the fingerprint of the key on standard error, then `listening URL` for each listener
+/// that accepts connections. Must be called before the process has other threads.
 ///
 /// # Errors
 /// [`ServeError`]; nothing was served.
@@ -42,7 +43,7 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
         return hash_password();
     }
     if args.print_config {
-        // Who reads it may have gone away.
+        // A closed standard output is no error.
         let _ = std::io::stdout().write_all(config::example().as_bytes());
         return Ok(());
     }
@@ -51,7 +52,7 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     }
     braidftp_emu::limit_arenas(ARENAS_MAX);
     allow_open_files();
-    // What a control group allows, which is out of reach later.
+    // The memory limit of the control group; it cannot be read after confinement.
     let processors = processors();
     let mut plan = plan(args.clone())?;
     let limit = log(plan.log);
@@ -62,11 +63,11 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     let audit = plan.settings.audit.clone();
     let xferlog = plan.settings.xferlog.clone();
     let (fixed, has_files) = (plan.fixed(), plan.has_files());
-    let again = Again { args, fixed, has_files, audit: audit.clone(), xferlog: xferlog.clone() };
+    let again = ReloadInputs { args, fixed, has_files, audit: audit.clone(), xferlog: xferlog.clone() };
     let passed = Passed::take().map_err(ServeError::Usage)?;
     let notify = Notify::from_env().map_err(ServeError::Usage)?;
     let (opened, report, asides) = plan.open(passed, RunsHooks::Yes)?;
-    // By the user and within the bounds that hold when it has to be opened anew.
+    // With the user and umask under which reopening after confinement must work.
     audit
         .reopen()
         .map_err(|error| ServeError::Usage(cannot_open(&audit.path().unwrap_or_default(), &error)))?;
@@ -76,34 +77,34 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     runtime(processors)?.block_on(serve(Ready { opened, key, weak, again, report, asides, notify }, limit))
 }
 
-/// A server that is about to serve.
+/// A server that is configured, confined and ready to serve.
 #[derive(Debug)]
 struct Ready {
     opened: Opened,
-    /// What it says of its key.
+    /// The lines about the key, for standard error.
     key: String,
-    /// Sentences about weak hashes of users.
+    /// Warnings about weak password hashes.
     weak: Vec<String>,
-    again: Again,
+    again: ReloadInputs,
     report: Report,
     asides: Asides,
     notify: Notify,
 }
 
-/// What SIGHUP needs.
+/// What SIGHUP needs to read the settings again.
 #[derive(Debug)]
-struct Again {
+struct ReloadInputs {
     args: Args,
-    /// What cannot be changed while the server runs.
+    /// The settings that cannot change while the server runs.
     fixed: Vec<(&'static str, String)>,
-    /// Whether there is a file that can be read again.
+    /// Whether there is a file to read again.
     has_files: bool,
     audit: Arc<Audit>,
     xferlog: Option<Arc<LogFile>>,
 }
 
-impl Again {
-    /// Opens logs anew, and reads the settings and the users again. What is wrong with them is an error of the log.
+impl ReloadInputs {
+    /// Reopens the log files, and reads settings and users again. Errors are logged.
     fn reload(&self, server: &Reloader) {
         if let Err(error) = self.audit.reopen() {
             tracing::error!("{}", cannot_open(&self.audit.path().unwrap_or_default(), &error));
@@ -116,7 +117,7 @@ impl Again {
         if !self.has_files {
             return;
         }
-        let stay = "the settings and users before stay";
+        let stay = "the server keeps its settings and users";
         let plan = match plan(self.args.clone()) {
             Ok(plan) => plan,
             Err(ServeError::Settings(sentences)) => {
@@ -127,7 +128,7 @@ impl Again {
         };
         for ((key, now), (_, before)) in plan.fixed().iter().zip(&self.fixed) {
             if now != before {
-                tracing::warn!("{key} has changed: the new value holds when the server is started again");
+                tracing::warn!("{key} has changed: restart the server to apply it");
             }
         }
         let Plan { settings, users, hosts, .. } = plan;
@@ -135,9 +136,7 @@ impl Again {
         let of_hosts = hosts.into_iter().map(|host| host.users).collect();
         match server.reload(settings, users, of_hosts) {
             Ok(()) => {
-                tracing::info!(
-                    "settings and users were read again; sessions that are logged in keep what they have"
-                );
+                tracing::info!("settings and users were read again; sessions that are logged in keep theirs");
                 weak.iter().for_each(|sentence| tracing::warn!("{sentence}"));
             }
             Err(why) => tracing::error!("{why}; {stay}"),
@@ -148,7 +147,7 @@ impl Again {
 async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
     let Ready { opened, key, weak, again, report, asides, notify } = ready;
     let server = opened.start().map_err(ServeError::Start)?;
-    // Before the first line, so that who waits for it may send a signal at once.
+    // Before the first line is printed: whoever waits for the line may send a signal at once.
     let signals = Signals::new(again.has_files || again.audit.path().is_some() || again.xferlog.is_some())
         .map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
     {
@@ -186,12 +185,12 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
                 next_status = Instant::now() + STATUS_EVERY;
             }
             signal = signals.next() => match signal {
-                Told::Stop => {
+                SignalAction::Stop => {
                     notify.stopping(reloader.drain() + MARGIN);
                     handle.stop();
                 }
-                Told::StopNow => handle.abort(),
-                Told::Reload => {
+                SignalAction::StopNow => handle.abort(),
+                SignalAction::Reload => {
                     notify.reloading();
                     again.reload(&reloader);
                     notify.ready();
@@ -201,7 +200,7 @@ async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
     }
 }
 
-/// Answers scrapers and operators, for ever.
+/// Serves metrics, the dashboard and `braidftp ctl`; never returns.
 async fn attend(asides: Asides, monitor: Monitor) {
     let Asides { metrics, dashboard, control } = asides;
     let (scraped, watched) = (monitor.clone(), monitor.clone());
@@ -228,7 +227,7 @@ async fn attend(asides: Asides, monitor: Monitor) {
     std::future::pending().await
 }
 
-/// What clients may have, for operators.
+/// The limits of the configuration, for operators.
 fn limits(settings: &Settings) -> Vec<Limit> {
     let effective = Effective::of(settings);
     let rows = Row::ALL.iter().filter(|row| row.entry().side == Side::Server);
@@ -239,11 +238,11 @@ fn limits(settings: &Settings) -> Vec<Limit> {
     rows.map(limit).collect()
 }
 
-/// The process may open as many files as the system lets it: the usual limit is for programs that call `select`.
+/// Raises the limit of open files to the hard limit: the soft limit is for programs that call `select`.
 fn allow_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // If it may not, what it has must do; `--check` says whether it does.
+    // On failure the server runs with the present limit; `--check` reports whether it suffices.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
@@ -259,7 +258,7 @@ async fn run(server: Server) -> Result<(), ServeError> {
     }
 }
 
-/// Waits until the task of an SCTP endpoint has failed; for ever, if none does.
+/// Waits until the task of an SCTP endpoint fails; without a failure it never returns.
 async fn failed(endpoints: Vec<Endpoint>) {
     let mut ends: JoinSet<Ended> =
         endpoints.into_iter().map(|endpoint| async move { endpoint.ended().await }).collect();
@@ -271,7 +270,7 @@ async fn failed(endpoints: Vec<Endpoint>) {
     std::future::pending().await
 }
 
-/// Sends what the server notes to standard error. Names and words of the other side are escaped where they are noted.
+/// Sends the log to standard error. Names and texts of the peer are escaped where they are logged.
 fn log(wanted: LogWanted) -> LineLimit {
     use tracing_subscriber::filter::LevelFilter;
     use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -284,11 +283,11 @@ fn log(wanted: LogWanted) -> LineLimit {
     let limit = LineLimit::default();
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(std::io::stderr);
     let lines = match wanted.format {
-        // No colours in files and journals.
+        // No colours: the output may be a file or a journal.
         Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
         Format::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
-    // Fails if the program has a subscriber already: then that one is meant.
+    // Fails if the program has set a subscriber already, which then stays.
     let _ = tracing_subscriber::registry().with(level).with(limit.clone()).with(lines).try_init();
     limit
 }
@@ -297,18 +296,18 @@ fn log(wanted: LogWanted) -> LineLimit {
 struct Signals {
     int: tokio::signal::unix::Signal,
     term: tokio::signal::unix::Signal,
-    /// Without a file to open anew, it ends the process as usual.
+    /// `None` without a file to reopen: SIGHUP then ends the process, as is usual.
     hangup: Option<tokio::signal::unix::Signal>,
     stops: u32,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum SignalAction {
     Stop,
-    /// For the second time.
+    /// The second request to stop: end the sessions now.
     StopNow,
-    /// To open log files anew, and to read settings and users again.
+    /// Reopen log files, and read settings and users again.
     Reload,
 }
 
@@ -320,7 +319,7 @@ impl Signals {
         Ok(Self { int, term, hangup, stops: 0 })
     }
 
-    async fn next(&mut self) -> Told {
+    async fn next(&mut self) -> SignalAction {
         let Self { int, term, hangup, .. } = self;
         let hung_up = async {
             match hangup {
@@ -331,15 +330,15 @@ impl Signals {
         tokio::select! {
             _ = int.recv() => {}
             _ = term.recv() => {}
-            _ = hung_up => return Told::Reload,
+            _ = hung_up => return SignalAction::Reload,
         }
         self.stops += 1;
-        if self.stops == 1 { Told::Stop } else { Told::StopNow }
+        if self.stops == 1 { SignalAction::Stop } else { SignalAction::StopNow }
     }
 }
 
 fn hash_password() -> Result<(), ServeError> {
-    // Room for all of it, so that no copy stays behind.
+    // Full capacity at once: growing the buffer would leave copies of the password in memory.
     let mut password = Zeroizing::new(Vec::with_capacity(2 * HASHED_BYTES_MAX));
     let read = std::io::stdin().lock().take(HASHED_BYTES_MAX as u64).read_to_end(&mut password);
     read.map_err(|error| {

@@ -298,7 +298,7 @@ impl Tx {
         matches!(self, Self::Tcp(wire) if wire.is_handshaking())
     }
 
-    /// Tells a client in the clear that TLS had to come and did not. One that has begun with TLS is told nothing.
+    /// Replies in the clear to a client that must begin with TLS and did not. A client that has begun TLS gets no reply.
     //= specs/rfc4217.txt#section-10.1
     //# In this case, the control connection should still be in an unprotected mode and the server SHOULD issue an
     //# unprotected '421' reply to end the session.

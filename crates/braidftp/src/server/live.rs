@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Settings;
 
-/// The settings as they are now. A session keeps those with which it began.
+/// The current settings. A session keeps those of its start.
 #[derive(Debug)]
 pub(super) struct Live(RwLock<Arc<Settings>>);
 
@@ -13,12 +13,12 @@ impl Live {
         Self(RwLock::new(Arc::new(settings)))
     }
 
-    /// The settings as they are now.
+    /// Returns the current settings.
     pub(super) fn now(&self) -> Arc<Settings> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts these in the place of those before, but for what is fixed when the sockets are opened and the process is confined.
+    /// Replaces the settings, except those that are fixed once sockets are open and the process is confined.
     pub(super) fn replace(&self, mut new: Settings) {
         let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let session = Arc::make_mut(&mut new.session);

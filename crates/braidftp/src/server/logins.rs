@@ -1,11 +1,10 @@
-//! Order of the sessions of a user, and what an older session waits for.
+//! Order of the sessions of a user; protects newer work against an older session whose client has died.
 //!
-//! A session whose client has died lives on for a while, with commands that were received and not begun.
-//! Meanwhile the same user may have logged in again, and those commands would undo the newer work: replace a
-//! newer file by an older one, delete it, or leave a temporary file beside it. So a session that is no longer
-//! the newest of its user makes no change until its client has been heard of again. Over SCTP a living client
-//! answers within a round trip ([`Association::probe_peer`]). Over TCP the connection of a killed client ends
-//! by itself, and that of a dead host by keepalive.
+//! A session whose client has died exists for a while, with received commands that have not begun. If the same user has logged
+//! in again meanwhile, those commands would undo newer work: replace a newer file by an older one, delete it, or leave a
+//! temporary file beside it. So a session that is no longer the newest of its user makes no change until a packet from its
+//! client has arrived. Over SCTP a living client answers within a round trip ([`Association::probe_peer`]). Over TCP the
+//! connection of a killed client is closed by its system, and that of a dead host by keep-alive.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::store::fs::Claimant;
 
-/// The first and the longest pause between two checks whether a client has been heard of.
+/// The first and the longest pause between two checks for a sign of life.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 
 /// The number of the next login of any user: a task of a session may outlive all logins of its user.
@@ -31,7 +30,7 @@ pub(super) struct Logins {
     owners: Mutex<BTreeMap<Arc<str>, Weak<Owner>>>,
 }
 
-/// The sessions that take over from each other.
+/// The sessions of one owner, of which a later one takes over from earlier ones.
 #[derive(Debug)]
 struct Owner {
     name: Arc<str>,
@@ -88,13 +87,13 @@ impl Login {
         (newest.turn > self.turn).then_some(newest.since)
     }
 
-    /// Whether nothing was received from the client of this session since a newer login of the same owner.
+    /// Whether no packet was received from the client of this session since a newer login of the same owner.
     pub(super) fn may_be_dead(&self, association: &Association) -> bool {
         self.overtaken_since().is_some_and(|since| association.silence() >= since.elapsed())
     }
 }
 
-/// Changes that wait until the client has been heard of.
+/// Changes that wait for a sign of life from the client.
 #[derive(Debug, Default)]
 pub(super) struct Withheld {
     tasks: Vec<Do>,
@@ -126,7 +125,7 @@ impl Withheld {
         self.tasks.len() < before
     }
 
-    /// When to check again whether the client has been heard of, if any changes wait.
+    /// When to check again for a sign of life, if changes wait.
     pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
         let waited = now - self.since?;
         (!self.is_empty()).then(|| now + (waited / 4).clamp(LOOK.0, LOOK.1))

@@ -1,5 +1,5 @@
-//! Memory that SCTP's associations and transfers have freed goes back to the system: glibc keeps it, in pieces, for as long as
-//! something newer is allocated behind them, and a server that was attacked once would keep its highest level for ever.
+//! Returns freed memory to the system. glibc keeps the free memory below a newer allocation, so that without this a server that
+//! was attacked once would stay at its peak for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,14 @@ use braidftp_net::{Counters, Endpoint};
 
 use crate::store::fs::Pool;
 
-/// How often this memory is looked at.
+/// Interval of the checks.
 const LOOK: Duration = Duration::from_secs(3);
-/// When so many bytes less are taken than were since the last time, free memory goes back.
+/// Decrease of the bytes held, since the last maximum, after which free memory is returned.
 const FREED_BYTES: usize = 8 << 20;
-/// Further looks after that at which free memory goes back, too: tasks of sessions end later than what is counted, and hold memory
-/// until then.
+/// Further checks that return memory: tasks of sessions end later than their memory is counted out, and hold some until then.
 const LOOKS_MORE: u32 = 4;
 
-/// Watches these endpoints, for ever, and logs what their limits refused.
+/// Watches `endpoints` and `blocks`, returns free memory, and logs what the limits of the endpoints refused. Never returns.
 pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
     let mut falls = Falls::default();
     let mut logged = vec![(Counters::default(), 0); endpoints.len()];
@@ -37,23 +36,23 @@ pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
         }
         let held = endpoints.iter().map(Endpoint::memory_bytes).sum::<usize>() + blocks.held();
         if falls.look(held) {
-            // It takes too long for a thread on which sessions run. If it cannot be started, the next look is soon.
+            // Takes too long for a thread that runs sessions. If no thread can be started, the next check tries again.
             let _ = tokio::task::spawn_blocking(braidftp_emu::release_free_memory).await;
         }
     }
 }
 
-/// Decides when free memory goes back.
+/// Decides when to return free memory.
 #[derive(Debug, Default)]
 struct Falls {
-    /// The most bytes held since the last fall.
+    /// The maximum of bytes held since the last decrease.
     most: usize,
-    /// Looks to come at which it goes back in any case.
+    /// Remaining checks that return memory in any case.
     more: u32,
 }
 
 impl Falls {
-    /// Whether free memory is to go back, now that so many bytes are held.
+    /// Whether to return free memory, given the bytes held now.
     fn look(&mut self, held: usize) -> bool {
         self.most = self.most.max(held);
         if self.most - held >= FREED_BYTES {
@@ -66,7 +65,7 @@ impl Falls {
     }
 }
 
-/// What an endpoint refused between two looks at it: how many, and a sentence for the log.
+/// What an endpoint refused between two checks: a count and a sentence for the log.
 fn refusals(before: &Counters, now: &Counters) -> impl Iterator<Item = (u64, &'static str)> {
     let refused = [
         (
@@ -77,7 +76,7 @@ fn refusals(before: &Counters, now: &Counters) -> impl Iterator<Item = (u64, &'s
         (
             before.half_open_aborted,
             now.half_open_aborted,
-            "associations without a login aborted: room was wanted for others",
+            "associations without a login aborted: to make room for others",
         ),
         (before.out_of_memory, now.out_of_memory, "associations refused or aborted: too little memory left"),
         (before.forged_cookies, now.forged_cookies, "forged or replayed cookies discarded"),

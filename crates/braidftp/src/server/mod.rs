@@ -1,4 +1,4 @@
-//! The server: executes what `ftp::server::Session` asks for, over each transport.
+//! The server: executes the jobs of `ftp::server::Session` over each transport.
 //!
 //! ```no_run
 //! use braidftp::server::{Listen, Server};
@@ -15,8 +15,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Sockets are made by [`Builder::bind`], in the thread that calls it, and belong to its network namespace. A session
-//! that misbehaves costs itself; one that ends early leaves no half file under a final name.
+//! [`Builder::bind`] makes the sockets in the calling thread, and so in its network namespace. An error of one session ends
+//! that session alone. A transfer that ends early leaves no incomplete file under a final name.
 
 mod activity;
 mod admission;
@@ -113,78 +113,78 @@ use crate::tls::Wire;
 pub use crate::tls::server::Resumption;
 use crate::tls::server::{Binding, Offer};
 
-/// How long a new association may take to come up, or its first look at its streams.
+/// Time limit for an SCTP handshake.
 const UP: Duration = Duration::from_secs(15);
-/// The receive window of an association before its login: the control stream alone is read.
+/// Receive window of an association before its login, in bytes: only the control stream is read.
 pub(crate) const BEFORE_LOGIN_BYTES: usize = 32 << 10;
-/// How long a client may take to acknowledge half of the last replies, and then to end its association.
+/// Time limit for the client to acknowledge half of the last replies, and then to end its association.
 pub(crate) const CLOSING: Duration = Duration::from_secs(15);
-/// What of the disk stays free at most where [`Settings::disk_reserve`] says nothing. 1 GiB.
+/// Maximum of the free disk space that the server reserves where [`Settings::disk_reserve`] is `None`. 1 GiB.
 pub const DISK_RESERVE_MAX: u64 = 1 << 30;
-/// Files that are read at once for HASH and its like, for all sessions.
+/// Maximum number of files that are read at once for HASH and similar commands, in all sessions.
 pub const DIGESTS_MAX: usize = 4;
-/// Of these, for one session.
+/// The same limit for one session.
 pub const DIGESTS_OF_SESSION: usize = 2;
-/// What new sessions are told while the server drains.
+/// Reply to new sessions while the server drains.
 const ABOUT_TO_STOP: &str = "The server is about to stop; try again in a minute";
-/// How long sessions may take to say so to the other side once the server has stopped.
+/// Time for sessions to send a last reply once the server has stopped.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What an operator may choose.
+/// The server's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What the FTP session goes by.
+    /// The configuration of the FTP sessions.
     pub session: Arc<machine::Config>,
-    /// Sessions at once. 200.
+    /// Maximum number of sessions. 200.
     pub max_sessions: usize,
-    /// Sessions at once from one address. 50.
+    /// Maximum number of sessions from one address. 50.
     pub max_sessions_per_address: usize,
-    /// Ports for passive data connections; `None`: whichever the system gives.
+    /// Ports for passive data connections; `None`: the system chooses.
     pub passive_ports: Option<RangeInclusive<u16>>,
-    /// The address that PASV tells, where it is not the socket's own (NAT). IPv4.
+    /// The IPv4 address in replies to PASV, behind a NAT; `None`: the socket's own.
     pub passive_address: Option<IpAddr>,
-    /// How long a TCP data connection may take to open. 15 s; naive's associations have a time of their own.
+    /// Time limit for opening a TCP data connection. 15 s. Associations of mode naive have a limit of their own.
     pub data_open: Duration,
-    /// How long a transfer may stand still, or replies may wait to be taken. 5 min.
+    /// Time limit for a transfer without progress, and for replies that the client does not read. 5 min.
     pub stall: Duration,
-    /// How long an upload that was accepted in braid may wait for its first frame while no upload of its session gets
-    /// any. 60 s.
+    /// Mode braid: time limit for the first frame of an accepted upload, while no other upload of the session makes progress.
+    /// 60 s.
     pub awaited: Duration,
-    /// How long transfers may go on after [`Handle::stop`], while new sessions are refused. 30 s.
+    /// Time for transfers to finish after [`Handle::stop`]; new sessions are refused meanwhile. 30 s.
     pub drain: Duration,
-    /// How long a client may be silent over SCTP, HEARTBEATs unanswered, while it has a transfer under way or something of one has
-    /// not arrived, until its session ends. 30 s.
+    /// SCTP: time without any packet from a client, HEARTBEATs unanswered, after which its session ends while a transfer is
+    /// under way or data is unacknowledged. 30 s.
     pub silence: Duration,
-    /// How long an unfinished upload is kept that nobody goes on with; `None`: for ever. 7 days. Where nobody may change
-    /// anything, nothing is removed.
+    /// How long an unfinished upload is kept for resumption; `None`: for ever. 7 days. On a read-only server nothing is
+    /// removed.
     pub parts_kept: Option<Duration>,
-    /// Bytes of unfinished uploads that the users of a home keep, besides those under way; the oldest make room, and the newest
-    /// stays however long it is. `None`: a tenth of the disk.
+    /// Maximum bytes of unfinished uploads in one home, besides those under way. The oldest are removed first; the newest is
+    /// kept at any length. `None`: a tenth of the disk.
     pub parts_quota: Option<u64>,
-    /// Bytes of the disk that no upload takes. `None`: 1 % of it, [`DISK_RESERVE_MAX`] at most.
+    /// Bytes of the disk that uploads leave free. `None`: 1 % of it, at most [`DISK_RESERVE_MAX`].
     pub disk_reserve: Option<u64>,
-    /// What must be on the disk before an upload is called complete.
+    /// What must be on the disk before the server confirms an upload.
     pub durability: Durability,
-    /// The transport, of SCTP.
+    /// The SCTP configuration.
     pub sctp: Config,
-    /// How sessions are protected. [`Listen::Tls`] needs a key; over TCP a key is offered by AUTH.
+    /// Protection of sessions. [`Listen::Tls`] needs a key; over plain TCP the key is offered with AUTH TLS.
     pub protection: Protection,
-    /// Where logins, refusals and changes are written to.
+    /// The log of logins, refusals and changes.
     pub audit: Arc<Audit>,
-    /// Where a line for each file that was sent or received is written to, in wu-ftpd's format.
+    /// The transfer log, one line a file, in wu-ftpd's format.
     pub xferlog: Option<Arc<LogFile>>,
-    /// Events that hooks are told.
+    /// The events for hooks.
     pub hooks: Option<Arc<hooks::Queue>>,
     /// TCP: whether a protected data connection must resume a TLS session of its control connection.
     pub tls_resumption: Resumption,
-    /// TCP: control connections whose sessions begin in a second, each of which may begin TLS; others wait, and networks (an IPv4
-    /// /24, an IPv6 /56) are served in turn. [`HANDSHAKES_A_SECOND`].
+    /// TCP: control connections that the server begins to serve in one second, each of which may start a TLS handshake. Others
+    /// wait; networks (an IPv4 /24, an IPv6 /56) are served in turn. [`HANDSHAKES_A_SECOND`].
     pub tcp_connections: u32,
-    /// A file to write all SCTP packets to.
+    /// A pcap file for all SCTP packets.
     pub pcap: Option<PathBuf>,
-    /// A file to write all SCTP packets to as text.
+    /// A text file for all SCTP packets.
     pub packet_log: Option<PathBuf>,
-    /// A qlog of the SCTP packets and paths.
+    /// A qlog file for SCTP packets and paths.
     pub qlog: Option<PathBuf>,
 }
 
@@ -223,31 +223,31 @@ impl Default for Settings {
     }
 }
 
-/// What all sessions share.
+/// State that all sessions share.
 #[derive(Debug)]
 struct Shared {
-    /// The host without a table.
+    /// The default host: clients that name none.
     own: Arc<Site>,
-    /// Virtual hosts, by their numbers.
+    /// Virtual hosts, by number.
     hosts: Vec<Arc<Site>>,
     settings: Arc<Live>,
     limits: Arc<Limits>,
     activity: Arc<Activity>,
     all_held: Arc<control::AllHeld>,
-    /// What all transfers hold of files.
+    /// Memory for blocks of files, shared by all transfers.
     blocks: Arc<Pool>,
-    /// How many are under way.
+    /// The number of transfers under way.
     transfers: Arc<Transfers>,
-    /// What control connections over TCP begin TLS with.
+    /// The TLS configuration of control connections over TCP.
     tls: Option<Offer>,
-    /// When sessions over TCP begin.
+    /// Limits how fast sessions over TCP begin.
     admission: Arc<Admission>,
-    /// Turns to read a file for its digest.
+    /// Limits how many files are read at once for digests.
     digests: Arc<Semaphore>,
 }
 
 impl Shared {
-    /// TLS for one control connection over TCP, if there is a key for it.
+    /// Returns the TLS state of one control connection over TCP; `None` without a key.
     fn binding(&self) -> Option<Binding> {
         Some(self.tls.as_ref()?.bind(self.settings.now().tls_resumption))
     }
@@ -271,11 +271,11 @@ impl fmt::Debug for Server {
     }
 }
 
-/// How far the server is from its end.
+/// The states of a server that stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Serving,
-    /// No more sessions; those there are finish what they do.
+    /// New sessions are refused; present ones finish their transfers.
     Draining,
     Stopped,
 }
@@ -287,8 +287,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// No more sessions: new ones are told 421. Those there are may finish the transfers they are in, for [`Settings::drain`];
-    /// then all is over, and [`Server::run`] returns.
+    /// Stops the server: new sessions are refused with 421, present ones may finish their transfers for [`Settings::drain`];
+    /// then all sessions end and [`Server::run`] returns.
     pub fn stop(&self) {
         self.phase.send_if_modified(|phase| {
             let serving = *phase == Phase::Serving;
@@ -299,13 +299,13 @@ impl Handle {
         });
     }
 
-    /// Ends everything now.
+    /// Ends all sessions now.
     pub fn abort(&self) {
         self.phase.send_replace(Phase::Stopped);
     }
 }
 
-/// What an operator sees of a running server, and does to it.
+/// Observes and controls a running server, for operators.
 #[derive(Debug, Clone)]
 pub struct Monitor {
     shared: Arc<Shared>,
@@ -313,37 +313,37 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Sessions and transfers now, in a sentence.
+    /// Returns the numbers of sessions and transfers as a phrase, such as `2 sessions, 1 transfer`.
     pub fn status(&self) -> String {
         let totals = self.shared.activity.totals();
         let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         format!("{}, {}", many(totals.sessions, "session"), many(totals.transfers, "transfer"))
     }
 
-    /// Metrics now, in OpenMetrics' text format.
+    /// Returns the current metrics in OpenMetrics' text format.
     pub fn metrics(&self) -> String {
         self.shared.activity.metrics_text()
     }
 }
 
-/// Gives a running server other settings and users.
+/// Replaces settings and users of a running server.
 #[derive(Debug, Clone)]
 pub struct Reloader {
     shared: Arc<Shared>,
 }
 
 impl Reloader {
-    /// How long transfers may go on after [`Handle::stop`].
+    /// Returns the time for transfers to finish after [`Handle::stop`].
     pub(crate) fn drain(&self) -> Duration {
         self.shared.settings.now().drain
     }
 
-    /// Puts these in the place of those before. Sessions that are there keep what they began with. What is fixed when sockets
-    /// are opened and the process is confined stays: transports, protection, passive ports, active mode, log files and hosts, but for
-    /// the users of hosts, which come in the order of the hosts.
+    /// Replaces settings and users. Present sessions keep theirs. Settings that are fixed once sockets are open and the process
+    /// is confined do not change: transports, protection, passive ports, active mode, log files and hosts. `of_hosts` holds the
+    /// users of the hosts, in the order of the hosts.
     ///
     /// # Errors
-    /// The users need what the running server has not: a sentence. Nothing is changed then.
+    /// The users need something that the running server lacks, described in a sentence. Then nothing changes.
     pub fn reload(&self, settings: Settings, users: Users, of_hosts: Vec<Users>) -> Result<(), String> {
         let (max, per_address) = (settings.max_sessions, settings.max_sessions_per_address);
         let all: Vec<(&Arc<Site>, Users)> =
@@ -361,12 +361,12 @@ impl Reloader {
 }
 
 impl Server {
-    /// A server of the tree beneath `root`.
+    /// Begins to configure a server of the tree beneath `root`.
     pub fn builder(root: Root) -> Builder {
         Builder::new(root)
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// Returns the addresses at which the server listens, with the ports that the system chose.
     pub fn local_addrs(&self) -> Vec<Listen> {
         let tcp = |listener: &TcpListener| {
             listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)))
@@ -384,7 +384,7 @@ impl Server {
         self.bound.iter().map(addr).collect()
     }
 
-    /// The SCTP endpoints, to watch them.
+    /// Returns the SCTP endpoints, for observation.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         let sctp = |bound: &Bound| match bound {
             Bound::Tcp(..) => None,
@@ -393,22 +393,22 @@ impl Server {
         self.bound.iter().filter_map(sctp).collect()
     }
 
-    /// What shows what it does.
+    /// Returns a handle that observes and controls the server.
     pub fn monitor(&self) -> Monitor {
         Monitor { shared: self.shared.clone(), handle: self.handle() }
     }
 
-    /// What gives it other settings and users while it runs.
+    /// Returns a handle that replaces settings and users.
     pub fn reloader(&self) -> Reloader {
         Reloader { shared: self.shared.clone() }
     }
 
-    /// What stops it.
+    /// Returns a handle that stops the server.
     pub fn handle(&self) -> Handle {
         Handle { phase: self.phase.clone() }
     }
 
-    /// Serves until [`Handle::stop`], and on until the sessions are over or [`Settings::drain`] has passed.
+    /// Serves until [`Handle::stop`], then until all sessions are over or [`Settings::drain`] has passed.
     ///
     /// # Cancel safety
     /// Dropping it ends all sessions at once.
@@ -416,7 +416,7 @@ impl Server {
         let Self { bound, shared, phase } = self;
         let mut tasks = JoinSet::new();
         let mut endpoints = Vec::new();
-        // Nothing is sent: a session is there as long as its sender is.
+        // Carries no messages: each session holds a sender, and the channel closes when the last session ends.
         let (there, mut over) = mpsc::channel::<Infallible>(1);
         for bound in bound {
             match bound {
@@ -442,12 +442,12 @@ impl Server {
         tokio::select! {
             _ = over.recv() => {}
             () = tokio::time::sleep(drain) => {
-                tracing::warn!(seconds = drain.as_secs(), "the time to finish transfers is over; those that run are broken off");
+                tracing::warn!(seconds = drain.as_secs(), "the time for transfers to finish is over; those under way are aborted");
             }
             () = stopped(&mut stop) => {}
         }
         phase.send_replace(Phase::Stopped);
-        // Sessions hear of it, say so to the other side, and end.
+        // Sessions see the change of phase, send a last reply, and end.
         let _ = timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await;
         for endpoint in endpoints {
             let _ = timeout(GRACE, endpoint.close()).await;
@@ -455,9 +455,9 @@ impl Server {
     }
 }
 
-/// What each place to listen knows of the server.
+/// What an accepting task shares with the server.
 struct Serving {
-    /// Held by each session; `None` once there are no more.
+    /// Cloned into each session; `None` once no more sessions are accepted.
     there: Option<mpsc::Sender<Infallible>>,
     phase: watch::Receiver<Phase>,
 }
@@ -470,7 +470,7 @@ async fn stopped(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Stopped).await;
 }
 
-/// How a control connection over TCP begins.
+/// How a control connection over TCP begins: in the clear, or with TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begins {
     Clear,
@@ -486,13 +486,13 @@ impl Begins {
     }
 }
 
-/// Accepts until the server stops, and refuses while it drains; then waits for its sessions.
+/// Accepts connections until the server stops, refuses them while it drains, then waits for its sessions.
 async fn serve_tcp(shared: Arc<Shared>, listener: TcpListener, begins: Begins, serving: Serving) {
     let Serving { mut there, phase } = serving;
     let (mut drain, mut stop) = (phase.clone(), phase.clone());
     let mut sessions = JoinSet::new();
     loop {
-        // Those that made room for others end as soon as they run: until then further ones wait in the kernel.
+        // Sessions that are ended to make room need time to do so: until then, further connections wait in the kernel.
         let most =
             shared.settings.now().max_sessions.saturating_mul(2).saturating_add(ADMISSIONS_WAITING_MAX);
         tokio::select! {
@@ -509,7 +509,7 @@ async fn serve_tcp(shared: Arc<Shared>, listener: TcpListener, begins: Begins, s
                     let _ = stream.try_write(format!("421 {ABOUT_TO_STOP}\r\n").as_bytes());
                 }
                 (Err(error), _) => {
-                    // Out of file descriptors, most likely: they come back when sessions end.
+                    // Most likely out of file descriptors, which sessions free when they end.
                     tracing::warn!(%error, "cannot accept");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -546,7 +546,7 @@ async fn tcp_session(
         return say("Too many sessions now; try again later");
     };
     let Ok(local) = stream.local_addr() else { return };
-    // Replies are small and each is waited for.
+    // Replies are small and clients wait for each: no Nagle.
     let _ = stream.set_nodelay(true);
     tcp::keep_alive(&stream);
     let wire = Arc::new(Wire::control(stream));
@@ -614,7 +614,7 @@ async fn sctp_session(
     phase: watch::Receiver<Phase>,
 ) {
     let Ok(Ok(up)) = timeout(UP, association.up()).await else {
-        return association.abort("it did not come up");
+        return association.abort("the handshake was not completed in time");
     };
     let Some(peer) = association.peer_addr() else { return };
     let Some(place) = shared.limits.enter(peer.ip()).await else {
@@ -677,7 +677,7 @@ async fn sctp_session(
     Driver::new(shared, accepted).run(&format!("session over SCTP, mode {mode}"), phase).await;
 }
 
-/// A number nobody can foresee, from the keys that the standard library draws for its hash tables.
+/// Returns an unpredictable number, from the keys that the standard library draws for its hash tables.
 fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }

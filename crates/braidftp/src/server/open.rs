@@ -25,7 +25,7 @@ use crate::store::fs::Root;
 use crate::tls::server::Offer;
 use crate::users::{Access, Users};
 
-/// A server to be.
+/// Configures a server before it opens its sockets.
 #[derive(Debug)]
 pub struct Builder {
     root: Root,
@@ -38,7 +38,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A server of the tree beneath `root`.
+    /// Begins to configure a server of the tree beneath `root`.
     pub(super) fn new(root: Root) -> Self {
         Self {
             root,
@@ -51,49 +51,49 @@ impl Builder {
         }
     }
 
-    /// One more place to listen.
+    /// Adds an address to listen at.
     #[must_use]
     pub fn listen(mut self, listen: Listen) -> Self {
         self.listen.push(listen);
         self
     }
 
-    /// Who may log in. Without this, everybody, as `anonymous`.
+    /// Sets the permitted users. Default: everybody, as `anonymous`.
     #[must_use]
     pub fn users(mut self, users: Users) -> Self {
         self.users = Some(users);
         self
     }
 
-    /// Whether `anonymous` may change anything. Without this, no.
+    /// Sets whether `anonymous` may write. Default: read-only.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// One more virtual host (RFC 7151).
+    /// Adds a virtual host (RFC 7151).
     #[must_use]
     pub fn host(mut self, host: Host) -> Self {
         self.hosts.push(host);
         self
     }
 
-    /// Everything else.
+    /// Sets everything else.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Sockets that are open already, to be used where their addresses are among the places to listen.
+    /// Sets sockets that are open already (systemd); they replace those of the same addresses.
     pub(super) fn passed(mut self, passed: Passed) -> Self {
         self.passed = passed;
         self
     }
 
-    /// Opens the sockets and starts what drives them. From now on clients can connect; they are served by [`Server::run`].
-    /// Must be called within a tokio runtime.
+    /// Opens the sockets and starts their tasks. Clients can connect from now on; [`Server::run`] serves them. Must be called
+    /// within a tokio runtime.
     ///
     /// # Errors
     /// [`StartError`]; nothing stays open.
@@ -101,8 +101,8 @@ impl Builder {
         self.open()?.start()
     }
 
-    /// Opens the sockets, without a runtime: privileges and threads can be seen to before [`Opened::start`]. From now on
-    /// clients can connect, and wait.
+    /// Opens the sockets, without a runtime, so that the caller can drop privileges and start threads before [`Opened::start`].
+    /// Clients can connect from now on, and wait.
     ///
     /// # Errors
     /// [`StartError`]; nothing stays open.
@@ -117,7 +117,7 @@ impl Builder {
         if let Some(identity) = &settings.protection.identity {
             show_certificates(identity, &hosts, &session.hosts);
         }
-        // Whoever has a list of users may put keys into it while the server runs.
+        // A list of users may get keys while the server runs.
         let has_lists = users.is_some() || !hosts.is_empty();
         if let Some(identity) = settings.protection.identity.as_ref().filter(|_| has_lists) {
             identity.ask_clients();
@@ -159,7 +159,7 @@ impl Builder {
     }
 }
 
-/// A server whose sockets are open and that does not run yet.
+/// A server with open sockets, not started.
 #[derive(Debug)]
 pub struct Opened {
     root: Root,
@@ -177,7 +177,7 @@ enum OpenedAt {
 }
 
 impl Opened {
-    /// Where it will listen, with the ports that the system chose.
+    /// Returns the addresses at which the server will listen, with the ports that the system chose.
     pub fn local_addrs(&self) -> Vec<Listen> {
         let addr = |place: &OpenedAt| match place {
             OpenedAt::Tcp(listener, begins) => begins.at(local_addr(listener)),
@@ -192,7 +192,7 @@ impl Opened {
         self.places.iter().map(addr).collect()
     }
 
-    /// Starts what drives the sockets. Must be called within a tokio runtime.
+    /// Starts the tasks of the sockets. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`StartError`]; nothing stays open.
@@ -265,30 +265,30 @@ fn start_sctp(opened: braidftp_net::Opened, port: u16, settings: &Settings) -> R
     Ok(Bound::Sctp(endpoint, listener))
 }
 
-/// The time limit of the TLS handshake over SCTP, which comes before the login.
+/// The time limit of the TLS handshake over SCTP, which precedes the login.
 pub(crate) fn handshake_time(settings: &Settings) -> Duration {
     braidftp_net::keys::Settings::default().handshake_timeout.min(settings.session.login_within)
 }
 
-/// What clients can make an SCTP endpoint of this server hold.
+/// Limits on what clients can make an SCTP endpoint of this server hold.
 pub(crate) fn sctp_limits(settings: &Settings) -> braidftp_net::Limits {
     braidftp_net::Limits {
-        // Some more than sessions: an association that closes counts until it is over, and one for which silent clients are
-        // asked has no session yet.
+        // More than sessions: an association counts until its shutdown is over, and an association that waits until silent
+        // clients were probed has no session yet.
         associations_per_address: settings
             .max_sessions_per_address
             .saturating_add((settings.max_sessions_per_address / 4).max(4)),
-        // Half of the sessions, so that those that say nothing never take all.
+        // Half of the sessions: clients that send nothing never occupy all places.
         half_open: (settings.max_sessions / 2).max(1),
         ..Bind::to([]).limits
     }
 }
 
-/// Bytes that wait to be sent in an association, besides those in flight and as many again: what a client that takes nothing makes
-/// the server hold. Several milliseconds of a gigabit a second, for the tasks that refill it.
+/// Send buffer of an association, in bytes, besides the data in flight and as much again. Limits what a client that reads
+/// nothing makes the server hold. Several milliseconds at 1 Gbit/s, for the tasks that refill it.
 pub(crate) const SEND_QUEUE_BYTES: usize = 1 << 20;
 
-/// The transport for associations that clients open: as many streams as any mode wants, and room for the credit of
+/// The SCTP configuration of accepted associations: the most streams that any mode uses, and a receive buffer for the credit of
 /// all of them.
 fn listening(config: &Config) -> Config {
     //= specs/ftp-over-sctp.md#section-2.2
@@ -307,27 +307,27 @@ fn listening(config: &Config) -> Config {
     })
 }
 
-/// Why a server did not start.
+/// An error at the start of the server.
 #[derive(Debug)]
 pub enum StartError {
-    /// There is no place to listen.
+    /// No address to listen at is configured.
     Nowhere,
-    /// A TCP address cannot be had.
+    /// A TCP address cannot be bound.
     Tcp {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A UDP address cannot be had.
+    /// A UDP address cannot be bound.
     Sctp(BindError),
-    /// SCTP's own port cannot be had.
+    /// The raw SCTP socket cannot be opened.
     SctpPort(String),
-    /// A place begins with TLS, and there is no key for it.
+    /// An address begins with TLS, and there is no key.
     NoKey(SocketAddr),
-    /// There is no TLS to be had.
+    /// TLS cannot be set up.
     Tls(crate::exit::Error),
-    /// A socket was passed that nobody has asked for: a sentence.
+    /// systemd passed a socket that no configured address uses: a sentence.
     Unused(String),
 }
 

@@ -29,13 +29,13 @@ use crate::size::Size;
 use crate::store::fs::Root;
 use crate::users::{Access, Users};
 
-/// What to serve, where, and how: the command line and the file of settings together.
+/// The plan of a server: the command line merged with the file of settings.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) dir: PathBuf,
     pub(super) listen: Vec<Listen>,
     pub(super) users: Users,
-    /// Where they stand, and what is meant where it says nothing of changes.
+    /// The file of users, and the access of users without rights of their own.
     pub(super) users_file: Option<(PathBuf, Access)>,
     /// The file of settings.
     pub(super) config: Option<PathBuf>,
@@ -44,34 +44,34 @@ pub(super) struct Plan {
     pub(super) confinement: Confinement,
     pub(super) umask: Option<Umask>,
     pub(super) hooks: Vec<Hook>,
-    /// Where events wait for them.
+    /// The queue of the hooks on disk.
     pub(super) hook_queue: Option<PathBuf>,
     /// Virtual hosts.
     pub(super) hosts: Vec<HostPlan>,
-    /// Where scrapers are answered.
+    /// The address that serves metrics.
     pub(super) metrics: Option<SocketAddr>,
-    /// The page of what is under way.
+    /// The dashboard.
     pub(super) dashboard: dashboard::DashboardArgs,
-    /// Where operators are answered.
+    /// The Unix socket of `braidftp ctl`.
     pub(super) control: Option<PathBuf>,
     pub(super) log: LogWanted,
 }
 
-/// What is logged, and how.
+/// The verbosity and destination of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogWanted {
-    /// 0: warnings; 1: who comes and goes; 2: why things are refused.
+    /// 0: warnings; 1: also sessions and transfers; 2: also reasons of refusals.
     pub(super) verbose: u8,
     pub(super) format: Format,
 }
 
 impl Plan {
-    /// Whether there is a file that can be read again.
+    /// Whether there is a file to read again on SIGHUP.
     pub(super) fn has_files(&self) -> bool {
         self.config.is_some() || self.users_file.is_some()
     }
 
-    /// What cannot be changed while the server runs: names of keys, and what they are set to.
+    /// Returns the settings that cannot change while the server runs: keys and values.
     pub(super) fn fixed(&self) -> Vec<(&'static str, String)> {
         let Settings { sctp, pcap, packet_log, qlog, audit, passive_ports, session, .. } = &self.settings;
         let told = |value: &dyn fmt::Debug| format!("{value:?}");
@@ -100,7 +100,7 @@ impl Plan {
         ]
     }
 
-    /// Opens the folder and the sockets, and confines the process. What the confinement lacks is in its report.
+    /// Opens the folder and the sockets, and confines the process. The report names what confinement lacks.
     pub(super) fn open(
         self,
         passed: Passed,
@@ -182,21 +182,21 @@ impl Plan {
     }
 }
 
-/// Whether the process that runs hooks is started.
+/// Whether to start the process that runs hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunsHooks {
     Yes,
     No,
 }
 
-/// What is open besides the places where sessions begin.
+/// The sockets besides those of sessions.
 #[derive(Debug, Default)]
 pub(super) struct Asides {
-    /// For scrapers.
+    /// For metrics.
     pub(super) metrics: Option<TcpListener>,
-    /// For readers of the page.
+    /// For the dashboard.
     pub(super) dashboard: Option<TcpListener>,
-    /// For operators.
+    /// For `braidftp ctl`.
     pub(super) control: Option<ctl::Opened>,
 }
 
@@ -210,7 +210,7 @@ fn open_metrics(address: SocketAddr) -> Result<TcpListener, ServeError> {
     opened.map_err(|error| ServeError::Usage(why(error)))
 }
 
-/// Where to listen if nobody says.
+/// Returns the default addresses to listen at.
 pub(super) fn usual() -> Vec<Listen> {
     let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
     vec![
@@ -219,7 +219,7 @@ pub(super) fn usual() -> Vec<Listen> {
     ]
 }
 
-/// The TCP sockets that the server makes while it runs.
+/// Returns the ports of TCP sockets that the server creates while it runs.
 fn network(listen: &[Listen], settings: &Settings) -> Network {
     let ports = settings.passive_ports.clone();
     match (listen.iter().any(Listen::is_tcp), settings.session.active) {
@@ -229,7 +229,7 @@ fn network(listen: &[Listen], settings: &Settings) -> Network {
     }
 }
 
-/// The folders that the server has to do with while it runs.
+/// Returns the folders that the server uses while it runs.
 fn places<'a>(
     dir: &Path,
     users: &Users,
@@ -237,10 +237,10 @@ fn places<'a>(
     settings: &'a Settings,
 ) -> Vec<Place> {
     let rights = if users.any_may_write() { Rights::ReadWrite } else { Rights::Read };
-    // Homes are beneath it, those that are made later among them.
+    // Homes are below it, including those created later.
     let mut places = vec![Place { path: dir.to_owned(), rights }];
-    // They are read anew when they change, and change by being replaced: with them, their folders stay within reach. What
-    // certbot gives are links to files of another folder.
+    // Key files are replaced and then read again, so their folders must be accessible. certbot's are links to files of another
+    // folder.
     let identity = settings.protection.identity.as_ref().map(|identity| identity.files());
     let files = identity.into_iter().flat_map(|files| [&files.certificate, &files.key]).chain(read_again);
     for file in files.flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten() {
@@ -254,7 +254,7 @@ fn places<'a>(
     places
 }
 
-/// Why there is no audit log.
+/// The error of an audit log that cannot be opened.
 pub(super) fn cannot_open(audit: &Path, error: &std::io::Error) -> String {
     format!(
         "cannot open the log {}: {error}; its folder must be there, and belong to the user that serves",
@@ -262,15 +262,15 @@ pub(super) fn cannot_open(audit: &Path, error: &std::io::Error) -> String {
     )
 }
 
-/// The processors that this process may use at once.
+/// Returns the number of processors that this process may use.
 pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Threads that wait for the disk, or check passwords. Each has a stack, and makes the allocator keep memory of its own.
+/// Maximum number of threads that wait for the disk or check passwords. Each has a stack, and an arena of the allocator.
 pub(crate) const DISK_THREADS_MAX: usize = 32;
 
-/// The runtime that serves, with a thread for each processor.
+/// Builds the runtime of the server, with a thread for each processor.
 pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, ServeError> {
     let built = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(processors)
@@ -280,7 +280,7 @@ pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, Serv
     built.map_err(|error| ServeError::Usage(format!("cannot start the runtime: {error}")))
 }
 
-/// Reads the file of settings, and the users, and puts the command line before them.
+/// Reads the file of settings and the users, and merges the command line, which takes precedence.
 pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
     let mut file = match &args.config {
         Some(path) => File::load(path).map_err(ServeError::Settings)?,
@@ -322,7 +322,7 @@ pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
         format: args.log_format.or(file.log_format).unwrap_or_default(),
     };
     let run_as = args.user.or(file.user).map(|user| user.parse::<RunAs>()).transpose().map_err(usage)?;
-    // The rest follows from what is opened.
+    // The remaining fields are set when the sockets and folders are open.
     let confinement = Confinement { level, run_as, ..Confinement::default() };
     let (umask, config) = (args.umask.or(file.umask), args.config);
     let hooks: Result<Vec<Hook>, String> =
@@ -356,7 +356,7 @@ pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
     })
 }
 
-/// The virtual hosts, and who may log in to each.
+/// Builds the virtual hosts and their users.
 fn hosts(host: Option<Hosts>, access: Access, protection: &Wanted) -> Result<Vec<HostPlan>, String> {
     let tables = match host {
         Some(Hosts::Tables(tables)) => tables,
@@ -370,7 +370,7 @@ fn hosts(host: Option<Hosts>, access: Access, protection: &Wanted) -> Result<Vec
     }
 }
 
-/// The settings of the server, from what both say of them. Takes what it needs out of both.
+/// Builds the settings of the server; takes their values out of `args` and `file`.
 fn settings(args: &mut Args, file: &mut File) -> Settings {
     let mut settings = Settings::default();
     let mut session = machine::Config::default();

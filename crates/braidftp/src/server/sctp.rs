@@ -92,12 +92,12 @@ async fn push(
     }
 }
 
-/// Waits until all replies have left, the 150 of this transfer the last.
+/// Waits until all replies are sent, the 150 of this transfer being the last.
 ///
-/// The transport takes the streams in turn, a message of each: behind the replies to hundreds of SIZEs, a 150 would
-/// leave long after its data. The client reads stream 1 by its 150s alone (specs/ftp-over-sctp.md §4.2), so that the
-/// data would fill its window and keep the 150s out. There is no event for it; a millisecond is little beside a
-/// round trip, and the transfer before is still leaving meanwhile.
+/// The transport takes a message of each stream in turn. Behind the replies to hundreds of SIZEs, a 150 would be sent long
+/// after its data. The client reads stream 1 only when it has the 150 (specs/ftp-over-sctp.md §4.2), so the data could fill its
+/// window and block the 150. No event reports this state; the polling interval of a millisecond is short beside a round trip,
+/// and the previous transfer is being sent meanwhile.
 async fn said(control: &Association) {
     let mut looks = 0;
     while control.queued_bytes(StreamId(CONTROL_STREAM)) > 0 && control.reason().is_none() {

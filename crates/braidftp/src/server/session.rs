@@ -1,8 +1,8 @@
-//! One session: the loop around `ftp::server::Session` that waits for the control connection, the jobs and the
-//! clock, tells the machine, and does what it asks for.
+//! The loop of one session: waits for the control connection, the jobs and the clock, passes their results to
+//! `ftp::server::Session`, and executes the jobs that the machine returns.
 //!
-//! All modes run this loop; what a control connection and a data path are is in [`tcp`],
-//! [`sctp`] and [`braid`](super::braid). File bytes never come here: each transfer is a task of its own ([`transfer`]).
+//! All modes run this loop; [`tcp`], [`sctp`] and [`braid`](super::braid) implement control connections and data paths. File
+//! bytes do not pass through it: each transfer is a task of its own ([`transfer`]).
 
 mod login;
 mod transfer;
@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span};
 
-use super::activity::{Direction, Finished, Seat};
+use super::activity::{Direction, Finished, SessionGuard};
 use super::audit::Subject;
 use super::braid::Lanes;
 use super::control::{Arrived, Lost, More, Rx, Tx};
@@ -41,80 +41,80 @@ use super::transfers::UnderWay;
 use super::{DIGESTS_OF_SESSION, Phase, Settings, Shared, sctp, tcp, xferlog};
 use crate::store::fs::Blocks;
 
-/// Bytes of replies handed to the transport at once. While they wait, no more are asked for.
+/// Maximum bytes of replies that are with the transport. At this number the machine is not polled for more.
 pub(crate) const OUT_BYTES: usize = 64 << 10;
-/// While a transfer is under way over SCTP: after so much silence the client is asked for an answer by a HEARTBEAT, and again each
-/// time that this has passed. A quarter of [`Settings::silence`] if that is less.
+/// SCTP, while a transfer is under way: silence of the client after which a HEARTBEAT is sent, and then the interval of further
+/// ones. A quarter of [`Settings::silence`] if that is less.
 const ASK_AFTER: Duration = Duration::from_secs(5);
-/// Refusals of one session that are logged for the operator; further ones are for debugging.
+/// Refusals of one session that are logged at level info; further ones are logged at level debug.
 const REFUSALS_LOGGED: u32 = 20;
-/// How long the last replies of a session may take to leave.
+/// Time limit for sending the last replies of a session.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// One session and all that belongs to it. Dropping it ends its transfers.
+/// The state of one session. Dropping it ends the session's transfers.
 pub(super) struct Driver {
     shared: Arc<Shared>,
-    /// Those with which the session began.
+    /// The settings at the start of the session.
     settings: Arc<Settings>,
     peer: IpAddr,
-    /// What marks its lines of the log.
+    /// The span of the session's log lines.
     span: Span,
     subject: Subject,
     place: Place,
-    /// What operators see of it.
-    seat: Seat,
+    /// The session's record for operators.
+    seat: SessionGuard,
     session: Session,
     origin: Instant,
     rx: Rx,
-    /// Whether the control connection may still bring something.
+    /// Whether the control connection may deliver more input.
     reading: Reading,
     tx: Tx,
     data: Data,
     store: Option<Store>,
-    /// The folder of the user, relative to the one that is served.
+    /// The home folder of the user, relative to the root of the server.
     home: PathBuf,
-    /// Where its transfers get room for what they hold of files.
+    /// Memory for blocks of files in transfers of this session.
     blocks: Blocks,
-    /// Transfers that are not over.
+    /// Transfers under way.
     under_way: BTreeMap<JobId, UnderWay>,
     events: mpsc::UnboundedReceiver<Event>,
     post: Post,
     jobs: JoinSet<()>,
-    /// Its own turns to read a file for its digest.
+    /// Limits how many files of this session are read at once for digests.
     digests: Arc<Semaphore>,
-    /// How to stop each job that can be stopped.
+    /// Cancels of the jobs that can be cancelled.
     cancels: BTreeMap<JobId, oneshot::Sender<()>>,
-    /// Uploads of braid whose frames have not come yet.
+    /// braid: accepted uploads whose first frame has not arrived.
     awaited: BTreeMap<JobId, Upload>,
-    /// When its client was last asked whether it is there.
+    /// Probes of a silent client.
     watch: Watch,
-    /// Changes that a client may have asked for before it died: a newer session of its user is there.
+    /// Changes that are withheld because the client may have died after it requested them, and its user has a newer session.
     withheld: Withheld,
-    /// Streams of braid on which a transfer begins that is not known yet.
+    /// braid: streams on which a transfer begins that the machine does not know yet.
     asks: Vec<Ask>,
-    /// Who waits until the replies so far are with the transport.
+    /// Jobs that wait until all present replies are with the transport.
     gates: Vec<oneshot::Sender<()>>,
-    /// Replies on their way.
+    /// Replies to be sent.
     out: VecDeque<Bytes>,
     out_bytes: usize,
-    /// When the session asked to be polled again.
+    /// When to poll the machine again.
     deadline: Option<Instant>,
-    /// Whether TLS begins as soon as all replies are sent.
+    /// Whether TLS begins once all replies are sent.
     tls: StartTls,
-    /// Refusals logged.
+    /// The number of refusals that were logged.
     refusals: u32,
-    /// When it was over; what is left of `out` is sent, no more.
+    /// Since when the session only sends what is left in `out`.
     closing: Option<Instant>,
-    /// Whether the machine was told that the server drains.
+    /// Whether the machine knows that the server drains.
     is_draining: bool,
 }
 
-/// Looks whether a client with transfers is still there.
+/// Timer that probes a silent client with transfers.
 #[derive(Debug, Default)]
 struct Watch {
-    /// When to look again; `None`: when the next transfer begins.
+    /// When to check next; `None`: when the next transfer begins.
     next_at: Option<Instant>,
-    /// Whether the client was asked at the last look.
+    /// Whether the last check sent a HEARTBEAT.
     has_asked: bool,
 }
 
@@ -130,18 +130,18 @@ enum Reading {
     Ended,
 }
 
-/// What the transfers of the session go over.
+/// The data paths of the session's transfers.
 pub(super) enum Data {
     Tcp(tcp::Data),
     Sctp(sctp::Data),
     Braid(Arc<Lanes>),
 }
 
-/// A control connection that was accepted.
+/// An accepted control connection.
 pub(super) struct Accepted {
     pub peer: IpAddr,
     pub place: Place,
-    /// How FTP travels.
+    /// The mode of FTP.
     pub mode: Mode,
     pub session: Session,
     pub rx: Rx,
@@ -203,7 +203,7 @@ impl Driver {
         }
     }
 
-    /// Runs the session to its end. `told` is what the log says of its beginning.
+    /// Runs the session to its end. `told` is the text of the log line at its start.
     ///
     /// # Cancel safety
     /// Dropping it ends the session: its jobs stop, its connections close.
@@ -215,13 +215,13 @@ impl Driver {
     async fn run_within(mut self, told: &str, phase: watch::Receiver<Phase>) {
         tracing::info!(peer = %self.peer, "{told}");
         self.serve(phase).await;
-        // Uploads under way put away what they have, to be continued.
+        // Uploads under way store what has arrived, for resumption.
         for (_, cancel) in std::mem::take(&mut self.cancels) {
             let _ = cancel.send(());
         }
         self.awaited.clear();
         if self.store.is_none() {
-            // Nobody waits for the answer to a password any more; a check that has begun is finished and counted.
+            // Nobody waits for the result of a password check any more; a check that has begun is finished and counted.
             self.jobs.abort_all();
         }
         let _ = timeout(FAREWELL, async { while self.jobs.join_next().await.is_some() {} }).await;
@@ -273,7 +273,7 @@ impl Driver {
                 Err(lost) => return self.lost(&lost),
             },
             () = tokio::time::sleep_until(stalled), if !self.out.is_empty() => {
-                return self.lost(&Lost("it takes no replies".into()));
+                return self.lost(&Lost("the client does not read its replies".into()));
             }
             //= specs/rfc4217.txt#section-14
             //# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to
@@ -286,7 +286,7 @@ impl Driver {
             }
             Some(joined) = self.jobs.join_next() => {
                 if joined.is_err_and(|error| error.is_panic()) {
-                    // Its answer will never come; ours was the mistake, the session alone pays.
+                    // A panic is a bug of ours and the job will never report: end this session alone.
                     tracing::error!("a transfer task panicked; ending its session");
                     self.tx.abort("internal error");
                     return Break(());
@@ -294,7 +294,7 @@ impl Driver {
             }
             () = tokio::time::sleep_until(watched) => {
                 if self.closing.is_some() && watched == deadline {
-                    return self.lost(&Lost("it did not take the last replies".into()));
+                    return self.lost(&Lost("the client did not read the last replies".into()));
                 }
             }
             () = self.seat.kicked() => {
@@ -318,8 +318,8 @@ impl Driver {
         Continue(())
     }
 
-    /// Does everything that needs no waiting: lets the machine speak, tells limits how busy the session is, and opens the gates
-    /// of those who wait until all replies are sent.
+    /// Does all work that needs no waiting: polls the machine, reports progress to the limits, and opens the gates of jobs that
+    /// wait until all replies are sent.
     fn settle(&mut self) {
         self.look_at_withheld();
         self.drain();
@@ -340,7 +340,7 @@ impl Driver {
         }
     }
 
-    /// Handles what the control connection brought.
+    /// Handles input of the control connection.
     fn on_arrived(&mut self, arrived: Result<Arrived, Lost>) -> ControlFlow<()> {
         match arrived {
             Ok(Arrived::Lines(bytes)) => {
@@ -371,7 +371,7 @@ impl Driver {
             Ok(Arrived::End) => self.ended(),
             Err(lost) => {
                 self.tx.miss_tls();
-                // The transfers are told first, so that none takes what it has for all there is.
+                // First the transfers end: none may take the data so far for the whole file.
                 self.ended();
                 self.drain();
                 return self.lost(&lost);
@@ -380,12 +380,12 @@ impl Driver {
         Continue(())
     }
 
-    /// Whether lines may be read that the session does not want yet. Before the login, nothing waits behind them.
+    /// Whether to read lines before the machine wants input. After the login only: before, nothing depends on them.
     fn may_hold(&self) -> bool {
         self.store.is_some() && self.rx.may_hold()
     }
 
-    /// Runs a job of the session; its lines of the log have the session's number.
+    /// Starts a job of the session, within the session's span of the log.
     fn spawn(&mut self, job: impl Future<Output = ()> + Send + 'static) {
         self.jobs.spawn(job.instrument(self.span.clone()));
     }
@@ -408,25 +408,25 @@ impl Driver {
         Break(())
     }
 
-    /// Ends for another session.
+    /// Ends the session to make room for another.
     fn make_room(&mut self) -> ControlFlow<()> {
         tracing::info!(peer = %self.peer, "session ended to make room for another");
         self.tx.refuse(match self.store {
-            None => "421 room is wanted for other sessions; connect again and log in sooner",
+            None => "421 this session ended to make room for others; connect again and log in sooner",
             Some(_) => {
-                "421 room is wanted for other sessions, and this one was idle or stood still; connect again"
+                "421 this session was idle or stood still, and ended to make room for others; connect again"
             }
         });
         Break(())
     }
 
     fn broken(&mut self, why: &str) -> ControlFlow<()> {
-        tracing::info!(peer = %self.peer, why, "session broken off");
+        tracing::info!(peer = %self.peer, why, "session aborted");
         self.tx.abort(why);
         Break(())
     }
 
-    /// Lets the machine say all it has to say, as far as replies leave.
+    /// Polls the machine until it waits, as long as the transport takes replies.
     fn drain(&mut self) {
         loop {
             self.session.allow_transfers(self.shared.transfers.allowed(self.under_way.len()));
@@ -446,7 +446,7 @@ impl Driver {
                     }
                 }
             }
-            // What was read ahead of the session's wish goes first.
+            // Input that was read ahead comes first.
             match self.session.wants_input().then(|| self.rx.take_held()).flatten() {
                 Some(bytes) if self.out_bytes < OUT_BYTES => self.tell(Input::Received(bytes)),
                 Some(bytes) => {
@@ -459,7 +459,7 @@ impl Driver {
         self.answer_asks();
     }
 
-    /// Logs the replies among these that refuse something: 4yz and 5yz.
+    /// Logs the refusals (4yz and 5yz) among the replies.
     fn log_refusals(&mut self, replies: &[u8]) {
         for reply in replies.split(|byte| *byte == b'\n') {
             let [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ', ..] = reply else { continue };
@@ -504,14 +504,14 @@ impl Driver {
             Event::Awaited(upload) if self.cancels.contains_key(&upload.job) => {
                 self.awaited.insert(upload.job, upload);
             }
-            // Stopped while it was prepared.
+            // Cancelled while it was prepared.
             Event::Awaited(upload) => self.post.done(upload.job, Err(Failure::Cancelled)),
             Event::Broken(why) => return Err(why),
         }
         Ok(())
     }
 
-    /// Tells the data streams of braid what to do with the uploads that have begun to come.
+    /// braid: assigns the waiting streams to uploads that are open, and refuses those of uploads that are over.
     fn answer_asks(&mut self) {
         use braidftp_ftp::server::Upload as Stand;
         let mut undecided = Vec::new();
@@ -521,7 +521,7 @@ impl Driver {
                 Stand::Over => ask.decide(None),
                 Stand::Open(job) => match self.awaited.remove(&job) {
                     Some(upload) => ask.decide(Some(upload)),
-                    // It is being prepared.
+                    // The upload is being prepared.
                     None => undecided.push(ask),
                 },
             }
@@ -529,7 +529,7 @@ impl Driver {
         self.asks = undecided;
     }
 
-    /// The association of the control connection, over SCTP.
+    /// Returns the association of the control connection, over SCTP.
     fn association(&self) -> Option<&Association> {
         match &self.data {
             Data::Tcp(_) => None,
@@ -538,13 +538,13 @@ impl Driver {
         }
     }
 
-    /// Whether the client may have died before a newer session of its user came: it has not been heard of since.
+    /// Whether the client may be dead: its user has a newer session, and no packet has arrived from it since.
     fn may_be_dead(&self) -> bool {
         let login = self.store.as_ref().map(|store| &store.login);
         login.zip(self.association()).is_some_and(|(login, association)| login.may_be_dead(association))
     }
 
-    /// Makes the changes that were withheld once the client has been heard of, and asks it for a word until then.
+    /// Makes the withheld changes once a packet of the client has arrived; until then sends a HEARTBEAT.
     fn look_at_withheld(&mut self) {
         if self.withheld.is_empty() {
             return;
@@ -575,7 +575,8 @@ impl Driver {
             Do::StartTls => {
                 self.tls = StartTls::WhenSent;
                 self.rx.drop_held();
-                // Whoever sent it, it was not protected, and the handshake begins with the reply, which has not left.
+                // Input behind AUTH came in the clear and is dropped: the handshake begins after the reply, which is not sent
+                // yet.
                 if let Data::Tcp(data) = &self.data {
                     data.control().discard_unread();
                 }
@@ -599,11 +600,11 @@ impl Driver {
         }
     }
 
-    /// The reply to AUTH has left.
+    /// Starts TLS, after the reply to AUTH is sent.
     fn begin_tls(&mut self) {
         let begun = match (&mut self.data, self.shared.binding()) {
             (Data::Tcp(data), Some(binding)) => data.begin_tls(binding).is_ok(),
-            // It is not offered.
+            // TLS is not offered.
             _ => false,
         };
         if !begun {
@@ -611,7 +612,7 @@ impl Driver {
         }
     }
 
-    /// Writes of a transfer that is over what the operator wants to have written.
+    /// Writes a finished transfer to metrics, the transfer log and hooks.
     fn record(&self, finished: &Finished) {
         let user = self.store.as_ref().map_or("", |store| &store.user);
         let on = match finished.direction {
@@ -630,7 +631,7 @@ impl Driver {
         }
     }
 
-    /// Puts an event into the queue of hooks.
+    /// Queues an event for hooks.
     fn tell_hooks(&self, event: On, user: &str, finished: Option<&Finished>) {
         let Some(hooks) = &self.settings.hooks else { return };
         let path = finished.map(|finished| OsStr::from_bytes(finished.path.as_bytes()));

@@ -1,10 +1,10 @@
-//! Data connections over TCP (RFC 959, RFC 2428): one for each transfer, opened by the client (EPSV, PASV) or, if
-//! the operator allows it, by us (EPRT, PORT). Where the control connection has TLS, they have it too (RFC 4217): this side is the
-//! server of the handshake, and the session must be one of the control connection's.
+//! Data connections over TCP (RFC 959, RFC 2428), one for each transfer. The client opens them (EPSV, PASV), or the server does
+//! if the operator allows it (EPRT, PORT). If the control connection has TLS, so have they (RFC 4217): the server is the TLS
+//! server, and the client must resume a session of its control connection.
 //!
-//! RFC 2577 and common sense: a passive socket has a random port, takes one connection, from the control peer's
-//! address alone, and waits a short time; an active connection goes to the control peer's address alone (which the
-//! session has seen to).
+//! Protection against stolen and bounced connections (RFC 2577): a passive socket has a random port, waits a limited time, and
+//! accepts one connection, from the address of the control connection's peer. An active connection goes only to that address;
+//! the FTP session verifies this.
 
 use std::cmp::Ordering;
 use std::net::{IpAddr, SocketAddr};
@@ -28,24 +28,24 @@ use crate::store::fs::BLOCK_BYTES;
 use crate::tls::server::{Binding, Sender, failed};
 use crate::tls::{Got, Wire};
 
-/// Ports of the range that are tried before the client is told that there is none.
+/// Ports of the range that are tried before the transfer is refused.
 const PORT_TRIES: u64 = 64;
-/// How often, and for how long each time, the control connection is watched before a file of unknown size is taken for
-/// whole. The system closes both connections of a process that was killed within a few milliseconds.
+/// Number and interval of checks that the control connection still exists, before a file of unknown size counts as complete.
+/// When a process is killed, the system closes both its connections within a few milliseconds.
 const ALIVE_LOOKS: u32 = 25;
 const ALIVE_LOOK: Duration = Duration::from_millis(10);
-/// After so much silence a client is probed, at which interval, and after how many probes without an answer its session ends:
-/// well before a transfer that stands still does, behind which commands may wait.
+/// TCP keep-alive: silence before the first probe, interval of probes, and unanswered probes after which the session ends.
+/// Shorter than the limit for a stalled transfer, because commands may wait behind the transfer.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
-/// The wait of a client whose data connection was refused where too many wait for a turn.
+/// Time limit for the wait of a refused client where too many wait to be admitted.
 const CROWDED: Duration = Duration::from_secs(1);
-/// Room that a read must find.
+/// Minimum free space of a read buffer, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
-/// Data connections of a session that are over but for the end of their TLS, at most.
+/// Maximum number of a session's data connections that are finished except for the end of their TLS.
 pub(crate) const ENDING_MAX: usize = 4;
 
-/// Has the system end a control connection whose client is gone.
+/// Turns TCP keep-alive on, so that the system ends the connection of a vanished client.
 pub(super) fn keep_alive(control: &TcpStream) {
     let (time, interval, retries) = KEEPALIVE;
     let keepalive =
@@ -59,17 +59,17 @@ pub(super) struct Data {
     local: SocketAddr,
     peer: SocketAddr,
     passive: Passive,
-    /// What data connections are protected with, if they are.
+    /// The TLS of data connections, if any.
     tls: Option<Arc<Binding>>,
     admission: Arc<Admission>,
     ending: Arc<Semaphore>,
 }
 
-/// The socket for the next transfer. It is taken when the connection is about to open, not before: a client that
-/// sent its command ahead may be about to connect, and is to find a socket even if the command was refused.
+/// The socket for the next transfer. It is taken only when the connection is opened: a client that pipelines commands may
+/// connect before it reads the reply, and must find a socket even if the command was refused.
 type Passive = Arc<Mutex<Option<TcpListener>>>;
 
-/// How one transfer gets its connection.
+/// How the connection of one transfer is opened.
 pub(super) struct Way {
     control: Arc<Wire>,
     peer: SocketAddr,
@@ -79,10 +79,10 @@ pub(super) struct Way {
     ending: Arc<Semaphore>,
 }
 
-/// What is left of a data connection when all bytes are with the transport.
+/// A data connection after all its bytes were given to the transport.
 pub(super) struct Rest {
     wire: Wire,
-    /// Whether TLS has said that it ends.
+    /// Whether close_notify was sent.
     said: bool,
     within: Duration,
     _place: OwnedSemaphorePermit,
@@ -105,7 +105,7 @@ impl Data {
         Self { control, local, peer, passive: Passive::default(), tls: None, admission, ending }
     }
 
-    /// Begins TLS on the control connection; data connections have it from now on.
+    /// Starts TLS on the control connection; later data connections have it too.
     ///
     /// # Errors
     /// The connection is broken.
@@ -115,14 +115,14 @@ impl Data {
         Ok(())
     }
 
-    /// The control connection.
+    /// Returns the control connection.
     pub(super) fn control(&self) -> &Wire {
         &self.control
     }
 
-    /// Opens the socket for the next transfer; the address to tell the client.
+    /// Opens the socket for the next transfer. Returns the address for the reply.
     pub(super) fn listen(&mut self, settings: &Settings) -> Result<SocketAddr, Failure> {
-        // The one before goes first: it may hold the last port of the range.
+        // Close the previous one first: it may hold the last port of the range.
         *lock(&self.passive) = None;
         let listener = bind_in(self.local.ip(), settings.passive_ports.clone()).map_err(|error| {
             tracing::warn!(%error, ports = ?settings.passive_ports, "no port for a data connection");
@@ -166,12 +166,12 @@ fn bind_in(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> std::io::Result<Tc
     Err(last)
 }
 
-/// A listening socket. Must be called within a tokio runtime.
+/// Opens a listening socket. Must be called within a tokio runtime.
 fn bind(address: SocketAddr, backlog: i32) -> std::io::Result<TcpListener> {
     TcpListener::from_std(open(address, backlog)?)
 }
 
-/// The socket that was passed for this address, if one was, or a new one.
+/// Returns the socket that systemd passed for this address, or opens one.
 pub(super) fn take_or_open(
     passed: Option<std::net::TcpListener>,
     address: SocketAddr,
@@ -181,10 +181,10 @@ pub(super) fn take_or_open(
     Ok(passed)
 }
 
-/// A listening socket; created here and now, in the network namespace of this thread.
+/// Opens a listening socket, in the network namespace of the calling thread.
 pub(super) fn open(address: SocketAddr, backlog: i32) -> std::io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // For the well-known port; a random one with it could steal from a socket in TIME-WAIT, and needs none.
+    // Only for the well-known port: with SO_REUSEADDR, a random port could take over that of a socket in TIME-WAIT.
     if backlog > 1 {
         socket.set_reuse_address(true)?;
     }
@@ -198,7 +198,7 @@ pub(super) fn open(address: SocketAddr, backlog: i32) -> std::io::Result<std::ne
 }
 
 impl Way {
-    /// The data connection, open, and protected if it is to be.
+    /// Opens the data connection, with TLS if it is protected.
     async fn open(&self, sender: Sender, settings: &Settings) -> Result<Wire, Failure> {
         let wire = Wire::data(self.connect(settings).await?);
         if let Some(tls) = &self.tls {
@@ -208,7 +208,7 @@ impl Way {
                 Err(_) => "the TLS handshake took too long".into(),
             };
             tracing::info!(peer = %self.peer, why, "data connection refused");
-            // It cost as much as one that is of use. The client hears of it when there is a turn.
+            // The failed handshake cost as much as a good one: the reply waits to be admitted like a handshake.
             let turn = timeout(settings.data_open, self.admission.turn(self.peer.ip())).await;
             if let Ok(Err(Crowded)) = turn {
                 tokio::time::sleep(CROWDED).await;
@@ -221,7 +221,7 @@ impl Way {
     async fn connect(&self, settings: &Settings) -> Result<TcpStream, Failure> {
         let opened = match &self.to {
             To::Accept(passive) => {
-                // Closed at the end of this: one connection is all it is for.
+                // Closed at the end of this function: the socket serves one connection.
                 let Some(listener) = lock(passive).take() else { return Err(Failure::CannotOpenData) };
                 timeout(settings.data_open, accept_from(&listener, self.peer.ip())).await
             }
@@ -244,7 +244,7 @@ impl Way {
         }
     }
 
-    /// Sends all of it, and closes, but for what [`Rest::end`] does.
+    /// Sends the whole body and closes the connection, except for the end of TLS ([`Rest::end`]).
     pub(super) async fn send(
         self,
         body: &mut Body,
@@ -272,15 +272,15 @@ impl Way {
         if self.tls.is_none() {
             return Ok((sent, None));
         }
-        // Waits only for a client that leaves data connections open.
+        // Waits only if the client leaves several finished connections open.
         let place = self.ending.acquire_owned().await.map_err(|_| Failure::DataLost)?;
         Ok((sent, Some(Rest { wire, said, within: settings.data_open, _place: place })))
     }
 
-    /// Takes all that comes, to the end of the connection, and says whether that is the end of the file.
+    /// Receives to the end of the connection. Returns an error unless that is the end of the file.
     ///
     /// # Errors
-    /// [`Failure::DataLost`] also if fewer bytes came than ALLO told, or the control connection has ended.
+    /// [`Failure::DataLost`] also if fewer bytes came than ALLO announced, or if the control connection has ended.
     pub(super) async fn receive(self, intake: &mut Intake, settings: &Settings) -> Result<(), Failure> {
         let wire = self.open(Sender::Client, settings).await?;
         let mut buffer = BytesMut::new();
@@ -298,21 +298,20 @@ impl Way {
         end_well(&wire);
         let told = intake.announced_size.map(|told| told.cmp(&intake.size()));
         if self.tls.is_some() {
-            // A client that was killed sends no close_notify; nor does somebody in between who ends the connection. There are
-            // clients that never send one: theirs is a file if it has the size that was told.
+            // A connection without close_notify may have been cut by an attacker, or its client was killed. Some clients never
+            // send close_notify: their file is complete if it has the announced size.
             return match (end, told) {
                 (_, Some(Ordering::Greater)) => Err(Failure::DataLost),
                 (Got::Cut, None | Some(Ordering::Less)) => Err(Failure::DataLost),
                 _ => {
-                    // The file is here, whatever becomes of a last word.
+                    // The file is complete, whether or not close_notify can be sent.
                     let _ = timeout(settings.data_open, wire.finish()).await;
                     Ok(())
                 }
             };
         }
-        // A client that was killed ends both connections in good order, as far as TCP can tell, and in any order. Its
-        // file is not whole. Where the size was told, the size decides; else the control connection must outlive the
-        // data connection.
+        // The system closes both connections of a killed client normally, in any order, and its file is incomplete. With an
+        // announced size, the size decides; without, the control connection must outlive the data connection.
         let looks = match told {
             Some(Ordering::Greater) => return Err(Failure::DataLost),
             Some(Ordering::Equal) => 0,
@@ -328,19 +327,19 @@ impl Way {
     }
 }
 
-/// From now on dropping it, for whatever reason, is a reset: the other side must not take what it has for all.
+/// From now on, dropping the connection resets it, so that the client does not take the bytes so far for the whole file.
 fn reset_when_dropped(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
-/// From now on dropping it is the end of the file.
+/// From now on, dropping the connection marks the end of the file.
 fn end_well(wire: &Wire) {
     let _ = SockRef::from(wire.stream()).set_linger(None);
 }
 
 impl Rest {
-    /// Ends the TLS of a connection by which all was sent: lets the client have new tickets, if it is short of them, says
-    /// close_notify, and waits for the client to close.
+    /// Ends TLS on a connection whose bytes are all sent: gives the client new tickets if it is short of them, sends
+    /// close_notify, and waits until the client closes.
     pub(super) async fn end(self) {
         let end = async {
             if !self.said && (self.wire.secured().await.is_err() || self.wire.finish().await.is_err()) {
@@ -352,7 +351,7 @@ impl Rest {
     }
 }
 
-/// Whether the other side has ended this connection, and all it sent before was read.
+/// Whether the peer has ended this connection and everything before was read.
 fn is_over(stream: &TcpStream) -> bool {
     let mut one = [std::mem::MaybeUninit::uninit()];
     match SockRef::from(stream).peek(&mut one) {
@@ -361,14 +360,14 @@ fn is_over(stream: &TcpStream) -> bool {
     }
 }
 
-/// The first connection from that address; others are closed.
+/// Accepts the first connection from the given address; closes all others.
 async fn accept_from(listener: &TcpListener, peer: IpAddr) -> std::io::Result<TcpStream> {
     loop {
         let (stream, from) = listener.accept().await?;
         if from.ip().to_canonical() == peer.to_canonical() {
             return Ok(stream);
         }
-        tracing::warn!(%from, %peer, "a stranger at a data port; closed");
+        tracing::warn!(%from, %peer, "connection to a data port from another address; closed");
         reset_when_dropped(&stream);
     }
 }

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Transfers at once of all sessions together: sixteen sessions of braid with all of their streams in use.
+/// Maximum number of transfers under way in all sessions: sixteen sessions of braid with all of their streams in use.
 pub(crate) const TRANSFERS_MAX: usize = 1024;
-/// What each session may have under way, whatever the others have.
+/// Transfers that each session may have in any case.
 pub(super) const TRANSFERS_ALWAYS: usize = 2;
-/// One session takes no more than one in so many of those that are left.
+/// A session may use at most a quarter of the free transfers.
 const SHARE: usize = 4;
 
-/// Counts them.
+/// The number of transfers under way.
 #[derive(Debug, Default)]
 pub(super) struct Transfers(AtomicUsize);
 
-/// One that is under way, until this is dropped.
+/// A transfer under way; ends when dropped.
 #[derive(Debug)]
 pub(super) struct UnderWay(Arc<Transfers>);
 
 impl Transfers {
-    /// How many a session may have under way that has so many now.
+    /// Returns how many transfers a session may have that has `own` now.
     pub(super) fn allowed(&self, own: usize) -> usize {
         let left = TRANSFERS_MAX.saturating_sub(self.0.load(Ordering::Relaxed));
         TRANSFERS_ALWAYS.max(own + left / SHARE)
     }
 
-    /// One more.
+    /// Counts one more.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
         self.0.fetch_add(1, Ordering::Relaxed);
         UnderWay(self.clone())

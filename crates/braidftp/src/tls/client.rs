@@ -1,4 +1,4 @@
-//! The client's side of TLS over TCP: whom it trusts on the control connection, and data connections with the same server.
+//! Client side of TLS over TCP: verification of the server on the control connection; data connections to the same server.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,10 +13,10 @@ use crate::exit::{Error, Exit, Result};
 use crate::identity::{Fingerprint, Peer, Trust, Verifier};
 use crate::url::Url;
 
-/// Tickets of TLS 1.3 that are kept of one control connection: those of two connections of a generous server.
+/// Maximum number of TLS 1.3 tickets kept for one control connection: what two connections of a generous server issue.
 const TICKETS_MAX: usize = 12;
 
-/// TLS of one control connection and of its data connections.
+/// TLS of one control connection and its data connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Binding {
     verifier: Verifier,
@@ -24,19 +24,19 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    /// For a session with the server of `url`.
+    /// Returns the TLS state for a session with the server of `url`.
     ///
     /// # Errors
-    /// TLS has no such names of servers.
+    /// The host of `url` is no valid TLS server name.
     pub(crate) fn towards(url: &Url, trust: &Arc<Trust>) -> Result<Self> {
         let verifier = trust.verifier(Peer::new(&url.host.to_string(), url.port), &[ALPN_CONTROL])?;
         let mut config = verifier.config();
-        // Of its own: no other control connection's session is shown, and the data connections find this one's.
+        // A cache of its own: data connections resume the session of this control connection, and never another's.
         config.resumption = Resumption::store(Arc::new(Sessions::default()));
         Ok(Self { verifier, config: Arc::new(config) })
     }
 
-    /// Begins TLS on the control connection or on a data connection, whichever side opened it: the first message is sent.
+    /// Starts TLS on a connection, whichever side opened it, by sending the ClientHello.
     ///
     /// # Errors
     /// The connection is broken.
@@ -47,8 +47,8 @@ impl Binding {
         wire.begin(Connection::Client(connection.map_err(io::Error::other)?))
     }
 
-    /// After the handshake of the control connection: the server's key. A server that was taken for the first time is written to
-    /// `known_hosts`.
+    /// Returns the server's key after the handshake of the control connection. The key of a server that was accepted for the
+    /// first time is written to `known_hosts`.
     ///
     /// # Errors
     /// `known_hosts` cannot be written: the connection must not be used.
@@ -59,10 +59,11 @@ impl Binding {
             .map(|it| it.fingerprint)
     }
 
-    /// Begins TLS on a data connection, if that was not done, waits for the handshake, and checks that the server has the key of the control connection.
+    /// Starts TLS on a data connection if it has not started, waits for the handshake, and verifies that the server has the key
+    /// of the control connection.
     ///
     /// # Errors
-    /// It is another, or the handshake failed.
+    /// The server has another key, or the handshake failed.
     //= specs/rfc4217.txt#section-15.1.1
     //# It is strongly recommended that the certificate used for server authentication of Data connections be the same
     //# certificate as that used for the corresponding Control connection.
@@ -79,13 +80,14 @@ impl Binding {
             shown => {
                 let shown = shown.map_or("none".to_owned(), |shown| shown.to_string());
                 let why = format!("its key is {shown}, and that of the control connection is {key}");
-                Err(Error::new(Exit::Trust, "trust the data connection", why)
-                    .hint("somebody stands between here and the server, or it sends data by another machine"))
+                Err(Error::new(Exit::Trust, "trust the data connection", why).hint(
+                    "somebody intercepts the connection, or the server sends data from another machine",
+                ))
             }
         }
     }
 
-    /// The sentence for a connection whose TLS failed.
+    /// Returns the error of a connection whose TLS failed.
     pub(crate) fn explain(&self, error: &io::Error) -> Error {
         match tls_error(error) {
             Some(tls) => self.verifier.explain(tls),
@@ -101,8 +103,8 @@ impl Binding {
     }
 }
 
-/// The sessions of one control connection and its data connections. The oldest ticket is used first, which shows a server that
-/// the newer ones are kept.
+/// The sessions of one control connection and its data connections. The oldest ticket is used first, which tells a server that
+/// this client keeps several tickets.
 #[derive(Debug, Default)]
 struct Sessions(Mutex<Kept>);
 

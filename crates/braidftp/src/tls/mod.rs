@@ -1,9 +1,9 @@
-//! TLS over TCP (RFC 4217): connections that become protected, and the sessions that tie data connections to their control
+//! TLS over TCP (RFC 4217): connections that switch to TLS, and the TLS sessions that bind data connections to their control
 //! connection.
 //!
-//! A [`Wire`] is a TCP connection that several tasks may use at once. It is plain until [`Wire::begin`] puts TLS on it; whoever
-//! reads it drives the handshake, and gets [`Got::Secured`] once when the handshake is over. [`server`] and [`client`] make the
-//! configurations.
+//! A [`Wire`] is a TCP connection that several tasks may use at once. It is in the clear until [`Wire::begin`] starts TLS; the
+//! reading task then drives the handshake, and receives [`Got::Secured`] once when it is complete. [`server`] and [`client`]
+//! build the configurations.
 //!
 //! ```text
 //! wire.read(&mut buffer)  ->  Got::Bytes              plain
@@ -25,23 +25,23 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// The protocol of the control connection, as ALPN names it (IANA's registry of RFC 7301).
+/// The ALPN name of the control connection (IANA's registry of RFC 7301).
 pub(crate) const ALPN_CONTROL: &[u8] = b"ftp";
-/// What some clients call the protocol of data connections.
+/// The ALPN name that some clients use for data connections.
 pub(crate) const ALPN_DATA: &[u8] = b"ftp-data";
 
 /// The first byte of a TLS record that holds a handshake message (RFC 8446 §5.1).
 const HANDSHAKE_RECORD: u8 = 22;
-/// Bytes of the largest handshake message that TLS takes: rustls's own limit. It holds that much of one that is not whole.
+/// Size of the largest handshake message that rustls accepts, in bytes; rustls buffers an incomplete one up to this size.
 pub(crate) const MESSAGE_BYTES: usize = 0xffff;
-/// Bytes that TLS holds of what was written and is not sent, at most.
+/// Maximum number of bytes that TLS buffers for sending.
 pub(crate) const UNSENT_BYTES: usize = 64 << 10;
-/// Bytes that are read at one go from a control connection.
+/// Bytes of one read from a control connection.
 const CONTROL_READ_BYTES: usize = 4 << 10;
-/// The same from a data connection.
+/// Bytes of one read from a data connection.
 const DATA_READ_BYTES: usize = 64 << 10;
 
-/// A TCP connection that may be protected.
+/// A TCP connection, in the clear or with TLS.
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: TcpStream,
@@ -49,43 +49,43 @@ pub(crate) struct Wire {
     tls: Mutex<Option<Box<Tls>>>,
 }
 
-/// TLS on a connection.
+/// The TLS state of a connection.
 #[derive(Debug)]
 struct Tls {
     connection: Connection,
-    /// Whether [`Got::Secured`] was given.
+    /// Whether [`Got::Secured`] was returned.
     told: bool,
-    /// The first byte that came after TLS began.
+    /// The first byte received after TLS began.
     first: Option<u8>,
-    /// What has come and was not given to `connection` yet, which takes 4 KiB at a time.
+    /// Received bytes that `connection`, which takes 4 KiB at a time, has not taken yet.
     raw: BytesMut,
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Got {
-    /// Bytes, one at least.
+    /// At least one byte was appended.
     Bytes,
-    /// The handshake is over.
+    /// The handshake is complete.
     Secured,
-    /// The other side sends no more: without TLS the end of the connection, with TLS its close_notify.
+    /// The peer sends no more: the end of the connection in the clear, close_notify with TLS.
     End,
-    /// TLS: the connection ended without close_notify. Anybody on the way can end it like that.
+    /// TLS: the connection ended without close_notify. An attacker on the path can cause this.
     Cut,
 }
 
 impl Wire {
-    /// A control connection, without TLS.
+    /// A control connection in the clear.
     pub(crate) fn control(stream: TcpStream) -> Self {
         Self { stream, read_bytes: CONTROL_READ_BYTES, tls: Mutex::new(None) }
     }
 
-    /// A data connection, without TLS.
+    /// A data connection in the clear.
     pub(crate) fn data(stream: TcpStream) -> Self {
         Self { read_bytes: DATA_READ_BYTES, ..Self::control(stream) }
     }
 
-    /// The connection beneath.
+    /// Returns the TCP connection.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -94,7 +94,7 @@ impl Wire {
         self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts TLS on the connection: what is read and written from now on is protected. A client's first message is sent.
+    /// Starts TLS: from now on reads and writes are protected. A client sends its ClientHello.
     ///
     /// # Errors
     /// The connection is broken.
@@ -103,14 +103,14 @@ impl Wire {
     pub(crate) fn begin(&self, mut connection: Connection) -> io::Result<()> {
         connection.set_buffer_limit(Some(UNSENT_BYTES));
         let mut tls = Box::new(Tls { connection, told: false, first: None, raw: BytesMut::new() });
-        // Under the lock: a reader that was faster than this would take an answer for plain bytes.
+        // Under the lock: a concurrent reader would take the peer's answer for bytes in the clear.
         let mut now = self.lock();
         let flushed = tls.flush(&self.stream);
         *now = Some(tls);
         flushed
     }
 
-    /// Throws away what has come and was not read, [`UNSENT_BYTES`] at most.
+    /// Discards received bytes that were not read, at most [`UNSENT_BYTES`].
     pub(crate) fn discard_unread(&self) {
         let mut nowhere = [0; CONTROL_READ_BYTES];
         for _ in 0..UNSENT_BYTES / nowhere.len() {
@@ -125,28 +125,28 @@ impl Wire {
         self.lock().is_some()
     }
 
-    /// Whether TLS has begun and [`Got::Secured`] is still to come.
+    /// Whether TLS has begun and [`Got::Secured`] was not returned yet.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.lock().as_ref().is_some_and(|tls| !tls.told)
     }
 
-    /// Whether TLS has begun, and nothing that could be TLS has come since.
+    /// Whether TLS has begun and the peer has sent nothing that could be TLS.
     pub(crate) fn heard_no_tls(&self) -> bool {
         self.lock().as_ref().is_some_and(|tls| tls.first != Some(HANDSHAKE_RECORD))
     }
 
-    /// Looks at the TLS of the connection, if it has begun.
+    /// Calls `look` with the TLS state, if TLS has begun.
     pub(crate) fn with_tls<T>(&self, look: impl FnOnce(&Connection) -> T) -> Option<T> {
         self.lock().as_ref().map(|tls| look(&tls.connection))
     }
 
-    /// Appends what comes next to `buffer`.
+    /// Reads and appends the bytes to `buffer`.
     ///
     /// # Errors
-    /// The connection is broken, or the other side broke TLS: then [`tls_error`] says how.
+    /// The connection is broken, or the peer violated TLS; [`tls_error`] returns the violation.
     ///
     /// # Cancel safety
-    /// Safe: nothing is lost.
+    /// Safe: no data is lost.
     pub(crate) async fn read(&self, buffer: &mut BytesMut) -> io::Result<Got> {
         self.step(|tls| match tls {
             Some(tls) => tls.read(&self.stream, self.read_bytes, buffer),
@@ -159,20 +159,20 @@ impl Wire {
         .await
     }
 
-    /// Waits until it is known whether the session is resumed, which the first message of each side decides.
+    /// Waits until both sides' first messages have decided whether the session is resumed.
     ///
     /// # Errors
-    /// As [`Wire::read`]; [`io::ErrorKind::UnexpectedEof`] if the other side leaves before.
+    /// As [`Wire::read`]; [`io::ErrorKind::UnexpectedEof`] if the peer closes before.
     pub(crate) async fn known(&self) -> io::Result<HandshakeKind> {
         self.handshake_until(|connection| match connection.handshake_kind() {
-            // The client's second message may still show a session.
+            // After a HelloRetryRequest, the second ClientHello may still resume a session.
             Some(HandshakeKind::FullWithHelloRetryRequest) if connection.is_handshaking() => None,
             kind => kind,
         })
         .await
     }
 
-    /// Waits until the handshake is over; no read says so then.
+    /// Waits until the handshake is complete. No read returns [`Got::Secured`] afterwards.
     ///
     /// # Errors
     /// As [`Wire::known`].
@@ -201,7 +201,7 @@ impl Wire {
         .await
     }
 
-    /// Does `work` each time when there is something to read, until it has a result; sends meanwhile what TLS has to send.
+    /// Repeats `work` whenever there is input, until it returns a result; sends TLS output meanwhile.
     async fn step<T>(
         &self,
         mut work: impl FnMut(Option<&mut Tls>) -> io::Result<Option<T>>,
@@ -226,13 +226,14 @@ impl Wire {
         }
     }
 
-    /// Sends some of `bytes`; how many. Under TLS some may be held, to leave with the next write or [`Wire::flush`].
+    /// Writes some of `bytes` and returns the number. With TLS, bytes may stay buffered until the next write or
+    /// [`Wire::flush`].
     ///
     /// # Errors
     /// The connection is broken.
     ///
     /// # Cancel safety
-    /// Safe: none of the bytes was taken.
+    /// Safe: if cancelled, no bytes were taken.
     pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let written = match &mut *self.lock() {
@@ -246,7 +247,7 @@ impl Wire {
         }
     }
 
-    /// Sends all of `bytes`.
+    /// Writes all of `bytes`.
     ///
     /// # Errors
     /// The connection is broken.
@@ -258,18 +259,18 @@ impl Wire {
         self.flush().await
     }
 
-    /// Whether TLS holds something that was written and not sent.
+    /// Whether TLS holds bytes that were written and not sent.
     pub(crate) fn holds_some(&self) -> bool {
         self.lock().as_ref().is_some_and(|tls| tls.connection.wants_write())
     }
 
-    /// Waits until nothing of what was written is held.
+    /// Waits until all written bytes are with the system.
     ///
     /// # Errors
     /// The connection is broken.
     ///
     /// # Cancel safety
-    /// Safe: what is held stays.
+    /// Safe: unsent bytes stay buffered.
     pub(crate) async fn flush(&self) -> io::Result<()> {
         loop {
             match &mut *self.lock() {
@@ -285,7 +286,7 @@ impl Wire {
         }
     }
 
-    /// Says that nothing more will be sent: close_notify under TLS, and the end of this half of the connection.
+    /// Ends the sending direction: close_notify with TLS, then FIN.
     ///
     /// # Errors
     /// The connection is broken.
@@ -297,7 +298,7 @@ impl Wire {
         self.end_half()
     }
 
-    /// Ends this half of the connection, and says nothing before.
+    /// Ends the sending direction with FIN, without close_notify.
     ///
     /// # Errors
     /// The connection is broken.
@@ -305,8 +306,8 @@ impl Wire {
         SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write)
     }
 
-    /// Reads and throws away all that still comes, to the end. A connection that is closed with bytes unread is reset, which takes
-    /// with it what the other side has not read yet.
+    /// Reads and discards everything up to the end. Closing a connection with unread bytes would reset it, and the peer would
+    /// lose what it has not read yet.
     pub(crate) async fn read_out(&self) {
         let mut nowhere = [0; CONTROL_READ_BYTES];
         while self.stream.readable().await.is_ok() {
@@ -317,9 +318,9 @@ impl Wire {
         }
     }
 
-    /// Sends a line without TLS, as far as the system takes it at once: to somebody who speaks none.
+    /// Sends a line in the clear, to a peer that does not speak TLS, if the system takes it at once.
     pub(crate) fn say_plain(&self, line: &str) {
-        // Whoever does not take it is not told.
+        // Best effort.
         let _ = self.stream.try_write(line.as_bytes());
     }
 }
@@ -361,13 +362,13 @@ impl Tls {
                 Filled::Some => {}
                 Filled::Nothing => return Ok(None),
                 Filled::End if self.connection.is_handshaking() => return Ok(Some(Got::Cut)),
-                // The next look at the reader says how it ended.
+                // The next read reports how the connection ended.
                 Filled::End => {}
             }
         }
     }
 
-    /// Gives TLS some of what has come, and sends what it answers.
+    /// Reads and passes received bytes to TLS, and sends its answer.
     fn fill(&mut self, stream: &TcpStream, read_bytes: usize) -> io::Result<Filled> {
         let mut filled = Filled::Some;
         if self.raw.is_empty() {
@@ -383,22 +384,22 @@ impl Tls {
         let taken = self.connection.read_tls(&mut &self.raw[..])?;
         self.raw.advance(taken);
         let processed = self.connection.process_new_packets();
-        // Somebody who speaks no TLS is told no alert, and may be told in words.
+        // A peer that does not speak TLS gets no alert; it may get a line in the clear.
         if self.first == Some(HANDSHAKE_RECORD) {
-            // What cannot be sent any more does not make unread what came before: the next read says how the connection ends.
+            // A failed flush must not hide input that arrived before: the next read reports the end.
             let _ = self.flush(stream);
         }
         processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         Ok(filled)
     }
 
-    /// Takes some of `bytes`; how many, or `None` if it has to send first.
+    /// Writes some of `bytes` and returns the number; `None` if buffered bytes must be sent first.
     fn write(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<Option<usize>> {
         self.flush(stream)?;
         if self.connection.wants_write() {
             return Ok(None);
         }
-        // During a handshake TLS keeps what is written until it may be sent; there is room for replies.
+        // During a handshake TLS buffers what is written; the buffer has space for replies.
         let written = self.connection.writer().write(bytes)?;
         self.flush(stream)?;
         match written {
@@ -407,7 +408,7 @@ impl Tls {
         }
     }
 
-    /// Sends what TLS has to send, as far as the system takes it.
+    /// Sends buffered TLS output, as much as the system takes at once.
     fn flush(&mut self, stream: &TcpStream) -> io::Result<()> {
         while self.connection.wants_write() {
             if would_block(self.connection.write_tls(&mut Unwaiting(stream)))?.is_none() {
@@ -426,7 +427,7 @@ fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Writes to a connection without waiting.
+/// A writer that never waits.
 struct Unwaiting<'a>(&'a TcpStream);
 
 impl Write for Unwaiting<'_> {
@@ -443,7 +444,7 @@ impl Write for Unwaiting<'_> {
     }
 }
 
-/// How TLS was broken, if that is what this error is about.
+/// Returns the TLS violation in `error`, if it is one.
 pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }

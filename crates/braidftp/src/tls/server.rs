@@ -1,4 +1,5 @@
-//! The server's side of TLS over TCP: a configuration for each control connection, which alone can resume its sessions.
+//! Server side of TLS over TCP: a configuration for each control connection, so that only its own data connections can resume
+//! its sessions.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,44 +13,43 @@ use super::{ALPN_CONTROL, ALPN_DATA, Wire, tls_error};
 use crate::exit::Result;
 use crate::identity::{ServerIdentity, provider};
 
-/// Tickets that a client gets at a time: one for each data connection, if it uses none twice (RFC 8446 §C.4).
+/// Tickets that a client gets at a time: one for each data connection, if it uses each once (RFC 8446 §C.4).
 const TICKETS: usize = 6;
-/// A client gets more of them when it has fewer left.
+/// The number of unused tickets below which a client gets more.
 const TICKETS_LOW: usize = 3;
 /// Bytes of a ticket.
 const TICKET_BYTES: usize = 32;
-/// Sessions of a control connection that can be resumed, at most. Those that the control connection began with stay; of others the
-/// oldest go.
+/// Maximum number of resumable sessions of a control connection. The first ones stay; of the others, the oldest are removed.
 pub(crate) const SESSIONS_MAX: usize = 32;
-/// Bytes of these sessions, at most: one has the certificate that the client showed, and some hundred bytes besides.
+/// Maximum memory of these sessions, in bytes. One holds the client's certificate and some hundred bytes more.
 pub(crate) const SESSIONS_BYTES: usize = 64 << 10;
 
-/// Whether a data connection must resume a session of its control connection.
+/// Whether a data connection must resume a TLS session of its control connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Resumption {
-    /// It must: so it is known to be the same client's, and nobody who connects to its port first gets its file.
+    /// Required: proves that both connections belong to the same client, so that nobody can steal a file by connecting first.
     #[default]
     Required,
-    /// It need not: for clients that cannot. The address of the client is all that is compared.
+    /// Optional, for clients that cannot resume sessions: only the client's address is compared.
     Optional,
 }
 
-/// What the control connections of a server begin TLS with.
+/// The TLS configuration of a server's control connections.
 #[derive(Debug)]
 pub(crate) struct Offer {
     config: ServerConfig,
 }
 
-/// Which side sends a file on a data connection.
+/// Which side sends the file on a data connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// This one.
+    /// The server.
     Server,
-    /// The client, which may read nothing.
+    /// The client; it may never read from the connection.
     Client,
 }
 
-/// TLS of one control connection and of its data connections.
+/// TLS of one control connection and its data connections.
 #[derive(Debug)]
 pub(crate) struct Binding {
     control: Arc<ServerConfig>,
@@ -60,23 +60,23 @@ pub(crate) struct Binding {
 }
 
 impl Offer {
-    /// With the key of `identity`.
+    /// Builds the configuration for the key of `identity`.
     ///
     /// # Errors
-    /// The cryptography lacks what TLS needs.
+    /// The cryptography library lacks something that TLS needs.
     pub(crate) fn new(identity: &Arc<ServerIdentity>) -> Result<Self> {
         let mut config = identity.config(&[ALPN_CONTROL])?;
         config.send_tls13_tickets = TICKETS;
-        // What the server says first (a greeting, a file) needs no answer to its Finished where the session is resumed: who does that
-        // has shown who it is.
+        // The server may send before the client's Finished (a greeting, a file): a resumed session has authenticated the
+        // client.
         config.send_half_rtt_data = true;
         Ok(Self { config })
     }
 
-    /// TLS for one control connection.
+    /// Returns the TLS state of one control connection.
     pub(crate) fn bind(&self, resumption: Resumption) -> Binding {
         let mut control = self.config.clone();
-        // A session that is found here was begun by this control connection or a data connection of it, and by nobody else.
+        // A session in this cache was begun by this control connection or one of its data connections.
         let sessions = Arc::new(Sessions::default());
         control.session_storage = sessions.clone();
         control.ticketer = sessions.clone();
@@ -90,7 +90,7 @@ impl Offer {
 }
 
 impl Binding {
-    /// Begins TLS on the control connection.
+    /// Starts TLS on the control connection.
     ///
     /// # Errors
     /// The connection is broken.
@@ -98,18 +98,18 @@ impl Binding {
         control.begin(connection(&self.control)?)
     }
 
-    /// Begins TLS on a data connection and waits until it is known whose it is.
+    /// Starts TLS on a data connection and waits until its owner is verified.
     ///
     /// # Errors
-    /// The handshake failed, or the session is not one of the control connection's.
+    /// The handshake failed, or the session does not belong to the control connection.
     //= specs/rfc4217.txt#section-10.2
     //# Should the server not like the TLS negotiation, then it will close the data port immediately and follow the '150'
     //# command with a '522' reply
     pub(crate) async fn accept(&self, data: &Wire, sender: Sender) -> io::Result<()> {
         let config = match sender {
             Sender::Server => &self.data,
-            // A client that keeps several tickets reads what is sent to it. Others may close an upload with tickets unread, which
-            // resets the connection, and what is still on its way is lost: rclone does.
+            // A client that uses several tickets also reads them. Others (rclone) may close an upload with tickets unread,
+            // which resets the connection and loses data in flight.
             Sender::Client if (1..=TICKETS_LOW).contains(&self.sessions.spare()) => &self.data,
             Sender::Client => &self.data_without_tickets,
         };
@@ -118,8 +118,8 @@ impl Binding {
         if self.resumption == Resumption::Required && kind != HandshakeKind::Resumed {
             return Err(io::Error::other(NotResumed));
         }
-        // In TLS 1.2 a session is resumed by whoever knows its number; the Finished shows who knows its secret. In a full handshake
-        // the client is asked for a certificate, and nothing but what a small buffer holds can be written before its Finished.
+        // In TLS 1.2, knowing a session ID resumes a session, and only the Finished proves knowledge of its secret. In a full
+        // handshake the client is asked for a certificate, and before its Finished only a small buffer can be written.
         let version = data.with_tls(|tls| tls.protocol_version()).flatten();
         if kind != HandshakeKind::Resumed || version != Some(rustls::ProtocolVersion::TLSv1_3) {
             data.secured().await?;
@@ -129,8 +129,8 @@ impl Binding {
 }
 
 impl Binding {
-    /// Whether the client is short of tickets: then the end of a data connection waits for the client's Finished, behind which
-    /// tickets are sent.
+    /// Whether the client needs new tickets. The end of a data connection then waits for the client's Finished, because tickets
+    /// are sent after it.
     pub(crate) fn is_short_of_tickets(&self) -> bool {
         self.sessions.spare() < TICKETS_LOW
     }
@@ -142,7 +142,7 @@ fn connection(config: &Arc<ServerConfig>) -> io::Result<Connection> {
     ServerConnection::new(config.clone()).map(Connection::Server).map_err(io::Error::other)
 }
 
-/// A data connection with a session of its own.
+/// The error of a data connection that did not resume a session.
 #[derive(Debug)]
 struct NotResumed;
 
@@ -154,7 +154,7 @@ impl fmt::Display for NotResumed {
 
 impl std::error::Error for NotResumed {}
 
-/// Why a handshake with a client failed, for the log.
+/// Describes a failed handshake with a client, for the log.
 pub(crate) fn failed(error: &io::Error) -> String {
     use rustls::Error as E;
     let Some(tls) = tls_error(error) else {
@@ -187,9 +187,8 @@ pub(crate) fn failed(error: &io::Error) -> String {
     }
 }
 
-/// The sessions of one control connection: TLS 1.3 and 1.2 find them by the tickets that were made for them, which are no more than
-/// random numbers, and TLS 1.2 by session IDs too. A session may be resumed any number of times, for there are clients that show
-/// the one they got first each time.
+/// The sessions of one control connection. TLS 1.3 and 1.2 find them by tickets, which are random numbers, and TLS 1.2 also by
+/// session IDs. A session may be resumed any number of times, because some clients always use the first one they got.
 #[derive(Debug, Default)]
 struct Sessions(Mutex<Kept>);
 
@@ -214,8 +213,8 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tickets that the client has not used and, since it used an older one meanwhile, keeps: there are clients that keep the
-    /// newest alone.
+    /// Returns the number of unused tickets that the client keeps: those before the last used one do not count, because some
+    /// clients keep only the newest.
     fn spare(&self) -> usize {
         let kept = self.lock();
         let is_spare = |session: &&Session| !session.was_used && Some(session.number) > kept.last_used;
@@ -271,7 +270,7 @@ impl ProducesTickets for Sessions {
     }
 
     fn lifetime(&self) -> u32 {
-        // As long as the control connection: a day is the most that a client takes for a ticket of 1.3 here.
+        // As long as the control connection: one day, the maximum for a TLS 1.3 ticket here.
         86_400
     }
 

@@ -1,4 +1,4 @@
-//! What the tests on loopback share.
+//! Shared by the tests on loopback.
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use braidftp_net::{Association, Bind, Config, Connect, Endpoint, Listener, Messa
 /// The SCTP port that tests listen on.
 pub(crate) const PORT: u16 = 5001;
 
-/// Far longer than any test takes, on however busy a machine: a hang fails instead of hanging.
+/// Far longer than any test takes on a busy machine, so that a hang becomes a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 
-/// A UDP port for a program that cannot be given whichever the system chooses. It is none of those that the system gives to
-/// others, and no two calls of this process return the same.
+/// Returns a UDP port for a program that cannot bind port 0. It is outside the range from which the system chooses, and no two
+/// calls of this process return the same.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
@@ -43,7 +43,7 @@ pub(crate) fn to(peer: &Endpoint, config: &Arc<Config>) -> Connect {
     }
 }
 
-/// Both ends of one association, and what they live on.
+/// Both ends of an association, and their endpoints.
 pub(crate) struct Pair {
     pub(crate) client: Association,
     pub(crate) server: Association,
@@ -64,7 +64,7 @@ impl Pair {
     }
 }
 
-/// Whether this host has the IPv6 loopback address; its absence is said aloud.
+/// Whether this host has the IPv6 loopback address; prints a notice if not.
 pub(crate) fn has_ipv6_loopback() -> bool {
     let there = std::net::UdpSocket::bind("[::1]:0").is_ok();
     if !there {
@@ -73,12 +73,12 @@ pub(crate) fn has_ipv6_loopback() -> bool {
     there
 }
 
-/// `future`, within [`PATIENCE`].
+/// Waits for `future`, at most [`PATIENCE`].
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it takes far too long")
 }
 
-/// Bytes `from..from + len` of what every test sends on `stream`.
+/// Returns the bytes `from..from + len` of the pattern that every test sends on `stream`.
 pub(crate) fn content(stream: u16, from: usize, len: usize) -> Vec<u8> {
     (from..from + len).map(|at| (at * 7 + at / 251 + usize::from(stream) * 13) as u8).collect()
 }
@@ -94,7 +94,7 @@ pub(crate) async fn send_all(association: Association, stream: u16, total: usize
     }
 }
 
-/// Receives `total` bytes on `stream`, each of them the right one.
+/// Receives `total` bytes on `stream` and compares each.
 pub(crate) async fn receive_all(association: Association, stream: u16, total: usize) {
     let mut at = 0;
     while at < total {

@@ -1,6 +1,6 @@
-//! What the tests against the Linux kernel's SCTP share: a user-mode Linux (Debian's `user-mode-linux`), which is a kernel
-//! that runs as a process and needs no other privilege than its TAP devices do. Its root is this machine's, read only;
-//! its one program is `bench-peers/linux_driven.c`, built here with `cc`.
+//! Shared by the tests against the Linux kernel's SCTP: a user-mode Linux (Debian's `user-mode-linux`), a kernel that runs as a
+//! process and needs privileges only for its TAP devices. Its root is this machine's, read-only; its only program is
+//! `bench-peers/linux_driven.c`, built here with `cc`.
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ use crate::usrsctp_support::{Ends, Load, Peer, Role, Session, block_on, enter, l
 const KERNEL: &str = "/usr/bin/linux.uml";
 const MODULES: &str = "/usr/lib/uml/modules";
 
-/// In the order in which they need each other.
+/// The kernel modules, in the order of their dependencies.
 const LOADED: [&str; 11] = [
     "lib/crc-ccitt.ko",
     "crypto/hmac.ko",
@@ -38,26 +38,26 @@ const LOADED: [&str; 11] = [
     "drivers/net/ifb.ko",
 ];
 
-/// Far longer than anything takes.
+/// Far longer than any step takes.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
-/// A megabyte or so each way.
+/// About a megabyte each way.
 pub(crate) const LIGHT: Load = Load { each_way: 2_000_000, streams: 4, message: 20_000, patience: SOON };
 pub(crate) const BOTH: [Role; 2] = [Role::WeConnect, Role::TheyConnect];
 
-/// How long a kernel may take to begin on a busy machine.
+/// Time limit for a kernel to boot on a busy machine.
 const BOOT: Duration = Duration::from_secs(120);
 
-/// What a kernel takes to run here.
+/// The files that a kernel needs.
 struct Kernel {
     /// `linux_driven.c`, built.
     program: PathBuf,
-    /// `uml_xstate.c`, built: a library to be loaded before others.
+    /// `uml_xstate.c`, built: a library for LD_PRELOAD.
     preload: PathBuf,
-    /// The folder of its modules.
+    /// The folder of kernel modules.
     modules: PathBuf,
 }
 
-/// `None` if this machine has no user-mode Linux.
+/// Returns the kernel's files; `None` if this machine has no user-mode Linux.
 fn kernel() -> Option<&'static Kernel> {
     static FOUND: OnceLock<Option<Kernel>> = OnceLock::new();
     let find = || {
@@ -79,7 +79,7 @@ fn kernel() -> Option<&'static Kernel> {
 /// Builds a program, or a library, of `bench-peers`.
 fn build(name: &str, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../bench-peers/{name}.c"));
-    // Several test programs may build it at a time.
+    // Several test programs may build it concurrently.
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}_{}", std::process::id()));
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-o"]).arg(&built).arg(source).args(options);
@@ -92,20 +92,20 @@ fn build(name: &str, options: &[&str]) -> Option<PathBuf> {
     None
 }
 
-/// A host of ours, a namespace, with a TAP device per wire: a kernel is at the other end of them.
+/// A host of this side: a namespace with a TAP device per wire, at whose other end is a kernel.
 #[derive(Debug)]
 pub(crate) struct Taps {
     name: String,
     wires: Vec<Wire>,
 }
 
-/// Where both ends of a wire are found; the kernel is the server of [`Wire`], we are the client.
+/// The address of one end of a wire. The kernel is the server of [`Wire`], this side the client.
 fn station(n: usize, is_ours: bool) -> String {
     format!("02:00:00:01:{n:02x}:0{}", if is_ours { 2 } else { 1 })
 }
 
 impl Taps {
-    /// Makes the host; `None` without the privilege, which is said aloud and no fault of a peer's.
+    /// Creates the host; `None` without the privilege, which is printed.
     pub(crate) fn up(wires: &[Wire]) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -137,7 +137,7 @@ impl Taps {
         ip(&[&["-n", &self.name], words].concat())
     }
 
-    /// The file that is the namespace, to be entered.
+    /// The path of the namespace.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from("/run/netns").join(&self.name)
     }
@@ -149,7 +149,7 @@ impl Taps {
             let (own, theirs) = (with_prefix(wire.server), wire.client);
             let station = station(n, true);
             let nodad = if wire.server.is_ipv6() { "nodad" } else { "" };
-            // Of SCTP packets in UDP that leave as one, user-mode Linux's device drops all.
+            // The device of user-mode Linux drops all batches of SCTP packets over UDP.
             writeln!(setup, "ip link set vec{n} gso_max_size 1500").unwrap();
             writeln!(setup, "ip link set vec{n} up; ip addr add {own} dev vec{n} {nodad}").unwrap();
             writeln!(setup, "ip neigh replace {theirs} lladdr {station} nud permanent dev vec{n}").unwrap();
@@ -162,7 +162,7 @@ impl Taps {
         Machine::boot(command, &setup, |mut command| command.spawn().unwrap()).await
     }
 
-    /// Packets of a wire leave and arrive nowhere, either way.
+    /// Drops all packets of a wire, both ways.
     pub(crate) fn cut(&self, n: usize) {
         self.be(n, &station(n, true).replace("02:00:00:01", "02:00:00:02"), &station(n + 100, false))
             .unwrap();
@@ -173,7 +173,7 @@ impl Taps {
         self.be(n, &station(n, true), &station(n, false)).unwrap();
     }
 
-    /// Who we are on a wire, and who the kernel is: a device drops what is for others.
+    /// Sets the addresses of a wire: a device drops packets for other addresses.
     fn be(&self, n: usize, ours: &str, theirs: &str) -> Result<(), String> {
         let (device, to) = (format!("tap{n}"), self.wires[n].server.to_string());
         self.ip(&["link", "set", &device, "address", ours])?;
@@ -183,7 +183,7 @@ impl Taps {
 
 impl Drop for Taps {
     fn drop(&mut self) {
-        // It fails only if it is not there.
+        // Fails only if it does not exist.
         let _ = ip(&["netns", "del", &self.name]);
     }
 }
@@ -210,8 +210,8 @@ pub(crate) fn ip(words: &[&str]) -> Result<(), String> {
     Err(format!("`ip {}` failed: {said}; it takes root (Debian: iproute2)", words.join(" ")))
 }
 
-/// Both ends of a wire, over this carrier. The kernel has one UDP port for all of its associations; we, another each
-/// time, as sockets linger.
+/// Both ends of a wire, over this carrier. The kernel has one UDP port for all its associations; this side uses another one
+/// each time, because sockets linger.
 pub(crate) fn ends(carrier: Carrier, wire: Wire) -> Ends {
     static PORT: AtomicU16 = AtomicU16::new(10_000);
     match carrier {
@@ -237,7 +237,7 @@ pub(crate) async fn they_shut_down(session: &mut Session) {
     assert_eq!(session.peer.tell("wait", SOON).await, "shutdown");
 }
 
-/// A kernel on a host of its own, and what is done with it from ours.
+/// Runs `work` with a kernel on its own host.
 pub(crate) fn with_kernel(wires: &[Wire], work: impl AsyncFnOnce(&Taps, &mut Machine) + Send) {
     let Some(net) = Taps::up(wires) else { return };
     std::thread::scope(|scope| {
@@ -252,7 +252,7 @@ pub(crate) fn with_kernel(wires: &[Wire], work: impl AsyncFnOnce(&Taps, &mut Mac
     });
 }
 
-/// Over IP itself, through links that lose and delay, and a router behind them.
+/// The same over IP, through links with loss and delay, and a router behind them.
 pub(crate) fn with_kernel_behind(link: &str, work: impl AsyncFnOnce(&Ends, &mut Machine) + Send + 'static) {
     const GATE: [u8; 4] = [10, 1, 1, 2];
     let kernel = IpAddr::from([10, 1, 1, 1]);
@@ -294,7 +294,7 @@ pub(crate) fn with_kernel_behind(link: &str, work: impl AsyncFnOnce(&Ends, &mut 
     });
 }
 
-/// A running kernel. It ends with this.
+/// A running kernel; killed when dropped.
 pub(crate) struct Machine {
     peer: Option<Peer>,
     // Its files.
@@ -302,7 +302,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Boots with this command, which names the kernel and its devices; `setup` is the last of its init, in the shell.
+    /// Boots with this command, which names the kernel and its devices; `setup` are the last shell commands of its init.
     pub(crate) async fn boot(
         mut command: Command,
         setup: &str,
@@ -342,7 +342,7 @@ impl Machine {
             }
         }
         drop(peer);
-        // That it traces its own processes can be forbidden.
+        // The system may forbid that it traces its own processes.
         let log = std::fs::read(&log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let last: Vec<&str> = log.lines().rev().take(8).collect();
@@ -350,12 +350,12 @@ impl Machine {
         None
     }
 
-    /// What its kernel said.
+    /// Returns the kernel's log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Opens an association with it, by `role`.
+    /// Opens an association with it as `role`.
     pub(crate) async fn open(
         &mut self,
         ends: &Ends,
@@ -372,7 +372,7 @@ impl Machine {
         .await
     }
 
-    /// Opens one over a wire, by a carrier.
+    /// Opens an association over a wire, with this carrier.
     pub(crate) async fn over(
         &mut self,
         carrier: Carrier,
@@ -384,19 +384,19 @@ impl Machine {
         self.open(&ends(carrier, wire), role, config, options).await
     }
 
-    /// Begins with a socket that we do nothing with yet.
+    /// Starts a socket without an association.
     pub(crate) async fn begin(&mut self, role: &str, options: &[String]) -> Peer {
         let mut peer = self.peer.take().expect("one association at a time");
         peer.run(role, options).await;
         peer
     }
 
-    /// Runs a command of the shell on it.
+    /// Runs a shell command on it.
     pub(crate) async fn sh(&mut self, command: &str) {
         self.peer.as_mut().expect("nothing runs").tell(&format!("sh {command}"), SOON).await;
     }
 
-    /// Has it connect; `None` if that is refused.
+    /// Lets it connect; `None` if the connection is refused.
     pub(crate) async fn try_connect(&mut self, options: &[String]) -> Option<Peer> {
         let mut peer = self.begin("connect", options).await;
         let said = peer.next(SOON).await.expect("it says how that went");
@@ -409,17 +409,17 @@ impl Machine {
         None
     }
 
-    /// Ends an association, and our endpoint with it: the next has its address.
+    /// Ends an association and this side's endpoint, whose address the next one uses.
     pub(crate) async fn end(&mut self, session: Session) {
         let Session { association, endpoint, peer, .. } = session;
         drop(association);
-        // Until then the endpoint answers SHUTDOWN ACK, should the last SHUTDOWN COMPLETE be lost.
+        // Until then the endpoint answers SHUTDOWN ACK, in case the last SHUTDOWN COMPLETE is lost.
         self.back(peer).await;
         drop(endpoint);
     }
 
-    /// Ends what runs, and takes it back once the kernel has no association left: one whose SHUTDOWN COMPLETE found the UDP
-    /// port closed would hold its address against the next, and for longer than a minute.
+    /// Ends the running program, and returns once the kernel has no association left. An association whose SHUTDOWN COMPLETE
+    /// met a closed UDP port would block its address for the next one for more than a minute.
     pub(crate) async fn back(&mut self, mut peer: Peer) {
         assert_eq!(peer.tell("end", SOON).await, "ended");
         self.peer = Some(peer);

@@ -1,5 +1,5 @@
-//! What the tests against usrsctp share: the program `bench-peers/usrsctp_driven.c`, built here with `cc`, which does
-//! what a test tells it line by line; and hosts and wires to run it on.
+//! Shared by the tests against usrsctp: the program `bench-peers/usrsctp_driven.c`, built with `cc` and controlled line by
+//! line, and hosts and wires to run it on.
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::common::{PATIENCE, PORT, receive_all, send_all};
 
-/// Says aloud that a test was left out, and why; fails instead where everything must be there.
+/// Prints that a test is skipped, and why; fails instead where all requirements must be met.
 pub(crate) fn left_out(why: &str) {
     assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "BRAIDFTP_REQUIRE_PEERS is set: {why}");
     eprintln!("LEFT OUT: {why}");
@@ -27,7 +27,7 @@ pub(crate) fn program() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-peers/usrsctp_driven.c");
-        // Several test programs may build it at a time.
+        // Several test programs may build it concurrently.
         let program =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("usrsctp_driven_{}", std::process::id()));
         let mut cc = Command::new("cc");
@@ -45,12 +45,12 @@ pub(crate) fn program() -> Option<&'static Path> {
     BUILT.get_or_init(build).as_deref()
 }
 
-/// Hosts and wires; `None` without the privilege, which is said aloud and no fault of a peer's.
+/// Creates hosts and wires; `None` without the privilege, which is printed.
 pub(crate) fn wires(between: &[Wire], rate: Option<&str>) -> Option<Wires> {
     Wires::up(between, rate).map_err(|error| eprintln!("LEFT OUT: {error}")).ok()
 }
 
-/// Runs `future` in a network namespace, on a thread of its own.
+/// Runs `future` in a network namespace, on its own thread.
 pub(crate) fn inside<T: Send>(namespace: &Path, future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         let run = || {
@@ -61,7 +61,7 @@ pub(crate) fn inside<T: Send>(namespace: &Path, future: impl Future<Output = T> 
     })
 }
 
-/// This thread is in the network namespace from now on.
+/// Moves this thread into the network namespace.
 pub(crate) fn enter(namespace: &Path) {
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
     let file = std::fs::File::open(namespace).unwrap();
@@ -73,17 +73,17 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// The program at work. It ends with this.
+/// The running program; killed when dropped.
 pub(crate) struct Peer {
     child: Child,
     stdin: ChildStdin,
     lines: mpsc::UnboundedReceiver<String>,
-    /// What happened, as it told.
+    /// The events that it reported.
     pub(crate) events: Vec<String>,
 }
 
 impl Peer {
-    /// The command that starts the program, to be run on the host of its choice.
+    /// The command that starts the program, to be run on the given host.
     pub(crate) fn command(mut on: Command, program: &Path, role: &str, options: &[String]) -> Command {
         if on.get_program() == "ip" {
             on.arg(program);
@@ -95,14 +95,14 @@ impl Peer {
         on
     }
 
-    /// Takes over the program, and waits until it listens or connects.
+    /// Takes over a started program, and waits until it listens or connects.
     pub(crate) async fn new(child: Child) -> Self {
         let mut peer = Self::over(child);
         peer.begins().await;
         peer
     }
 
-    /// Takes over a program that leads its process group.
+    /// Takes over a started program that leads its process group.
     pub(crate) fn over(mut child: Child) -> Self {
         let (told, lines) = mpsc::unbounded_channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -117,13 +117,13 @@ impl Peer {
         Self { child, stdin, lines, events: Vec::new() }
     }
 
-    /// Waits until it listens or connects.
+    /// Waits until the program listens or connects.
     async fn begins(&mut self) {
         let first = self.line(PATIENCE).await;
         assert!(matches!(first.as_str(), "listening" | "connecting"), "{first}");
     }
 
-    /// Its next line, if it says one.
+    /// Returns its next line, if one arrives in time.
     pub(crate) async fn next(&mut self, patience: Duration) -> Option<String> {
         tokio::time::timeout(patience, self.lines.recv()).await.ok().flatten()
     }
@@ -136,14 +136,14 @@ impl Peer {
         }
     }
 
-    /// A program that runs one socket after another: tells it to begin with the next.
+    /// Starts the next socket, of a program that runs several in sequence.
     pub(crate) async fn run(&mut self, role: &str, options: &[String]) {
         self.events.clear();
         writeln!(self.stdin, "run {role} port={PORT} {}", options.join(" ")).unwrap();
         self.begins().await;
     }
 
-    /// Tells it something and gives back its answer, which must be that it is well.
+    /// Sends a command and returns the answer, which must report success.
     pub(crate) async fn tell(&mut self, command: &str, patience: Duration) -> String {
         writeln!(self.stdin, "{command}").unwrap();
         loop {
@@ -156,7 +156,7 @@ impl Peer {
         }
     }
 
-    /// Waits until it tells of something that holds `words`.
+    /// Waits until it reports an event that contains `words`.
     pub(crate) async fn event(&mut self, words: &str, patience: Duration) -> String {
         let mut seen = 0;
         loop {
@@ -176,7 +176,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         use rustix::process::{Pid, Signal, kill_process_group};
-        // With what it started.
+        // Including its child processes.
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::KILL);
@@ -185,20 +185,20 @@ impl Drop for Peer {
     }
 }
 
-/// How to reach usrsctp, or be reached by it.
+/// The addresses of both sides.
 #[derive(Debug, Clone)]
 pub(crate) struct Ends {
     pub(crate) carrier: Carrier,
     pub(crate) ours: Vec<SocketAddr>,
     pub(crate) theirs: Vec<SocketAddr>,
-    /// Where we send to reach them, if a link is between.
+    /// Our destination, if a link is in between.
     pub(crate) by: Option<SocketAddr>,
-    /// Where they send to reach us, likewise.
+    /// Their destination, likewise.
     pub(crate) their_way: Option<SocketAddr>,
 }
 
 impl Ends {
-    /// Over IP itself, by these wires, we at the client's end.
+    /// Over IP, on these wires, with our side at the client's end.
     pub(crate) fn raw(between: &[Wire]) -> Self {
         let at = |ip| SocketAddr::new(ip, 0);
         Self {
@@ -210,12 +210,12 @@ impl Ends {
         }
     }
 
-    /// Over UDP between these two.
+    /// Over UDP between these addresses.
     pub(crate) fn udp(ours: SocketAddr, theirs: SocketAddr) -> Self {
         Self { carrier: Carrier::Udp, ours: vec![ours], theirs: vec![theirs], by: None, their_way: None }
     }
 
-    /// The options for usrsctp to be `theirs`, and more.
+    /// The options of usrsctp as `theirs`, and further ones.
     pub(crate) fn options(&self, more: &[&str]) -> Vec<String> {
         let ips = |of: &[SocketAddr]| {
             let all: Vec<String> = of.iter().map(|addr| addr.ip().to_string()).collect();
@@ -231,13 +231,13 @@ impl Ends {
     }
 
     pub(crate) fn bind(&self) -> Endpoint {
-        // To look at what was said: BRAIDFTP_TEST_PCAP=file.pcapng, with one test at a time.
+        // To inspect the packets: BRAIDFTP_TEST_PCAP=file.pcapng, with one test at a time.
         let pcap = std::env::var_os("BRAIDFTP_TEST_PCAP").map(PathBuf::from);
         Endpoint::bind(Bind { carrier: self.carrier, pcap, ..Bind::to(self.ours.clone()) }).unwrap()
     }
 }
 
-/// Who begins.
+/// The side that opens the association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     WeConnect,
@@ -249,12 +249,12 @@ pub(crate) struct Session {
     pub(crate) association: Association,
     pub(crate) peer: Peer,
     pub(crate) endpoint: Endpoint,
-    /// Streams and bytes of exchanges before.
+    /// The numbers of streams and bytes that earlier exchanges used.
     streams_used: u16,
     bytes_sent: usize,
 }
 
-/// Opens one, by `role`; `spawn` starts the program on the host that it belongs to.
+/// Opens an association as `role`; `spawn` starts the program on its host.
 pub(crate) async fn open(
     ends: &Ends,
     role: Role,
@@ -267,7 +267,7 @@ pub(crate) async fn open(
     Some(open_with(ends, role, config, begin).await)
 }
 
-/// Opens one with a peer that `begin` has listen or connect.
+/// Opens an association with a peer that `begin` starts.
 pub(crate) async fn open_with(
     ends: &Ends,
     role: Role,
@@ -300,7 +300,7 @@ pub(crate) async fn open_with(
     Session { association, peer, endpoint, streams_used: 0, bytes_sent: 0 }
 }
 
-/// Bytes both ways at once.
+/// The bytes of an exchange in both directions at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) each_way: usize,
@@ -310,7 +310,7 @@ pub(crate) struct Load {
 }
 
 impl Session {
-    /// Moves `load` on streams that were not used yet, every byte compared on both sides.
+    /// Transfers `load` on unused streams; both sides compare every byte.
     pub(crate) async fn exchange(&mut self, load: Load) {
         let part = load.each_way / usize::from(load.streams);
         let streams = self.streams_used..self.streams_used + load.streams;
@@ -333,7 +333,7 @@ impl Session {
         }
     }
 
-    /// The states of the paths, with both addresses.
+    /// Returns the addresses and states of the paths.
     pub(crate) fn paths(&self) -> Vec<(IpAddr, IpAddr, braidftp_net::PathState)> {
         let paths = self.association.stats().paths;
         paths.iter().map(|path| (path.local.ip(), path.peer.ip(), path.state)).collect()

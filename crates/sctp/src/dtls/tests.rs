@@ -14,7 +14,7 @@ use super::context::{Keys, KeysId, Purpose, ReceiveContext, SendContext};
 use super::record::{HEAD_LEN, OpenError, PACKET_OVERHEAD, Sealed};
 use super::{CipherSuite, Forged, NONCE_LEN, RecordKey, TAG_LEN};
 
-/// A key that hides by ChaCha12 and vouches by HMAC: as good as any, and made of what is here.
+/// A key that encrypts with ChaCha12 and authenticates with HMAC, from crates that are dependencies already.
 #[derive(Debug, Clone)]
 pub(crate) struct TestKey([u8; 32]);
 
@@ -65,14 +65,14 @@ impl RecordKey for TestKey {
     }
 }
 
-/// Keys that are the same each time.
+/// Deterministic keys.
 pub(crate) fn keys(seed: u8) -> Keys {
     Keys { suite: CipherSuite::Aes128Gcm, iv: [seed; NONCE_LEN], key: Box::new(TestKey([seed; 32])) }
 }
 
 const PRIMARY: KeysId = KeysId { purpose: Purpose::Primary, epoch: 3 };
 
-/// The record of a packet that holds nothing but these chunks.
+/// The record of a packet that contains exactly these chunks.
 fn record(sender: &mut SendContext, chunks: &[u8]) -> Bytes {
     let mut packet = BytesMut::zeroed(HEAD_LEN);
     packet.extend_from_slice(chunks);
@@ -93,7 +93,7 @@ fn open(receiver: &mut ReceiveContext, record: &[u8]) -> Result<Vec<u8>, OpenErr
     opened.map(|()| out[6..].to_vec())
 }
 
-/// Remembers what it was asked to seal, and hides nothing.
+/// Records what it is asked to seal, and encrypts nothing.
 #[derive(Debug, Clone, Default)]
 struct Witness(Arc<Mutex<Vec<Asked>>>);
 
@@ -235,7 +235,7 @@ fn keys_of_another_direction_or_epoch_open_nothing() {
 fn records_of_other_forms_are_rejected() {
     let mut sender = SendContext::new(PRIMARY, keys(1));
     let sealed = record(&mut sender, b"chunks..");
-    // A connection ID, 8 bits of the number, a length; the first byte of no record.
+    // A connection ID, an 8-bit number, a length; the first byte of no record.
     for first in [0b0011_1011, 0b0010_0011, 0b0010_1111, 0b0110_1011, 22, 0] {
         let mut other = sealed.to_vec();
         other[0] = first;
@@ -248,7 +248,7 @@ fn records_of_other_forms_are_rejected() {
     assert_eq!(Sealed::parse(&too_long).err(), Some(OpenError::NotARecord));
 }
 
-/// A record whose inner plaintext is this.
+/// A record with this inner plaintext.
 fn record_of(inner: &[u8]) -> Vec<u8> {
     let key = keys(1);
     let header = [0b0010_1011, 0, 0];
@@ -262,7 +262,7 @@ fn record_of(inner: &[u8]) -> Vec<u8> {
 #[test]
 fn an_authentic_record_without_chunks_is_discarded() {
     let fresh = || ReceiveContext::new(PRIMARY, keys(1), 64);
-    // Padding behind the type, which the draft leaves to DTLS.
+    // Padding behind the content type, which the draft leaves to DTLS.
     assert_eq!(open(&mut fresh(), &record_of(b"chunks..\x17\0\0\0")), Ok(b"chunks..".to_vec()));
     for inner in [&b"an alert\x15"[..], b"an ack..\x1a", b"handshake\x16", b"\0\0\0\0", b""] {
         let mut receiver = fresh();
@@ -324,7 +324,7 @@ proptest! {
             }
         }
         if changed != sealed {
-            // The bits of the epoch choose among keys, which is not done here: they are vouched for.
+            // The bits of the epoch select keys, which this function does not do: they are authenticated.
             prop_assert!(open(&mut receiver, &changed).is_err());
         }
         prop_assert_eq!(open(&mut receiver, &sealed), Ok(chunks));

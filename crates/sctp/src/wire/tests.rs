@@ -30,7 +30,7 @@ fn packet(header: Header, chunks: &[Chunk]) -> Bytes {
     builder.finish().unwrap().payload
 }
 
-/// A packet of these very bytes behind a common header, with the right checksum.
+/// A packet of these bytes after a common header, with the right checksum.
 fn sealed(body: &[u8]) -> Packet {
     let mut datagram = BytesMut::from(&[0, 21, 0x9c, 0x40, 0, 0, 0, 7, 0, 0, 0, 0][..]);
     datagram.extend_from_slice(body);
@@ -55,7 +55,7 @@ fn captured_usrsctp_packets_round_trip() {
     //= type=test
     //# All integer fields in an SCTP packet MUST be transmitted in network
     //# byte order, unless otherwise stated.
-    // Packets of usrsctp 0.9.5 as they left it, each with what it says below it.
+    // Packets captured from usrsctp 0.9.5, each with its text below it.
     let captured = include_str!("tests/usrsctp.txt");
     let mut lines = captured.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut count = 0;
@@ -255,7 +255,7 @@ fn every_other_form_has_its_bytes() {
             "000d0013 00000001 0002 0003 00000004 616263 00",
             "DATA[flgs=IUE, len=19, tsn=1, sid=2, ssn=3, ppid=4]",
         ),
-        // RFC 8260 §2.1: the first fragment brings the PPID, the others their number.
+        // RFC 8260 §2.1: the first fragment contains the PPID, the others their number.
         (
             Chunk::Data(Data {
                 begin: true,
@@ -391,7 +391,7 @@ fn every_other_form_has_its_bytes() {
             "INIT[flgs=0, tag=1, a_rwnd=1500, os=2, is=3, tsn=4, ECN_CAPABLE[], \
              ZERO_CHECKSUM_ACCEPTABLE[edmid=1]]",
         ),
-        // RFC 6525 Appendix A: all streams in both directions, of which the one wants two.
+        // RFC 6525 Appendix A: all streams in both directions, one of them needs two.
         (
             Chunk::Reconfig(vec![
                 Reconfig::OutgoingReset {

@@ -2,14 +2,14 @@
 //!
 //! The attacker has no keys. It loses, delays, replays, splices and changes packets, edits what INIT and INIT ACK offer, and
 //! sends INIT, ABORT, SHUTDOWN, SACK, ERROR, COOKIE ECHO and DATA with the right verification tags (`attacker.rs`). It is
-//! there from the first packet, or comes when both associations are protected. Then it leaves. In every run:
+//! present from the first packet, or starts when both associations are protected. Then it leaves. In every run:
 //!
 //! - No user data is ever sent in the clear, and an association that is protected sends nothing but DTLS chunks.
-//! - What is delivered was sent, in order and once.
-//! - An attacker that comes when the associations are protected causes loss and delay at most: after it has left, all data
+//! - Delivered messages were sent, and arrive in order and once.
+//! - An attacker that starts when the associations are protected causes loss and delay at most: after it has left, all data
 //!   arrives, and both associations shut down.
-//! - An attacker that is there from the start can prevent an association, and can end it before it is protected. Where it
-//!   edited an offer, nothing is delivered.
+//! - An attacker that is present from the start can prevent an association, and can end it before it is protected. If it edited
+//!   an offer, nothing is delivered.
 
 mod attacker;
 mod exchange;
@@ -50,7 +50,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// More events at one instant are a livelock.
 const STEPS_AT_ONCE_MAX: u64 = 1_000_000;
 
-/// When the attacker comes.
+/// When the attacker starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// Before the first packet.
@@ -61,12 +61,12 @@ pub enum Arrival {
     Protected,
 }
 
-/// What a run is drawn to be.
+/// The parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Trial {
     seed: u64,
     arrival: Arrival,
-    /// Of each path.
+    /// The two links of each path.
     links: Vec<[LinkConfig; 2]>,
     /// Which key management method both sides offer.
     method: Method,
@@ -84,7 +84,7 @@ pub struct Outcome {
     pub took: Duration,
     /// Packets that reached a host.
     pub packets: u64,
-    /// What the attacker did to packets, and the number of those that it sent.
+    /// The number of packets that the attacker changed or sent.
     pub attacks: u64,
 }
 
@@ -133,12 +133,12 @@ impl Trial {
         }
     }
 
-    /// Runs it. The error says which requirement did not hold.
+    /// Runs the trial. The error says which requirement was violated.
     pub fn run(&self, identity: &Identity) -> Result<Outcome, String> {
         self.run_in(self.stage(identity), &mut |_| {})
     }
 
-    /// As [`Trial::run`], and reports every datagram that reaches a host or leaves it after the attacker had it.
+    /// The same, and reports every datagram at its arrival at a host, and when it leaves the attacker.
     pub fn watch(&self, identity: &Identity, mut see: impl FnMut(Seen)) -> Result<Outcome, String> {
         let mut stage = self.stage(identity);
         stage.world.record();
@@ -250,7 +250,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Advances the time until this holds.
+    /// Advances the time until a condition holds.
     fn pass_until(
         &mut self,
         at_most: Duration,
@@ -293,7 +293,7 @@ struct OnPath {
     side: Side,
     host: Host<Exchange>,
     attacker: Rc<RefCell<Attacker>>,
-    /// Packets that go on, by time and order.
+    /// Packets on their way, by time and order.
     sent: BTreeMap<(Time, u64), Datagram>,
     count: u64,
 }
@@ -303,7 +303,7 @@ impl OnPath {
         let packet = wire::Packet::decode(datagram.payload.clone())
             .map_err(|error| format!("at {now} {:?} sends what is no packet: {error}", self.side))?;
         let client_port = packet.header.source_port.max(packet.header.destination_port);
-        // An INIT that is forged, or comes again, is answered: with INIT ACK, or with ABORT. Nothing is kept of it.
+        // A forged or repeated INIT is answered with INIT ACK or ABORT, without state.
         let is_init_ack = packet.chunks().flatten().all(|chunk| matches!(chunk, wire::Chunk::InitAck(_)));
         let answers_forger = is_init_ack || packet.header.tag == attacker::TAG;
         let is_protected = packet.kinds().is_dtls_alone();
@@ -358,9 +358,9 @@ mod tests {
     #[test]
     fn an_attacker_on_the_path_causes_loss_at_most() {
         let identity = Identity::new();
-        // The last four: a forged ABORT and a forged SACK reach a client that is protected, while the server's message that it is
-        // protected too is under way; an ABORT stands behind the client's last handshake message in one packet; an INIT without an
-        // offer bears the tag of a protected association.
+        // The last four: a forged ABORT and a forged SACK reach a protected client while the server's confirmation of
+        // protection is in flight; an ABORT follows the client's last handshake message in one packet; an INIT without an offer
+        // has the tag of a protected association.
         let seeds = (0..60).chain([22_187, 27_528, 38_571, 99_775]);
         let trials: Vec<_> = seeds.map(Trial::from_seed).collect();
         for arrival in [Arrival::Start, Arrival::StartAndEditOffers, Arrival::Protected] {

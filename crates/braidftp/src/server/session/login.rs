@@ -1,4 +1,4 @@
-//! The login of a session: checks a password or key, and opens the home folder.
+//! The login of a session: verifies a password or key, and opens the home folder.
 
 use braidftp_ftp::command::Secret;
 use braidftp_ftp::server::LoginError;
@@ -13,12 +13,12 @@ use super::Driver;
 use crate::users::{Grant, LoginError as Refusal};
 
 impl Driver {
-    /// The data of the session's host.
+    /// Returns the data of the session's host.
     fn site(&self) -> Arc<Site> {
         self.shared.site(self.session.host())
     }
 
-    /// Distinguishes a user of this host from a user of the same name at another host.
+    /// Returns a name that is unique over all hosts.
     pub(super) fn user_at_host(&self, name: &str) -> String {
         format!("{name}@{:?}", self.session.host())
     }
@@ -29,13 +29,13 @@ impl Driver {
         self.grant(user, async move { site.users.now().users.log_in(&name, password.expose(), peer).await });
     }
 
-    /// Logs in a user who has proved possession of a key.
+    /// Logs in a user whose key was verified.
     pub(super) fn admit(&mut self, user: Bytes) {
         let granted = self.site().users.now().users.admit(&user);
         self.grant(user, std::future::ready(granted));
     }
 
-    /// Opens the home of `user` if the login is permitted.
+    /// Opens the home of `user` if `granted` permits the login.
     fn grant(&mut self, user: Bytes, granted: impl Future<Output = Result<Grant, Refusal>> + Send + 'static) {
         let (shared, site, post, peer) = (self.shared.clone(), self.site(), self.post.clone(), self.peer);
         let (blocks, subject) = (self.blocks.clone(), self.subject.clone());
@@ -43,7 +43,7 @@ impl Driver {
         self.spawn(async move {
             let mut granted = granted.await;
             if let Err(Refusal::Busy) = granted {
-                // The user was authenticated. Sessions of dead clients must not keep the user out.
+                // The user is authenticated: sessions of dead clients must not keep the user out.
                 let admit = || site.users.now().users.admit(&user).ok();
                 granted = shared.limits.enter_as(&label, admit).await.ok_or(Refusal::Busy);
             }
@@ -91,7 +91,7 @@ impl Driver {
             subject.login(&user, told);
             shared.activity.metrics.login(if told.is_ok() { "ok" } else { "refused" });
             if let Err(why) = told {
-                // Already logged for the check itself; later attempts are not checked.
+                // The check itself was logged; later attempts are not checked.
                 let was_checked = matches!(outcome, Err(LoginError::Refused)) && !is_known;
                 if let Some(ban) = site.users.now().users.ban(&user, peer).filter(|_| was_checked) {
                     subject.banned(&user, ban);

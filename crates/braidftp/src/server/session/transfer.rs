@@ -1,6 +1,6 @@
-//! Jobs of a session on files: transfers, each a task of its own, and questions to the store and changes of it.
+//! Jobs of a session on files: transfers, each in a task of its own; queries and changes of the store.
 //!
-//! A job ends by one `Input::Done`, which its [`Post`] sends back to the loop of the session.
+//! Each job ends with one `Input::Done`, which its [`Post`] sends to the loop of the session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,16 +27,16 @@ impl Driver {
     ) {
         let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
         let post = self.post.clone();
-        // Runs to its end whatever happens to the session: a rename is not stopped in the middle.
+        // Runs to its end even if the session ends: a rename cannot be stopped half way.
         tokio::task::spawn_blocking(move || post.done(job, ask(&store)));
     }
 
-    /// Reads a file for its digest, when it is its turn: the machine reads so many at once for all sessions.
+    /// Computes the digest of a file. The number of files that are read at once is limited, for a session and for the server.
     pub(super) fn digest(&mut self, job: JobId, path: SafePath, hash: HashName) {
         let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
         let (post, own, all) = (self.post.clone(), self.digests.clone(), self.shared.digests.clone());
         let stop = self.stop(job);
-        // Dropped with the session, or when it is told to stop: the thread ends at the next block.
+        // Dropped when the session or the job ends; the reading thread then stops at the next block.
         let stopped = Stopped::default();
         self.jobs.spawn(stoppable(job, post, stop, async move {
             let turn = (own.acquire_owned().await, all.acquire_owned().await);
@@ -51,7 +51,7 @@ impl Driver {
         }));
     }
 
-    /// The session gives no such job before the login; if it did, nothing may be touched.
+    /// Fails a job before the login. The machine issues none; the check is a second line of defence.
     fn not_logged_in(&self, job: JobId) {
         self.post.done(job, Err(Failure::Store(braidftp_ftp::store::StoreError::Denied)));
     }
@@ -121,7 +121,7 @@ impl Driver {
                     _ => 0,
                 };
                 self.spawn(async move {
-                    // Opened before its frames are looked at, so that a refusal comes at once.
+                    // The sink is opened before frames are read, so that a refusal is sent at once.
                     let prepared = async {
                         let mut intake = Intake::new(&store, &sink).await?;
                         intake.open().await?;
@@ -172,16 +172,16 @@ impl Driver {
         }
     }
 
-    /// Asks a silent client over SCTP whether it is there, from the first transfer on until nothing of the session's transfers is
-    /// left, in the transport neither; when to look again.
+    /// SCTP: probes a silent client while a transfer is under way or the transport holds unacknowledged data of one. Returns
+    /// when to call again.
     ///
-    /// A client that vanished sends nothing, and may never be sent anything: in the middle of an upload, or behind a window that
-    /// it had closed. Its association then ends when its own HEARTBEATs are not answered, which with RFC 9260's parameters takes
-    /// seven minutes, and until then its transfers hold blocks of files and the transport its send buffer. A client that takes
-    /// nothing for a while, or little, answers HEARTBEATs.
+    /// A client that vanished in the middle of an upload, or with a closed receive window, is never sent data, so no
+    /// retransmission detects its death. HEARTBEATs of the association do, after seven minutes with the parameters of RFC 9260;
+    /// meanwhile its transfers hold blocks of files and the transport a full send buffer. A live client answers HEARTBEATs even
+    /// if it reads nothing.
     ///
     /// # Errors
-    /// The client has been silent for too long, and has not answered since it was asked.
+    /// The client was silent for [`Settings::silence`] and did not answer the HEARTBEAT.
     pub(super) fn watch_client(&mut self, now: Instant) -> Result<Option<Instant>, &'static str> {
         let is_busy = !self.under_way.is_empty() || !self.withheld.is_empty();
         match self.watch.next_at {
@@ -189,7 +189,7 @@ impl Driver {
             Some(at) if now < at => return Ok(Some(at)),
             _ => {}
         }
-        // TCP resets a connection whose peer is gone.
+        // Over TCP the kernel detects a vanished peer.
         let Some(association) = self.association() else { return Ok(None) };
         if !is_busy && association.stats().buffered_bytes == 0 {
             self.watch = Watch::default();
@@ -211,7 +211,7 @@ impl Driver {
         Ok(self.watch.next_at)
     }
 
-    /// Gives up uploads of braid whose frames do not come; when to look again.
+    /// Cancels uploads of braid whose first frame is overdue. Returns when to call again.
     pub(super) fn give_up_awaited(&mut self, now: Instant) -> Option<Instant> {
         let Data::Braid(lanes) = &self.data else { return None };
         if self.awaited.is_empty() {
@@ -238,7 +238,7 @@ impl Driver {
         if self.withheld.forget(job) {
             self.post.done(job, Err(Failure::Cancelled));
         } else if let Some(upload) = self.awaited.remove(&job) {
-            // Not a byte of it has come.
+            // No frame has arrived.
             self.cancels.remove(&job);
             upload.post.done(job, Err(Failure::Cancelled));
         } else if let Some(cancel) = self.cancels.remove(&job) {
@@ -247,7 +247,7 @@ impl Driver {
     }
 }
 
-/// Becomes true when it is dropped.
+/// A flag that is set when this is dropped.
 #[derive(Default)]
 struct Stopped(Arc<AtomicBool>);
 
@@ -257,7 +257,7 @@ impl Drop for Stopped {
     }
 }
 
-/// Does `work` and tells what came of it, or that it was stopped.
+/// Runs `work` and reports its result, or that it was cancelled.
 async fn stoppable(
     job: JobId,
     post: Post,

@@ -6,10 +6,10 @@
 //! Published: nothing. Ours, kB/s for 500 kB and 50 MB, TCP: 64k 66.7 121; reno 102 238; cubic 102 238;
 //! highspeed 102 238; scalable 102 238; hybla 107 201; fast 99.9 238; adalr 94.6 238; bbr 101 217; auto 114
 //! 239. SCTP: 64k 70.8 107; reno 93.6 238; cubic 93.6 238; highspeed 93.6 238; scalable 93.6 238; hybla 96.9
-//!      130; fast 93.4 238; adalr 88.7 237; bbr 91.2 217; auto 102 238; sctp 93.6
-//! 238. The link carries 243. A slow start of Hybla's goes far beyond what the way holds, and most of it
-//!      comes again. With 64 KB SCTP gets less than TCP, for half a message that came fills its buffer, too:
-//!      less still with messages of 64 KiB, and not of 8.
+//! 130; fast 93.4 238; adalr 88.7 237; bbr 91.2 217; auto 102 238; sctp 93.6
+//! 238. The link carries 243. Hybla's slow start overshoots the bandwidth-delay product and the queue, so that most of it is
+//!      retransmitted. With 64 KB SCTP gets less than TCP, because incomplete messages occupy its buffer too; with messages of
+//!      64 KiB even less, with 8 KiB not.
 
 use braidftp_cc as cc;
 use braidftp_sim::apps::bulk::Protocol;

@@ -22,7 +22,7 @@ fn config() -> Config {
     modern().with(|c| c.paths.asconf = true)
 }
 
-/// An association of one address each, and more that may come.
+/// An association with one address on each side; the hosts have further ones.
 fn pair() -> Pair {
     pair_of(config(), config())
 }
@@ -64,7 +64,7 @@ fn peer_events(pair: &Pair, side: Side) -> Vec<(String, AddressChange)> {
     peer.collect()
 }
 
-/// Tells the server a packet of the client's from `from`, signed as the client would.
+/// Delivers a packet of the client from `from` to the server, signed with the client's key.
 fn tell_signed(pair: &mut Pair, from: SocketAddr, chunks: &[Chunk]) {
     let signer = pair.association(Client).auth.signer(0, HmacId::Sha256).unwrap().clone();
     let mut builder = PacketBuilder::new();
@@ -82,9 +82,9 @@ fn tell(pair: &mut Pair, from: SocketAddr, mut builder: PacketBuilder, chunks: &
     pair.drain(Server);
 }
 
-/// The serial number that the server expects next of the client.
+/// The serial number that the server expects next.
 fn next_serial(pair: &mut Pair) -> Tsn {
-    // The client has asked for nothing yet.
+    // The client has made no request yet.
     pair.association(Client).initial_tsn
 }
 
@@ -99,7 +99,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// What the server answered, and where to.
+/// The server's ASCONF-ACKs and their destinations.
 fn answers(pair: &mut Pair) -> Vec<(SocketAddr, AsconfAck)> {
     let mut answers = Vec::new();
     for ((_, side, packet), route) in pair.log.iter().zip(&pair.routes) {
@@ -242,7 +242,7 @@ fn an_address_is_removed_while_it_carries_data_and_nothing_is_lost_or_doubled() 
     assert_eq!(ways(&mut pair, Server), [way("10.1.1.1", "10.1.2.2", PathState::Active)]);
     assert_eq!(pair.association(Client).local_addresses(), [at("10.1.2.2")]);
     assert_eq!(peer_events(&pair, Server).last(), Some(&("10.1.1.2".to_owned(), AddressChange::Removed)));
-    // A number is used again.
+    // A number is reused.
     pair.association(Client).add_address(at("10.1.3.2")).unwrap();
     pair.run(Duration::from_secs(1));
     assert_eq!(ways(&mut pair, Client)[0], way("10.1.3.2", "10.1.1.1", PathState::Active));
@@ -336,7 +336,8 @@ fn a_host_moves_from_its_only_address_to_another_and_the_transfer_goes_on() {
     }
 }
 
-/// Each asks from the address to which it moves, and is answered from one that it learns of in the same moment.
+/// Each host sends its request from its new address, and the answer goes to an address that the other learns at the same
+/// moment.
 #[test]
 fn two_hosts_move_from_their_only_addresses_at_the_same_time() {
     let mut pair = pair();
@@ -376,7 +377,7 @@ fn a_host_that_moves_keeps_all_addresses_of_the_peer() {
         let mut pair = Pair::between([vec![at("10.1.1.2")], servers.map(at).to_vec()], config(), server);
         pair.client_addresses.push(at("10.1.2.2"));
         pair.run(Duration::from_millis(500));
-        // What goes and what comes stand in one ASCONF: until it is answered the association has neither.
+        // Deletion and addition are in one ASCONF: until it is acknowledged the association has neither address.
         pair.association(Client).add_address(at("10.1.2.2")).unwrap();
         pair.association(Client).remove_address(at("10.1.1.2")).unwrap();
         pair.run(Duration::from_secs(5));
@@ -385,7 +386,7 @@ fn a_host_that_moves_keeps_all_addresses_of_the_peer() {
         there.retain(|(_, _, state)| *state != PathState::Removed);
         there.sort_by(|one, other| one.1.cmp(&other.1));
         assert_eq!(there, servers.map(|peer| way(local, peer, PathState::Active)));
-        // The one by which it went is the server's to take away.
+        // The address that the packet used is deleted by the server.
         pair.association(Server).remove_address(at("10.1.1.1")).unwrap();
         pair.run(Duration::from_secs(5));
         pair.send(Client, 0, pattern(10_000));
@@ -394,7 +395,7 @@ fn a_host_that_moves_keeps_all_addresses_of_the_peer() {
     }
 }
 
-/// Whatever the link does, and whoever moves: all arrives once and in order.
+/// With all faults of links and any moves of addresses, everything is delivered once and in order.
 #[test]
 fn addresses_come_and_go_on_both_sides_over_bad_links() {
     for seed in 0..40_u64 {
@@ -408,7 +409,7 @@ fn addresses_come_and_go_on_both_sides_over_bad_links() {
                 let host = if side == Client { "2" } else { "1" };
                 let address = at(&format!("{}{host}", names[dice.roll(3) as usize]));
                 let association = pair.association(side);
-                // Some of these make no sense just then, and are refused.
+                // Some of these requests are invalid at the time, and are refused.
                 let _ = match dice.roll(3) {
                     0 => association.add_address(address),
                     1 => association.remove_address(address),
@@ -598,7 +599,7 @@ fn serial_numbers_begin_with_the_initial_tsns_and_wrap() {
         tell_signed(&mut pair, at("10.1.1.2"), &[asking(serial, "10.1.1.2", vec![])]);
         assert_eq!(answers(&mut pair)[0].1.serial, serial);
     }
-    // And those of this side.
+    // The same for requests of this side.
     let mut pair = self::pair();
     for (side, own, peers) in [(Client, Tsn(u32::MAX), Tsn(0)), (Server, Tsn(0), Tsn(u32::MAX))] {
         if let State::Up(up) = &mut pair.association(side).state {
@@ -645,7 +646,7 @@ fn asconf_and_asconf_ack_are_sent_and_accepted_only_after_an_auth_chunk() {
         );
     }
     assert_eq!(seen.len(), 2);
-    // The answer without a code is none.
+    // An answer without a cause code has none.
     let serial = pair.association(Client).initial_tsn;
     let header = Header {
         source_port: PORT,
@@ -677,7 +678,7 @@ fn re_config_is_sent_only_while_the_association_is_up() {
     assert_eq!(pair.association(Client).add_address(at("10.1.2.2")), Err(AddressError::NotUp));
     let mut pair = self::pair();
     let serial = next_serial(&mut pair);
-    // The server says SHUTDOWN ACK and waits for SHUTDOWN COMPLETE, which is lost.
+    // The server sends SHUTDOWN ACK and waits for SHUTDOWN COMPLETE, which is lost.
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Chunk::SHUTDOWN_COMPLETE)));
     let signer = pair.association(Client).auth.signer(0, HmacId::Sha256).unwrap().clone();
     pair.association(Client).shutdown();
@@ -692,7 +693,8 @@ fn re_config_is_sent_only_while_the_association_is_up() {
     assert!(answers(&mut pair).is_empty() && pair.association(Server).paths().count() == 1);
 }
 
-/// HEARTBEATs stop with SHUTDOWN (RFC 9260 §8.3). If then the last confirmed path goes, one must be confirmed after all.
+/// HEARTBEATs stop with SHUTDOWN (RFC 9260 §8.3). If the last confirmed path is deleted then, another one must be confirmed
+/// nevertheless.
 #[test]
 fn a_shutdown_continues_although_its_only_confirmed_path_is_deleted() {
     let mut pair = pair();

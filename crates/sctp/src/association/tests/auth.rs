@@ -11,7 +11,7 @@ fn key(id: u16, secret: &'static str) -> SharedKey {
     SharedKey { id, secret: Bytes::from_static(secret.as_bytes()) }
 }
 
-/// Wants these chunk types authenticated.
+/// A configuration that requires authentication of these chunk types.
 fn wanting(chunks: &[u8]) -> Config {
     with(AuthConfig { chunks: chunks.to_vec(), ..AuthConfig::default() })
 }
@@ -25,7 +25,7 @@ fn auth_events(pair: &Pair, side: Side) -> Vec<AuthEvent> {
     events.filter_map(|event| if let Event::Authentication(it) = event { Some(*it) } else { None }).collect()
 }
 
-/// What the packets of one side authenticate: the chunk types before the AUTH chunk, and those behind it.
+/// The chunk types before and after the AUTH chunk in the packets of one side.
 fn arrangement(chunks: &[Chunk]) -> (Vec<u8>, Vec<u8>) {
     let kinds: Vec<u8> = chunks.iter().map(Chunk::kind).collect();
     match kinds.iter().position(|kind| *kind == Auth::KIND) {
@@ -153,13 +153,14 @@ fn unauthenticated_chunks_are_silently_discarded() {
     pair.forge(&[auth.clone(), Chunk::Data(data), abort]);
     assert!(pair.packets(Server).is_empty());
     assert!(pair.association(Server).is_up() && pair.association(Server).readable().is_none());
-    // What needs no authentication is heard, also behind what is discarded; nothing is behind a forged AUTH chunk.
+    // Unauthenticated chunks of other types are processed, also behind discarded ones; everything behind a forged AUTH chunk is
+    // discarded.
     pair.forge(&[Chunk::Shutdown { cum_tsn_ack: tsn.minus(1) }, heartbeat.clone()]);
     assert!(matches!(&pair.packets(Server)[..], [only] if only[0].kind() == Chunk::HEARTBEAT_ACK));
     pair.clear_log();
     pair.forge(&[auth, heartbeat]);
     assert!(pair.packets(Server).is_empty());
-    // The real thing is taken.
+    // The genuine chunk is accepted.
     pair.send(Client, 0, "genuine");
     pair.association(Client).shutdown();
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
@@ -167,7 +168,7 @@ fn unauthenticated_chunks_are_silently_discarded() {
     assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
 }
 
-/// A packet of the client's, signed as it would sign it.
+/// A packet in the client's name, signed with its key.
 fn forge_signed(pair: &mut Pair, signer: &Signer, behind: &[Chunk]) {
     let mut builder = PacketBuilder::new();
     let kinds = behind.iter().map(Chunk::kind).collect();
@@ -241,7 +242,7 @@ fn only_chunks_authenticated_with_the_key_are_accepted() {
         (keyed(vec![good.clone()], 5), true),
         (keyed(vec![bad], 5), false),
         (keyed(vec![key(4, "secret")], 4), false),
-        // The null key is not taken where there is a real one (§9).
+        // The null key is not accepted where there is a real one (§9).
         (wanting(&[Data::KIND]), false),
         (keyed(vec![key(0, ""), good.clone()], 0), false),
     ] {
@@ -252,7 +253,7 @@ fn only_chunks_authenticated_with_the_key_are_accepted() {
         assert_eq!(!pair.read(Server, 0).is_empty(), heard, "{:?}", client.security.auth);
         assert!(heard || pair.sacks(Server).is_empty(), "silently");
     }
-    // Who has no key takes what is made with the null key alone.
+    // A side without keys accepts only chunks authenticated with the null key.
     let mut pair = Pair::with(keyed(vec![good], 5), wanting(&[Data::KIND]));
     pair.send(Client, 0, "hello");
     pair.run(Duration::from_secs(2));
@@ -387,7 +388,7 @@ fn a_repeated_cookie_is_authentic_again() {
     assert_eq!(pair.server.len(), 1);
 }
 
-/// The client forgot all, and asks again from the same port.
+/// The client has lost its state and connects again from the same port.
 fn restarted(pair: &mut Pair, config: Config) {
     let port = pair.association(Client).ports().0;
     pair.client = Endpoint::new([9; 32]);
@@ -441,7 +442,7 @@ fn simultaneous_key_exchanges_derive_the_same_keys() {
                 config: Arc::new(wanting(chunks)),
             };
             pair.server_id = Some(pair.server.connect(pair.now, connect).unwrap());
-            // Each of the first two packets of either side is lost or not.
+            // Each of the first two packets of either side may be lost.
             pair.drop =
                 Some(Box::new(move |side, nth, _| nth < 2 && drops >> (2 * side as usize + nth) & 1 == 1));
             pair.send(Client, 0, "from one side");
@@ -481,7 +482,7 @@ fn a_random_number_of_another_length_ends_it() {
 
 #[test]
 fn an_init_without_authentication_parameters_is_accepted() {
-    // A stack without authentication skips its parameters, however they are.
+    // A stack without authentication ignores its parameters, whatever they contain.
     let mut pair = Pair::up(rfc());
     let parameters = vec![Parameter::Random(vec![7; 5].into()), Parameter::HmacAlgo(vec![1])];
     let init =
@@ -552,12 +553,12 @@ fn the_adaptation_code_point_reaches_the_peer() {
     assert_eq!((told(&pair, Client), told(&pair, Server)), (Some(Some(7)), Some(None)));
 }
 
-/// A key of length 0 was a null pointer elsewhere (CVE-2026-23125's kin).
+/// A key of length 0 was a null pointer in another stack (similar to CVE-2026-23125).
 #[test]
 fn an_auth_chunk_before_keys_are_agreed_is_harmless() {
     let mut pair = Pair::new(wanting(&[]));
     let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![0; 32].into() });
-    // The INIT is out, and nothing agreed on yet.
+    // INIT is sent, and nothing is agreed yet.
     pair.drain(Client);
     let tag = pair.association(Client).tag;
     let port = pair.association(Client).ports().0;
@@ -599,7 +600,7 @@ fn an_auth_chunk_before_keys_are_agreed_is_harmless() {
 fn sha_1_alone_and_no_key_are_enough() {
     let hmacs = vec![HmacId::Sha1];
     let only_sha1 = with(AuthConfig { chunks: vec![Data::KIND], hmacs, ..AuthConfig::default() });
-    // The server takes SHA-1 alone; the client would rather have SHA-256, and has both.
+    // The server supports SHA-1 only; the client prefers SHA-256 and supports both.
     let mut pair = Pair::with(wanting(&[Data::KIND]), only_sha1);
     pair.send(Client, 0, "there");
     pair.send(Client, 1, "again");
@@ -662,7 +663,7 @@ fn a_re_configuration_is_authentic_where_the_peer_wants_it_to_be() {
         let (before, behind) = arrangement(&chunks(packet));
         assert!(!before.contains(&Chunk::RECONFIG) && behind.contains(&Chunk::RECONFIG), "{packet}");
     }
-    // What nobody vouches for is discarded without a word.
+    // Unauthenticated chunks are discarded silently.
     pair.clear_log();
     let request = RequestNumber(pair.association(Client).initial_tsn.0).plus(5);
     for ahead in 0..4 {

@@ -4,7 +4,7 @@ use super::*;
 use crate::ids::Tsn;
 use crate::wire::{CompactSack, Parameter};
 
-/// More than a SACK can name.
+/// More gaps than a SACK can report.
 const GAPS: usize = 380;
 /// Messages after which the window is large enough for twice as many packets.
 const WARM: usize = 1_500;
@@ -18,7 +18,7 @@ fn longest_sack(pair: &Pair) -> usize {
     pair.sacks(Server).iter().map(|(_, sack)| sack.gaps.len()).max().unwrap_or(0)
 }
 
-/// Whether a side has listed it.
+/// Whether a side has listed COMPACT-SACK.
 fn lists(pair: &Pair, side: Side) -> bool {
     let lists = |parameter: &Parameter| match parameter {
         Parameter::SupportedExtensions(kinds) => kinds.contains(&CompactSack::KIND),
@@ -30,7 +30,7 @@ fn lists(pair: &Pair, side: Side) -> bool {
     })
 }
 
-/// An upload with a large window, of which every second packet is lost once; what the server says of it.
+/// An upload with a large window in which every second packet is lost once, and the server's acknowledgements.
 fn every_second_lost(client: Config, server: Config) -> Pair {
     let large = |config: Config| {
         config.with(|c| {
@@ -69,7 +69,7 @@ fn compact_sack_reports_more_gaps_than_fit_in_a_sack() {
     let most = compact.iter().map(|sack| sack.gaps.len()).max();
     assert!(most >= Some(GAPS - 10), "{most:?}");
     assert!(compact.iter().all(|sack| !sack.is_cut));
-    // What does fit is a SACK like any other.
+    // A report that fits is an ordinary SACK.
     assert!(longest_sack(&pair) > 300);
 }
 
@@ -104,7 +104,7 @@ fn with_nr_sack_there_is_none() {
     assert!(compact_sacks(&every_second_lost(both(), both()), Server).is_empty());
 }
 
-/// A client with ten packets under way, and a server whose answers are forged.
+/// A client with ten packets in flight, and forged acknowledgements of the server.
 struct Forger {
     pair: Pair,
     header: Header,
@@ -126,7 +126,7 @@ impl Forger {
         Self { pair, header, base }
     }
 
-    /// The chunks that are lost by such an answer, by how far beyond those that had arrived before they are.
+    /// The chunks that are marked lost after such an acknowledgement, by their distance from those that had arrived.
     fn answer(&mut self, arrived: u32, gaps: &[(u16, u16)], is_cut: bool) -> Vec<u32> {
         let pair = &mut self.pair;
         let mut builder = PacketBuilder::new();
@@ -138,7 +138,7 @@ impl Forger {
         builder.seal();
         let payload = builder.finish().unwrap().payload;
         let (from, to) = (server_address(), client_address());
-        // Sooner, it would be an answer to what had left before; later, what left before would be overdue.
+        // Earlier, it would answer packets sent before; later, those would time out.
         pair.now += pair.latency * 2;
         pair.client.handle(pair.now, Datagram { from, to, ecn: Ecn::NotEct, payload });
         let up = pair.association(Client).state.up();
@@ -161,7 +161,7 @@ fn nothing_beyond_the_last_block_of_a_truncated_sack_is_lost() {
     for (is_cut, lost) in [(true, None), (false, Some(5))] {
         let mut forger = Forger::new();
         assert_eq!(forger.answer(0, &[(2, 4)], false), [1]);
-        // It left after all others: if nothing else is named, those that left three packets before are lost.
+        // It was sent after all others: if no other is reported, those sent three packets before are lost.
         assert_eq!(forger.answer(4, &[], is_cut).first().copied(), lost, "{is_cut}");
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn primary(epoch: u64) -> KeysId {
     KeysId { purpose: Purpose::Primary, epoch }
 }
 
-/// Both sides install the keys of an epoch, the receiving ones first, and take nothing else from then on.
+/// Installs the keys of an epoch on both sides, those for receiving first, and requires protection from then on.
 pub(super) fn protect(pair: &mut Pair, epoch: u64) {
     let seed = |side| if side == Client { epoch as u8 } else { 100 + epoch as u8 };
     for (side, other) in [(Client, Server), (Server, Client)] {
@@ -36,7 +36,7 @@ pub(super) fn protect(pair: &mut Pair, epoch: u64) {
     }
 }
 
-/// The handshake is done, and both sides have keys.
+/// Creates an established association with keys on both sides.
 pub(super) fn protected(config: Config) -> Pair {
     let mut pair = Pair::up(config);
     protect(&mut pair, 3);
@@ -47,7 +47,7 @@ fn agreement(pair: &mut Pair, side: Side) -> Option<Agreement> {
     pair.association(side).dtls_agreement().cloned()
 }
 
-/// What came about keys.
+/// Takes the received messages of key management.
 pub(super) fn key_management(pair: &mut Pair, side: Side) -> Vec<Vec<u8>> {
     let association = pair.association(side);
     let mut messages = vec![Vec::new()];
@@ -151,7 +151,7 @@ fn strict_mode_rejects_peers_without_protection() {
         assert!(pair.server.is_empty());
         assert!(pair.packets(Server).iter().flatten().all(|chunk| chunk.kind() == Chunk::ABORT));
     }
-    // The INIT ACK of a peer that does not know it.
+    // The INIT ACK of a peer without support.
     let mut pair = Pair::with(strict(), modern());
     pair.run(Duration::from_secs(1));
     let violation = Violation::Dtls(Disagreement::NotOffered);
@@ -196,7 +196,7 @@ fn two_sides_that_start_simultaneously_agree_and_are_protected() {
             config: Arc::new(strict()),
         };
         pair.server_id = Some(pair.server.connect(pair.now, connect).unwrap());
-        // Each of the first two packets of either side is lost or not.
+        // Each of the first two packets of either side may be lost.
         pair.drop =
             Some(Box::new(move |side, nth, _| nth < 2 && drops >> (2 * side as usize + nth) & 1 == 1));
         for side in [Client, Server] {
@@ -250,7 +250,7 @@ fn authentication_is_never_offered_beside_it() {
         }
         assert!(!pair.association(side).stats().extensions.unwrap().auth);
     }
-    // One that offers both is asked for none.
+    // A side that offers both is not required to use one.
     let mut pair = Pair::with(
         modern().with(|c| c.security.auth = Some(crate::config::AuthConfig::default())),
         dtls(DtlsConfig { mode: Mode::Loose, ..DtlsConfig::default() }),
@@ -317,12 +317,12 @@ fn chunks_are_sized_to_fit_with_the_protection_overhead() {
     assert_eq!(pmdcs, (rfc().path_mtu.packet_bytes - 12 - 28) & !3);
     pair.send(Client, 1, pattern(100_000));
     assert!(pair.run_until(|pair| !pair.read(Server, 1).is_empty()));
-    // Nothing left that IP would have had to cut.
+    // No packet exceeded the MTU.
     assert!(pair.log.iter().all(|(_, _, packet)| packet.len() <= rfc().path_mtu.packet_bytes));
     assert!(!pair.splits.contains(&(Split::Allowed as u8)));
 }
 
-/// With a method whose peers accept it, the last chunk of a record has no padding: a full packet has user data up to its last byte.
+/// If both methods permit it, the last chunk of a record has no padding: a full packet has user data up to its last byte.
 #[test]
 fn a_full_packet_has_user_data_in_place_of_padding() {
     const PACKETS: usize = 100;
@@ -342,7 +342,7 @@ fn a_full_packet_has_user_data_in_place_of_padding() {
     }
 }
 
-/// Only one side leaves padding out; chunks of all lengths are lost and sent again, alone and beside others.
+/// One side omits padding; chunks of all lengths are lost and retransmitted, alone and bundled.
 #[test]
 fn chunks_without_padding_are_retransmitted() {
     let unpadded = dtls(DtlsConfig { unpadded_with: Some(DtlsConfig::PRE_SHARED), ..DtlsConfig::default() });
@@ -379,8 +379,8 @@ fn the_same_data_takes_no_more_packets_than_the_overhead_costs() {
 //= type=test
 //# However, the padding MUST be applied within the encryption envelope to ensure
 //# the padding itself is protected.
-/// A packet shorter than those before it ends a batch of segmentation offload. The room behind each message is less than a fragment
-/// takes, and is padded as long as there is more to send.
+/// A packet shorter than the previous ones ends a batch of segmentation offload. The space after each message is less than a
+/// fragment, and is padded while more data is queued.
 #[test]
 fn the_end_of_a_message_does_not_end_a_batch() {
     const FULL: usize = 1_452;
@@ -440,12 +440,12 @@ fn send_fails_before_keys_are_set() {
         assert_eq!(client.send(StreamId(0), exchange()), Ok(()));
         pair.run(Duration::from_secs(1));
     }
-    // It rides with COOKIE ECHO, as data does.
+    // Messages of key management are bundled with COOKIE ECHO, as data is.
     let bundled = pair.packets(Client).iter().any(|packet| {
         packet[0].kind() == Chunk::COOKIE_ECHO && packet.iter().any(|chunk| matches!(chunk, Chunk::Data(_)))
     });
     assert!(bundled);
-    // Nobody gets it who reads streams.
+    // Readers of streams do not receive them.
     assert_eq!(key_management(&mut pair, Server), [pattern(3_000), pattern(3_000)]);
     assert!(pair.read(Server, 0).is_empty());
     assert!(pair.events(Server).contains(&Event::Dtls(DtlsEvent::Message)));
@@ -455,12 +455,12 @@ fn send_fails_before_keys_are_set() {
     assert_eq!(pair.read(Server, 1), [pattern(10)]);
 }
 
-/// A ClientHello with a key that no quantum computer breaks is longer than a packet.
+/// A ClientHello with a post-quantum key share is longer than a packet.
 #[test]
 fn key_management_is_sent_with_cookie_echo_even_in_several_packets() {
     let hello = || Message::new(Ppid(crate::dtls::KEY_MANAGEMENT_PPID), pattern(3_000));
     let echoes = |packet: &Vec<Chunk>| packet[0].kind() == Chunk::COOKIE_ECHO;
-    // In any order, and if any one is lost.
+    // In any order, and with any one lost.
     for (lost, latency) in [(None, 0), (Some(1), 0), (Some(2), 0), (Some(3), 0), (None, 1)] {
         let mut pair = Pair::new(strict());
         pair.reordering = 1_000 * latency;
@@ -476,7 +476,7 @@ fn key_management_is_sent_with_cookie_echo_even_in_several_packets() {
             assert_eq!(packets.iter().filter(|packet| echoes(packet)).count(), 3);
             assert!(first[1..4].iter().all(|at| *at == first[1]), "they leave at once");
         }
-        // Without a word about keys there is one.
+        // Without a message of key management there is one.
         let mut plain = Pair::new(modern());
         plain.send(Client, 0, pattern(3_000));
         plain.run(Duration::from_secs(1));
@@ -501,7 +501,7 @@ fn a_lost_shutdown_complete_is_repeated_although_the_keys_are_deleted() {
     let said = |pair: &Pair| -> Vec<_> {
         pair.log.iter().filter(|(_, side, _)| *side == Client).map(|(.., packet)| packet.dtls()).collect()
     };
-    // SHUTDOWN COMPLETE is what the client says last.
+    // SHUTDOWN COMPLETE is the client's last packet.
     let without_loss = ended(None);
     let pair = ended(Some(without_loss.sent[0] - 1));
     assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
@@ -525,7 +525,7 @@ fn unused_receive_keys_may_be_replaced() {
     pair.send(Client, 1, pattern(10));
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.read(Server, 1), [pattern(10)]);
-    // Of those with which something came the next is of another epoch.
+    // Each record that delivered a chunk is followed by one of another epoch.
     let server = pair.association(Server);
     server.delete_receive_keys(primary(4)).unwrap();
     let again = server.add_receive_keys(primary(4), keys(1));
@@ -592,7 +592,8 @@ fn several_paths_share_one_window() {
     assert_eq!((stats.forged, stats.replayed), (0, 0), "{stats:?}");
 }
 
-/// The HEARTBEATs that confirm other paths leave as soon as the association is up, and arrive when only protected packets are taken.
+/// HEARTBEATs that confirm other paths are sent as soon as the association is up, and may arrive when only protected packets
+/// are accepted.
 #[test]
 fn other_paths_are_confirmed_a_round_trip_after_there_are_keys() {
     let addresses =

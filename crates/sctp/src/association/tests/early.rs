@@ -8,7 +8,7 @@ use crate::wire::Init;
 
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 
-/// Loses the first `times` packets of `side` that hold a chunk of this type.
+/// Loses the first `times` packets of `side` that contain a chunk of this type.
 fn losing(side: Side, kind: u8, times: usize) -> Option<Drop> {
     let mut left = times;
     Some(Box::new(move |by, _, packet| {
@@ -41,7 +41,7 @@ fn echoes_cookie(pair: &mut Pair) -> bool {
     matches!(pair.association(Client).state, State::CookieEchoed { .. })
 }
 
-/// When the INIT with this number leaves: each 250 ms, then after a quarter of the time since the first, and until the
+/// The time of the INIT with this number: every 250 ms, then after a quarter of the time since the first, and up to the
 /// twentieth at least once a second.
 fn init_at(number: usize) -> Duration {
     let interval = Duration::from_millis(250);
@@ -81,7 +81,7 @@ fn a_repeated_init_measures_the_round_trip_exactly_if_the_peer_reports_its_numbe
 #[test]
 fn an_init_without_a_number_gives_an_upper_bound_that_the_first_measurement_replaces() {
     let mut pair = Pair::new(modern());
-    // The eighth repetition carries no number, and no bound is longer than RTO.Initial.
+    // The eighth repetition carries no number, and no limit exceeds RTO.Initial.
     pair.drop = losing(Client, Init::KIND, 8);
     assert!(pair.run_until(echoes_cookie));
     let bound = Duration::from_secs(1);
@@ -135,10 +135,10 @@ fn a_lost_cookie_echo_or_cookie_ack_costs_about_two_round_trips() {
 fn a_cookie_that_is_lost_many_times_is_echoed_at_least_about_once_a_second() {
     for (lost, after_a_bound) in [(12, false), (5, true)] {
         let mut pair = Pair::new(modern());
-        // The eighth repetition of INIT carries no number, and its answer gives a bound of a second alone.
+        // The eighth repetition of INIT carries no number, and its answer gives a limit of one second only.
         pair.drop = losing(Client, Init::KIND, if after_a_bound { 8 } else { 0 });
         assert!(pair.run_until(echoes_cookie));
-        // The first one has left.
+        // The first one is sent.
         pair.under_way.clear();
         pair.drop = losing(Client, Chunk::COOKIE_ECHO, lost);
         for _ in 0..=lost {
@@ -195,7 +195,7 @@ fn no_chunk_with_a_wrong_tag_implies_a_cookie_ack() {
 fn a_repeated_cookie_echo_makes_the_server_retransmit_its_first_flight_at_once() {
     let mut pair = Pair::new(modern());
     assert!(pair.run_until(|pair| pair.server_id.is_some()));
-    // COOKIE ACK has left and is lost, too: everything of the server until the client repeats COOKIE ECHO.
+    // COOKIE ACK is sent and lost, too: all packets of the server are lost until the client repeats COOKIE ECHO.
     pair.under_way.clear();
     let mut echoed = false;
     pair.drop = Some(Box::new(move |side, _, packet| {
@@ -222,7 +222,7 @@ fn replayed_cookie_echos_cause_at_most_one_flight_per_rtt_and_none_after_an_ackn
         pair.forge(&[Chunk::CookieEcho(cookie.clone())]);
         pair.run(Duration::from_millis(1));
     }
-    // Once as it is sent; five flights; tail probes of their own.
+    // Once at first; five more flights; tail loss probes besides.
     let sent = pair.data(Server).len();
     assert!((4..=10).contains(&sent), "{sent}");
     pair.drop = None;
@@ -314,7 +314,7 @@ fn a_heartbeat_accompanies_retransmissions_after_t3_counts_no_error_and_its_ack_
     assert_eq!(pair.association(Client).paths[0].errors, 4, "T3's alone");
     assert!(rto(&mut pair, Client) >= Duration::from_millis(800), "backed off");
     pair.cut.clear();
-    // The data goes on being lost; the HEARTBEAT is answered.
+    // Data continues to be lost; the HEARTBEAT is acknowledged.
     pair.drop = losing(Server, Sack::KIND, usize::MAX);
     let answered = |pair: &mut Pair| pair.association(Client).paths[0].timeouts_unanswered == 0;
     if pair.run_until_within(Duration::from_millis(900), answered) {
@@ -347,7 +347,7 @@ fn the_first_five_time_outs_take_little_more_than_a_second_and_later_ones_the_rt
 
 #[test]
 fn acknowledged_heartbeats_do_not_shorten_the_detection_of_a_peer_that_acknowledges_no_data() {
-    // The server discards DATA, which another key authenticates, and nothing else.
+    // The server discards DATA, which is authenticated with another key, and nothing else.
     let keyed = |secret: &'static str| {
         let key = SharedKey { id: 5, secret: Bytes::from_static(secret.as_bytes()) };
         let auth =
@@ -366,7 +366,7 @@ fn acknowledged_heartbeats_do_not_shorten_the_detection_of_a_peer_that_acknowled
 #[test]
 fn a_late_heartbeat_ack_gives_an_rtt_sample_and_counts_no_error() {
     let mut pair = Pair::up(modern());
-    // A queue of more than a second: no HEARTBEAT is answered within the RTO of 100 ms.
+    // A queue of more than a second: no HEARTBEAT is acknowledged within the RTO of 100 ms.
     pair.latency = Duration::from_millis(700);
     pair.association(Client).probe_peer();
     pair.run(Duration::from_secs(1));
@@ -400,7 +400,7 @@ fn lost_heartbeats_do_not_end_an_association_whose_peer_sends_packets() {
 #[test]
 fn while_only_an_upper_bound_is_known_a_probe_with_a_heartbeat_precedes_t3() {
     let mut pair = Pair::new(patient(modern()));
-    // The server's bound is RTO.Initial then.
+    // The server's limit is then RTO.Initial.
     pair.drop = losing(Client, Chunk::COOKIE_ECHO, 8);
     up_at(&mut pair, Server);
     pair.clear_log();
@@ -419,7 +419,7 @@ fn while_only_an_upper_bound_is_known_a_probe_with_a_heartbeat_precedes_t3() {
 
 #[test]
 fn a_sender_with_data_is_silent_for_at_most_a_second_whatever_its_rtt_estimate_is() {
-    // SRTT is that of a queue of seconds, which is gone when the tail is sent; or every round trip measured so far was long.
+    // SRTT is that of a queue of seconds, which has drained when the tail is sent; or all round trips so far were long.
     for (at_first, then) in [(LATENCY, Duration::from_secs(3)), (40 * LATENCY, 40 * LATENCY)] {
         let mut pair = Pair::new(modern());
         pair.latency = at_first;
@@ -451,7 +451,7 @@ fn a_sender_with_data_is_silent_for_at_most_a_second_whatever_its_rtt_estimate_i
 #[test]
 fn a_backed_off_t3_waits_little_more_than_a_second_although_srtt_includes_a_queue() {
     let mut pair = Pair::up(modern());
-    // Round trips of half a second that hardly vary; the shortest one was measured before.
+    // Nearly constant round trips of half a second; the shortest one was measured before.
     pair.latency = Duration::from_millis(250);
     for _ in 0..60 {
         pair.association(Client).probe_peer();
@@ -485,7 +485,7 @@ fn the_probe_count_restarts_once_nothing_is_in_flight() {
     association.paths[0].probes_unanswered = 2;
     association.stop_idle_t3(crate::ids::PathId(0));
     assert_eq!(association.paths[0].probes_unanswered, 2, "one is in flight");
-    // A SACK comes while nothing is in flight.
+    // A SACK arrives while nothing is in flight.
     let mut pair = Pair::up(modern());
     pair.association(Server).paths[0].probes_unanswered = 2;
     let cum_tsn_ack = pair.association(Server).state.up().unwrap().sent.cum_tsn_ack_point();

@@ -18,7 +18,7 @@ struct Plan {
     small_buffers: bool,
     scheduler: Scheduler,
     interleaving: bool,
-    /// Whether what has left may be given up.
+    /// Whether sent messages may be abandoned.
     partial: bool,
     nr_sack: bool,
     /// Side, stream, length, unordered.
@@ -72,7 +72,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         )
 }
 
-/// The messages that a side gave up, and whether they had left.
+/// The messages that a side abandoned, and whether they had been sent.
 fn abandoned(pair: &Pair, side: Side) -> BTreeSet<(u32, bool)> {
     let events = pair.events(side).iter();
     events

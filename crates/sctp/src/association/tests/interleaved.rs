@@ -18,7 +18,7 @@ impl Bench {
         Self { reassembly, next: Tsn(1) }
     }
 
-    /// TSNs mean nothing here.
+    /// The TSN is irrelevant here.
     fn push(&mut self, chunk: Data) -> Result<(), Violation> {
         self.next = self.next.next();
         self.reassembly.push(chunk, self.next)
@@ -80,7 +80,7 @@ fn ordered_and_unordered_messages_of_one_number_are_two() {
 #[test]
 fn fragments_with_bad_numbers_are_refused() {
     for (chunks, wrong) in [
-        // A second fragment that counts itself the first: what Linux 6.1 sends.
+        // A second fragment with the number of the first: Linux 6.1 sends that.
         (vec![chunk("B", 0, 0, 0, b"a"), chunk("E", 0, 0, 0, b"b")], Violation::FragmentOutOfPlace),
         (vec![chunk("", 0, 0, 1, b"a"), chunk("", 0, 0, 1, b"b")], Violation::FragmentOutOfPlace),
         (vec![chunk("B", 0, 0, 0, b"a"), chunk("B", 0, 0, 0, b"b")], Violation::FragmentOutOfPlace),
@@ -119,7 +119,7 @@ fn a_buffer_full_of_incomplete_messages_is_delivered_partially() {
     for stream in 0..4 {
         bench.push(chunk("B", stream, 0, 0, &[stream as u8; 1_200])).unwrap();
     }
-    // 5,100 bytes are half; overhead counts.
+    // 5,100 bytes are half of the buffer; overhead counts.
     assert_eq!(bench.reassembly.readable(), None);
     bench.push(chunk("BE", 3, 1, 0, b"next")).unwrap();
     for stream in 0..4 {
@@ -129,7 +129,7 @@ fn a_buffer_full_of_incomplete_messages_is_delivered_partially() {
     assert_eq!(bench.recv(3), Some((b"more".to_vec(), false, false)));
     bench.push(chunk("UBE", 3, 0, 0, b"unordered")).unwrap();
     bench.push(chunk("E", 3, 0, 2, b"last")).unwrap();
-    // Nothing comes between the pieces of a message.
+    // No other message interrupts the pieces of a message.
     let rest: Vec<_> = std::iter::from_fn(|| bench.recv(3)).map(|piece| piece.0).collect();
     assert_eq!(rest, [&b"last"[..], b"unordered", b"next"]);
 }
@@ -137,7 +137,7 @@ fn a_buffer_full_of_incomplete_messages_is_delivered_partially() {
 #[test]
 fn messages_that_wait_for_a_missing_one_are_limited() {
     let mut bench = Bench::new(10_000);
-    // Each costs 1,064 bytes, and message 0 does not come.
+    // Each costs 1,064 bytes, and message 0 does not arrive.
     let taken = (1..).take_while(|mid| bench.push(chunk("BE", 0, *mid, 0, &[0; 1_000])).is_ok()).count();
     assert_eq!(taken, 19, "the first for which 20,000 bytes were in use already is refused");
     assert_eq!(bench.push(chunk("BE", 0, 99, 0, b"another")), Err(Violation::NoProgress));
@@ -158,7 +158,7 @@ proptest! {
             1..30,
         ),
         order in prop::collection::vec(any::<prop::sample::Index>(), 200),
-        // No window admits chunks here, so what is held at most must be within the hard limit.
+        // Without a window that limits chunks here, the memory must stay within the hard limit.
         receive_buffer_bytes in prop_oneof![Just(1usize << 20), 5_000usize..10_000],
     ) {
         let mut mids = [[0; 2]; 3];

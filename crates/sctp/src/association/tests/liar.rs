@@ -14,7 +14,7 @@ fn several() -> Config {
     modern().with(|c| c.paths.multipath = Some(Multipath::default()))
 }
 
-/// Hands the client a packet of the server's.
+/// Delivers a packet of the server to the client.
 fn answer(pair: &mut Pair, chunk: &Chunk) {
     let header = pair.log.iter().rev().find(|entry| entry.1 == Server).unwrap().2.header;
     let mut builder = PacketBuilder::new();
@@ -27,8 +27,8 @@ fn answer(pair: &mut Pair, chunk: &Chunk) {
     pair.drain(Client);
 }
 
-/// Sends so many messages of one packet, a few at a time; `told` after each few, with the last TSN that has left. Whether it
-/// came to the end.
+/// Sends messages of one packet each, a few at a time; calls `told` after each few with the last sent TSN. Returns whether the
+/// upload completed.
 fn upload(pair: &mut Pair, messages: usize, mut told: impl FnMut(&mut Pair, Tsn)) -> bool {
     let mut last: Option<Tsn> = None;
     for _ in 0..messages / 10 {
@@ -55,7 +55,7 @@ fn a_peer_that_acknowledges_a_skipped_tsn_is_detected() {
         pair.drop = Some(Box::new(|side, _, packet| {
             side == Server && (has(packet, Sack::KIND) || has(packet, NrSack::KIND))
         }));
-        // It acknowledges all that has left, whether or not it came; or all of it but one.
+        // It acknowledges all sent TSNs, whether or not they arrived; or all but one.
         let finished = upload(&mut pair, 20_000, |pair, last| {
             if pair.packets(Server).is_empty() {
                 return;

@@ -7,7 +7,7 @@ use braidftp_cc as cc;
 use super::*;
 use crate::config::LossRecovery;
 
-/// A path and how much of it is lost.
+/// A path and its loss.
 struct Cell {
     bits_per_second: u64,
     latency: Duration,
@@ -19,8 +19,8 @@ const fn lan(loss_per_mille: u64) -> Cell {
     Cell { bits_per_second: 3_000_000, latency: Duration::from_millis(1), loss_per_mille }
 }
 
-/// The mean, over some seeds, of the time that a hundred files of 10 kB take over what their bytes alone would. A lost
-/// packet costs no link time here, so that the ratio may fall under 1.
+/// The mean over some seeds of the time of a hundred files of 10 kB, divided by their transmission time. A lost packet takes no
+/// link time here, so the ratio may be below 1.
 fn ratio(config: &Config, cell: &Cell) -> f64 {
     const SEEDS: u64 = 4;
     let mut sum = 0.0;
@@ -73,8 +73,8 @@ fn a_queue_that_overflows_costs_a_round_trip_and_no_timeouts() {
 
 #[test]
 fn with_rfc_4960_a_time_out_does_not_end_fast_recovery_and_no_window_grows_before_its_end() {
-    // RFC 4960 §7.2.1 opens no window "in Fast Recovery", which §7.2.4 ends by its exit point alone; so it is in ns-2's module,
-    // of which no time-out touches `uiRecover`, and below which no SACK opens a window.
+    // RFC 4960 §7.2.1 does not increase the window "in Fast Recovery", which §7.2.4 ends only at its exit point. The same holds
+    // in ns-2's module, where no time-out resets `uiRecover`.
     for (loss_recovery, round_trips) in [(LossRecovery::Rfc4960, 10), (LossRecovery::Rfc9260, 4)] {
         let mut config = Profile::Ns2.config().with(|c| {
             c.legacy.loss_recovery = loss_recovery;
@@ -85,8 +85,8 @@ fn with_rfc_4960_a_time_out_does_not_end_fast_recovery_and_no_window_grows_befor
         config.congestion.options.initial_window = cc::InitialWindow::Mtus(NonZeroU8::new(40).unwrap());
         let mut pair = Pair::up(config);
         pair.clear_log();
-        // Ten of the first flight are lost, and again whenever they leave, until the first of them leaves for the third time: that
-        // is the time-out.
+        // Ten chunks of the first flight are lost, also when retransmitted, until the first of them is sent for the third time:
+        // after the time-out.
         let (mut first, mut departures) = (None, 0);
         pair.drop = Some(Box::new(move |side, _, packet| {
             let Some(tsn) = tsn_of(packet).filter(|_| side == Client) else { return false };
@@ -126,7 +126,7 @@ fn the_modern_profile_keeps_a_lossy_lan_busy() {
 
 #[test]
 fn acknowledgements_prevent_a_time_out_for_a_loss_at_the_end_of_a_long_queue() {
-    // 300 kB at once, before which no round trip was measured that is as long as their queue becomes: over a second.
+    // 300 kB at once, before any round trip as long as their queue of more than a second was measured.
     let mut config = modern();
     config.congestion.options.initial_window =
         cc::InitialWindow::Mtus(std::num::NonZeroU8::new(210).expect("it is not 0"));

@@ -44,9 +44,9 @@ use crate::wire::{Chunk, Data, Header, Packet, Sack};
 
 /// The port that the server listens on.
 const PORT: u16 = 5_000;
-/// How long one packet is under way.
+/// The propagation delay of a packet.
 const LATENCY: Duration = Duration::from_millis(10);
-/// What UDP and IPv4 add to a packet.
+/// Bytes that UDP and IPv4 add to a packet.
 const CARRIER_BYTES: usize = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ enum Side {
 
 use Side::{Client, Server};
 
-/// Numbers that look random and are the same each time.
+/// A deterministic pseudo-random number generator.
 #[derive(Debug, Clone)]
 struct Dice(u64);
 
@@ -69,16 +69,16 @@ impl Dice {
         (self.0 >> 11) % sides
     }
 
-    /// True so many times in a thousand.
+    /// Returns true with a probability of `per_mille` in a thousand.
     fn falls(&mut self, per_mille: u64) -> bool {
         self.roll(1_000) < per_mille
     }
 }
 
-/// Says of a packet, by its sender and how many that one sent before, whether it is lost.
+/// Decides whether a packet is lost, given its sender, its number at that sender, and the packet.
 type Drop = Box<dyn FnMut(Side, usize, &Packet) -> bool>;
 
-/// Two endpoints and what is under way between them.
+/// Two endpoints and the packets in flight between them.
 struct Pair {
     now: Time,
     client: Endpoint,
@@ -88,52 +88,52 @@ struct Pair {
     under_way: BTreeMap<(Time, u64), Datagram>,
     client_addresses: Vec<SocketAddr>,
     server_addresses: Vec<SocketAddr>,
-    /// Addresses from which and to which nothing goes.
+    /// Addresses from and to which all packets are lost.
     cut: BTreeSet<IpAddr>,
-    /// The address that a side's packets come from whatever their path, if it is so.
+    /// The source address of a side's packets, if it differs from that of their path.
     disguise: [Option<SocketAddr>; 2],
     sent: [usize; 2],
     total: u64,
     dice: Dice,
-    /// The largest packet that a link carries whole.
+    /// The MTU of the link.
     carries: Option<usize>,
-    /// The same for those from and to an address.
+    /// The MTU of the links from and to an address.
     narrow: BTreeMap<IpAddr, usize>,
-    /// How many packets were too large and dropped, and how many IP was allowed to cut.
+    /// The numbers of packets that were too large: dropped, and fragmented by IP.
     whole_only: usize,
     cut_by_ip: usize,
-    /// What was said of that.
+    /// The ways in which packets permitted fragmentation.
     splits: BTreeSet<u8>,
-    /// In a thousand packets.
+    /// Random loss, in packets per thousand.
     loss: u64,
     duplication: u64,
     reordering: u64,
     drop: Option<Drop>,
     latency: Duration,
-    /// What the link carries, each way.
+    /// The rate of the link, each way.
     rate: Option<Rate>,
-    /// How long a packet waits for the link at most before it is dropped.
+    /// The longest time that a packet waits for the link; a longer wait drops it.
     queue: Duration,
-    /// From how long a wait on packets are marked that can be.
+    /// The wait from which ECN-capable packets are marked.
     mark_at: Duration,
-    /// Packets that were marked, and that the queue had no room for.
+    /// The numbers of packets that were marked, and that the queue dropped.
     marked: usize,
     overflowed: usize,
-    /// Until when the link is busy, each way.
+    /// When the link becomes idle, each way.
     busy: [Time; 2],
     client_events: Vec<Event>,
     server_events: Vec<Event>,
-    /// Of the client's last packet.
+    /// The header of the client's last packet.
     last_header: Option<Header>,
-    /// All packets that left, lost ones included.
+    /// All sent packets, lost ones included.
     log: Vec<(Time, Side, Packet)>,
-    /// How each packet of the log left.
+    /// The ECN field of each packet of the log.
     ecns: Vec<Ecn>,
-    /// Between which addresses, packet by packet of the log.
+    /// The source and destination of each packet of the log.
     routes: Vec<(SocketAddr, SocketAddr)>,
-    /// Whether what becomes readable is read at once.
+    /// Whether readable data is read at once.
     reads: bool,
-    /// What was read, by reader and stream.
+    /// The messages that were read, by reader and stream.
     client_read: BTreeMap<u16, Vec<Vec<u8>>>,
     server_read: BTreeMap<u16, Vec<Vec<u8>>>,
     partial: BTreeMap<(bool, u16), Vec<u8>>,
@@ -155,12 +155,12 @@ fn modern() -> Config {
     Profile::Modern.config()
 }
 
-/// The same with RFC 9260's congestion control, of which every loss takes a half.
+/// The same with RFC 9260's congestion control, which halves the window at every loss.
 fn modern_halving() -> Config {
     modern().with(|c| c.congestion.control = braidftp_cc::Kind::Sctp)
 }
 
-/// The same, where the link is bad enough for a peer to be given up, which is not what it is about.
+/// The same with limits so high that no peer is given up, for tests on bad links.
 fn patient(mut config: Config) -> Config {
     config.handshake.max_init_retransmits = 1_000;
     config.failover.association_max_retrans = 1_000;
@@ -170,7 +170,7 @@ fn patient(mut config: Config) -> Config {
 }
 
 impl Pair {
-    /// Nothing has been sent.
+    /// Creates a pair that has sent nothing.
     fn new(config: Config) -> Self {
         Self::with(config.clone(), config)
     }
@@ -179,7 +179,7 @@ impl Pair {
         Self::between([vec![client_address()], vec![server_address()]], client_config, server_config)
     }
 
-    /// Nothing has been sent between these addresses of the client and the server, all of which the two know.
+    /// Creates a pair that has sent nothing, with these addresses of client and server, which both sides know.
     fn between(addresses: [Vec<SocketAddr>; 2], client_config: Config, server_config: Config) -> Self {
         let [client_addresses, server_addresses] = addresses;
         let mut client = Endpoint::new([1; 32]);
@@ -237,7 +237,7 @@ impl Pair {
         }
     }
 
-    /// The handshake is done.
+    /// Creates an established association.
     fn up(config: Config) -> Self {
         let mut pair = Self::new(config);
         pair.run(Duration::from_millis(100));
@@ -288,7 +288,7 @@ impl Pair {
         read.get(&stream).cloned().unwrap_or_default()
     }
 
-    /// Reads all there is.
+    /// Reads all readable data of a side.
     fn read_all(&mut self, side: Side) {
         let is_client = side == Client;
         if side == Server && self.server_id.is_none() {
@@ -310,7 +310,7 @@ impl Pair {
         }
     }
 
-    /// Drains one side; when it wants to be polled again.
+    /// Polls one side until it waits; returns when it wants to be polled again.
     fn drain(&mut self, side: Side) -> Option<Time> {
         loop {
             let output = match side {
@@ -395,7 +395,7 @@ impl Pair {
         }
     }
 
-    /// Goes to the next thing that happens, if that is before `end`.
+    /// Advances to the next event, if it is before `end`.
     fn step(&mut self, end: Time) -> bool {
         let wakes = [self.drain(Client), self.drain(Server)];
         let arrival = self.under_way.keys().next().map(|key| key.0);
@@ -415,7 +415,7 @@ impl Pair {
                 self.drain(Client);
             }
         }
-        // What a timer brought is to be seen at its time.
+        // Outputs of a timer must have its time.
         self.drain(Client);
         self.drain(Server);
         true
@@ -426,7 +426,7 @@ impl Pair {
         while self.step(end) {}
     }
 
-    /// Runs until `done` or for an hour; whether it came about.
+    /// Runs until `done`, for at most an hour; returns whether `done` became true.
     fn run_until(&mut self, done: impl FnMut(&mut Self) -> bool) -> bool {
         self.run_until_within(Duration::from_secs(3_600), done)
     }
@@ -443,8 +443,7 @@ impl Pair {
         }
     }
 
-    /// Hands the server a packet with these chunks, as if the client had sent it: its ports and tag are those of the
-    /// client's last packet.
+    /// Delivers a packet with these chunks to the server, with the ports and the tag of the client's last packet.
     fn forge(&mut self, chunks: &[Chunk]) {
         let last = self.last_header.expect("the client has sent something");
         let mut builder = PacketBuilder::new();
@@ -495,7 +494,7 @@ fn has(packet: &Packet, kind: u8) -> bool {
     chunks(packet).iter().any(|chunk| chunk.kind() == kind)
 }
 
-/// Bytes that differ from place to place.
+/// Bytes of a pattern that depends on the position.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index * 31 + index / 251) as u8).collect()
 }

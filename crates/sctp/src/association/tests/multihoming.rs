@@ -25,7 +25,7 @@ fn pair(config: Config) -> Pair {
     pair
 }
 
-/// Both are up, and all paths are confirmed.
+/// Both sides are established, and all paths are confirmed.
 pub(super) fn confirmed(config: Config) -> Pair {
     let mut pair = pair(config);
     pair.run(Duration::from_secs(3));
@@ -55,7 +55,7 @@ fn numbered(number: u32) -> Vec<u8> {
     message
 }
 
-/// Sends as many numbered messages as there is room for.
+/// Sends as many numbered messages as the send buffer accepts.
 fn feed(pair: &mut Pair, next: &mut u32, end: u32) {
     while *next < end {
         match pair.association(Client).send(StreamId(0), Message::new(Ppid(0), numbered(*next))) {
@@ -70,7 +70,7 @@ fn read_so_far(pair: &Pair) -> usize {
     pair.server_read.get(&0).map_or(0, Vec::len)
 }
 
-/// All messages came, once and in order.
+/// Checks that all messages arrived once and in order.
 fn check_all(pair: &Pair, count: u32) {
     let read = pair.read(Server, 0);
     assert_eq!(read.len(), count as usize);
@@ -121,7 +121,7 @@ fn init_contains_no_duplicate_parameter_and_no_host_name() {
         [init, init_ack].map(|init| init.parameters.iter().map(Parameter::kind).collect::<Vec<_>>())
     {
         assert!(kinds.len() > 2, "{kinds:?}");
-        // An address is otherwise noted.
+        // An address is recorded separately.
         kinds.retain(|kind| ![Parameter::IPV4_ADDRESS, Parameter::IPV6_ADDRESS].contains(kind));
         let different: BTreeSet<_> = kinds.iter().collect();
         assert_eq!(different.len(), kinds.len(), "{kinds:?}");
@@ -252,7 +252,7 @@ fn a_path_is_verified_before_use_and_never_used_if_unanswered() {
     check_all(&pair, 40);
     assert_eq!(states(&mut pair, Client), [PathState::Active, PathState::Unconfirmed]);
     assert_eq!(states(&mut pair, Server), [PathState::Active, PathState::Unconfirmed]);
-    // The first path dies as well: even then nothing but HEARTBEAT goes by the other.
+    // The first path fails too: even then only HEARTBEATs are sent on the other.
     cut(&mut pair, 0);
     pair.send(Client, 0, numbered(40));
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
@@ -321,12 +321,12 @@ fn the_handshake_uses_the_working_path() {
     check_all(&dead, 1);
     assert_eq!(paths(&mut dead, Client)[0].local, addresses()[0][1], "the path that worked is the first");
 
-    // The path dies between INIT ACK and COOKIE ECHO: that goes by the other, with a HEARTBEAT and without data.
+    // The path fails between INIT ACK and COOKIE ECHO, which is sent on the other path with a HEARTBEAT and without data.
     let mut dying = pair(rfc());
     dying.duplication = 1_000;
     dying.send(Client, 0, numbered(0));
     assert!(dying.run_until(|pair| !pair.packets(Server).is_empty()));
-    // The INIT ACK is under way already.
+    // The INIT ACK is in flight.
     cut(&mut dying, 0);
     dying.run(Duration::from_secs(30));
     assert!(dying.association(Client).is_up() && dying.association(Server).is_up());
@@ -335,7 +335,7 @@ fn the_handshake_uses_the_working_path() {
     let repeated =
         packets.iter().find(|chunks| matches!(chunks[..], [Chunk::CookieEcho(_), Chunk::Heartbeat(_)]));
     assert!(repeated.is_some(), "{packets:?}");
-    // Each COOKIE ACK goes back the same way, which the server does not know either.
+    // Each COOKIE ACK is sent to the source of its COOKIE ECHO, which is an unconfirmed address for the server.
     let packets = dying.packets(Server);
     let answers: Vec<_> = packets.iter().filter(|chunks| chunks[0] == Chunk::CookieAck).collect();
     assert!(answers.len() > 1);
@@ -400,7 +400,7 @@ fn a_second_after_a_path_fails_the_other_carries_its_full_rate() {
     run(&mut pair, start + Duration::from_secs(60));
     assert_eq!(states(&mut pair, Client)[0], PathState::Inactive);
 
-    // It comes back: a HEARTBEAT finds out, and data returns to it.
+    // The path is restored: a HEARTBEAT is acknowledged, and data returns to it.
     pair.cut.clear();
     assert!(pair.run_until(|pair| {
         let event = Event::Path(PathId(0), PathState::Active);
@@ -506,13 +506,13 @@ fn a_shutdown_is_retransmitted_although_heartbeats_arrive() {
     assert_eq!([pair.closed(Client), pair.closed(Server)], [Some(&Reason::Shutdown); 2]);
 }
 
-/// As usrsctp does over raw sockets.
+/// usrsctp does so over raw sockets.
 #[test]
 fn a_peer_that_sends_from_a_dead_address_gets_its_sacks_on_another_path() {
     for profile in Profile::ALL {
         let mut pair = confirmed(profile.config());
-        // What the client sends to the first network comes from its address in the second, which is cut: SACKs that
-        // go there are lost.
+        // Packets of the client to the first network have its source address in the second, which is cut: SACKs to that address
+        // are lost.
         pair.disguise[Client as usize] = Some(addresses()[0][1]);
         pair.cut.insert(addresses()[1][1].ip());
         let (mut next, count) = (0, 400);
@@ -528,7 +528,7 @@ fn a_peer_that_sends_from_a_dead_address_gets_its_sacks_on_another_path() {
     }
 }
 
-/// The same peer, when nothing is sent: by its HEARTBEATs it learns that it reaches the address that lives.
+/// The same peer without data: from its HEARTBEATs the server learns that the other address is reachable.
 #[test]
 fn a_heartbeat_from_a_dead_address_is_acknowledged_on_another_path() {
     for profile in Profile::ALL {
@@ -546,7 +546,7 @@ fn a_heartbeat_from_a_dead_address_is_acknowledged_on_another_path() {
     }
 }
 
-/// As usrsctp does now and then, the client has no T3 that would end.
+/// The client has no running T3, as usrsctp sometimes.
 #[test]
 fn after_a_path_failure_the_last_sack_is_repeated_once() {
     //= specs/rfc9260.txt#section-6.2
@@ -687,7 +687,7 @@ fn a_peer_that_lists_too_many_addresses_gets_so_many_paths() {
 fn the_alternate_path_may_become_the_primary_permanently() {
     for config in [rfc(), modern()] {
         for switchover in [None, Some(0)] {
-            // 0 is raised to PFMR, or to PMR: before, data does not leave.
+            // 0 is raised to PFMR, or to PMR: until then data stays on the path.
             let config = config.clone().with(|c| c.failover.primary_switchover_max_retrans = switchover);
             let mut pair = confirmed(config);
             cut(&mut pair, 0);

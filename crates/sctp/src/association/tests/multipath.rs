@@ -36,7 +36,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// TSNs from 1 on, each by one of these paths.
+    /// TSNs from 1 on, each sent on one of these paths.
     fn new(paths: &[PathId]) -> Self {
         let mut bench =
             Self { sent: Sent::new(Tsn(1), 2), points: vec![PseudoCumAck::default(); 2], order: 0 };
@@ -53,7 +53,7 @@ impl Bench {
         Transmission { path, now: Time::ZERO, order: self.order }
     }
 
-    /// Which points advance, and which TSNs are lost, by a SACK that answers so many packets.
+    /// Returns which pseudo-cumulative TSNs advance and which TSNs are lost, after a SACK that acknowledges this many packets.
     fn sack(&mut self, cum: u32, gaps: &[(u16, u16)], packets: u8) -> (Vec<bool>, Vec<u32>) {
         let sack = Sack { cum_tsn_ack: Tsn(cum), gaps: gaps.to_vec(), ..Sack::default() };
         let advanced = advance(&mut self.points, &self.sent, &sack);
@@ -223,14 +223,14 @@ fn an_overdue_rescued_chunk_counts_as_lost_on_its_path() {
     assert_eq!(path.delivery_rate.lost_thousandths(C), 6, "of 100 KB, and 64 KB that count as arrived");
 }
 
-/// Paths whose windows are made smaller one at a time, every two seconds, and what is found of them.
+/// Paths whose windows are reduced one at a time, every two seconds, and the resulting detection.
 struct Reductions {
     found: Bottlenecks,
     paths: Vec<Path>,
     now: Time,
-    /// By how many milliseconds the queue of each path becomes shorter when this one has half of its window.
+    /// The decrease of each path's queue, in milliseconds, when this path halves its window.
     beside: [[u64; 3]; 3],
-    /// Who was asked to.
+    /// The paths that were asked to reduce.
     trial_paths: Vec<PathId>,
 }
 
@@ -252,7 +252,7 @@ impl Reductions {
         }
     }
 
-    /// So many milliseconds in which each path's round trips last so long; those that follow what a volunteer does, less.
+    /// Passes time with these round trips per path; those affected by a reduction are shorter.
     fn wait(&mut self, ms: u64, round_trips: [u64; 3]) {
         let mut shorter = [0; 3];
         let mut until = Time::ZERO;
@@ -273,7 +273,7 @@ impl Reductions {
         }
     }
 
-    /// These give way, and 50 ms later the queues of all are so much shorter.
+    /// Reduces these paths; 50 ms later the queues of all paths are this much shorter.
     fn reduce(&mut self, which: &[usize], shorter: [u64; 3]) {
         self.wait(2_000, [100; 3]);
         for path in which {
@@ -329,16 +329,16 @@ fn if_windows_are_reduced_simultaneously_one_is_reduced_as_a_test() {
         (0..times).for_each(|_| it.reduce(&[0, 1, 2], [30; 3]));
         it
     };
-    // The first two share a bottleneck: of the first all is known then, and of the third with the second it is not.
+    // The first two share a bottleneck, which is known after the first; the third and the second are not compared yet.
     let two_share = [[12, 12, 0], [12, 12, 0], [0, 0, 12]];
     assert_eq!(in_step(two_share, 2).trial_paths, [], "it may have been chance");
     let it = in_step(two_share, 12);
     assert_eq!(it.common(), [true, false, false]);
     assert_eq!(it.trial_paths, [A, A, PathId(2), PathId(2)], "the largest that something is to be known of");
-    // Each has its own.
+    // Each path has its own bottleneck.
     let it = in_step([[12, 0, 0], [0, 12, 0], [0, 0, 12]], 12);
     assert_eq!((it.common(), it.trial_paths.len()), ([false; 3], 4));
-    // Another's packets fill the queue at once.
+    // Another flow fills the queue at once.
     let it = in_step([[0; 3]; 3], 12);
     assert_eq!((it.common(), it.trial_paths.len()), ([false; 3], 5), "after each two overflows");
     // There is no queue.
@@ -451,7 +451,7 @@ fn the_fast_path_retransmits_what_it_delivers_before_the_slow_path_could() {
     assert_eq!(state(&mut few, &paths, B), None);
 }
 
-/// Two active paths with these windows, in packets, and round trips, in milliseconds.
+/// Two active paths with these windows in packets and RTTs in milliseconds.
 fn measured(windows: [usize; 2], round_trips: [u64; 2]) -> Vec<Path> {
     let mut paths = paths();
     paths.truncate(2);
@@ -504,12 +504,12 @@ fn paths_are_asked_in_the_order_of_their_scheduler() {
 fn a_slow_path_is_admitted_if_the_window_holds_the_fast_paths_deliveries_meanwhile() {
     let paths = measured([20, 20], [20, 200]);
     let admits = |id, window| Remedy::Preventive.admits(&paths, id, &pending(window, 1 << 20));
-    // The fast one brings 20 packets in 20 ms: 200 in 200 ms, and a quarter more.
+    // The fast path delivers 20 packets in 20 ms: 200 in 200 ms, and a quarter more.
     let needs = 250 * paths[0].pmdcs() + 1_440;
     assert!(admits(A, 2_000), "the best path needs no leave");
     assert!(!admits(B, needs - 2_000));
     assert!(admits(B, needs + 2_000));
-    // What is lost must come again, by the fast path.
+    // Lost chunks are retransmitted on the fast path.
     let mut paths = paths;
     paths[1].delivery_rate.on_arrived(Time::ZERO, 90_000, Duration::from_millis(200), Load::Light, C);
     paths[1].delivery_rate.on_lost(10_000);
@@ -558,7 +558,7 @@ fn ecf_waits_for_the_fast_path_where_that_is_done_earlier() {
     let packets = |count: usize| count * paths[0].pmdcs();
     let mut waited = false;
     assert!(!ecf_waits(&paths, A, &pending(1 << 20, packets(10)), &mut waited));
-    // 20 ms and what 20 packets take in each 20 ms, against 200 ms and their deviation of 100 ms.
+    // 20 ms, and 20 ms for each 20 packets, compared with 200 ms and a deviation of 100 ms.
     assert!(waits(packets(200), &mut waited) && waited);
     assert!(!waits(packets(500), &mut waited) && !waited);
     assert!(!waits(packets(300), &mut waited), "it has not waited");

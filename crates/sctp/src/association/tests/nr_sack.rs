@@ -15,7 +15,7 @@ fn nr_sacks(pair: &Pair, side: Side) -> Vec<NrSack> {
     chunks.filter_map(|chunk| if let Chunk::NrSack(sack) = chunk { Some(sack) } else { None }).collect()
 }
 
-/// Loses the first DATA that the client sends.
+/// Loses the client's first DATA.
 fn lose_first() -> Option<Drop> {
     let mut lost = false;
     Some(Box::new(move |side, _, packet| {
@@ -23,12 +23,12 @@ fn lose_first() -> Option<Drop> {
     }))
 }
 
-/// The TSN of the first chunk that the client keeps.
+/// The TSN of the client's first outstanding chunk.
 fn first_kept(pair: &mut Pair) -> Tsn {
     pair.association(Client).state.up().unwrap().sent.cum_tsn_ack_point().next()
 }
 
-/// Hands the client a packet of the server's.
+/// Delivers a packet of the server to the client.
 fn answer(pair: &mut Pair, chunk: Chunk) {
     let header = pair.log.iter().rev().find(|entry| entry.1 == Server).unwrap().2.header;
     let mut builder = PacketBuilder::new();
@@ -84,7 +84,7 @@ fn without_support_sacks_are_sent_and_nr_sack_ends_its_packet() {
         pair.run(Duration::from_millis(500));
         assert!(nr_sacks(&pair, Server).is_empty() && !pair.sacks(Server).is_empty());
         pair.clear_log();
-        // Its type asks for nothing of the packet to be processed any more, and for no report.
+        // The chunk type tells receivers to stop processing the packet, without a report.
         let nr_sack = Chunk::NrSack(NrSack { cum_tsn_ack: Tsn(1), ..NrSack::default() });
         pair.forge(&[nr_sack, Chunk::Heartbeat(Bytes::from_static(b"hello"))]);
         assert_eq!(pair.packets(Server).len(), 0);
@@ -114,13 +114,13 @@ fn both_kinds_of_blocks_acknowledge_and_only_gap_blocks_can_be_reneged_on() {
         })
     };
     let outstanding = |pair: &mut Pair| pair.association(Client).stats().outstanding_bytes / 1_416;
-    // The two overlap, and stand in no order.
+    // The blocks overlap, and are not in order.
     answer(&mut pair, sack(&[(4, 4), (2, 3)], &[(3, 3)]));
     assert_eq!(outstanding(&mut pair), 1);
     answer(&mut pair, sack(&[(4, 4)], &[]));
     assert_eq!(outstanding(&mut pair), 2, "the second is taken back, the third cannot be");
     assert!(pair.closed(Client).is_none());
-    // All up to the second has come, and the third has not: but it was to be kept.
+    // All TSNs up to the second have arrived, and the third has not, although it was non-renegable.
     let NrSack { cum_tsn_ack, a_rwnd, .. } = NrSack { cum_tsn_ack: first.next(), ..NrSack::default() };
     answer(&mut pair, Chunk::Sack(Sack { flags: 0, cum_tsn_ack, a_rwnd, gaps: vec![], dups: vec![] }));
     assert_eq!(pair.closed(Client), Some(&Reason::PeerViolation(Violation::AckTakenBack)));

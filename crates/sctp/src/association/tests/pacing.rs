@@ -7,7 +7,7 @@ use braidftp_cc as cc;
 
 use super::*;
 
-/// What a controller was told.
+/// The calls that a controller received.
 #[derive(Debug, Default, Clone, Copy)]
 struct Told {
     sent: usize,
@@ -17,7 +17,7 @@ struct Told {
     app_limited: usize,
 }
 
-/// A window and a rate that nothing changes.
+/// A controller with a constant window and rate.
 #[derive(Debug)]
 struct Fixed {
     window: usize,
@@ -74,7 +74,7 @@ fn paced(config: Config, kbit: u64) -> (Pair, Arc<Mutex<Told>>) {
     (pair, told)
 }
 
-/// When packets with DATA left.
+/// The times at which packets with DATA were sent.
 fn departures(pair: &Pair) -> Vec<Time> {
     let with_data = |packet: &Packet| packet.chunks().any(|chunk| matches!(chunk, Ok(Chunk::Data(_))));
     pair.log
@@ -96,7 +96,7 @@ fn a_paced_flow_leaves_evenly_two_packets_at_a_time() {
         for (nth, pairs) in times.chunks(2).enumerate() {
             assert!(pairs.iter().all(|time| *time == pairs[0]), "two leave at once");
             let at = pairs[0].since(start).as_micros() as usize;
-            // RFC 9260's chunks are as large as packets allow, the modern profile's begin with smaller packets.
+            // With RFC 9260 chunks fill the packets; profile `modern` begins with smaller packets.
             assert!(at <= nth * full && at + 3 * full > nth * full * 8 / 10, "{nth} left after {at} us");
         }
         let took = pair.now.since(start).as_secs_f64();
@@ -123,7 +123,7 @@ fn a_rate_is_kept_to_whatever_is_lost_and_nothing_stalls() {
             let times = departures(&pair);
             let took = times[times.len() - 1].since(start).as_secs_f64();
             let due = told.sent as f64 / (kbit as f64 * 125.0);
-            // What leaves after a time-out or as a probe does not wait, and at the end of each a quantum is ahead.
+            // Packets after a time-out and probes are not delayed; after each, the sender is a quantum ahead.
             let exempt = (pair.association(Client).stats().paths[0].timeouts
                 + pair.association(Client).stats().paths[0].probes) as f64
                 * 3_000.0;
@@ -149,7 +149,7 @@ fn control_chunks_are_not_paced() {
 
 #[test]
 fn retransmissions_after_a_time_out_are_not_paced() {
-    // A quantum of two packets takes more than a second; T3 as long.
+    // A quantum of two packets takes more than a second; so does T3.
     let (mut pair, told) = paced(rfc(), 8);
     pair.drop = Some(Box::new(|side, nth, _| side == Client && nth < 8));
     let start = pair.now;
@@ -175,7 +175,7 @@ fn a_controller_is_notified_when_the_application_limits_the_rate() {
 
 #[test]
 fn max_burst_does_not_slow_a_paced_flow_down() {
-    // A quantum of 65,536 bytes, of which Max.Burst would let out four packets for each SACK.
+    // A quantum of 65,536 bytes, of which Max.Burst would permit four packets for each SACK.
     let (mut pair, _) = paced(rfc(), 600_000);
     pair.send(Client, 0, pattern(90_000));
     pair.run(Duration::from_millis(5));

@@ -16,7 +16,7 @@ fn interleaved() -> Config {
     partial().with(|c| c.messages.interleaving = true)
 }
 
-/// A FORWARD TSN to so many TSNs beyond what the server has.
+/// A FORWARD TSN to a TSN `ahead` of those that the server has.
 fn forward(pair: &mut Pair, ahead: u32, streams: &[(u16, u16)]) -> Chunk {
     let new_cum_tsn = cum_tsn(pair, Server).plus(ahead);
     let streams = streams.iter().map(|(stream, ssn)| (StreamId(*stream), Ssn(*ssn))).collect();
@@ -139,13 +139,13 @@ fn a_forward_tsn_of_the_wrong_form_ends_the_association() {
     let chunk = forward(&mut pair, 1, &[]);
     pair.forge(&[chunk]);
     assert_eq!(pair.closed(Server), Some(&Reason::PeerViolation(Violation::WrongForwardTsn)));
-    // And where one side alone would interleave.
+    // Also if only one side supports interleaving.
     let mut pair = Pair::with(partial(), interleaved());
     pair.run(Duration::from_millis(100));
     let new_cum_tsn = cum_tsn(&mut pair, Server).next();
     pair.forge(&[Chunk::IForwardTsn(IForwardTsn { new_cum_tsn, streams: vec![] })]);
     assert_eq!(pair.closed(Server), Some(&Reason::PeerViolation(Violation::WrongForwardTsn)));
-    // Of which a side without I-DATA has never heard.
+    // A chunk type that a side without I-DATA does not know.
     let mut pair = Pair::up(partial());
     let new_cum_tsn = cum_tsn(&mut pair, Server).next();
     let chunk = Chunk::IForwardTsn(IForwardTsn { new_cum_tsn, streams: vec![] });
@@ -221,7 +221,7 @@ fn i_forward_tsn_skips_messages_of_either_order() {
     assert_eq!(pair.association(Server).inbound.charged_bytes(), 0);
 }
 
-/// Linux 6.1 lists I-DATA and FORWARD TSN, and then sends what it did not list.
+/// Linux 6.1 lists I-DATA and FORWARD TSN, and then sends the unlisted I-FORWARD-TSN.
 #[test]
 fn an_unlisted_i_forward_tsn_is_processed() {
     for (lists_forward_tsn, is_heard) in [(true, true), (false, false)] {
@@ -274,7 +274,7 @@ fn send_with(pair: &mut Pair, stream: u16, len: usize, reliability: Reliability)
     pair.association(Client).send(StreamId(stream), message).unwrap();
 }
 
-/// FORWARD TSN or I-FORWARD-TSN as the client sent them since the log was cleared.
+/// The FORWARD TSNs or I-FORWARD-TSNs that the client sent since the log was cleared.
 fn forwards(pair: &Pair) -> Vec<Chunk> {
     let forward = |chunk: &Chunk| matches!(chunk, Chunk::ForwardTsn(_) | Chunk::IForwardTsn(_));
     pair.packets(Client).into_iter().flatten().filter(forward).collect()
@@ -285,7 +285,7 @@ fn abandoned(pair: &Pair) -> Vec<Abandoned> {
     events.filter_map(|event| if let Event::Abandoned(it) = event { Some(*it) } else { None }).collect()
 }
 
-/// Loses the packets that the client sends with this message's size.
+/// Loses the client's packets that contain messages of this size.
 fn lose(pair: &mut Pair, len: usize) {
     pair.drop = Some(Box::new(move |side, _, packet| {
         let hit = |chunk: &Chunk| matches!(chunk, Chunk::Data(data) if data.payload.len() == len);
@@ -327,7 +327,7 @@ fn an_expired_lifetime_ends_retransmissions() {
         lose(&mut pair, 50);
         send_with(&mut pair, 3, 50, Reliability::Lifetime(Duration::from_millis(lifetime)));
         pair.send(Client, 3, "next");
-        // RTO.Min is a second, then two.
+        // RTO.Min is one second, the next RTO two.
         pair.run(Duration::from_millis(100));
         assert_eq!(pair.read(Server, 3), [] as [Vec<u8>; 0], "it waits for what is missing");
         pair.run(Duration::from_secs(if copies == 9 { 300 } else { 5 }));
@@ -417,11 +417,11 @@ fn i_forward_tsn_names_streams_by_order() {
 //# delay TSN assignment as mentioned in RFC 2960 [2] Section 10.1.
 #[test]
 fn expired_messages_get_no_tsn() {
-    // The peer need not agree to that: it hears nothing of it.
+    // The peer's agreement is not needed: it is not informed.
     for config in [partial(), rfc()] {
         let mut pair = Pair::up(config);
         pair.latency = Duration::from_millis(100);
-        // More than the first window.
+        // More than the initial window.
         pair.send(Client, 0, pattern(20_000));
         send_with(&mut pair, 1, 50, Reliability::Lifetime(Duration::from_millis(150)));
         pair.send(Client, 1, "last");
@@ -445,7 +445,7 @@ fn a_message_abandoned_during_the_handshake_is_not_sent_with_the_cookie() {
     assert_eq!(pair.read(Server, 0), [b"rides"]);
 }
 
-// Trap: FORWARD TSN must land on an E bit, or what follows is taken for the rest of the message.
+// Trap: FORWARD TSN must end at an E bit; otherwise the following chunk is taken for the rest of the message.
 //= specs/rfc3758.txt#section-3.5
 //= type=test
 //# A3) When a TSN is "abandoned", if it is part of a fragmented message,
@@ -456,7 +456,7 @@ fn trap_an_abandoned_partly_sent_message_ends_where_a_message_ends() {
     for config in [partial(), interleaved()] {
         let mut pair = Pair::up(config);
         pair.latency = Duration::from_millis(100);
-        // All that leaves arrives, and is acknowledged; the rest is too old to leave.
+        // All sent chunks arrive and are acknowledged; the others expire before they are sent.
         send_with(&mut pair, 1, 100_000, Reliability::Lifetime(Duration::from_millis(350)));
         pair.run(Duration::from_millis(120));
         pair.send(Client, 1, "next");
@@ -471,7 +471,7 @@ fn trap_an_abandoned_partly_sent_message_ends_where_a_message_ends() {
     }
 }
 
-// Trap: what is given up must not stay in flight, nor be retransmitted without its bytes.
+// Trap: an abandoned chunk must not stay in flight, nor be retransmitted without its bytes.
 //= specs/rfc3758.txt#section-3.5
 //= type=test
 //# When a data chunk is "abandoned", the sender MUST treat the data
@@ -596,7 +596,7 @@ fn forward_tsn_is_repeated_until_acknowledged() {
     assert_eq!((stats.outstanding_bytes, stats.paths[0].flight_bytes), (0, 0));
     let up = pair.association(Client).state.up().unwrap();
     assert!(up.sent.is_empty() && up.errors == 0);
-    // To a peer that is gone it is said for so long, and then no more.
+    // To a peer that is gone it is sent for a limited time.
     pair.drop = Some(Box::new(|side, _, _| side == Client));
     send_with(&mut pair, 0, 50, Reliability::Retransmissions(0));
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
@@ -696,7 +696,7 @@ fn a_full_buffer_has_room_for_what_is_more_important() {
         pair.run(Duration::from_millis(1));
         (sent.is_ok(), abandoned(pair).len())
     };
-    // The first has left, the others wait.
+    // The first message is sent, the others are queued.
     assert_eq!(send(&mut pair, 2_500, Reliability::Priority(3)), (false, 0), "nothing is less important");
     assert_eq!(send(&mut pair, 2_500, Reliability::Priority(2)), (true, 1));
     assert_eq!(send(&mut pair, 9_500, Reliability::Priority(1)), (false, 1), "it would not be enough");

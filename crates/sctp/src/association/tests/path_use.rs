@@ -27,7 +27,7 @@ fn set(pair: &mut Pair, side: Side, path: u8, path_use: PathUse) -> Result<(), P
     done
 }
 
-/// So many packets went by each network since the log was cleared.
+/// The number of packets sent on each network since the log was cleared.
 fn packets_by(pair: &Pair, side: Side) -> [usize; 2] {
     let from = addresses()[side as usize].clone();
     let of = |network: usize| {
@@ -65,7 +65,8 @@ fn a_path_set_aside_carries_nothing_in_either_direction_until_it_is_put_back() {
         assert_eq!(states(&mut pair, Server), [PathState::Inactive, PathState::Active]);
 
         assert_eq!(set(&mut pair, Client, 0, PathUse::InUse), Ok(()));
-        // The server need not wait for its HB.interval either: it was asked, and asks back, unless it has asked a second ago.
+        // The server does not wait for its HB.interval either: an incoming HEARTBEAT triggers one of its own, at most once a
+        // second.
         pair.run(Duration::from_millis(1_500));
         for side in [Client, Server] {
             assert_eq!(states(&mut pair, side), [PathState::Active; 2], "{side:?}");
@@ -73,7 +74,7 @@ fn a_path_set_aside_carries_nothing_in_either_direction_until_it_is_put_back() {
         pair.clear_log();
         upload(&mut pair, 400);
         assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 600));
-        // Where one path is used at a time, another has become the primary one.
+        // With one path in use at a time, another path has become the primary one.
         let by = packets_by(&pair, Client);
         assert_eq!(by[0] > 10, at_once, "{by:?}");
     }
@@ -130,7 +131,7 @@ fn a_path_put_back_while_down_is_used_after_it_recovers() {
     assert_eq!(states(&mut pair, Client), [PathState::Active; 2]);
 }
 
-/// The chunk types that the first INIT, or INIT ACK, lists.
+/// The chunk types that the first INIT or INIT ACK lists.
 fn listed(pair: &Pair, side: Side) -> Vec<u8> {
     let init = pair.packets(side).into_iter().flatten().find_map(|chunk| match chunk {
         Chunk::Init(init) | Chunk::InitAck(init) => Some(init),
@@ -144,12 +145,13 @@ fn listed(pair: &Pair, side: Side) -> Vec<u8> {
     kinds.unwrap_or_default()
 }
 
-/// An upload between two networks of different length; how much went by each, and in how many packets it was answered.
+/// Runs an upload over two networks of different delay; returns the packets on each, and the number of packets that acknowledge
+/// them.
 fn uploaded(client: Config, server: Config) -> (Pair, [usize; 2], usize) {
     let mut pair = Pair::between(addresses(), client, server);
     pair.latency = Duration::from_millis(25);
     pair.run(Duration::from_secs(3));
-    // A gap, all the time.
+    // A permanent gap.
     let mut lost = false;
     pair.drop = Some(Box::new(move |side, _, packet| {
         side == Client && has(packet, Data::KIND) && !std::mem::replace(&mut lost, true)
@@ -168,15 +170,15 @@ fn several_paths_carry_data_at_once_where_both_have_said_so() {
     let (pair, by, answers) = uploaded(several(), several());
     assert_eq!([listed(&pair, Client), listed(&pair, Server)], [[NrSack::KIND]; 2]);
     assert!(by[0] > 10 && by[1] > 10, "{by:?}");
-    // One that did not ask is told nothing, and hears of each packet beyond a gap at once.
+    // A sender that did not ask gets no offer, and a SACK for each packet beyond a gap at once.
     let (pair, _, to_one_path) = uploaded(one(), several());
     assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![], vec![]]);
     assert!(answers < to_one_path, "{answers} and {to_one_path}");
-    // One that does not know of it is sent data as it expects it.
+    // A receiver without support gets data on one path.
     let (pair, by, _) = uploaded(several(), one());
     assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![NrSack::KIND], vec![]]);
     assert!(by[1] <= 2, "{by:?}");
-    // Unless the sender does not mind: it needs no help.
+    // Unless the sender is configured for any receiver: it needs no support.
     let (pair, by, _) = uploaded(several().with(|c| c.paths.multipath_with = MultipathWith::Anyone), one());
     assert_eq!([listed(&pair, Client), listed(&pair, Server)], [vec![], vec![]]);
     assert!(by[0] > 10 && by[1] > 10, "{by:?}");
@@ -184,7 +186,7 @@ fn several_paths_carry_data_at_once_where_both_have_said_so() {
 
 #[test]
 fn data_is_acknowledged_on_its_own_path_although_others_send_sooner() {
-    // Without the I bit each word waits for its answer until data leaves or the delay is over.
+    // Without the I bit each message's SACK waits until data is sent or the delay is over.
     let mut pair = confirmed(several().with(|c| c.sack.immediate_at_end = false));
     pair.clear_log();
     for round in 0..40 {
@@ -231,7 +233,8 @@ fn a_path_whose_rate_falls_still_carries_that_rate_and_the_other_is_unaffected()
     pair.narrow.insert(addresses()[0][0].ip(), 1_300);
     upload(&mut pair, 300);
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 500));
-    // Twice nothing must come by it: the other one brings the rest of the first upload, and it is tried again with the next.
+    // Two silent HEARTBEATs disable the path; the other path completes the first upload, and the path is tried again with the
+    // next.
     pair.run(Duration::from_secs(10));
     upload(&mut pair, 100);
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 600));

@@ -6,7 +6,7 @@ use crate::ids::{Ssn, Tsn, VerificationTag};
 use crate::stats::Phase;
 use crate::wire::{Cause, Init, Parameter};
 
-/// An association whose server has taken the client's first message, and the TSN that would be next.
+/// An association whose server has received the client's first message, and the next TSN.
 fn bench() -> (Pair, Tsn) {
     let mut pair = Pair::up(rfc());
     pair.send(Client, 0, "first");
@@ -20,7 +20,7 @@ fn data(tsn: Tsn, stream: u16, ssn: u16, payload: &'static [u8]) -> Data {
     Data { stream: StreamId(stream), ssn: Ssn(ssn), ..Data::whole(tsn, payload) }
 }
 
-/// What the server said to the last packet.
+/// The server's answer to the last packet.
 fn said(pair: &Pair) -> Vec<Chunk> {
     pair.packets(Server).into_iter().flatten().collect()
 }
@@ -35,7 +35,7 @@ fn violation(pair: &Pair) -> Option<Violation> {
 #[test]
 fn data_without_user_data_is_aborted_with_its_tsn() {
     let (mut pair, next) = bench();
-    // The encoder makes no such chunk: one byte is cut off one that has one.
+    // The encoder makes no such chunk: one byte of a valid one is removed.
     let mut builder = PacketBuilder::new();
     builder.begin(pair.last_header.unwrap(), 1_452);
     builder.push(&Chunk::Unknown { kind: 0, raw: empty_data(next) });
@@ -58,7 +58,7 @@ fn empty_data(tsn: Tsn) -> Bytes {
 #[test]
 fn data_for_a_stream_that_does_not_exist_is_acknowledged_reported_and_dropped() {
     let (mut pair, next) = bench();
-    // The client would not know what the SACK is about.
+    // The client has not sent the acknowledged chunk.
     pair.drop = Some(Box::new(|side, _, _| side == Server));
     pair.forge(&[Chunk::Data(data(next, 10, 0, b"nowhere"))]);
     pair.run(Duration::from_millis(300));
@@ -177,7 +177,7 @@ fn a_shutdown_is_bundled_with_a_sack_while_there_are_gaps() {
             (&[(2, 2)][..], next.minus(1), next.minus(1))
         );
     }
-    // A duplicate is told of with the SHUTDOWN that its packet brings about.
+    // A duplicate is reported with the SHUTDOWN that its packet triggers.
     pair.clear_log();
     pair.forge(&[Chunk::Data(data(next.plus(1), 0, 2, b"beyond a gap"))]);
     let [packet] = &pair.packets(Server)[..] else { panic!("{:?}", pair.packets(Server)) };
@@ -314,7 +314,7 @@ fn growth_comes_before_the_reduction_of_the_same_sack() {
         })]);
         pair.association(Server).stats().paths[0].clone()
     };
-    // The fifth and the ninth are missing; the fifth turns out to have been late.
+    // The fifth and the ninth are missing; the fifth was only delayed.
     sack(4, &[(2, 4), (6, 6)]);
     let before = sack(4, &[(2, 4), (6, 7)]);
     assert!(before.flight_bytes >= before.cwnd, "{before:?}");
@@ -382,7 +382,7 @@ fn an_unsolicited_heartbeat_ack_gives_no_rtt_sample() {
     pair.forge(&[Chunk::HeartbeatAck(Bytes::from_static(&[200; 9]))]);
     pair.forge(&[Chunk::HeartbeatAck(Bytes::new())]);
     assert_eq!(pair.association(Server).stats().paths[0].srtt, before.paths[0].srtt);
-    // One is under way; its nonce is not known to whoever says this.
+    // A HEARTBEAT is in flight; the forger does not know its nonce.
     pair.drop = Some(Box::new(|_, _, _| true));
     assert!(pair.run_until(|pair| pair.association(Server).paths[0].heartbeat.is_some()));
     pair.forge(&[Chunk::HeartbeatAck(Bytes::from_static(&[0, 1, 2, 3, 4, 5, 6, 7, 8]))]);
@@ -474,7 +474,7 @@ fn a_modern_sender_does_not_time_out_on_a_peer_that_delays_its_sacks() {
     assert_eq!((path.timeouts, path.probes, path.retransmitted_chunks), (0, 0, 0));
 }
 
-/// A client whose INIT is out, after this INIT ACK; what it said then, by tag.
+/// A client in COOKIE-WAIT receives this INIT ACK; returns its answers, by tag.
 fn after_init_ack(change: impl FnOnce(&mut Init)) -> (Pair, Vec<(VerificationTag, Vec<Chunk>)>) {
     let mut pair = Pair::new(rfc());
     pair.drop = Some(Box::new(|_, _, _| true));
@@ -508,7 +508,7 @@ fn after_init_ack(change: impl FnOnce(&mut Init)) -> (Pair, Vec<(VerificationTag
     (pair, said)
 }
 
-/// The tag and causes of the one ABORT that was said.
+/// The tag and causes of the only ABORT that was sent.
 fn the_abort(said: &[(VerificationTag, Vec<Chunk>)]) -> (u32, bool, Vec<Cause>) {
     let [(tag, chunks)] = said else { panic!("{said:?}") };
     let [Chunk::Abort { reflected, causes }] = &chunks[..] else { panic!("{chunks:?}") };

@@ -14,7 +14,7 @@ fn discovering(mtu: usize, discovery: MtuDiscovery) -> Config {
     })
 }
 
-/// Both know how; the handshake is done.
+/// An established association whose sides both support it.
 fn pair(config: Config, carries: usize) -> Pair {
     let mut pair = Pair::up(config);
     pair.carries = Some(carries);
@@ -25,7 +25,7 @@ fn path(pair: &mut Pair) -> PathStats {
     pair.association(Client).stats().paths[0].clone()
 }
 
-/// Packets that the client sent with a PAD chunk: their sizes.
+/// The sizes of the client's packets with a PAD chunk.
 fn probes(pair: &Pair) -> Vec<usize> {
     let padded = |entry: &&(Time, Side, Packet)| entry.1 == Client && has(&entry.2, Chunk::PAD);
     pair.log.iter().filter(padded).map(|entry| entry.2.len()).collect()
@@ -95,7 +95,7 @@ fn the_size_is_found_and_costs_the_window_nothing() {
     {
         assert!(matches!(chunks(packet)[..], [Chunk::Heartbeat(_), Chunk::Pad(_)]));
     }
-    // Data now fills such packets, and no probe is repeated before the time comes.
+    // Data now fills packets of this size, and no probe is repeated before its time.
     pair.clear_log();
     pair.send(Client, 0, pattern(100_000));
     pair.run(Duration::from_secs(500));
@@ -228,7 +228,7 @@ fn repeated_losses_among_equally_large_packets_do_not_reduce_the_size() {
         c.path_mtu.packet_bytes = 1_452;
         c.path_mtu.discovery = Some(MtuDiscovery::default());
     });
-    // A window that losses leave large, so that there are others.
+    // A controller whose window stays large under loss, so that other packets are in flight.
     config.congestion.control = braidftp_cc::Kind::Bbr;
     config.congestion.options.bbr.version = braidftp_cc::bbr::Version::V1;
     for seed in [1, 14] {
@@ -289,7 +289,7 @@ fn each_path_has_its_size_and_chunks_fit_all_of_them() {
     assert!(packet > 4_000, "of which several share a packet: {packet}");
 }
 
-/// What a router says of a packet from `local` to `peer`.
+/// A router's message about a packet from `local` to `peer`.
 fn too_big(local: SocketAddr, peer: SocketAddr, quoted: &[u8], size: usize) -> Icmp<'_> {
     Icmp { local, peer, kind: 3, code: 4, size, quoted }
 }

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// When a packet left.
+/// When a packet was sent.
 const LEFT: Time = Time::from_millis(1_000);
-/// When those of the next burst left.
+/// When the packets of the next burst were sent.
 const LATER: Time = Time::from_millis(1_100);
 
 fn settings() -> MtuDiscovery {
@@ -18,7 +18,7 @@ fn pmtu(start: usize) -> Pmtu {
     Pmtu::new(&settings(), start, Family::V4)
 }
 
-/// Answers or lets time out each probe that is due; the sizes probed.
+/// Acknowledges or times out each due probe; returns the probed sizes.
 fn run(pmtu: &mut Pmtu, carries: usize) -> Vec<usize> {
     let mut probed = Vec::new();
     while let Some(size) = pmtu.due() {
@@ -106,7 +106,7 @@ fn a_path_below_the_base_gets_the_least() {
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::Error));
     run(&mut pmtu, 600);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::SearchComplete));
-    // And one that carries nothing is not asked any more, until something comes back by it.
+    // A path that carries nothing is not probed any more until a packet arrives on it.
     let mut pmtu = self::pmtu(1_452);
     pmtu.on_connected();
     [LEFT, LATER].iter().for_each(|at| pmtu.on_large_lost(1_452, *at));

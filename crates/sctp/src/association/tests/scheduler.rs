@@ -28,7 +28,7 @@ fn queue(scheduler: Scheduler, messages: &[(u16, usize)]) -> SendQueue {
     queue
 }
 
-/// The streams and lengths of all that leaves, each chunk in a packet of its own.
+/// The streams and lengths of all chunks, each in a packet of its own.
 fn drain(queue: &mut SendQueue, max: usize) -> Vec<(u16, usize)> {
     std::iter::from_fn(|| {
         queue.begin_packet();
@@ -56,7 +56,7 @@ fn round_robin_by_packet_fills_a_packet_from_one_stream() {
         let chunks = [queue.next(100), queue.next(100)].into_iter().flatten();
         packets.push(chunks.map(|chunk| (chunk.stream.0, chunk.payload.len())).collect::<Vec<_>>());
     }
-    // The last packet is not filled up from elsewhere, though there was room.
+    // The last packet is not filled from other streams, though it has space.
     assert_eq!(packets, [vec![(0, 10), (0, 11)], vec![(1, 20), (1, 21)], vec![(0, 12)]]);
 }
 
@@ -93,7 +93,7 @@ fn a_priority_counts_from_the_next_message_on() {
     assert_eq!(drain(&mut queue, 100), [(1, 100), (1, 50), (0, 20), (1, 10)]);
 }
 
-/// Bytes that each of the first three streams sent, of the first `total` that leave while all of them wait.
+/// The bytes of each of the first three streams among the first `total` sent bytes, while all of them have data queued.
 fn shares(scheduler: Scheduler, values: [u16; 3], lens: [usize; 3], total: usize) -> [usize; 3] {
     let mut queue = SendQueue::new(scheduler);
     for (stream, value) in values.into_iter().enumerate() {
@@ -112,7 +112,7 @@ fn shares(scheduler: Scheduler, values: [u16; 3], lens: [usize; 3], total: usize
 
 #[test]
 fn fair_capacity_gives_each_stream_as_many_bytes_whatever_its_messages() {
-    // The values are none of its business.
+    // This scheduler ignores the values.
     let sent = shares(Scheduler::FairCapacity, [1, 50, 9], [100, 1_000, 7_000], 3_000_000);
     assert!(sent.iter().all(|sent| sent.abs_diff(1_000_000) <= 7_000), "{sent:?}");
 }
@@ -176,7 +176,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Nothing is lost, doubled, mixed or out of its stream's order, and nobody starves once no more comes.
+    /// Nothing is lost, duplicated, mixed or reordered within a stream, and no stream starves once no more data is queued.
     #[test]
     fn every_scheduler_sends_each_stream_completely_and_in_order(
         scheduler in prop::sample::select(&ALL[..]),

@@ -118,7 +118,7 @@ fn a_cumulative_ack_removes_and_counts_each_chunk_once() {
 fn miss_indications_come_only_from_chunks_of_the_same_path() {
     let mut bench = Bench::sending(1, 3);
     bench.send(6, PathId(1));
-    // The other path is faster: that says nothing of 1 to 3.
+    // The other path is faster: its TSNs say nothing about 1 to 3.
     for last in 4..=9 {
         bench.sack(0, &[(4, last)]).unwrap();
     }
@@ -203,7 +203,7 @@ fn sacks_are_read_across_the_wrap_of_tsns() {
 
 #[test]
 fn a_full_window_is_acknowledged_chunk_by_chunk() {
-    // rtc #106, #242: with a walk over all that is outstanding at each SACK this would take minutes.
+    // rtc #106, #242: if each SACK walked over all outstanding chunks, this would take minutes.
     let mut bench = Bench::sending(1, OUTSTANDING_MAX);
     let mut sack = |cum: u32, gaps: Vec<(u16, u16)>| {
         let sack = Sack { flags: 0, cum_tsn_ack: Tsn(cum), a_rwnd: 0, gaps, dups: vec![] };
@@ -277,7 +277,7 @@ fn only_tsns_below_the_highest_newly_acknowledged_are_counted() {
     for last in [2, 3] {
         bench.sack(0, &[(2, last), (5, 9)]).unwrap();
     }
-    // TSN 1 was below three new acknowledgements, TSN 4 below one.
+    // TSN 1 was below three newly acknowledged TSNs, TSN 4 below one.
     assert_eq!(bench.resend(), [1]);
 }
 
@@ -300,10 +300,10 @@ fn reneged_chunks_are_in_flight_again() {
     bench.sack(0, &[(5, 5), (8, 8)]).unwrap();
     assert_eq!(bench.report.paths[0].reneged_bytes, 2 * BYTES);
     assert_eq!(bench.sent.flight_bytes(), 7 * BYTES);
-    // A peer that says nothing of 8 may just list few blocks.
+    // A SACK that does not report 8 may just have too few blocks.
     bench.sack(0, &[(5, 5)]).unwrap();
     assert_eq!(bench.report.paths[0].reneged_bytes, 0);
-    // But next in sequence it would have been counted.
+    // But if 8 had arrived, the cumulative TSN would include it.
     bench.sack(7, &[]).unwrap();
     assert_eq!(bench.report.paths[0].reneged_bytes, BYTES);
     bench.sack(9, &[]).unwrap();
@@ -326,7 +326,7 @@ fn reneged_chunks_of_a_removed_path_are_retransmitted() {
     let mut bench = Bench::sending(1, 4);
     bench.sack(0, &[(2, 3)]).unwrap();
     assert_eq!(bench.sent.move_to_path(PATH, other), 2 * BYTES);
-    // One of them is sent again by the path that is left, and is its own from then on.
+    // One of them is retransmitted on the remaining path, and belongs to it from then on.
     let transmission = bench.transmission(other);
     bench.sent.retransmit(Tsn(4), transmission);
     bench.sack(0, &[(2, 4)]).unwrap();
@@ -422,7 +422,7 @@ proptest! {
             let cum = bench.sent.cum_tsn_ack_point().plus(advance);
             let gaps: Vec<_> = gaps.into_iter().map(|(at, more)| (at, at + more)).collect();
             if bench.sack(cum.0, &gaps).is_ok() {
-                // What is taken back and named again is acknowledged once.
+                // A TSN that is reneged and reported again is acknowledged once.
                 acked += bench.acked();
             }
             bench.resend();

@@ -6,7 +6,7 @@ use crate::ids::PathId;
 use crate::stats::Stall;
 use crate::wire::Interleaved;
 
-/// Loses the first transmission of the DATA chunks with these numbers, counted from 0 as they leave.
+/// Loses the first transmission of the DATA chunks with these numbers, counted from 0 in the order of sending.
 fn lose_data(numbers: &'static [u32]) -> Option<Drop> {
     let mut first = None;
     let mut lost = std::collections::BTreeSet::new();
@@ -26,7 +26,7 @@ fn lose_data(numbers: &'static [u32]) -> Option<Drop> {
 fn a_sack_that_acks_nothing_earliest_leaves_t3_running() {
     // sctp-proto PR 7: every SACK re-armed T3, so that a hole under steady traffic was never repaired.
     let mut pair = Pair::up(rfc());
-    // The first chunk is lost twice: as it was sent and as it was sent again at once.
+    // The first chunk is lost twice: its transmission and its fast retransmission.
     let mut copies = 0;
     let mut first = None;
     pair.drop = Some(Box::new(move |side, _, packet| {
@@ -64,14 +64,14 @@ fn t3_stops_with_the_last_chunk_of_its_path_only() {
         [0, 1].map(|path| pair.association(Client).timers.is_armed(Timer::T3Rtx(PathId(path))))
     };
     assert_eq!(armed(&mut pair), [false, false]);
-    // What leaves by the first path is lost there, and so is its repetition on the second.
+    // Chunks are lost on the first path, and their retransmissions on the second.
     pair.cut.insert(at("10.0.1.1:0").ip());
     pair.send(Client, 0, "by the first");
     pair.run(Duration::from_millis(500));
     assert_eq!(armed(&mut pair), [true, false]);
     pair.cut.insert(at("10.0.2.1:0").ip());
     assert!(pair.run_until_within(Duration::from_secs(2), |pair| armed(pair) == [false, true]));
-    // New data goes by the first again, which answers; the second still waits for its own.
+    // New data uses the first path again, where acknowledgements arrive; the second waits for its own.
     pair.cut.clear();
     pair.send(Client, 0, "by the first again");
     pair.run(Duration::from_millis(10));
@@ -83,7 +83,7 @@ fn t3_stops_with_the_last_chunk_of_its_path_only() {
 
 #[test]
 fn a_sack_with_more_gaps_than_fit_is_one_packet() {
-    // usrsctp #443, pion #480: gap blocks without a bound made packets that no path carries.
+    // usrsctp #443, pion #480: unlimited gap blocks made packets larger than any MTU.
     let mut pair = Pair::up(rfc());
     pair.send(Client, 0, "first");
     pair.run(Duration::from_secs(1));
@@ -105,7 +105,7 @@ fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
     //= type=test
     //# For example, if the receiver is holding fragmented DATA chunks in a
     //# reassembly queue, it SHOULD NOT increment a_rwnd.
-    // pion #471: fragments of a byte cost nothing but that byte, and memory was without limit.
+    // pion #471: a fragment was charged with its one byte only, so memory was unlimited.
     let config = rfc().with(|c| {
         c.messages.interleaving = true;
         c.memory.receive_buffer_bytes = 10_000;
@@ -133,7 +133,7 @@ fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
             break;
         }
         let after = window(&mut pair);
-        // Half of what it takes of memory, which is more than its charge.
+        // A charge of half of a fragment's memory, which is more than its payload.
         let cost = 128;
         assert!(after + cost <= before || before <= cost, "{before} {after}");
     }
@@ -142,7 +142,7 @@ fn tiny_fragments_of_i_data_cost_more_than_their_bytes() {
 
 #[test]
 fn a_tail_dropped_by_a_full_receiver_is_recovered() {
-    // webrtc-rs #822, rtc #201: the dropped chunk is the last of a burst and nothing follows it.
+    // webrtc-rs #822, rtc #201: the dropped chunk is the last of a burst, so no later chunk triggers its retransmission.
     for config in [rfc(), modern()] {
         let mut pair = Pair::with(config.clone(), config.with(|c| c.memory.receive_buffer_bytes = 6_000));
         pair.reads = false;
@@ -160,7 +160,7 @@ fn a_tail_dropped_by_a_full_receiver_is_recovered() {
     }
 }
 
-/// A server with a buffer of 6,000 bytes that has read one message, and that message's chunk.
+/// A server with a buffer of 6,000 bytes that has read one message, and the chunk of that message.
 fn nearly_full() -> (Pair, Data) {
     let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 6_000));
     pair.run(Duration::from_millis(100));
@@ -187,7 +187,7 @@ fn the_next_chunk_in_sequence_is_accepted_although_the_buffer_is_full() {
     //# The data receiver SHOULD take into account that dropping data that has
     //# been acked in Gap Ack Blocks can result in suboptimal retransmission
     //# strategies in the data sender and thus in suboptimal performance.
-    // rtc #217, #218: nothing can be read before it comes, so that no room would ever be made for it.
+    // rtc #217, #218: nothing is readable before this chunk arrives, so the buffer would stay full for ever.
     let (mut pair, first) = nearly_full();
     let chunk = |ahead: u32| {
         let (tsn, ssn) = (first.tsn.plus(ahead), first.ssn.plus(ahead as u16));
@@ -271,7 +271,7 @@ fn a_reader_that_takes_little_at_a_time_does_not_offer_little_at_a_time() {
     };
     let first = offered(&mut pair);
     assert_eq!(first, 20_000 - 564);
-    // What is read is less than a full chunk: the right edge stays, and the window shrinks by what came.
+    // Less than a full chunk was read: the right edge stays, and the window shrinks by the received bytes.
     pair.association(Server).recv(StreamId(0)).unwrap();
     assert_eq!(offered(&mut pair), first - 500);
     pair.association(Server).recv(StreamId(0)).unwrap();
@@ -323,7 +323,7 @@ fn a_lost_window_update_is_repaired_by_a_window_probe() {
     assert_eq!(pair.association(Server).stats().stall, Some(Stall::Unread));
     let closed = pair.events(Client).iter().filter(|event| **event == Event::PeerWindowClosed);
     assert_eq!(closed.count(), 1);
-    // The one packet that says that the window is open again.
+    // The window update, lost once.
     let mut lost = false;
     pair.drop = Some(Box::new(move |side, _, _| side == Server && !std::mem::replace(&mut lost, true)));
     pair.reads = true;
@@ -374,7 +374,7 @@ fn retransmitted_chunks_give_no_rtt_sample() {
     //# that were retransmitted (and thus for which it is ambiguous whether
     //# the reply was for the first instance of the chunk or for a later
     //# instance).
-    // Karn; the dcSCTP changelog has it too.
+    // Karn's algorithm; in the dcSCTP changelog too.
     let mut pair = Pair::up(rfc());
     pair.drop = lose_data(&[0]);
     pair.send(Client, 0, "lost once");
@@ -387,8 +387,8 @@ fn retransmitted_chunks_give_no_rtt_sample() {
 
 #[test]
 fn a_wait_for_a_timeout_gives_no_rtt_sample() {
-    // What a gap block tells for the first time after a time-out may have arrived long before, and its SACK was lost. Taken
-    // for round trips, such waits made each time-out longer than the one before, up to RTO.Max.
+    // A chunk that a gap block acknowledges for the first time after a time-out may have arrived long before, if its SACK was
+    // lost. Measured as round trips, such delays would make each time-out longer than the one before, up to RTO.Max.
     let longest = (0..8).map(|seed| {
         let mut pair = Pair::up(rfc()).seeded(seed);
         pair.loss = 100;
@@ -402,8 +402,8 @@ fn a_wait_for_a_timeout_gives_no_rtt_sample() {
 
 #[test]
 fn chunks_lost_and_reported_later_stay_tracked() {
-    // aiortc #1438, pion #104: flight leaked away on retransmission until nothing could leave. The sums are checked at
-    // the end of every drain.
+    // aiortc #1438, pion #104: retransmissions leaked flight until nothing could be sent. The sums are checked after every
+    // drain.
     for (seed, config) in (0..8).flat_map(|seed| [(seed, rfc()), (seed, modern())]) {
         let mut pair = Pair::up(config).seeded(seed);
         pair.loss = 100;
@@ -439,7 +439,7 @@ fn data_after_shutdown_is_answered_at_once() {
 
 #[test]
 fn data_received_before_a_tsn_reset_request_is_acknowledged_before_it() {
-    // usrsctp: `Cum ack greater or equal than TSN`, if it still waits for the old acknowledgement when it numbers anew.
+    // usrsctp: `Cum ack greater or equal than TSN`, if it still waits for the old acknowledgement when TSNs are reset.
     let mut pair = Pair::up(rfc().with(|c| c.streams.reconfiguration = true));
     for number in 1..=2 {
         pair.send(Server, 0, "a first message is acknowledged at once, a second one later");
@@ -470,7 +470,7 @@ fn a_duplicate_shutdown_is_harmless() {
 
 #[test]
 fn tiny_messages_cost_more_than_their_bytes() {
-    // pion #471: chunks without payload to speak of cost nothing of a_rwnd, and memory was without limit.
+    // pion #471: chunks with little payload hardly reduced a_rwnd, so memory was unlimited.
     let mut pair = Pair::with(rfc(), rfc().with(|c| c.memory.receive_buffer_bytes = 10_000));
     pair.reads = false;
     pair.run(Duration::from_millis(100));

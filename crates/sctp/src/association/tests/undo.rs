@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Both ends know a round trip, and the client's window has room for what follows, and was not idle.
+/// Both sides know the RTT, and the client's window is large enough for the test and was not idle.
 fn warm(config: Config) -> Pair {
     let mut pair = Pair::up(config);
     pair.send(Client, 0, pattern(60_000));
@@ -12,7 +12,7 @@ fn warm(config: Config) -> Pair {
     pair
 }
 
-/// The datagram under way that arrives next but so many arrives later.
+/// Delays the datagram that would arrive as number `nth`.
 fn delay(pair: &mut Pair, nth: usize, by: Duration) {
     let key = *pair.under_way.keys().nth(nth).unwrap();
     let datagram = pair.under_way.remove(&key).unwrap();
@@ -86,8 +86,8 @@ fn in_recovery_packets_are_sent_as_data_is_delivered_and_not_at_its_end() {
         pair.drop = Some(Box::new(move |side, nth, _| side == Client && nth == already));
         pair.send(Client, 0, pattern(300_000));
         pair.run(Duration::from_millis(60));
-        // The first flight takes 47 ms to arrive, behind 10 ms: of its SACKs from the fourth on one in two lets something
-        // out, or none until the halved window has room.
+        // The first flight takes 47 ms to arrive, with 10 ms of delay: from the fourth on, one of two of its SACKs permits new
+        // data, or none until the halved window has space.
         let left: Vec<Time> = pair
             .log
             .iter()

@@ -8,7 +8,7 @@ fn init_ack() -> Chunk {
     Chunk::InitAck(Init { parameters, ..init() })
 }
 
-/// What two INITs or INIT ACKs of one side must share.
+/// The fields that two INITs or INIT ACKs of one side must share.
 fn identity(init: &Init) -> (VerificationTag, Tsn, u16, u16, u32) {
     (init.initiate_tag, init.initial_tsn, init.outbound_streams, init.inbound_streams, init.a_rwnd)
 }
@@ -138,7 +138,7 @@ fn in_cookie_echoed_the_cookie_of_a_peer_with_a_new_tag_is_case_b() {
     assert!(bench.drain().is_empty(), "T1-cookie is stopped");
 }
 
-/// It crashed between its INIT ACK and its own INIT, and the COOKIE ACK of its life before comes in between.
+/// The peer crashed between its INIT ACK and its own INIT, and the COOKIE ACK of the previous instance arrives in between.
 #[test]
 fn in_established_the_cookie_of_a_peer_with_a_new_tag_is_case_b_and_starts_with_its_tsns() {
     let mut bench = Bench::new();
@@ -200,7 +200,7 @@ fn in_cookie_echoed_an_init_with_a_new_address_is_rejected() {
     let answer = bench.ask(VerificationTag(0), &[Chunk::Init(Init { parameters, ..init() })]);
     assert_eq!(answer.text(), "ABORT[flgs=0, RESTART_WITH_NEW_ADDRESSES[IPV4_ADDRESS[addr=192.0.2.99]]]");
     assert_eq!(bench.phase(), Phase::CookieEchoed);
-    // The ABORT's receiver may answer what it likes: it is not of this association.
+    // The receiver of the ABORT may answer anything: it is not of this association.
     assert!(bench.tell(PEER_TAG, &[Chunk::Abort { reflected: false, causes: Vec::new() }]).is_empty());
     assert_eq!(bench.phase(), Phase::CookieEchoed);
 }
@@ -238,7 +238,7 @@ fn a_shutdown_ack_of_an_association_before_this_one_is_completed_during_the_hand
     assert!(bench.tell(VerificationTag(0xaaaa), &[Chunk::ShutdownAck]).is_empty(), "and discarded after it");
 }
 
-/// Its handshake went the other way round, and the cookie that it gave out comes when all is over.
+/// The handshake of the other direction was completed, and the cookie of this one arrives after the association has ended.
 #[test]
 fn a_cookie_of_a_collision_creates_no_association_after_that_one_ended() {
     let mut bench = Bench::new();

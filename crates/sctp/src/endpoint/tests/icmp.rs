@@ -12,26 +12,26 @@ const THERE: &str = "192.0.2.2:0";
 const HERE_V6: &str = "[2001:db8::1]:0";
 const THERE_V6: &str = "[2001:db8::2]:0";
 const PORTS: (u16, u16) = (40_000, 21);
-/// The server's, where packets are in UDP.
+/// The server's UDP port, with encapsulation.
 const UDP_PORT: u16 = 9899;
-/// So many HEARTBEATs are refused until a path is inactive.
+/// The number of refused HEARTBEATs after which a path is inactive.
 const REFUSED: usize = 3;
 
-/// What IPv4 and IPv6 have for the same thing: type and code.
+/// Type and code of the equivalent messages of IPv4 and IPv6.
 const NO_SUCH_PROTOCOL: [(u8, u8); 2] = [(3, 2), (4, 1)];
 const TOO_BIG: [(u8, u8); 2] = [(3, 4), (2, 0)];
 const NO_SUCH_PORT: [(u8, u8); 2] = [(3, 3), (1, 4)];
 const NO_SUCH_HOST: [(u8, u8); 2] = [(3, 1), (1, 3)];
 
-/// A client on its way to, or in touch with, a server that the test plays.
+/// A client with an association, or in the handshake; the test acts as its server.
 struct Client {
     now: Time,
     endpoint: Endpoint,
     id: AssociationId,
     route: Route,
-    /// What it sent last.
+    /// The last sent packet.
     sent: Bytes,
-    /// Its own tag, once it is needed.
+    /// The client's tag, if known.
     tag: VerificationTag,
 }
 
@@ -60,7 +60,7 @@ impl Client {
         it
     }
 
-    /// In COOKIE-ECHOED, or further.
+    /// In state COOKIE-ECHOED or later.
     fn with_peer(family: usize, phase: Phase) -> Self {
         let mut it = Self::waiting(family);
         let Some(Ok(Chunk::Init(init))) = Packet::decode(it.sent.clone()).unwrap().chunks().next() else {
@@ -83,7 +83,7 @@ impl Client {
         self.drain();
     }
 
-    /// Packets it has to send now, and events.
+    /// Polls until the client waits; returns the number of packets, and the events.
     fn drain(&mut self) -> (usize, Vec<Event>) {
         let (mut packets, mut events) = (0, Vec::new());
         loop {
@@ -98,13 +98,13 @@ impl Client {
         }
     }
 
-    /// Nothing is ever answered.
+    /// Delivers an ICMP message. It must never be answered.
     fn icmp(&mut self, (kind, code): (u8, u8), size: usize, quoted: &[u8]) {
         let Route { local, peer } = self.route;
         self.endpoint.handle_icmp(self.now, Icmp { local, peer, kind, code, size, quoted });
     }
 
-    /// Associated with a server in UDP, by the profile `modern`.
+    /// Established with a server over UDP, with profile `modern`.
     fn in_udp(family: usize) -> Self {
         let config = crate::Profile::Modern.config().with(|c| c.path_mtu.discovery = None);
         let mut it = Self::waiting_at(family, UDP_PORT, config);
@@ -122,7 +122,7 @@ impl Client {
         it
     }
 
-    /// Lets time pass until something is due, and that happen.
+    /// Advances to the next deadline, and polls.
     fn wait(&mut self) {
         let before = self.now;
         if let Output::Wait(Some(until)) = self.endpoint.poll(before) {
@@ -320,11 +320,11 @@ fn refused_inits_end_a_handshake_if_configured() {
     }
 }
 
-/// In UDP: what is said of the client's packets when nobody has the server's port.
+/// UDP encapsulation: ICMP errors of the client's packets when the server's port is closed.
 #[test]
 fn a_closed_port_ends_an_association_after_exactly_three_refused_heartbeats() {
     for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
-        // Refused again and again, and silent: over within seconds, where HEARTBEATs alone take minutes.
+        // Repeated refusals and silence: ends within seconds, where HEARTBEATs alone take minutes.
         let mut client = Client::in_udp(family);
         let quoted = quote(PEER_TAG.0, &[]);
         let begun = client.now;
@@ -340,14 +340,14 @@ fn a_closed_port_ends_an_association_after_exactly_three_refused_heartbeats() {
         assert_eq!(client.phase(), Phase::Closed);
         assert!(client.now.since(begun) < Duration::from_secs(10), "{:?}", client.now.since(begun));
 
-        // A single forged message costs a HEARTBEAT and nothing else, answered or not.
+        // A single forged message causes one HEARTBEAT, whether or not it is acknowledged.
         let mut client = Client::in_udp(family);
         client.icmp(says, 0, &quoted);
         for _ in 0..4 {
             client.wait();
             assert_eq!(client.phase(), Phase::Established);
         }
-        // Nor do many, as long as the peer is heard.
+        // Many do not end the association either, while packets of the peer arrive.
         let mut client = Client::in_udp(family);
         for _ in 0..20 {
             client.icmp(says, 0, &quoted);
@@ -357,13 +357,13 @@ fn a_closed_port_ends_an_association_after_exactly_three_refused_heartbeats() {
             client.wait();
             assert_eq!(client.phase(), Phase::Established);
         }
-        // Without the tag nothing happens.
+        // Without the tag it is ignored.
         client.icmp(says, 0, &quote(PEER_TAG.0 ^ 1, &[]));
         assert_eq!(client.drain().0, 0);
     }
 }
 
-/// The same while data is outstanding: T3-rtx expires as often as HEARTBEATs do.
+/// The same while data is outstanding: T3-rtx expires as often as HEARTBEATs are sent.
 #[test]
 fn a_closed_port_ends_an_association_equally_fast_while_data_is_outstanding() {
     for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
@@ -376,7 +376,7 @@ fn a_closed_port_ends_an_association_equally_fast_while_data_is_outstanding() {
             }
             client.drain();
             let quoted = quote(PEER_TAG.0, &[]);
-            // By then T3-rtx has expired, and sends a HEARTBEAT with each retransmission.
+            // By then T3-rtx has expired; each retransmission is accompanied by a HEARTBEAT.
             while client.endpoint.association(client.id).unwrap().stats().paths[0].timeouts == 0 {
                 client.wait();
             }
@@ -398,7 +398,7 @@ fn a_closed_port_ends_an_association_equally_fast_while_data_is_outstanding() {
     }
 }
 
-/// The same behind a closed window, with an RTO that is backed off far.
+/// The same with a closed window and a backed-off RTO.
 #[test]
 fn a_closed_port_ends_an_association_equally_fast_while_the_window_is_closed() {
     for (family, says) in NO_SUCH_PORT.into_iter().enumerate() {
@@ -408,7 +408,7 @@ fn a_closed_port_ends_an_association_equally_fast_while_the_window_is_closed() {
         client.drain();
         let sent = Packet::decode(client.sent.clone()).unwrap();
         let Some(Ok(Chunk::Data(first))) = sent.chunks().next() else { panic!("no DATA") };
-        // It drops what it is sent, and answers.
+        // The server drops data, and acknowledges.
         let closed = Chunk::Sack(Sack { cum_tsn_ack: first.tsn.minus(1), a_rwnd: 0, ..Sack::default() });
         let rto = |client: &Client| client.endpoint.association(client.id).unwrap().stats().paths[0].rto;
         while rto(&client) < Duration::from_secs(10) {
@@ -457,7 +457,7 @@ fn packet_too_big_reduces_the_packet_size() {
 }
 
 proptest! {
-    /// Who knows no tag can say what it likes.
+    /// Packets without a valid tag change nothing, whatever they contain.
     #[test]
     fn packets_without_a_valid_tag_change_nothing(
         family in 0..2_usize,

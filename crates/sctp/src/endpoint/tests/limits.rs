@@ -16,7 +16,7 @@ fn a_hundred_thousand_inits_leave_nothing_behind_and_a_real_client_is_served() {
     let mut bench = Bench::new();
     let mut answered = 0;
     for flood in 0..100_000u32 {
-        // As many ports as there are, from two hosts.
+        // All ports of two hosts.
         let port = 1 + (flood % 65_535) as u16;
         let from = SocketAddr::from(([198, 51, 100, (flood / 65_535) as u8], 5_000));
         let init = Init { initiate_tag: VerificationTag(flood + 1), ..init() };
@@ -27,7 +27,7 @@ fn a_hundred_thousand_inits_leave_nothing_behind_and_a_real_client_is_served() {
         bench.pass(Duration::from_micros(10));
     }
     answered += bench.drain().len();
-    // All from one network: what is given to it in the second that passed, and what was saved up in one before.
+    // All from one network: its share of the past second, and the saved share of the second before.
     let given = Limits::default().init_acks as usize;
     assert!((given - 1..=given + 1).contains(&answered), "{answered}");
     assert_eq!(bench.endpoint.counters().answers_dropped, 100_000 - answered as u64);

@@ -5,13 +5,13 @@ use crate::association::{ASSOCIATION_BYTES_MIN, Message, Piece, Reason};
 use crate::ids::Ssn;
 use crate::wire::Sack;
 
-/// Several peers of one endpoint, each from a port of its own.
+/// Several peers of one endpoint, each with its own port.
 struct Crowd {
     bench: Bench,
     peers: Vec<Member>,
 }
 
-/// One of them.
+/// A peer.
 struct Member {
     from: SocketAddr,
     header: Header,
@@ -27,7 +27,7 @@ impl Crowd {
         Self { bench: Bench { now: Time::ZERO, endpoint, events: Vec::new() }, peers: Vec::new() }
     }
 
-    /// What the endpoint answers to an INIT from there.
+    /// Sends an INIT from `from` and returns the answer.
     fn init(&mut self, from: SocketAddr, port: u16) -> Chunk {
         self.bench.drain();
         let header = Header { source_port: port, ..to_bench(VerificationTag(0)) };
@@ -35,7 +35,7 @@ impl Crowd {
         sent.pop().expect("an answer").chunks.remove(0)
     }
 
-    /// One more peer from there, if it is let in.
+    /// Adds a peer at `from`; `None` if it is refused.
     fn join(&mut self, from: SocketAddr) -> Option<usize> {
         let port = PEER_PORT + self.peers.len() as u16;
         let Chunk::InitAck(ack) = self.init(from, port) else { return None };
@@ -47,7 +47,7 @@ impl Crowd {
         Some(self.peers.len() - 1)
     }
 
-    /// A peer sends a message on stream 1 in a datagram padded to so many bytes.
+    /// A peer sends a message on stream 1 in a datagram padded to `datagram_bytes`.
     fn send(&mut self, who: usize, payload_bytes: usize, datagram_bytes: usize) -> Vec<Sent> {
         let member = &mut self.peers[who];
         let payload = Bytes::from(vec![7; payload_bytes]);
@@ -76,7 +76,7 @@ impl Crowd {
         self.bench.endpoint.association(self.peers[who].id).and_then(Association::closed)
     }
 
-    /// Time passes, and the endpoint is asked whenever it wants to be.
+    /// Lets time pass, and polls the endpoint at its deadlines.
     fn pass(&mut self, time: Duration) -> Vec<Sent> {
         let end = self.bench.now + time;
         let mut sent = Vec::new();
@@ -114,7 +114,7 @@ fn small_payloads_keep_few_datagrams_allocated_and_none_before_admission() {
         let mut crowd = Crowd::new(Limits::default(), config);
         let one = crowd.join(host(1)).unwrap();
         let idle = crowd.held();
-        // Twice: when all was read, as many are kept again.
+        // Twice: after everything was read, as much is accepted again.
         for _ in 0..2 {
             let mut datagrams = Vec::new();
             for _ in 0..200 {
@@ -160,7 +160,7 @@ fn tiny_chunks_take_no_more_memory_than_four_receive_buffers() {
         assert_eq!(crowd.association(one).stats().a_rwnd, 0);
         while crowd.association(one).recv(StreamId(1)).is_some() {}
         if missing == 0 {
-            // A queue's memory is kept for later messages.
+            // A queue keeps its capacity for later messages.
             let spare = 1_024 * size_of::<Piece>();
             assert!(crowd.held() < idle + KIB + spare, "{} after it was read", crowd.held());
         }
@@ -193,14 +193,14 @@ fn all_associations_together_stay_within_the_bound_and_one_below_its_share_is_se
 fn associations_that_hold_the_most_for_the_longest_are_aborted_first() {
     let limits = Limits { memory_bytes: MIB, ..Limits::default() };
     let mut crowd = Crowd::new(limits, config());
-    // Alone it may take three quarters.
+    // A single association may take three quarters.
     let hoarder = crowd.join(host(1)).unwrap();
     for _ in 0..1_000 {
         crowd.send(hoarder, 1_400, 0);
     }
     assert!((MIB / 2..=MIB * 3 / 4).contains(&crowd.held()), "{}", crowd.held());
     crowd.bench.pass(Duration::from_secs(1));
-    // Five others fill their shares, 4 of which do not fit beside it.
+    // Five others fill their shares; four shares do not fit beside the first association.
     for last in 2..=6 {
         let who = crowd.join(host(last)).unwrap();
         for _ in 0..90 {
@@ -224,7 +224,7 @@ fn a_newcomer_takes_the_room_of_an_association_above_its_share() {
         crowd.send(hoarder, 1_400, 0);
     }
     crowd.bench.pass(Duration::from_secs(1));
-    // It stays below its share of a third, and leaves no room for another.
+    // It stays below its share of a third, and leaves no space for another.
     let modest = crowd.join(host(2)).unwrap();
     while crowd.held() + ASSOCIATION_BYTES_MIN <= MIB {
         crowd.send(modest, 1_400, 0);
@@ -244,7 +244,7 @@ fn queued_messages_count_as_well() {
     let joined: Vec<_> = (1..=4).map(|last| crowd.join(host(last)).unwrap()).collect();
     for _ in 0..2_000 {
         for &who in &joined {
-            // Full or not: it is tried again and again.
+            // Repeated, whether or not the buffer is full.
             let _ = crowd.association(who).send(StreamId(0), Message::new(Ppid(0), vec![1; 1_000]));
         }
         crowd.bench.drain();
@@ -284,7 +284,7 @@ fn a_silent_peer_is_aborted_when_memory_is_scarce() {
     }
     for _ in 0..6 {
         for sent in crowd.pass(Duration::from_secs(5)) {
-            // One of them answers.
+            // One of the probed peers answers.
             for chunk in sent.chunks {
                 if let Chunk::Heartbeat(info) = chunk
                     && sent.to == host(2)
@@ -339,7 +339,7 @@ fn the_longest_silent_half_open_association_is_aborted() {
             crowd.join(host(last)).unwrap()
         })
         .collect();
-    // The first is admitted, and the second is heard again.
+    // The first is admitted, and the second has been heard again.
     crowd.association(joined[0]).admit();
     crowd.join(host(4)).unwrap();
     crowd.bench.pass(Duration::from_secs(1));
@@ -364,7 +364,7 @@ fn associations_per_address_or_ipv6_network_are_limited() {
         assert_eq!(crowd.init(one, 7).to_string(), "ABORT[flgs=0, OUT_OF_RESOURCE[]]");
         assert_eq!(crowd.join(same), None);
         assert!(crowd.join(other).is_some(), "others have room");
-        // One that shuts down, or is over, counts until it is removed.
+        // An association that shuts down or has ended counts until it is removed.
         crowd.association(0).abort(Bytes::new());
         crowd.bench.drain();
         assert_eq!(crowd.join(one), None);
@@ -413,7 +413,7 @@ fn a_peer_that_never_opens_its_window_does_not_outlast_the_shutdown_guard() {
                 });
                 let tsns: Vec<Tsn> = tsns.collect();
                 let Some(&first) = tsns.first() else { continue };
-                // It answers, and takes nothing; or a packet in two seconds.
+                // It acknowledges without reading, or sends a packet every two seconds.
                 let before = *acked.get_or_insert(first.minus(1));
                 if opens && second % 2 == 0 && first == before.next() {
                     acked = Some(first);
@@ -443,14 +443,14 @@ fn half_open_associations_of_the_busiest_network_are_aborted_first() {
     let config = config().with(|c| c.memory.unadmitted_receive_buffer_bytes = Some(16 * KIB));
     let mut crowd = Crowd::new(limits, config);
     let alone = crowd.join(host(1)).unwrap();
-    // A round trip of which passes while the others come, each more lately heard than the one before.
+    // One round trip passes while others arrive, each heard later than the one before.
     for nth in 0..60 {
         crowd.bench.pass(Duration::from_millis(5));
         crowd.join(SocketAddr::new(host(2).ip(), 6_000 + nth)).unwrap();
     }
     assert_eq!(crowd.reason(alone), None);
     assert_eq!(crowd.bench.endpoint.half_open(), 20);
-    // Once it has been silent for much longer than they, it goes.
+    // After a much longer silence than theirs, it is removed.
     crowd.bench.pass(Duration::from_secs(30));
     for nth in 60..100 {
         crowd.join(SocketAddr::new(host(2).ip(), 6_000 + nth)).unwrap();

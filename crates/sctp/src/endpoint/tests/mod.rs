@@ -26,11 +26,11 @@ use crate::ids::{Ppid, StreamId};
 use crate::packet_builder::PacketBuilder;
 use crate::wire::{Cause, Data, Header, Parameter};
 
-/// Where the bench listens.
+/// The port on which the bench listens.
 const LOCAL_PORT: u16 = 21;
-/// The port of the peer that the test plays.
+/// The port of the peer, as which the test acts.
 const PEER_PORT: u16 = 40_000;
-/// The tag that the peer gave in its INIT.
+/// The tag in the peer's INIT.
 const PEER_TAG: VerificationTag = VerificationTag(0x1234_5678);
 const PEER_TSN: Tsn = Tsn(1_000);
 
@@ -46,7 +46,7 @@ fn stranger() -> SocketAddr {
     "192.0.2.99:5000".parse().unwrap()
 }
 
-/// A header of the peer's.
+/// A header of the peer.
 fn to_bench(tag: VerificationTag) -> Header {
     Header { source_port: PEER_PORT, destination_port: LOCAL_PORT, tag }
 }
@@ -75,7 +75,7 @@ fn data(tsn: Tsn) -> Chunk {
 }
 
 fn config() -> Config {
-    // No heartbeats: a silent peer is left alone, so that only what a test does moves the bench.
+    // No HEARTBEATs, so that only the test causes packets.
     Config::default().with(|c| {
         c.timers.heartbeat_interval = None;
         c.streams.outbound = 10;
@@ -89,7 +89,7 @@ struct Bench {
     events: Vec<(AssociationId, Event)>,
 }
 
-/// A packet the bench sent.
+/// A packet that the bench sent.
 #[derive(Debug)]
 struct Sent {
     to: SocketAddr,
@@ -138,19 +138,19 @@ impl Bench {
         self.drain()
     }
 
-    /// Tells a packet of the peer's; what the bench sends then.
+    /// Delivers a packet of the peer; returns the packets that the bench sends.
     fn tell(&mut self, tag: VerificationTag, chunks: &[Chunk]) -> Vec<Sent> {
         self.tell_raw(datagram(peer(), to_bench(tag), chunks))
     }
 
-    /// Tells a packet of the peer's to which there is one answer.
+    /// Delivers a packet of the peer that has exactly one answer.
     fn ask(&mut self, tag: VerificationTag, chunks: &[Chunk]) -> Sent {
         let mut sent = self.tell(tag, chunks);
         assert_eq!(sent.len(), 1, "{sent:?}");
         sent.remove(0)
     }
 
-    /// Tells an INIT of the peer's, which is answered by an INIT ACK.
+    /// Delivers an INIT of the peer; returns the INIT ACK.
     fn shake(&mut self, init: Init) -> Init {
         let tag = init.initiate_tag;
         let mut answer = self.ask(VerificationTag(0), &[Chunk::Init(init)]);
@@ -161,7 +161,7 @@ impl Bench {
         }
     }
 
-    /// The peer goes through the handshake; the bench's INIT ACK.
+    /// Completes the handshake of the peer; returns the INIT ACK.
     fn establish(&mut self) -> Init {
         let ack = self.shake(init());
         let answer = self.ask(ack.initiate_tag, &[echo(&ack)]);
@@ -171,7 +171,7 @@ impl Bench {
         ack
     }
 
-    /// The bench begins an association with the peer, from the port it listens on; its INIT.
+    /// The bench opens an association with the peer, from its listening port; returns its INIT.
     fn connect(&mut self) -> Init {
         let connect = Connect {
             local: vec![local()],

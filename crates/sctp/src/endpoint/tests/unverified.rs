@@ -4,7 +4,7 @@
 use super::*;
 use crate::{Message, Profile};
 
-/// The parameter by which profile `modern` numbers a repeated INIT.
+/// The parameter with which profile `modern` numbers a repeated INIT.
 const INIT_NUMBER: u16 = 0xFFA5;
 
 fn modern() -> Config {
@@ -33,7 +33,7 @@ fn len(sent: &Sent) -> usize {
     Header::LEN + sent.chunks.iter().map(Chunk::padded_len).sum::<usize>()
 }
 
-/// Queues more than the first flight holds.
+/// Queues more than the first flight.
 fn send_much(bench: &mut Bench, id: AssociationId) {
     let association = bench.endpoint.association_mut(id).unwrap();
     association.send(StreamId(0), Message::new(Ppid(0), vec![0; 9_000])).unwrap();
@@ -50,7 +50,7 @@ fn the_answer_to_an_init_is_one_init_ack_that_exceeds_it_by_the_cookie_and_by_wh
         (vec![good.clone()], 12),
         (vec![good; 3], 36),
         (vec![number(&[]), number(&[1; 2]), number(&[2; 200])], 8 + 12 + 208),
-        // Not all of them can be reported.
+        // More numbers than can be reported.
         (vec![number(&[3; 200]); 60], usize::MAX),
         (vec![number(&[4; 60_000])], usize::MAX),
         (vec![number(&[]); 10_000], usize::MAX),
@@ -75,7 +75,7 @@ fn forged_and_replayed_inits_and_cookie_echos_cost_no_state_and_forged_ones_get_
     }
     for ack in &acks {
         let mut cookie = ack.state_cookie().unwrap().to_vec();
-        // When it was sealed stands behind the number of its key.
+        // The time of sealing follows the number of the key.
         for at in [4, 11, cookie.len() - 1] {
             cookie[at] ^= 1;
             let echo = Chunk::CookieEcho(cookie.clone().into());
@@ -142,7 +142,7 @@ fn cookie_echos_with_a_forged_listed_source_are_not_amplified_and_carry_no_data(
         bench.pass(Duration::from_millis(5));
     }
     assert!(to_victim > 0 && to_victim <= spent, "{to_victim} for {spent}");
-    // The intervals double with every second retransmission, up to a second: 10 s hold 21 of them, where the round trip was 0.
+    // The intervals double with every second retransmission, up to a second: 10 s contain 21 of them if the RTT was 0.
     assert!(to_peer > 4 * first_flight, "repaired: {to_peer} of {first_flight}");
     assert!(to_peer < 40 * first_flight, "{to_peer} of {first_flight}");
 }
@@ -151,7 +151,7 @@ fn cookie_echos_with_a_forged_listed_source_are_not_amplified_and_carry_no_data(
 fn a_cookie_from_the_future_gives_no_rtt_and_one_of_another_hour_is_forged() {
     let second = Duration::from_secs(1);
     let hour = Duration::from_secs(3_600);
-    // What is sealed then, and the round trip that it leaves the server with; `None`: it does not open.
+    // The sealed values, and the RTT that the server gets from them; `None`: the cookie does not open.
     type Expected = Option<Option<Duration>>;
     let cases: [(&dyn Fn(Time) -> Time, Expected); 5] = [
         (&|now| now, Some(Some(Duration::ZERO))),

@@ -28,7 +28,7 @@ fn data() -> impl Strategy<Value = Data> {
             tsn: Tsn(tsn),
             stream: StreamId(stream),
             ssn: Ssn(ssn),
-            // What is not on the wire is 0.
+            // A value that is not on the wire is 0.
             interleaved: interleaved.map(|(mid, fsn)| Interleaved { mid, fsn: if begin { 0 } else { fsn } }),
             ppid: Ppid(if interleaved.is_some() && !begin { 0 } else { ppid }),
             payload,
@@ -94,7 +94,7 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         }),
         Just(Parameter::EcnCapable),
         any::<u32>().prop_map(Parameter::ZeroChecksum),
-        // Those that end the processing would hide what follows.
+        // Types that stop the processing would hide the following parameters.
         ((0x8000u16..).prop_filter("unknown", is_unknown_parameter), bytes(0..64))
             .prop_map(|(kind, value)| Parameter::Unknown { kind, raw: tlv(kind, &value) }),
     ]
@@ -291,7 +291,7 @@ proptest! {
         body.resize(body.len().max(4), 0);
         let read = sealed(&body);
         for chunk in read.chunks().flatten() {
-            // What was read can be written, and is then the same.
+            // A decoded packet can be encoded, and decodes to the same.
             let mut written = BytesMut::new();
             chunk.encode(&mut written);
             let again = chunks_of(&written);

@@ -100,7 +100,7 @@ fn the_last_address_and_the_source_are_not_deleted() {
     tell_signed(&mut pair, at("10.1.1.2"), std::slice::from_ref(&source));
     assert_eq!(refusal(&mut pair), Cause::DeleteSourceAddress(quoted(&source)));
     assert_eq!(pair.association(Server).paths().count(), 2);
-    // One that is not there is gone already.
+    // An address that does not exist counts as deleted.
     tell_signed(&mut pair, at("10.1.1.2"), &[delete(serial.plus(3), "10.9.9.9")]);
     assert_eq!(answers(&mut pair)[0].1.responses, []);
     tell_signed(&mut pair, at("10.1.2.2"), &[delete(serial.plus(4), "10.1.1.2")]);
@@ -144,7 +144,7 @@ fn behind_a_nat_the_source_is_added_and_all_else_deleted() {
     assert_eq!(answers(&mut pair), [(from, AsconfAck { serial, responses: vec![] })]);
     let paths: Vec<_> = pair.association(Server).paths().map(|path| path.peer).collect();
     assert_eq!(paths, [from], "with the port that the NAT gave");
-    // From an address that it does not have, a host deletes no others.
+    // A host cannot delete others' addresses from an address that it does not have.
     let stranger = at("10.7.7.7");
     tell_signed(&mut pair, stranger, &[asking(serial.plus(1), "0.0.0.0", vec![Change::Delete(ip("::"))])]);
     assert!(matches!(refusal(&mut pair), Cause::DeleteLastAddress(_)));
@@ -247,7 +247,7 @@ fn a_repeated_asconf_gets_the_same_response_and_an_unexpected_serial_none() {
     let first = answers(&mut pair);
     let delete = asking(serial.plus(1), "10.1.1.2", vec![Change::Delete(ip("10.1.2.2"))]);
     for again in 0..3 {
-        // From elsewhere, too: the answer goes where it is waited for.
+        // Also from another address: the answer goes to the source of the request.
         let from = if again == 2 { at("10.1.2.2") } else { at("10.1.1.2") };
         tell_signed(&mut pair, from, std::slice::from_ref(&add));
         assert_eq!(answers(&mut pair), [(from, first[0].1.clone())]);
@@ -261,7 +261,7 @@ fn a_repeated_asconf_gets_the_same_response_and_an_unexpected_serial_none() {
         );
         assert!(answers(&mut pair).is_empty(), "{odd}");
     }
-    // Several in one packet, the first of them for the second time.
+    // Several requests in one packet, the first of them a retransmission.
     tell_signed(&mut pair, at("10.1.1.2"), &[add.clone(), delete]);
     let both = answers(&mut pair);
     assert_eq!(both.iter().map(|(_, ack)| ack.serial).collect::<Vec<_>>(), [serial, serial.plus(1)]);
@@ -314,7 +314,7 @@ fn unknown_requests_are_skipped_and_reported_by_their_high_bits() {
     let said = answers(&mut pair);
     assert_eq!(said[0].1.responses.len(), 80, "the quotations end, the answers do not");
     assert!((900..=1_108).contains(&said[0].1.encoded_len()), "{}", said[0].1.encoded_len());
-    // As many as a packet holds: the answer is no longer than what it answers.
+    // As many as fit in a packet: the answer is no longer than the request.
     let many = vec![Change::Other { kind: 0xc123, value: Bytes::new() }; 165];
     tell_signed(&mut pair, at("10.1.1.2"), &[asking(serial.plus(3), "10.1.1.2", many)]);
     let said = answers(&mut pair);
@@ -342,11 +342,11 @@ fn an_out_of_the_blue_asconf_with_a_wrong_tag_ends_nothing() {
     let counters = pair.server.counters();
     let last = pair.last_header.unwrap();
     pair.last_header = Some(Header { tag: crate::ids::VerificationTag(last.tag.0 ^ 1), ..last });
-    // By its address parameter it is that association's, and its tag is wrong: silence.
+    // Its address parameter names that association, and the tag is wrong: no answer.
     tell_signed(&mut pair, at("10.1.2.2"), &[asking(serial, "10.1.1.2", vec![])]);
     assert!(pair.log.is_empty());
     assert_eq!(pair.server.counters().discarded, counters.discarded + 1);
-    // It names nobody: an ABORT that reflects its tag.
+    // It names no association: an ABORT that reflects its tag.
     tell_signed(&mut pair, at("10.1.2.2"), &[asking(serial, "10.9.9.9", vec![])]);
     assert!(matches!(&pair.packets(Server)[0][..], [Chunk::Abort { reflected: true, .. }]));
     assert_eq!(pair.association(Server).phase(), Phase::Established);
@@ -421,7 +421,7 @@ fn heartbeat_acks_that_do_not_fit_one_packet_are_kept() {
     tell_signed(&mut pair, at("10.1.1.2"), std::slice::from_ref(&second));
     let said = answers(&mut pair);
     assert_eq!((said.len(), said[0].1.serial, said[0].1.responses.len()), (1, serial.plus(1), 41));
-    // Asked for in the wrong order, they are told in the right one; and after the rest of the packet was read.
+    // The requests arrive in the wrong order; the events are in the right one, after the rest of the packet was processed.
     let small = |serial| asking(serial, "10.1.1.2", vec![]);
     tell_signed(&mut pair, at("10.1.1.2"), &[small(serial.plus(2)), small(serial.plus(3))]);
     answers(&mut pair);
@@ -463,7 +463,8 @@ fn packets_from_a_removed_address_are_ignored_without_response() {
     let delete = vec![Change::Delete(ip("10.1.1.2"))];
     tell_signed(&mut pair, at("10.1.2.2"), &[asking(serial.plus(1), "10.1.2.2", delete)]);
     answers(&mut pair);
-    // What was under way when it was removed comes late: an ABORT would find the peer by its other address, and end it.
+    // A packet in flight during the removal arrives late: an ABORT would reach the peer on its other address, and end the
+    // association.
     let heartbeat = Chunk::Heartbeat(Bytes::from_static(b"1"));
     tell(&mut pair, at("10.1.1.2"), PacketBuilder::new(), &[heartbeat]);
     let said: Vec<_> = pair.log.iter().map(|entry| entry.2.to_string()).collect();

@@ -25,7 +25,7 @@ fn an_asconf_ack_without_an_asconf_ends_the_association_and_an_old_one_does_not(
     }
 }
 
-/// The client's request is answered so by hand, by a server that never saw it.
+/// The client's request is answered with `responses`; the server never receives it.
 fn answered(responses: impl Fn(&Asconf) -> Vec<Response>) -> Pair {
     let mut pair = pair();
     pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Asconf::KIND)));
@@ -267,7 +267,7 @@ fn one_asconf_is_outstanding_and_the_next_has_all_changes_requested_meanwhile() 
     assert_eq!(pair.association(Client).local_addresses().len(), 3);
 }
 
-/// Else it would have to be sent from an address that it deletes, and an ABORT to what stays would be ignored.
+/// Otherwise it would have to be sent from an address that it deletes, and an ABORT to the remaining address would be ignored.
 #[test]
 fn deleting_and_adding_an_address_again_takes_two_asconfs() {
     let mut pair = pair();
@@ -334,7 +334,7 @@ fn an_abort_to_an_address_being_deleted_is_ignored() {
         pair.drain(Client);
         assert_eq!(pair.closed(Client).is_some(), ends, "{to}");
         if !ends {
-            // Anything else is heard there until the peer has agreed.
+            // Packets of other types are accepted there until the peer has agreed.
             pair.clear_log();
             hand(&mut pair, to, &Chunk::Heartbeat(Bytes::from_static(b"1")));
             let said: Vec<_> = pair.packets(Client).into_iter().flatten().collect();
@@ -343,8 +343,8 @@ fn an_abort_to_an_address_being_deleted_is_ignored() {
     }
 }
 
-/// What left from the address by its own way may come to the peer after the news that it is gone: out of the blue. The
-/// ABORT that answers it comes after the ASCONF-ACK then. The Linux kernel answers so.
+/// A packet sent from the address may reach the peer after the deletion and is then out of the blue. The ABORT that answers it
+/// arrives after the ASCONF-ACK. The Linux kernel answers so.
 #[test]
 fn an_abort_to_a_deleted_address_is_ignored() {
     for reflected in [true, false] {
@@ -370,7 +370,7 @@ fn an_abort_to_a_deleted_address_is_ignored() {
     }
 }
 
-/// Hands the client a chunk of the server's, which comes to this of its addresses.
+/// Delivers a chunk of the server to this address of the client.
 fn hand(pair: &mut Pair, to: SocketAddr, chunk: &Chunk) {
     let tag = pair.association(Client).tag;
     let header = Header { source_port: PORT, destination_port: pair.association(Client).ports().0, tag };
@@ -427,7 +427,7 @@ fn packets_to_an_address_being_added_are_accepted() {
 #[test]
 fn changes_made_impossible_by_a_refusal_are_dropped() {
     let mut pair = pair();
-    // What the server has no room for.
+    // More data than the server can buffer.
     let mut first = true;
     pair.drop = Some(Box::new(move |side, _, packet| {
         side == Client && has(packet, Asconf::KIND) && std::mem::take(&mut first)

@@ -6,7 +6,7 @@ use super::*;
 use crate::ids::{Ssn, Tsn};
 use crate::wire::{Interleaved, Sack};
 
-/// One packet of each kind that would do something.
+/// One packet of each kind that would have an effect.
 fn forgeries(pair: &mut Pair) -> Vec<Vec<Chunk>> {
     let stats = pair.association(Server).stats();
     assert!(stats.peer_rwnd > 0);
@@ -115,7 +115,7 @@ fn a_replayed_record_has_no_effect() {
     assert_eq!(pair.read(Server, 1), [pattern(50_000)]);
     let stats = pair.association(Server).dtls_stats();
     assert!(stats.replayed >= stats.opened - 5, "{stats:?}");
-    // None came twice to those who acknowledge.
+    // No packet was accepted twice.
     assert_eq!(pair.association(Server).stats().duplicates, 0);
 }
 
@@ -159,7 +159,7 @@ fn flipped_bits_cost_packets_and_nothing_else() {
                 .collect();
             seen = pair.log.len();
             for packet in new {
-                // It comes before the one that it was made of, half of the time.
+                // Half of the time it arrives before the original.
                 pair.forge_bytes(flipped(&packet, dice.roll(1 << 20) as usize));
             }
         }
@@ -178,7 +178,7 @@ fn flipped_bits_cost_packets_and_nothing_else() {
 fn records_of_an_unknown_epoch_are_discarded_and_counted() {
     let mut pair = protected(strict());
     pair.run(Duration::from_secs(1));
-    // Of epoch 3 there are keys; the two low bits of an epoch are in the record.
+    // There are keys of epoch 3; a record carries the two low bits of its epoch.
     for epoch in [0, 1, 2, 4, 5, 6] {
         pair.forge(&[forged(epoch)]);
     }
@@ -196,7 +196,7 @@ fn records_of_another_association_open_nothing() {
     let mut other = protected(strict());
     other.send(Client, 1, pattern(5_000));
     let mut pair = Pair::up(strict());
-    // The same numbers, other keys.
+    // The same record numbers with other keys.
     for side in [Client, Server] {
         let (send, receive) = if side == Client { (50, 60) } else { (60, 50) };
         pair.association(side).add_receive_keys(primary(3), keys(receive)).unwrap();
@@ -213,7 +213,7 @@ fn records_of_another_association_open_nothing() {
         builder.seal();
         pair.forge_bytes(builder.finish().unwrap().payload);
     }
-    // One side's own come back to it.
+    // A side's own packets are reflected.
     let stats = pair.association(Server).dtls_stats();
     assert!(stats.opened == 0 && stats.forged > 4, "{stats:?}");
     assert_eq!(pair.closed(Server), None);
@@ -230,7 +230,7 @@ fn an_init_and_its_cookie_do_not_restart_a_protected_association() {
         other.run(Duration::from_millis(1));
         other.packets(Client).into_iter().flatten().next().unwrap()
     };
-    // A restarted peer has a tag of its own; with the old one the cookie would be discarded for that alone.
+    // A restarted peer has a new tag; with the old one the cookie would be discarded for that reason.
     let Chunk::Init(init) = init else { panic!("{init:?}") };
     let init = Chunk::Init(Init { initiate_tag: crate::VerificationTag(init.initiate_tag.0 ^ 1), ..init });
     let header = pair.last_header.unwrap();
@@ -245,7 +245,7 @@ fn an_init_and_its_cookie_do_not_restart_a_protected_association() {
     pair.forge_bytes(packet(crate::VerificationTag(0), &init));
     let answer = pair.packets(Server).into_iter().flatten().next();
     let Some(Chunk::InitAck(ack)) = answer else { panic!("{answer:?}") };
-    // Whoever is on the way reads the cookie.
+    // An on-path attacker reads the cookie.
     let cookie = ack.state_cookie().unwrap().clone();
     pair.clear_log();
     pair.forge_bytes(packet(ack.initiate_tag, &Chunk::CookieEcho(cookie)));
@@ -257,7 +257,7 @@ fn an_init_and_its_cookie_do_not_restart_a_protected_association() {
     assert_eq!((pair.read(Server, 1).len(), pair.read(Client, 1).len()), (2, 1));
 }
 
-/// An INIT that nobody can be protected from, in the peer's name: without the parameter, and with a window that is too small.
+/// A forged INIT in the peer's name that is rejected: without the parameter of protection, and with a window that is too small.
 #[test]
 fn a_rejected_init_causes_no_abort_with_the_tag_of_a_protected_association() {
     for is_protected in [false, true] {
@@ -287,7 +287,7 @@ fn a_rejected_init_causes_no_abort_with_the_tag_of_a_protected_association() {
         };
         for (a_rwnd, cause) in [(100_000, Cause::MissingDtlsSupport), (1, Cause::InvalidMandatoryParameter)] {
             assert_eq!(answer(peer.0, a_rwnd), None);
-            // A restarted peer is told why it is refused.
+            // A restarted peer is informed of the reason.
             let refused = Chunk::Abort { reflected: false, causes: vec![cause] };
             assert_eq!(answer(peer.0 ^ 1, a_rwnd), Some(refused));
         }
@@ -325,7 +325,7 @@ fn an_unprotected_protocol_unreachable_is_ignored_by_a_protected_association() {
     assert_eq!(pair.closed(Server), None);
 }
 
-/// The packet that the client would send now, which nobody gets.
+/// Takes the client's next packet off the link.
 fn intercepted(pair: &mut Pair) -> Packet {
     pair.drop = Some(Box::new(|side, _, _| side == Client));
     pair.clear_log();

@@ -1,12 +1,12 @@
-//! The limits of an AEAD (draft-ietf-tls-rfc9147bis §4.5.3): keys are asked for before they are used up, and the association ends
-//! before they do more than they may.
+//! The limits of an AEAD (draft-ietf-tls-rfc9147bis §4.5.3): new keys are requested before the limits are reached, and the
+//! association ends before they are exceeded.
 
 use super::*;
 use crate::dtls::CipherSuite;
 
 const SUITE: CipherSuite = CipherSuite::Aes128Gcm;
 
-/// Keys of an epoch that have sealed so many records at the client, which the server has opened.
+/// Keys of an epoch with which the client has sealed, and the server opened, this many records.
 fn worn(pair: &mut Pair, epoch: u64, records: u64) {
     pair.association(Client).set_sealed_records(records);
     pair.association(Server).set_opened_records(primary(epoch), records, 0);
@@ -20,7 +20,7 @@ fn wanted(pair: &Pair, side: Side) -> Vec<u64> {
     pair.events(side).iter().filter_map(epoch).collect()
 }
 
-/// A record of this epoch that nobody sealed.
+/// A forged record of this epoch.
 pub(super) fn forged(epoch: u64) -> Chunk {
     let record = [&[0b0010_1000 | epoch as u8 & 0b11][..], &pattern(40)].concat();
     Chunk::Dtls(Dtls { is_restart: false, record: record.into() })
@@ -41,7 +41,7 @@ fn keys_wanted_is_reported_once_at_three_quarters_of_the_limit() {
         pair.run(Duration::from_secs(1));
     }
     assert_eq!((wanted(&pair, Client), wanted(&pair, Server)), (vec![3], vec![]));
-    // New ones count from 0.
+    // New keys count from 0.
     protect(&mut pair, 4);
     pair.send(Client, 1, pattern(100_000));
     pair.run(Duration::from_secs(1));
@@ -104,7 +104,7 @@ fn too_many_forgeries_end_an_association_and_those_of_old_keys_only_the_keys() {
     assert_eq!(wanted(&pair, Server), []);
     pair.forge(&[forged(3)]);
     assert_eq!(wanted(&pair, Server), [3]);
-    // A record that does not open is tried with more than one number.
+    // A record that does not open is tried with several numbers.
     pair.association(Server).set_opened_records(primary(3), 0, SUITE.forgeries_max() - 10);
     pair.forge(&[forged(3)]);
     assert_eq!(pair.closed(Server), None);

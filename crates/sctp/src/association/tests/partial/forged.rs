@@ -4,17 +4,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a peer does that keeps to nothing.
+/// An action of a peer that violates the rules.
 #[derive(Debug, Clone)]
 enum Deed {
-    /// Either side sends.
+    /// A valid message of either side.
     Send(bool, u16, usize, Reliability),
     Wait(u64),
-    /// FORWARD TSN, or I-FORWARD-TSN, so far from where the server is.
+    /// FORWARD TSN or I-FORWARD-TSN, at this distance from the server's cumulative TSN.
     Forward(bool, i32, Vec<(u16, bool, u32)>),
-    /// An NR-SACK so far from where the server is.
+    /// An NR-SACK at this distance.
     NrSack(i32, Vec<(u16, u16)>, Vec<(u16, u16)>),
-    /// A chunk of data so far ahead.
+    /// A data chunk this far ahead.
     Data(u32, u8, u16, u32),
 }
 
@@ -41,7 +41,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-    /// Each drain counts everything again, so that whatever is forged costs the association at most.
+    /// Each drain recomputes all sums; a forgery ends the association at most.
     #[test]
     fn no_forgery_breaks_more_than_the_association(
         extensions in any::<[bool; 3]>(),

@@ -53,7 +53,7 @@ fn requests_without_permission_are_denied() {
             assert_eq!(ssns(&pair, from, 0), [0, 1]);
             assert_eq!(pair.read(to, 0).len(), 2);
         }
-        // Once allowed, it is done.
+        // Once permitted, it is performed.
         pair.association(Server).set_peer_may(ALL).unwrap();
         pair.association(Client).reset_streams(outgoing(Streams::All)).unwrap();
         pair.run(Duration::from_secs(1));
@@ -100,7 +100,7 @@ fn a_stream_reset_waits_for_earlier_data_and_later_data_waits_for_the_reset() {
         let asked = vec![Reconfig::OutgoingReset { request, response, last_tsn, streams: vec![StreamId(1)] }];
         let in_progress = vec![vec![said(request, ReconfigResult::InProgress)]];
         assert_eq!(answers(&mut pair, asked.clone()), in_progress);
-        // 2 and 3 are missing; 4 and 5 are of the reset stream and 6 is not.
+        // 2 and 3 are missing; 4 and 5 are on the reset stream and 6 is not.
         pair.forge(&[data(4, 1, 0), data(6, 2, 0), data(5, 1, 1)]);
         assert_eq!((pair.read(Server, 1).len(), pair.read(Server, 2).len()), (1, 1));
         pair.forge(&[data(3, 1, 2)]);
@@ -179,7 +179,7 @@ fn requests_out_of_turn_and_of_streams_that_do_not_exist_are_refused() {
         answers(&mut pair, vec![Reconfig::AddOutgoing { request, count: 0 }]),
         [[said(request, NothingToDo)]]
     );
-    // While a request of ours is under way, the association is not renumbered.
+    // While a request of this side is outstanding, the association is not reset.
     pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, Chunk::RECONFIG)));
     pair.association(Server).add_streams(1, 0).unwrap();
     let request = request.next();
@@ -190,7 +190,7 @@ fn requests_out_of_turn_and_of_streams_that_do_not_exist_are_refused() {
     assert!(pair.association(Server).is_up());
 }
 
-/// One request of each kind that the peer may make.
+/// One request of each kind that the peer may send.
 fn requests(request: RequestNumber, last_tsn: Tsn) -> [Reconfig; 5] {
     [
         Reconfig::OutgoingReset { request, response: RequestNumber(0), last_tsn, streams: vec![] },
@@ -201,7 +201,7 @@ fn requests(request: RequestNumber, last_tsn: Tsn) -> [Reconfig; 5] {
     ]
 }
 
-/// A chunk of a message of the client's, so far behind its last TSN.
+/// A chunk of a client's message, this far beyond its last TSN.
 fn data(tsn: Tsn, ssn: u16, end: bool) -> Chunk {
     Chunk::Data(Data {
         end,
@@ -238,7 +238,7 @@ fn every_reconfig_response_is_bundled_with_a_sack() {
             let said = |parameter: &Reconfig| matches!(parameter, Reconfig::Response { response, result: said, .. } if (*response, *said) == (request, result));
             assert!(answered.iter().flatten().any(said), "{asked:?}: {answered:?}");
             let chunks = pair.packets(Server).concat();
-            // Once all is numbered anew, there is nothing that a SACK could tell.
+            // Once all numbers are reset, a SACK has nothing to report.
             if result == ReconfigResult::Performed && kind == 2 {
                 assert!(matches!(chunks[..], [Chunk::Reconfig(_)]), "{chunks:?}");
                 continue;
@@ -316,7 +316,7 @@ fn next_tsns_are_in_the_response_to_an_association_reset_only() {
 #[test]
 fn abandoned_messages_are_finished_by_an_association_reset() {
     let (mut pair, request, last) = forging();
-    // The first message never comes; the second waits for it, and the third is never whole.
+    // The first message never arrives; the second waits for it, and the third is never complete.
     pair.forge(&[data(last.plus(2), 1, true), data(last.plus(4), 2, false)]);
     assert!(pair.read(Server, 1).is_empty());
     let answered = answers(&mut pair, vec![Reconfig::AssociationReset { request }]);
@@ -330,7 +330,7 @@ fn abandoned_messages_are_finished_by_an_association_reset() {
     let old = |ahead: u32| last.plus(ahead).0.to_be_bytes().to_vec();
     assert_eq!(pair.read(Server, 1), [old(2)]);
     assert!(matches!(told(&pair, Server)[..], [Event::AssociationReset { outcome: Outcome::Done, .. }]));
-    // The old is discarded, and what has the new numbers is taken from the start.
+    // Old data is discarded, and chunks with the new numbers are delivered from the start.
     pair.forge(&[data(last.plus(1), 0, true), data(last.plus(3), 0, true)]);
     assert_eq!(pair.read(Server, 1).len(), 1);
     pair.clear_log();
@@ -364,7 +364,7 @@ fn the_answer_leaves_when_all_of_the_chunk_is_processed() {
     };
     assert_eq!((answered.len(), response, second), (1, request, request.next()));
     assert_eq!(told(&pair, Server), [reset(Direction::Incoming, Streams::All, Outcome::Done)]);
-    // An error behind a request is part of it: nothing is answered, and nothing was done.
+    // An error behind a request is part of it: no answer, and no change.
     let (mut pair, request, last_tsn) = forging();
     let [ours, .., add] = requests(request, last_tsn);
     assert_eq!(answers(&mut pair, vec![ours, add]), [[]; 0]);

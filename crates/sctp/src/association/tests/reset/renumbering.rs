@@ -55,7 +55,7 @@ fn an_association_reset_renumbers_everything_and_loses_nothing() {
                 assert_eq!(read, [20_000, 2_000]);
             }
         }
-        // What left before the reset has the numbers of a first message; what left after has them again.
+        // Before the reset, messages have the numbers of first messages; after it they have them again.
         for stream in 0..5 {
             assert!(ssns(&pair, Client, stream).iter().all(|ssn| *ssn == 0));
         }
@@ -86,7 +86,7 @@ fn two_simultaneous_association_resets_are_denied() {
     }
 }
 
-/// Packets in flight when TSNs are renumbered may still arrive, with TSNs that now mean other chunks.
+/// Packets in flight during a reset of TSNs may still arrive, with TSNs that now belong to other chunks.
 #[test]
 fn old_data_and_sacks_are_harmless_after_a_tsn_reset() {
     for requester in [Client, Server] {
@@ -127,7 +127,7 @@ fn old_data_and_sacks_are_harmless_after_a_tsn_reset() {
     }
 }
 
-/// The peer has renumbered its TSNs and says so, and its SHUTDOWN overtakes that.
+/// The peer has reset its TSNs and sends the response, and its SHUTDOWN overtakes the response.
 #[test]
 fn a_shutdown_that_overtakes_the_response_to_a_tsn_reset_is_harmless() {
     let mut pair = Pair::up(with(ALL));
@@ -154,7 +154,7 @@ fn a_shutdown_waits_for_the_result_of_a_tsn_reset() {
     let now = pair.now;
     pair.association(Server).reset_association(now).unwrap();
     pair.run(Duration::from_millis(50));
-    // The client answers once its data has arrived; what it sends from now on has new numbers.
+    // The client responds once its data has arrived; data that it sends afterwards has new numbers.
     pair.send(Client, 1, pattern(20));
     pair.association(Server).shutdown();
     pair.run(Duration::from_millis(50));
@@ -182,7 +182,7 @@ fn a_performed_renumbering_without_numbers_ends_the_association() {
 #[test]
 fn received_data_is_acknowledged_before_tsns_are_reset() {
     let mut pair = Pair::up(with(ALL));
-    // The last chunk asks for no SACK at once.
+    // The last chunk does not request an immediate SACK.
     pair.association(Server).config = Arc::new(with(ALL).with(|c| c.sack.immediate_at_end = false));
     pair.send(Server, 0, "the first is answered at once");
     pair.run(Duration::from_millis(500));

@@ -130,7 +130,7 @@ fn both_sides_ask_for_the_same_streams_at_once() {
             reset(Direction::Incoming, listed(&[1]), Outcome::Done)
         ]
     );
-    // A request that overlaps in part is done in its turn.
+    // A partly overlapping request is processed in its turn.
     pair.send(Server, 1, pattern(10));
     pair.send(Server, 2, pattern(10));
     pair.run(Duration::from_secs(1));
@@ -148,7 +148,7 @@ fn both_sides_ask_for_the_same_streams_at_once() {
 fn a_response_is_sent_although_neither_its_path_nor_the_primary_is_confirmed() {
     let addresses = |host: u8| (1..3).map(|net| SocketAddr::from(([10, 0, net, host], 9_899))).collect();
     let mut pair = Pair::between([addresses(1), addresses(2)], with(ALL), with(ALL));
-    // The client alone confirms no path.
+    // Only the client confirms no path.
     pair.drop = Some(Box::new(|side, _, packet| side == Server && has(packet, Chunk::HEARTBEAT_ACK)));
     pair.run(Duration::from_secs(1));
     for side in [Client, Server] {
@@ -197,7 +197,7 @@ fn a_shutdown_cancels_reconfiguration_and_loses_no_message() {
     pair.run(Duration::from_secs(5));
     assert_eq!(pair.read(Server, 1).len(), 2);
     assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
-    // With nothing held back, it does not wait for an answer.
+    // Without queued data it does not wait for an acknowledgement.
     let mut pair = Pair::up(with(ALL));
     pair.drop = Some(Box::new(|_, _, packet| has(packet, Chunk::RECONFIG)));
     pair.association(Client).add_streams(1, 1).unwrap();
@@ -220,7 +220,7 @@ fn a_shutdown_leaves_no_request_of_the_peers_without_an_answer() {
         server.reset_streams(StreamReset { outgoing: Some(Streams::All), incoming: Some(Streams::All) })
     };
     let all = |server: &mut Association, now| server.reset_association(now);
-    // The client lets out what it has to send; or a request of its own comes first.
+    // The client sends its queued data first; or a request of its own is first.
     for (ask, busy) in [(both as Ask, false), (both, true), (all, false)] {
         let mut pair = Pair::up(with(ALL));
         pair.drop = Some(Box::new(|side, _, packet| side == Client && has(packet, Data::KIND)));
@@ -232,7 +232,7 @@ fn a_shutdown_leaves_no_request_of_the_peers_without_an_answer() {
         let now = pair.now;
         ask(pair.association(Server), now).unwrap();
         pair.send(Server, 1, pattern(20));
-        // Before the server repeats its request, to which the response would be repeated as well.
+        // Before the server repeats its request; the repetition would be answered again.
         pair.run(Duration::from_millis(20));
         assert_eq!(pair.read(Client, 1).len(), 0, "held until it is answered");
         pair.association(Client).shutdown();
@@ -256,7 +256,7 @@ fn a_shutdown_leaves_no_request_of_the_peers_without_an_answer() {
 
 type Ask = fn(&mut Association, Time) -> Result<(), ReconfigError>;
 
-/// What can be asked for, and the parameter types of the request.
+/// All kinds of requests, and the parameter types of their chunks.
 fn asks() -> Vec<(Ask, &'static [u16])> {
     vec![
         (|it, _| it.reset_streams(outgoing(Streams::All)), &[13]),
@@ -365,7 +365,7 @@ fn requests_are_numbered_one_after_the_other_and_stand_alone() {
 fn one_request_is_outstanding_and_the_peers_requests_wait_for_its_result() {
     let armed = |pair: &mut Pair, side| pair.association(side).timers.is_armed(Timer::Reconfig);
     for (ask, kinds) in [1, 2, 4, 5].map(|which| asks()[which]) {
-        // Two that wait for each other's request would wait for ever.
+        // Two requests that wait for each other would wait for ever.
         let waits = kinds == [14];
         let mut pair = Pair::up(with(ALL));
         for side in [Client, Server] {
@@ -399,7 +399,7 @@ fn one_request_is_outstanding_and_the_peers_requests_wait_for_its_result() {
         if waits {
             continue;
         }
-        // What holds answers alone is said when it is asked for, and not again by a timer.
+        // A chunk with responses only is sent when a request arrives, and is not repeated by a timer.
         assert_eq!(reconfigs(&pair, Client).len(), sent.len());
         assert!(armed(&mut pair, Server) && !armed(&mut pair, Client));
         pair.drop = None;
