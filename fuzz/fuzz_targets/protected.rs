@@ -1,8 +1,8 @@
-//! The DTLS chunk and its parameter (draft-ietf-tsvwg-sctp-dtls-chunk): offers that are changed on the way, records that are
-//! forged, and authentic records with any content.
+//! The DTLS chunk and its parameter (draft-ietf-tsvwg-sctp-dtls-chunk): altered offers, forged records, and authentic records
+//! with arbitrary content.
 //!
-//! An offer that is changed never makes the two sides agree on different things with the same bytes. A forged record changes
-//! nothing but a counter. What a peer puts into its records is handled within bounds, and all comes to rest.
+//! If an offer is altered, the sides never agree on different values with the same bytes. A forged record only changes a
+//! counter. The contents of authentic records are processed within bounds, and both endpoints become idle.
 #![no_main]
 
 use std::net::SocketAddr;
@@ -31,11 +31,11 @@ const EPOCH: u64 = 3;
 
 #[derive(Debug, Arbitrary)]
 enum Input {
-    /// These bytes instead of the value of the parameter, in what the client or the server offers.
+    /// The value of the parameter in the client's or the server's offer is replaced by these bytes.
     Offer { of_server: bool, value: Vec<u8> },
-    /// Chunks of this kind with these bytes, to the server of a protected association.
+    /// Chunks of this kind with these bytes are sent to the server of a protected association.
     Forged(Vec<(u8, Vec<u8>)>),
-    /// These bytes as the content of authentic records.
+    /// Authentic records with these bytes as their content.
     Authentic(Vec<Vec<u8>>),
 }
 
@@ -45,7 +45,7 @@ struct Pair {
     endpoints: [Endpoint; 2],
     ids: [Option<AssociationId>; 2],
     is_closed: [bool; 2],
-    /// The tag of what the client sends.
+    /// The verification tag of the client's packets.
     tag: u32,
 }
 
@@ -74,7 +74,7 @@ impl Pair {
         self.endpoints[side].association_mut(self.ids[side]?)
     }
 
-    /// Carries packets until neither side has any, each as `edit` has it.
+    /// Delivers packets until neither side has any; `edit` may change each.
     fn settle(&mut self, mut edit: impl FnMut(usize, Vec<u8>) -> Vec<u8>) {
         let mut outputs = 0;
         let mut said = true;
@@ -128,7 +128,7 @@ impl Pair {
     }
 }
 
-/// The keys that a side sends with.
+/// The sending keys of a side.
 fn keys(side: usize) -> Keys {
     record_keys(CipherSuite::Aes128Gcm, &[side as u8; 16], &[7 + side as u8; 16], [9; NONCE_LEN])
 }
@@ -176,7 +176,7 @@ fn offer(of_server: bool, value: &[u8]) {
     if let [Some(client), Some(server)] = agreed
         && client.client_and_server() == server.client_and_server()
     {
-        // With the same bytes in both exporters' contexts, both must have come to the same.
+        // With the same bytes in both exporters' contexts, both must have agreed on the same roles.
         assert_ne!(client.role, server.role);
         assert_eq!((client.method, client.restart), (server.method, server.restart));
     }
@@ -216,7 +216,7 @@ fn authentic(contents: &[Vec<u8>]) {
         pair.to_server(&record(1_000 + number as u16, &content[..content.len().min(2_000)]));
         pair.settle(|_, packet| packet);
     }
-    // Its timers, too, come to an end.
+    // Its timers expire.
     for _ in 0..20 {
         pair.now += Duration::from_secs(30);
         pair.settle(|_, packet| packet);

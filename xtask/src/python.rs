@@ -82,7 +82,7 @@ fn environment(group: &str) -> Result<Option<PathBuf>> {
     let package = format!("braidftp[{group}] @ file://{}", wheel.display());
     let needed: Vec<&str> = std::iter::once(package.as_str()).chain(TYPES.iter().copied()).collect();
     if install(&clean, &needed).is_err() {
-        return left_out("what they need cannot be installed: can PyPI be reached?");
+        return left_out("the requirements cannot be installed: is PyPI reachable?");
     }
     let python = clean.join("bin/python");
     let place = capture(Command::new(&python).args(["-c", "import braidftp; print(braidftp.__file__)"]))?;

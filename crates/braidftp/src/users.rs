@@ -417,7 +417,7 @@ impl Users {
     /// ```
     ///
     /// # Errors
-    /// It cannot be read, is not such a file, names somebody twice, or has a hash that is none.
+    /// The file cannot be read, is not a file of users, names a user twice, or has an invalid hash.
     pub fn load(path: &Path, access: Access) -> Result<Self, UsersError> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| UsersError(format!("cannot read the users file `{}`: {e}", path.display())))?;

@@ -323,7 +323,7 @@ fn a_full_disk_for_known_hosts_ends_the_job_before_the_transfer() {
         let accept = ["--accept-new", "--known-hosts", known.to_str().unwrap()];
         for url in &server.urls {
             let (code, said) = room.mirror("other", url, &accept);
-            let words = ["known_hosts (it is what it was)", "free some space", "--pin"];
+            let words = ["known_hosts (it is unchanged)", "free some space", "--pin"];
             assert!(code == 6 && words.iter().all(|word| said.contains(word)), "{code}: {said}");
             assert_eq!(fs::read_dir(&disk).unwrap().count(), 1, "nothing is left over");
         }

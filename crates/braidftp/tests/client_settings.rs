@@ -57,7 +57,7 @@ fn settings_and_bookmarks_apply_and_show_their_origin() {
 }
 
 #[test]
-fn the_doctor_reports_what_works_within_a_second() {
+fn the_doctor_reports_a_working_server_within_a_second() {
     let room = Room::new();
     let tree = room.folder("tree");
     let server = Served::new(&tree);

@@ -40,7 +40,7 @@ fn a_full_disk_for_known_hosts_is_reported_and_loses_no_entry() {
         let _ = std::fs::write(disk.join("filler"), vec![0; 1 << 20]);
         let error = trust.remember(&server(2)).unwrap_err().to_string();
         assert!(
-            error.contains("known_hosts (it is what it was)") && error.contains("free some space"),
+            error.contains("known_hosts (it is unchanged)") && error.contains("free some space"),
             "{error}"
         );
         assert_eq!(std::fs::read(known_hosts.path()).unwrap(), before);

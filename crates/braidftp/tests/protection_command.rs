@@ -354,7 +354,7 @@ fn over_tcp_an_unprotected_session_is_reported_or_refused() {
     let place = url.trim_end_matches('/').to_owned();
     drop(server);
     let _plain = room.serve(&place, &["--plain"]);
-    // Known to protect its sessions: whoever answers now may be an attacker.
+    // Known to protect its sessions: a plain answer may come from an attacker.
     room.is_refused("other", &url, &[], &["the server refused AUTH", "known_hosts", "--plain"]);
     room.goes("other", &url, &["--plain"]);
     let (code, said) = room.mirror("third", &url, &[]);

@@ -25,7 +25,7 @@ fn start(folder: &Path, arguments: &[&str]) -> Running {
 }
 
 #[test]
-fn it_says_where_it_listens_and_ends_in_order_when_told_to() {
+fn it_prints_its_addresses_and_ends_in_order_on_sigterm() {
     let folder = Folder::new();
     folder.put("f", "hello");
     let both = ["--listen", "ftp://127.0.0.1:0", "--listen", "ftp+sctp://127.0.0.1:0"];
@@ -151,7 +151,7 @@ fn a_server_that_drains_tells_new_sessions_421_and_ends_when_the_last_transfer_i
 }
 
 #[test]
-fn an_example_of_the_settings_is_printed_and_each_mistake_is_told_with_its_place() {
+fn an_example_of_the_settings_is_printed_and_each_mistake_is_reported_with_its_place() {
     let folder = Folder::new();
     let settings = folder.outer.path().join("braidftp.toml");
     let check = |more: &[&str]| {
@@ -169,9 +169,10 @@ fn an_example_of_the_settings_is_printed_and_each_mistake_is_told_with_its_place
     std::fs::write(&settings, "wriable = true\numask = '9'\n").unwrap();
     let (code, said) = check(&[]);
     assert_eq!(code, Some(1));
-    for place in
-        [":1:1: there is no key `wriable`; did you mean `writable`?", ":2:9: umask: three octal digits"]
-    {
+    for place in [
+        ":1:1: there is no key `wriable`; did you mean `writable`?",
+        ":2:9: umask: expected three octal digits",
+    ] {
         assert!(said.contains(&format!("{}{place}", settings.display())), "{said}");
     }
 }
@@ -207,10 +208,7 @@ fn settings_are_read_again_on_a_signal_and_no_transfer_is_dropped() {
     assert!(greeting(&server).contains("one"));
     write("greeting = 'two'\nmax-sessions-per-address = 1\nprofile = 'rfc9260'\n");
     server.signal(Signal::HUP);
-    told(
-        &mut server,
-        "profile, cc or multipath has changed: the new value holds when the server is started again",
-    );
+    told(&mut server, "profile, cc or multipath has changed: restart the server to apply it");
     told(&mut server, "read again");
     let refused = line_with(&mut BufReader::new(connect_from(server.tcp(), None)), "4");
     assert!(refused.starts_with("421 "), "{refused}");
@@ -240,7 +238,7 @@ fn lines_of_the_log_are_json_with_the_number_of_their_session() {
 }
 
 #[test]
-fn what_cannot_be_served_has_its_exit_code_and_advice() {
+fn an_invalid_server_has_an_exit_code_and_advice() {
     let folder = Folder::new();
     let here = folder.path("");
     let here = here.to_str().unwrap();

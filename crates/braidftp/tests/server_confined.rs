@@ -188,7 +188,7 @@ fn a_home_that_is_made_later_and_a_log_that_is_moved_away_stay_within_reach() {
 }
 
 #[test]
-fn a_key_that_is_replaced_is_read_anew() {
+fn a_replaced_key_is_read_again() {
     let (folder, _) = prepared();
     if !can_confine(&folder) {
         return;
@@ -268,7 +268,7 @@ fn users_are_read_again_on_sighup_and_a_bad_file_changes_nothing() {
 }
 
 #[test]
-fn no_password_and_no_private_key_is_in_what_either_side_says() {
+fn no_password_and_no_private_key_is_in_any_output() {
     let (folder, logs) = prepared();
     let (log, said) = (logs.join("audit"), logs.join("said"));
     let users = folder.outer.path().join("users.toml");

@@ -42,7 +42,7 @@ fn read(path: &PathBuf) -> String {
 }
 
 #[test]
-fn a_program_is_told_of_logins_uploads_and_downloads_and_not_of_what_failed() {
+fn a_program_receives_logins_uploads_and_downloads_and_no_failed_ones() {
     let folder = Folder::new();
     let on = "on = ['login', 'upload', 'download']";
     let (hooks, out) =
@@ -68,7 +68,7 @@ fn a_program_is_told_of_logins_uploads_and_downloads_and_not_of_what_failed() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_what_hangs_is_killed_with_what_it_started() {
+fn a_failed_hook_is_repeated_and_a_hanging_one_is_killed_with_its_children() {
     let folder = Folder::new();
     let (hooks, out) =
         hook(&folder, "on = ['login']", "test -e OUT && echo again >> OUT || { touch OUT; exit 3; }");
@@ -152,7 +152,7 @@ fn a_url_is_sent_the_event_until_it_is_taken() {
 }
 
 #[test]
-fn a_hook_that_cannot_be_is_told_before_the_server_starts() {
+fn an_invalid_hook_is_reported_before_the_server_starts() {
     let folder = Folder::new();
     let settings = folder.outer.path().join("braidftp.toml");
     let here = folder.path("");

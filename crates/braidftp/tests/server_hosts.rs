@@ -157,7 +157,7 @@ fn curl_comes_to_a_host_by_its_name_in_tls_and_trusts_its_certificate() {
 }
 
 #[test]
-fn mistakes_in_tables_of_hosts_are_told_with_their_places_and_check_prints_the_hosts() {
+fn mistakes_in_tables_of_hosts_are_reported_with_their_places_and_check_prints_the_hosts() {
     let hosts = Hosts::new();
     let here = hosts.folder.path("");
     let check = || {

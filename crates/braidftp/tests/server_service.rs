@@ -24,7 +24,7 @@ fn serve(folder: &Folder, more: &[&str]) -> Command {
 }
 
 #[test]
-fn systemd_is_told_when_the_server_is_ready_alive_reloads_and_stops() {
+fn systemd_is_notified_when_the_server_is_ready_alive_reloads_and_stops() {
     let folder = Folder::new();
     let settings = folder.outer.path().join("braidftp.toml");
     std::fs::write(&settings, "greeting = 'one'\n").unwrap();
@@ -68,7 +68,7 @@ fn passing(command: &Command, sockets: &[i32]) -> Command {
 }
 
 #[test]
-fn sockets_of_systemd_are_served_and_one_that_is_not_named_is_told() {
+fn sockets_of_systemd_are_served_and_an_unnamed_one_is_reported() {
     let folder = Folder::new();
     folder.put("f", "hello");
     // Above those to which the shell moves them.
@@ -116,7 +116,7 @@ fn an_operator_sees_sessions_ends_one_and_has_the_server_drain() {
     let socket = folder.outer.path().join("control");
     let mut server = Running::start(serve(&folder, &["--control", socket.to_str().unwrap()]), 1);
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(ctl(&socket, &["who"]), (Some(0), "nobody is there\n".into()));
+    assert_eq!(ctl(&socket, &["who"]), (Some(0), "no sessions\n".into()));
     let mut one = Control::at(server.tcp(), None).log_in();
     let mut other = Control::at(server.tcp(), None).log_in();
     let data = one.begin("RETR f");
@@ -157,7 +157,7 @@ fn an_operator_sees_sessions_ends_one_and_has_the_server_drain() {
 }
 
 #[test]
-fn nobody_else_is_answered_at_the_control_socket_and_nonsense_is_told() {
+fn the_control_socket_refuses_other_users_and_reports_invalid_requests() {
     let folder = Folder::new();
     let socket = folder.outer.path().join("control");
     let _server = Running::start(serve(&folder, &["--control", socket.to_str().unwrap()]), 1);
@@ -196,7 +196,7 @@ fn nobody_else_is_answered_at_the_control_socket_and_nonsense_is_told() {
 }
 
 #[test]
-fn a_scraper_gets_what_was_counted_and_one_that_says_nothing_keeps_nobody_out() {
+fn a_scraper_gets_the_counters_and_a_silent_one_blocks_no_other() {
     let folder = Folder::new();
     folder.put("f", pattern(100_000));
     let address = {

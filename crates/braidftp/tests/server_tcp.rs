@@ -146,7 +146,7 @@ fn a_data_port_serves_the_control_peer_once() {
 }
 
 #[test]
-fn a_data_connection_that_nobody_opens_is_425_in_time() {
+fn an_unopened_data_connection_is_refused_with_425_in_time() {
     let folder = Folder::new();
     folder.put("f", "x");
     let served = serve_with(folder.root(), |builder| {
@@ -269,7 +269,7 @@ fn bytes_that_are_no_command_are_refused_and_cost_nothing() {
 }
 
 #[test]
-fn the_names_of_unfinished_files_belong_to_nobody() {
+fn the_names_of_unfinished_files_are_refused() {
     let folder = Folder::new();
     folder.put(".f.braidftp-part", "half");
     let served = serve(folder.root());
@@ -351,7 +351,7 @@ fn sessions_are_counted() {
 }
 
 #[test]
-fn silent_sessions_before_their_login_keep_nobody_out() {
+fn silent_sessions_before_their_login_do_not_block_others() {
     let folder = Folder::new();
     let served = serve(folder.root());
     let address = |host| Some(IpAddr::from([127, 0, 0, host]));
@@ -506,7 +506,7 @@ fn abor_stops_a_transfer_and_the_session_goes_on() {
 }
 
 #[test]
-fn stop_finishes_what_runs_and_lets_nobody_in() {
+fn stop_finishes_running_transfers_and_refuses_new_sessions() {
     let folder = Folder::new();
     let bytes = pattern(20_000_000);
     folder.put("f", &bytes);
@@ -632,7 +632,7 @@ fn a_folder_that_cannot_be_read_is_an_error_of_its_own() {
 }
 
 #[test]
-fn sizes_of_addresses_are_told_as_asked() {
+fn sizes_of_addresses_are_returned_by_the_call() {
     let folder = Folder::new();
     folder.put("f", "x");
     let served = serve_with(folder.root(), |builder| {
@@ -650,7 +650,7 @@ fn sizes_of_addresses_are_told_as_asked() {
 }
 
 #[test]
-fn unfinished_uploads_are_listed_and_removed_by_whom_they_belong_to() {
+fn unfinished_uploads_are_listed_and_removed_by_their_owner() {
     let folder = Folder::new();
     folder.put("a/whole", "whole");
     folder.put("a/.f.braidftp-part", "1234");

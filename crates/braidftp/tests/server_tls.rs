@@ -52,7 +52,7 @@ fn files_go_both_ways_by_auth_and_from_the_first_byte() {
 }
 
 #[test]
-fn what_was_said_before_the_handshake_is_thrown_away() {
+fn input_before_the_handshake_is_discarded() {
     let bench = Bench::new();
     for late in [false, true] {
         let mut control = Control::open(&bench.served);
@@ -75,7 +75,7 @@ fn what_was_said_before_the_handshake_is_thrown_away() {
 }
 
 #[test]
-fn a_data_connection_of_somebody_else_gets_522_and_no_byte() {
+fn a_data_connection_of_another_client_gets_522_and_no_byte() {
     let bench = Bench::new();
     bench.folder.put("f", pattern(1000));
     let mut session = Session::open(&bench).log_in();
@@ -100,7 +100,7 @@ fn a_data_connection_of_somebody_else_gets_522_and_no_byte() {
 }
 
 #[test]
-fn an_upload_is_a_file_if_its_end_or_its_size_was_told() {
+fn an_upload_is_complete_if_its_end_or_its_size_was_announced() {
     let bench = Bench::new();
     let mut session = Session::open(&bench).log_in();
     let content = pattern(100_000);
@@ -121,7 +121,7 @@ fn an_upload_is_a_file_if_its_end_or_its_size_was_told() {
 }
 
 #[test]
-fn who_speaks_another_protocol_or_wants_less_is_refused() {
+fn a_client_of_another_protocol_or_without_support_is_refused() {
     let bench = Bench::new();
     let mut control = Control::open(&bench.served);
     control.command("AUTH TLS", "234");
@@ -162,7 +162,7 @@ fn the_client_begins_tls_on_a_data_connection_that_the_server_opens_too() {
 //# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to process input on
 //# the control channel during data transfers.
 #[test]
-fn abor_and_stat_inside_tls_are_heard_in_the_middle_of_a_transfer() {
+fn abor_and_stat_inside_tls_are_processed_during_a_transfer() {
     let bench = Bench::new();
     // More than the buffers of both sides hold: the transfer is in progress until it is read or ends.
     bench.folder.put("big", vec![7; 64 << 20]);
@@ -186,7 +186,7 @@ fn abor_and_stat_inside_tls_are_heard_in_the_middle_of_a_transfer() {
 //# In this case, the control connection should still be in an unprotected mode and the server SHOULD issue an unprotected
 //# '421' reply to end the session.
 #[test]
-fn who_took_the_wrong_port_is_told_so() {
+fn a_client_at_the_wrong_port_gets_an_explanation() {
     let bench = Bench::with(|settings| {
         let session = Arc::make_mut(&mut settings.session);
         session.idle_before_login = Duration::from_secs(2);

@@ -229,7 +229,7 @@ fn run(name: &str, text: &str) {
 }
 
 #[test]
-fn the_server_speaks_as_written() {
+fn the_server_follows_the_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../ftp/tests/transcripts");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

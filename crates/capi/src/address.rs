@@ -160,8 +160,8 @@ impl Address {
     }
 }
 
-/// The name that an endpoint over functions of the program has for its own end of `at`. Inside of it every address is one of
-/// IP; these never leave the program.
+/// The name of the local end `at` within an endpoint that sends through functions of the program. Inside the endpoint every
+/// address is an IP address; these never reach the program.
 pub(crate) fn conn_local(at: usize) -> SocketAddr {
     conn_name(0xfd00 << 112, at)
 }

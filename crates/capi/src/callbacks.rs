@@ -8,9 +8,9 @@ use std::thread::{self, JoinHandle, ThreadId};
 use crate::errno::Errno;
 use crate::sync::lock;
 
-/// What has callbacks.
+/// An object with callbacks.
 pub(crate) trait CallBack: Send + Sync {
-    /// Calls the program's functions with what there is.
+    /// Calls the program's functions for everything that has happened.
     fn call_back(&self);
 }
 

@@ -197,8 +197,8 @@ impl Socket {
     }
 }
 
-/// The local addresses of an endpoint for a socket: a wildcard of either family stands for both, so that sockets of the process
-/// share one.
+/// The local addresses of an endpoint for a socket: a wildcard of either family is replaced by both, so that sockets of the
+/// process share one endpoint.
 fn ips_of(bound: &Bound) -> Vec<IpAddr> {
     if bound.ips.iter().any(IpAddr::is_unspecified) { everywhere() } else { bound.ips.clone() }
 }

@@ -1,4 +1,4 @@
-//! The caller's memory: what is read from it and written to it, with null pointers and short lengths refused.
+//! Reads and writes the caller's memory; refuses null pointers and short lengths.
 //!
 //! Pointers that are not null are trusted, as in every C library; this is where.
 
@@ -55,7 +55,7 @@ plain!(
     abi::sctpstat,
 );
 
-/// Returns `len` bytes at `at`; EFAULT for a null pointer, unless there are none.
+/// Returns `len` bytes at `at`; EFAULT for a null pointer, unless `len` is 0.
 ///
 /// # Safety
 ///
@@ -109,7 +109,7 @@ impl Place {
         self.len
     }
 
-    /// Returns the beginning of what is in the place now, for results that depend on it.
+    /// Returns the present contents of the beginning of the place, for results that depend on it.
     pub(crate) fn read<T: Plain>(self) -> Result<T, Errno> {
         if self.len < size_of::<T>() {
             return Err(INVALID);
@@ -139,7 +139,7 @@ impl Place {
     }
 }
 
-/// Writes a value where the caller wants it, if anywhere.
+/// Writes a value to `at`, unless it is null.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! The stack of the process: its settings, endpoints and sockets, from `usrsctp_init` to `usrsctp_finish`.
 //!
-//! A socket's handle is a number and not an address, so a wrong or closed handle is found out (EBADF). Endpoints are shared: one
-//! for each carrier and set of local addresses, bound when a socket first needs it and kept until `usrsctp_finish`. They run
-//! on a thread of their own, and callbacks of the program on another.
+//! A socket's handle is a number and not an address, so that a wrong or closed handle is detected (EBADF). Endpoints are
+//! shared: one for each carrier and set of local addresses, bound when a socket first needs it and kept until `usrsctp_finish`.
+//! They run on one thread, and callbacks of the program on another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int, c_void};
@@ -31,10 +31,10 @@ pub type ConnOutput = Option<
 /// Prints a line of the stack's log.
 pub type DebugPrintf = Option<unsafe extern "C" fn(format: *const c_char, ...)>;
 
-/// The first number of an association: the smaller ones stand for others (RFC 6458 §7.2).
+/// The first number of an association: smaller ones have special meanings (RFC 6458 §7.2).
 const FIRST_ASSOCIATION: sctp_assoc_t = 3;
 
-/// The stack, while there is one.
+/// The stack, while it is started.
 static STACK: Mutex<Option<Arc<Stack>>> = Mutex::new(None);
 
 /// Where an endpoint is: its carrier and local addresses.
@@ -66,13 +66,13 @@ struct State {
     next_socket: usize,
     next_association: sctp_assoc_t,
     endpoints: BTreeMap<Home, Endpoint>,
-    /// The packets of AF_CONN addresses go in here.
+    /// The inputs for packets of AF_CONN addresses.
     inputs: BTreeMap<usize, PacketInput>,
     /// AF_CONN addresses that the program no longer uses; their endpoints may have associations.
     retired: BTreeSet<usize>,
 }
 
-/// Starts the stack; nothing happens if there is one.
+/// Starts the stack, unless it is started.
 pub(crate) fn start(udp_port: u16, conn_output: ConnOutput, debug_printf: DebugPrintf) -> Result<(), Errno> {
     let mut stack = lock(&STACK);
     if stack.is_some() {
@@ -243,7 +243,7 @@ impl Stack {
         }
     }
 
-    /// Prints a line, if the program wants to know.
+    /// Prints a line, if the program has requested debug output.
     pub(crate) fn print(&self, line: &str) {
         let Some(print) = self.debug_printf.filter(|_| sysctl::debug()) else { return };
         let Ok(line) = std::ffi::CString::new(format!("{line}\n")) else { return };

@@ -1,4 +1,4 @@
-//! `usrsctp_sysctl_*`: the defaults of new sockets. Those that are not listed here are not offered: a program that calls one
+//! `usrsctp_sysctl_*`: the defaults of new sockets. Functions that are not listed here do not exist: a program that calls one
 //! does not link.
 
 use std::ffi::c_int;

@@ -236,7 +236,7 @@ fn messages_and_notifications_arrive_in_order_over_functions_of_the_program() {
     assert_eq!(usrsctp_listen(listener, 1), 0);
     bind(client, ENDS[0]);
     let (peer, len) = (name(ENDS[0]), size_of::<sockaddr_conn>() as socklen_t);
-    // SAFETY: the address is there; no address is wanted.
+    // SAFETY: the address is valid; no address is requested.
     let server = unsafe {
         assert_eq!(usrsctp_connect(client, (&raw const peer).cast(), len), 0);
         usrsctp_accept(listener, null_mut(), null_mut())
@@ -279,7 +279,7 @@ fn messages_and_notifications_arrive_in_order_over_functions_of_the_program() {
         assert_eq!(u16::from_ne_bytes([end[8], end[9]]), SCTP_SHUTDOWN_COMP);
         assert_eq!(receive(so, &mut rest).0, 0, "the end of the association");
     }
-    // The port belongs to the socket that listens, not to those that it accepted.
+    // The port belongs to the listening socket, not to those that it accepted.
     usrsctp_close(listener);
     let again = open(SOCK_STREAM);
     bind(again, ENDS[1]);

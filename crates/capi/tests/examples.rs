@@ -1,5 +1,5 @@
-//! usrsctp's own example programs, as Debian ships them, built unchanged against this library, among themselves and with the
-//! same programs on usrsctp. Client and server are on hosts of their own (network namespaces, which require root): usrsctp
+//! usrsctp's own example programs, as Debian ships them, built unchanged against this library: among themselves, and with the
+//! same programs on usrsctp. Client and server are on separate hosts (network namespaces, which require root), because usrsctp
 //! opens raw sockets and answers the packets of others.
 
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use braidftp_emu::wires::{End, Wire, Wires};
 /// Where Debian's libusrsctp-dev has them.
 const EXAMPLES: &str = "/usr/share/doc/libusrsctp-dev/examples";
 
-/// Far longer than any of the programs takes, on however busy a machine.
+/// Far longer than any of the programs takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// The UDP ports of server and client.
@@ -27,7 +27,7 @@ enum Library {
     Usrsctp,
 }
 
-/// Prints that a test was left out, and why; fails instead where everything must be there.
+/// Prints that a test is skipped, and why; fails instead where all requirements must be met.
 fn left_out(why: &str) {
     assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "BRAIDFTP_REQUIRE_PEERS is set: {why}");
     eprintln!("LEFT OUT: {why}");
@@ -113,7 +113,7 @@ impl Running {
         Self { stdin: child.stdin.take(), child, lines, said: Vec::new() }
     }
 
-    /// Waits until it has said this.
+    /// Waits until its output contains `words`.
     fn says(&mut self, words: &str) {
         loop {
             let line = match self.lines.recv_timeout(PATIENCE) {

@@ -10,13 +10,13 @@ use crate::{Controller, Options};
 /// Builds the controller of a path with this MTU in bytes.
 pub type Build = dyn Fn(Options, usize) -> Box<dyn Controller> + Send + Sync;
 
-/// A controller that is written outside this crate: a name, and how one is built for a path. It is known by its name alone, so
-/// a program gives each of its controllers another.
+/// A controller that is written outside this crate: a name, and a function that builds one for a path. Controllers are compared
+/// by name, so a program must give each of its controllers a different one.
 #[derive(Clone, Copy)]
 pub struct External {
     /// Its name.
     pub name: &'static str,
-    /// Builds one; [`guarded`] gives what is built the same checks of its inputs that the controllers of this crate have.
+    /// Builds one; [`guarded`] adds the checks of inputs that the controllers of this crate have.
     pub build: &'static Build,
 }
 

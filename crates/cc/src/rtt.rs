@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn upper_bounds_and_ends_of_back_off_never_change_what_was_measured(all in prop::collection::vec(input(), 0..50)) {
+        fn upper_bounds_and_ends_of_back_off_never_change_a_measurement(all in prop::collection::vec(input(), 0..50)) {
             let (mut rtt, mut measured_alone) = (rtt(), rtt());
             let mut bound = None;
             for input in all {

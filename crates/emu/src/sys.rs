@@ -17,14 +17,14 @@ use rustix::thread::UnshareFlags;
 /// allocators this function does nothing.
 pub fn release_free_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: malloc_trim takes a number and touches memory that is free alone; it may be called from any thread.
+    // SAFETY: malloc_trim takes a number and only changes free memory; it may be called from any thread.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Limits the number of arenas of glibc's allocator. Each keeps free memory of its own, and by default there are eight for each
-/// processor. Arenas that exist stay, so that this must be called before other threads are started. With other allocators this
+/// Limits the number of arenas of glibc's allocator. Each arena keeps free memory, and by default there are eight for each
+/// processor. Existing arenas stay, so this must be called before other threads are started. With other allocators this
 /// function does nothing.
 pub fn limit_arenas(most: u8) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -42,8 +42,8 @@ const QUEUE_PACKETS: u16 = 2_000;
 
 /// Moves this thread, and those that it will start, into a new network namespace.
 pub(crate) fn leave_network() -> io::Result<()> {
-    // SAFETY: CLONE_NEWNET changes which network this thread's new sockets belong to. Unlike CLONE_FILES and CLONE_FS,
-    // of which the function warns, it takes nothing away that other code relies on: open sockets stay as they are.
+    // SAFETY: CLONE_NEWNET changes the network of this thread's new sockets. Unlike CLONE_FILES and CLONE_FS, against which the
+    // function's documentation warns, it invalidates nothing that other code relies on: open sockets are unchanged.
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 

@@ -152,7 +152,7 @@ fn datagrams_from_other_addresses_to_the_upstream_port_are_ignored() {
 }
 
 #[test]
-fn the_error_for_a_port_in_use_says_what_to_try() {
+fn the_error_for_a_port_in_use_suggests_a_remedy() {
     let (server, taken) = (socket(), socket());
     let config = RelayConfig::new(taken.local_addr().unwrap(), server.local_addr().unwrap());
     let error = Relay::spawn(config).unwrap_err().to_string();

@@ -804,7 +804,7 @@ mod tests {
         }
 
         #[test]
-        fn no_line_panics_and_what_is_read_reads_again(
+        fn no_line_panics_and_a_parsed_line_parses_again(
             verb in proptest::sample::select(vec!["", "RETR ", "PORT ", "EPRT ", "SITE ", "SITE UTIME ", "MFMT ", "TYPE ", "OPTS ", "ABOR ", "REST "]),
             rest in proptest::collection::vec(prop_oneof![any::<u8>(), proptest::sample::select(b" |,%01AHCMODS".to_vec())], 0..30),
         ) {

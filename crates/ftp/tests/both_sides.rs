@@ -356,7 +356,7 @@ impl Server {
         for sender in &mut self.senders {
             let stream = sender.stream();
             let messages = network.streams_down.entry(stream).or_default();
-            // The transfer that the stream is open for, else the next one that has not begun.
+            // The transfer for which the stream is open, otherwise the next one that has not begun.
             let wanted = sender.transfer().map(|_| stream);
             let Some(at) = self.downloads.iter().position(|download| download.stream == wanted) else {
                 continue;

@@ -80,7 +80,7 @@ impl<'a> Message<'a> {
             }
             Body::ProtectionEstablished => out.put_slice(&[CONTROL | epoch_bits, 0x01]),
             Body::KeysWanted => out.put_slice(&[CONTROL | epoch_bits, 0xf0]),
-            Body::Unknown => unreachable!("nobody says what is not known"),
+            Body::Unknown => unreachable!("an unknown message is never sent"),
         }
         out.freeze()
     }

@@ -23,7 +23,7 @@ thread_local! {
 }
 
 fn count() {
-    // At the end of a thread there is nothing to count with.
+    // At the end of a thread the counter is gone.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -88,7 +88,7 @@ impl Pair {
         self.endpoints[side].association_mut(self.ids[side].unwrap()).unwrap()
     }
 
-    /// Both sides say what they have to say, and hear it a millisecond later.
+    /// Both sides send everything they have, and receive it a millisecond later.
     fn turn(&mut self) {
         for side in [0, 1] {
             loop {
@@ -122,7 +122,7 @@ impl Pair {
         }
     }
 
-    /// The client sends until the server has received so many bytes.
+    /// The client sends until the server has received this many bytes.
     fn transfer(&mut self, bytes: usize, payload: &Bytes) {
         let until = self.received + bytes;
         while self.received < until {

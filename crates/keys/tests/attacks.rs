@@ -1,4 +1,4 @@
-//! What others on the way can do to the handshake: nothing but that there is no association.
+//! Attackers on the path can prevent a handshake, and nothing else.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn parameter(packet: &[u8]) -> Option<std::ops::Range<usize>> {
     None
 }
 
-/// Two sides with something to say, and somebody between who edits.
+/// Two sides with queued messages, and an attacker between them who edits packets.
 fn attacked(
     identity: &Identity,
     edit: impl FnMut(usize, usize, Vec<u8>) -> Option<Vec<u8>> + 'static,
@@ -41,7 +41,7 @@ fn attacked(
     pair
 }
 
-/// Nothing was delivered, nothing left in the clear, and both sides know that there is no association.
+/// Nothing was delivered, nothing was sent in the clear, and both sides have no association.
 fn assert_refused(pair: &Pair, what: &str) {
     for node in [CLIENT, SERVER] {
         assert!(pair.nodes[node].read.is_empty(), "{what}");
@@ -185,7 +185,7 @@ fn a_client_that_shows_another_certificate_later_is_refused() {
     assert!(told.contains("another certificate"), "{told}");
 }
 
-/// Messages about keys that somebody adds to the handshake end it, or change nothing.
+/// Forged messages of key management end the handshake, or change nothing.
 #[test]
 fn a_peer_that_sends_garbage_is_rejected_with_a_reason() {
     use braidftp_sctp::{Message, Ppid, StreamId};

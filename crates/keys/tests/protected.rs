@@ -47,7 +47,7 @@ fn first_messages(pair: &mut Pair) -> [Time; 2] {
     [SERVER, CLIENT].map(|node| pair.nodes[node].read[&0][0].0)
 }
 
-/// With a full handshake, and with one that resumes the session of the association before.
+/// With a full handshake, and with one that resumes the previous association's session.
 #[test]
 fn the_first_byte_is_one_round_trip_later_than_without_protection() {
     let identity = Identity::new();
@@ -81,7 +81,7 @@ fn the_first_byte_is_one_round_trip_later_than_without_protection() {
     assert!(handshakes[1] < handshakes[0], "certificate and signature are left out: {handshakes:?}");
 }
 
-/// A new server, or one that began again, has other keys for its tickets.
+/// A different or restarted server has other ticket keys.
 #[test]
 fn a_ticket_of_another_server_process_costs_nothing_but_a_full_handshake() {
     let identity = Identity::new();
@@ -111,7 +111,7 @@ fn losses_and_reordering_are_repaired() {
     }
 }
 
-/// Any one packet of the handshake is lost, or comes after those behind it.
+/// Any one packet of the handshake is lost, or delayed behind later ones.
 #[test]
 fn each_packet_of_the_handshake_may_be_lost_or_late() {
     let identity = Identity::new();
@@ -128,7 +128,7 @@ fn each_packet_of_the_handshake_may_be_lost_or_late() {
     }
 }
 
-/// When all of a job has arrived that begins with the association: the client asks, and the server sends 30 kB.
+/// The time at which a job is complete that opens an association: the client sends a request, and the server sends 30 kB.
 fn job(identity: &Identity, latency: Duration, lost: Option<(usize, usize)>) -> Option<Time> {
     let mut pair = Pair::protected(identity);
     pair.latency = latency;
@@ -143,8 +143,8 @@ fn job(identity: &Identity, latency: Duration, lost: Option<(usize, usize)>) -> 
     Some(arrived[0]?.max(arrived[1]?))
 }
 
-/// As without protection, each packet of the beginning may be lost: that costs two round trips and 100 ms at most. INIT is sent
-/// again after 250 ms, since nobody knows the round trip yet.
+/// As without protection, any early packet may be lost: that costs at most two round trips and 100 ms. INIT is retransmitted
+/// after 250 ms, because the RTT is unknown.
 #[test]
 fn one_lost_packet_costs_two_round_trips_and_100_ms_at_most() {
     let identity = Identity::new();
@@ -198,7 +198,7 @@ fn assert_works(pair: &mut Pair, epoch: u64) {
     }
 }
 
-/// Two sides that can be either, and know each other.
+/// Two sides that can be client or server, and trust each other.
 fn either() -> [Settings; 2] {
     let (one, other) = (Identity::new(), Identity::new());
     [one.either(&other), other.either(&one)]
@@ -230,7 +230,7 @@ fn both_sides_may_begin_at_once() {
         for epoch in 4..8 {
             let now = pair.now;
             pair.nodes[CLIENT].want_keys(now);
-            // At the same time, or while the other's is under way, or when it has just come.
+            // At the same time, or while the other's request is in flight, or when it has just arrived.
             pair.run(Duration::from_millis(seed));
             let now = pair.now;
             if pair.nodes[SERVER].keys.as_ref().unwrap().epoch() != Some(epoch) {
@@ -254,7 +254,7 @@ fn a_server_that_cannot_start_the_key_exchange_asks_for_it() {
 }
 
 #[test]
-fn keys_are_replaced_after_so_many_bytes() {
+fn keys_are_replaced_after_a_number_of_bytes() {
     let identity = Identity::new();
     let settings = identity.settings().map(|settings| Settings { rekey_bytes: 3_000_000, ..settings });
     let mut pair = Pair::new(settings.map(Some), &config(), 1);

@@ -216,7 +216,7 @@ fn quick_is_stored_separately_and_runs_few_points() {
 }
 
 #[test]
-fn a_file_of_another_version_is_refused_with_what_to_do() {
+fn a_file_of_another_version_is_refused_with_a_remedy() {
     for (text, said) in [
         ("loss,variant,run\n", "its columns are not those of this figure"),
         ("loss,variant,run,seed,seconds,packets\n0.5,tcp,0,1,2,3\n", "line 2: no point `0.5 tcp`"),

@@ -104,7 +104,7 @@ fn main() -> Result<()> {
         "{:>5} {:>15} {:>15} {:>15} {:>12} {:>12}",
         "round", "quiet MB/s", "aside MB/s", "flooded MB/s", "forged/s", "resident kB"
     );
-    let (mut aside, mut at_it, mut quiet) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut aside, mut attacked, mut quiet) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
         let mut part = |to: Option<SocketAddr>| -> Result<Part> {
             let (began, at_first) = (Instant::now(), arrived.load(Ordering::Relaxed));
@@ -131,14 +131,14 @@ fn main() -> Result<()> {
         std::io::stdout().flush()?;
         quiet.push(parts[0].goodput);
         aside.push(parts[1].goodput);
-        at_it.push(parts[2].goodput);
+        attacked.push(parts[2].goodput);
     }
     let (after, counters) = (resident_bytes(), flooded.counters());
-    let (quiet, aside, at_it) = (median(quiet), median(aside), median(at_it));
+    let (quiet, aside, attacked) = (median(quiet), median(aside), median(attacked));
     println!(
-        "median: {quiet:.1} MB/s quiet, {aside:.1} with the flood aside, {at_it:.1} flooded: {:.1} % of aside, {:.1} % of quiet",
-        at_it / aside * 100.0,
-        at_it / quiet * 100.0
+        "median: {quiet:.1} MB/s quiet, {aside:.1} with the flood aside, {attacked:.1} flooded: {:.1} % of aside, {:.1} % of quiet",
+        attacked / aside * 100.0,
+        attacked / quiet * 100.0
     );
     println!(
         "forged {}; of INITs {} came, of cookies {}, out of the blue {}, answers dropped {}; resident {} kB before, {} after",

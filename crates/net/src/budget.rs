@@ -24,7 +24,7 @@ pub fn machine_memory_bytes() -> Option<u64> {
     machine.into_iter().chain(group).min()
 }
 
-/// What of so much memory is for the associations of an endpoint.
+/// Returns the share of this memory for the associations of an endpoint.
 fn share_of(memory_bytes: Option<u64>) -> usize {
     let Some(bytes) = memory_bytes else { return MAX_BYTES };
     usize::try_from(bytes).unwrap_or(usize::MAX).div_euclid(FRACTION).clamp(MIN_BYTES, MAX_BYTES)

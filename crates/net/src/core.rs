@@ -324,7 +324,7 @@ impl Core {
         let held = seat.held;
         // An association that ended before its peer was authenticated is never accepted.
         let is_wanted = seat.protection.as_ref().is_none_or(Protection::is_up) || !self.withdraw(id);
-        self.rest_keys(id);
+        self.stop_keys(id);
         if !held || !is_wanted {
             self.forget(id);
         }
@@ -371,7 +371,7 @@ impl Core {
     /// associations may be sent in between, while a user could already access it. An abort would then be
     /// sent instead of COOKIE ACK: the peer would be rejected, and its user would never learn that the
     /// association was established.
-    pub(crate) fn let_in(&mut self) {
+    pub(crate) fn accept_answered(&mut self) {
         let Self { unanswered, machine, seats, backlogs, .. } = self;
         let before = unanswered.len();
         unanswered.retain(|&id| {
@@ -447,7 +447,7 @@ impl Core {
     }
 
     /// Whether there is no handle left.
-    pub(crate) fn is_deserted(&self) -> bool {
+    pub(crate) fn has_no_handles(&self) -> bool {
         self.endpoints == 0 && self.backlogs.is_empty() && !self.seats.values().any(|seat| seat.held)
     }
 
@@ -482,7 +482,7 @@ impl Core {
     }
 
     fn forget(&mut self, id: AssociationId) {
-        self.rest_keys(id);
+        self.stop_keys(id);
         if let Some(association) = self.machine.association(id) {
             self.forgotten.add(&association.stats());
         }

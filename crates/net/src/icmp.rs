@@ -52,7 +52,7 @@ pub(crate) fn keep(_socket: &socket2::Socket, _addr: SocketAddr) {
             setsockopt(_socket, sockopt::Ipv6RecvErr, &true)
         };
         if let Err(error) = kept {
-            tracing::debug!(%error, "the kernel keeps no ICMP messages: what they are about is lost without a word");
+            tracing::debug!(%error, "the kernel queues no ICMP errors: the packets that they report count as lost");
         }
     }
 }

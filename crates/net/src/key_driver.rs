@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// A closed association needs no keys.
-    pub(crate) fn rest_keys(&mut self, id: AssociationId) {
+    pub(crate) fn stop_keys(&mut self, id: AssociationId) {
         if let Some(protection) = self.seats.get_mut(&id).and_then(|seat| seat.protection.as_mut()) {
             self.wakes.set(id, protection.wake.take(), None);
         }

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_a_batch_are_as_they_came_and_pin_no_more_copies_than_the_limit() {
+    fn datagrams_of_a_batch_are_unchanged_and_pin_no_more_copies_than_the_limit() {
         let pool = Pool::default();
         let mut buffer = pool.take();
         let (len, stride) = (14_300, 1_400);

@@ -167,7 +167,7 @@ impl Socket {
         match anew.and_then(UdpSocket::from_std) {
             Ok(io) => self.io = io,
             Err(error) => {
-                debug!(local = %self.local, %error, "cannot register the socket anew");
+                debug!(local = %self.local, %error, "cannot register the socket again");
                 let _ = self
                     .io
                     .try_io(Interest::ERROR, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_datagram_that_cannot_be_sent_is_lost_and_the_next_one_goes() {
+    async fn a_datagram_that_cannot_be_sent_is_lost_and_the_next_one_is_sent() {
         let ((mut one, from), (mut other, to)) = (sockets("127.0.0.1:0"), sockets("127.0.0.1:0"));
         one.send(transmit(from, to, 70_000, None)); // EMSGSIZE
         one.send(transmit(from, "255.255.255.255:9".parse().unwrap(), 10, None)); // EACCES

@@ -141,20 +141,20 @@ impl Task {
                 }
             }
         };
-        core.let_in();
+        core.accept_answered();
         if core.open < open_before {
             self.shared.ends.notify_waiters();
         }
         let over = core.phase != Phase::Open && core.open == 0;
         match next {
-            Next::Wait(_) if over || (core.is_deserted() && core.seats.is_empty()) => Next::End,
+            Next::Wait(_) if over || (core.has_no_handles() && core.seats.is_empty()) => Next::End,
             next => next,
         }
     }
 
     /// Enforces the time limit of a closing endpoint or one without handles.
     fn mind_the_end(&self, core: &mut Core, now: Time) -> Option<Time> {
-        if core.phase == Phase::Open && core.is_deserted() {
+        if core.phase == Phase::Open && core.has_no_handles() {
             core.close(now + self.linger);
         }
         match core.phase {

@@ -55,7 +55,7 @@ async fn events_tell_the_life_of_an_association_in_order() {
 }
 
 #[tokio::test]
-async fn a_path_set_aside_and_put_back_is_told_by_its_addresses() {
+async fn a_disabled_and_enabled_path_is_reported_with_its_addresses() {
     let bind = || Endpoint::bind(Bind::to(["127.0.21.1:0", "127.0.21.2:0"].map(|it| it.parse().unwrap())));
     let (client_end, server_end) = (bind().unwrap(), bind().unwrap());
     let config = Arc::new(modern());

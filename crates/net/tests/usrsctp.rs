@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 const TOTAL: usize = 10_000_000;
 const STREAMS: usize = 4;
 
-/// The built program; `None` if this machine has no usrsctp, which is said aloud.
+/// Returns the built program; `None`, with a notice, if this machine has no usrsctp.
 fn program() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {

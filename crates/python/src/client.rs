@@ -1,4 +1,4 @@
-//! The client of files for Python: each call runs the jobs of the program `braidftp` on a runtime of its own.
+//! The file client for Python: each call runs a job of the program `braidftp` on its own runtime.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -101,7 +101,7 @@ impl Client {
         result.map(|()| summary).map_err(|error| of_client(&error, &details))
     }
 
-    /// Asks something of a session; the answer is that of the attempt that went through.
+    /// Queries a session; returns the answer of the first successful attempt.
     fn ask<T, F>(
         &self,
         py: Python<'_>,
@@ -136,7 +136,7 @@ impl Client {
     fn new(url: &str, options: Vec<String>) -> PyResult<Self> {
         let url: Url = url.parse().map_err(|error: exit::Error| of_client(&error, &[]))?;
         let client = Self { url, options };
-        // What is wrong with the options is told now.
+        // Report invalid options now.
         client.job("")?;
         Ok(client)
     }

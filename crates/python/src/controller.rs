@@ -1,8 +1,8 @@
 //! Congestion controllers that are written in Python.
 //!
-//! An object has the methods of [`cc::Controller`], as in `python/src/braidftp/lab.py`; those that it leaves out do nothing. After each
-//! event the window is asked for once and kept, since a transport reads it far more often than it changes. An exception ends the
-//! run that raised it, with the simulated time.
+//! An object has the methods of [`cc::Controller`], as in `python/src/braidftp/lab.py`; omitted ones do nothing. The window is
+//! read from the object after each event and cached, since a transport reads it far more often than it changes. An exception
+//! ends the run that raised it, and is reported with the simulated time.
 
 use std::sync::Arc;
 

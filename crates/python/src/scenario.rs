@@ -1,4 +1,4 @@
-//! Scenarios: read, run here, or point by point wherever a program likes.
+//! Scenarios: read from TOML; run here, or point by point by the program.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::error::{ScenarioError, of_bench};
 use crate::supervise::supervised;
 use crate::{Object, controller};
 
-/// A run as Python has it: the index of its point, its number there, its seed, its numbers.
+/// A run in Python: the index of its point, its number at that point, its seed, its results.
 type Run = (usize, u32, u64, Vec<f64>);
 
 /// An axis: its name, its label, and its values with their labels.
@@ -103,7 +103,7 @@ impl Scenario {
             threads: how.threads.unwrap_or(defaults.threads),
             seed: how.seed,
             runs_max: how.runs,
-            // The same whoever runs it, so that the files are the same.
+            // Independent of the caller, so that the files are the same.
             command: format!("braidftp.lab: {}", self.scenario.figure.id),
             ..defaults
         };
@@ -281,7 +281,7 @@ impl Scenario {
         Ok((one.runs, one.capped, one.failed))
     }
 
-    /// Begins to store a sweep whose points are run elsewhere. Nothing, if all of it is stored.
+    /// Begins to store a sweep whose points the program runs. `None` if the sweep is complete.
     fn open(&self, how: How) -> PyResult<Option<Sweep>> {
         let bench = self.bench(&how);
         let opened = bench.open(self.scenario.figure, self.sweep, &mut Silent);
@@ -391,7 +391,7 @@ impl Sweep {
 
 #[pymethods]
 impl Sweep {
-    /// The points that were asked for.
+    /// The requested points.
     #[getter]
     fn points(&mut self) -> PyResult<Vec<usize>> {
         Ok(self.open()?.points().to_vec())

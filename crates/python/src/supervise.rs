@@ -62,8 +62,8 @@ impl Reporter for Speaker<'_> {
     }
 }
 
-/// Does the work on another thread. `tell` is called on this one: with "run" and the numbers of runs done and planned, or with
-/// "capped", "failed" or "note" and a text. If it raises an exception, or a signal does, the work is cancelled.
+/// Runs the work on another thread. `tell` is called on this one: with "run" and the numbers of runs done and planned, or with
+/// "capped", "failed" or "note" and a text. If `tell` or a signal raises an exception, the work is cancelled.
 pub(crate) fn supervised<T: Send>(
     py: Python<'_>,
     tell: Option<&Object>,

@@ -65,7 +65,7 @@ pub struct Packet {
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// What the last events of each association said.
+    /// The values in the last events of each association.
     last: BTreeMap<u64, Last>,
 }
 
@@ -126,7 +126,7 @@ impl<W: Write> Writer<W> {
         self.event(packet.at, name, data)
     }
 
-    /// Writes the events by which an association's statistics differ from those written before.
+    /// Writes events with the changes of an association's statistics since the last call.
     pub fn stats(&mut self, at: Time, association: u64, stats: &Stats) -> io::Result<()> {
         let events = self.last.entry(association).or_default().events(association, stats);
         events.into_iter().try_for_each(|(name, data)| self.event(at, name, data))

@@ -1,4 +1,4 @@
-//! Events that tell how an association's statistics changed.
+//! Events that report changes of an association's statistics.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::path_name;
 /// An event's name and data.
 type Event = (&'static str, Map<String, Value>);
 
-/// What the last events of an association said.
+/// The values in the last events of an association.
 #[derive(Debug, Default)]
 pub(crate) struct Last {
     state: Option<(Phase, Option<Stall>)>,

@@ -23,7 +23,7 @@ fn named<'a>(records: &'a [Value], name: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["name"] == name).map(|record| &record["data"]).collect()
 }
 
-/// What leaves `from` arrives at `to` at once.
+/// Delivers the packets that `from` sends to `to`, at once.
 fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, mut seen: impl FnMut(&Datagram)) {
     loop {
         match from.poll(now) {
@@ -75,7 +75,7 @@ fn a_trace_begins_with_its_schema_and_has_times_in_order() {
 }
 
 #[test]
-fn packets_show_what_diagrams_are_drawn_from() {
+fn packets_contain_the_data_of_the_diagrams() {
     let records = trace(vec![7; 5_000]);
     let sent = named(&records, "sctp:packet_sent");
     assert_eq!(sent[0]["path"], "192.0.2.1:9899>192.0.2.2:9899");
@@ -111,7 +111,7 @@ fn statistics_are_written_when_they_change_and_only_what_changed() {
 }
 
 #[test]
-fn what_is_no_packet_is_told_as_such() {
+fn invalid_packets_are_reported() {
     let mut writer = Writer::new(Vec::new(), "", Vantage::Unknown).unwrap();
     let address = "127.0.0.1:1".parse().unwrap();
     for payload in [&b""[..], b"short", &[0xff; 40]] {

@@ -654,7 +654,7 @@ impl Endpoint {
         slot.heard_at = now;
         // An INIT ACK may list addresses, and any packet may come from another encapsulation port than
         // before.
-        let learns = slot.association.phase() == Phase::CookieWait || !slot.is_led_to_by(route.peer);
+        let learns = slot.association.phase() == Phase::CookieWait || !slot.is_mapped_from(route.peer);
         slot.association.handle(now, route, ecn, packet);
         if learns {
             self.map_paths(id);

@@ -65,7 +65,7 @@ impl Extensions {
     /// The extensions to list in response to the peer's list: without those that are useless if the peer
     /// does not support them.
     #[must_use]
-    pub(crate) fn in_answer_to(self, peer: Self, config: &Config) -> Self {
+    pub(crate) fn in_response_to(self, peer: Self, config: &Config) -> Self {
         //= specs/compact-sack.md#section-2
         //# In an
         //# INIT ACK it SHOULD be listed only if the INIT has listed it.
@@ -285,7 +285,7 @@ mod tests {
     //# both endpoints indicated their support of user message interleaving
     //# and the I-FORWARD-TSN chunk.
     #[test]
-    fn partial_reliability_goes_with_the_chunks_that_are_used() {
+    fn partial_reliability_uses_the_negotiated_chunks() {
         let all = Extensions {
             interleaving: true,
             forward_tsn: true,

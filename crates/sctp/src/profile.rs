@@ -173,7 +173,7 @@ const FIELDS: &[Field] = &[
     (
         "memory.send_buffer_max_bytes",
         |c| or_none(c.memory.send_buffer_max_bytes, |b| format!("{b} B")),
-        "ours: it is what it is",
+        "ours: the buffer does not grow",
     ),
     (
         "security.skip_tsn_every",
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_profile_is_told_what_exists() {
+    fn an_unknown_profile_is_refused_with_the_existing_ones() {
         let error = "kame".parse::<Profile>().unwrap_err().to_string();
         assert_eq!(error, "no profile is called `kame`; there are rfc2960-kame, rfc9260, modern, ns2");
     }

@@ -142,7 +142,7 @@ fn main() -> Result<()> {
         uploaded.unwrap_or_default(),
         attacker.taken() / 1_000_000,
         attack.associations,
-        attacker.at_it(),
+        attacker.active(),
         attacker.over()
     );
     Ok(())

@@ -1,4 +1,5 @@
-//! What a pencil says of losses, and the simulator too: what a handshake is expected to cost, and the end of a transfer.
+//! Closed formulas for the cost of losses, compared with the simulator: the mean time of a handshake, and the end of a
+//! transfer.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -12,7 +13,7 @@ use braidftp_tcp as tcp;
 
 const PORT: u16 = 20;
 
-/// Opens a connection and sees when it is open.
+/// Opens a connection and records when it is open.
 #[derive(Debug, Default)]
 struct Opener {
     up: Option<Time>,
@@ -42,7 +43,7 @@ enum Protocol {
     Sctp,
 }
 
-/// Seconds until the side that opens is up, over links that take no time and lose this part.
+/// Seconds until the active side is established, over links without delay and with this loss.
 fn opening(protocol: Protocol, loss: &str, seed: u64) -> f64 {
     let link: LinkConfig = format!("delay=0ms,loss={loss}").parse().unwrap();
     let mut world = World::new(seed);
@@ -67,7 +68,7 @@ fn opening(protocol: Protocol, loss: &str, seed: u64) -> f64 {
             let kame = sctp::Profile::Rfc2960Kame.config();
             let mut rto = kame.timers.rto;
             rto.max = Duration::from_secs(1 << 20);
-            // The cookie outlives every wait.
+            // The cookie lives longer than any back-off.
             let config = Arc::new(kame.with(|c| {
                 c.timers.rto = rto;
                 c.handshake.max_init_retransmits = 30;
@@ -92,12 +93,12 @@ fn opening(protocol: Protocol, loss: &str, seed: u64) -> f64 {
     world.host(client).app().up.expect("nobody gives up so early").since(Time::ZERO).as_secs_f64()
 }
 
-/// `E = RTO f / (1 - 2f)`, `f = 1 - (1-p)^2`, for each round trip that is exposed: SCTP's side that opens has two (INIT and COOKIE
-/// ECHO), TCP's one. A TCP that listens repeats its SYN ACK by a timer of its own, and so TCP takes less; an SCTP that listens keeps
-/// no state and has no timer.
+/// `E = RTO f / (1 - 2f)`, `f = 1 - (1-p)^2`, for each exposed round trip: the active side has two with SCTP (INIT and COOKIE
+/// ECHO), and one with TCP. A passive TCP repeats its SYN ACK with its own timer, so TCP takes less; a passive SCTP has no
+/// state and no timer.
 #[test]
-fn a_handshake_costs_what_its_exposed_round_trips_are_expected_to() {
-    // A time-out doubles, so the mean of some thousand handshakes is known to some percent and no better.
+fn a_handshake_costs_its_expected_round_trips() {
+    // Time-outs double, so the mean of some thousand handshakes is accurate to some percent only.
     const RUNS: u64 = 6_000;
     for (loss, p) in [("0.03", 0.03_f64), ("0.06", 0.06)] {
         let f = 1.0 - (1.0 - p).powi(2);
@@ -113,8 +114,7 @@ fn a_handshake_costs_what_its_exposed_round_trips_are_expected_to() {
     }
 }
 
-/// Sends a packet for each of so many numbers, and again, a round trip later, those that were not answered: a transport that
-/// finds each loss at once.
+/// A transport that detects each loss at once: sends numbered packets, and retransmits unacknowledged ones a round trip later.
 #[derive(Debug)]
 enum Instant {
     Sender { ends: (SocketAddr, SocketAddr), missing: Vec<u8>, due: Vec<u8>, next: Time, done: Option<Time> },
@@ -143,7 +143,7 @@ impl Actor for Instant {
             Self::Sender { ends: (from, to), missing, due, next, .. } => {
                 if now >= *next && !missing.is_empty() {
                     due.clone_from(missing);
-                    // Just after the answers of this round would have come.
+                    // Just after the acknowledgements of this round.
                     *next = now + ROUND_TRIP + Duration::from_nanos(1);
                 }
                 match due.pop() {
@@ -161,8 +161,8 @@ impl Actor for Instant {
     }
 }
 
-/// The end of a transfer with W packets in flight takes `RTT sum over k of [1 - (1 - p^k)^W]` longer, even if
-/// every loss is found at once.
+/// The end of a transfer with W packets in flight takes `RTT sum over k of [1 - (1 - p^k)^W]` longer, even if every loss is
+/// detected at once.
 #[test]
 fn the_tail_of_a_transfer_is_as_long_as_the_formula_says() {
     const RUNS: u64 = 20_000;

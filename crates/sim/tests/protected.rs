@@ -1,5 +1,5 @@
-//! Protected flows beside the same ones in the clear: goodput over several paths and through failover, the time of an FTP job, and
-//! what does not need a new handshake.
+//! Protected flows compared with plain ones: goodput over several paths and during failover, the time of an FTP job, and
+//! changes that need no new handshake.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use braidftp_sim::failover;
 use braidftp_sim::protection::Identity;
 use braidftp_sim::several::{AddressChange, AddressRequest, Change, Flow, Trial};
 
-/// The part of the goodput in the clear that protection must leave: its 25 bytes a packet are 1.76 % of 1,424.
+/// The minimum share of the plain goodput: the 25 bytes of protection are 1.76 % of a packet's 1,424.
 const LEAST: f64 = 0.98;
 
-/// The same of a flapping path: how soon it is in use again varies by more than protection costs, and few runs are compared. Of 64
-/// runs the mean was .983, with a standard error of .0045.
+/// The same for a flapping path: the time until it is used again varies by more than the cost of protection, and few runs are
+/// compared. The mean of 64 runs was .983, with a standard error of .0045.
 const LEAST_FLAPPING: f64 = 0.97;
 
-/// The path whose link fails and whose address leaves, of two.
+/// The path of two whose link fails, or whose address is deleted.
 const FIRST_PATH: &str = "rate=5mbit,delay=20ms,queue=50p";
 
 fn protected(config: Config) -> Config {
@@ -37,8 +37,8 @@ fn link(text: &str) -> [LinkConfig; 2] {
     [link.clone(), link]
 }
 
-/// From the first INIT on, less the round trip of the handshake. What waits for a gap when time ends counts for neither, so the mean
-/// over many ends is compared.
+/// From the first INIT on, without the round trip of the handshake. Data behind a gap at the end of a run is not counted, so
+/// the mean over many ends is compared.
 #[test]
 fn several_paths_carry_as_much_as_in_the_clear() {
     const ENDS: std::ops::RangeInclusive<u64> = 15..=30;
@@ -61,9 +61,9 @@ fn several_paths_carry_as_much_as_in_the_clear() {
     }
 }
 
-/// Runs the same flow over two paths in the clear and protected. Returns which part of the goodput protection leaves, and checks that
-/// the first keys served all along. How soon a path is found again depends on when its HEARTBEATs are due: the changes of the runs
-/// begin at [`PHASES`] different times.
+/// Runs the same flow over two paths, plain and protected. Returns the share of the plain goodput, and checks that the first
+/// keys were used throughout. The time until a path is used again depends on its HEARTBEATs: the changes of the runs begin at
+/// [`PHASES`] different times.
 fn share(config: &Config, changes: &[Change], addresses: &[AddressChange]) -> f64 {
     const PHASES: u32 = 8;
     let links = [FIRST_PATH, "rate=2500kbit,delay=40ms,queue=50p"].map(link);
@@ -88,7 +88,7 @@ fn share(config: &Config, changes: &[Change], addresses: &[AddressChange]) -> f6
     secret / plain
 }
 
-/// A path that fails and comes back again and again: the same keys serve all along.
+/// A path that fails and recovers repeatedly: the same keys are used throughout.
 #[test]
 fn a_flapping_path_needs_no_new_handshake() {
     let [up, down] = ["", ",loss=1"].map(|more| link(&format!("{FIRST_PATH}{more}")));
@@ -103,7 +103,7 @@ fn a_flapping_path_needs_no_new_handshake() {
     assert!(share >= LEAST_FLAPPING, "{share:.4} of the goodput in the clear");
 }
 
-/// The sender's addresses leave the association and come back, each in turn (RFC 5061).
+/// The sender's addresses are deleted and added again, each in turn (RFC 5061).
 #[test]
 fn addresses_that_leave_and_come_back_need_no_new_handshake() {
     let changes: Vec<_> = (0..6)
@@ -164,7 +164,8 @@ fn an_ftp_job_takes_one_round_trip_longer_and_the_overhead() {
     );
 }
 
-/// Links that only delay: the time of the first byte counts round trips. A client that asks at once, as a job with a URL does.
+/// Links with delay only: the time of the first byte counts round trips. The client requests the file at once, as a job with a
+/// URL does.
 #[test]
 fn the_first_byte_of_the_first_file_comes_one_round_trip_later_cold_and_resumed() {
     let round_trip = Duration::from_millis(200);

@@ -126,7 +126,7 @@ fn link_capture(protocol: &Protocol, file: &std::path::Path) -> usize {
 }
 
 #[test]
-fn tshark_reads_what_a_link_carried_over_sctp_and_tcp_alike() {
+fn tshark_reads_the_packets_of_a_link_over_sctp_and_tcp() {
     let sctp = Protocol::Sctp(Arc::new(braidftp_sctp::Config::default()));
     let tcp = Protocol::Tcp(Arc::new(braidftp_tcp::Profile::Modern.config()));
     for (protocol, name) in [(sctp, "sctp"), (tcp, "tcp")] {

@@ -197,7 +197,7 @@ pub(super) fn multipath_help() -> String {
 /// The command `key`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The fingerprint goes to whoever runs the server, for `keys` in the users file. The key is in \
+    after_help = "Send the fingerprint to the server's operator, for `keys` in the users file. The key is in \
                         ~/.local/share/braidftp/client.pem; who can read it can log in as you."
 )]
 pub struct KeyCommand {

@@ -221,7 +221,7 @@ fn damage(error: &rustls::pki_types::pem::Error) -> String {
             "a line -----END …----- is missing, as if the file were cut off".into()
         }
         E::IllegalSectionStart { .. } => "a line -----BEGIN …----- is not whole".into(),
-        E::Base64Decode(_) => "what stands between BEGIN and END is not base64".into(),
+        E::Base64Decode(_) => "the text between BEGIN and END is not base64".into(),
         other => other.to_string(),
     }
 }

@@ -111,7 +111,7 @@ impl KnownHosts {
     /// The file cannot be written, and is unchanged.
     pub(super) fn add(&self, peer: &Peer, key: Fingerprint) -> Result<()> {
         self.replace(&format!("{peer} {key}\n")).map_err(|error| {
-            let what = format!("write {} (it is what it was)", self.path.display());
+            let what = format!("write {} (it is unchanged)", self.path.display());
             Error::local(what, &error)
                 .hint("free some space or mend its permissions, or give --pin FINGERPRINT")
         })

@@ -475,7 +475,7 @@ impl Refusal {
                 neighbour_in_words(neighbour, known_hosts)
             ))
             .hint(format_args!(
-                "ask whoever runs the server; if the key is right, give --pin {shown}, or write the line `{peer} {shown}`"
+                "ask the server's operator; if the key is right, give --pin {shown}, or write the line `{peer} {shown}`"
             )),
             Self::Unknown { shown, neighbour: None } => error(format!(
                 "its key {shown} was never seen here, and no authority that this system trusts vouches for it"

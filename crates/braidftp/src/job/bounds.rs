@@ -103,7 +103,7 @@ impl TreeBounds {
     }
 
     /// Whether a waiting folder is one of its own ancestors, as far as these were listed.
-    pub(crate) fn leads_back(&self, folder: &SafePath, unique: Unique) -> bool {
+    pub(crate) fn is_own_ancestor(&self, folder: &SafePath, unique: Unique) -> bool {
         let above = &self.chain[..depth(folder).min(self.chain.len())];
         unique.is_some() && above.contains(&unique)
     }

@@ -239,7 +239,7 @@ pub(crate) fn missing(folder: &SafePath, gap: &Gap) -> (Vec<u8>, Error) {
                 true => name.to_vec(),
                 false => [folder.as_bytes(), name].join(&b'/'),
             };
-            let error = unsayable(&format!("take {}", escape(&path)));
+            let error = line_end_in_name(&format!("take {}", escape(&path)));
             (path, error)
         }
         _ => (folder.as_bytes().to_vec(), incomplete(gap.why)),
@@ -247,7 +247,7 @@ pub(crate) fn missing(folder: &SafePath, gap: &Gap) -> (Vec<u8>, Error) {
 }
 
 /// The error of a path that contains a line end.
-pub(crate) fn unsayable(what: &str) -> Error {
+pub(crate) fn line_end_in_name(what: &str) -> Error {
     Error::new(Exit::Refused, what, "its name holds a line end, which FTP cannot carry: left out")
         .hint("rename it where it is")
 }

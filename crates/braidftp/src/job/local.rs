@@ -180,7 +180,7 @@ fn make(root: &Root, path: &std::path::Path, in_the_way: InTheWay) -> Result<(Ma
         Err(error) => return Err(error),
     }
     //= specs/ftp-over-sctp.md#section-11
-    //# a client MUST NOT follow, while it writes, links that it was sent.
+    //# a client MUST NOT follow, while it writes, links that it received.
     let there = root.link_metadata(path)?;
     match (there.kind, in_the_way) {
         (Kind::Folder, _) if there.mode & OWNER == OWNER => Ok((Made::Before, None)),

@@ -473,7 +473,8 @@ impl Down {
             if ahead.len() >= LISTED_AHEAD {
                 return Ok(());
             }
-            let may_enter = self.tree.check_depth(folder).is_ok() && !self.tree.leads_back(folder, *unique);
+            let may_enter =
+                self.tree.check_depth(folder).is_ok() && !self.tree.is_own_ancestor(folder, *unique);
             if ahead.contains_key(&key) || !may_enter {
                 continue;
             }

@@ -19,7 +19,7 @@ use super::compare::Compare;
 use super::delete::Seen;
 use super::digests::{Digests, Pair};
 use super::journal::Journal;
-use super::listing::{Line, Listing, folder_form, unsayable};
+use super::listing::{Line, Listing, folder_form, line_end_in_name};
 use super::mirror::Mirror;
 use super::plan::Facts;
 use super::upload::{Send, Uploads};
@@ -297,7 +297,7 @@ impl Sending<'_> {
         if !fs::fits_a_line(name) {
             // The contents of such a folder are deleted with it.
             if path.parent().is_none_or(|folder| fs::fits_a_line(folder.as_os_str().as_bytes())) {
-                let error = unsayable(&format!("send {}", escape(name)));
+                let error = line_end_in_name(&format!("send {}", escape(name)));
                 self.job.record.failed(&self.job.reporter, name, error);
             }
             return Ok(());

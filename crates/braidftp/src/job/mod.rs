@@ -59,7 +59,7 @@ use crate::url::Url;
 
 /// The delays before the first and the last attempt to reconnect.
 const WAIT: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// The time limit for an attempt to end after it was told to stop.
+/// The time limit for an attempt to end after a request to stop.
 const STOP: Duration = Duration::from_secs(10);
 
 /// The data of every job.

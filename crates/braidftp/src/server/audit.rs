@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_when_who_from_where_what_and_how_it_ended() {
+    fn a_line_has_time_user_address_file_and_result() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit");
         let audit = Arc::new(Audit::to_file(&file));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_never_left_out_and_what_costs_nothing_has_a_rate() {
+    fn changes_are_always_logged_and_cheap_events_have_a_rate() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit");
         let audit = Arc::new(Audit::to_file(&file));

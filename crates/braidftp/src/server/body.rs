@@ -474,8 +474,7 @@ fn tree_line(item: &WalkItem) -> Vec<u8> {
 
 /// What a listing lacks because of a name that no line can contain.
 //= specs/ftp-over-sctp.md#section-8.3
-//# If a folder cannot be read, or not to its end, or holds a name that no
-//# line can carry, the server MUST send a line
+//# If a folder cannot be read, or not completely, or has a name that no line can contain, the server MUST send a line
 //# `type=dir;x.error=code;` with the folder's path
 fn unsaid(name: &OsStr) -> Gap {
     Gap { why: StoreError::BadName.code(), name: Some(Bytes::copy_from_slice(name.as_bytes())) }

@@ -147,7 +147,7 @@ impl ReloadInputs {
 async fn serve(ready: Ready, limit: LineLimit) -> Result<(), ServeError> {
     let Ready { opened, key, weak, again, report, asides, notify } = ready;
     let server = opened.start().map_err(ServeError::Start)?;
-    // Before the first line is printed: whoever waits for the line may send a signal at once.
+    // Before the first line is printed: a program that waits for the line may send a signal at once.
     let signals = Signals::new(again.has_files || again.audit.path().is_some() || again.xferlog.is_some())
         .map_err(|error| ServeError::Usage(format!("cannot wait for signals: {error}")))?;
     {

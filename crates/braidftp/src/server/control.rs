@@ -107,13 +107,13 @@ impl Rx {
                 match wire.read(&mut buffer).await {
                     // No command begins like this. The rest would be parsed as many invalid lines.
                     Ok(Got::Bytes) if buffer.starts_with(TLS_HELLO) && !wire.has_tls() => {
-                        wire.say_plain("421 this port begins in the clear: AUTH TLS first, or another port for ftps://\r\n");
+                        wire.write_in_clear("421 this port begins in the clear: AUTH TLS first, or another port for ftps://\r\n");
                         Err(Lost("the client began with TLS where the connection begins in the clear".into()))
                     }
                     Ok(Got::Bytes) => Ok(Arrived::Lines(buffer.freeze())),
                     Ok(Got::Secured) => Ok(Arrived::Secured),
                     Ok(Got::Cut) if wire.is_handshaking() => {
-                        Err(Lost("the client left in the middle of the TLS handshake".into()))
+                        Err(Lost("the client closed the connection during the TLS handshake".into()))
                     }
                     Ok(Got::End | Got::Cut) => Ok(Arrived::End),
                     Err(error) => Err(Lost(tls::server::failed(&error))),
@@ -304,12 +304,12 @@ impl Tx {
     //# unprotected '421' reply to end the session.
     //= specs/rfc4217.txt#section-10.1
     //# In this case, the control connection is in an unknown state and the server SHOULD simply drop the control connection.
-    pub(super) fn miss_tls(&self) {
+    pub(super) fn reply_tls_required(&self) {
         if let Self::Tcp(wire) = self
             && wire.is_handshaking()
-            && wire.heard_no_tls()
+            && wire.received_no_tls()
         {
-            wire.say_plain(
+            wire.write_in_clear(
                 "421 the TLS handshake had to come and did not; ports of ftps:// begin with it\r\n",
             );
         }
@@ -317,7 +317,7 @@ impl Tx {
 
     /// Ends the connection gracefully.
     pub(super) async fn close(&mut self) {
-        self.miss_tls();
+        self.reply_tls_required();
         match self {
             Self::Tcp(wire) => {
                 // Closes one half first: a complete close with unread input causes a reset, which would

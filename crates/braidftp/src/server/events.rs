@@ -49,7 +49,7 @@ impl Post {
 
     /// The same; returns when the 150 was passed to the transport. A client reads nothing on stream 1 of ms
     /// before it, so data in front of the 150 could fill the buffers of both ends and block it for ever.
-    pub(super) async fn started_and_told(&self, job: JobId, size: Option<u64>) {
+    pub(super) async fn started_and_sent(&self, job: JobId, size: Option<u64>) {
         let (told, tell) = oneshot::channel();
         self.send(Event::Told(Input::Started { job, size, name: None }, told));
         // An error is the end of the session, which ends this task too.

@@ -1,9 +1,9 @@
-//! A queue that serves networks in turn, as FQ-CoDel serves flows (RFC 8290 §4.1): many waiters of one network hardly delay
-//! those of another.
+//! A queue that serves networks in turn, as FQ-CoDel serves flows (RFC 8290 §4.1), so that many waiters of one network delay
+//! those of another little.
 //!
-//! New networks (no turn since they began to wait) and old networks are served alternately, so that neither kind waits for all
-//! of the other, however many networks begin to wait. The number of waiters is bounded: if the queue is full, the newest waiter
-//! of the network with the most waiters is removed.
+//! Networks that have just begun to wait, and networks that have had a turn, take turns: a network that has just begun is served
+//! after one other at most, and so are the others, however many networks begin. The number of waiters is bounded. When there is
+//! no room, the newest waiter of the network that has the most of them is removed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,18 +13,18 @@ type Network = u64;
 /// Waiters, by network.
 #[derive(Debug)]
 pub(super) struct FairQueue<T> {
-    /// The maximum number of waiters.
+    /// How many may wait.
     max: usize,
-    /// The number of waiters.
+    /// How many wait.
     length: usize,
-    /// The waiters of each network, oldest first. A network with an entry here is in exactly one of the two rings; after its
-    /// turn the entry may be empty.
+    /// The waiters of each network, the oldest first. A network is in one of the two rings, once, as long as it has an entry
+    /// here; its entry may be empty after its turn.
     waiting: BTreeMap<Network, VecDeque<T>>,
     /// Networks that have had no turn since they began to wait.
     new: VecDeque<Network>,
-    /// The other networks; the one whose last turn is longest ago comes first.
+    /// The others, those whose last turn is the longest ago first.
     old: VecDeque<Network>,
-    /// The ring that is served first at the next turn.
+    /// Which ring is looked at first for the next turn.
     first: Ring,
 }
 
@@ -35,19 +35,19 @@ enum Ring {
 }
 
 impl<T> FairQueue<T> {
-    /// Creates an empty queue for at most `max` waiters.
+    /// An empty queue in which so many may wait.
     pub(super) fn new(max: usize) -> Self {
         let (waiting, new, old) = Default::default();
         Self { max, length: 0, waiting, new, old, first: Ring::New }
     }
 
-    /// Whether there are no waiters.
+    /// Whether nobody waits.
     pub(super) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Appends a waiter of a network. Returns the waiter that has no place: the newest one of the network with the most
-    /// waiters, or this one if its own network has as many.
+    /// Appends a waiter of a network. Returns the waiter that has no room: a newest one of the network that has the most, or this
+    /// one if its network has as many.
     pub(super) fn push(&mut self, network: Network, waiter: T) -> Option<T> {
         let mut removed = None;
         if self.length >= self.max {
@@ -70,7 +70,7 @@ impl<T> FairQueue<T> {
         removed
     }
 
-    /// Removes and returns the next waiter.
+    /// Removes the waiter whose turn it is.
     pub(super) fn pop(&mut self) -> Option<T> {
         let (first, second) = match self.first {
             Ring::New => (Ring::New, Ring::Old),
@@ -80,7 +80,7 @@ impl<T> FairQueue<T> {
         self.pop_of(first).or_else(|| self.pop_of(second))
     }
 
-    /// The same for one ring. Removes networks without waiters before it.
+    /// The same from one ring. Forgets the networks before it that have nobody waiting.
     fn pop_of(&mut self, ring: Ring) -> Option<T> {
         loop {
             let network = match ring {
@@ -115,7 +115,7 @@ mod tests {
         for nth in 100..110 {
             queue.push(77, nth);
             assert!([queue.pop(), queue.pop()].contains(&Some(nth)), "{nth}");
-            // The network had a turn and has no waiters: it is removed once all others had one.
+            // The network has had a turn and waits no more: it is forgotten when all others have had one.
             for _ in 0..8 {
                 queue.push(nth % 8, nth);
                 queue.pop();
@@ -157,8 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each pushed waiter is returned once, in the order of its network; the number of waiters stays within the limit, and
-        /// the remembered networks are bounded.
+        /// Of what was pushed, everything is given back once; a network's waiters in their order; no more wait than may; and what
+        /// is remembered is bounded.
         #[test]
         fn waiters_are_given_back_once_and_in_the_order_of_their_network(
             steps in proptest::collection::vec(proptest::option::weighted(0.6, 0..6_u64), 0..200),

@@ -103,7 +103,7 @@ impl<Kind: Clone + Eq + Hash> Counts<Kind> {
 
 impl LineLimit {
     /// The number of lines left out since the last call.
-    pub fn take_left_out(&self) -> u64 {
+    pub fn take_omitted(&self) -> u64 {
         self.0.left_out.swap(0, Ordering::Relaxed)
     }
 
@@ -111,7 +111,7 @@ impl LineLimit {
     pub(super) async fn tell(self) {
         loop {
             tokio::time::sleep(TOLD_EVERY).await;
-            let lines = self.take_left_out();
+            let lines = self.take_omitted();
             if lines > 0 {
                 tracing::warn!(
                     lines,

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_refused_since_the_last_look_is_told() {
+    fn only_refusals_since_the_last_check_are_reported() {
         let before = Counters { forged_cookies: 3, unopened_records: 2, ..Counters::default() };
         let now = Counters { unopened_records: 7, ..before };
         let told: Vec<_> = refusals(&before, &now).collect();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn free_memory_goes_back_after_a_fall_and_some_times_more() {
+    fn free_memory_is_returned_after_a_decrease_and_some_times_more() {
         let mut falls = Falls::default();
         let mut looks = |held: &[usize]| held.iter().filter(|held| falls.look(**held)).count();
         assert_eq!(looks(&[0, 100 << 20, 99 << 20, 93 << 20]), 0, "a little less is no fall");

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_control_is_chosen_with_its_parameters_and_what_is_wrong_is_told() {
+    fn congestion_control_is_chosen_with_its_parameters_and_mistakes_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("serve.toml");
         let with = |text: &str| {
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_settings_is_read_and_the_command_line_goes_first() {
+    fn a_file_of_settings_is_read_and_the_command_line_takes_precedence() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("serve.toml");
         let text = "parts-kept-days = 2\nparts-quota = '3GB'\ndisk-reserve = '0'\ndir = '/srv'\nlisten = ['ftp://127.0.0.1:2121']\nwritable = true\npassive-ports = '50000-50100'\n\

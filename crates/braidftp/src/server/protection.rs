@@ -35,7 +35,7 @@ pub enum Plain {
 }
 
 impl Protection {
-    /// The users who may log in without protection.
+    /// The users who are permitted to log in without protection.
     pub(super) const fn unprotected(&self) -> Unprotected {
         match self.plain_passwords {
             Plain::Refused => Unprotected::Anonymous,
@@ -262,7 +262,7 @@ mod tests {
     const PLAIN: fn() -> ProtectionArgs = || ProtectionArgs { plain: true, ..ProtectionArgs::default() };
 
     #[test]
-    fn the_command_line_goes_before_the_file_of_settings() {
+    fn the_command_line_takes_precedence_over_the_file_of_settings() {
         let key = |args: ProtectionArgs, file: ProtectionArgs| match args.or(file).wanted().unwrap().key {
             None => "none".into(),
             Some(Key::Given(files)) => format!("given {}", files.key.display()),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_told() {
+    fn contradictions_are_reported() {
         let error = |file: ProtectionArgs| file.wanted().unwrap_err().to_string();
         assert!(error(ProtectionArgs { plain: true, ..own("a") }).contains("`plain` is set"));
         assert!(error(ProtectionArgs { tls_cert: Some("b".into()), ..own("a") }).contains("both set"));

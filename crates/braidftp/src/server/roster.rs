@@ -103,7 +103,7 @@ mod tests {
     const ONE: &str = "[[user]]\nname = 'anonymous'\nsessions = 1\nwritable = true\n";
 
     #[tokio::test]
-    async fn users_come_and_go_and_those_with_the_same_limits_keep_their_count() {
+    async fn users_are_added_and_removed_and_those_with_the_same_limits_keep_their_count() {
         let (roster, _folder) = roster(ONE);
         let log_in = async |name: &str| roster.now().users.log_in(name.as_bytes(), b"", HERE).await;
         let first = log_in("anonymous").await.unwrap();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_running_server_cannot_do_is_refused_and_changes_nothing() {
+    fn an_impossible_reload_is_refused_and_changes_nothing() {
         let (reads_only, _folder) = roster("[[user]]\nname = 'ftp'\n");
         let error = reads_only.replace(users(ONE)).unwrap_err();
         assert!(error.contains("start it again"), "{error}");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_keeps_what_is_kept_of_its_uploads() {
+    fn a_home_keeps_its_unfinished_uploads_within_the_quota() {
         let (roster, _folder) = roster(ONE);
         let kept = |roster: &Roster| roster.now().parts.allowance(Path::new("")).kept.unwrap();
         let before = kept(&roster);

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_transport_is_given_takes_no_more_memory_than_its_length() {
+    async fn bytes_for_the_transport_take_no_more_memory_than_their_length() {
         let folder = tempfile::tempdir().unwrap();
         let name = "n".repeat(200);
         (0..600).for_each(|nth| std::fs::write(folder.path().join(format!("{name}{nth}")), "").unwrap());
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn listings_that_are_one_message_take_no_more_memory_than_all_transfers_may() {
+    async fn listings_of_one_message_stay_within_the_memory_of_all_transfers() {
         let folder = tempfile::tempdir().unwrap();
         let name = "n".repeat(200);
         (0..3_000).for_each(|nth| std::fs::write(folder.path().join(format!("{name}{nth}")), "").unwrap());

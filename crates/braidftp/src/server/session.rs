@@ -370,7 +370,7 @@ impl Driver {
             }
             Ok(Arrived::End) => self.ended(),
             Err(lost) => {
-                self.tx.miss_tls();
+                self.tx.reply_tls_required();
                 // First the transfers end: none may take the data so far for the whole file.
                 self.ended();
                 self.drain();

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_unfinished_files_belong_to_nobody() {
+    fn names_of_unfinished_files_are_refused() {
         let path = SafePath::ROOT.resolve(b"/a/.f.braidftp-part").unwrap();
         assert_eq!(native(&path), Err(Failure::Store(StoreError::BadName)));
     }

@@ -27,7 +27,7 @@ impl FromStr for Umask {
                 "the owner keeps all rights, or the server could not use its own files: not `{text}`"
             )),
             Some(bits) => Ok(Self(bits)),
-            None => Err(format!("three octal digits are wanted, as in 027, not `{text}`")),
+            None => Err(format!("expected three octal digits such as 027, not `{text}`")),
         }
     }
 }

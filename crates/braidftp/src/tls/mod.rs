@@ -131,7 +131,7 @@ impl Wire {
     }
 
     /// Whether TLS has begun and the peer has sent nothing that could be TLS.
-    pub(crate) fn heard_no_tls(&self) -> bool {
+    pub(crate) fn received_no_tls(&self) -> bool {
         self.lock().as_ref().is_some_and(|tls| tls.first != Some(HANDSHAKE_RECORD))
     }
 
@@ -319,7 +319,7 @@ impl Wire {
     }
 
     /// Sends a line in the clear, to a peer that does not speak TLS, if the system takes it at once.
-    pub(crate) fn say_plain(&self, line: &str) {
+    pub(crate) fn write_in_clear(&self, line: &str) {
         // Best effort.
         let _ = self.stream.try_write(line.as_bytes());
     }
@@ -411,7 +411,7 @@ impl Tls {
     /// Sends buffered TLS output, as much as the system takes at once.
     fn flush(&mut self, stream: &TcpStream) -> io::Result<()> {
         while self.connection.wants_write() {
-            if would_block(self.connection.write_tls(&mut Unwaiting(stream)))?.is_none() {
+            if would_block(self.connection.write_tls(&mut NonBlocking(stream)))?.is_none() {
                 break;
             }
         }
@@ -428,9 +428,9 @@ fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// A writer that never waits.
-struct Unwaiting<'a>(&'a TcpStream);
+struct NonBlocking<'a>(&'a TcpStream);
 
-impl Write for Unwaiting<'_> {
+impl Write for NonBlocking<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }

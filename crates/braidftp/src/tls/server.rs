@@ -159,12 +159,16 @@ pub(crate) fn failed(error: &io::Error) -> String {
     use rustls::Error as E;
     let Some(tls) = tls_error(error) else {
         return match error.kind() {
-            io::ErrorKind::UnexpectedEof => "the client left in the middle of the TLS handshake".into(),
+            io::ErrorKind::UnexpectedEof => {
+                "the client closed the connection during the TLS handshake".into()
+            }
             _ => error.to_string(),
         };
     };
     match tls {
-        E::InvalidMessage(InvalidMessage::InvalidContentType) => "what the client sent is not TLS".into(),
+        E::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "the client's first bytes are not TLS".into()
+        }
         E::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge | InvalidMessage::MessageTooLarge) => {
             "the client sent a TLS message that is too large".into()
         }
@@ -172,7 +176,7 @@ pub(crate) fn failed(error: &io::Error) -> String {
             format!("the client broke TLS: {tls}")
         }
         E::NoApplicationProtocol => {
-            "the client speaks another protocol than FTP there: its ALPN lacks `ftp`".into()
+            "the client requests another protocol than FTP: its ALPN lacks `ftp`".into()
         }
         E::PeerIncompatible(why) => format!("no version or cipher of TLS in common with the client: {why:?}"),
         E::AlertReceived(
@@ -291,16 +295,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handshake_that_failed_is_told_in_words() {
+    fn a_failed_handshake_is_described() {
         use rustls::Error as E;
         let tls = |error: E| io::Error::other(error);
         let message = |error| tls(E::InvalidMessage(error));
         for (error, words) in [
-            (message(InvalidMessage::InvalidContentType), "what the client sent is not TLS"),
+            (message(InvalidMessage::InvalidContentType), "the client's first bytes are not TLS"),
             (message(InvalidMessage::HandshakePayloadTooLarge), "sent a TLS message that is too large"),
             (message(InvalidMessage::MessageTooLarge), "sent a TLS message that is too large"),
             (message(InvalidMessage::MessageTooShort), "the client broke TLS"),
-            (io::ErrorKind::UnexpectedEof.into(), "left in the middle of the TLS handshake"),
+            (io::ErrorKind::UnexpectedEof.into(), "closed the connection during the TLS handshake"),
             (tls(E::AlertReceived(AlertDescription::UnknownCA)), "does not trust this server"),
             (tls(E::NoApplicationProtocol), "its ALPN lacks `ftp`"),
         ] {
@@ -339,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_the_newest_ticket_may_have_no_other() {
+    fn a_client_that_uses_the_newest_ticket_may_have_no_other() {
         let tickets = |sessions: &Sessions| -> Vec<_> {
             (0..TICKETS).map(|_| sessions.encrypt(b"secret").unwrap()).collect()
         };

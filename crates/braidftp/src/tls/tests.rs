@@ -1,4 +1,4 @@
-//! Connections over the loopback: what each side is told, and which sessions a data connection may resume.
+//! TLS connections over loopback: the results on each side, and which sessions a data connection may resume.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::server::{Binding, Offer, Resumption, Sender, failed};
 use super::{ALPN_CONTROL, ALPN_DATA, Got, MESSAGE_BYTES, UNSENT_BYTES, Wire, tls_error};
 use crate::identity::{Authorities, Files, KnownHosts, OnUnknown, Peer, ServerIdentity, Trust};
 
-/// A server's key, and a client that takes any.
+/// A server's key, and a client that trusts any key.
 struct Bench {
     offer: Offer,
     folder: TempDir,
@@ -72,7 +72,7 @@ async fn control(binding: &Binding, config: &Arc<ClientConfig>) -> (Wire, Wire) 
     (client, server)
 }
 
-/// Whether the server takes a data connection.
+/// Whether the server accepts a data connection.
 async fn data(binding: &Binding, config: &Arc<ClientConfig>) -> Result<(), String> {
     let (client, server) = pair().await;
     hello(&client, config);
@@ -81,7 +81,7 @@ async fn data(binding: &Binding, config: &Arc<ClientConfig>) -> Result<(), Strin
         async {
             let accepted = binding.accept(&server, Sender::Server).await;
             if accepted.is_ok() {
-                // More than the system takes at once, before the client's Finished was read.
+                // More than the system accepts at once, before the client's Finished was read.
                 server.write_all(&[7; 2_000_000]).await.unwrap();
                 server.secured().await.unwrap();
                 server.finish().await.unwrap();
@@ -97,7 +97,7 @@ async fn data(binding: &Binding, config: &Arc<ClientConfig>) -> Result<(), Strin
 }
 
 #[tokio::test]
-async fn a_wire_is_plain_then_protected_and_tells_how_it_ends() {
+async fn a_wire_is_plain_then_protected_and_reports_how_it_ends() {
     let bench = Bench::new();
     let (client, server) = pair().await;
     client.write_all(b"AUTH TLS\r\n").await.unwrap();
@@ -159,7 +159,7 @@ async fn a_data_connection_resumes_a_session_of_its_control_connection_or_is_ref
 }
 
 #[tokio::test]
-async fn who_speaks_another_protocol_is_refused() {
+async fn a_client_of_another_protocol_is_refused() {
     let bench = Bench::new();
     for (alpn, is_good) in
         [(&[b"ftp".as_slice()][..], true), (&[], true), (&[b"http/1.1"], false), (&[b"h2", b"ftp"], true)]
@@ -181,11 +181,12 @@ async fn who_speaks_another_protocol_is_refused() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_larger_than_tls_takes_is_refused_by_its_head_and_one_that_is_not_is_read() {
+async fn a_message_larger_than_the_limit_is_refused_by_its_header_and_one_within_it_is_read() {
     let bench = Bench::new();
-    for (length, says) in
-        [(MESSAGE_BYTES + 1, "a TLS message that is too large"), (MESSAGE_BYTES, "left in the middle")]
-    {
+    for (length, says) in [
+        (MESSAGE_BYTES + 1, "a TLS message that is too large"),
+        (MESSAGE_BYTES, "closed the connection during"),
+    ] {
         let (client, server) = pair().await;
         bench.offer.bind(Resumption::Required).begin(&server).unwrap();
         let length = u32::try_from(length).unwrap().to_be_bytes();
@@ -197,7 +198,7 @@ async fn a_message_that_is_larger_than_tls_takes_is_refused_by_its_head_and_one_
 }
 
 #[tokio::test]
-async fn what_was_written_is_held_up_to_a_limit_if_nobody_reads() {
+async fn written_bytes_are_buffered_up_to_a_limit_if_the_peer_does_not_read() {
     let bench = Bench::new();
     let (client, server) = pair().await;
     hello(&client, &bench.client(&[], &[ALPN_CONTROL]));
@@ -213,7 +214,7 @@ async fn what_was_written_is_held_up_to_a_limit_if_nobody_reads() {
     {
         written += count.unwrap();
     }
-    // All that has left, and nothing more leaves.
+    // Everything was sent, and nothing more is sent.
     let mut left = 0;
     let mut raw = vec![0; 1 << 20];
     loop {
@@ -236,7 +237,7 @@ async fn what_was_written_is_held_up_to_a_limit_if_nobody_reads() {
 //= type=test
 //# The client MUST send all data, including Telnet commands, across the TLS session.
 #[tokio::test]
-async fn nothing_leaves_beside_tls_once_it_has_begun() {
+async fn nothing_is_sent_in_the_clear_after_tls_has_begun() {
     let bench = Bench::new();
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let client = Wire::control(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
@@ -246,7 +247,7 @@ async fn nothing_leaves_beside_tls_once_it_has_begun() {
     let server = Wire::control(server.accept().await.unwrap().0);
     hello(&client, &bench.client(&[], &[ALPN_CONTROL]));
     bench.offer.bind(Resumption::Required).begin(&server).unwrap();
-    // Somebody on the way who notes what the client sends.
+    // A proxy on the path that records the client's bytes.
     let on_the_way = tokio::spawn(async move {
         let (mut noted, mut up, mut down) = (Vec::new(), [0; 4096], [0; 4096]);
         loop {

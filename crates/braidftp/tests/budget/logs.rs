@@ -39,6 +39,6 @@ pub(super) fn log_flood(_: Row) {
     let (one, all) = (text.matches("too many sessions").count(), text.lines().count());
     assert!(one > 0 && one <= seconds * limit(Row::LogLines, &quick()), "{one} lines about one address");
     assert!(all <= seconds * limit(Row::LogLinesInAll, &quick()), "{all} lines");
-    assert_eq!(line_limit.take_left_out() as usize, 2 * LINES - all);
+    assert_eq!(line_limit.take_omitted() as usize, 2 * LINES - all);
     assert!(LINES > limit(Row::LogAddresses, &quick()));
 }

@@ -26,7 +26,8 @@ pub(super) fn sessions(_: Row) {
     users.extend((each..all).map(|_| user(3)));
     assert!(refused(3).starts_with("421"), "{all} in all");
     users.iter_mut().for_each(|user| drop(user.command("NOOP", "200")));
-    // Five for three addresses: each may have one, and who has none takes it from the address that has most.
+    // Five for three addresses: each may have one, and an address without a session takes the place of one of the address with
+    // most.
     let mut third = user(4);
     let spared: Vec<&mut Control> = users.iter_mut().skip(1).chain([&mut third]).collect();
     spared.into_iter().for_each(|user| drop(user.command("NOOP", "200")));
@@ -114,7 +115,7 @@ pub(super) fn stopped_clients(_: Row) {
         hear(&client.1, "200").await;
         client
     });
-    // A client that was heard just now is not probed.
+    // A client whose packet has just arrived is not probed.
     std::thread::sleep(Duration::from_secs(1));
     let start = Instant::now();
     let (told, replies) = std::sync::mpsc::channel();

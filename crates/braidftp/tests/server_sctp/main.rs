@@ -352,7 +352,7 @@ async fn braid_streams_many_small_files_in_the_order_of_their_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_not_read_gets_its_credit_and_stops_nobody() {
+async fn an_unread_stream_gets_its_credit_and_blocks_no_other() {
     let folder = Folder::new();
     folder.put("large", pattern(2_000_000));
     folder.put("small", "small");
@@ -483,7 +483,7 @@ async fn braid_takes_uploads_without_being_asked_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_is_refused_is_thrown_away_and_the_stream_goes_on() {
+async fn a_refused_upload_is_discarded_and_the_stream_continues() {
     let folder = Folder::new();
     folder.put("folder/x", "");
     let served = serve(folder.root());
@@ -508,7 +508,7 @@ async fn an_upload_that_is_refused_is_thrown_away_and_the_stream_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_is_not_whole_gets_no_name() {
+async fn an_incomplete_upload_gets_no_name() {
     let folder = Folder::new();
     let served = serve(folder.root());
     let mut client = Client::braid(&served, 2).await;
@@ -571,7 +571,7 @@ async fn abor_breaks_a_download_off_and_ends_an_upload_with_its_reply() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_breaks_the_rules_of_frames_ends_its_own_association() {
+async fn invalid_frames_end_their_own_association() {
     let folder = Folder::new();
     folder.put("f", "x");
     let served = serve(folder.root());
@@ -781,7 +781,7 @@ async fn a_full_folder_of_partial_files_is_not_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_associations_before_their_login_keep_nobody_out() {
+async fn silent_associations_before_their_login_do_not_block_others() {
     let folder = Folder::new();
     folder.put("a", "text");
     let served = serve(folder.root());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
+async fn a_vanished_client_loses_its_session_and_its_partial_upload_is_kept() {
     let folder = Folder::new();
     let served = serve(folder.root());
     let mut client = Client::braid(&served, 2).await;
@@ -33,7 +33,7 @@ async fn a_client_that_vanishes_costs_its_session_and_leaves_what_had_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_session_takes_an_upload_over_and_goes_on_from_what_came() {
+async fn a_newer_session_takes_over_an_upload_and_continues_it() {
     let folder = Folder::new();
     let bytes = pattern(200_000);
     let served = serve(folder.root());
@@ -121,7 +121,7 @@ async fn after_a_late(commands: &str, streams: u16) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_vanished_client_had_asked_for_is_not_begun_after_a_newer_session_has_come() {
+async fn commands_of_a_vanished_client_are_not_begun_after_a_newer_login() {
     let late = [
         ("STOR f", 3),
         ("STOR f\r\nDELE f", 3),
@@ -139,7 +139,7 @@ async fn what_a_vanished_client_had_asked_for_is_not_begun_after_a_newer_session
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_session_whose_client_is_there_goes_on_beside_a_newer_one() {
+async fn an_older_session_with_a_living_client_continues_beside_a_newer_one() {
     let folder = Folder::new();
     folder.put("old", "text");
     let served = serve_with(folder.root(), hasty());
@@ -235,7 +235,7 @@ async fn a_client_whose_port_is_closed_in_an_upload_loses_its_session() {
     ends_when_the_wire_is_cut(Settings { silence, ..quick() }).await;
 }
 
-/// A client behind a wire that has asked for a file and takes nothing, once its receive window is full.
+/// A client behind a wire that has requested a file and reads nothing once its receive window is full.
 async fn stuck(served: &Served, file: &str) -> (Wire, Client) {
     const WINDOW_BYTES: usize = 64 << 10;
     let (wire, by_the_wire) = Wire::to(served).await;
@@ -256,7 +256,7 @@ async fn stuck(served: &Served, file: &str) -> (Wire, Client) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_vanishes_behind_a_closed_window_loses_its_session_and_one_that_answers_keeps_it() {
     let folder = Folder::new();
-    // The transport takes all of the one, and is never given the end of the other.
+    // The short file fits into the transport's buffer, the long one does not.
     let bytes = pattern(8 << 20);
     folder.put("short", &bytes[..200_000]);
     folder.put("long", &bytes);

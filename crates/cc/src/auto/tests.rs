@@ -11,7 +11,7 @@ struct Wire {
     /// The delay before and after the queue.
     delay: Duration,
     queue_packets: usize,
-    /// One of so many packets is lost at random; 0: none.
+    /// One packet in this number is lost at random; 0: none.
     one_in: u64,
     packet_time: Duration,
     free_at: Time,
@@ -170,8 +170,8 @@ fn random_losses_do_not_keep_the_flow_from_filling_the_path() {
     }
 }
 
-/// Small messages before the first flight, as of a handshake or a login, show the RTT. The flight leaves in one burst all the same:
-/// acknowledgements of a paced one would show how it was paced, and not what the path carries.
+/// Small messages before the first flight, such as those of a handshake or a login, measure the RTT. The flight is nevertheless
+/// sent in one burst: acknowledgements of a paced flight would show its pacing, and not the rate of the path.
 #[test]
 fn small_messages_before_the_first_flight_do_not_slow_the_start() {
     let begun = |messages| {
@@ -711,7 +711,7 @@ fn a_trains_rate_that_is_no_longer_available_is_tried_at_half() {
 
 /// Regression: over loopback 300 MB took 12 s instead of 0.2 s, because the shortest RTT held three packets.
 #[test]
-fn over_a_path_shorter_than_a_clock_tick_the_window_is_what_arrives_in_a_tick() {
+fn over_a_path_shorter_than_a_clock_tick_the_window_equals_the_arrivals_of_a_tick() {
     let micros = Duration::from_micros;
     let mut flow = Flow::new(Wire { packet_time: micros(1), ..Wire::new(micros(20), 100_000, 0) });
     flow.run(ms(50));

@@ -204,7 +204,7 @@ fn idle_time_restores_the_initial_window() {
 }
 
 #[test]
-fn an_unconfirmed_base_is_measured_anew() {
+fn an_unconfirmed_base_is_measured_again() {
     let refresh = Some(Duration::from_secs(10));
     let (late, truth) = (BASE, BASE * 9 / 10);
     let mut fast = fast(Params { refresh, alpha_packets: 10, ..bare() }, 120, BASE * 6 / 5);

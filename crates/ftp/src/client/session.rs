@@ -436,7 +436,7 @@ impl Session {
             }
             (Mode::Tcp, Pipelining::Deep) | (Mode::Braid, _) => self.sent.len() < self.config.window,
             //= specs/ftp-over-sctp.md#section-4.2
-            //# A client MUST NOT have more than 4,096 paths whose size was told and whose RETR is not done
+            //# A client MUST NOT have more than 4,096 paths whose size was reported and whose RETR is not done
             (Mode::MsCp, _) => {
                 self.sent.len().max(self.under_way) < REPORTED_SIZES_MAX && !self.is_sized(unit.tag)
             }

@@ -326,8 +326,8 @@ fn ms_asks_file_by_file() {
 
 //= specs/ftp-over-sctp.md#section-4.5
 //= type=test
-//# The client sends SIZE for all files at once (as far as 4.2 lets it); as each 213 arrives, it sends the RETR of that file at
-//# once, without waiting for the transfers before.
+//# The client sends SIZE for all files at once (within the limit of 4.2); when a 213 arrives, it sends the RETR of
+//# that file at once, without waiting for earlier transfers.
 #[test]
 fn ms_cp_sends_all_sizes_at_once_and_each_retr_after_the_reply_to_its_size() {
     let mut dialogue = Dialogue::new(Mode::MsCp, Pipelining::LockStep);
@@ -349,8 +349,8 @@ fn ms_cp_sends_all_sizes_at_once_and_each_retr_after_the_reply_to_its_size() {
 
 //= specs/ftp-over-sctp.md#section-4.2
 //= type=test
-//# A client MUST NOT have more than 4,096 paths whose size was told and whose RETR is not done, and MUST NOT send SIZE for a
-//# path again before its RETR is done.
+//# A client MUST NOT have more than 4,096 paths whose size was reported and whose RETR is not done, and MUST NOT send
+//# SIZE for a path again before its RETR is done.
 #[test]
 fn ms_cp_requests_at_most_as_many_sizes_as_a_server_remembers() {
     let mut dialogue = Dialogue::new(Mode::MsCp, Pipelining::LockStep);

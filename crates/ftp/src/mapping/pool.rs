@@ -55,8 +55,7 @@ impl CreditPool {
         let is_large = receiver.transferred() > INITIAL_CREDIT;
         let window = if is_large { unused } else { unused.min(equal) };
         //= specs/ftp-over-sctp.md#section-6.6
-        //# MUST NOT let the credit that is given and
-        //# not used exceed its receive buffer.
+        //# MUST NOT let granted and unused credit exceed its receive buffer.
         let credit = receiver.credit(window);
         let is_transferring = receiver.transfer().is_some();
         self.streams[own] = Share { granted: receiver.granted(), is_transferring };

@@ -24,7 +24,7 @@ pub struct Free {
 /// transfer (`bytes`, if known), it is the one that has carried the least, so that short files alternate
 /// between streams and a lost packet delays few of them.
 //= specs/ftp-over-sctp.md#section-6.6
-//# A sender SHOULD begin a transfer on a free stream whose credit takes all of it, and take turns among these
+//# A sender SHOULD begin a transfer on a free stream whose credit covers all of it, and alternate among such streams
 pub fn freest(free: impl IntoIterator<Item = Free>, bytes: Option<u64>) -> Option<u16> {
     let bytes = bytes.unwrap_or(u64::MAX);
     let best =
@@ -149,8 +149,8 @@ impl Sender {
         Some(Frame { ppid: kind, payload: payload.freeze(), content_bytes })
     }
 
-    /// Makes the frame that breaks the open transfer off with a reply code of 400 to 599. If nothing was sent of it, there is none,
-    /// and the transfer is given up.
+    /// Builds the frame that aborts the open transfer with a reply code of 400 to 599. If nothing of the transfer was sent,
+    /// there is no frame, and the transfer is dropped.
     ///
     /// # Panics
     /// If no transfer is open.

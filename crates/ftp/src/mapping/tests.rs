@@ -81,7 +81,7 @@ fn headers_are_encoded_as_specified() {
 
 //= specs/ftp-over-sctp.md#section-6.2
 //= type=test
-//# A size of 2^62 or more MUST be told as unknown.
+//# A size of 2^62 or more MUST be sent as unknown.
 #[test]
 fn a_size_beyond_the_field_is_encoded_as_unknown() {
     let huge = Header { size: Some(NUMBER_MAX + 1), ..header(1) };
@@ -142,9 +142,9 @@ fn the_number_of_streams_identifies_the_mode() {
 
 //= specs/ftp-over-sctp.md#section-6.7
 //= type=test
-//# An endpoint MUST abort the association on: a frame or CREDIT that is shorter or longer than its fields, or with a field out of
-//# its range; content beyond the credit; WHOLE or FIRST while a transfer is open on the stream; BYTES, LAST or BREAK while none
-//# is; a PPID that has no place on its stream;
+//# An endpoint MUST abort the association on: a frame or CREDIT that is shorter or longer than its fields, or with a
+//# field out of its range; content beyond the credit; WHOLE or FIRST while a transfer is open on the stream; BYTES,
+//# LAST or BREAK while none is; a PPID that is not permitted on its stream;
 #[test]
 fn frames_out_of_order_are_an_error() {
     let fresh = || Receiver::new(1);
@@ -256,8 +256,7 @@ fn receiving(receiver: &mut Receiver, number: u32, bytes: usize) {
 
 //= specs/ftp-over-sctp.md#section-6.6
 //= type=test
-//# A receiver SHOULD NOT send
-//# CREDIT for less than a quarter of what it lets lie unread on that stream.
+//# A receiver SHOULD NOT send CREDIT for less than a quarter of the bytes that it may leave unread on that stream.
 #[test]
 fn credit_is_granted_per_quarter_of_the_window() {
     let mut pool = CreditPool::new(2, 2 * INITIAL_CREDIT);
@@ -327,7 +326,7 @@ fn reordered_credit_is_ignored() {
 
 //= specs/ftp-over-sctp.md#section-6.6
 //= type=test
-//# A sender SHOULD begin a transfer on a free stream whose credit takes all of it, and take turns among these
+//# A sender SHOULD begin a transfer on a free stream whose credit covers all of it, and alternate among such streams
 #[test]
 fn a_transfer_begins_on_the_least_used_free_stream_with_enough_credit() {
     let free = |stream, room, sent| Free { stream, room, sent };

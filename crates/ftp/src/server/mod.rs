@@ -86,7 +86,7 @@ pub struct Config {
     pub active: Active,
     /// Whether AUTH TLS is served over TCP. Default: no.
     pub tls: Tls,
-    /// Who may log in without protection. Default: everybody.
+    /// The users who are permitted to log in without protection. Default: everybody.
     pub unprotected: Unprotected,
 }
 
@@ -131,7 +131,7 @@ pub enum Tls {
     Offered,
 }
 
-/// Who may log in without protection, where everything can be read on the path.
+/// The users who are permitted to log in without protection, although an observer can read everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unprotected {
     /// Every user.

@@ -208,7 +208,7 @@ impl Session {
         }
         self.heard = now;
         match input {
-            // Unprotected input is ignored, whoever sent it.
+            // Unprotected input is ignored: it may come from an attacker.
             Input::Received(_) if self.channel == Channel::Handshake => {}
             Input::Received(bytes) => self.splitter.push(&bytes),
             Input::Secured if self.channel == Channel::Handshake => self.channel = Channel::Tls,

@@ -357,7 +357,7 @@ fn bounce_attacks_are_refused_and_active_mode_connects_to_the_peer_only() {
 
 //= specs/ftp-over-sctp.md#section-3.1
 //= type=test
-//# of EPRT and PORT it uses the port alone
+//# of EPRT and PORT it uses only the port
 #[test]
 fn naive_uses_the_port_of_eprt_and_ignores_the_address() {
     let mut dialogue = Dialogue::logged_in(Carrier::Naive, Config::default());
@@ -370,7 +370,7 @@ fn naive_uses_the_port_of_eprt_and_ignores_the_address() {
 
 //= specs/ftp-over-sctp.md#section-4.2
 //= type=test
-//# RETR MUST send exactly as many bytes as SIZE last told in this session for that path.
+//# RETR MUST send exactly as many bytes as SIZE last reported in this session for that path.
 #[test]
 fn ms_sends_the_reported_size_minus_the_restart_offset() {
     let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
@@ -390,7 +390,7 @@ fn ms_sends_the_reported_size_minus_the_restart_offset() {
 
 //= specs/ftp-over-sctp.md#section-4.2
 //= type=test
-//# A server remembers at least 4,096 numbers and MAY forget the oldest when there are more.
+//# A server remembers at least 4,096 sizes and MAY forget the oldest when there are more.
 #[test]
 fn ms_limits_the_remembered_sizes_and_forgets_the_oldest() {
     let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
@@ -407,8 +407,8 @@ fn ms_limits_the_remembered_sizes_and_forgets_the_oldest() {
 
 //= specs/ftp-over-sctp.md#section-4.3
 //= type=test
-//# A STOR, APPE or STOU without ALLO before it MUST be refused with 503; the number serves one such command, even one that
-//# fails.
+//# A STOR, APPE or STOU without ALLO before it MUST be refused with 503; an ALLO applies to one such command, even if
+//# that fails.
 #[test]
 fn ms_uploads_require_allo() {
     let mut dialogue = Dialogue::logged_in(Carrier::Ms, Config::default());
@@ -506,8 +506,8 @@ fn braid_keeps_the_order_of_commands_on_the_same_path() {
 
 //= specs/ftp-over-sctp.md#section-6.1
 //= type=test
-//# Both sides count alike: by the verb alone, whether the command is then served or refused, whether its argument makes sense
-//# or not, and whether a user is logged in or not.
+//# Both sides count by the verb alone, whether or not the command is refused, its argument is valid, and a user is
+//# logged in.
 #[test]
 fn braid_numbers_transfers_by_the_verb_alone() {
     let mut dialogue = Dialogue::new(Carrier::Braid { data_streams: 2 }, Config::default());

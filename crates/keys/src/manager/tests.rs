@@ -21,7 +21,7 @@ fn provider(suite: CipherSuite) -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// The settings of a client and a server that speak this suite alone.
+/// The settings of a client and a server that support this suite only.
 fn settings(suite: CipherSuite) -> [Arc<Settings>; 2] {
     let made = rcgen::generate_simple_self_signed(vec!["server.example".into()]).unwrap();
     let certificate = made.cert.der().clone();
@@ -55,7 +55,7 @@ fn agreements(method: u8) -> [Agreement; 2] {
     [of(Role::Client, &client, &server), of(Role::Server, &server, &client)]
 }
 
-/// What one side said and did, in order.
+/// A message or an event of one side, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Did {
     Said,
@@ -236,7 +236,7 @@ fn a_handshake_without_end_is_ended() {
     let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
     two.drain(Time::ZERO, 0);
     let (_, hello) = two.flying.pop_front().unwrap();
-    // The same ClientHello, a byte a record and a record a message: each byte is good, and there are 1,400.
+    // The same ClientHello with one byte per record and one record per message: each is valid, and there are 1,400.
     for byte in &hello[6..] {
         two.managers[1].handle(Time::ZERO, &[3, 22, 3, 1, 0, 1, *byte]);
     }
@@ -287,7 +287,7 @@ fn keys_are_replaced_every_hour_and_old_ones_deleted() {
     let hour = Time::ZERO + Duration::from_secs(3_600);
     two.run(hour);
     assert_eq!([0, 1].map(|side| two.managers[side].epoch()), [Some(4), Some(4)]);
-    // The client has heard from the server with the new keys, the server not from the client.
+    // The client has received records with the new keys, the server has not.
     two.managers[0].on_peer_uses(hour, primary(4));
     let forgets = |two: &Two, side: usize| two.did[side].contains(&Did::Forgets(3));
     two.run(hour + Duration::from_secs(119));
@@ -344,7 +344,7 @@ fn each_handshake_is_whole_and_alone_and_then_over() {
     let mut two = Two::new(CipherSuite::Aes128Gcm, 254);
     for epoch in 3..6 {
         if epoch > 3 {
-            // Asked for twice.
+            // Requested twice.
             (0..2).for_each(|_| two.managers[0].want_keys(Time::ZERO, epoch - 1));
         }
         (0..2).for_each(|_| two.drain(Time::ZERO, 0));
@@ -375,7 +375,7 @@ fn resuming() -> [Arc<Settings>; 2] {
     [Arc::new(client), Arc::new(Settings { server: Some(Arc::new(tls)), ..server })]
 }
 
-/// Takes the client's first message out of `two`, looks at it, and puts it back.
+/// Whether the client's first message contains `extension`; leaves the message in `two`.
 fn hello_has(two: &mut Two, extension: u16) -> bool {
     two.drain(Time::ZERO, 0);
     extensions(&two.flying[0].1).iter().any(|(kind, _)| *kind == extension)
@@ -450,7 +450,7 @@ fn keys_are_replaced_after_their_bytes() {
     two.managers[0].handle_bytes(Time::ZERO, 90_000_000_000);
     two.run(Time::ZERO);
     assert_eq!(two.managers[1].epoch(), Some(4));
-    // From there on they are counted anew.
+    // The bytes are counted from 0 again.
     two.managers[0].handle_bytes(Time::ZERO, 179_999_999_999);
     two.run(Time::ZERO);
     assert_eq!(two.managers[1].epoch(), Some(4));
@@ -459,7 +459,7 @@ fn keys_are_replaced_after_their_bytes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes, at any point of a handshake, nothing panics, and a side that has ended stays so.
+    /// Arbitrary input at any point of a handshake causes no panic, and a failed side stays failed.
     #[test]
     fn arbitrary_input_is_survived(
         steps in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..60)), 1..20),

@@ -22,7 +22,7 @@ pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 const PORT: u16 = 5_000;
 
-/// A certificate that vouches for itself, and whoever trusts it.
+/// A self-signed certificate, and clients and servers that trust it.
 pub(crate) struct Identity {
     pub(crate) server: Arc<ServerConfig>,
     pub(crate) client: Arc<ClientConfig>,
@@ -102,10 +102,10 @@ pub(crate) fn config() -> Config {
     Profile::Modern.config()
 }
 
-/// Says what becomes of a packet, by its sender and how many that one sent before: it is lost, or arrives as it says.
+/// Decides what happens to a packet, given its sender and the sender's number of earlier packets: `None` drops it.
 pub(crate) type Edit = Box<dyn FnMut(usize, usize, Vec<u8>) -> Option<Vec<u8>>>;
 
-/// Packets that somebody on the way sends in the name of who just sent one.
+/// Returns packets that the attacker sends in the name of the sender of a packet.
 pub(crate) type Inject = Box<dyn FnMut(usize, &[u8]) -> Vec<Vec<u8>>>;
 
 pub(crate) struct Node {
@@ -116,10 +116,10 @@ pub(crate) struct Node {
     wake: Option<Time>,
     pub(crate) key_events: Vec<(Time, KeyEvent)>,
     pub(crate) events: Vec<Event>,
-    /// Messages, by stream, with when they came.
+    /// Received messages, by stream, with the time.
     pub(crate) read: BTreeMap<u16, Vec<(Time, Vec<u8>)>>,
     partial: BTreeMap<u16, Vec<u8>>,
-    /// What is still to be sent.
+    /// Messages to send.
     pub(crate) outbox: VecDeque<(u16, Bytes)>,
     sent: usize,
 }
@@ -175,7 +175,7 @@ impl Node {
         self.events.push(event);
     }
 
-    /// It is somebody else from now on, without a word to the association.
+    /// Replaces the identity, without informing the association.
     pub(crate) fn change_identity(&mut self, settings: Settings) {
         self.keys.as_mut().unwrap().set_settings(Arc::new(settings));
     }
@@ -209,7 +209,7 @@ impl Node {
                 Err(error) => panic!("{error}"),
             }
         }
-        // Who has to have protection listens to nobody before.
+        // A side that requires protection accepts no messages before.
         if self.settings.is_some() && !self.keys.as_ref().is_some_and(KeyManager::is_protected) {
             return;
         }
@@ -236,7 +236,7 @@ pub(crate) struct Pair {
     pub(crate) reordering: u64,
     pub(crate) edit: Option<Edit>,
     pub(crate) inject: Option<Inject>,
-    /// All that left: when, from whom, which bytes.
+    /// All sent packets: time, sender, bytes.
     pub(crate) log: Vec<(Time, usize, Vec<u8>)>,
     dice: u64,
 }
@@ -246,7 +246,7 @@ fn address(node: usize) -> SocketAddr {
 }
 
 impl Pair {
-    /// The client connects; nothing has left.
+    /// The client connects; nothing was sent yet.
     pub(crate) fn new(settings: [Option<Settings>; 2], config: &Config, seed: u64) -> Self {
         let [client, server] = settings;
         let mut nodes = [Node::new(seed as u8 | 1, client), Node::new(seed as u8 & !1, server)];
@@ -315,7 +315,7 @@ impl Pair {
         self.flying.insert((self.now + self.latency + late, self.count), datagram);
     }
 
-    /// For so long.
+    /// Runs for this time.
     pub(crate) fn run(&mut self, duration: Duration) {
         let until = self.now + duration;
         loop {
@@ -366,7 +366,7 @@ impl Pair {
     }
 }
 
-/// Bytes that tell one message from another.
+/// Bytes by which messages can be distinguished.
 pub(crate) fn pattern(seed: u64, len: usize) -> Bytes {
     (0..len as u64).map(|at| (at.wrapping_mul(31) ^ seed.wrapping_mul(77) ^ (at >> 8)) as u8).collect()
 }

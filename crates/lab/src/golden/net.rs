@@ -216,7 +216,7 @@ impl Net {
     /// Passes a packet from a host to a link.
     fn leave(&mut self, side: Side, datagram: Datagram) {
         let from = match self.router {
-            // With a router, every packet leaves by the host's first interface.
+            // With a router, every packet is sent on the host's first interface.
             Some(_) => self.hosts[side as usize].interfaces[0],
             None => node(datagram.from),
         };

@@ -492,7 +492,7 @@ static FILES: Shape = Shape {
 /// A distribution.
 pub(super) static DISTRIBUTION: Shape = Shape {
     name: "a distribution",
-    says: "How sizes or times are drawn, for each run anew.",
+    says: "The distribution from which sizes or times are drawn in each run.",
     fields: &[
         needed(
             "distribution",
@@ -655,12 +655,12 @@ static RUNS: Shape = Shape {
     name: "runs",
     says: "Until the 90 % interval of the mean of the first column is narrow enough.",
     fields: &[
-        field("min", Takes::Count(2, 1_000_000), "10", "At least so many, if anything is random."),
+        field("min", Takes::Count(2, 1_000_000), "10", "Minimum number of runs, if anything is random."),
         field(
             "max",
             Takes::Count(1, 1_000_000),
             "400",
-            "At most so many; points that reach it are reported.",
+            "Maximum number of runs; points that reach it are reported.",
         ),
         field("within", FRACTION, "\"5 %\"", "Half the width of the interval, as a part of the mean."),
     ],
@@ -677,13 +677,13 @@ static PLOT: Shape = Shape {
         field(
             "facet",
             Takes::Name(Names::Axis),
-            "the axis that is left",
+            "the remaining axis",
             "The axis with a panel for each value.",
         ),
         field(
             "rows",
             Takes::Name(Names::Axis),
-            "another that is left",
+            "another remaining axis",
             "The axis with a row of panels for each value.",
         ),
         field(

@@ -129,7 +129,7 @@ impl Association {
     /// Whether this address was deleted from the association. Packets sent from it that arrive after the
     /// deletion are out of the blue at the peer, and the ABORT in response may arrive after the
     /// ASCONF-ACK.
-    pub(super) fn has_left(&self, local: SocketAddr) -> bool {
+    pub(super) fn was_deleted(&self, local: SocketAddr) -> bool {
         let mut of_it = self.paths.iter().filter(|path| path.local == local).peekable();
         let had = of_it.peek().is_some();
         had && !self.local.contains(&local) && of_it.all(|path| path.state == PathState::Removed)

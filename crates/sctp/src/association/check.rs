@@ -25,14 +25,14 @@ impl Association {
         let held = self.inbound.check();
         let capacity = self.buffer.bytes();
         let free = capacity.saturating_sub(self.inbound.window_cost());
-        assert_eq!(self.a_rwnd(), self.memory_room(free), "a_rwnd is the capacity less what is held");
+        assert_eq!(self.a_rwnd(), self.memory_room(free), "a_rwnd is the capacity less the held bytes");
         // Chunks are accepted while at most twice the buffer is held; beyond that, only the next one in
         // sequence.
         let most = 2 * capacity + reassembly::CHUNK_MAX_BYTES;
         assert!(held <= most, "{held} bytes are held, {most} may be");
         match &self.state {
             State::CookieWait { init_due: due, .. } | State::CookieEchoed { cookie_due: due, .. } => {
-                assert!(!due, "INIT or COOKIE ECHO leaves when it is due");
+                assert!(!due, "INIT or COOKIE ECHO is sent when it is due");
                 assert!(self.timers.is_armed(Timer::T1), "the handshake has a timer");
             }
             State::Up(up) => self.check_up(up),
@@ -52,24 +52,24 @@ impl Association {
         let by_path = up.sent.check(self.paths.len());
         for (index, (path, flight)) in self.paths.iter().zip(by_path).enumerate() {
             let id = PathId(index as u8);
-            assert_eq!(path.flight_bytes, flight, "a path counts what left by it and is in flight: {id:?}");
+            assert_eq!(path.flight_bytes, flight, "a path counts its bytes in flight: {id:?}");
             let armed = self.timers.is_armed(Timer::T3Rtx(id));
-            assert!(flight == 0 || armed, "what is in flight has a timer: {flight} bytes by {id:?}");
+            assert!(flight == 0 || armed, "bytes in flight have a timer: {flight} on {id:?}");
         }
         let flight: usize = self.paths.iter().map(|path| path.flight_bytes).sum();
-        assert_eq!(flight, up.sent.flight_bytes(), "the paths share out all that is in flight");
+        assert_eq!(flight, up.sent.flight_bytes(), "the sum over the paths is all bytes in flight");
         let usable = self.has_usable_path();
         let forward = up.sent.advanced_peer_ack_point().is_some();
         let paced =
             (0..self.paths.len()).any(|index| self.timers.is_armed(Timer::Pacing(PathId(index as u8))));
         assert!(
             up.sent.is_empty() || flight > 0 || forward || paced || !usable,
-            "what is lost is sent again in the same drain, or when the pacing clock lets it"
+            "a lost chunk is retransmitted in the same drain, or when the pacing clock permits"
         );
         let armed = |index: usize| self.timers.is_armed(Timer::T3Rtx(PathId(index as u8)));
         assert!(
             !forward || !usable || (0..self.paths.len()).any(armed),
-            "what is given up has a timer until the peer knows"
+            "FORWARD TSN has a timer until it is acknowledged"
         );
         // Each stream's partly sent message that was abandoned ends in a TSN of its own.
         let most = sent::OUTSTANDING_MAX + usize::from(self.outbound_streams);
@@ -81,27 +81,27 @@ impl Association {
             "T4 waits for an ASCONF-ACK"
         );
         for path in self.paths.iter().filter(|path| !path.is_usable()) {
-            assert_eq!(path.flight_bytes, 0, "nothing is in flight where nothing may be sent");
+            assert_eq!(path.flight_bytes, 0, "an unusable path has no bytes in flight");
         }
         up.received.check();
-        assert!(!up.received.sack_is_due() || !usable, "a SACK leaves when it is due");
+        assert!(!up.received.sack_is_due() || !usable, "a SACK is sent when it is due");
         up.control.check();
         if usable {
             let held = !self.queue.is_empty() && self.queue.is_idle();
             let asked =
                 up.reconfiguration.as_ref().map(|reset| reset.check(self.timers.is_armed(Timer::Reconfig)));
-            assert!(!held || asked == Some(true), "what is held back waits for something");
+            assert!(!held || asked == Some(true), "a held message waits for a request");
         }
         assert!(
             usize::from(up.primary.0) < self.paths.len() && usize::from(up.sack_path.0) < self.paths.len()
         );
         match self.shutdown {
             Shutdown::Sent { due, .. } | Shutdown::AckSent { due, .. } => {
-                assert!(!due || !usable, "SHUTDOWN leaves when it is due");
+                assert!(!due || !usable, "SHUTDOWN is sent when it is due");
                 assert!(self.timers.is_armed(Timer::T2Shutdown), "a shutdown has a timer");
                 assert!(
                     self.queue.is_empty() && up.sent.is_empty(),
-                    "a shutdown begins when all is acknowledged"
+                    "SHUTDOWN is sent when all data is acknowledged"
                 );
             }
             Shutdown::No | Shutdown::Pending | Shutdown::Received => {

@@ -551,7 +551,7 @@ impl Association {
     #[cfg(test)]
     pub(super) fn set_sealed_records(&mut self, records: u64) {
         let sending = self.builder.sending_mut().as_mut().expect("there are keys");
-        sending.wear_out(records);
+        sending.set_used_records(records);
     }
 
     /// Sets the numbers of records that receiving keys have opened and rejected.
@@ -559,7 +559,7 @@ impl Association {
     pub(super) fn set_opened_records(&mut self, id: KeysId, records: u64, forged: u64) {
         let dtls = self.dtls.as_mut().expect("packets are protected");
         let context = dtls.receive.iter_mut().find(|context| context.id == id);
-        context.expect("there are such keys").wear_out(records, forged);
+        context.expect("there are such keys").set_used_records(records, forged);
     }
 
     /// The memory of keys and their state in bytes.

@@ -127,7 +127,7 @@ impl Association {
         if let (Some(pmtu), Some(tsn)) = (&mut path.pmtu, up.sent.earliest(id))
             && probing.is_none()
         {
-            let slot = up.sent.get(tsn).expect("what is outstanding is kept");
+            let slot = up.sent.get(tsn).expect("outstanding chunks are kept");
             pmtu.on_large_lost(slot.packet_bytes.into(), slot.sent_at);
         }
         if self.config.paths.multipath.is_some() {

@@ -383,7 +383,7 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §5.2.6. Of its alternatives the third, once: INIT again, which asks for a cookie that lives longer.
+    /// A stale cookie (RFC 9260 §5.2.6): once, sends a new INIT that requests a longer cookie lifetime, the third alternative.
     pub(super) fn on_stale_cookie(&mut self, now: Time) {
         //= specs/rfc9260.txt#section-5.2.6
         //# an endpoint SHOULD first examine if an association is in the process

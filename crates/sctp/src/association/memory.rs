@@ -86,7 +86,7 @@ impl Association {
     }
 
     /// Aborts the association because its memory is needed elsewhere, and discards unread data.
-    pub(crate) fn give_up_memory(&mut self) {
+    pub(crate) fn abort_to_free_memory(&mut self) {
         self.abort_with(Cause::OutOfResource, Reason::OutOfMemory);
         self.inbound = Reassembly::new(Tsn(0), 0);
     }

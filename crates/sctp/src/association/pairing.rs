@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_paths_and_no_more() {
+    fn the_number_of_paths_is_limited() {
         let many: Vec<SocketAddr> = (0..100).map(|host| SocketAddr::from(([192, 0, 2, host], 1))).collect();
         let one = addresses(&["10.0.0.1"]);
         let config = Config::default();

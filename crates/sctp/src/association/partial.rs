@@ -68,7 +68,7 @@ impl Association {
     pub(super) fn give_up(&mut self, now: Time) {
         let mut any = false;
         loop {
-            let partial = self.gives_up_what_was_sent();
+            let partial = self.abandons_sent();
             let several = self.config.paths.multipath.is_some();
             let lost = match &mut self.state {
                 // With several paths, lost chunks need not be retransmitted in order: any of them may be
@@ -139,14 +139,14 @@ impl Association {
     //# error SHOULD note that the FORWARD TSN chunk is not supported, and
     //# MUST NOT transmit a FORWARD TSN chunk at any time during the life
     //# of the association.
-    pub(super) fn gives_up_what_was_sent(&self) -> bool {
+    pub(super) fn abandons_sent(&self) -> bool {
         matches!(&self.state, State::Up(up) if up.extensions.partial_reliability())
     }
 
     /// Frees send buffer for a message by abandoning less important ones. Returns whether there is
     /// enough now; if not, nothing was abandoned.
     pub(super) fn make_room(&mut self, len: usize, reliability: Reliability) -> bool {
-        if !self.gives_up_what_was_sent() {
+        if !self.abandons_sent() {
             return false;
         }
         let least = if let Reliability::Priority(priority) = reliability { priority } else { 0 };

@@ -1,12 +1,12 @@
 //! ICMP Port Unreachable for UDP-encapsulated packets: ends an association whose peer process has ended
 //! (RFC 6951 §5.5).
 //!
-//! A kernel reports a closed port as soon as the process that owned it has ended. Without this report, an
-//! association ends after Association.Max.Retrans HEARTBEATs, which takes minutes. The report alone ends
-//! nothing: it triggers a HEARTBEAT, and a path becomes inactive after three consecutive HEARTBEATs that
-//! were each refused by such a message and not acknowledged within an RTO, while data is outstanding too. The
-//! association ends when no path is left. Any packet from the peer on the path resets the count. Before the association is up, it ends after as many
-//! refused INITs as [`Handshake::refused_inits`](crate::config::Handshake::refused_inits) says.
+//! A kernel reports a closed port as soon as the process that owned it has ended. Without this report, an association ends
+//! after Association.Max.Retrans HEARTBEATs, which takes minutes. The report alone ends nothing: it triggers a HEARTBEAT, and a
+//! path becomes inactive after three consecutive HEARTBEATs that were each refused by such a message and not acknowledged
+//! within an RTO, while data is outstanding too. The association ends when no path is left. Any packet from the peer on the
+//! path resets the count. Before the association is established, it ends after as many refused INITs as
+//! [`Handshake::refused_inits`](crate::config::Handshake::refused_inits) says.
 //!
 //! Forged messages are harmless. One that does not quote the peer's Verification Tag is discarded (RFC 9260
 //! §10 ICMP6), and off-path attackers do not know the tag. An on-path attacker who forges messages causes

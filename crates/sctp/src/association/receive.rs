@@ -51,10 +51,6 @@ fn may_have_offered_nr_sack(config: &Config) -> bool {
 //# and HEARTBEAT ACK) in response to control chunks to the same
 //# destination transport address from which it received the control chunk
 //# to which it is replying.
-// A peer that sends from one address whatever the destination would else take all of its destinations for dead with
-// the wire of that address, and send its SACKs nowhere; it probes whether its packets reach us at the address that they
-// do reach. One that sends from each address is answered by no other: that would say that the path carries both ways, and its
-// data would return to where SACKs are lost.
 fn answer_by(paths: &[Path], asked_by: PathId, reached: SocketAddr) -> PathId {
     if paths[usize::from(asked_by.0)].state == PathState::Active {
         return asked_by;
@@ -227,7 +223,7 @@ impl Association {
             //# the IP address being deleted MUST be ignored (see Section 5.3.1 for
             //# further details).
             Ok(Chunk::Abort { .. })
-                if self.is_leaving(packet.route.local) || self.has_left(packet.route.local) =>
+                if self.is_leaving(packet.route.local) || self.was_deleted(packet.route.local) =>
             {
                 Then::Stop
             }
@@ -414,8 +410,7 @@ impl Association {
                 self.on_sack(now, path, &sack, SackKind { names, kept: &[] });
             }
             //= specs/compact-sack.md#section-4
-            //# what a sender makes of a SACK (RFC 9260 §6.2.1), it MUST make
-            //# of this.
+            //# a sender MUST process it like a SACK (RFC 9260 §6.2.1).
             (Chunk::CompactSack(sack), State::Up(up)) if up.extensions.compacts() => {
                 let CompactSack { is_cut, cum_tsn_ack, a_rwnd, gaps, dups } = sack;
                 let names = if is_cut { ReportedTsns::UpToLastBlock } else { ReportedTsns::All };
@@ -615,6 +610,6 @@ impl Association {
         if let Window::Probing { answered, .. } = &mut up.window {
             *answered = true;
         }
-        self.on_heard_while_shutting_down();
+        self.on_packet_during_shutdown();
     }
 }

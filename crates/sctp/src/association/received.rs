@@ -321,7 +321,7 @@ impl Received {
     }
 
     /// Whether any DATA has arrived.
-    pub(super) fn has_data_come(&self) -> bool {
+    pub(super) fn has_received_data(&self) -> bool {
         self.data_came
     }
 
@@ -418,8 +418,8 @@ impl Received {
 
     /// Returns the COMPACT-SACK that fits in `room` bytes; pending reports count as sent.
     //= specs/compact-sack.md#section-4
-    //# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
-    //# beyond the last one.
+    //# If this chunk has no room for all blocks either, it MUST contain the lowest ones and have the C bit (0x01)
+    //# set, which means that it reports nothing beyond the last one.
     pub(super) fn take_compact_sack(&mut self, a_rwnd: u32, room: usize) -> CompactSack {
         let room = room - room % 4;
         let mut gaps = self.gaps(RUNS_MAX);
@@ -715,8 +715,8 @@ mod tests {
 
     //= specs/compact-sack.md#section-4
     //= type=test
-    //# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
-    //# beyond the last one.
+    //# If this chunk has no room for all blocks either, it MUST contain the lowest ones and have the C bit (0x01)
+    //# set, which means that it reports nothing beyond the last one.
     #[test]
     fn a_compact_sack_has_the_lowest_blocks_and_says_when_there_were_more() {
         let every_second: Vec<u32> = (1..=60).map(|nth| 2 * nth).collect();

@@ -26,9 +26,9 @@ pub(super) enum Refusal {
 }
 
 impl Refused {
-    /// Returns how long the acknowledgement of the outstanding HEARTBEAT is waited for, which was refused: the RTO, doubled
-    /// for each refused one before. The back-off of earlier packets does not count: their peer was there, behind a closed window
-    /// for example, and three backed-off RTOs are minutes.
+    /// Returns the time limit for the acknowledgement of the outstanding HEARTBEAT, which was refused: the RTO, doubled for
+    /// each refused HEARTBEAT before. The back-off of earlier packets does not count: it may be that of a closed window, and
+    /// three backed-off RTOs are minutes.
     pub(super) fn patience(&self, rto_without_back_off: Duration) -> Duration {
         rto_without_back_off * (1 << self.heartbeats)
     }

@@ -216,7 +216,7 @@ impl Association {
                 }
                 if let Some((request, path)) = reset.yielding
                     && up.sent.is_empty()
-                    && self.queue.has_let_out(&Streams::All)
+                    && self.queue.has_only_held(&Streams::All)
                 {
                     self.yield_to(request, path);
                 }
@@ -224,12 +224,12 @@ impl Association {
             Stage::Draining(operation) => {
                 let drained = match operation {
                     Operation::Reset { streams: StreamReset { outgoing: Some(streams), .. }, .. } => {
-                        self.queue.has_let_out(streams) && !up.sent.has_outstanding(streams)
+                        self.queue.has_only_held(streams) && !up.sent.has_outstanding(streams)
                     }
                     //= specs/rfc6525.txt#section-5.1.4
                     //# The sender has either no outstanding TSNs or considers all
                     //# outstanding TSNs abandoned.
-                    Operation::Association => self.queue.has_let_out(&Streams::All) && up.sent.is_empty(),
+                    Operation::Association => self.queue.has_only_held(&Streams::All) && up.sent.is_empty(),
                     Operation::Reset { .. } | Operation::Add { .. } => true,
                 };
                 if drained {

@@ -450,7 +450,7 @@ impl SendQueue {
     }
 
     /// Whether nothing on these streams may be sent because they are held.
-    pub(super) fn has_let_out(&self, streams: &Streams) -> bool {
+    pub(super) fn has_only_held(&self, streams: &Streams) -> bool {
         streams.up_to(self.streams.len()).all(|id| !self.streams[usize::from(id.0)].may_send())
     }
 

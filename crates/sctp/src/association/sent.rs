@@ -493,7 +493,7 @@ impl Sent {
     pub(super) fn mark_lost(&mut self, tsn: Tsn) -> (PathId, usize) {
         let slot = self.slot(tsn);
         let was_in_flight = slot.state == SlotState::InFlight;
-        assert!(was_in_flight || slot.state == SlotState::Unreported, "only what is under way can get lost");
+        assert!(was_in_flight || slot.state == SlotState::Unreported, "only chunks in flight can be lost");
         slot.state = SlotState::Lost;
         slot.timed_out = false;
         let (path, bytes) = (slot.path, slot.bytes);

@@ -405,7 +405,7 @@ impl Association {
     }
 
     /// A packet arrived, possibly while SHUTDOWN is outstanding.
-    pub(super) fn on_heard_while_shutting_down(&mut self) {
+    pub(super) fn on_packet_during_shutdown(&mut self) {
         //= specs/rfc9260.txt#section-9.2
         //# The reception of
         //# any packet from its peer (i.e., as the peer sends all of its queued

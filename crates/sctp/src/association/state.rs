@@ -172,7 +172,7 @@ pub(super) enum Window {
     /// It is closed, and this TSN was sent as a probe.
     Probing {
         tsn: Tsn,
-        /// Whether the peer was heard since the probe.
+        /// Whether a packet of the peer has arrived since the probe.
         answered: bool,
     },
 }

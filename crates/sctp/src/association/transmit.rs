@@ -528,10 +528,10 @@ impl Association {
         self.timers.stop(Timer::DelayedSack);
         up.sack_may_be_lost = self.paths[usize::from(id.0)].state != PathState::Active;
         //= specs/compact-sack.md#section-2
-        //# A host MUST NOT send the chunk where it is not agreed on.
+        //# A host MUST NOT send the chunk if the extension is not negotiated.
         //= specs/compact-sack.md#section-4
-        //# Where the extension is agreed on, a SACK MUST name all TSNs that have arrived. If it has no room to, this chunk MUST be sent
-        //# instead.
+        //# If the extension is negotiated, a SACK MUST report all TSNs that have arrived. If it has no room for them,
+        //# this chunk MUST be sent instead.
         // Accepted data is kept until it is read.
         builder.push(&if up.extensions.nr_sack {
             let Sack { flags, cum_tsn_ack, a_rwnd, gaps: nr_gaps, dups } =

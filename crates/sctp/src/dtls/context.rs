@@ -68,7 +68,7 @@ impl SendContext {
 
     /// Sets the number of records sealed.
     #[cfg(test)]
-    pub(super) fn wear_out(&mut self, records: u64) {
+    pub(super) fn set_used_records(&mut self, records: u64) {
         self.next = records;
     }
 
@@ -122,7 +122,7 @@ impl ReceiveContext {
 
     /// Sets the numbers of records opened, all of them before the next one, and of failures.
     #[cfg(test)]
-    pub(crate) fn wear_out(&mut self, records: u64, forged: u64) {
+    pub(crate) fn set_used_records(&mut self, records: u64, forged: u64) {
         self.forged = forged;
         if let Some(last) = records.checked_sub(1) {
             self.replay.mark(last);

@@ -64,8 +64,8 @@ impl Sending {
 
     /// Sets the number of records sealed with the primary keys.
     #[cfg(test)]
-    pub(crate) fn wear_out(&mut self, records: u64) {
-        self.primary.as_mut().expect("there are primary keys").wear_out(records);
+    pub(crate) fn set_used_records(&mut self, records: u64) {
+        self.primary.as_mut().expect("there are primary keys").set_used_records(records);
     }
 
     /// Adds keys, for use from now on or after a restart.

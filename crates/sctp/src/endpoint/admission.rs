@@ -52,7 +52,7 @@ impl Admission {
             *next = self.given_until[index].max(now) + Duration::from_nanos(nanos);
             if *next > now + BURST {
                 // The group's half or the total rate is used up.
-                return index == GROUPS && self.admits_of_own(now, groups);
+                return index == GROUPS && self.admits_guaranteed(now, groups);
             }
         }
         for (next, (index, _)) in next.into_iter().zip(shares) {
@@ -62,7 +62,7 @@ impl Admission {
     }
 
     /// Whether one of a network's groups has permits of its guaranteed rate left.
-    fn admits_of_own(&mut self, now: Time, groups: [usize; ASSIGNMENTS]) -> bool {
+    fn admits_guaranteed(&mut self, now: Time, groups: [usize; ASSIGNMENTS]) -> bool {
         let nanos = 1_000_000_000 * (ASSIGNMENTS * GROUPS) as u64 / u64::from(self.a_second);
         groups.into_iter().enumerate().any(|(assignment, group)| {
             let given_until = &mut self.own_given_until[assignment * GROUPS + group];

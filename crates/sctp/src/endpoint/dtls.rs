@@ -145,7 +145,7 @@ impl Endpoint {
     //# A DTLS chunk using the restart DTLS key context is identified by
     //# having the R bit (Restart Indicator) set in the DTLS chunk (see
     //# {{sctp-DTLS-chunk-newchunk-crypt-struct}}).
-    pub(super) fn may_come_in(&self, route: Route, contents: &Contents, packet: &Packet) -> bool {
+    pub(super) fn is_admissible(&self, route: Route, contents: &Contents, packet: &Packet) -> bool {
         let Some(slot) = self.holder(route, contents) else { return true };
         let is_same = contents.local_tag == slot.known.tag
             && slot.association.peer_tag().is_none_or(|tag| tag == contents.peer_tag);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_again_once_nobody_holds_it() {
+    fn memory_is_reused_once_it_is_released() {
         let mut pool = Pool::default();
         let first = fill(&mut pool, 1_500).as_ptr();
         for _ in 0..1_000 {

@@ -428,7 +428,7 @@ impl Endpoint {
         //# For a normal association INIT chunk (i.e., the
         //# endpoint is in the CLOSED state), the Tie-Tags MUST be set to 0
         //# (indicating that no previous TCB existed).
-        let supported = Extensions::of(&config).in_answer_to(Extensions::listed(init), &config);
+        let supported = Extensions::of(&config).in_response_to(Extensions::listed(init), &config);
         //= specs/rfc9260.txt#section-5.1
         //# Moreover, "Z" MUST generate and send along with the INIT ACK chunk a
         //# State Cookie.
@@ -627,7 +627,7 @@ impl Endpoint {
             self.counters.forged_cookies += 1;
             return;
         }
-        if !self.is_authentic(route, &opened, auth.as_ref()) || !self.may_come_in(route, &opened, &packet) {
+        if !self.is_authentic(route, &opened, auth.as_ref()) || !self.is_admissible(route, &opened, &packet) {
             self.counters.discarded += 1;
             return;
         }

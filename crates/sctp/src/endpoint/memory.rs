@@ -146,7 +146,7 @@ impl Endpoint {
     fn free_memory_of(&mut self, id: AssociationId) {
         self.counters.out_of_memory += 1;
         if let Some(slot) = self.table.get_mut(id) {
-            slot.association.give_up_memory();
+            slot.association.abort_to_free_memory();
         }
         self.memory.count(id, &mut self.table);
         self.table.ready(id);

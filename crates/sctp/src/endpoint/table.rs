@@ -82,7 +82,7 @@ impl Slot {
     }
 
     /// Whether this address of the peer is mapped to it.
-    pub(super) fn is_led_to_by(&self, peer: SocketAddr) -> bool {
+    pub(super) fn is_mapped_from(&self, peer: SocketAddr) -> bool {
         self.peers.contains(&peer)
     }
 
@@ -362,13 +362,14 @@ impl Table {
     /// Takes the next association from the polling queue.
     pub(super) fn next_ready(&mut self) -> Option<&mut Slot> {
         let id = self.queue.pop_front()?;
-        let slot = self.slots[index(id)].as_mut().expect("a slot leaves the queue before it goes");
-        debug_assert_eq!(slot.id, id, "a slot leaves the queue before it goes");
+        let slot =
+            self.slots[index(id)].as_mut().expect("a slot is removed from the queue before it is freed");
+        debug_assert_eq!(slot.id, id, "a slot is removed from the queue before it is freed");
         slot.ready = false;
         Some(slot)
     }
 
-    /// Appends associations whose wake-up time has come.
+    /// Appends the associations that are due.
     pub(super) fn wake(&mut self, now: Time) {
         while let Some(&(when, id)) = self.wakes.first()
             && when <= now

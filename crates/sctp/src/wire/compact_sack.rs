@@ -58,15 +58,15 @@ impl CompactSack {
         let [blocks, dups] = [12, 14].map(|at| usize::from(u16_at(raw, at)));
         let (dups, bits) = raw[Self::HEADER_LEN..].split_at_checked(4 * dups).ok_or(wrong)?;
         //= specs/compact-sack.md#section-3
-        //# A chunk whose numbers are not all there, that has bytes left behind them, or of which a block ends more than 65,535 TSNs beyond the
-        //# Cumulative TSN Ack MUST be treated like a SACK whose counts are not its length.
+        //# A chunk that ends before its last number, that has bytes after it, or in which a block ends more than
+        //# 65,535 TSNs beyond the Cumulative TSN Ack MUST be treated like a SACK whose counts do not match its
+        //# length.
         // A block takes at least two bits, so the memory is proportional to the length of the chunk.
         if blocks > 4 * bits.len() {
             return Err(wrong);
         }
         //= specs/compact-sack.md#section-3
-        //# Bits fill bytes from the most significant on; those of the last
-        //# byte that are left are 0 and MUST be ignored.
+        //# Bits fill bytes from the most significant bit on; unused bits of the last byte are 0 and MUST be ignored.
         let mut bits = Bits { bytes: bits, at: 0 };
         let mut gaps = Vec::with_capacity(blocks);
         let mut last = 0_u32;
@@ -202,12 +202,11 @@ mod tests {
 
     //= specs/compact-sack.md#section-3
     //= type=test
-    //# A chunk whose numbers are not all there, that has bytes left behind them, or of which a block ends more than 65,535 TSNs beyond the
-    //# Cumulative TSN Ack MUST be treated like a SACK whose counts are not its length.
+    //# A chunk that ends before its last number, that has bytes after it, or in which a block ends more than 65,535
+    //# TSNs beyond the Cumulative TSN Ack MUST be treated like a SACK whose counts do not match its length.
     //= specs/compact-sack.md#section-3
     //= type=test
-    //# Bits fill bytes from the most significant on; those of the last
-    //# byte that are left are 0 and MUST be ignored.
+    //# Bits fill bytes from the most significant bit on; unused bits of the last byte are 0 and MUST be ignored.
     #[test]
     fn numbers_are_all_there_and_nothing_else_is() {
         // 1 missing, 1 arrived, 3 missing (011), 1 arrived; two bits are left.

@@ -577,7 +577,7 @@ impl Exchange {
 
     fn take(&mut self, side: Side, lives: &mut Lives, stream: StreamId, piece: Piece) {
         assert!(piece.aborted || !piece.is_empty(), "an empty piece on {stream:?}");
-        assert!(piece.end || !piece.aborted, "what is given up ends");
+        assert!(piece.end || !piece.aborted, "an abandoned message ends");
         let bytes = match self.partial.remove(&stream) {
             None => {
                 assert!(piece.begin, "{stream:?}: a piece of a message that has not begun");

@@ -1,8 +1,8 @@
-//! Requests and answers: a client asks for transfers at given times, or each a while after the one before, and a server
-//! answers. Over SCTP or TCP, with a connection for each or one for all.
+//! Requests and answers over SCTP or TCP: a client sends requests at given times, or each some time after the previous answer,
+//! and a server answers; with a connection for each request or one for all.
 //!
-//! A request says in its first 16 bytes how long it is and how long the answer shall be, so that the server needs to
-//! know nothing. Downloads are short requests with long answers, uploads the reverse; web traffic is many of them.
+//! The first 16 bytes of a request state its length and that of the answer, so the server needs no configuration. Downloads are
+//! short requests with long answers, uploads the reverse; web traffic is many of them.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn downloads_and_uploads_take_what_the_link_needs() {
+    fn downloads_and_uploads_take_the_transmission_time_of_the_link() {
         for protocol in &protocols() {
             for connections in [Connections::OneEach, Connections::Shared] {
                 let plan = vec![

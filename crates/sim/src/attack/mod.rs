@@ -50,7 +50,7 @@ pub struct Attack {
     /// The number of files that each association requests or stores at a time, or of rounds of listings or digests.
     pub files: u16,
     /// What each association then sends repeatedly.
-    pub says: Says,
+    pub says: Behaviour,
     /// How it responds to the server's data.
     pub answers: Answers,
     /// Packets that belong to no association.
@@ -84,7 +84,7 @@ pub enum Commands {
 
 /// What an association of an attack sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Says {
+pub enum Behaviour {
     /// Nothing.
     Nothing,
     /// Messages on a stream that is not read, each in a datagram padded to `datagram_bytes`.
@@ -157,7 +157,7 @@ const QUIET: Attack = Attack {
     streams: 2,
     commands: Commands::LogIn,
     files: 1,
-    says: Says::Nothing,
+    says: Behaviour::Nothing,
     answers: Answers::All,
     flood: None,
     packets_a_second: 10_000,
@@ -169,13 +169,13 @@ pub const ATTACKS: &[Attack] = &[
     Attack {
         name: "pad-1400",
         what: "one byte of DATA and a PAD in datagrams of 1,400 bytes, on a stream nobody reads",
-        says: Says::Unread { payload_bytes: 1, datagram_bytes: 1_400 },
+        says: Behaviour::Unread { payload_bytes: 1, datagram_bytes: 1_400 },
         ..QUIET
     },
     Attack {
         name: "pad-16000",
         what: "the same in datagrams of 16,000 bytes",
-        says: Says::Unread { payload_bytes: 1, datagram_bytes: 16_000 },
+        says: Behaviour::Unread { payload_bytes: 1, datagram_bytes: 16_000 },
         ..QUIET
     },
     Attack {
@@ -183,41 +183,41 @@ pub const ATTACKS: &[Attack] = &[
         what: "40 associations do so without a login",
         associations: 40,
         commands: Commands::None,
-        says: Says::Unread { payload_bytes: 1, datagram_bytes: 1_400 },
+        says: Behaviour::Unread { payload_bytes: 1, datagram_bytes: 1_400 },
         ..QUIET
     },
     Attack {
         name: "hoard",
         what: "40 associations fill their receive windows with full packets that nobody reads",
         associations: 40,
-        says: Says::Unread { payload_bytes: 1_400, datagram_bytes: 0 },
+        says: Behaviour::Unread { payload_bytes: 1_400, datagram_bytes: 0 },
         ..QUIET
     },
     Attack {
         name: "gap-tiny",
         what: "one TSN is missing, and messages of a byte follow",
-        says: Says::Gap { payload_bytes: 1, datagram_bytes: 0 },
+        says: Behaviour::Gap { payload_bytes: 1, datagram_bytes: 0 },
         ..QUIET
     },
     Attack {
         name: "gap-full",
         what: "20 associations with one TSN missing, and full packets follow",
         associations: 20,
-        says: Says::Gap { payload_bytes: 1_400, datagram_bytes: 0 },
+        says: Behaviour::Gap { payload_bytes: 1_400, datagram_bytes: 0 },
         ..QUIET
     },
     Attack {
         name: "holes",
         what: "10 associations send every second TSN",
         associations: 10,
-        says: Says::Holes,
+        says: Behaviour::Holes,
         ..QUIET
     },
     Attack {
         name: "fragments",
         what: "10 associations send a message that never ends",
         associations: 10,
-        says: Says::Fragments { payload_bytes: 1_400 },
+        says: Behaviour::Fragments { payload_bytes: 1_400 },
         ..QUIET
     },
     Attack {
@@ -225,7 +225,7 @@ pub const ATTACKS: &[Attack] = &[
         what: "40 associations send empty command lines, a byte a message, and take no reply",
         associations: 40,
         streams: 3,
-        says: Says::Lines,
+        says: Behaviour::Lines,
         answers: Answers::Nothing,
         packets_a_second: 2_000,
         ..QUIET
@@ -236,7 +236,7 @@ pub const ATTACKS: &[Attack] = &[
         associations: 40,
         streams: 3,
         commands: Commands::None,
-        says: Says::Lines,
+        says: Behaviour::Lines,
         answers: Answers::Nothing,
         packets_a_second: 2_000,
         ..QUIET
@@ -329,7 +329,7 @@ pub const ATTACKS: &[Attack] = &[
         streams: 65,
         commands: Commands::LogInAndStore,
         files: 64,
-        says: Says::Uploads { packets: 17 },
+        says: Behaviour::Uploads { packets: 17 },
         ..QUIET
     },
     Attack {
@@ -352,7 +352,7 @@ pub const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "vanish",
-        what: "1,000 associations come up and are never heard again",
+        what: "1,000 associations are established and then silent",
         associations: 1_000,
         commands: Commands::None,
         packets_a_second: 1_000,
@@ -363,18 +363,18 @@ pub const ATTACKS: &[Attack] = &[
         what: "a ClientHello a millisecond, each over a new association that ends when the server has answered",
         associations: 40,
         commands: Commands::None,
-        says: Says::Hellos,
+        says: Behaviour::Hellos,
         packets_a_second: 4_000,
         persists: true,
         ..QUIET
     },
     Attack {
         name: "hellos-silent",
-        what: "the same, each over an association from another port that is never heard again",
+        what: "the same, each over a new association that is silent afterwards",
         associations: 40,
         from_one_address: 2,
         commands: Commands::None,
-        says: Says::SilentHellos,
+        says: Behaviour::SilentHellos,
         packets_a_second: 4_000,
         ..QUIET
     },
@@ -432,7 +432,7 @@ pub struct Target {
     pub from: Vec<SocketAddr>,
 }
 
-impl Says {
+impl Behaviour {
     /// Whether associations offer protection, and begin a TLS handshake.
     pub(crate) fn is_hellos(self) -> bool {
         matches!(self, Self::Hellos | Self::SilentHellos)
@@ -504,8 +504,8 @@ impl Attacker {
     }
 
     /// The number of its associations that are established and whose commands were acknowledged.
-    pub fn at_it(&self) -> usize {
-        self.peers.iter().filter(|peer| peer.is_at_it()).count()
+    pub fn active(&self) -> usize {
+        self.peers.iter().filter(|peer| peer.is_active()).count()
     }
 
     /// The number of its associations that the server ended or rejected.
@@ -515,7 +515,7 @@ impl Attacker {
 
     /// Bytes of uploads that the server acknowledged, if the attack uploads.
     pub fn uploaded(&self) -> Option<u64> {
-        let uploads = matches!(self.attack.says, Says::Uploads { .. });
+        let uploads = matches!(self.attack.says, Behaviour::Uploads { .. });
         uploads.then(|| self.peers.iter().map(Peer::uploaded).sum())
     }
 

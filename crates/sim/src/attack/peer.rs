@@ -15,7 +15,7 @@ use braidftp_sctp::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
 use bytes::Bytes;
 
 use super::hello::client_hello;
-use super::{Answers, Attack, PORT_MIN, Says, UPLOAD_PACKET_BYTES};
+use super::{Answers, Attack, Behaviour, PORT_MIN, UPLOAD_PACKET_BYTES};
 
 /// The retransmission interval of handshake packets and commands.
 const REPEATED_AFTER: Duration = Duration::from_millis(500);
@@ -114,13 +114,13 @@ impl Peer {
     }
 
     /// Whether it is established and its commands are acknowledged.
-    pub(super) fn is_at_it(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.stage == Stage::Up && !self.last_command().after(self.acked)
     }
 
     /// Bytes of uploads that the victim has acknowledged.
     pub(super) fn uploaded(&self) -> u64 {
-        let packets = self.is_at_it().then(|| self.acked.distance_from(self.last_command()));
+        let packets = self.is_active().then(|| self.acked.distance_from(self.last_command()));
         u64::from(packets.unwrap_or(0)) * UPLOAD_PACKET_BYTES as u64
     }
 
@@ -215,14 +215,14 @@ impl Peer {
     }
 
     /// Returns its next packet, if it has one.
-    pub(super) fn speak(&mut self, now: Time, says: Says) -> Option<Bytes> {
+    pub(super) fn speak(&mut self, now: Time, says: Behaviour) -> Option<Bytes> {
         let repeats = self.said_at.is_none_or(|at| now.since(at) >= REPEATED_AFTER);
         match self.stage.clone() {
-            Stage::Over if self.persists && (repeats || says == Says::Hellos) => {
+            Stage::Over if self.persists && (repeats || says == Behaviour::Hellos) => {
                 self.begin_anew();
                 None
             }
-            Stage::Over if says == Says::SilentHellos => {
+            Stage::Over if says == Behaviour::SilentHellos => {
                 self.fall_silent();
                 None
             }
@@ -244,14 +244,14 @@ impl Peer {
                 self.said_at = Some(now);
                 Some(self.packet(self.tag, &[Chunk::CookieEcho(cookie)]))
             }
-            Stage::Up if !self.is_at_it() => repeats.then(|| self.command(now)),
+            Stage::Up if !self.is_active() => repeats.then(|| self.command(now)),
             Stage::Up => match says {
-                Says::Uploads { packets } => self.upload(now, packets),
-                Says::SilentHellos if self.said > 0 => {
+                Behaviour::Uploads { packets } => self.upload(now, packets),
+                Behaviour::SilentHellos if self.said > 0 => {
                     self.fall_silent();
                     None
                 }
-                Says::Hellos | Says::SilentHellos => Some(self.hello()),
+                Behaviour::Hellos | Behaviour::SilentHellos => Some(self.hello()),
                 says => self.attack(says),
             },
         }
@@ -338,8 +338,8 @@ impl Peer {
         self.packet(self.tag, &[Chunk::Data(Data { ppid: Ppid(KEY_MANAGEMENT_PPID), ..data })])
     }
 
-    fn attack(&mut self, says: Says) -> Option<Bytes> {
-        if says == Says::Lines {
+    fn attack(&mut self, says: Behaviour) -> Option<Bytes> {
+        if says == Behaviour::Lines {
             return Some(self.empty_lines());
         }
         let nth = self.said;
@@ -348,22 +348,26 @@ impl Peer {
         let ssn = Ssn(nth as u16);
         let payload = |bytes: usize| Bytes::from(vec![0x5a; bytes]);
         let (data, datagram_bytes) = match says {
-            Says::Nothing | Says::Lines | Says::Hellos | Says::SilentHellos | Says::Uploads { .. } => {
+            Behaviour::Nothing
+            | Behaviour::Lines
+            | Behaviour::Hellos
+            | Behaviour::SilentHellos
+            | Behaviour::Uploads { .. } => {
                 return None;
             }
-            Says::Unread { payload_bytes, datagram_bytes } => {
+            Behaviour::Unread { payload_bytes, datagram_bytes } => {
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
             }
             // One TSN is missing forever. The TSNs in the range of gap blocks are sent again and again.
-            Says::Gap { payload_bytes, datagram_bytes } => {
+            Behaviour::Gap { payload_bytes, datagram_bytes } => {
                 tsn = self.first_tsn.plus(self.commands.len() as u32 + 1 + nth % 60_000);
                 (Data { ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, datagram_bytes)
             }
-            Says::Holes => {
+            Behaviour::Holes => {
                 tsn = self.first_tsn.plus(self.commands.len() as u32 + 1 + 2 * (nth % 30_000));
                 (Data { ssn, ..whole(tsn, UNREAD, payload(1)) }, 0)
             }
-            Says::Fragments { payload_bytes } => {
+            Behaviour::Fragments { payload_bytes } => {
                 let (begin, end, ssn) = (nth == 0, false, Ssn(0));
                 (Data { begin, end, ssn, ..whole(tsn, UNREAD, payload(payload_bytes)) }, 0)
             }

@@ -86,7 +86,7 @@ pub struct Outcome {
     /// Bytes of the honest client that the server read during the attack.
     pub taken: u64,
     /// The number of the attack's associations that were able to attack.
-    pub at_it: usize,
+    pub active: usize,
     /// The counters of the server's endpoint.
     pub counters: Counters,
 }
@@ -173,7 +173,7 @@ impl Trial {
             associations_after: 0,
             login: None,
             taken: 0,
-            at_it: 0,
+            active: 0,
             counters: Counters::default(),
         };
         let look = Duration::from_millis(20);
@@ -188,7 +188,7 @@ impl Trial {
         if let Some(attacker) = attacker
             && let Node::Attacker(attacker) = world.host_mut(attacker)
         {
-            outcome.at_it = attacker.at_it();
+            outcome.active = attacker.active();
             attacker.stop();
         }
         world.run_until(ends + self.gives_back);
@@ -405,7 +405,7 @@ mod tests {
 
     const MB: usize = 1 << 20;
 
-    /// A quarter of the default bound, which leaves an honest client's share above what its path holds.
+    /// A quarter of the default limit, which leaves an honest client more than its path's bandwidth-delay product.
     const BOUND: usize = 32 * MB;
 
     fn trial(attack: Option<Attack>) -> Outcome {
@@ -432,8 +432,8 @@ mod tests {
         }
     }
 
-    /// Handshakes that peers begin and never end, from few addresses and from many: the endpoint holds as many as its limits say,
-    /// and an honest client logs in as soon as without them.
+    /// Peers that begin handshakes and never complete them, from few addresses and from many: the endpoint holds at most as
+    /// many as its limits permit, and an honest client logs in as fast as without them.
     #[test]
     fn silent_handshakes_are_bounded_in_number_by_address_and_in_memory() {
         const HALF_OPEN: usize = 8;
@@ -451,7 +451,7 @@ mod tests {
         for (from_one_address, most) in [(2, HALF_OPEN), (attack.associations, BY_ADDRESS)] {
             let outcome = run(from_one_address, 400);
             println!("{from_one_address} from each address: {outcome:?}; usual login {usual:?}");
-            // Besides, the honest client, which has logged in.
+            // And the honest client, which has logged in.
             assert!((most..=most + 1).contains(&outcome.associations_most), "{outcome:?}");
             assert!(outcome.counters.half_open_aborted > 100, "{outcome:?}");
             assert!(outcome.memory_most <= quiet.memory_most + most * (64 << 10), "{outcome:?}, {quiet:?}");

@@ -57,7 +57,7 @@ enum Subject {
     Attacker(Box<Identity>),
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default, Clone, Copy)]
 struct Outcome {
     packets: u64,

@@ -504,7 +504,7 @@ fn has_ended(endpoint: &Endpoint, ending: Ending, tally: Option<Tally>) -> bool 
 mod tests {
     use braidftp_sctp::{Reliability, Scheduler};
 
-    use super::network::{Crossing, Trouble};
+    use super::network::{Crossing, Impairment};
     use super::*;
     use crate::link::{Bandwidth, Down, Loss, Management};
     use crate::random::Probability;
@@ -541,11 +541,11 @@ mod tests {
         assert!(links().any(|link| matches!(link.rate, Bandwidth::Trace(_))));
         assert!(links().any(|link| link.down != Down::Never));
         let any = |what: fn(&Scenario) -> bool| scenarios.iter().any(what);
-        let troubles = |scenario: &Scenario, what: fn(&Trouble) -> bool| {
+        let troubles = |scenario: &Scenario, what: fn(&Impairment) -> bool| {
             scenario.network.faults.iter().filter(|fault| what(&fault.what)).count()
         };
-        assert!(scenarios.iter().any(|s| troubles(s, |what| *what == Trouble::Outage) > 1));
-        assert!(scenarios.iter().any(|s| troubles(s, |what| matches!(what, Trouble::Narrow(_))) > 1));
+        assert!(scenarios.iter().any(|s| troubles(s, |what| *what == Impairment::Outage) > 1));
+        assert!(scenarios.iter().any(|s| troubles(s, |what| matches!(what, Impairment::Narrow(_))) > 1));
         for paths in 1..=3 {
             assert!(scenarios.iter().any(|s| s.network.addresses.iter().all(|list| list.len() == paths)));
         }

@@ -49,12 +49,12 @@ pub(crate) struct Fault {
     pub(crate) lasts: Duration,
     /// Network and direction: 0 to the server, 1 back.
     pub(crate) hits: Vec<(usize, usize)>,
-    pub(crate) what: Trouble,
+    pub(crate) what: Impairment,
 }
 
 /// A kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum Impairment {
     /// All packets are lost.
     Outage,
     /// Packets longer on the wire than this, in bytes, are lost.
@@ -114,12 +114,12 @@ impl Network {
         let lasts = |fault: &&Fault| at >= fault.from && at < fault.from + fault.lasts;
         for fault in self.faults.iter().filter(lasts).filter(|fault| fault.hits.contains(&(net, way))) {
             match fault.what {
-                Trouble::Outage => config.loss = Loss::Bernoulli(Probability::ALWAYS),
-                Trouble::Lossy(probability) => config.loss = Loss::Bernoulli(probability),
-                Trouble::Replays(reorder) => {
+                Impairment::Outage => config.loss = Loss::Bernoulli(Probability::ALWAYS),
+                Impairment::Lossy(probability) => config.loss = Loss::Bernoulli(probability),
+                Impairment::Replays(reorder) => {
                     (config.duplicate, config.reorder) = (reorder.probability, Some(reorder));
                 }
-                Trouble::Narrow(mtu) => config.mtu = Some(config.mtu.map_or(mtu, |other| other.min(mtu))),
+                Impairment::Narrow(mtu) => config.mtu = Some(config.mtu.map_or(mtu, |other| other.min(mtu))),
             }
         }
         config

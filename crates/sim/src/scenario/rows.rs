@@ -22,7 +22,7 @@ use braidftp_sctp::{
 use bytes::Bytes;
 
 use super::draw::Draw;
-use super::network::{Crossing, Family, Fault, Trouble, address};
+use super::network::{Crossing, Family, Fault, Impairment, address};
 use super::{Act, AddressRequest, Reconfiguration, Scenario};
 use crate::apps::messages::{Ending, Plan, Planned, ReadPolicy, Side, numbered};
 use crate::link::{
@@ -484,7 +484,7 @@ fn outages(draw: &mut Draw, scenario: &mut Scenario) {
             from: Duration::from_millis(draw.scale(1, 20_000)),
             lasts: Duration::from_millis(draw.scale(1, 20_000)),
             hits,
-            what: Trouble::Outage,
+            what: Impairment::Outage,
         });
     }
 }
@@ -500,7 +500,7 @@ fn narrows(draw: &mut Draw, scenario: &mut Scenario) {
             from: Duration::from_millis(draw.scale(1, 20_000)),
             lasts: Duration::from_millis(draw.scale(10, 30_000)),
             hits,
-            what: Trouble::Narrow(draw.between(300, 1_500) as usize),
+            what: Impairment::Narrow(draw.between(300, 1_500) as usize),
         });
     }
 }
@@ -688,8 +688,10 @@ fn lossy_handshakes(draw: &mut Draw, scenario: &mut Scenario) {
         let lasts = Duration::from_millis(draw.scale(20, 8_000));
         let probability = Probability::new(draw.between(20, 90) as f64 / 100.0).expect("at most 1");
         let extra_delay = Duration::from_millis(draw.scale(10, 5_000));
-        let what =
-            draw.pick(&[Trouble::Lossy(probability), Trouble::Replays(Reorder { probability, extra_delay })]);
+        let what = draw.pick(&[
+            Impairment::Lossy(probability),
+            Impairment::Replays(Reorder { probability, extra_delay }),
+        ]);
         let hits = hits(draw, scenario);
         let network = &mut scenario.network;
         network.heal = network.heal.max(from + lasts);
@@ -719,7 +721,7 @@ fn dead_first_address(draw: &mut Draw, scenario: &mut Scenario) {
     let lasts = Duration::from_millis(draw.scale(500, 20_000));
     let hits = draw.pick(&[vec![(0, 0), (0, 1)], vec![(0, 1)]]);
     scenario.network.heal = scenario.network.heal.max(lasts);
-    let what = Trouble::Outage;
+    let what = Impairment::Outage;
     scenario.network.faults.push(Fault { from: Duration::ZERO, lasts, hits, what });
 }
 

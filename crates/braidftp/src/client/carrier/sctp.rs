@@ -614,8 +614,7 @@ async fn check_streams(
     pump.activity.heard();
     if streams.outbound_streams < 3 || streams.inbound_streams < 3 {
         //= specs/ftp-over-sctp.md#section-2.2
-        //# a client that asked for braid and is given fewer than 3 streams in
-        //# either direction MUST abort the association
+        //# a client that requested braid and gets fewer than 3 streams in either direction MUST abort the association
         association.abort("braid needs 3 streams");
         let error = Error::new(Exit::Protocol, "use --mode braid", "the server opens too few streams")
             .hint("--mode ms-cp needs two streams only");

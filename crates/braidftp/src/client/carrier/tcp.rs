@@ -304,7 +304,7 @@ async fn receive(
                 sink.write(pump, buffer.split().freeze()).await?;
             }
             Got::End => break,
-            // Whoever ended it: data that is known to be complete is complete.
+            // Even if an attacker ended it: data that is known to be complete is complete.
             Got::Cut if sink.has_all() => break,
             Got::Cut => {
                 return Err(lost("the data connection ended without TLS's close_notify: it may be cut"));

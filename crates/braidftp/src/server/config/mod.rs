@@ -93,53 +93,53 @@ keys! {
     File:
     dir "dir" PathBuf = r#""/srv/ftp""#, "The folder to serve; nothing outside it can be reached.";
     listen "listen" Vec<Listen> = r#"["ftp://0.0.0.0:2121", "ftp+sctp://0.0.0.0:9899"]"#,
-        "Where to listen: ftp://ADDRESS[:PORT] (TLS by AUTH), ftps://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS&…], ftp+sctp-ip://ADDRESS[:SCTPPORT]. Sockets that systemd passes are used where their address is among these, and are all there is where nothing is said.";
-    users "users" PathBuf = r#""/etc/braidftp/users.toml""#, "Who may log in; without it everybody may, as anonymous.";
-    writable "writable" bool = "true", "Users, or anonymous, may change files; else they read.";
+        "Where to listen: ftp://ADDRESS[:PORT] (TLS by AUTH), ftps://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS&…], ftp+sctp-ip://ADDRESS[:SCTPPORT]. Sockets that systemd passes are used for the addresses named here; without this key, they are the only ones.";
+    users "users" PathBuf = r#""/etc/braidftp/users.toml""#, "The file of permitted users; without it everybody may log in, as anonymous.";
+    writable "writable" bool = "true", "Users, or anonymous, may change files; default: they only read.";
     umask "umask" Umask = r#""027""#, "Permissions that new files and folders do not get, in octal.";
     user "user" String = r#""braidftp:braidftp""#, "The user, and the group, to become once the sockets are open and keys are read.";
     confine "confine" Level = r#""required""#, "Confinement by Landlock and seccomp: required, best-effort or off.";
-    greeting "greeting" String = r#""files of example.org""#, "What the first reply says.";
-    host "host" Hosts = "", "The one name of the server, or virtual hosts.";
+    greeting "greeting" String = r#""files of example.org""#, "The text of the first reply.";
+    host "host" Hosts = "", "The name of the server, or a list of virtual hosts.";
 
-    plain "plain" bool = "false", "Protect nothing: no TLS, and plain associations alone.";
-    allow_plain "allow-plain" bool = "true", "Take associations without protection, too, from clients that ask for them.";
-    allow_plain_passwords "allow-plain-passwords" bool = "true", "Take passwords that come without protection, where everybody on the way can read them.";
-    tls_cert "tls-cert" PathBuf = r#""/etc/braidftp/fullchain.pem""#, "The certificate that clients are shown, and those that lead to its authority (PEM).";
+    plain "plain" bool = "false", "No protection: no TLS, and only plain associations.";
+    allow_plain "allow-plain" bool = "true", "Also accept associations without protection, from clients that request it.";
+    allow_plain_passwords "allow-plain-passwords" bool = "true", "Accept passwords without protection, which everybody on the path can read.";
+    tls_cert "tls-cert" PathBuf = r#""/etc/braidftp/fullchain.pem""#, "The server's certificate and its chain (PEM).";
     tls_key "tls-key" PathBuf = r#""/etc/braidftp/privkey.pem""#, "Its private key (PEM, mode 600).";
-    identity "identity" PathBuf = r#""/var/lib/braidftp""#, "In place of these: the folder of the key that the server makes itself on its first start.";
+    identity "identity" PathBuf = r#""/var/lib/braidftp""#, "Instead of these: the folder of the key that the server generates on its first start.";
     tls_resumption "tls-resumption" Resumption = r#""required""#, "Over TCP, data connections resume the TLS session of their control connection: required, or optional for clients that cannot.";
 
-    max_sessions "max-sessions" usize = "200", "Sessions at once.";
-    max_sessions_per_address "max-sessions-per-address" usize = "50", "Sessions at once from one address.";
-    login_attempts "login-attempts" u32 = "3", "Wrong passwords of a session.";
-    idle_seconds "idle-seconds" Seconds = "300", "How long a session may be silent while nothing runs.";
-    stall_seconds "stall-seconds" Seconds = "300", "How long a transfer may stand still.";
-    drain_seconds "drain-seconds" Seconds = "30", "How long transfers may go on once the server is told to stop.";
+    max_sessions "max-sessions" usize = "200", "Maximum number of sessions.";
+    max_sessions_per_address "max-sessions-per-address" usize = "50", "Maximum number of sessions from one address.";
+    login_attempts "login-attempts" u32 = "3", "Maximum number of wrong passwords in a session.";
+    idle_seconds "idle-seconds" Seconds = "300", "Time limit for silence of a session without transfers.";
+    stall_seconds "stall-seconds" Seconds = "300", "Time limit for a transfer without progress.";
+    drain_seconds "drain-seconds" Seconds = "30", "Time for transfers to finish once the server is stopped.";
 
-    passive_ports "passive-ports" Ports = r#""50000-50100""#, "Ports of passive data connections (TCP); else whichever the system gives.";
-    passive_address "passive-address" IpAddr = r#""192.0.2.1""#, "The address that PASV tells behind a NAT. IPv4.";
+    passive_ports "passive-ports" Ports = r#""50000-50100""#, "Ports of passive data connections (TCP); default: chosen by the system.";
+    passive_address "passive-address" IpAddr = r#""192.0.2.1""#, "The IPv4 address in replies to PASV, behind a NAT.";
     active "active" bool = "true", "Data connections that the server opens (PORT, EPRT), to the client's address alone.";
 
-    durability "durability" Durability = r#""full""#, "What must be on the disk before an upload is called complete: full, bytes or none.";
-    parts_kept_days "parts-kept-days" u64 = "7", "How long unfinished uploads are kept that nobody goes on with; 0: for ever.";
-    parts_quota "parts-quota" Size = r#""10GiB""#, "What the unfinished uploads of a home may have of the disk; else a tenth of it.";
-    disk_reserve "disk-reserve" Size = r#""1GiB""#, "What of the disk no upload takes; else 1 % of it, 1 GiB at most.";
+    durability "durability" Durability = r#""full""#, "What must be on the disk before the server confirms an upload: full, bytes or none.";
+    parts_kept_days "parts-kept-days" u64 = "7", "How long unfinished uploads are kept for resumption; 0: for ever.";
+    parts_quota "parts-quota" Size = r#""10GiB""#, "Maximum size of the unfinished uploads in a home; default: a tenth of the disk.";
+    disk_reserve "disk-reserve" Size = r#""1GiB""#, "Disk space that uploads leave free; default: 1 % of the disk, at most 1 GiB.";
 
     profile "profile" Profile = r#""modern""#, "SCTP parameters: modern or rfc9260.";
-    cc "cc" cc::Choice = r#""auto""#, "Congestion control of what the server sends; see `braidftp help cc`.";
-    multipath "multipath" MultipathChoice = r#""default""#, "How data takes several paths at once; see `braidftp help multipath`.";
+    cc "cc" cc::Choice = r#""auto""#, "Congestion control of data that the server sends; see `braidftp help cc`.";
+    multipath "multipath" MultipathChoice = r#""default""#, "The use of several paths at once; see `braidftp help multipath`.";
     pcap "pcap" PathBuf = r#""/var/lib/braidftp/sctp.pcapng""#, "Write every SCTP packet to a file (pcapng).";
     packet_log "packet-log" PathBuf = r#""/var/lib/braidftp/sctp.txt""#, "Write every SCTP packet to a file, a line each.";
     qlog "qlog" PathBuf = r#""/var/lib/braidftp/sctp.qlog""#, "Write SCTP packets and the state of paths to a file, as qlog.";
 
     audit "audit" PathBuf = r#""/var/log/braidftp/audit""#, "Append a line for each login, refusal and change to a file.";
     xferlog "xferlog" PathBuf = r#""/var/log/braidftp/xferlog""#, "Append a line for each file that was sent or received to a file, in the format of wu-ftpd.";
-    metrics "metrics" SocketAddr = r#""127.0.0.1:9464""#, "Answer scrapers of Prometheus at this address: GET /metrics.";
-    dashboard "dashboard" SocketAddr = r#""127.0.0.1:8080""#, "Show at this address, for a browser, what is under way: sessions, transfers, and each network path.";
-    dashboard_anywhere "dashboard-anywhere" bool = "true", "Let the dashboard be at an address that others reach: they read names of users and files, without a password.";
+    metrics "metrics" SocketAddr = r#""127.0.0.1:9464""#, "Serve metrics for Prometheus at this address: GET /metrics.";
+    dashboard "dashboard" SocketAddr = r#""127.0.0.1:8080""#, "Serve a web page at this address that shows sessions, transfers and each network path.";
+    dashboard_anywhere "dashboard-anywhere" bool = "true", "Permit a dashboard at an address that others can reach, who then read names of users and files without a password.";
     control "control" PathBuf = r#""/run/braidftp/control""#, "A Unix socket, of mode 600, for `braidftp ctl`.";
-    verbose "verbose" u8 = "1", "What the log has: 0 warnings, 1 who comes and goes, 2 why things are refused.";
+    verbose "verbose" u8 = "1", "Contents of the log: 0 warnings, 1 also sessions and transfers, 2 also reasons of refusals.";
     hook_queue "hook-queue" PathBuf = r#""/var/lib/braidftp/hooks""#, "The folder where events wait for hooks; it survives a restart.";
     hook "hook" Vec<HookEntry> = "", "Hooks.";
     log_format "log-format" Format = r#""json""#, "The log as text, or as json with an object a line.";
@@ -148,13 +148,13 @@ keys! {
 keys! {
     /// A virtual host.
     HostEntry:
-    names "names" HostNames = r#"["ftp.example.org", "files.example.org"]"#, "Its names, by which clients ask for it with HOST or in TLS (SNI).";
+    names "names" HostNames = r#"["ftp.example.org", "files.example.org"]"#, "The names by which clients select it, with HOST or in TLS (SNI).";
     dir "dir" PathBuf = r#""/srv/example""#, "Its folder; nothing outside it can be reached.";
-    users "users" PathBuf = r#""/etc/braidftp/example-users.toml""#, "Who may log in there; without it everybody may, as anonymous.";
-    anonymous "anonymous" bool = "true", "Whether anonymous and ftp log in without a password; else only where there is no file of users.";
-    tls_cert "tls-cert" PathBuf = r#""/etc/braidftp/example.pem""#, "The certificate for clients that name it in TLS, and those that lead to its authority (PEM); else the server's.";
-    tls_key "tls-key" PathBuf = r#""/etc/braidftp/example-key.pem""#, "The private key of that (PEM, mode 600).";
-    greeting "greeting" String = r#""files of example.org""#, "What the reply to HOST says; else the server's greeting.";
+    users "users" PathBuf = r#""/etc/braidftp/example-users.toml""#, "The file of its permitted users; without it everybody may log in, as anonymous.";
+    anonymous "anonymous" bool = "true", "Whether anonymous and ftp may log in without a password; default: only without a file of users.";
+    tls_cert "tls-cert" PathBuf = r#""/etc/braidftp/example.pem""#, "The certificate and its chain for clients that name this host in TLS (PEM); default: the server's.";
+    tls_key "tls-key" PathBuf = r#""/etc/braidftp/example-key.pem""#, "The private key of that certificate (PEM, mode 600).";
+    greeting "greeting" String = r#""files of example.org""#, "The text of the reply to HOST; default: the server's greeting.";
 }
 
 /// The value of `host`: the single name of the server, or virtual hosts.
@@ -202,8 +202,8 @@ impl Value for Hosts {
 keys! {
     /// A hook.
     HookEntry:
-    name "name" String = r#""scan""#, "By what the log and the queue know it: letters, digits, - and _.";
-    on "on" Vec<On> = r#"["upload"]"#, "After what it is run: upload, download, login, or several. Transfers that failed do not count.";
+    name "name" String = r#""scan""#, "Its name in the log and the queue: letters, digits, - and _.";
+    on "on" Vec<On> = r#"["upload"]"#, "The events after which it is run: upload, download, login, or several. Failed transfers do not count.";
     run "run" Vec<String> = r#"["/bin/true"]"#, "The program and its arguments. The event is on its standard input as JSON, and in BRAIDFTP_HOOK_EVENT, BRAIDFTP_HOOK_USER, BRAIDFTP_HOOK_PATH and BRAIDFTP_HOOK_FILE.";
     url "url" String = r#""https://example.org/uploads""#, "In place of `run`: where the event is sent by POST, as JSON.";
     timeout_seconds "timeout-seconds" u32 = "60", "How long it may take until it is killed.";
@@ -259,7 +259,7 @@ impl File {
             |why: &dyn fmt::Display| vec![format!("cannot read the settings {}: {why}", path.display())];
         let length = std::fs::metadata(path).map_err(|error| cannot(&error))?.len();
         if length > FILE_BYTES_MAX {
-            return Err(cannot(&format_args!("it has {length} bytes, and no file of settings has so many")));
+            return Err(cannot(&format_args!("it has {length} bytes, too many for a file of settings")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
         Self::parse(path, &text)
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_place_and_the_nearest_word() {
+    fn every_mistake_is_reported_with_its_place_and_the_nearest_word() {
         let text = "lisen = []\nmax-sessions = 'many'\n  profile = \"mordern\"\nlisten = [\"ftp://127.0.0.1\",\n \"http://x\"]\n\
                     passive-ports = '2-1'\numask = '888'\nzzz = 1\nstall-seconds = -1\nverbose = 300\n";
         let told = parse(text).unwrap_err();
@@ -360,8 +360,8 @@ mod tests {
             "b.toml:2:16: max-sessions is a whole number, not a text",
             "b.toml:3:13: profile is one of modern, rfc9260, not `mordern`; did you mean `modern`?",
             "b.toml:5:2: cannot listen at `http://x`",
-            "b.toml:6:17: passive-ports: a range such as",
-            "b.toml:7:9: umask: three octal digits",
+            "b.toml:6:17: passive-ports: expected a range such as",
+            "b.toml:7:9: umask: expected three octal digits",
             "b.toml:8:1: there is no key `zzz`; `braidftp serve --print-config`",
             "b.toml:9:17: stall-seconds is a whole number from 0, not -1",
             "b.toml:10:11: verbose is 255 at most, not 300",
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_told_line_by_line_and_once_a_line() {
+    fn invalid_toml_is_reported_once_for_each_line() {
         let told = parse("dir = \nwritable = true\nhost = \"x\nactive = maybe\n").unwrap_err();
         assert!(told.iter().any(|line| line.starts_with("b.toml:1:")), "{told:#?}");
         assert!(told.iter().any(|line| line.starts_with("b.toml:3:")), "{told:#?}");

@@ -228,7 +228,7 @@ impl FromStr for Ports {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("a range such as \"50000-50100\" is wanted, not \"{text}\"");
+        let wrong = || format!("expected a range such as \"50000-50100\", not \"{text}\"");
         let (first, last) = text.split_once('-').ok_or_else(wrong)?;
         let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(wrong);
         let (first, last) = (port(first)?, port(last)?);

@@ -19,7 +19,7 @@ pub(super) fn restrict(wanted: &Confinement) -> [Step; 2] {
     let missing = |why: &str| {
         [
             Err(format!("files: {why}; a server that was taken over reaches all that its user may")),
-            Err(format!("TCP: {why}; a server that was taken over connects to and listens at what it likes")),
+            Err(format!("TCP: {why}; an attacker who takes over the server could use any port")),
         ]
     };
     let status = match ruleset(wanted).and_then(RulesetCreated::restrict_self) {

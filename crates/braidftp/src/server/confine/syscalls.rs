@@ -189,7 +189,7 @@ const IOCTLS: [u64; 4] = [libc::FIONBIO, libc::FIONREAD, libc::FIOCLEX, libc::TC
 /// Restricts this process to these system calls.
 pub(super) fn restrict(network: &Network) -> Step {
     let missing = |why: String| {
-        format!("system calls: {why}; a server that was taken over calls the kernel for what it likes")
+        format!("system calls: {why}; an attacker who takes over the server could make any system call")
     };
     let filters = filters(network).map_err(|error| missing(error.to_string()))?;
     for filter in &filters {

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_are_names_or_numbers_and_what_is_wrong_is_told() {
+    fn users_are_names_or_numbers_and_mistakes_are_reported() {
         let nobody: RunAs = "nobody".parse().unwrap();
         assert!(nobody.to_string().starts_with("nobody (uid 6"), "{nobody}");
         let numbers: RunAs = "12345:54321".parse().unwrap();

@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<()> {
     BufReader::new(stream).read_line(&mut answer).map_err(failed)?;
     let refused = |why: &str| Error::new(Exit::Refused, &what, why);
     let Ok(read) = serde_json::from_str::<Value>(&answer) else {
-        return Err(refused("it hung up: this user may not ask")
+        return Err(refused("the server closed the connection: this user is not permitted")
             .hint("ask as root, or as the user who started the server"));
     };
     if let Some(why) = read["error"].as_str() {
@@ -126,7 +126,7 @@ fn text(value: &Value) -> String {
 
 fn show_sessions(out: &mut String, sessions: &[Value]) {
     if sessions.is_empty() {
-        out.push_str("nobody is there\n");
+        out.push_str("no sessions\n");
     }
     for session in sessions {
         let user = match &session["user"] {

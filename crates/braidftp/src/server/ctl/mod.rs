@@ -137,7 +137,10 @@ async fn attend(
 ) -> std::io::Result<()> {
     let caller = stream.peer_cred()?.uid();
     if !may.contains(&caller) {
-        tracing::warn!(uid = caller, "the control socket: this user may not ask");
+        tracing::warn!(
+            uid = caller,
+            "refused a connection to the control socket: this user is not permitted"
+        );
         return Ok(());
     }
     let (read, mut write) = stream.into_split();

@@ -27,7 +27,7 @@ impl Driver {
     ) {
         let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
         let post = self.post.clone();
-        // Runs to its end even if the session ends: a rename cannot be stopped half way.
+        // Runs to its end even if the session ends: a rename cannot be interrupted.
         tokio::task::spawn_blocking(move || post.done(job, ask(&store)));
     }
 
@@ -98,7 +98,7 @@ impl Driver {
                 let way = data.way(path);
                 self.spawn(stoppable(job, post.clone(), stop, async move {
                     let mut body = Body::open(&store, source, Gives::Messages).await?;
-                    way.send(&mut body, &settings, async |size| post.started_and_told(job, size).await).await
+                    way.send(&mut body, &settings, async |size| post.started_and_sent(job, size).await).await
                 }));
             }
             (Data::Braid(_), _) => post.done(job, Err(Failure::CannotOpenData)),

@@ -99,7 +99,7 @@ impl Addresses {
     /// Checks the invariants.
     pub(in crate::association) fn check(&self) {
         assert!(self.waiting.len() <= WAITING_MAX && self.cached.len() <= CACHED_MAX);
-        assert!(self.acks.is_empty(), "an ASCONF-ACK leaves when it is due");
+        assert!(self.acks.is_empty(), "an ASCONF-ACK is sent when it is due");
     }
 
     /// Whether an ASCONF is outstanding.

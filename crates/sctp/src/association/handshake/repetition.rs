@@ -33,7 +33,7 @@ impl Association {
     //# application provided multiple IP addresses of the peer, there
     //# SHOULD be a T1-init and T1-cookie timer for each address of the
     //# peer.
-    // One address is tried after the other: one timer runs at a time, for as long as the RTO of its address says.
+    // Addresses are tried in sequence: one timer runs at a time, with the RTO of its address.
     pub(super) fn arm_t1(&mut self, now: Time, retry: u32) {
         let wait = match &self.state {
             State::CookieWait { sent_at, .. } => {

@@ -36,7 +36,7 @@ pub(in crate::association) fn rtx_path(
         RetransmitBy::Asap => room(&one).cmp(&room(&other)),
         RetransmitBy::LossRate => path(other).compare_loss(path(one)),
         RetransmitBy::Soonest => {
-            let takes = |id: PathId| path(id).takes_in_the_mean(path(id).pmdcs(), constants);
+            let takes = |id: PathId| path(id).mean_delivery_time(path(id).pmdcs(), constants);
             takes(other).cmp(&takes(one))
         }
     };
@@ -68,7 +68,8 @@ pub(in crate::association) fn next_lost(
         return up.sent.lost().find(|(_, sent_on)| leaves_here(*sent_on)).map(|(tsn, _)| tsn);
     }
     if retransmit_by == RetransmitBy::Soonest {
-        let chunks = sooner_elsewhere(paths, id, fallback, constants)? / paths[usize::from(id.0)].pmdcs();
+        let chunks =
+            sooner_on_other_paths(paths, id, fallback, constants)? / paths[usize::from(id.0)].pmdcs();
         return up.sent.nth_lost(chunks);
     }
     // All lost chunks take the same path.
@@ -79,7 +80,7 @@ pub(in crate::association) fn next_lost(
 /// The number of bytes that other paths would deliver one after another before this one delivers one chunk;
 /// `None` if the path must not carry any. These bytes are the chunks lost first: a fast path with a low
 /// rate is the soonest for one chunk, but not for a thousand.
-pub(super) fn sooner_elsewhere(
+pub(super) fn sooner_on_other_paths(
     paths: &[Path],
     id: PathId,
     fallback: PathId,
@@ -87,7 +88,7 @@ pub(super) fn sooner_elsewhere(
 ) -> Option<usize> {
     let takes = |id: PathId| {
         let path = &paths[usize::from(id.0)];
-        path.takes_in_the_mean(path.pmdcs(), constants)
+        path.mean_delivery_time(path.pmdcs(), constants)
     };
     if !carries(paths, id, fallback) {
         return None;

@@ -123,8 +123,8 @@ impl Association {
     }
 }
 
-/// Whether lost chunks leave room for a new one of so many bytes. Those that have not been retransmitted are outstanding on
-/// their path (RFC 9260 §1.3), and occupy its window and the peer's.
+/// Whether lost chunks leave room for a new one of `payload` bytes. A lost chunk that was not retransmitted is outstanding on
+/// its path (RFC 9260 §1.3), and occupies the path's window and the peer's.
 fn lost_leave_room(up: &Up, path: &Path, id: PathId, payload: usize) -> bool {
     let open = up.peer_a_rwnd.saturating_sub(up.sent.outstanding_bytes());
     if up.window != Window::ProbeDue && open < payload {

@@ -83,7 +83,7 @@ impl Association {
     pub(super) fn repeat_sack(&mut self, path: PathId) {
         let several = self.has_several_paths();
         let State::Up(up) = &mut self.state else { return };
-        if !up.sack_may_be_lost || !up.received.has_data_come() || !several {
+        if !up.sack_may_be_lost || !up.received.has_received_data() || !several {
             return;
         }
         if !matches!(self.shutdown, Shutdown::No | Shutdown::Pending) {

@@ -274,12 +274,12 @@ impl Reconfiguration {
             Stage::Idle => false,
             Stage::Draining(_) => return true,
             Stage::InFlight(flight) => {
-                assert!(!flight.due, "a request leaves when it is due");
+                assert!(!flight.due, "a request is sent when it is due");
                 true
             }
         };
         assert_eq!(in_flight, timer_is_armed, "a request under way has a timer, and nothing else has it");
-        assert!(self.replies.is_empty(), "an answer leaves when it is due");
+        assert!(self.replies.is_empty(), "an answer is sent when it is due");
         assert!(self.early.len() <= EARLY_MAX && (self.awaits_restart() || self.early.is_empty()));
         assert!(self.answers.len() <= 2 && (in_flight || self.owed.is_none()));
         in_flight || self.yielding.is_some()

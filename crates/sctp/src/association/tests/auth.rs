@@ -623,7 +623,7 @@ fn sha_1_alone_and_no_key_are_enough() {
 //# Endpoints MUST send all requested chunks that have been authenticated
 //# where this has been requested by the peer.
 #[test]
-fn a_re_configuration_is_authentic_where_the_peer_wants_it_to_be() {
+fn a_re_configuration_is_authenticated_if_the_peer_requires_it() {
     let may = PeerMay { reset_streams: true, reset_association: true, add_streams: true };
     let config = wanting(&[Chunk::RECONFIG]).with(|c| {
         c.streams.reconfiguration = true;

@@ -59,8 +59,8 @@ fn every_second_lost(client: Config, server: Config) -> Pair {
 
 //= specs/compact-sack.md#section-4
 //= type=test
-//# Where the extension is agreed on, a SACK MUST name all TSNs that have arrived. If it has no room to, this chunk MUST be sent
-//# instead.
+//# If the extension is negotiated, a SACK MUST report all TSNs that have arrived. If it has no room for them, this
+//# chunk MUST be sent instead.
 #[test]
 fn compact_sack_reports_more_gaps_than_fit_in_a_sack() {
     let pair = every_second_lost(modern(), modern());
@@ -75,7 +75,7 @@ fn compact_sack_reports_more_gaps_than_fit_in_a_sack() {
 
 //= specs/compact-sack.md#section-2
 //= type=test
-//# A host MUST NOT send the chunk where it is not agreed on.
+//# A host MUST NOT send the chunk if the extension is not negotiated.
 //= specs/compact-sack.md#section-2
 //= type=test
 //# In an
@@ -150,12 +150,11 @@ impl Forger {
 
 //= specs/compact-sack.md#section-4
 //= type=test
-//# what a sender makes of a SACK (RFC 9260 §6.2.1), it MUST make
-//# of this.
+//# a sender MUST process it like a SACK (RFC 9260 §6.2.1).
 //= specs/compact-sack.md#section-4
 //= type=test
-//# If it has no room for all blocks either, it MUST have the lowest ones, and the C bit (0x01), by which it says nothing of what is
-//# beyond the last one.
+//# If this chunk has no room for all blocks either, it MUST contain the lowest ones and have the C bit (0x01) set,
+//# which means that it reports nothing beyond the last one.
 #[test]
 fn nothing_beyond_the_last_block_of_a_truncated_sack_is_lost() {
     for (is_cut, lost) in [(true, None), (false, Some(5))] {

@@ -541,7 +541,7 @@ fn by_packet_no_packet_brings_new_chunks_of_two_streams() {
 }
 
 #[test]
-fn a_high_priority_message_overtakes_what_is_queued() {
+fn a_high_priority_message_overtakes_queued_messages() {
     let mut pair = Pair::up(modern().with(|c| c.messages.scheduler = Scheduler::Priority));
     pair.association(Client).set_stream_value(StreamId(0), 1).unwrap();
     for _ in 0..50 {

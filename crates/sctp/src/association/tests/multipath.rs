@@ -10,7 +10,7 @@ use super::coupled::Coupled;
 use super::cuc::{PseudoCumAck, advance};
 use super::delivery_rate::Load;
 use super::head_of_line::{Waits, is_held_up};
-use super::rtx_policy::{rtx_path, sooner_elsewhere};
+use super::rtx_policy::{rtx_path, sooner_on_other_paths};
 use super::scheduler::{PendingData, blest_waits, ecf_waits, next_in_order};
 use super::*;
 use crate::association::partial::policy::Terms;
@@ -430,12 +430,12 @@ fn a_retransmitted_chunk_gets_no_further_miss_indications() {
 }
 
 #[test]
-fn the_fast_path_retransmits_what_it_delivers_before_the_slow_path_could() {
+fn the_fast_path_retransmits_chunks_that_it_delivers_before_the_slow_path_could() {
     let mut paths = measured([20, 200], [20, 200]);
     let mut bench = Bench::new(&[B; 600]);
     bench.sack(0, &[(580, 600)], 20);
     let state = |bench: &mut Bench, paths: &[Path], id| {
-        let chunks = sooner_elsewhere(paths, id, A, C)? / paths[usize::from(id.0)].pmdcs();
+        let chunks = sooner_on_other_paths(paths, id, A, C)? / paths[usize::from(id.0)].pmdcs();
         bench.sent.nth_lost(chunks).map(|tsn| tsn.0)
     };
     assert_eq!(bench.sent.lost().count(), 579);

@@ -90,7 +90,7 @@ fn forward_tsn_is_unknown_if_not_negotiated() {
 //# receiver MUST follow the rules defined in Section 3.3.3 of RFC 2960
 //# [2].
 #[test]
-fn the_parameter_is_reported_by_whoever_does_not_support_it() {
+fn the_parameter_is_reported_by_a_peer_without_support() {
     let mut pair = Pair::with(partial(), rfc());
     pair.run(Duration::from_millis(100));
     let report = Parameter::Unrecognized(Parameter::ForwardTsnSupported.to_report().unwrap());
@@ -683,7 +683,7 @@ fn without_negotiation_sent_messages_are_reliable() {
 }
 
 #[test]
-fn a_full_buffer_has_room_for_what_is_more_important() {
+fn a_full_buffer_accepts_a_message_of_higher_priority() {
     let mut pair = Pair::up(partial().with(|c| c.memory.send_buffer_bytes = 10_000));
     pair.drop = Some(Box::new(|_, _, _| true));
     for priority in [3, 1, 2] {

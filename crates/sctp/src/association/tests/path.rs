@@ -132,7 +132,7 @@ fn at_most_one_rtt_sample_is_taken_per_round_trip() {
 }
 
 #[test]
-fn a_queue_of_seconds_that_is_gone_is_soon_forgotten() {
+fn a_drained_queue_of_seconds_soon_has_no_effect() {
     let mut path = paths(&[(Active, 0)]).remove(0);
     let ms = Duration::from_millis;
     path.measure(Time::from_millis(1_000), ms(2_000));

@@ -131,7 +131,7 @@ fn miss_indications_come_only_from_chunks_of_the_same_path() {
 }
 
 #[test]
-fn a_gap_block_counts_only_what_is_new_in_it() {
+fn a_gap_block_counts_only_its_new_tsns() {
     let mut bench = Bench::sending(1, 9);
     bench.sack(0, &[(2, 3)]).unwrap();
     assert_eq!(bench.acked(), 2);

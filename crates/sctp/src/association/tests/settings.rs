@@ -61,7 +61,7 @@ fn a_path_has_its_own_limit_of_errors() {
 }
 
 #[test]
-fn other_bounds_of_the_rto_hold_for_what_is_sent_next() {
+fn other_bounds_of_the_rto_apply_to_later_packets() {
     let mut pair = Pair::up(rfc());
     let rto = braidftp_cc::rtt::Bounds { min: Duration::from_millis(200), ..rfc().timers.rto };
     pair.association(Client).set_rto(rto);
@@ -111,7 +111,7 @@ fn max_burst_limits_the_packets_per_event() {
 }
 
 #[test]
-fn a_piece_says_where_its_message_stood() {
+fn a_piece_has_the_position_of_its_message() {
     for interleaving in [false, true] {
         let mut pair = Pair::up(rfc().with(|c| c.messages.interleaving = interleaving));
         let first = pair.association(Server).cum_tsn().unwrap().next();

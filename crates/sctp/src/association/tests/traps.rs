@@ -498,7 +498,7 @@ fn a_lost_tail_is_detected_by_a_probe_before_t3() {
 }
 
 #[test]
-fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
+fn a_lost_retransmission_is_detected_by_later_chunks() {
     let mut pair = Pair::up(modern());
     let mut copies = 0;
     let mut first = None;

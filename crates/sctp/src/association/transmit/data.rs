@@ -228,7 +228,7 @@ impl Association {
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, sent_on, found) = (slot.bytes, slot.path, slot.found());
-            let has_left = slot.transmissions > 0;
+            let was_sent = slot.transmissions > 0;
             let lost_again =
                 (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
             let here = multipath.is_some()
@@ -255,7 +255,7 @@ impl Association {
             {
                 point.on_moved();
             }
-            if has_left {
+            if was_sent {
                 self.paths[usize::from(sent_on.0)].spurious_loss.on_resent(tsn);
             }
             self.paths[usize::from(sent_on.0)].send_times.on_retransmitted(tsn);
@@ -264,7 +264,7 @@ impl Association {
             data.immediate = self.config.sack.immediate_at_end;
             self.builder.push_data(data);
             path.flight_bytes += bytes;
-            path.counters.retransmitted_chunks += u64::from(has_left);
+            path.counters.retransmitted_chunks += u64::from(was_sent);
             path.on_chunk_sent(transmission.order, tsn);
             filled.bytes += bytes;
             filled.resent.get_or_insert(tsn);

@@ -74,7 +74,7 @@ fn in_cookie_wait_an_init_is_answered_with_the_own_parameters_and_its_cookie_is_
 //# The packet containing the INIT ACK chunk MUST only be sent to an
 //# address reported in the incoming INIT chunk.
 #[test]
-fn in_cookie_wait_an_init_from_an_address_that_was_not_asked_is_answered_to_the_one_that_was() {
+fn in_cookie_wait_an_init_from_another_address_is_answered_to_the_destination_of_the_init() {
     let mut bench = Bench::new();
     bench.connect();
     let parameters = vec![Parameter::Address(stranger().ip()), Parameter::Address(peer().ip())];

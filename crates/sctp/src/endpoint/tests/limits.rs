@@ -46,7 +46,7 @@ fn a_flood_between_two_drains_waits_in_a_bounded_queue() {
 }
 
 #[test]
-fn a_flood_does_not_hold_up_what_an_association_sends() {
+fn a_flood_does_not_delay_the_packets_of_an_association() {
     let mut bench = Bench::new();
     let ack = bench.establish();
     for port in 1..=200 {
@@ -116,7 +116,7 @@ fn a_full_endpoint_rejects_inits() {
 }
 
 #[test]
-fn associations_come_and_go_without_a_trace() {
+fn ended_associations_leave_no_state() {
     //= specs/rfc9260.txt#section-9
     //= type=test
     //# An endpoint SHOULD terminate its association when it exits from

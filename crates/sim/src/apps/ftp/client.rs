@@ -354,7 +354,7 @@ impl Client {
 
     /// Whether it has waited for the server for too long. If so, it acts as if the session had been
     /// closed.
-    pub(super) fn loses_patience(&mut self, now: Time) -> bool {
+    pub(super) fn has_waited_too_long(&mut self, now: Time) -> bool {
         if matches!(self.stage, Stage::Ready | Stage::Over) {
             self.looks_at = None;
             return false;

@@ -1,11 +1,11 @@
 //! A multiple get by FTP over simulated hosts: the sessions of real transfers, [`braidftp_ftp::client::Session`] and
 //! [`braidftp_ftp::server::Session`], over the transports of the hosts, with files in memory.
 //!
-//! The client connects and logs in; then it is asked for all files: NLST, and each file in the way of the [`Variant`]. Two
-//! clocks run, those of the two papers: [`Outcome::since_asked`] and [`Outcome::since_opened`]. Every byte that comes is
-//! compared with what must come.
+//! The client connects and logs in, then it is asked for all files: NLST, and each file in the way of the [`Variant`]. Two
+//! clocks run, those of the two papers: [`Outcome::since_asked`] and [`Outcome::since_opened`]. Every received byte is compared
+//! with the expected one.
 //!
-//! What the variants say to each other, file by file (`C` and `S` are lines, over the control connection or stream 0):
+//! The dialogue of each variant, file by file (`C` and `S` are lines on the control connection or stream 0):
 //! ```text
 //! tcp, naive   C EPRT  S 200  C RETR  S 150  the server connects from port 20, sends, closes  S 226
 //! ms           C SIZE  S 213  C RETR  S 150  data on stream 1                                 S 226

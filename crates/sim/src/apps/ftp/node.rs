@@ -208,7 +208,7 @@ impl App for HostApp {
         let mut wakes_at = None;
         match side {
             Side::Client(client) => {
-                if client.loses_patience(now) || *changed {
+                if client.has_waited_too_long(now) || *changed {
                     client.pump(&mut net);
                 }
                 wakes_at = client.looks_at();

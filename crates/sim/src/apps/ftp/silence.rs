@@ -1,8 +1,8 @@
 //! The longest time that a side of a session sent nothing although it had something to send.
 //!
-//! A side is silent from the moment at which the links hold none of its packets until it sends again. It has something to send while
-//! an association of its own is being set up, or has user data that was not sent or not acknowledged. Time during which eight packets
-//! in a row were lost on a link is not counted: a sender may take such a path for dead.
+//! A side is silent from the moment at which the links hold none of its packets until it sends again, while it has something to
+//! send: an association of its own is being opened, or user data is unsent or unacknowledged. Time during which a link lost
+//! eight packets in a row is not counted: a sender may consider such a path failed.
 
 use std::time::Duration;
 

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_what_its_slices_are_and_no_other_file_is_like_it() {
+    fn a_file_equals_its_slices_and_differs_from_all_other_files() {
         let store = Store::new(vec![200_000, 200_000, 0]);
         let whole = |file| {
             let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Whole gets, by every variant: that they end well, what they say, and what is counted of them.
+//! Complete gets with every variant: their end, dialogue and counters.
 
 use super::*;
 use crate::link::Loss;
@@ -184,7 +184,7 @@ fn files_of_a_megabyte_at_ten_percent_come_whole() {
     }
 }
 
-/// The two clocks: the second begins when the 150 to NLST is here.
+/// The two clocks: the second begins when the 150 to NLST arrives.
 #[test]
 fn the_second_clock_begins_a_round_trip_or_more_after_the_first() {
     for variant in Variant::ALL {
@@ -203,7 +203,7 @@ fn lost_acknowledgements_are_acknowledgements_alone() {
     for variant in [Variant::Tcp, Variant::Naive, Variant::Ms] {
         let outcome = Session { lost_acks, watch, files: vec![50_000; 3], ..get(variant, 0.0) }.run();
         assert!(is_whole(&outcome), "{variant}: {:?}", outcome.failed);
-        // What is counted left the host; what is recorded reached a link.
+        // Counters count packets that left the host; the record has those that reached a link.
         let reached = outcome.transcript().into_iter().filter(|pdu| pdu.from == End::Client);
         let reached = |purpose| reached.clone().filter(|pdu| pdu.purpose == purpose).count() as u64;
         let left = outcome.to_server;
@@ -213,9 +213,9 @@ fn lost_acknowledgements_are_acknowledgements_alone() {
     }
 }
 
-/// What a server's transports hold: a control block at least, no more than the buffers that it has beside.
+/// The memory of a server's transports: at least a control block, at most with full buffers.
 #[test]
-fn memory_is_what_control_blocks_and_buffers_take() {
+fn memory_is_that_of_control_blocks_and_buffers() {
     let watch = Watch { memory: true, ..Watch::default() };
     let memory = |variant| {
         let outcome = Session { watch, files: vec![200_000; 3], ..get(variant, 0.0) }.run();
@@ -233,7 +233,7 @@ fn memory_is_what_control_blocks_and_buffers_take() {
     assert_eq!(get(Variant::Ms, 0.0).run().memory_bytes_max, 0, "nobody watched");
 }
 
-/// In bursts a stack may give up, and its last word be lost; then neither side would ever say anything again.
+/// Under loss bursts a stack may give up, and its last packet be lost; without a time limit neither side would send again.
 #[test]
 fn a_client_reconnects_after_its_server_timed_out_silently() {
     let part = |value| Probability::new(value).unwrap();

@@ -68,7 +68,7 @@ impl fmt::Display for Pdu {
     }
 }
 
-/// The packets of a record, in the order in which they left; `server` is the number of the server's host in each network.
+/// The packets of a record, in the order of sending; `server` is the number of the server's host in each network.
 pub(super) fn transcript(record: &[Seen], server: u8) -> Vec<Pdu> {
     let mut pdus: Vec<Pdu> = Vec::new();
     // Packets in transit, by the address of their bytes: links pass bytes on without copying.

@@ -349,7 +349,7 @@ fn abandoned_messages_are_finished_by_an_association_reset() {
 //# The RE-CONFIG chunk MUST be sent after the incoming RE-CONFIG chunk is
 //# processed completely.
 #[test]
-fn the_answer_leaves_when_all_of_the_chunk_is_processed() {
+fn the_answer_is_sent_when_the_whole_chunk_is_processed() {
     let (mut pair, request, last_tsn) = forging();
     pair.send(Server, 1, pattern(10));
     pair.run(Duration::from_secs(1));
