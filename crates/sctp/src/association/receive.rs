@@ -609,6 +609,9 @@ impl Association {
         }
         if let Window::Probing { answered, .. } = &mut up.window {
             *answered = true;
+            // No chunk is acknowledged while the window is closed: without this, probes whose answers were lost or late would
+            // count over the whole life of the association, not in succession.
+            up.errors = 0;
         }
         self.on_packet_during_shutdown();
     }

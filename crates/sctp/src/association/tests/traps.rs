@@ -255,6 +255,34 @@ fn a_closed_window_is_probed_indefinitely_without_ending_the_association() {
 }
 
 #[test]
+fn a_peer_that_answers_every_third_probe_of_its_closed_window_is_not_given_up() {
+    for config in [rfc(), modern()] {
+        let mut pair = Pair::with(config.clone(), config.with(|c| c.memory.receive_buffer_bytes = 6_000));
+        pair.reads = false;
+        pair.run(Duration::from_millis(100));
+        for _ in 0..11 {
+            pair.send(Client, 0, pattern(1_424));
+        }
+        pair.run(Duration::from_secs(10));
+        // Its other answers are lost, or so late that more probes were sent meanwhile.
+        let mut answers = 0;
+        pair.drop = Some(Box::new(move |side, _, _| {
+            answers += u32::from(side == Server);
+            side == Server && answers % 3 != 0
+        }));
+        let before = pair.association(Client).stats().paths[0].timeouts;
+        pair.run(Duration::from_secs(5_000));
+        let stats = pair.association(Client).stats();
+        assert!(pair.association(Client).is_up(), "{stats:?}");
+        assert!(stats.paths[0].timeouts > before + 30, "{stats:?}");
+        // One that answers nothing is.
+        pair.drop = Some(Box::new(|side, _, _| side == Server));
+        pair.run(Duration::from_secs(5_000));
+        assert_eq!(pair.association(Client).closed(), Some(&Reason::PeerUnreachable));
+    }
+}
+
+#[test]
 fn a_reader_that_takes_little_at_a_time_does_not_offer_little_at_a_time() {
     //= specs/rfc9260.txt#section-6.2
     //= type=test
