@@ -4,6 +4,7 @@
 //! All modes run this loop; [`tcp`], [`sctp`] and [`braid`](super::braid) implement control connections and data paths. File
 //! bytes do not pass through it: each transfer is a task of its own ([`transfer`]).
 
+mod client_watch;
 mod login;
 mod transfer;
 
@@ -27,6 +28,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span};
 
+use self::client_watch::Watch;
 use super::activity::{Direction, Finished, SessionGuard};
 use super::audit::Subject;
 use super::braid::Lanes;
@@ -43,9 +45,6 @@ use crate::store::fs::Blocks;
 
 /// Maximum bytes of replies that are with the transport. At this number the machine is not polled for more.
 pub(crate) const OUT_BYTES: usize = 64 << 10;
-/// SCTP, while a transfer is under way: silence of the client after which a HEARTBEAT is sent, and then the interval of further
-/// ones. A quarter of [`Settings::silence`] if that is less.
-const ASK_AFTER: Duration = Duration::from_secs(5);
 /// Refusals of one session that are logged at level info; further ones are logged at level debug.
 const REFUSALS_LOGGED: u32 = 20;
 /// Time limit for sending the last replies of a session.
@@ -107,15 +106,6 @@ pub(super) struct Driver {
     closing: Option<Instant>,
     /// Whether the machine knows that the server drains.
     is_draining: bool,
-}
-
-/// Timer that probes a silent client with transfers.
-#[derive(Debug, Default)]
-struct Watch {
-    /// When to check next; `None`: when the next transfer begins.
-    next_at: Option<Instant>,
-    /// Whether the last check sent a HEARTBEAT.
-    has_asked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,8 @@ use super::super::body::{Body, Gives};
 use super::super::events::{Event, Post, Upload};
 use super::super::sink::{Ending, Intake};
 use super::super::store::Store;
-use super::{ASK_AFTER, Data, Driver, Watch};
+use super::client_watch::{Look, Watch};
+use super::{Data, Driver};
 
 impl Driver {
     pub(super) fn ask_store(
@@ -190,24 +191,16 @@ impl Driver {
             _ => {}
         }
         // Over TCP the kernel detects a vanished peer.
-        let Some(association) = self.association() else { return Ok(None) };
+        let Some(association) = self.association().cloned() else { return Ok(None) };
         if !is_busy && association.stats().buffered_bytes == 0 {
             self.watch = Watch::default();
             return Ok(None);
         }
-        let (silence, most) = (association.silence(), self.settings.silence);
-        let ask_after = ASK_AFTER.min(most / 4);
-        let asks = silence >= ask_after;
-        if asks && self.watch.has_asked && silence >= most {
-            return Err("silent for too long in the middle of a transfer");
+        match self.watch.look(now, association.silence(), self.settings.silence) {
+            Look::End => return Err("silent for too long in the middle of a transfer"),
+            Look::Ask => association.probe_peer(),
+            Look::Heard => {}
         }
-        let wait = if asks {
-            association.probe_peer();
-            ask_after
-        } else {
-            ask_after - silence
-        };
-        self.watch = Watch { next_at: Some(now + wait), has_asked: asks };
         Ok(self.watch.next_at)
     }
 
