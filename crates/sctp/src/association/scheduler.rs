@@ -80,6 +80,9 @@ struct Stream {
 #[derive(Debug)]
 pub(super) struct Turns {
     scheduler: Scheduler,
+    /// The first position. Not in `queue`: a stream that is alone changes its position with each message.
+    first: Option<Place>,
+    /// The positions after the first one.
     queue: BTreeSet<Place>,
     /// By stream number, up to the highest one used.
     streams: Vec<Stream>,
@@ -100,6 +103,7 @@ impl Turns {
     pub(super) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
+            first: None,
             queue: BTreeSet::new(),
             streams: Vec::new(),
             arrivals: 0,
@@ -142,7 +146,7 @@ impl Turns {
         match (self.begun, self.packet) {
             (Some(begun), _) => Some(begun),
             (None, Some(only)) => self.streams[usize::from(only.0)].place.map(|_| only),
-            (None, None) => self.queue.first().map(|place| place.stream),
+            (None, None) => self.first.map(|place| place.stream),
         }
     }
 
@@ -247,12 +251,12 @@ impl Turns {
 
     /// The number of streams with messages.
     pub(super) fn len(&self) -> usize {
-        self.queue.len()
+        usize::from(self.first.is_some()) + self.queue.len()
     }
 
     /// Whether no stream has messages.
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.first.is_none()
     }
 
     fn take_place(&mut self, id: StreamId, message: Arrival) {
@@ -284,12 +288,22 @@ impl Turns {
 
     fn settle(&mut self, place: Place) {
         self.stream(place.stream).place = Some(place);
-        self.queue.insert(place);
+        match self.first {
+            None => self.first = Some(place),
+            Some(first) => {
+                self.first = Some(first.min(place));
+                self.queue.insert(first.max(place));
+            }
+        }
     }
 
     fn leave(&mut self, place: Place) {
         self.stream(place.stream).place = None;
-        self.queue.remove(&place);
+        if self.first == Some(place) {
+            self.first = self.queue.pop_first();
+        } else {
+            self.queue.remove(&place);
+        }
     }
 
     fn stream(&mut self, id: StreamId) -> &mut Stream {

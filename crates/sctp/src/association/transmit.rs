@@ -325,16 +325,19 @@ impl Association {
     }
 
     /// Pads the open packet if it would end its batch although more data follows, and the padding is
-    /// shorter than any fragment. A GSO batch is worth more than these bytes. Only with protected packets,
-    /// where padding also hides the length of a message.
+    /// shorter than any fragment. A GSO batch is worth more than these bytes. With protected packets, where padding
+    /// also hides the length of a message; in others, if packets are filled and the peer certainly skips PAD (RFC 4820
+    /// §3). pion and webrtc-sctp drop packets with a chunk that they do not know; a peer with COMPACT-SACK is none of those.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
     //# However, the padding MUST be applied within the encryption envelope to ensure
     //# the padding itself is protected.
     fn pad_within_batch(&mut self) {
         let (missing, least) =
-            (self.builder.missing(), data::FRAGMENT_MIN_PROTECTED + self.queue.header_len());
+            (self.builder.missing(), data::FRAGMENT_MIN_IN_BATCH + self.queue.header_len());
         let is_cut_short = (Chunk::HEADER_LEN..least).contains(&missing) && self.queue.peek_len().is_some();
-        if self.builder.is_protected() && is_cut_short {
+        let knows_pad = || self.extensions().is_some_and(|extensions| extensions.compact_sack);
+        let may_pad = self.builder.is_protected() || (self.config.messages.fill_packets && knows_pad());
+        if may_pad && is_cut_short {
             self.builder.push(&Chunk::Pad((missing - Chunk::HEADER_LEN) as u16));
         }
     }

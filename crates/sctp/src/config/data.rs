@@ -41,7 +41,8 @@ pub struct Messages {
     pub max_bytes: usize,
     /// Whether a message is fragmented to fill the room in a packet. If not, only messages longer than a
     /// packet are fragmented, into full packets: fewer chunks, more packets, and common in other stacks.
-    /// RFC 9260 §6.9 permits both. Default off.
+    /// RFC 9260 §6.9 permits both. A fragment has at least 256 bytes, or 8 where the packet would otherwise be
+    /// shorter than those before it in its batch, and end the batch. Default off.
     pub fill_packets: bool,
     /// The stream scheduler (RFC 8260 §3). Default round robin.
     pub scheduler: Scheduler,

@@ -172,10 +172,13 @@ fn header(epoch_bits: u8, number: u64) -> [u8; UNIFIED_LEN] {
 
 /// The nonce of a record (RFC 8446 §5.3), which does not depend on the epoch.
 fn nonce(keys: &Keys, number: u64) -> [u8; NONCE_LEN] {
-    let mut nonce = keys.iv;
-    for (byte, of_number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
-        *byte ^= of_number;
-    }
+    // In the words in which it is read: a load that spans several stores waits for all stores before them.
+    let (first, last) = keys.iv.split_at(8);
+    let first = u64::from_be_bytes(first.try_into().expect("8 bytes")) ^ (number >> 32);
+    let last = u32::from_be_bytes(last.try_into().expect("4 bytes")) ^ number as u32;
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..8].copy_from_slice(&first.to_be_bytes());
+    nonce[8..].copy_from_slice(&last.to_be_bytes());
     nonce
 }
 
@@ -184,4 +187,20 @@ fn nonce(keys: &Keys, number: u64) -> [u8; NONCE_LEN] {
 fn content(inner: &[u8]) -> Option<usize> {
     let len = inner.iter().rposition(|byte| *byte != 0)?;
     (inner[len] == APPLICATION_DATA && len <= CONTENT_MAX).then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_the_iv_xor_the_padded_record_number() {
+        let iv = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 250, 251];
+        let keys = Keys { iv, ..crate::dtls::tests::keys(1) };
+        for number in [0, 1, 0x0102_0304_0506_0708, 0xffff_ffff, 0x1_0000_0000, u64::MAX] {
+            let padded = u128::from(number).to_be_bytes();
+            let expected: [u8; NONCE_LEN] = std::array::from_fn(|at| iv[at] ^ padded[at + 4]);
+            assert_eq!(nonce(&keys, number), expected, "{number:#x}");
+        }
+    }
 }

@@ -459,7 +459,11 @@ fn a_batch_splits_into_its_packets() {
 
 /// Sends messages of these lengths, and returns the length of each packet by batch.
 fn batches_of(messages: &[usize]) -> Vec<Vec<usize>> {
-    let mut pair = Pair::up(modern());
+    batches_with(modern(), messages)
+}
+
+fn batches_with(config: Config, messages: &[usize]) -> Vec<Vec<usize>> {
+    let mut pair = Pair::up(config);
     messages.iter().for_each(|len| pair.send(Client, 0, pattern(*len)));
     let mut batches = Vec::new();
     while let Output::Send(transmit) = pair.client.poll(pair.now) {
@@ -482,10 +486,33 @@ fn packets_of_one_short_size_leave_in_one_batch() {
 }
 
 #[test]
+fn a_packet_that_would_end_its_batch_is_filled_with_a_short_fragment() {
+    // After the end of the first message, the third packet has room for 160 bytes.
+    assert_eq!(batches_of(&[4_096; 3]), [[vec![1_452; 8], vec![956]].concat()]);
+    // No packet before it: the first packet is not filled with 100 bytes, and begins no batch of short ones.
+    assert_eq!(batches_of(&[1_308, 1_424, 1_424]), [vec![1_336], vec![1_452, 1_452]]);
+}
+
+#[test]
+fn a_packet_that_would_end_its_batch_is_padded_if_no_fragment_fits() {
+    assert_eq!(batches_of(&[1_424, 1_412, 1_424]), [[1_452; 3]]);
+    // Nothing follows.
+    assert_eq!(batches_of(&[1_424, 1_412]), [[1_452, 1_440]]);
+    // A chunk with 8 bytes of data has as many bytes as the longest padding and a word.
+    assert_eq!(batches_of(&[1_424, 1_404, 1_424]), [[1_452; 3]]);
+    assert_eq!(batches_of(&[1_424, 1_400, 1_424]), [[1_452, 1_452, 1_444]]);
+    let whole = modern().with(|c| c.messages.fill_packets = false);
+    let of_another_stack = modern().with(|c| c.sack.compact_sack = false);
+    for config in [whole, of_another_stack] {
+        assert_eq!(batches_with(config, &[1_424, 1_412, 1_424]), [vec![1_452, 1_440], vec![1_452]]);
+    }
+}
+
+#[test]
 fn a_packet_longer_than_its_batch_begins_the_next_one() {
     assert_eq!(
         batches_of(&[1_200, 1_300, 1_300, 1_200, 1_400]),
-        [vec![1_228], vec![1_328, 1_328, 1_228], vec![1_428]]
+        [vec![1_228], vec![1_328, 1_328, 1_328], vec![1_344]]
     );
 }
 

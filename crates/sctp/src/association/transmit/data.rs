@@ -24,9 +24,9 @@ use crate::wire::Data;
 /// The minimum room for a fragment: a message is not fragmented for less, and the rest of the packet
 /// stays empty.
 const FRAGMENT_MIN: usize = 256;
-/// The minimum room if packets are protected: one that is not full must be padded, or ends a batch, so that a
-/// short fragment costs nothing on the wire.
-pub(super) const FRAGMENT_MIN_PROTECTED: usize = 8;
+/// The minimum room if packets are protected, or if packets are filled and the open one is shorter than those before it in its
+/// batch: it would be padded, or end the batch, and with it a system call. That costs more than a short fragment.
+pub(super) const FRAGMENT_MIN_IN_BATCH: usize = 8;
 /// With a window of at most this many chunks, the last one requests an immediate SACK: the peer's
 /// delayed SACK would stall it.
 const SMALL_WINDOW: usize = 4;
@@ -413,11 +413,19 @@ impl Association {
         if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
             return None;
         }
-        let len = rest.min(largest).min(room);
+        let mut len = rest.min(largest).min(room);
+        // How much shorter than the packets before it in its batch, which it would end, the packet is.
+        let is_protected = self.builder.is_protected();
+        let fills = self.config.messages.fill_packets && !is_protected;
+        let missing = if fills { self.builder.missing() } else { 0 };
+        let is_filled_up = missing >= self.queue.header_len() + FRAGMENT_MIN_IN_BATCH;
+        if is_filled_up && len < rest && len < FRAGMENT_MIN {
+            len = len.min(missing - self.queue.header_len());
+        }
         // A fragment's length is a multiple of four, so that the packet is filled without padding; or all of
         // the room, at the end of which the padding is left out.
         let len = if len < rest && len < room { len & !3 } else { len };
-        let least = if self.builder.is_protected() { FRAGMENT_MIN_PROTECTED } else { FRAGMENT_MIN };
+        let least = if is_protected || is_filled_up { FRAGMENT_MIN_IN_BATCH } else { FRAGMENT_MIN };
         if len == 0 || (len < rest && len < least) {
             return None;
         }
