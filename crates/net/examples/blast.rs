@@ -26,6 +26,9 @@ use bytes::Bytes;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+/// The maximum number of pieces of messages that are read at once.
+const PIECES: usize = 64;
+
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let threads: usize = option(&args, "threads", 0)?;
@@ -72,8 +75,9 @@ async fn run(args: &[String]) -> Result<()> {
             let pause = Duration::from_millis(option(args, "pause", 0)?);
             tokio::time::sleep(pause).await;
             let (mut bytes, mut began, mut ended) = (0, None, None);
-            while let Some((_, piece)) = association.recv_any().await? {
-                bytes += piece.len();
+            let mut pieces = Vec::new();
+            while association.recv_many(&mut pieces, PIECES).await? > 0 {
+                bytes += pieces.drain(..).map(|(_, piece)| piece.len()).sum::<usize>();
                 began.get_or_insert_with(Instant::now);
                 ended = Some(Instant::now());
             }

@@ -45,6 +45,9 @@ const MAX_QUEUED_BYTES: usize = 2 << 20;
 /// The number of coalesced batches per receive call.
 const BATCHES: usize = 8;
 
+/// The same over protocol 132, where nothing is coalesced and each is a packet; the most that quinn-udp reads in a call.
+const PACKETS: usize = 32;
+
 /// A bound socket and its queue of packets to send.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -175,6 +178,36 @@ impl Socket {
         }
     }
 
+    /// How many buffers a receive call fills.
+    fn buffers(&self) -> usize {
+        match self.carrier {
+            Carrier::Ip => PACKETS,
+            Carrier::Udp | Carrier::InProcess => BATCHES,
+        }
+    }
+
+    /// Receives into the first `N` buffers, as many as there are; returns how many were filled.
+    fn read<const N: usize>(&mut self, buffers: &mut [Buffer], meta: &mut [RecvMeta]) -> io::Result<usize> {
+        let (io, state, local) = (&self.io, &self.state, self.local);
+        let mut failed = false;
+        let mut slices = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
+        let mut slices: [IoSliceMut<'_>; N] =
+            std::array::from_fn(|_| slices.next().expect("as many buffers as a call fills"));
+        let received = io.try_io(Interest::READABLE, || {
+            state.recv(io.into(), &mut slices, meta).map_err(|error| {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    debug!(%local, %error, "receive failed");
+                    failed = true;
+                }
+                // Any other error is ignored likewise: the next datagram makes the socket ready
+                // again, and nothing polls it in a loop until then.
+                io::ErrorKind::WouldBlock.into()
+            })
+        });
+        self.failed |= failed;
+        received
+    }
+
     fn push(&mut self, transmit: Transmit) {
         if self.queued_bytes + transmit.payload.len() > MAX_QUEUED_BYTES {
             debug!(local = %self.local, "send queue full: datagrams dropped");
@@ -299,8 +332,9 @@ impl Sockets {
     /// Creates the set of these sockets.
     pub(crate) fn new(all: Vec<Socket>) -> Self {
         let pool = Pool::default();
-        let buffers = (0..BATCHES).map(|_| pool.take()).collect();
-        Self { all, pool, buffers, in_process: None }
+        let mut sockets = Self { all: Vec::new(), pool, buffers: Vec::new(), in_process: None };
+        all.into_iter().for_each(|socket| sockets.add(socket));
+        sockets
     }
 
     /// No sockets: the caller's functions carry the packets.
@@ -311,6 +345,9 @@ impl Sockets {
 
     /// Adds a socket.
     pub(crate) fn add(&mut self, socket: Socket) {
+        while self.buffers.len() < socket.buffers() {
+            self.buffers.push(self.pool.take());
+        }
         self.all.push(socket);
     }
 
@@ -324,27 +361,13 @@ impl Sockets {
         let mut more = false;
         self.in_process.iter_mut().for_each(|carrier| carrier.receive(into));
         for socket in &mut self.all {
-            let mut failed = false;
-            let mut meta = [RecvMeta::default(); BATCHES];
-            let received = {
-                let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
-                let mut slices: [IoSliceMut<'_>; BATCHES] =
-                    std::array::from_fn(|_| slices.next().expect("as many buffers as BATCHES"));
-                socket.io.try_io(Interest::READABLE, || {
-                    socket.state.recv((&socket.io).into(), &mut slices, &mut meta).map_err(|error| {
-                        if error.kind() != io::ErrorKind::WouldBlock {
-                            debug!(local = %socket.local, %error, "receive failed");
-                            failed = true;
-                        }
-                        // Any other error is ignored likewise: the next datagram makes the socket ready
-                        // again, and nothing polls it in a loop until then.
-                        io::ErrorKind::WouldBlock.into()
-                    })
-                })
+            let mut meta = [RecvMeta::default(); PACKETS];
+            let received = match socket.carrier {
+                Carrier::Ip => socket.read::<PACKETS>(&mut self.buffers, &mut meta),
+                Carrier::Udp | Carrier::InProcess => socket.read::<BATCHES>(&mut self.buffers, &mut meta),
             };
-            socket.failed |= failed;
             let Ok(count) = received else { continue };
-            more |= count == BATCHES;
+            more |= count == socket.buffers();
             for (meta, buffer) in meta[..count].iter().zip(&mut self.buffers) {
                 let len = meta.len.min(buffer.len());
                 if len == 0 {
