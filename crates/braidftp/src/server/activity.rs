@@ -62,25 +62,67 @@ pub(super) struct SessionRecord {
 #[derive(Debug)]
 pub(super) struct SessionGuard(Arc<SessionRecord>);
 
-/// When a transfer of the session last made progress.
+/// The period over which the pace of a session is measured.
+const PACE_OVER: Duration = Duration::from_secs(10);
+
+/// When the transfers of a session made progress last, and their pace.
 #[derive(Debug)]
-pub(super) struct Progress(Mutex<tokio::time::Instant>);
+pub(super) struct Progress(Mutex<Moved>);
+
+#[derive(Debug)]
+struct Moved {
+    /// When a transfer began, or bytes of one passed.
+    at: tokio::time::Instant,
+    /// When this period began.
+    since: tokio::time::Instant,
+    /// Bytes of this period.
+    bytes: u64,
+    /// Bytes of the period before, if there was one.
+    bytes_before: Option<u64>,
+}
 
 impl Default for Progress {
     fn default() -> Self {
-        Self(Mutex::new(tokio::time::Instant::now()))
+        let now = tokio::time::Instant::now();
+        Self(Mutex::new(Moved { at: now, since: now, bytes: 0, bytes_before: None }))
     }
 }
 
 impl Progress {
-    /// Records progress: a transfer began, or bytes of one were moved.
+    /// A transfer has begun.
     pub(super) fn made(&self) {
-        *lock(&self.0) = tokio::time::Instant::now();
+        lock(&self.0).at = tokio::time::Instant::now();
+    }
+
+    /// Bytes of a transfer have passed.
+    pub(super) fn moved(&self, bytes: u64) {
+        let mut moved = lock(&self.0);
+        let now = tokio::time::Instant::now();
+        moved.turn_over(now);
+        (moved.at, moved.bytes) = (now, moved.bytes + bytes);
     }
 
     /// Returns the time since the last progress.
     pub(super) fn standstill(&self) -> Duration {
-        lock(&self.0).elapsed()
+        lock(&self.0).at.elapsed()
+    }
+
+    /// Bytes of the last [`PACE_OVER`] to twice that; `None` for a session that is not as old.
+    pub(super) fn pace(&self) -> Option<u64> {
+        let mut moved = lock(&self.0);
+        moved.turn_over(tokio::time::Instant::now());
+        Some(moved.bytes + moved.bytes_before?)
+    }
+}
+
+impl Moved {
+    /// Begins the next period if this one is over.
+    fn turn_over(&mut self, now: tokio::time::Instant) {
+        let periods = now.duration_since(self.since).as_secs() / PACE_OVER.as_secs();
+        if periods > 0 {
+            self.bytes_before = Some(if periods == 1 { self.bytes } else { 0 });
+            (self.since, self.bytes) = (now, 0);
+        }
     }
 }
 
@@ -352,7 +394,7 @@ impl Transfer {
             after
         });
         metrics.passed(direction, bytes);
-        session.progress.made();
+        session.progress.moved(bytes);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let (of_session, of_all) = match self.direction {
             Direction::Upload => (&session.received, &session.activity.received),

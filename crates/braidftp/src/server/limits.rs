@@ -6,14 +6,16 @@
 //!
 //! If there is none of these either, and all sessions are taken, a newcomer from an address with fewer sessions than an equal part
 //! of all (the limit, divided by the number of addresses) takes the place of one from the address that has most: the longest idle
-//! one, or else the one whose transfers have stood still for the longest time, [`IDLE_MAKES_ROOM`] at least. A session that
-//! moves a block of a file within that time never makes room.
+//! one, or else the one whose transfers have stood still for the longest time, [`IDLE_MAKES_ROOM`] at least, or else the slowest
+//! one, and sessions that have just begun or execute a command last. So a session that moves much makes room only for an address
+//! below its part, and only if none of those from its address moves less; its client goes on in another session.
 //!
 //! Sessions over SCTP whose clients were killed, or whose hosts are gone, count until their associations end, which takes
 //! minutes. When a limit is met, and before that when half of an address's sessions are taken, the clients that have been silent
 //! are asked by HEARTBEATs ([`Association::probe_peer`]): a closed port ends its association at once, and associations of
 //! clients that do not answer within [`ANSWERS_WITHIN`] are aborted.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +29,7 @@ use super::activity::Progress;
 use crate::users::subnet;
 
 /// After so much silence, a session with a login and no command under way makes room for a new one; after such a standstill of its
-/// transfers, one of an address with more than its part.
+/// transfers, one of an address with more than its part does so before faster ones.
 pub(crate) const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
 
 /// A client that has sent nothing for so long is asked whether it is there when room is wanted.
@@ -252,20 +254,25 @@ impl Sessions {
             .filter(|(_, count)| **count == most)
             .map(|(network, _)| *network)
             .collect();
-        let rank = |entry: &Entry| match entry.standing {
-            Standing::Idle if entry.holds_nothing() => Some((1, now.duration_since(entry.heard))),
-            Standing::Idle | Standing::Transferring => {
-                Some((0, entry.progress.standstill())).filter(|(_, still)| *still >= IDLE_MAKES_ROOM)
-            }
-            Standing::BeforeLogin | Standing::Busy => None,
+        let rank = |entry: &Entry| {
+            let rank = match (entry.standing, entry.progress.standstill(), entry.progress.pace()) {
+                (Standing::BeforeLogin, ..) => return None,
+                (Standing::Idle, ..) if entry.holds_nothing() => {
+                    (3, now.duration_since(entry.heard), Reverse(0))
+                }
+                (Standing::Busy, ..) | (.., None) => (0, Duration::ZERO, Reverse(0)),
+                (_, still, _) if still >= IDLE_MAKES_ROOM => (2, still, Reverse(0)),
+                (.., Some(bytes)) => (1, Duration::ZERO, Reverse(bytes)),
+            };
+            of_most.contains(&entry.network).then_some(rank)
         };
-        self.end_first(|entry| rank(entry).filter(|_| of_most.contains(&entry.network)))
+        self.end_first(rank)
     }
 
     /// Ends the session that ranks highest, the oldest of equals, if one has a rank.
-    fn end_first(&mut self, rank: impl Fn(&Entry) -> Option<(u8, Duration)>) -> Option<()> {
-        let ranked = self.all.iter().filter_map(|(id, entry)| Some((rank(entry)?, std::cmp::Reverse(*id))));
-        let (_, std::cmp::Reverse(id)) = ranked.max()?;
+    fn end_first<R: Ord>(&mut self, rank: impl Fn(&Entry) -> Option<R>) -> Option<()> {
+        let ranked = self.all.iter().filter_map(|(id, entry)| Some((rank(entry)?, Reverse(*id))));
+        let (_, Reverse(id)) = ranked.max()?;
         self.remove(id)?.leaves.notify_one();
         Some(())
     }
@@ -395,7 +402,7 @@ mod tests {
         assert_eq!(limits.lock().all.len(), 3, "its place is another's");
         drop((first, third));
         let _places = [logged_in(&limits, A), logged_in(&limits, A)];
-        assert!(limits.enter_at(B).is_none(), "all are logged in");
+        assert!(limits.enter_at(A).is_none(), "all are logged in");
     }
 
     #[tokio::test(start_paused = true)]
@@ -445,23 +452,64 @@ mod tests {
         assert!(!is_taken(&idle[0]).await && !is_taken(&others[1]).await);
     }
 
+    /// A session with a transfer under way, and its progress.
+    fn transferring(limits: &Arc<Limits>, address: IpAddr) -> (Place, Arc<Progress>) {
+        let (place, progress) =
+            (standing(limits, address, Standing::Transferring), Arc::<Progress>::default());
+        place.progresses(progress.clone());
+        (place, progress)
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_session_whose_transfers_stand_still_makes_room_for_an_address_below_its_part_and_one_of_progress_never()
-     {
-        let limits = Limits::new(3, 3);
+    async fn a_session_whose_transfers_stand_still_makes_room_before_one_of_progress() {
+        let limits = Limits::new(4, 4);
         let _busy = standing(&limits, A, Standing::Busy);
-        let transferring = [(); 2].map(|()| standing(&limits, A, Standing::Transferring));
-        let progress = [(); 2].map(|()| Arc::<Progress>::default());
-        transferring.iter().zip(&progress).for_each(|(place, progress)| place.progresses(progress.clone()));
-        tokio::time::advance(IDLE_MAKES_ROOM - Duration::from_millis(1)).await;
-        progress[0].made();
-        assert!(limits.enter_at(B).is_none());
-        tokio::time::advance(Duration::from_millis(1)).await;
-        transferring[1].heard();
-        let first = limits.enter_at(B).expect("what it says is no progress");
-        assert!(is_taken(&transferring[1]).await && !is_taken(&transferring[0]).await);
-        drop(first);
-        let _again = standing(&limits, A, Standing::Busy);
-        assert!(limits.enter_at(B).is_none(), "the other goes on");
+        let [(moves, progress), (stands_still, _), (slow, trickle)] =
+            [(); 3].map(|()| transferring(&limits, A));
+        tokio::time::advance(IDLE_MAKES_ROOM).await;
+        progress.moved(100_000);
+        trickle.moved(1);
+        stands_still.heard();
+        let _first = logged_in(&limits, B);
+        assert!(is_taken(&stands_still).await, "what it says is no progress");
+        assert!(!is_taken(&moves).await && !is_taken(&slow).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_slowest_of_the_address_with_most_makes_room_for_one_below_its_part() {
+        let limits = Limits::new(8, 4);
+        let busy = standing(&limits, A, Standing::Busy);
+        let of_a = [(); 3].map(|()| transferring(&limits, A));
+        let [(first_of_b, _), (second_of_b, _)] = [(); 2].map(|()| transferring(&limits, B));
+        let [(first_of_c, _), (second_of_c, _)] = [(); 2].map(|()| transferring(&limits, C));
+        tokio::time::advance(Duration::from_secs(11)).await;
+        for ((_, progress), bytes) in of_a.iter().zip([3_000, 1_000, 2_000]) {
+            progress.moved(bytes);
+        }
+        let fourth = IpAddr::from([10, 0, 0, 4]);
+        // An equal part is two, and only one address has more.
+        let _first_of_d = logged_in(&limits, fourth);
+        assert!(is_taken(&of_a[1].0).await);
+        let _second_of_d = logged_in(&limits, fourth);
+        assert!(is_taken(&of_a[2].0).await);
+        assert!(limits.enter_at(fourth).is_none(), "it has its part");
+        for spared in [&busy, &of_a[0].0, &first_of_b, &second_of_b, &first_of_c, &second_of_c] {
+            assert!(!is_taken(spared).await);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_has_just_begun_or_executes_a_command_makes_room_last() {
+        let limits = Limits::new(4, 4);
+        let (fast, progress) = transferring(&limits, A);
+        tokio::time::advance(Duration::from_secs(11)).await;
+        progress.moved(1_000_000);
+        let (young, _) = transferring(&limits, A);
+        let busy = [standing(&limits, A, Standing::Busy), standing(&limits, A, Standing::Busy)];
+        let _first = logged_in(&limits, B);
+        assert!(is_taken(&fast).await, "its pace is known");
+        let _second = logged_in(&limits, B);
+        assert!(is_taken(&young).await, "the oldest of the others");
+        assert!(!is_taken(&busy[0]).await && !is_taken(&busy[1]).await);
     }
 }

@@ -404,7 +404,8 @@ impl Driver {
         self.tx.refuse(match self.store {
             None => "421 this session ended to make room for others; connect again and log in sooner",
             Some(_) => {
-                "421 this session was idle or stood still, and ended to make room for others; connect again"
+                "421 this session was idle, stood still, or was the slowest of an address with more than its part of the sessions, and \
+                 ended to make room for others; connect again, transfers resume"
             }
         });
         Break(())

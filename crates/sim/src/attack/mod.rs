@@ -291,6 +291,19 @@ pub const ATTACKS: &[Attack] = &[
         ..QUIET
     },
     Attack {
+        name: "trickle",
+        what: "200 associations from four addresses, all sessions that there may be, take a packet of a file a second each",
+        associations: 200,
+        from_one_address: 50,
+        streams: 3,
+        commands: Commands::LogInAndAsk,
+        answers: Answers::Slowly,
+        // No more than half of them may be before their login at once.
+        packets_a_second: 500,
+        persists: true,
+        ..QUIET
+    },
+    Attack {
         name: "listings",
         what: "50 associations ask for listings on all of their streams and never open their window",
         associations: 50,
