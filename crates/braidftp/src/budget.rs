@@ -13,8 +13,8 @@ use braidftp_ftp::line::LINE_MAX;
 use braidftp_ftp::mapping::{DATA_STREAMS_MAX, LISTING_MESSAGE_MAX};
 use braidftp_ftp::path::{NAME_MAX, PATH_MAX};
 use braidftp_ftp::reply::REPLY_MAX;
+use braidftp_net::Limits;
 use braidftp_net::sctp::cookie::MAX_ADDRESSES;
-use braidftp_net::{HANDSHAKES_A_SECOND, Limits};
 
 use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
 use crate::dashboard;
@@ -182,7 +182,7 @@ const fn bytes(bytes: usize) -> Amount {
 
 rows! { now;
     Sessions Server "sessions at once" Some("max-sessions"), count(now.settings.max_sessions),
-        "the session without a login that weighs most, else an idle one, else, for an address with less than an equal part, the longest idle one of the address with most, else the next one: 421", "info: too many sessions";
+        "the session without a login that weighs most, else an idle one, else, for an address with less than an equal part, the longest idle or the slowest one of the address with most, else the next one: 421", "info: too many sessions";
     SessionsPerAddress Server "sessions at once from one address (IPv6: one /64)" Some("max-sessions-per-address"),
         count(now.settings.max_sessions_per_address), "the session from there without a login that was silent longest, else an idle one, else the next one: 421", "info: too many sessions";
     IdleMakesRoom Server "silence after which a session with a login makes room; standstill of all its transfers, where its address has most" NONE, Amount::Time(server::IDLE_MAKES_ROOM),
@@ -301,8 +301,10 @@ rows! { now;
     SctpShutdown Server "time of a shutdown" NONE, Amount::Time(server::CLOSING), "the association: ABORT", "nothing";
     SctpInitAcks Server "INITs that are answered; half of that from one network" NONE,
         Amount::Rate(u64::from(now.limits.init_acks)), "the INIT is dropped, as if lost", "warn, every 3 s: how many";
-    SctpHandshakes Server "TLS handshakes that clients begin over SCTP; half of that from one network" NONE,
-        Amount::Rate(u64::from(HANDSHAKES_A_SECOND)), "the association: ABORT", "warn, every 3 s: how many";
+    SctpHandshakes Server "TLS handshakes that clients begin over SCTP" NONE,
+        Amount::Rate(u64::from(now.limits.handshakes)), "nobody; the next ones wait, and networks are served in turn", "nothing";
+    SctpHandshakesWaiting Server "COOKIE ECHOs that wait for their handshake" NONE, count(now.limits.waiting_handshakes),
+        "the newest one of the network that has the most is dropped, as if lost", "warn, every 3 s: how many";
     SctpHandshakeTime Server "time of the TLS handshake that begins an association" NONE,
         Amount::Time(server::handshake_time(now.settings)), "the association: ABORT", "nothing";
     TcpConnections Server "control connections that begin over TCP, and may begin TLS" NONE,

@@ -21,7 +21,7 @@ use tracing::debug;
 use crate::carrier::Carrier;
 use crate::events::{self, Events, news_of};
 use crate::path_name::PathName;
-use crate::protection::{Handshakes, Protection, Wakes};
+use crate::protection::{Protection, Wakes};
 use crate::sockets::Socket;
 use crate::up::Up;
 
@@ -76,7 +76,6 @@ impl Shared {
             arriving: Vec::new(),
             leaving: Vec::new(),
             wakes: Wakes::default(),
-            handshakes: Handshakes::default(),
         };
         Self {
             core: Mutex::new(core),
@@ -117,8 +116,6 @@ pub(crate) struct Core {
     pub(crate) leaving: Vec<Leaving>,
     /// The timers of key management.
     pub(crate) wakes: Wakes,
-    /// The rate limit of handshakes started by peers.
-    pub(crate) handshakes: Handshakes,
 }
 
 /// A removed address.
@@ -196,8 +193,6 @@ pub(crate) struct Seat {
     pub(crate) accepts_restarts: bool,
     /// Whether a handle exists or may still be accepted; otherwise received messages are discarded.
     pub(crate) held: bool,
-    /// Whether the peer opened it.
-    pub(crate) is_of_peer: bool,
     /// Its protection, if it must be protected.
     pub(crate) protection: Option<Protection>,
 }
@@ -213,7 +208,6 @@ impl Seat {
             events: Events::default(),
             accepts_restarts: false,
             held: true,
-            is_of_peer: false,
             protection: None,
         }
     }
@@ -339,7 +333,6 @@ impl Core {
         let agreed = association.dtls_agreement().is_some();
         let settings = settings.filter(|settings| agreed || settings.mode == Mode::Strict);
         let mut seat = Seat::protected(settings);
-        seat.is_of_peer = true;
         match backlog.filter(|backlog| backlog.waiting.len() < MAX_BACKLOG) {
             Some(backlog) if self.phase == Phase::Open => {
                 backlog.waiting.push_back(id);

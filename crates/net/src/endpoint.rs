@@ -418,12 +418,6 @@ impl Endpoint {
         self.shared.lock().machine.memory_bytes()
     }
 
-    /// Returns the number of handshakes rejected above
-    /// [`HANDSHAKES_A_SECOND`](crate::HANDSHAKES_A_SECOND).
-    pub fn handshakes_refused(&self) -> u64 {
-        self.shared.lock().handshakes.refused
-    }
-
     /// Returns the number of half-open associations, as in [`Limits::half_open`].
     pub fn half_open(&self) -> usize {
         self.shared.lock().machine.half_open()

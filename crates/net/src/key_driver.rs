@@ -3,7 +3,6 @@
 use braidftp_base::Time;
 use braidftp_keys::{KeyEvent, KeyManager};
 use braidftp_sctp::{AssociationId, DtlsEvent};
-use bytes::Bytes;
 use tracing::debug;
 
 use crate::core::Core;
@@ -12,16 +11,12 @@ use crate::events::Event;
 impl Core {
     /// Processes an event of an association's keys.
     pub(crate) fn on_keys(&mut self, now: Time, id: AssociationId, event: Option<DtlsEvent>) {
-        let Self { machine, seats, wakes, handshakes, .. } = self;
+        let Self { machine, seats, wakes, .. } = self;
         let Some(association) = machine.association_mut(id) else { return };
         let Some(seat) = seats.get_mut(&id) else { return };
         let Some(protection) = &mut seat.protection else { return };
         let manager = match (&mut protection.manager, association.dtls_agreement()) {
             (Some(manager), _) => manager,
-            (None, Some(_)) if seat.is_of_peer && !handshakes.admits(now, association) => {
-                return association
-                    .abort(Bytes::from_static(b"too many handshakes at once; try again later"));
-            }
             (manager, Some(agreement)) => {
                 manager.insert(KeyManager::new(now, protection.settings.clone(), agreement.clone()))
             }

@@ -48,6 +48,5 @@ pub use events::{AddressChange, Event};
 pub use in_process::PacketOutput;
 pub use packet_input::PacketInput;
 pub use path_name::PathName;
-pub use protection::HANDSHAKES_A_SECOND;
 pub use streams::{RecvStream, SendStream};
 pub use up::Up;

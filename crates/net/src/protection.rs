@@ -1,13 +1,12 @@
-//! The state of protected associations: key managers, their timers, and the rate of handshakes.
+//! The state of protected associations: key managers and their timers.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use braidftp_base::Time;
 use braidftp_keys::rustls::pki_types::CertificateDer;
 use braidftp_keys::{KeyError, KeyManager, Settings};
-use braidftp_sctp::{Admission, Association, AssociationId};
+use braidftp_sctp::AssociationId;
 
 use crate::up::Up;
 
@@ -72,35 +71,5 @@ impl Wakes {
             self.0.remove(&(before, id));
         }
         self.0.extend(wake.map(|wake| (wake, id)));
-    }
-}
-
-/// The maximum number of handshakes per second that peers may start at an endpoint; half of them from
-/// any single network (an IPv4 /24, an IPv6 /56). If others use up all of them, one and a half per
-/// second for each group of networks, and twelve after a pause ([`Admission`]). Each takes about half a
-/// millisecond of the endpoint's task.
-pub const HANDSHAKES_A_SECOND: u32 = 400;
-
-/// The rate limit of handshakes, and the number of rejected ones.
-#[derive(Debug)]
-pub(crate) struct Handshakes {
-    admission: Admission,
-    pub(crate) refused: u64,
-}
-
-impl Default for Handshakes {
-    fn default() -> Self {
-        let secret = std::hash::RandomState::new().build_hasher().finish().to_be_bytes();
-        Self { admission: Admission::new(HANDSHAKES_A_SECOND, secret), refused: 0 }
-    }
-}
-
-impl Handshakes {
-    /// Whether this association may start a handshake now.
-    pub(crate) fn admits(&mut self, now: Time, association: &Association) -> bool {
-        let peer = association.paths().next().map(|path| path.peer.ip());
-        let may = peer.is_none_or(|peer| self.admission.admits(now, peer));
-        self.refused += u64::from(!may);
-        may
     }
 }

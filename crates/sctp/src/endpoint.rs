@@ -5,9 +5,10 @@
 //! at the peer. Chunks of an association are processed by [`Association`]; the endpoint reads handshake
 //! chunks only.
 
-pub(crate) mod admission;
+mod admission;
 mod answers;
 mod dtls;
+mod fair_queue;
 mod handshake;
 mod icmp;
 mod memory;
@@ -15,6 +16,8 @@ mod ootb;
 mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod turns;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +36,7 @@ pub use self::icmp::Icmp;
 use self::memory::Memory;
 use self::ootb::Budget;
 use self::table::{Known, Slot, Table};
+use self::waiting::{Echo, HandshakeTurn, Waiting};
 use crate::association::{Association, Event, Setup, Transmit, in_scope, pair_up};
 use crate::config::Config;
 use crate::cookie::{Keys, TieTags};
@@ -71,6 +75,13 @@ pub struct Limits {
     /// network; if others use up all of them, a 256th to each group of networks. Beyond it, INITs are
     /// dropped.
     pub init_acks: u32,
+    /// The maximum number of associations per second that peers begin with protection, whose handshake costs
+    /// about half a millisecond. 400. Beyond it, their COOKIE ECHOs wait, and networks (an IPv4 /24, an
+    /// IPv6 /56) are served in turn, and in each of them addresses.
+    pub handshakes: u32,
+    /// The maximum number of COOKIE ECHOs that wait for that. 128, of 4 KiB at most. Beyond it, the newest
+    /// one of the network and the address that have the most is dropped, as if lost.
+    pub waiting_handshakes: usize,
     /// The maximum number of responses per second to packets without an association (§8.4). 200. Beyond
     /// it, such packets are dropped.
     pub out_of_the_blue: u32,
@@ -85,6 +96,8 @@ impl Default for Limits {
             memory_bytes: usize::MAX,
             answers: 256,
             init_acks: 10_000,
+            handshakes: 400,
+            waiting_handshakes: 128,
             out_of_the_blue: 200,
         }
     }
@@ -109,6 +122,8 @@ pub struct Counters {
     pub stale_cookies: u64,
     /// Responses dropped because of [`Limits`].
     pub answers_dropped: u64,
+    /// COOKIE ECHOs dropped because of [`Limits::waiting_handshakes`].
+    pub handshakes_dropped: u64,
     /// Associations rejected because of [`Limits::associations_per_address`].
     pub refused_by_address: u64,
     /// Half-open associations aborted in favour of others.
@@ -185,6 +200,7 @@ pub struct Endpoint {
     answers: Answers,
     budget: Budget,
     admission: Admission,
+    waiting: Waiting,
     /// Which of two sources of packets is polled next.
     turn: Turn,
     keys: Keys,
@@ -222,6 +238,7 @@ impl Endpoint {
             answers: Answers::new(limits.answers),
             budget: Budget::new(limits.out_of_the_blue),
             admission: Admission::new(limits.init_acks, secret),
+            waiting: Waiting::new(limits.handshakes, limits.waiting_handshakes),
             turn: Turn::Answers,
             keys,
             rng,
@@ -402,7 +419,7 @@ impl Endpoint {
             //= specs/rfc9260.txt#section-8.4
             //# If the packet contains a COOKIE ECHO chunk as the first chunk, it MUST
             //# be processed as described in Section 5.1.
-            self.on_cookie_echo(now, route, ecn, packet);
+            self.on_cookie_echo(now, Echo { route, ecn, packet }, HandshakeTurn::Needed);
         } else {
             match self.destination(&packet, kinds, from) {
                 Destination::Association(id) => self.deliver(now, id, route, ecn, packet),
@@ -432,6 +449,9 @@ impl Endpoint {
     /// Returns a packet to send, an event, or the latest time of the next poll.
     pub fn poll(&mut self, now: Time) -> Output<Transmit, (AssociationId, Event)> {
         self.table.wake(now);
+        while let Some(echo) = self.waiting.next(now) {
+            self.on_cookie_echo(now, echo, HandshakeTurn::Taken);
+        }
         self.settle_memory(now);
         self.sweep_memory(now);
         // Responses and transmissions of associations alternate, so that a flood of requests does not
@@ -474,7 +494,10 @@ impl Endpoint {
         }
         match self.answers.next() {
             Some(transmit) => Output::Send(transmit),
-            None => Output::Wait(self.table.next_wake().into_iter().chain(self.memory.next_sweep()).min()),
+            None => {
+                let wakes = [self.table.next_wake(), self.memory.next_sweep(), self.waiting.due()];
+                Output::Wait(wakes.into_iter().flatten().min())
+            }
         }
     }
 

@@ -29,7 +29,7 @@ pub use config::{
     Remedy, RetransmitBy, RetransmitTo, Scheduler, SharedKey, WindowUpdates,
 };
 pub use dtls::DtlsConfig;
-pub use endpoint::admission::Admission;
+pub use endpoint::turns::Turns;
 pub use endpoint::{Announce, Connect, Counters, Endpoint, Icmp, Limits, Sharing};
 pub use error::{ConnectError, ListenError};
 pub use extensions::Extensions;

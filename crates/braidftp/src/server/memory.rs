@@ -18,19 +18,13 @@ const LOOKS_MORE: u32 = 4;
 /// Watches `endpoints` and `blocks`, returns free memory, and logs what the limits of the endpoints refused. Never returns.
 pub(super) async fn give_back(endpoints: Vec<Endpoint>, blocks: Arc<Pool>) {
     let mut falls = Falls::default();
-    let mut logged = vec![(Counters::default(), 0); endpoints.len()];
+    let mut logged = vec![Counters::default(); endpoints.len()];
     loop {
         tokio::time::sleep(LOOK).await;
         for (endpoint, before) in endpoints.iter().zip(&mut logged) {
-            let now = (endpoint.counters(), endpoint.handshakes_refused());
-            for (count, what) in refusals(&before.0, &now.0) {
+            let now = endpoint.counters();
+            for (count, what) in refusals(before, &now) {
                 tracing::warn!(count, "{what}");
-            }
-            if now.1 > before.1 {
-                tracing::warn!(
-                    count = now.1 - before.1,
-                    "handshakes refused: more were begun than the limit"
-                );
             }
             *before = now;
         }
@@ -77,6 +71,11 @@ fn refusals(before: &Counters, now: &Counters) -> impl Iterator<Item = (u64, &'s
             before.half_open_aborted,
             now.half_open_aborted,
             "associations without a login aborted: to make room for others",
+        ),
+        (
+            before.handshakes_dropped,
+            now.handshakes_dropped,
+            "cookies of protected associations dropped: more waited for their handshakes than the limit",
         ),
         (before.out_of_memory, now.out_of_memory, "associations refused or aborted: too little memory left"),
         (before.forged_cookies, now.forged_cookies, "forged or replayed cookies discarded"),

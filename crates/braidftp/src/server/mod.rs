@@ -32,7 +32,6 @@ mod control;
 pub mod ctl;
 mod error;
 mod events;
-mod fair_queue;
 pub mod hooks;
 mod hosts;
 mod limits;
@@ -74,7 +73,7 @@ use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::DATA_STREAMS_MAX;
 use braidftp_ftp::server as machine;
 use braidftp_net::sctp::{Config, Profile};
-use braidftp_net::{Association, Carrier, Endpoint, HANDSHAKES_A_SECOND, Listener};
+use braidftp_net::{Association, Carrier, Endpoint, Limits as SctpLimits, Listener};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -178,7 +177,7 @@ pub struct Settings {
     /// TCP: whether a protected data connection must resume a TLS session of its control connection.
     pub tls_resumption: Resumption,
     /// TCP: control connections that the server begins to serve in one second, each of which may start a TLS handshake. Others
-    /// wait; networks (an IPv4 /24, an IPv6 /56) are served in turn. [`HANDSHAKES_A_SECOND`].
+    /// wait; networks (an IPv4 /24, an IPv6 /56) are served in turn. As [`SctpLimits::handshakes`].
     pub tcp_connections: u32,
     /// A pcap file for all SCTP packets.
     pub pcap: Option<PathBuf>,
@@ -215,7 +214,7 @@ impl Default for Settings {
             xferlog: None,
             hooks: None,
             tls_resumption: Resumption::Required,
-            tcp_connections: HANDSHAKES_A_SECOND,
+            tcp_connections: SctpLimits::default().handshakes,
             pcap: None,
             packet_log: None,
             qlog: None,

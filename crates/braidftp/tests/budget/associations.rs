@@ -102,28 +102,47 @@ pub(super) fn silent_associations(_: Row) {
     });
 }
 
-pub(super) fn handshakes(row: Row) {
-    in_tokio(async {
-        let most = limit(row, &quick());
-        let (_keys, settings) = protected(quick());
-        let served = sctp_server(settings, |_| {});
-        // They agree to protection and never send key messages, all from one network.
-        let dtls = Some(braidftp_net::keys::Settings::default().dtls());
-        let client = Endpoint::bind(Bind::to([SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
-        let config = Arc::new(streams(3).with(|c| c.security.dtls = dtls));
-        let (start, mut opened) = (Instant::now(), 0);
-        while served.endpoint.handshakes_refused() == 0 {
-            assert!(opened < 50 * most, "{opened} handshakes, and none was refused");
-            let mut to = Connect::to([served.address], CONTROL_PORT);
-            to.config = config.clone();
-            let association = client.connect(to).unwrap();
-            let _ = association.up().await;
-            association.abort("it goes");
-            opened += 1;
+/// Handshakes of one network that all begin at once, at an endpoint with low limits.
+pub(super) fn handshakes(_: Row) {
+    let limits = Limits { handshakes: 40, waiting_handshakes: 15, ..Limits::default() };
+    let settings = quick();
+    let effective = Effective { limits, ..Effective::of(&settings) };
+    let dtls = Some(sctp::DtlsConfig::default());
+    let config = Arc::new(Profile::Modern.config().with(|c| c.security.dtls = dtls));
+    let [mut client, mut server] = [[7; 32], [8; 32]].map(|seed| sctp::Endpoint::with_limits(seed, limits));
+    server.listen(CONTROL_PORT, config.clone()).unwrap();
+    let [from, to] = [1, 2].map(|host| SocketAddr::from(([10, 0, 0, host], 9_899)));
+    let now = Time::from_millis(100_000);
+    for _ in 0..100 {
+        let connect =
+            Connect { local: vec![from], config: config.clone(), ..Connect::to([to], CONTROL_PORT) };
+        client.connect(now, connect).unwrap();
+    }
+    // Passes on all packets until there are no more.
+    let mut settle = |now| loop {
+        let mut is_over = true;
+        for is_client in [true, false] {
+            let (end, other) =
+                if is_client { (&mut client, &mut server) } else { (&mut server, &mut client) };
+            loop {
+                match end.poll(now) {
+                    Output::Send(transmit) => {
+                        transmit.into_datagrams().for_each(|datagram| other.handle(now, datagram));
+                        is_over = false;
+                    }
+                    Output::Event(_) => {}
+                    Output::Wait(_) => break,
+                }
+            }
         }
-        let seconds = start.elapsed().as_secs() as usize + 2;
-        assert!((most / 2..=seconds * most / 2).contains(&opened), "{opened} handshakes in {seconds} s");
-    });
+        if is_over {
+            break server.len() as u64;
+        }
+    };
+    let begun = settle(now);
+    assert_eq!(Amount::Rate(begun), Row::SctpHandshakes.limit(&effective));
+    let waited = settle(now + Duration::from_millis(900)) - begun;
+    assert_eq!(Amount::Count(waited), Row::SctpHandshakesWaiting.limit(&effective));
 }
 
 /// A peer that agrees to protection and never sends key messages.

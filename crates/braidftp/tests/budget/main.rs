@@ -85,7 +85,7 @@ fn attack(row: Row) -> fn(Row) {
             associations::raw_peers
         }
         Row::SctpInitAcks | Row::SctpOutOfTheBlue | Row::SctpAnswers => associations::strangers,
-        Row::SctpHandshakes => associations::handshakes,
+        Row::SctpHandshakes | Row::SctpHandshakesWaiting => associations::handshakes,
         Row::SctpHandshakeTime => associations::silent_handshake,
         Row::TcpConnections | Row::TlsHandshakeTime => tls::handshakes,
         Row::TcpWaiting => sessions::connections_without_end,

@@ -1,5 +1,5 @@
-//! Rate limit for what strangers ask for: INIT processing, and in a driver TLS handshakes. An INIT ACK costs an HMAC and a packet; a flood of INITs must not slow
-//! down established associations.
+//! Rate limit for INIT processing. An INIT ACK costs an HMAC and a packet; a flood of INITs must not slow down established
+//! associations.
 //!
 //! There is a limit on the total rate, and half of it for each of a fixed number of groups of networks, so
 //! that a flood from one source leaves room for others. Where floods from several networks use up the total
@@ -25,7 +25,7 @@ const OWN_BURST: Duration = Duration::from_secs(8);
 
 /// Rate limits and their current use.
 #[derive(Debug)]
-pub struct Admission {
+pub(super) struct Admission {
     a_second: u32,
     /// By group, and for all groups at the end: the time until which the used permits suffice.
     given_until: Vec<Time>,
@@ -36,13 +36,13 @@ pub struct Admission {
 
 impl Admission {
     /// Limits to this rate per second.
-    pub fn new(a_second: u32, secret: [u8; 8]) -> Self {
+    pub(super) fn new(a_second: u32, secret: [u8; 8]) -> Self {
         let given_until = vec![Time::ZERO; GROUPS + 1];
         Self { a_second, given_until, own_given_until: vec![Time::ZERO; ASSIGNMENTS * GROUPS], secret }
     }
 
     /// Whether an INIT from this address at `now` is processed; if so, it is counted.
-    pub fn admits(&mut self, now: Time, from: IpAddr) -> bool {
+    pub(super) fn admits(&mut self, now: Time, from: IpAddr) -> bool {
         let groups = self.groups(from);
         let group = groups[0];
         let shares = [(group, self.a_second / 2), (GROUPS, self.a_second)];
@@ -77,7 +77,7 @@ impl Admission {
 
     /// Returns the number of the smallest network around this address that one party controls: an IPv4 /24 or
     /// an IPv6 /56. An IPv4 address that is written as an IPv6 one (`::ffff:192.0.2.1`) is in its IPv4 network.
-    pub fn network(from: IpAddr) -> u64 {
+    pub(super) fn network(from: IpAddr) -> u64 {
         match from.to_canonical() {
             IpAddr::V4(ip) => u64::from(ip.to_bits() >> 8),
             IpAddr::V6(ip) => (ip.to_bits() >> 72) as u64,

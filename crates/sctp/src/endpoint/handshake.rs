@@ -5,13 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braidftp_base::{Ecn, Time};
+use braidftp_base::Time;
 use bytes::{Bytes, BytesMut};
 use rand_core::Rng;
 
 use super::answers::{Answer, MAX_ANSWER_LEN};
 use super::memory::MakeRoom;
 use super::table::{Known, Slot};
+use super::waiting::{Echo, Entry, HandshakeTurn};
 use super::{Endpoint, next_seed};
 use crate::association::{
     Association, Authentication, BadParameters, Passive, RANDOM_LEN, Verdict, Violation, key_vector,
@@ -566,7 +567,8 @@ impl Endpoint {
     }
 
     /// Processes a packet whose first chunk is a COOKIE ECHO, or the first one after an AUTH chunk.
-    pub(super) fn on_cookie_echo(&mut self, now: Time, route: Route, ecn: Ecn, packet: Packet) {
+    pub(super) fn on_cookie_echo(&mut self, now: Time, echo: Echo, turn: HandshakeTurn) {
+        let Echo { route, ecn, packet } = echo;
         let mut chunks = packet.chunks();
         let from_auth = chunks.rest();
         let (auth, first) = match chunks.next() {
@@ -631,8 +633,9 @@ impl Endpoint {
             self.counters.discarded += 1;
             return;
         }
+        let is_authenticated = auth.is_some();
         let id = match self.holder(route, &opened) {
-            None => self.accept(now, route, &opened),
+            None => self.begin(now, &opened, turn, Echo { route, ecn, packet: packet.clone() }),
             Some(slot) => {
                 let same = |same| if same { Tag::M } else { Tag::X };
                 let local = same(opened.local_tag == slot.known.tag);
@@ -664,12 +667,38 @@ impl Endpoint {
             //# successful, the COOKIE-ECHO and all the chunks after the COOKIE-ECHO
             //# MUST be processed.
             if let Some(slot) = self.table.get_mut(id)
-                && auth.is_some()
+                && is_authenticated
             {
                 slot.association.auth_mut().set_verified();
             }
             self.deliver(now, id, route, ecn, packet);
         }
+    }
+
+    /// Creates an association from a cookie: a protected one, whose handshake costs more than others, when it has a turn.
+    fn begin(
+        &mut self,
+        now: Time,
+        opened: &Opened,
+        turn: HandshakeTurn,
+        echo: Echo,
+    ) -> Option<AssociationId> {
+        let route = echo.route;
+        // A cookie that creates none takes no turn.
+        let is_handshake = opened.key_management.is_some()
+            && self.listeners.contains_key(&opened.local_port)
+            && !self.table.is_spent(opened.local_tag);
+        if is_handshake && turn == HandshakeTurn::Needed {
+            match self.waiting.enter(now, opened.peer.ip(), echo) {
+                Entry::Turn => {}
+                Entry::Place => return None,
+                Entry::Crowded => {
+                    self.counters.handshakes_dropped += 1;
+                    return None;
+                }
+            }
+        }
+        self.accept(now, route, opened)
     }
 
     /// Whether a COOKIE ECHO is authenticated as required: no AUTH chunk precedes it and none is

@@ -217,6 +217,7 @@ impl Endpoint {
         }
         let is_half_open = config.memory.unadmitted_receive_buffer_bytes.is_some();
         if is_half_open
+            && make_room == MakeRoom::Yes
             && self.table.has_half_open(self.limits.half_open)
             && let Some(id) = self.table.eviction_candidate(self.memory.now, None)
         {

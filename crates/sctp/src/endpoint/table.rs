@@ -435,7 +435,7 @@ impl Table {
 }
 
 /// The addresses that one peer controls at least: an IPv4 address, or an IPv6 /64.
-fn network_of(address: IpAddr) -> IpAddr {
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() >> 64 << 64).into()),
         v4 => v4,

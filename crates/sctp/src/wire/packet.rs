@@ -108,6 +108,11 @@ impl Packet {
         self.datagram.len()
     }
 
+    /// Returns the packet in memory of its own, so that it keeps no larger datagram allocated.
+    pub(crate) fn copied(&self) -> Self {
+        Self { datagram: Bytes::copy_from_slice(&self.datagram), ..*self }
+    }
+
     /// Iterates over the chunks in order. Ends after the first malformed one.
     pub fn chunks(&self) -> Chunks<'_> {
         Chunks { datagram: &self.datagram, at: Header::LEN }

@@ -1,6 +1,7 @@
 //! Limits on what peers can make grow.
 
 use super::*;
+use crate::dtls::{DtlsConfig, offer};
 
 fn from_port(port: u16) -> Header {
     Header { source_port: port, ..to_bench(VerificationTag(0)) }
@@ -194,4 +195,94 @@ fn invalid_connects_return_errors() {
     assert_eq!(endpoint.connect(Time::ZERO, good.clone()), Err(ConnectError::InUse));
     assert!(endpoint.connect(Time::ZERO, bad(|c| c.source_port = None)).is_ok());
     assert!(endpoint.connect(Time::ZERO, bad(|c| c.destination_port = 22)).is_ok());
+}
+
+/// A bench that listens with protection alone.
+fn protected(limits: Limits) -> Bench {
+    let mut endpoint = Endpoint::with_limits([1; 32], limits);
+    let config = config().with(|c| c.security.dtls = Some(DtlsConfig::default()));
+    endpoint.listen(LOCAL_PORT, Arc::new(config)).unwrap();
+    Bench { now: Time::from_millis(5_000), endpoint, events: Vec::new() }
+}
+
+/// The COOKIE ECHO of a peer that wants protection, at this host and SCTP port, after its INIT.
+fn wants_protection(bench: &mut Bench, host: [u8; 4], port: u16, more: &[Chunk]) -> Datagram {
+    let from = SocketAddr::from((host, 5_000));
+    let parameters = vec![Parameter::KeyManagement(offer(&DtlsConfig::default(), 7))];
+    let init = Init { parameters, ..init() };
+    let sent = bench.tell_raw(datagram(from, from_port(port), &[Chunk::Init(init)]));
+    let [Sent { chunks, .. }] = &sent[..] else { panic!("{sent:?}") };
+    let [Chunk::InitAck(ack)] = &chunks[..] else { panic!("{sent:?}") };
+    let header = Header { tag: ack.initiate_tag, ..from_port(port) };
+    datagram(from, header, &[&[echo(ack)], more].concat())
+}
+
+fn is_accepted(sent: &[Sent]) -> bool {
+    sent.iter().any(|sent| sent.text().starts_with("COOKIE_ACK"))
+}
+
+#[test]
+fn handshakes_beyond_the_rate_wait_and_networks_are_served_in_turn() {
+    let limits = Limits { handshakes: 10, waiting_handshakes: 4, ..Limits::default() };
+    let mut bench = protected(limits);
+    let crowd = [198, 51, 100, 1];
+    let first = wants_protection(&mut bench, crowd, 1, &[]);
+    assert!(is_accepted(&bench.tell_raw(first.clone())));
+    for port in 2..=10 {
+        let echo = wants_protection(&mut bench, crowd, port, &[]);
+        assert!(is_accepted(&bench.tell_raw(echo)), "{port}");
+    }
+    for port in 11..=14 {
+        let echo = wants_protection(&mut bench, crowd, port, &[]);
+        assert!(bench.tell_raw(echo.clone()).is_empty(), "{port}");
+        assert!(bench.tell_raw(echo).is_empty(), "a retransmission waits with the first one");
+    }
+    assert_eq!((bench.endpoint.len(), bench.endpoint.waiting.len()), (10, 4));
+    assert_eq!(bench.endpoint.counters().handshakes_dropped, 0);
+    let no_room = wants_protection(&mut bench, crowd, 15, &[]);
+    assert!(bench.tell_raw(no_room.clone()).is_empty());
+    assert_eq!((bench.endpoint.waiting.len(), bench.endpoint.counters().handshakes_dropped), (4, 1));
+    assert!(is_accepted(&bench.tell_raw(first)), "it has an association");
+    // A client of another network displaces one of the crowd, which has had no turn since it began to wait: the client has the
+    // third at the latest.
+    let other = wants_protection(&mut bench, [203, 0, 113, 1], 77, &[]);
+    assert!(bench.tell_raw(other).is_empty());
+    assert_eq!((bench.endpoint.waiting.len(), bench.endpoint.counters().handshakes_dropped), (4, 2));
+    let mut served = Vec::new();
+    for _ in 0..4 {
+        let Output::Wait(Some(due)) = bench.endpoint.poll(bench.now) else { panic!("a turn is due") };
+        assert_eq!(due, bench.now + Duration::from_millis(100));
+        bench.now = due;
+        let sent = bench.drain();
+        assert!(is_accepted(&sent));
+        served.extend(sent.iter().map(|sent| sent.header.destination_port));
+    }
+    assert!(served[..3].contains(&77) && served.len() == 4, "{served:?}");
+    assert_eq!((bench.endpoint.len(), bench.endpoint.waiting.len()), (14, 0));
+    // The one that was dropped sends its cookie again.
+    bench.pass(Duration::from_millis(100));
+    assert!(is_accepted(&bench.tell_raw(no_room)));
+}
+
+#[test]
+fn what_waits_for_a_handshake_is_no_longer_than_a_cookie_and_a_client_hello() {
+    let mut bench = protected(Limits { handshakes: 1, ..Limits::default() });
+    let first = wants_protection(&mut bench, [198, 51, 100, 1], 1, &[]);
+    assert!(is_accepted(&bench.tell_raw(first)));
+    let pad = |len| Chunk::Heartbeat(Bytes::from(vec![0; len]));
+    let short = wants_protection(&mut bench, [198, 51, 100, 1], 2, &[pad(3_000)]);
+    let long = wants_protection(&mut bench, [198, 51, 100, 2], 3, &[pad(super::waiting::WAITING_BYTES_MAX)]);
+    assert!(bench.tell_raw(long).is_empty() && bench.endpoint.waiting.len() == 0);
+    assert!(bench.tell_raw(short).is_empty() && bench.endpoint.waiting.len() == 1);
+    assert_eq!(bench.endpoint.counters().handshakes_dropped, 1);
+}
+
+#[test]
+fn inits_from_addresses_that_do_not_answer_take_no_turns_of_handshakes() {
+    let mut bench = protected(Limits { handshakes: 2, waiting_handshakes: 2, ..Limits::default() });
+    for forged in 0..=255 {
+        wants_protection(&mut bench, [10, 0, forged, 1], 1, &[]);
+    }
+    let real = wants_protection(&mut bench, [203, 0, 113, 1], 2, &[]);
+    assert!(is_accepted(&bench.tell_raw(real)));
 }

@@ -1,0 +1,169 @@
+//! Rate limit with a queue: each client takes a turn; those above the rate wait, and networks are served in turn
+//! ([`FairQueue`]).
+//!
+//! For work that a client can make this side do once its address is proven, such as the handshakes of protected
+//! associations ([`Limits::handshakes`](super::Limits::handshakes)): a flood delays a client of another network by two
+//! turns. The number of waiters is bounded.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use braidftp_base::Time;
+
+use super::fair_queue::FairQueue;
+
+/// After a pause, the turns of this period may be taken at once.
+const BURST: Duration = Duration::from_secs(1);
+
+/// A rate of turns, and those who wait for one.
+#[derive(Debug)]
+pub struct Turns<T> {
+    /// The time between two turns, unless there are none.
+    interval: Option<Duration>,
+    /// Until when the turns that were given suffice at that rate.
+    given_until: Time,
+    waiting: FairQueue<T>,
+}
+
+impl<T> Turns<T> {
+    /// Gives this many turns in a second, and lets this many wait.
+    pub fn new(a_second: u32, waiting_max: usize) -> Self {
+        let interval = Duration::from_secs(1).checked_div(a_second);
+        Self { interval, given_until: Time::ZERO, waiting: FairQueue::new(waiting_max) }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Takes a turn, if there is one now and nobody waits for it.
+    pub fn take(&mut self, now: Time) -> bool {
+        self.waiting.is_empty() && self.count(now)
+    }
+
+    /// Lets a client at this address wait. Returns the waiter that has no room, if there is one: this or another.
+    pub fn wait(&mut self, from: IpAddr, waiter: T) -> Option<T> {
+        self.waiting.push(from, waiter)
+    }
+
+    /// Returns the waiter whose turn it is, if there is a turn now. Waiters that do not satisfy `wants` any more are
+    /// removed and take none.
+    pub fn next(&mut self, now: Time, mut wants: impl FnMut(&T) -> bool) -> Option<T> {
+        if self.due().is_none_or(|due| due > now) {
+            return None;
+        }
+        while let Some(waiter) = self.waiting.pop() {
+            if wants(&waiter) {
+                self.count(now);
+                return Some(waiter);
+            }
+        }
+        None
+    }
+
+    /// Returns when the next turn is due, if somebody waits for it.
+    pub fn due(&self) -> Option<Time> {
+        let interval = self.interval.filter(|_| !self.waiting.is_empty())?;
+        Some(self.given_until + interval - BURST)
+    }
+
+    /// Counts a turn, if the rate allows one now.
+    fn count(&mut self, now: Time) -> bool {
+        let Some(interval) = self.interval else { return false };
+        let next = self.given_until.max(now) + interval;
+        let is_allowed = next <= now + BURST;
+        if is_allowed {
+            self.given_until = next;
+        }
+        is_allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crowd(network: u8) -> IpAddr {
+        IpAddr::from([192, 0, network, 1])
+    }
+
+    /// Gives all turns until `until`, each when it is due. Returns the waiters with their times.
+    fn given(turns: &mut Turns<u32>, until: Time) -> Vec<(Time, u32)> {
+        let due = |turns: &mut Turns<u32>| turns.due().filter(|due| *due <= until);
+        let next = |turns: &mut Turns<u32>| {
+            let due = due(turns)?;
+            turns.next(due, |_| true).map(|waiter| (due, waiter))
+        };
+        std::iter::from_fn(|| next(turns)).collect()
+    }
+
+    #[test]
+    fn turns_are_given_at_the_rate() {
+        let mut turns = Turns::new(10, 100);
+        let now = Time::from_millis(5_000);
+        let taken = (0..30).filter(|nth| !turns.take(now) && turns.wait(crowd(1), *nth).is_none()).count();
+        assert_eq!(taken, 20, "ten were saved up");
+        let given = given(&mut turns, now + Duration::from_secs(60));
+        assert_eq!(given.first().map(|(at, _)| *at), Some(now + Duration::from_millis(100)));
+        assert_eq!(given.last().map(|(at, _)| *at), Some(now + Duration::from_millis(2_000)));
+        assert!(turns.is_empty() && turns.due().is_none());
+        assert!(!turns.take(now + Duration::from_millis(2_099)));
+        assert!(turns.take(now + Duration::from_millis(2_100)));
+    }
+
+    #[test]
+    fn a_turn_is_not_taken_from_those_who_wait() {
+        let mut turns = Turns::new(10, 100);
+        let now = Time::from_millis(5_000);
+        while turns.take(now) {}
+        assert!(turns.wait(crowd(1), 7).is_none());
+        let later = now + Duration::from_secs(1);
+        assert!(!turns.take(later));
+        assert_eq!(turns.next(later, |_| true), Some(7));
+        assert!(turns.take(later));
+    }
+
+    #[test]
+    fn a_crowd_of_several_networks_delays_another_by_two_turns() {
+        let mut turns = Turns::new(10, 128);
+        let now = Time::from_millis(5_000);
+        while turns.take(now) {}
+        for nth in 0..120 {
+            assert!(turns.wait(crowd((nth % 8) as u8), nth).is_none());
+        }
+        // Each of the networks has a turn.
+        let mut now = now + Duration::from_secs(2);
+        given(&mut turns, now);
+        for _ in 0..5 {
+            assert!(turns.wait(IpAddr::from([203, 0, 113, 1]), 777).is_none());
+            let later = now + Duration::from_secs(1);
+            let given = given(&mut turns, later);
+            let at = given.iter().find(|(_, waiter)| *waiter == 777).expect("it has a turn").0;
+            assert!(at <= now + Duration::from_millis(200), "{at:?}, {now:?}");
+            now = later;
+        }
+    }
+
+    #[test]
+    fn one_that_gave_up_takes_no_turn() {
+        let mut turns = Turns::new(10, 100);
+        let now = Time::from_millis(5_000);
+        while turns.take(now) {}
+        for nth in 0..50 {
+            assert!(turns.wait(crowd(1), nth).is_none());
+        }
+        let due = turns.due().expect("somebody waits");
+        assert_eq!(turns.next(due, |nth| *nth == 49), Some(49));
+        assert_eq!(turns.next(due, |_| true), None);
+        assert!(turns.is_empty() && !turns.take(due));
+    }
+
+    #[test]
+    fn none_is_a_rate_too() {
+        let mut turns = Turns::new(0, 100);
+        assert!(!turns.take(Time::ZERO));
+        assert!(turns.wait(crowd(1), 1).is_none());
+        assert!(turns.due().is_none() && turns.next(Time::from_millis(1 << 40), |_| true).is_none());
+    }
+}
