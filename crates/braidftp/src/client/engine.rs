@@ -185,9 +185,11 @@ impl Engine {
     }
 
     fn wants_more(&self) -> bool {
+        // What is outstanding is the login or has a caller, and counting the callers is cheaper.
+        let callers = self.waiting.len() + usize::from(self.login.is_some());
         self.state == State::Open
-            && self.session.outstanding() < self.window
-            && self.waiting.len() < 2 * self.window
+            && (callers < self.window
+                || (callers < 2 * self.window && self.session.outstanding() < self.window))
     }
 
     fn look_for_silence(&mut self) -> Result<()> {

@@ -13,6 +13,7 @@ use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{SafePath, store};
 use bytes::Bytes;
+use tokio::sync::mpsc;
 
 use super::bounds::{TreeBounds, Under, Unique};
 use super::compare::Compare;
@@ -31,6 +32,8 @@ use crate::store::fs::{self, Kind, Root, WalkItem};
 
 /// The maximum number of outstanding DELE and RMD commands.
 const COMMANDS: usize = 256;
+/// The maximum number of chunks of the local tree that wait to be compared, each a few hundred entries.
+const CHUNKS_AHEAD: usize = 64;
 /// The usual modes of files and folders, which are left to the server's umask.
 const USUAL_MODES: (u32, u32) = (0o644, 0o755);
 
@@ -84,6 +87,8 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         up.mirror.plan.begin()?;
     }
     let root = Root::open(&up.from).map_err(|error| Error::store(&error))?;
+    // Read while the server lists its tree.
+    let local = walk_ahead(&root).await?;
     let mut remote = Remote { features: client.features().await?, ..Remote::default() };
     let base = job.url.path.clone();
     let listed = read_remote(&client, &base, &remote.features, job.record.journal(), |path, there| {
@@ -112,7 +117,7 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         digests,
         same: HashSet::default(),
     };
-    let result = match sending.walk().await {
+    let result = match sending.walk(local).await {
         Ok(()) => sending.set_modes().await,
         error => error,
     };
@@ -124,6 +129,20 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         delete_remote(&client, &job, &up.mirror, &base, &seen, &remote.features).await?;
     }
     if dry { up.mirror.plan.finish() } else { Ok(()) }
+}
+
+/// Walks the local tree, at most [`CHUNKS_AHEAD`] ahead of the receiver.
+async fn walk_ahead(root: &Root) -> Result<mpsc::Receiver<Vec<WalkItem>>> {
+    let mut walk = root.walk(Path::new("")).await.map_err(|error| Error::store(&error))?;
+    let (tell, chunks) = mpsc::channel(CHUNKS_AHEAD);
+    tokio::spawn(async move {
+        while let Some(items) = walk.next_chunk().await {
+            if tell.send(items).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(chunks)
 }
 
 /// The result of reading the remote tree.
@@ -216,12 +235,11 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    async fn walk(&mut self) -> Result<()> {
-        let mut walk = self.root.walk(Path::new("")).await.map_err(|error| Error::store(&error))?;
+    async fn walk(&mut self, mut local: mpsc::Receiver<Vec<WalkItem>>) -> Result<()> {
         if let Some(seen) = &mut self.seen {
             seen.is_whole(b"");
         }
-        while let Some(items) = walk.next_chunk().await {
+        while let Some(items) = local.recv().await {
             self.look_ahead(&items).await?;
             let (folders, rest) = self.folders_first(items);
             for item in folders.into_iter().chain(rest) {
@@ -315,7 +333,7 @@ impl Sending<'_> {
                 }
             }
         }
-        let found = Found { path, metadata, there, facts, was: was(there) };
+        let found = Found { path, metadata, there, facts };
         match &found.metadata.kind {
             Kind::Folder => self.found_new_folder(found).await,
             Kind::File => self.found_file(found).await,
@@ -340,7 +358,7 @@ impl Sending<'_> {
         }
         let name = found.name();
         if self.mirror.delete.is_dry() {
-            return self.mirror.planned(self.job, name, Action::MadeFolder, &found.facts, &found.was);
+            return self.mirror.planned(self.job, name, Action::MadeFolder, &found.facts, &found.was());
         }
         self.uploads.make_folder(named_path(self.base, name)?, name).await?;
         if self.mirror.keep.permissions && mode != USUAL_MODES.1 {
@@ -369,12 +387,12 @@ impl Sending<'_> {
         };
         if same && !same_mode {
             if dry {
-                return self.mirror.planned(self.job, name, Action::SetMode, &found.facts, &found.was);
+                return self.mirror.planned(self.job, name, Action::SetMode, &found.facts, &found.was());
             }
             return self.uploads.set_mode(named_path(self.base, name)?, name, mode).await;
         }
         if same && dry {
-            return self.mirror.plan.found(name, None, &found.facts, &found.was);
+            return self.mirror.plan.found(name, None, &found.facts, &found.was());
         }
         if same {
             self.job.record.finished(name);
@@ -382,7 +400,7 @@ impl Sending<'_> {
             return Ok(());
         }
         if dry {
-            return self.mirror.planned(self.job, name, Action::Sent, &found.facts, &found.was);
+            return self.mirror.planned(self.job, name, Action::Sent, &found.facts, &found.was());
         }
         if self.mirror.filter.is_selective()
             && let Some(parent) = found.path.parent().filter(|parent| !parent.as_os_str().is_empty())
@@ -408,7 +426,7 @@ impl Sending<'_> {
         let dry = self.mirror.delete.is_dry();
         let to = target.as_os_str().as_bytes();
         if matches!(found.there, Some(There::Link { target: old }) if old == path_hash(to)) {
-            return if dry { self.mirror.plan.found(name, None, &found.facts, &found.was) } else { Ok(()) };
+            return if dry { self.mirror.plan.found(name, None, &found.facts, &found.was()) } else { Ok(()) };
         }
         if !fs::link_stays_inside(&found.path, target) {
             self.job.reporter.warn(format_args!(
@@ -419,7 +437,7 @@ impl Sending<'_> {
             return Ok(());
         }
         if dry {
-            return self.mirror.planned(self.job, name, Action::Linked, &found.facts, &found.was);
+            return self.mirror.planned(self.job, name, Action::Linked, &found.facts, &found.was());
         }
         if !self.remote.features.tree && self.is_tcp {
             // SITE SYMLINK is available with XTREE (specs/ftp-over-sctp.md §8.4); other servers do not know
@@ -535,13 +553,16 @@ struct Found {
     /// The server's entry of this name.
     there: Option<There>,
     facts: Facts,
-    /// The same for a plan: see [`was`].
-    was: String,
 }
 
 impl Found {
     fn name(&self) -> &[u8] {
         self.path.as_os_str().as_bytes()
+    }
+
+    /// The server's entry, for a plan.
+    fn was(&self) -> String {
+        was(self.there)
     }
 }
 

@@ -190,14 +190,12 @@ impl Uploads {
             return Ok(());
         }
         let Ok(permit) = self.under_way.clone().acquire_owned().await else { return Ok(()) };
-        let memory = Memory::of(&self.url, &file);
-        let offset = match file.size >= WORTH_RESUMING && features.partial && memory.is_of_this_file() {
+        let memory = (file.size >= WORTH_RESUMING).then(|| Memory::of(&self.url, &file));
+        let offset = match features.partial && memory.as_ref().is_some_and(Memory::is_of_this_file) {
             true => self.kept(&file).await?,
             false => 0,
         };
-        if file.size >= WORTH_RESUMING {
-            memory.remember();
-        }
+        memory.iter().for_each(Memory::remember);
         self.reporter.expect(file.size - offset);
         let source = Source::new(
             file.root.clone(),
@@ -258,7 +256,8 @@ struct Finish {
     record: Record,
     file: Send,
     offset: u64,
-    memory: Memory,
+    /// `None` for a small file.
+    memory: Option<Memory>,
     set_time: bool,
     modes: Modes,
     _permit: OwnedSemaphorePermit,
@@ -284,7 +283,7 @@ impl Finish {
             if error.is_transient() || error.exit == Exit::Sigint {
                 return Err(error);
             }
-            self.memory.forget();
+            self.memory.iter().for_each(Memory::forget);
             self.record.failed(&self.reporter, name, error);
             return Ok(());
         }
@@ -302,7 +301,7 @@ impl Finish {
                 self.modes.refuse(&self.reporter, &reply);
             }
         }
-        self.memory.forget();
+        self.memory.iter().for_each(Memory::forget);
         self.record.finished(name);
         self.reporter.done(name, Action::Sent, self.offset + done.data.bytes, self.offset);
         Ok(())

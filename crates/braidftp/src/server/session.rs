@@ -45,6 +45,8 @@ use crate::store::fs::Blocks;
 
 /// Maximum bytes of replies that are with the transport. At this number the machine is not polled for more.
 pub(crate) const OUT_BYTES: usize = 64 << 10;
+/// The maximum number of events that a step handles.
+const EVENTS_A_STEP: usize = 64;
 /// Refusals of one session that are logged at level info; further ones are logged at level debug.
 const REFUSALS_LOGGED: u32 = 20;
 /// Time limit for sending the last replies of a session.
@@ -269,11 +271,7 @@ impl Driver {
             //# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to
             //# process input on the control channel during data transfers.
             arrived = self.rx.recv(), if hungry => return self.on_arrived(arrived),
-            Some(event) = self.events.recv() => {
-                if let Err(why) = self.on_event(event) {
-                    return self.broken(&why);
-                }
-            }
+            Some(event) = self.events.recv() => return self.on_events(event),
             Some(joined) = self.jobs.join_next() => {
                 if joined.is_err_and(|error| error.is_panic()) {
                     // A panic is a bug of ours and the job will never report: end this session alone.
@@ -462,6 +460,20 @@ impl Driver {
             }
             self.refusals = self.refusals.saturating_add(1);
         }
+    }
+
+    /// Handles an event and those that wait behind it: of many small files several wait, and a step costs more than an event.
+    fn on_events(&mut self, first: Event) -> ControlFlow<()> {
+        let mut next = Some(first);
+        let mut left = EVENTS_A_STEP;
+        while let Some(event) = next {
+            if let Err(why) = self.on_event(event) {
+                return self.broken(&why);
+            }
+            left -= 1;
+            next = if left > 0 { self.events.try_recv().ok() } else { None };
+        }
+        Continue(())
     }
 
     fn on_event(&mut self, event: Event) -> Result<(), String> {

@@ -30,6 +30,9 @@ const STOPPED: u16 = 426;
 /// Status of BREAK: the local file became unreadable.
 const UNREADABLE: u16 = 451;
 
+/// The number of uploads from which on those that have ended are forgotten: more than can be under way.
+const CANCELS_KEPT: usize = 1024;
+
 /// The space in the receive buffer for the control stream, in addition to the credit of the data streams
 /// (specs/ftp-over-sctp.md §6.6).
 pub(super) const CONTROL_BUFFER_BYTES: usize = 128 << 10;
@@ -165,7 +168,9 @@ impl Framed {
                     waiting.last = waiting.last.max(number.0);
                 }
                 let cancelled = Arc::new(AtomicBool::new(false));
-                self.cancels.retain(|_, cancelled| Arc::strong_count(cancelled) > 1);
+                if self.cancels.len() >= CANCELS_KEPT {
+                    self.cancels.retain(|_, cancelled| Arc::strong_count(cancelled) > 1);
+                }
                 self.cancels.insert(tag, cancelled.clone());
                 let upload = Upload { tag, number, source, cancelled };
                 let upload = match &self.uploads {
