@@ -71,8 +71,11 @@ pub struct Config {
     pub window_bytes: usize,
     /// The memory of unsent replies in bytes above which no further command is begun. Default 64 KiB.
     pub replies_bytes: usize,
-    /// The number of concurrent transfers in braid. Default 8; at least the number of data streams is used.
+    /// The number of concurrent transfers in braid. Default 64; at least `concurrent_downloads` is used. An
+    /// upload that waits for its frames holds little.
     pub concurrent_transfers: usize,
+    /// The number of concurrent downloads in braid. Default 8; at least the number of data streams is used.
+    pub concurrent_downloads: usize,
     /// The maximum silence of a session without running commands. Default 5 min (RFC 1123 §4.1.3.2).
     pub idle: Duration,
     /// The maximum silence before the login, if less than `idle`. Default 15 s: sessions without a login
@@ -99,7 +102,8 @@ impl Default for Config {
             window_commands: 256,
             window_bytes: 64 << 10,
             replies_bytes: 64 << 10,
-            concurrent_transfers: 8,
+            concurrent_transfers: 64,
+            concurrent_downloads: 8,
             idle: Duration::from_secs(300),
             idle_before_login: Duration::from_secs(15),
             login_within: Duration::from_secs(60),

@@ -457,23 +457,29 @@ impl Session {
 
     /// Issues the jobs of slots that no longer wait for others.
     fn hand_out(&mut self) {
-        let is_running = |slot: &&Slot| matches!(slot.phase, Phase::Running { .. });
-        let mut transfers =
-            self.slots.iter().filter(is_running).filter(|slot| slot.transfer.is_some()).count();
-        let mut lookups = self.slots.iter().filter(is_running).filter(|slot| slot.transfer.is_none()).count();
-        let transfers_max = match self.carrier {
+        let running = |kind: Option<TransferKind>| {
+            let is_it = |slot: &&Slot| slot.kind() == kind && matches!(slot.phase, Phase::Running { .. });
+            self.slots.iter().filter(is_it).count()
+        };
+        let mut lookups = running(None);
+        let mut downloads = running(Some(TransferKind::Download));
+        let mut uploads = running(Some(TransferKind::Upload));
+        let (downloads_max, transfers_max) = match self.carrier {
             Carrier::Braid { data_streams } => {
-                self.config.concurrent_transfers.max(usize::from(data_streams)).min(self.transfers_allowed)
+                let downloads = self.config.concurrent_downloads.max(usize::from(data_streams));
+                (downloads, self.config.concurrent_transfers.max(downloads).min(self.transfers_allowed))
             }
-            _ => 1,
+            _ => (1, 1),
         };
         for at in 0..self.slots.len() {
             let Phase::Waiting { behind, .. } = self.slots[at].phase else { continue };
-            let (running, max) = match self.slots[at].transfer {
-                Some(_) => (&mut transfers, transfers_max),
-                None => (&mut lookups, CONCURRENT_LOOKUPS),
+            let has_place = downloads + uploads < transfers_max;
+            let (has_room, running) = match self.slots[at].kind() {
+                Some(TransferKind::Upload) => (has_place, &mut uploads),
+                Some(TransferKind::Download) => (has_place && downloads < downloads_max, &mut downloads),
+                None => (lookups < CONCURRENT_LOOKUPS, &mut lookups),
             };
-            if *running >= max {
+            if !has_room {
                 continue;
             }
             // The blocking slot is remembered, so that the search is not repeated at each event.
@@ -632,6 +638,11 @@ impl Session {
 }
 
 impl Slot {
+    /// The kind of its transfer, if it is one.
+    fn kind(&self) -> Option<TransferKind> {
+        self.transfer.map(|(_, kind)| kind)
+    }
+
     fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Done)
     }

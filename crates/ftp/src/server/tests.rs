@@ -447,7 +447,7 @@ impl Dialogue {
 fn braid() -> Dialogue {
     Dialogue::logged_in(
         Carrier::Braid { data_streams: 2 },
-        Config { concurrent_transfers: 2, ..Config::default() },
+        Config { concurrent_transfers: 3, concurrent_downloads: 2, ..Config::default() },
     )
 }
 
@@ -467,6 +467,27 @@ fn braid_runs_transfers_concurrently_and_replies_in_order() {
     assert_eq!(dialogue.codes(), [226, 226, 213]);
     dialogue.done(d, SENT);
     assert_eq!(dialogue.codes(), [226]);
+}
+
+#[test]
+fn braid_runs_more_uploads_than_downloads() {
+    let mut dialogue = braid();
+    dialogue.send("RETR a\r\nSTOR b\r\nSTOR c\r\nSTOR d\r\nRETR e\r\n");
+    let jobs = dialogue.jobs();
+    let [(a, _), (b, _), (c, _)] = jobs[..] else { panic!("{jobs:?}") };
+    assert!(matches!(jobs[2].1, Do::Receive { data: DataPath::Framed { transfer: TransferNumber(3) }, .. }));
+    dialogue.done(a, SENT);
+    let d = dialogue.job();
+    // Three transfers run; the next place is the download's, whatever comes behind it.
+    dialogue.send("STOR f\r\n");
+    assert_eq!(dialogue.jobs().len(), 0);
+    dialogue.done(b, SENT);
+    let jobs = dialogue.jobs();
+    assert!(matches!(jobs[..], [(_, Do::Send { .. })]), "{jobs:?}");
+    dialogue.done(c, SENT);
+    assert!(matches!(dialogue.jobs()[..], [(_, Do::Receive { .. })]));
+    dialogue.done(d, SENT);
+    assert_eq!(dialogue.codes(), [226; 4]);
 }
 
 #[test]

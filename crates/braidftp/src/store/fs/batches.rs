@@ -1,9 +1,11 @@
 //! Opens and finishes small files in batches, on threads that may wait for the disk.
 //!
 //! Passing one small file to another thread and back costs more than the work on it. Here work is added to a
-//! queue, and a few threads each take everything that waits. Within a batch, a folder is opened once for
-//! consecutive files in it, and its free space is queried once. The bytes of all files are passed to the file
-//! system before any file is synced, so that a journal writes them together, and folders are synced once.
+//! queue, and a few threads each take everything that waits. A thread is started when the tasks that are ready
+//! to run have added their work, and the tasks of a batch are woken together, so that a batch is not one file.
+//! Within a batch, a folder is opened once for consecutive files in it, and its free space is queried once. The
+//! bytes of all files are passed to the file system before any file is synced, so that a journal writes them
+//! together, and folders are synced once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,11 +24,14 @@ const BATCH: usize = 128;
 
 /// An item of work for another thread.
 pub(super) enum Work {
-    /// A step that does not finish a file.
-    Step(Box<dyn FnOnce(&mut Near) + Send>),
+    /// A step that does not finish a file. It returns what wakes the task that waits for it.
+    Step(Box<dyn FnOnce(&mut Near) -> Wake + Send>),
     /// A file that is complete, as far as its sender knows.
     Finish(Box<Finish>),
 }
+
+/// Wakes the task that waits for a step.
+pub(super) type Wake = Box<dyn FnOnce() + Send>;
 
 /// The queue of all writers below a root.
 #[derive(Default)]
@@ -58,7 +63,11 @@ impl Batches {
             queue.threads += 1;
             drop(queue);
             let batches = self.clone();
-            tokio::task::spawn_blocking(move || batches.run());
+            tokio::spawn(async move {
+                // Other tasks add their work first.
+                tokio::task::yield_now().await;
+                tokio::task::spawn_blocking(move || batches.run());
+            });
         }
     }
 
@@ -110,13 +119,14 @@ impl Drop for Thread {
 
 fn run(batch: Vec<Work>) {
     let mut near = Near::default();
-    let mut finishing = Vec::new();
+    let (mut finishing, mut waiting) = (Vec::new(), Vec::new());
     for work in batch {
         match work {
-            Work::Step(step) => step(&mut near),
+            Work::Step(step) => waiting.push(step(&mut near)),
             Work::Finish(finish) => finishing.push(*finish),
         }
     }
+    waiting.into_iter().for_each(|wake| wake());
     finish(finishing, &mut near);
 }
 
@@ -246,6 +256,40 @@ mod tests {
         while root.batches.lock().threads > 0 {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn work_of_ready_tasks_is_one_batch_whose_tasks_are_woken_together() {
+        let (_dir, root) = root();
+        let log = Arc::new(Mutex::new(String::new()));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (root, log) = (root.clone(), log.clone());
+            tasks.spawn(async move {
+                let (tell, told) = tokio::sync::oneshot::channel();
+                root.batches.add(Work::Step(Box::new(move |_| {
+                    log.lock().unwrap().push('s');
+                    Box::new(move || {
+                        log.lock().unwrap().push('w');
+                        tell.send(()).unwrap();
+                    })
+                })));
+                told.await.unwrap();
+            });
+        }
+        tasks.join_all().await;
+        assert_eq!(*log.lock().unwrap(), "s".repeat(20) + &"w".repeat(20));
+    }
+
+    #[tokio::test]
+    async fn a_new_file_of_unknown_size_is_opened_in_a_batch() {
+        let (_dir, root) = root();
+        let mut writer = root.writer(Path::new("f"), Start::New, None, Digest::None);
+        let mut opening = std::pin::pin!(writer.open());
+        let first = std::future::poll_fn(|cx| std::task::Poll::Ready(opening.as_mut().poll(cx))).await;
+        assert!(first.is_pending());
+        assert_eq!(root.batches.lock().waiting.len(), 1);
+        opening.await.unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]

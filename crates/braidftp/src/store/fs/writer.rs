@@ -143,8 +143,9 @@ impl Writer {
     /// Safe.
     pub async fn open(&mut self) -> Result<(), Error> {
         self.idle().await?;
+        // The size of an upload in braid is not known before its first bytes.
         let is_small = |core: &PartFile| {
-            core.start == Start::New && core.size_hint.is_some_and(|size| size <= SMALL_BYTES)
+            core.start == Start::New && core.size_hint.is_none_or(|size| size <= SMALL_BYTES)
         };
         if !matches!(&self.disk, Disk::Idle(core) if is_small(core)) {
             self.begin(|core| core.claim(&mut Near::default()).map(|_| ()));
@@ -154,8 +155,10 @@ impl Writer {
         let (tell, told) = oneshot::channel();
         core.root.batches.clone().add(Work::Step(Box::new(move |near| {
             let result = core.claim(near).map(|_| ());
-            // A dropped writer releases the file.
-            let _ = tell.send((core, result));
+            Box::new(move || {
+                // A dropped writer releases the file.
+                let _ = tell.send((core, result));
+            })
         })));
         self.disk = Disk::Waits(told);
         self.idle().await
