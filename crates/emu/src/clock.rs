@@ -27,6 +27,11 @@ impl Clock {
         Self { origin: Instant::now(), epoch }
     }
 
+    /// When the clock was started.
+    pub(crate) fn origin(&self) -> Instant {
+        self.origin
+    }
+
     pub(crate) fn now(&self) -> Time {
         Time::ZERO + self.origin.elapsed()
     }

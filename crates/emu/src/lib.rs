@@ -5,6 +5,7 @@
 
 mod clock;
 mod links;
+pub mod mesh;
 pub mod named;
 pub mod relay;
 mod running;

@@ -1,10 +1,11 @@
-//! The links between two TUN devices, run by the wall clock on a thread of their own. `tun` and `named`
-//! create the devices and the namespaces.
+//! The links between TUN devices, run by the wall clock on a thread of their own. `tun`, `named` and `mesh`
+//! create the devices and the namespaces. A packet passes the links of its device's [`Route`], one after another.
 //!
 //! At a low packet rate the engine wakes up for each packet. Where packets come and go more often than every
 //! [`NAP`], it polls both devices and both links at that interval, as network drivers do: wake-ups cost most,
 //! and a packet is late by at most one interval.
 
+use std::collections::VecDeque;
 use std::io::{self, PipeReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -96,7 +97,7 @@ pub struct Counters {
 /// Running links. Dropping them stops them and removes both devices.
 #[derive(Debug)]
 pub struct Links {
-    running: Running<Counters>,
+    running: Running<Passed>,
 }
 
 impl Links {
@@ -114,51 +115,116 @@ impl Links {
         };
         let engine = Engine {
             clock,
-            client,
-            server,
-            forward: link(&config.forward, config.seed, 2 * config.number),
-            back: link(&config.back, config.seed, 2 * config.number + 1),
-            counters: Counters::default(),
+            devices: vec![client, server],
+            routes: vec![Route { via: vec![0], to: 1 }, Route { via: vec![1], to: 0 }],
+            links: vec![
+                link(&config.forward, config.seed, 2 * config.number),
+                link(&config.back, config.seed, 2 * config.number + 1),
+            ],
+            changes: VecDeque::new(),
+            passed: Passed::default(),
             capture,
         };
-        let running = Running::start("tun links", move |stopped, shown| engine.run(&stopped, &shown))
-            .map_err(|error| TunUnavailable::new("cannot start the links", &error))?;
-        Ok(Self { running })
+        Ok(Self { running: engine.start()? })
     }
 
     /// The counters so far.
     pub fn counters(&self) -> Counters {
-        self.running.counters()
+        Counters::of(self.running.counters())
     }
 
     /// Stops the links and removes the devices.
     pub fn stop(self) -> Counters {
-        self.running.stop()
+        Counters::of(self.running.stop())
     }
 }
 
+impl Counters {
+    fn of(passed: Passed) -> Self {
+        let [forward, back] = [0, 1].map(|link| passed.links.get(link).copied().unwrap_or_default());
+        let Passed { unsent, late, pcap_error, .. } = passed;
+        Self { forward, back, unsent, late, pcap_error }
+    }
+}
+
+/// The links that the packets of a device pass, in order, and the device that they reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The indices of the links; one at least.
+    pub(crate) via: Vec<usize>,
+    /// The index of the device.
+    pub(crate) to: usize,
+}
+
+/// What passed all links and devices so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// The counters of each link.
+    pub links: Vec<link::Counters>,
+    /// The packets of each device.
+    pub devices: Vec<Device>,
+    /// Packets that left their last link and that the device did not accept.
+    pub unsent: u64,
+    /// How late packets were sent.
+    pub late: Lateness,
+    /// Why the capture file is incomplete.
+    pub pcap_error: Option<String>,
+}
+
+/// The packets of a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Device {
+    /// When the host sent its first packet.
+    pub first_sent: Option<Duration>,
+    /// When the host received its last segment of TCP with data.
+    pub last_data: Option<Duration>,
+    /// Bytes of user data in the segments of TCP that the host received, repeated ones included.
+    pub data_bytes: u64,
+}
+
+/// A change of a link while packets pass.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// When, after the start.
+    pub at: Duration,
+    /// The index of the link.
+    pub link: usize,
+    /// Its new properties.
+    pub config: LinkConfig,
+}
+
 #[derive(Debug)]
-struct Engine {
-    clock: Clock,
-    client: OwnedFd,
-    server: OwnedFd,
-    forward: Link,
-    back: Link,
-    counters: Counters,
-    /// The capture at the client's device.
-    capture: Capture,
+pub(crate) struct Engine {
+    pub(crate) clock: Clock,
+    pub(crate) devices: Vec<OwnedFd>,
+    /// The route of each device's packets.
+    pub(crate) routes: Vec<Route>,
+    pub(crate) links: Vec<Link>,
+    /// The changes that are due, in order of time.
+    pub(crate) changes: VecDeque<Change>,
+    pub(crate) passed: Passed,
+    /// The capture at the first device.
+    pub(crate) capture: Capture,
 }
 
 impl Engine {
-    fn run(mut self, stopped: &PipeReader, shown: &Shown<Counters>) {
+    /// Runs it on a thread of its own.
+    pub(crate) fn start(self) -> Result<Running<Passed>, TunUnavailable> {
+        Running::start("tun links", move |stopped, shown| self.run(&stopped, &shown))
+            .map_err(|error| TunUnavailable::new("cannot start the links", &error))
+    }
+
+    fn run(mut self, stopped: &PipeReader, shown: &Shown<Passed>) {
         wake_on_time();
+        self.passed.devices = vec![Device::default(); self.devices.len()];
         let mut buffer = vec![0; 65_536];
         let mut pace = Pace::default();
         let mut published = Time::ZERO;
-        let mut ready = [true; 2];
+        let mut ready = vec![true; self.devices.len()];
         loop {
             let began = self.clock.now();
-            let mut moved = self.take_in(&mut buffer, ready);
+            self.change(began);
+            let mut moved = self.take_in(&mut buffer, &ready);
             let (sent, deadline) = self.drain();
             moved += sent;
             let in_a_rush = pace.should_poll(began, moved);
@@ -166,87 +232,141 @@ impl Engine {
                 self.publish(shown);
                 published = began;
             }
-            let mut fds = [
-                PollFd::new(stopped, PollFlags::IN),
-                PollFd::new(&self.client, PollFlags::IN),
-                PollFd::new(&self.server, PollFlags::IN),
-            ];
-            let waited = if in_a_rush {
-                self.clock.wait(&mut fds[..1], Some(began + NAP))
-            } else {
-                self.clock.wait(&mut fds, deadline)
-            };
-            let [stop, client, server] = fds.map(|fd| !fd.revents().is_empty());
+            let mut fds = vec![PollFd::new(stopped, PollFlags::IN)];
+            if !in_a_rush {
+                fds.extend(self.devices.iter().map(|device| PollFd::new(device, PollFlags::IN)));
+            }
+            let waited = self.clock.wait(&mut fds, if in_a_rush { Some(began + NAP) } else { deadline });
+            let is_ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             if let Err(error) = waited {
                 eprintln!("tun links: waiting for packets failed: {error}");
                 break;
             }
-            if stop {
+            if is_ready[0] {
                 break;
             }
             let now = self.clock.now();
             if let Some(deadline) = deadline
                 && deadline <= now
             {
-                self.counters.late.add(now.since(deadline));
+                self.passed.late.add(now.since(deadline));
             }
-            ready = if in_a_rush { [true; 2] } else { [client, server] };
+            for (device, ready) in ready.iter_mut().enumerate() {
+                *ready = is_ready.get(device + 1).copied().unwrap_or(true);
+            }
         }
         self.capture.finish();
         self.publish(shown);
     }
 
-    /// Passes packets from the devices to the links. Returns their number.
-    fn take_in(&mut self, buffer: &mut [u8], [client, server]: [bool; 2]) -> usize {
-        let mut packets = 0;
-        for _ in 0..if client { READS_IN_A_ROW } else { 0 } {
-            let Some(packet) = read(&self.client, buffer) else { break };
-            let now = self.clock.now();
-            self.capture.write(|writer| writer.write_ip(now, Direction::Out, &packet.payload, ""));
-            self.forward.handle(now, packet);
-            packets += 1;
+    /// Applies the changes that are due.
+    fn change(&mut self, now: Time) {
+        while self.changes.front().is_some_and(|change| Time::ZERO + change.at <= now) {
+            let Some(Change { link, config, .. }) = self.changes.pop_front() else { break };
+            self.links[link].set_config(now, config);
         }
-        for _ in 0..if server { READS_IN_A_ROW } else { 0 } {
-            let Some(packet) = read(&self.server, buffer) else { break };
-            self.back.handle(self.clock.now(), packet);
-            packets += 1;
+    }
+
+    /// Passes packets from the devices to the links. Returns their number.
+    fn take_in(&mut self, buffer: &mut [u8], ready: &[bool]) -> usize {
+        let mut packets = 0;
+        for (number, device) in self.devices.iter().enumerate().filter(|(number, _)| ready[*number]) {
+            for _ in 0..READS_IN_A_ROW {
+                let Some(mut packet) = read(device, buffer) else { break };
+                let now = self.clock.now();
+                if number == 0 {
+                    self.capture.write(|writer| writer.write_ip(now, Direction::Out, &packet.payload, ""));
+                }
+                self.passed.devices[number].first_sent.get_or_insert(now.since(Time::ZERO));
+                packet.to = place(number, 0);
+                self.links[self.routes[number].via[0]].handle(now, packet);
+                packets += 1;
+            }
         }
         packets
     }
 
-    /// Passes packets from the links to the devices. Returns their number and when more are due.
+    /// Passes packets from the links to the next ones, or to the devices. Returns their number and when more are due.
     fn drain(&mut self) -> (usize, Option<Time>) {
         let now = self.clock.now();
         let mut packets = 0;
-        let forward = loop {
-            match self.forward.poll(now) {
-                Output::Send(packet) => {
+        loop {
+            let (mut forwarded, mut next) = (0, self.changes.front().map(|change| Time::ZERO + change.at));
+            for link in 0..self.links.len() {
+                loop {
+                    match self.links[link].poll(now) {
+                        Output::Send(packet) => forwarded += usize::from(self.forward(now, packet)),
+                        Output::Event(never) => match never {},
+                        Output::Wait(due) => {
+                            next = next.into_iter().chain(due).min();
+                            break;
+                        }
+                    }
                     packets += 1;
-                    self.counters.unsent += u64::from(!write(&self.server, &packet));
                 }
-                Output::Event(never) => match never {},
-                Output::Wait(next) => break next,
             }
-        };
-        let back = loop {
-            match self.back.poll(now) {
-                Output::Send(packet) => {
-                    packets += 1;
-                    self.counters.unsent += u64::from(!write(&self.client, &packet));
-                    self.capture.write(|writer| writer.write_ip(now, Direction::In, &packet.payload, ""));
-                }
-                Output::Event(never) => match never {},
-                Output::Wait(next) => break next,
+            if forwarded == 0 {
+                return (packets, next);
             }
-        };
-        (packets, forward.into_iter().chain(back).min())
+        }
     }
 
-    fn publish(&mut self, shown: &Shown<Counters>) {
-        self.counters.forward = self.forward.counters();
-        self.counters.back = self.back.counters();
-        self.counters.pcap_error.clone_from(&self.capture.error);
-        shown.show(&self.counters);
+    /// Passes a packet to the next link of its route, or to its device. Returns whether there was a next link.
+    fn forward(&mut self, now: Time, mut packet: Datagram) -> bool {
+        let (from, hop) = at(packet.to);
+        let route = &self.routes[from];
+        if let Some(next) = route.via.get(hop + 1) {
+            packet.to = place(from, hop + 1);
+            self.links[*next].handle(now, packet);
+            return true;
+        }
+        let to = route.to;
+        if write(&self.devices[to], &packet) {
+            let data = tcp_data(&packet.payload);
+            let device = &mut self.passed.devices[to];
+            device.data_bytes += data as u64;
+            if data > 0 {
+                device.last_data = Some(now.since(Time::ZERO));
+            }
+        } else {
+            self.passed.unsent += 1;
+        }
+        if to == 0 {
+            self.capture.write(|writer| writer.write_ip(now, Direction::In, &packet.payload, ""));
+        }
+        false
+    }
+
+    fn publish(&mut self, shown: &Shown<Passed>) {
+        self.passed.links.clear();
+        self.passed.links.extend(self.links.iter().map(Link::counters));
+        self.passed.pcap_error.clone_from(&self.capture.error);
+        shown.show(&self.passed);
+    }
+}
+
+/// A packet's device and link, in place of an address, at which links do not look.
+fn place(device: usize, hop: usize) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::from_bits(hop as u32)), device as u16)
+}
+
+/// The device and the link of a packet.
+fn at(place: SocketAddr) -> (usize, usize) {
+    match place.ip() {
+        IpAddr::V4(hop) => (place.port().into(), hop.to_bits() as usize),
+        IpAddr::V6(_) => unreachable!("`place` makes addresses of IPv4"),
+    }
+}
+
+/// The bytes of user data in a packet of IPv4 if it is a segment of TCP (RFC 791 section 3.1, RFC 9293 section 3.1).
+fn tcp_data(packet: &[u8]) -> usize {
+    const TCP: u8 = 6;
+    let header = usize::from(packet.first().unwrap_or(&0) & 0x0f) * 4;
+    match (packet.get(9), packet.get(2..4), packet.get(header + 12)) {
+        (Some(&TCP), Some(&[high, low]), Some(offset)) => {
+            usize::from(u16::from_be_bytes([high, low])).saturating_sub(header + usize::from(offset >> 4) * 4)
+        }
+        _ => 0,
     }
 }
 

@@ -39,8 +39,10 @@ impl Net {
 
     /// Creates both hosts and starts the links.
     pub fn up(config: TunConfig) -> Result<Self, TunUnavailable> {
-        let (client, client_device) = Host::new("client", Self::CLIENT, config.mtu)?;
-        let (server, server_device) = Host::new("server", Self::SERVER, config.mtu)?;
+        let (client, client_device) = Host::new("client", &[(Self::DEVICE, Self::CLIENT)], config.mtu)?;
+        let (server, server_device) = Host::new("server", &[(Self::DEVICE, Self::SERVER)], config.mtu)?;
+        let [client_device, server_device] =
+            [client_device, server_device].map(|mut made| made.pop().expect("each host has a device"));
         Ok(Self { client, server, links: Links::start(client_device, server_device, &config)? })
     }
 
@@ -75,13 +77,20 @@ pub struct Host {
 }
 
 impl Host {
-    fn new(name: &str, address: Ipv4Addr, mtu: u16) -> Result<(Self, OwnedFd), TunUnavailable> {
+    /// Creates a host with these devices: names and addresses.
+    pub(crate) fn new(
+        name: &str,
+        devices: &[(&str, Ipv4Addr)],
+        mtu: u16,
+    ) -> Result<(Self, Vec<OwnedFd>), TunUnavailable> {
+        let devices: Vec<(String, Ipv4Addr)> =
+            devices.iter().map(|(name, address)| ((*name).to_owned(), *address)).collect();
         let (jobs, todo) = channel::<Job>();
         let (ready, made) = channel();
         let live = move || {
-            let device = set_up(address, mtu);
-            let is_up = device.is_ok();
-            if ready.send(device).is_err() || !is_up {
+            let made = set_up(&devices, mtu);
+            let is_up = made.is_ok();
+            if ready.send(made).is_err() || !is_up {
                 return;
             }
             for job in todo {
@@ -93,8 +102,8 @@ impl Host {
             .name(name.into())
             .spawn(live)
             .map_err(|error| TunUnavailable::new("cannot start a thread", &error))?;
-        let device = made.recv().map_err(|_| TunUnavailable("a namespace's thread ended early".into()))??;
-        Ok((Self { jobs }, device))
+        let made = made.recv().map_err(|_| TunUnavailable("a namespace's thread ended early".into()))??;
+        Ok((Self { jobs }, made))
     }
 
     /// Runs `work` on a new thread in this namespace. Sockets opened by that thread and the threads it starts
@@ -133,16 +142,18 @@ impl<T> Running<T> {
     }
 }
 
-/// Creates the namespace and its device; must run in a new thread.
-fn set_up(address: Ipv4Addr, mtu: u16) -> Result<OwnedFd, TunUnavailable> {
+/// Creates the namespace and its devices; must run in a new thread.
+fn set_up(devices: &[(String, Ipv4Addr)], mtu: u16) -> Result<Vec<OwnedFd>, TunUnavailable> {
     let failed = |what: &'static str| move |error: io::Error| TunUnavailable::new(what, &error);
     sys::leave_network().map_err(failed("cannot make a network namespace"))?;
     sys::bring_up("lo").map_err(failed("cannot bring up the loopback of a network namespace"))?;
-    let device =
-        sys::open_tun(Net::DEVICE).map_err(failed("cannot make a TUN device through /dev/net/tun"))?;
-    sys::configure(Net::DEVICE, address, NETMASK, mtu)
-        .map_err(failed("cannot give a TUN device its address"))?;
-    Ok(device)
+    let device = |(name, address): &(String, Ipv4Addr)| {
+        let device = sys::open_tun(name).map_err(failed("cannot make a TUN device through /dev/net/tun"))?;
+        sys::configure(name, *address, NETMASK, mtu)
+            .map_err(failed("cannot give a TUN device its address"))?;
+        Ok(device)
+    };
+    devices.iter().map(device).collect()
 }
 
 /// Makes this process root in a new user namespace, so that it can create a [`Net`] without being root

@@ -9,6 +9,7 @@ pub use crate::figure::Quick;
 use crate::figure::{Figure, Kind, LiveSweep, Point, Runs, Sweep};
 use crate::papers::live::AT_ONCE;
 use crate::plot::{self, Marks};
+use crate::scenario::worlds;
 use crate::store::csv::{self, Head};
 use crate::store::{Appending, Store, StoreError, Variety};
 use crate::sweep::{self, Enough, Observer, Plan, Shard, SweepError};
@@ -259,14 +260,48 @@ impl Bench {
         sweep: &'static Sweep,
         reporter: &mut dyn Reporter,
     ) -> Result<Table, BenchError> {
+        self.make_in_turns(figure, sweep, &[(&|_: &Point| true, self.options.threads)], reporter)
+    }
+
+    /// Makes the figure of a scenario in both worlds: the simulated points, and then the live ones, whose runs mostly wait.
+    ///
+    /// # Errors
+    ///
+    /// A run panics, or a file cannot be written. Failed live runs are reported, and their numbers are NaN.
+    pub fn make_worlds(
+        &self,
+        figure: &'static Figure,
+        reporter: &mut dyn Reporter,
+    ) -> Result<Table, BenchError> {
+        let sweep = figure.sweep().expect("a scenario is a sweep");
+        let turns: [Turn<'_>; 2] = [
+            (&|point: &Point| !worlds::is_live(point), self.options.threads),
+            (&worlds::is_live, worlds::RUNS_PER_THREAD * self.options.threads),
+        ];
+        self.make_in_turns(figure, sweep, &turns, reporter)
+    }
+
+    /// Makes a sweep, the points of each turn after those of the previous one.
+    fn make_in_turns(
+        &self,
+        figure: &'static Figure,
+        sweep: &'static Sweep,
+        turns: &[Turn<'_>],
+        reporter: &mut dyn Reporter,
+    ) -> Result<Table, BenchError> {
         let mut open = match self.open(figure, sweep, reporter)? {
             Opened::Complete(table) => return Ok(table),
             Opened::Unfinished(open) => *open,
         };
-        let plan = self.plan(sweep, open.points.clone());
+        let points = sweep.points();
         let known = std::mem::take(&mut open.known);
-        let mut keeper = Keeper { open: &mut open, known: &known, reporter };
-        let ran = sweep::run(figure, sweep, &plan, &known, &mut keeper);
+        let mut ran = Ok(());
+        for (is_its, threads) in turns {
+            let its = open.points.iter().copied().filter(|point| is_its(&points[*point])).collect();
+            let plan = Plan { threads: *threads, ..self.plan(sweep, its) };
+            let mut keeper = Keeper { open: &mut open, known: &known, reporter: &mut *reporter };
+            ran = ran.and_then(|()| sweep::run(figure, sweep, &plan, &known, &mut keeper));
+        }
         match ran {
             Ok(()) => open.finish(reporter),
             Err(SweepError::Io(error)) => {
@@ -397,6 +432,9 @@ impl Bench {
         Ok(())
     }
 }
+
+/// Points that run in a turn, and the number of threads.
+type Turn<'a> = (&'a dyn Fn(&Point) -> bool, usize);
 
 /// The distribution of the drawn column at each point, one line per point.
 fn tails(sweep: &Sweep, table: &Table) -> Vec<String> {

@@ -164,6 +164,9 @@ pub struct Plot {
     pub marks: Marks,
     /// A column whose means are printed beside the drawn ones in tables.
     pub beside: Option<&'static str>,
+    /// An axis whose first value is drawn as `marks` says, and whose others are marks over it: live runs over simulated
+    /// ones.
+    pub over: Option<&'static str>,
 }
 
 /// The scale of an axis.
@@ -201,6 +204,7 @@ impl Plot {
             y_scale: Scale::Linear,
             marks: Marks::Lines,
             beside: None,
+            over: None,
         }
     }
 

@@ -98,6 +98,11 @@ impl<'a> Cell<'a> {
         self.point
     }
 
+    /// The definition of its figure's sweep.
+    pub fn sweep(&self) -> &'static Sweep {
+        self.table.sweep
+    }
+
     /// The number of runs.
     pub fn runs(&self) -> usize {
         self.records.len()

@@ -15,7 +15,7 @@ pub fn table(table: &Table) -> String {
     let cells: Vec<Cell<'_>> =
         (0..table.points().len()).map(|point| table.cell(point)).filter(|cell| cell.runs() > 0).collect();
     let axis = |name: &str| sweep.axis(name).expect("a picture's axes are those of its sweep");
-    let panels: Vec<&Axis> = [plot.rows, plot.facet].into_iter().flatten().map(axis).collect();
+    let panels: Vec<&Axis> = [plot.over, plot.rows, plot.facet].into_iter().flatten().map(axis).collect();
     let (along, by) = (axis(plot.x), axis(plot.by));
     let beside = plot.beside.map(|column| format!("; beside it `{column}`"));
     let mut text = format!("  {}{}\n", plot.y_label, beside.unwrap_or_default());

@@ -10,10 +10,13 @@ mod loopback;
 mod multipath;
 mod sim;
 mod tails;
+mod worlds;
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+
+use crate::shell::{cargo, check, root};
 
 /// Runs the benchmark that `args` names.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -25,14 +28,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some((name, rest)) if name == "multipath" => multipath::run(rest),
         Some((name, rest)) if name == "sim" => sim::run(rest),
         Some((name, rest)) if name == "tails" => tails::run(rest),
+        Some((name, rest)) if name == "worlds" => worlds::run(rest),
         Some((name, _)) => {
             bail!(
-                "there is no benchmark `{name}`; there are: core, files, idle, loopback, multipath, sim, tails"
+                "there is no benchmark `{name}`; there are: core, files, idle, loopback, multipath, sim, tails, worlds"
             )
         }
         None => {
             bail!(
-                "usage: cargo xtask bench core|files|idle|loopback|multipath|sim|tails [--rounds N] [--quick]"
+                "usage: cargo xtask bench core|files|idle|loopback|multipath|sim|tails|worlds [--rounds N] [--quick]"
             )
         }
     }
@@ -41,6 +45,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// A file system in memory, if there is one, so that the disk does not affect the measurement.
 fn in_memory() -> Option<PathBuf> {
     Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir())
+}
+
+/// The folder of the programs `braidftp` and `braidlab`: the given one, or that of a release build.
+fn released(programs: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(folder) = programs {
+        return Ok(std::path::absolute(folder)?);
+    }
+    check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    Ok(target.map_or_else(|| root().join("target"), PathBuf::from).join("release"))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::median;
-use crate::shell::{capture, cargo, check, root};
+use crate::shell::{capture, check, root};
 use crate::tree::{Kind, Shape, make};
 
 const USAGE: &str =
@@ -176,21 +176,7 @@ impl Drop for Server {
 
 impl Bench {
     fn new(programs: Option<PathBuf>, seconds: u64) -> Result<Self> {
-        let folder = match programs {
-            Some(folder) => std::path::absolute(folder)?,
-            None => {
-                check(cargo().args([
-                    "build",
-                    "--release",
-                    "--package",
-                    "braidftp",
-                    "--package",
-                    "braidftp-lab",
-                ]))?;
-                let target = std::env::var_os("CARGO_TARGET_DIR");
-                target.map_or_else(|| root().join("target"), PathBuf::from).join("release")
-            }
-        };
+        let folder = super::released(programs)?;
         let dir = root().join("target/bench-multipath");
         std::fs::create_dir_all(&dir)?;
         Ok(Self { braidftp: folder.join("braidftp"), braidlab: folder.join("braidlab"), dir, seconds })

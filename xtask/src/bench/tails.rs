@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail};
 
 use super::in_memory;
 use crate::peers::{Proof, install};
-use crate::shell::{capture, cargo, check, root};
+use crate::shell::{capture, root};
 use crate::tree::{Kind, Shape, make};
 
 const USAGE: &str = "usage: cargo xtask bench tails [--seeds N] [--seed FIRST] [--cells TEXT,...] [--jobs N] [--programs DIR]\n\
@@ -289,21 +289,7 @@ struct Task {
 
 impl Bench {
     fn new(options: &Options) -> Result<Self> {
-        let folder = match &options.programs {
-            Some(folder) => folder.clone(),
-            None => {
-                check(cargo().args([
-                    "build",
-                    "--release",
-                    "--package",
-                    "braidftp",
-                    "--package",
-                    "braidftp-lab",
-                ]))?;
-                let target = std::env::var_os("CARGO_TARGET_DIR");
-                target.map_or_else(|| root().join("target"), PathBuf::from).join("release")
-            }
-        };
+        let folder = super::released(options.programs.clone())?;
         let (braidftp, braidlab) = (folder.join("braidftp"), folder.join("braidlab"));
         let process = std::process::id();
         // braid syncs files, its peers do not.

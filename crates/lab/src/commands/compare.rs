@@ -252,7 +252,7 @@ fn worker(bench: &Bench, waiting: &Mutex<VecDeque<Job>>, done: &Sender<(Job, Res
 }
 
 /// A signal ends the program at once: the programs in its nets end with it, and the nets belong to it.
-fn end_on_signal(folder: PathBuf) -> Result<(), Failure> {
+pub(super) fn end_on_signal(folder: PathBuf) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     std::thread::spawn(move || {
         signals.wait(None);

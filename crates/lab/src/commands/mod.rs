@@ -89,10 +89,15 @@ pub(crate) fn is_scenario(id: &str) -> bool {
 
 /// Reads a scenario file.
 pub(crate) fn load(id: &str) -> Result<Scenario, Failure> {
-    scenario::load(Path::new(id)).map_err(|error| match error {
+    scenario::load(Path::new(id)).map_err(refused)
+}
+
+/// Why a scenario cannot be used.
+pub(crate) fn refused(error: LoadError) -> Failure {
+    match error {
         LoadError::Read(_) => Failure::File(error.to_string()),
         LoadError::Wrong(_) => Failure::Usage(error.to_string()),
-    })
+    }
 }
 
 /// Prints to standard output.

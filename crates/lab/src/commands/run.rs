@@ -1,17 +1,27 @@
 //! `braidlab run`: runs figures and stores their data and pictures.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
+use braidftp_emu::tun::enter_user_namespace;
 use braidftp_lab::bench::{Bench, Made, Options};
 use braidftp_lab::claim::{Claim, Paper};
+use braidftp_lab::compare::live::Scratch;
+use braidftp_lab::compare::programs;
 use braidftp_lab::data::Data;
 use braidftp_lab::figure::{Figure, Kind};
+use braidftp_lab::papers::live;
+use braidftp_lab::scenario::Scenario;
+use braidftp_lab::scenario::live::Tools;
+use braidftp_lab::scenario::worlds::{CLOSE, Compared, Worlds, compare};
 use braidftp_lab::store::Variety;
 use braidftp_lab::sweep::Shard;
 use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 
-use super::{Progress, Running, check, is_scenario, load, print};
+use super::compare::end_on_signal;
+use super::{Progress, Running, check, is_scenario, load, print, refused};
 use crate::Failure;
 
 /// Run figures and store their data (CSV, Parquet) and pictures (SVG, PNG) in a folder.
@@ -23,9 +33,11 @@ use crate::Failure;
 /// The drawn data is also printed as a table; for `utilisation`, `fairness`, `multipath` and `early` with
 /// the verdicts of their claims.
 ///
-/// A scenario file describes an experiment of your own: `braidlab new` writes one, docs/scenarios.md explains them.
+/// A scenario file describes an experiment of your own: `braidlab new` writes one, docs/scenarios.md explains them. With
+/// --live it is also run with real programs between network namespaces, over the simulator's links in real time, and both
+/// are compared.
 ///
-/// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream; braidlab run my.toml
+/// Example: braidlab run multistream/fig6 --quick; braidlab run fcs multistream; braidlab run my.toml --live
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -36,11 +48,20 @@ pub(crate) struct Args {
     /// Run only shard I of N, to distribute a sweep over machines; `braidlab merge` combines the parts
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    /// Run scenario files in both worlds, simulated and live, as NAME-live.csv with a column `world` (root, Linux)
+    #[arg(long, conflicts_with = "shard")]
+    live: bool,
+    /// With --live: the program braidftp [default: the one beside this program, or on the PATH]
+    #[arg(long, value_name = "FILE", requires = "live")]
+    braidftp: Option<PathBuf>,
     #[command(flatten)]
     running: Running,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.live {
+        return run_live(args);
+    }
     let mut figures = Vec::new();
     for id in &args.ids {
         let found = match is_scenario(id) {
@@ -101,6 +122,82 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print(&check::block(claim, &(claim.check)(&data)))?;
     }
     Ok(())
+}
+
+/// Runs scenario files in both worlds.
+fn run_live(args: &Args) -> Result<(), Failure> {
+    if let Some(id) = args.ids.iter().find(|id| !is_scenario(id)) {
+        return Err(Failure::Usage(format!(
+            "--live runs scenario files, as in my.toml, and `{}` is none",
+            id.escape_debug()
+        )));
+    }
+    let scenarios = args.ids.iter().map(|id| load(id)).collect::<Result<Vec<_>, _>>()?;
+    // Must happen before a second thread exists.
+    let namespace = enter_user_namespace();
+    let failed =
+        |error: std::io::Error| Failure::File(format!("cannot make a folder for live runs: {error}"));
+    let scratch = Arc::new(Scratch::new().map_err(failed)?);
+    let braidftp = programs::braidftp(args.braidftp.as_deref());
+    let tools = Tools { braidftp: braidftp.clone().unwrap_or_default(), scratch: Arc::downgrade(&scratch) };
+    let both = |scenario: &Scenario| scenario.in_both_worlds(&tools).map_err(refused);
+    let all = scenarios.iter().map(both).collect::<Result<Vec<Worlds>, _>>()?;
+    for worlds in &all {
+        is_possible(worlds, &braidftp).map_err(Failure::Usage)?;
+    }
+    namespace.map_err(|error| Failure::Usage(error.to_string()))?;
+    end_on_signal(scratch.folder().to_owned())?;
+    let bench = args.running.bench();
+    for worlds in all {
+        make_live(&bench, &worlds, args.running.quick)?;
+    }
+    Ok(())
+}
+
+/// Whether live runs are possible here; if not, what is missing.
+fn is_possible(worlds: &Worlds, braidftp: &Result<PathBuf, String>) -> Result<(), String> {
+    if worlds.needs_braidftp {
+        braidftp.as_ref().map_err(String::clone)?;
+    }
+    if let Some(missing) = worlds.programs.iter().find(|program| programs::find(program).is_none()) {
+        return Err(format!(
+            "the program `{missing}` of a transport is not installed, or not on the PATH: install it, or name its file"
+        ));
+    }
+    live::possible(&worlds.controllers, live::Beside::Nothing).map_err(|why| {
+        format!("live runs are not possible here: {why}; without --live the scenario is only simulated")
+    })
+}
+
+/// Makes the figure of both worlds and prints its means and where its medians differ.
+fn make_live(bench: &Bench, worlds: &Worlds, quick: bool) -> Result<(), Failure> {
+    for note in &worlds.notes {
+        print(&format!("{}: {note}\n", worlds.figure.id))?;
+    }
+    let began = Instant::now();
+    let table = bench.make_worlds(worlds.figure, &mut Progress::new())?;
+    let path = bench.store.path(worlds.figure, Variety { quick, shard: None }, "csv");
+    print(&format!(
+        "{}: {} runs in {:.1} s: {}\n{}",
+        worlds.figure.id,
+        table.records().len(),
+        began.elapsed().as_secs_f64(),
+        path.display(),
+        text::table(&table)
+    ))?;
+    print(&differences(&compare(&table)))
+}
+
+/// Where the medians of both worlds differ.
+fn differences(compared: &[Compared]) -> String {
+    let apart: Vec<&Compared> = compared.iter().filter(|it| !it.is_close()).collect();
+    let mut text: String = apart.iter().map(|it| format!("differs: {it}\n")).collect();
+    let (close, most) = (compared.len() - apart.len(), CLOSE * 100.0);
+    text.push_str(&format!(
+        "{close} of {} medians of simulated and live runs are within {most} % of each other\n",
+        compared.len()
+    ));
+    text
 }
 
 /// Topics without a published paper, whose claims are checked immediately on the cells that were run.

@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::FILES;
-
 /// Extracts start and end times from output lines.
 #[derive(Debug, Default)]
 pub struct Stopwatch {
+    /// The number of files of the job.
+    files: usize,
     /// The time of a command that opens the next transfer, which may turn out to be a listing.
     perhaps: Option<Instant>,
     begun: Option<Instant>,
@@ -19,6 +19,11 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
+    /// Creates one for a job of this many files.
+    pub fn new(files: usize) -> Self {
+        Self { files, ..Self::default() }
+    }
+
     /// Processes a line.
     pub fn on_line(&mut self, at: Instant, line: &str) {
         self.last = self.last.max(Some(at));
@@ -49,9 +54,14 @@ impl Stopwatch {
     }
 
     fn end_if(&mut self, files: usize, at: Instant) {
-        if files == FILES {
+        if files == self.files {
             self.ended = Some(at);
         }
+    }
+
+    /// When the last file ended.
+    pub fn ended(&self) -> Option<Instant> {
+        self.ended
     }
 
     /// The time from the first command for a file to the end of the last file.
@@ -63,11 +73,12 @@ impl Stopwatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::FILES;
 
     /// The result for lines that arrive one second apart.
     fn time(lines: &[String]) -> Option<u64> {
         let start = Instant::now();
-        let mut watch = Stopwatch::default();
+        let mut watch = Stopwatch::new(FILES);
         for (second, line) in lines.iter().enumerate() {
             watch.on_line(start + Duration::from_secs(second as u64), line);
         }

@@ -66,17 +66,19 @@ impl Scratch {
         &self.folder
     }
 
-    /// Returns a world-readable folder with the files of a size.
-    pub fn files(&self, size: u64) -> io::Result<PathBuf> {
+    /// Returns a world-readable folder with files of these sizes.
+    pub fn files(&self, sizes: &[u64]) -> io::Result<PathBuf> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = self.folder.join(format!("files-{size}"));
+        let bytes: Vec<u8> = sizes.iter().flat_map(|size| size.to_le_bytes()).collect();
+        let digest = &blake3::hash(&bytes).to_hex()[..16];
+        let folder = self.folder.join(format!("files-{digest}"));
         if folder.is_dir() {
             return Ok(folder);
         }
-        let growing = self.folder.join(format!("growing-{size}"));
+        let growing = self.folder.join(format!("growing-{digest}"));
         fs::create_dir_all(&growing)?;
-        for number in 0..FILES {
-            let mut content = vec![0; size as usize];
+        for (number, size) in sizes.iter().enumerate() {
+            let mut content = vec![0; *size as usize];
             let mut hasher = blake3::Hasher::new();
             hasher.update(&(number as u64).to_le_bytes());
             hasher.finalize_xof().fill(&mut content);
@@ -90,7 +92,7 @@ impl Scratch {
     }
 
     /// Creates a folder for a run.
-    fn run(&self) -> io::Result<Folder> {
+    pub(crate) fn run(&self) -> io::Result<Folder> {
         let folder = self.folder.join(format!("run-{}", self.runs.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&folder)?;
         Ok(Folder(folder))
@@ -105,7 +107,7 @@ impl Drop for Scratch {
 }
 
 /// A folder that is removed on drop.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -114,7 +116,7 @@ impl Drop for Folder {
 }
 
 /// A name of the same length as in the simulator.
-fn name(number: usize) -> String {
+pub(crate) fn name(number: usize) -> String {
     format!("f{number:04}")
 }
 
@@ -133,8 +135,10 @@ impl Bench {
     /// Runs a cell; returns seconds.
     pub fn run(&self, cell: &Cell, seed: u64, patience: Duration) -> Result<f64, String> {
         let folder = self.scratch.run().map_err(|error| format!("cannot make a folder: {error}"))?;
-        let files =
-            self.scratch.files(cell.size).map_err(|error| format!("cannot write the files: {error}"))?;
+        let files = self
+            .scratch
+            .files(&[cell.size; FILES])
+            .map_err(|error| format!("cannot write the files: {error}"))?;
         let (server, client) = if cell.way.is_sctp() {
             (self.braidftp_server(cell.way, &files), self.braidftp_client(cell.way, &folder.0))
         } else {
@@ -159,20 +163,14 @@ impl Bench {
         let (ready, is_ready) = channel();
         let (stop, stopped) = channel::<()>();
         let way = cell.way;
-        let serving = net.server().spawn(move || serve(server, way, &ready, &stopped));
+        let is_up = if way.is_sctp() { IsUp::Says } else { IsUp::Listens(21) };
+        let serving = net.server().spawn(move || serve(server, is_up, &ready, &stopped));
         is_ready.recv().unwrap_or_else(|_| Err("the server's thread ended unexpectedly".to_owned()))?;
-        let time = net.client().run(move || fetch(client, patience));
+        let time = net.client().run(move || timed(client, patience));
         drop(stop);
         serving.join();
         let time = time?;
-        for number in 0..FILES {
-            let read = |folder: &Path| {
-                fs::read(folder.join(name(number))).map_err(|error| format!("{}: {error}", name(number)))
-            };
-            if read(&files)? != read(&folder.0)? {
-                return Err(format!("{} was changed by the transfer", name(number)));
-            }
-        }
+        same_files(FILES, &files, &folder.0)?;
         Ok(time.as_secs_f64())
     }
 
@@ -286,8 +284,37 @@ fn tune(host: &Host, way: Way, address: Ipv4Addr) -> Result<(), String> {
     })
 }
 
+/// Whether so many files of both folders are equal; if not, which one differs.
+pub(crate) fn same_files(count: usize, sent: &Path, received: &Path) -> Result<(), String> {
+    for number in 0..count {
+        let read = |folder: &Path| {
+            fs::read(folder.join(name(number))).map_err(|error| format!("{}: {error}", name(number)))
+        };
+        if read(sent)? != read(received)? {
+            return Err(format!("{} was changed by the transfer", name(number)));
+        }
+    }
+    Ok(())
+}
+
+/// How a server shows that clients may connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IsUp {
+    /// By a line that begins with `listening`.
+    Says,
+    /// By a socket on this port of TCP.
+    Listens(u16),
+    /// Not at all: nobody connects to it.
+    AtOnce,
+}
+
 /// Runs a server until it is stopped. Reports when it listens.
-fn serve(command: Command, way: Way, ready: &Sender<Result<(), String>>, stopped: &Receiver<()>) {
+pub(crate) fn serve(
+    command: Command,
+    is_up: IsUp,
+    ready: &Sender<Result<(), String>>,
+    stopped: &Receiver<()>,
+) {
     let (_child, lines) = match spawn(command) {
         Ok(running) => running,
         Err(error) => return drop(ready.send(Err(error))),
@@ -299,9 +326,10 @@ fn serve(command: Command, way: Way, ready: &Sender<Result<(), String>>, stopped
         if let Ok((_, line)) = &line {
             words.push(line.clone());
         }
-        let listens = match way.is_sctp() {
-            true => words.iter().any(|line| line.starts_with("listening ")),
-            false => listens_on_ftp(),
+        let listens = match is_up {
+            IsUp::Says => words.iter().any(|line| line.starts_with("listening ")),
+            IsUp::Listens(port) => listens_on(port),
+            IsUp::AtOnce => true,
         };
         if listens {
             break Ok(());
@@ -315,20 +343,33 @@ fn serve(command: Command, way: Way, ready: &Sender<Result<(), String>>, stopped
     let _ = stopped.recv();
 }
 
-/// Whether a TCP socket listens on port 21 in this thread's namespace.
-fn listens_on_ftp() -> bool {
-    let sockets = fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
-    sockets.lines().any(|line| {
-        let mut fields = line.split_ascii_whitespace().skip(1);
-        fields.next().is_some_and(|local| local.ends_with(":0015")) && fields.nth(1) == Some("0A")
-    })
+/// Whether a TCP socket listens on a port in this thread's namespace.
+fn listens_on(port: u16) -> bool {
+    let port = format!(":{port:04X}");
+    let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+    tables.map(|table| fs::read_to_string(table).unwrap_or_default()).iter().flat_map(|it| it.lines()).any(
+        |line| {
+            let mut fields = line.split_ascii_whitespace().skip(1);
+            fields.next().is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some("0A")
+        },
+    )
 }
 
 /// Runs a client until it ends. Returns how long the files took.
-fn fetch(command: Command, patience: Duration) -> Result<Duration, String> {
+fn timed(command: Command, patience: Duration) -> Result<Duration, String> {
+    let (watch, words) = fetch(command, FILES, patience)?;
+    watch.time().ok_or_else(|| format!("the client did not fetch all files: {}", last(&words)))
+}
+
+/// Runs a client until it ends. Returns the times of its files, and its output.
+pub(crate) fn fetch(
+    command: Command,
+    files: usize,
+    patience: Duration,
+) -> Result<(Stopwatch, Vec<String>), String> {
     let (mut child, lines) = spawn(command)?;
     let deadline = Instant::now() + patience;
-    let (mut watch, mut words) = (Stopwatch::default(), Vec::new());
+    let (mut watch, mut words) = (Stopwatch::new(files), Vec::new());
     loop {
         match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok((at, line)) => {
@@ -345,10 +386,10 @@ fn fetch(command: Command, patience: Duration) -> Result<Duration, String> {
     if !status.success() {
         return Err(format!("the client failed ({status}): {}", last(&words)));
     }
-    watch.time().ok_or_else(|| format!("the client did not fetch all files: {}", last(&words)))
+    Ok((watch, words))
 }
 
-fn last(words: &[String]) -> String {
+pub(crate) fn last(words: &[String]) -> String {
     words[words.len().saturating_sub(WORDS)..].join(" | ")
 }
 
@@ -409,7 +450,7 @@ mod tests {
         let left = scratch.folder().with_file_name(format!("{SCRATCH}{}", 1 << 30 | std::process::id()));
         fs::create_dir_all(left.join("run-0")).unwrap();
         let folder = scratch.folder().to_owned();
-        let files = scratch.files(10).unwrap();
+        let files = scratch.files(&[10; FILES]).unwrap();
         assert_eq!(fs::read_dir(&files).unwrap().count(), FILES);
         assert_eq!(fs::read(files.join(name(7))).unwrap().len(), 10);
         drop(scratch);
@@ -424,7 +465,7 @@ mod tests {
         let run = |script: &str, patience| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            fetch(command, Duration::from_secs(patience))
+            timed(command, Duration::from_secs(patience))
         };
         assert!(run("echo no route >&2; exit 2", 60).unwrap_err().contains("no route"));
         assert!(run("echo fine", 60).unwrap_err().contains("did not fetch all files: fine"));

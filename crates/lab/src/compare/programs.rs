@@ -130,6 +130,11 @@ fn apt(words: &[&str], folder: Option<&Path>) -> String {
     }
 }
 
+/// Finds a program by its file, or by its name on the PATH.
+pub fn find(name: &str) -> Option<PathBuf> {
+    if name.contains('/') { Some(PathBuf::from(name)).filter(|file| file.is_file()) } else { on_path(name) }
+}
+
 /// Finds a program by name, also in folders that only root's PATH contains.
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

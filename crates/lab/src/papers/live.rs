@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -99,13 +99,13 @@ impl Live {
         let net = Net::up(TunConfig { forward, back, seed: self.seed, ..TunConfig::default() })
             .map_err(|error| error.to_string())?;
         for (host, address) in [(net.client(), Net::CLIENT), (net.server(), Net::SERVER)] {
-            tune(host, self.tcp, &address.to_string())?;
+            tune(host, self.tcp, Net::NETWORK, Net::DEVICE, address)?;
         }
         let (count, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (ready, is_ready) = channel();
         let reads = net.server().spawn({
             let (count, stop) = (count.clone(), stop.clone());
-            move || read(&count, &stop, || ready.send(()).unwrap_or_default())
+            move || read((Net::SERVER, PORT), &count, &stop, || ready.send(()).unwrap_or_default())
         });
         is_ready.recv().map_err(|_| "the reader ended before it listened".to_owned())?;
         let file = match self.beside {
@@ -118,7 +118,7 @@ impl Live {
         let began = Instant::now();
         let writes = net.client().spawn({
             let stop = stop.clone();
-            move || write(&stop)
+            move || write((Net::SERVER, PORT), &stop)
         });
         let fetches = file.as_ref().map(|file| fetch(net.server(), &file.folder));
         let mut brought = Brought { tcp: Vec::new(), all: Vec::new() };
@@ -148,7 +148,7 @@ impl Live {
 }
 
 /// A part of the machine's capacity; released on drop.
-struct Room {
+pub(crate) struct Room {
     megabits: u64,
 }
 
@@ -157,7 +157,7 @@ static FREED: Condvar = Condvar::new();
 
 impl Room {
     /// Waits for free capacity.
-    fn of(megabits: u64) -> Self {
+    pub(crate) fn of(megabits: u64) -> Self {
         let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
         while *used > 0 && *used + megabits > MEGABITS_AT_ONCE {
             used = FREED.wait(used).unwrap_or_else(PoisonError::into_inner);
@@ -175,8 +175,18 @@ impl Drop for Room {
 }
 
 /// Configures kernel TCP on a host: this controller, large buffers, and no cached metrics of earlier runs.
-fn tune(host: &Host, controller: &'static str, address: &str) -> Result<(), String> {
-    let source = address.to_owned();
+pub(crate) fn tune(
+    host: &Host,
+    controller: &str,
+    network: &str,
+    device: &str,
+    address: Ipv4Addr,
+) -> Result<(), String> {
+    let mut command = Command::new("ip");
+    // Set in the route: through `tcp_congestion_control` a namespace may only use what the host allows
+    // to everyone.
+    command.args(["route", "replace", network, "dev", device, "scope", "link"]);
+    command.args(["src", &address.to_string(), "congctl", controller]);
     host.run(move || {
         for (name, value) in
             [("tcp_no_metrics_save", "1"), ("tcp_rmem", BUFFER_MAX), ("tcp_wmem", BUFFER_MAX)]
@@ -185,11 +195,6 @@ fn tune(host: &Host, controller: &'static str, address: &str) -> Result<(), Stri
             fs::write(&file, value)
                 .map_err(|error| format!("cannot write to {}: {error}", file.display()))?;
         }
-        // Set in the route: through `tcp_congestion_control` a namespace may only use what the host allows
-        // to everyone.
-        let mut command = Command::new("ip");
-        command.args(["route", "replace", Net::NETWORK, "dev", Net::DEVICE, "scope", "link"]);
-        command.args(["src", &source, "congctl", controller]);
         match command.stdin(Stdio::null()).output() {
             Ok(output) if output.status.success() => Ok(()),
             Ok(output) => Err(format!("ip route: {}", String::from_utf8_lossy(&output.stderr).trim())),
@@ -199,8 +204,13 @@ fn tune(host: &Host, controller: &'static str, address: &str) -> Result<(), Stri
 }
 
 /// The reader, which counts bytes.
-fn read(count: &AtomicU64, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<()> {
-    let listener = TcpListener::bind((Net::SERVER, PORT))?;
+pub(crate) fn read(
+    at: (Ipv4Addr, u16),
+    count: &AtomicU64,
+    stop: &AtomicBool,
+    ready: impl FnOnce(),
+) -> io::Result<()> {
+    let listener = TcpListener::bind(at)?;
     listener.set_nonblocking(true)?;
     ready();
     let mut stream = loop {
@@ -230,9 +240,8 @@ fn read(count: &AtomicU64, stop: &AtomicBool, ready: impl FnOnce()) -> io::Resul
 }
 
 /// The sender.
-fn write(stop: &AtomicBool) -> io::Result<()> {
-    let address = (Net::SERVER, PORT).into();
-    let mut stream = TcpStream::connect_timeout(&address, UP)?;
+pub(crate) fn write(to: (Ipv4Addr, u16), stop: &AtomicBool) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&to.into(), UP)?;
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
     let bytes = vec![0x5a; 256 << 10];
     while !stop.load(Ordering::Relaxed) {

@@ -119,6 +119,9 @@ pub fn draw(figure: &Figure, table: &Table) -> String {
         svg.text(text(MARGIN, 44.0 + index as f64 * 27.0, 22.0, INK), line);
     }
     let what = match plot.marks {
+        Marks::Lines | Marks::Bars if plot.over.is_some() => {
+            "mean and 90 % confidence interval: simulated, and live as marks with a dark edge"
+        }
         Marks::Lines | Marks::Bars => "mean and 90 % confidence interval",
         Marks::Tail => "part of all runs that took longer; dotted: runs that never ended",
     };
@@ -257,7 +260,11 @@ impl Panel<'_> {
             let curve = |cell: &Cell<'_>| {
                 let value = cell.point().value(self.by.name);
                 let colour = colour(self.by, &value);
-                tail::Curve { name: (self.by.show)(&value), colour, values: cell.values(self.plot.y) }
+                let (name, values) = ((self.by.show)(&value), cell.values(self.plot.y));
+                match self.is_over(cell) {
+                    true => tail::Curve { name: format!("{name}, live"), colour: INK, values },
+                    false => tail::Curve { name, colour, values },
+                }
             };
             let curves: Vec<tail::Curve> = cells.iter().map(curve).collect();
             let size = (self.width, self.height);
@@ -322,6 +329,8 @@ impl Panel<'_> {
         along: &dyn Fn(&Value) -> f64,
         up: &dyn Fn(f64) -> f64,
     ) {
+        let (over, cells): (Vec<&Cell<'_>>, Vec<&Cell<'_>>) =
+            cells.iter().partition(|cell| self.is_over(cell));
         let series: Vec<(&Value, Vec<(f64, Estimate)>)> = self
             .by
             .values
@@ -356,6 +365,32 @@ impl Panel<'_> {
                 svg.mark(shape(self.by, value), place, 3.9, colour(self.by, value));
             }
         }
+        for cell in over {
+            let x = along(&cell.point().value(self.x_axis.name));
+            self.mark_over(svg, cell, x, up);
+        }
+    }
+
+    /// Whether a cell is a mark over others.
+    fn is_over(&self, cell: &Cell<'_>) -> bool {
+        self.plot.over.is_some_and(|axis| {
+            let first = cell.sweep().axis(axis).and_then(|axis| axis.values.first());
+            first.is_some_and(|first| cell.point().value(axis) != *first)
+        })
+    }
+
+    /// Draws the mean of a cell over the picture of others, with its interval.
+    fn mark_over(&self, svg: &mut Svg, cell: &Cell<'_>, x: f64, up: &dyn Fn(f64) -> f64) {
+        let (estimate, value) = (cell.mean(self.plot.y), cell.point().value(self.by.name));
+        if !estimate.mean.is_finite() {
+            return;
+        }
+        if estimate.low < estimate.high {
+            svg.line((x, up(estimate.low)), (x, up(estimate.high)), INK, 1.2, "");
+        }
+        let place = (x, up(estimate.mean));
+        svg.mark(shape(self.by, &value), place, 6.4, INK);
+        svg.mark(shape(self.by, &value), place, 4.4, colour(self.by, &value));
     }
 
     fn bars(&self, svg: &mut Svg, cells: &[Cell<'_>], places: &[&Value], up: &dyn Fn(f64) -> f64) {
@@ -363,8 +398,10 @@ impl Panel<'_> {
         let bottom = top + self.height;
         let slot = self.width / places.len().max(1) as f64;
         for (group, place) in places.iter().enumerate() {
-            let its: Vec<_> =
-                cells.iter().filter(|cell| cell.point().value(self.x_axis.name) == **place).collect();
+            let (over, its): (Vec<&Cell<'_>>, Vec<&Cell<'_>>) = cells
+                .iter()
+                .filter(|cell| cell.point().value(self.x_axis.name) == **place)
+                .partition(|cell| self.is_over(cell));
             let wide = (slot * 0.8 / its.len().max(1) as f64).min(46.0);
             for (index, cell) in its.iter().enumerate() {
                 let estimate = cell.mean(self.plot.y);
@@ -386,6 +423,10 @@ impl Panel<'_> {
                     turned: 0.0,
                 };
                 svg.text(how, &crate::stats::short(estimate.mean));
+                let by = cell.point().value(self.by.name);
+                for cell in over.iter().filter(|over| over.point().value(self.by.name) == by) {
+                    self.mark_over(svg, cell, middle, up);
+                }
             }
         }
     }

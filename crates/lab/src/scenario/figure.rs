@@ -19,11 +19,11 @@ const POINTS_MAX: usize = 100_000;
 const SCENARIO: &str = "scenario";
 
 /// A file that was read; kept as long as the program runs.
-struct Document {
-    root: Node,
-    scope: Scope,
+pub(super) struct Document {
+    pub(super) root: Node,
+    pub(super) scope: Scope,
     files: Files,
-    measures: Vec<Measure>,
+    pub(super) measures: Vec<Measure>,
     only: Option<Condition>,
     quick: Option<Condition>,
     /// Lines that identify the text and the additions of a program, for the head of the results.
@@ -98,16 +98,24 @@ pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<S
     let watched = Box::leak(Box::new(|point: &Point, seed: u64, watcher: &mut dyn run::Watcher| {
         run::run(&document.plan(point), &document.measures, seed, Some(watcher))
     }));
-    Ok(Scenario { figure: Box::leak(Box::new(figure)), expects: expects(document)?, watched })
+    let (file, text) = (added.file, added.text);
+    Ok(Scenario {
+        figure: Box::leak(Box::new(figure)),
+        expects: expects(document)?,
+        watched,
+        document,
+        file,
+        text,
+    })
 }
 
-fn leaked(text: &str) -> &'static str {
+pub(super) fn leaked(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }
 
 impl Document {
     /// The indices of a point's choices on each axis.
-    fn picks(&self, point: &Point) -> Vec<usize> {
+    pub(super) fn picks(&self, point: &Point) -> Vec<usize> {
         let pick = |axis: &Varied| {
             let value = point.value(&axis.name);
             let is_it = |choice: &axes::Choice| match (&choice.place, value) {
@@ -120,7 +128,7 @@ impl Document {
         self.scope.axes.iter().map(pick).collect()
     }
 
-    fn view<'a>(&'a self, picks: &'a [usize]) -> View<'a> {
+    pub(super) fn view<'a>(&'a self, picks: &'a [usize]) -> View<'a> {
         View::new(&self.root, &self.scope, picks)
     }
 
@@ -129,7 +137,7 @@ impl Document {
     /// # Panics
     ///
     /// If the scenario was not checked, or a file was changed since.
-    fn plan(&self, point: &Point) -> Plan {
+    pub(super) fn plan(&self, point: &Point) -> Plan {
         let picks = self.picks(point);
         Plan::read(self.view(&picks), &self.files).unwrap_or_else(|wrong| panic!("{}", wrong.what))
     }

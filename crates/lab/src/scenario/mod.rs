@@ -14,6 +14,7 @@ mod distribution;
 pub mod expression;
 mod figure;
 mod files;
+pub mod live;
 mod measure;
 mod names;
 mod network;
@@ -28,6 +29,7 @@ pub mod tree;
 mod view;
 mod words;
 mod workloads;
+pub mod worlds;
 
 use std::path::{Path, PathBuf};
 
@@ -52,6 +54,10 @@ pub struct Scenario {
     /// Its claims.
     pub expects: Vec<Expectation>,
     watched: Watched,
+    document: &'static figure::Document,
+    /// The name and the text of the file, for errors.
+    file: String,
+    text: String,
 }
 
 impl std::fmt::Debug for Scenario {
@@ -62,6 +68,16 @@ impl std::fmt::Debug for Scenario {
 }
 
 impl Scenario {
+    /// The same scenario as a figure that is run in the simulator and live.
+    ///
+    /// # Errors
+    ///
+    /// Something in the file exists only simulated.
+    pub fn in_both_worlds(&self, tools: &live::Tools) -> Result<worlds::Worlds, LoadError> {
+        let wrong = |wrong| LoadError::Wrong(ScenarioError::new(&self.file, &self.text, wrong));
+        worlds::worlds(self.figure, self.document, tools).map_err(wrong)
+    }
+
     /// Runs one point of the sweep once with a watcher. The numbers are those of a run without a watcher.
     pub fn watch(&self, point: &Point, seed: u64, watcher: &mut dyn Watcher) -> Row {
         (self.watched)(point, seed, watcher)
@@ -151,7 +167,7 @@ impl Source<'_> {
     pub fn read(self) -> Result<Scenario, ScenarioError> {
         let Self { id, text, shown, folder, controllers, notes } = self;
         let digest = format!("scenario: BLAKE3 {}", &blake3::hash(text.as_bytes()).to_hex()[..16]);
-        let added = Added { controllers, notes: [vec![digest], notes].concat() };
+        let added = Added { controllers, notes: [vec![digest], notes].concat(), ..Added::default() };
         read(id, text, shown, files::Files::new(folder), added)
     }
 }
@@ -159,6 +175,9 @@ impl Source<'_> {
 /// The additions of a program to the text of a scenario.
 #[derive(Debug, Default)]
 struct Added {
+    /// The name and the text of the file.
+    file: String,
+    text: String,
     controllers: Vec<cc::External>,
     notes: Vec<String>,
 }
@@ -188,6 +207,7 @@ fn read(
     files: files::Files,
     added: Added,
 ) -> Result<Scenario, ScenarioError> {
+    let added = Added { file: shown.to_owned(), text: text.to_owned(), ..added };
     let root = tree::parse(text);
     let read = root.and_then(|root| figure::read(id, root, files, added));
     read.map_err(|wrong| ScenarioError::new(shown, text, wrong))

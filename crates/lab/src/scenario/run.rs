@@ -506,18 +506,23 @@ impl<'a> Seen<'a> {
 
     fn of_link(&self, link: usize, way: usize, of: OfLink) -> f64 {
         let (from, to) = self.counted();
-        let since = |of: fn(&Counters) -> u64| (of(&to.links[link][way]) - of(&from.links[link][way])) as f64;
-        let queue = &self.queues[link][way];
-        match of {
-            OfLink::Queue => queue.iter().sum::<f64>() / queue.len() as f64,
-            OfLink::QueueTail if queue.is_empty() => f64::NAN,
-            OfLink::QueueTail => stats::quantile(queue, 0.99),
-            OfLink::QueuePeak => to.links[link][way].queue_peak_bytes as f64,
-            OfLink::Dropped => since(|it| it.dropped_queue + it.dropped_early + it.dropped_mtu),
-            OfLink::Lost => since(|it| it.dropped_loss + it.dropped_down),
-            OfLink::Marked => since(|it| it.marked),
-            OfLink::Throughput => since(|it| it.bytes_out) * 8.0 / to.at.since(from.at).as_secs_f64(),
-        }
+        let counters = [from, to].map(|mark| mark.links[link][way]);
+        of_link(of, &counters, to.at.since(from.at).as_secs_f64(), &self.queues[link][way])
+    }
+}
+
+/// A value of a link between two times, so many seconds apart, with samples of its queue.
+pub(super) fn of_link(of: OfLink, [from, to]: &[Counters; 2], seconds: f64, queue: &[f64]) -> f64 {
+    let since = |of: fn(&Counters) -> u64| (of(to) - of(from)) as f64;
+    match of {
+        OfLink::Queue => queue.iter().sum::<f64>() / queue.len() as f64,
+        OfLink::QueueTail if queue.is_empty() => f64::NAN,
+        OfLink::QueueTail => stats::quantile(queue, 0.99),
+        OfLink::QueuePeak => to.queue_peak_bytes as f64,
+        OfLink::Dropped => since(|it| it.dropped_queue + it.dropped_early + it.dropped_mtu),
+        OfLink::Lost => since(|it| it.dropped_loss + it.dropped_down),
+        OfLink::Marked => since(|it| it.marked),
+        OfLink::Throughput => since(|it| it.bytes_out) * 8.0 / seconds,
     }
 }
 

@@ -421,6 +421,23 @@ static TCP: Shape = Shape {
             "the profile's",
             "Time-outs of a segment before the connection fails.",
         ),
+        field(
+            "program",
+            Takes::Table(&PROGRAM),
+            "braidftp, or sockets of the kernel",
+            "The programs of live runs (`--live`).",
+        ),
+    ],
+};
+
+static PROGRAM: Shape = Shape {
+    name: "program",
+    says: "A server and a client for live runs: the words of their command lines. `{address}` and `{port}` are where the \
+           server listens, `{folder}` is the server's folder with the files, `{to}` the client's, `{seconds}` how long the \
+           run lasts. A word with `{file}` is repeated for each file.",
+    fields: &[
+        needed("server", Takes::List(&Takes::Text), "The server. It runs until the run ends."),
+        needed("client", Takes::List(&Takes::Text), "The client. Of ftp it ends when it has all files."),
     ],
 };
 

@@ -7,8 +7,67 @@ use braidftp_sctp as sctp;
 use braidftp_sim::apps::bulk::Protocol;
 use braidftp_tcp as tcp;
 
-use super::tree::Wrong;
+use super::tree::{Wrong, nearest};
 use super::view::View;
+
+/// The words for values in the command lines of programs.
+const PLACEHOLDERS: [&str; 6] = ["address", "port", "folder", "to", "file", "seconds"];
+
+/// A transport as the file names it, for programs that are given the same names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Given {
+    /// The profile.
+    pub profile: Option<String>,
+    /// The congestion controller.
+    pub controller: Option<String>,
+    /// The multipath transfer.
+    pub multipath: Option<String>,
+    /// Whether SCTP is protected.
+    pub is_protected: bool,
+    /// The server and the client.
+    pub program: Option<[Vec<String>; 2]>,
+}
+
+/// Reads the names that a transport gives.
+///
+/// # Errors
+///
+/// A command line without words, or with an unknown placeholder.
+pub(super) fn given(view: View<'_>) -> Result<Given, Wrong> {
+    let text = |key: &str| view.text(key).map(str::to_owned);
+    let program = match view.table("program") {
+        None => None,
+        Some(table) => Some([words(table, "server")?, words(table, "client")?]),
+    };
+    Ok(Given {
+        profile: text("profile"),
+        controller: text("controller"),
+        multipath: text("multipath"),
+        is_protected: view.flag("protected") == Some(true),
+        program,
+    })
+}
+
+fn words(view: View<'_>, key: &str) -> Result<Vec<String>, Wrong> {
+    let nodes = view.list(key);
+    for node in &nodes {
+        for part in node.text().unwrap_or("").split('{').skip(1) {
+            let name = part.split_once('}').map_or(part, |(name, _)| name);
+            if part == name || !PLACEHOLDERS.contains(&name) {
+                let what = format!(
+                    "`{{{}}}` stands for nothing here; {}",
+                    name.escape_debug(),
+                    nearest(name, PLACEHOLDERS)
+                );
+                return Err(Wrong::at(node, what));
+            }
+        }
+    }
+    match nodes.is_empty() {
+        true => Err(view.wrong(key, format!("`{key}` names a program at least"))),
+        false => Ok(nodes.into_iter().filter_map(|node| node.text()).map(str::to_owned).collect()),
+    }
+}
 
 /// Reads a transport.
 ///

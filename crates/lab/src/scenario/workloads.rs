@@ -11,7 +11,7 @@ use braidftp_sim::apps::transfers::{Connections, Due, Transfer};
 use super::distribution::Distribution;
 use super::files::{Arrival, Files};
 use super::network::Network;
-use super::transports;
+use super::transports::{self, Given};
 use super::tree::{Node, Value, Wrong};
 use super::view::View;
 
@@ -31,6 +31,8 @@ pub(super) struct Workload {
     pub paths: Vec<usize>,
     /// Whether it begins at the second host of its paths.
     pub is_reversed: bool,
+    /// Its transport as the file names it.
+    pub given: Given,
     /// Its actions.
     pub does: Does,
 }
@@ -136,7 +138,8 @@ pub(super) fn read(root: View<'_>, network: &Network, files: &Files) -> Result<V
     let mut workloads: Vec<Workload> = Vec::new();
     for node in root.list("workload") {
         let view = root.of(node);
-        let does = does(root, view, files)?;
+        let transport = transport(root, view)?;
+        let (does, given) = (does(view, transport, files)?, transports::given(transport)?);
         let (paths, is_reversed) = route(view, network)?;
         let name = view.text("name").or(view.text("kind")).unwrap_or("").to_owned();
         if name.contains(['.', ',']) || ["link", "fairness", ""].contains(&name.as_str()) {
@@ -151,7 +154,7 @@ pub(super) fn read(root: View<'_>, network: &Network, files: &Files) -> Result<V
                 view.wrong("kind", "there is one ftp workload at most; others can be requests, web or bulk")
             );
         }
-        workloads.push(Workload { name, paths, is_reversed, does });
+        workloads.push(Workload { name, paths, is_reversed, given, does });
     }
     if workloads.is_empty() {
         return Err(root.wrong("workload", "there is no [[workload]]"));
@@ -320,11 +323,15 @@ fn route(view: View<'_>, network: &Network) -> Result<(Vec<usize>, bool), Wrong>
     Ok((paths, is_reversed))
 }
 
-fn does(root: View<'_>, view: View<'_>, files: &Files) -> Result<Does, Wrong> {
+/// The transport of a workload.
+pub(super) fn transport<'a>(root: View<'a>, view: View<'a>) -> Result<View<'a>, Wrong> {
     let named = view.text("transport").unwrap_or("");
     let node = root.node.get("transports").and_then(|transports| transports.get(named));
-    let node = node.ok_or_else(|| view.wrong("transport", format!("no transport `{named}`")))?;
-    let protocol = transports::read(view.of(node))?;
+    node.map(|node| view.of(node)).ok_or_else(|| view.wrong("transport", format!("no transport `{named}`")))
+}
+
+fn does(view: View<'_>, transport: View<'_>, files: &Files) -> Result<Does, Wrong> {
+    let protocol = transports::read(transport)?;
     match view.text("kind") {
         Some("ftp") => ftp(view, protocol),
         Some("bulk") => bulk(view, protocol),

@@ -1,0 +1,453 @@
+//! Live runs of a scenario: real programs and the kernel's TCP between network namespaces, over the simulator's links
+//! run by the wall clock ([`braidftp_emu::mesh`]). Links have the same numbers and seeds as in `run.rs`, so that they draw
+//! the same losses.
+//!
+//! Time 0 is when the servers listen and the clients are started. The start of programs is no part of `seconds`, which
+//! counts from the client's first packet, as in the simulator.
+
+mod check;
+mod commands;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use braidftp_emu::mesh::{self, Change, Mesh, MeshConfig, Moving, Passed, Path};
+use braidftp_emu::tun::Running;
+use braidftp_sim::apps::ftp::{Asks, Variant};
+use braidftp_sim::link::LinkConfig;
+
+use self::check::{LASTS_MAX, MTU};
+pub(super) use self::check::{check, check_measure, kernel_controller};
+use self::commands::{IP_BYTES, Job, TCP_PORT};
+use super::measure::{Measure, Of, What};
+use super::plan::Plan;
+use super::run::of_link;
+use super::workloads::{Does, Workload, between, random};
+use crate::compare::live::{self as programs, IsUp, Scratch};
+use crate::figure::Row;
+use crate::papers::live::{self as kernel, Room};
+use crate::stats;
+
+/// The least part of the machine that a run takes, in Mbit/s of the links that run at once.
+const MEGABITS_MIN: u64 = 20;
+/// How often a run is looked at.
+const TICK: Duration = Duration::from_millis(2);
+/// After this time the counters of a moment are published.
+const PUBLISHED: Duration = Duration::from_millis(15);
+
+/// What live runs share.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    /// The program braidftp; empty if no run needs it.
+    pub braidftp: PathBuf,
+    /// The folder for files. Its owner is the caller, who removes it: figures are never dropped.
+    pub scratch: Weak<Scratch>,
+}
+
+/// Changes a plan as both worlds need it, so that they run the same: braidftp asks for files with its login, and packets
+/// are as long as Ethernet permits.
+pub(super) fn align(plan: &mut Plan) {
+    let ways = plan.network.links.iter_mut().flat_map(|link| &mut link.ways);
+    let changed = plan.network.events.iter_mut().flat_map(|event| event.ways.iter_mut().flatten());
+    for way in ways.chain(changed) {
+        way.mtu = Some(way.mtu.unwrap_or(MTU).min(MTU));
+    }
+    for workload in &mut plan.workloads {
+        if let Does::Ftp { session, .. } = &mut workload.does {
+            session.asks = Asks::AtOnce;
+        }
+    }
+}
+
+/// The numbers of the links of a plan in a mesh, as in the simulator: by their first use.
+struct Layout {
+    /// For each link of the plan, the numbers of its directions.
+    numbers: Vec<Option<[usize; 2]>>,
+    links: Vec<LinkConfig>,
+    pairs: Vec<Vec<Path>>,
+    /// The workload of each pair of hosts.
+    flows: Vec<usize>,
+}
+
+impl Layout {
+    fn new(plan: &Plan) -> Self {
+        let numbers = vec![None; plan.network.links.len()];
+        let mut layout = Self { numbers, links: Vec::new(), pairs: Vec::new(), flows: Vec::new() };
+        let is_ftp = |workload: &Workload| matches!(workload.does, Does::Ftp { .. });
+        let (first, others): (Vec<usize>, Vec<usize>) =
+            (0..plan.workloads.len()).partition(|at| is_ftp(&plan.workloads[*at]));
+        for workload in first.into_iter().chain(others) {
+            let its = &plan.workloads[workload];
+            for _ in 0..its.flows() {
+                let paths = its.paths.iter().map(|path| layout.path(plan, *path, its.is_reversed)).collect();
+                layout.flows.push(workload);
+                layout.pairs.push(paths);
+            }
+        }
+        layout
+    }
+
+    fn path(&mut self, plan: &Plan, path: usize, is_reversed: bool) -> Path {
+        let path = &plan.network.paths[path];
+        let mut number = |link: usize| {
+            *self.numbers[link].get_or_insert_with(|| {
+                self.links.extend(plan.network.links[link].ways.iter().map(with_headers));
+                [self.links.len() - 2, self.links.len() - 1]
+            })
+        };
+        let pairs: Vec<[usize; 2]> = path.via.iter().map(|link| number(*link)).collect();
+        let there = pairs.iter().map(|[there, _]| *there).collect();
+        let back = pairs.iter().rev().map(|[_, back]| *back).collect();
+        if path.is_reversed == is_reversed { Path { there, back } } else { Path { there: back, back: there } }
+    }
+
+    fn config(&self, plan: &Plan, seed: u64) -> MeshConfig {
+        let changes = plan.network.events.iter().flat_map(|event| {
+            let change = move |(way, config): (usize, &LinkConfig)| {
+                let link = self.numbers[event.link]?[way];
+                Some(Change { at: event.at, link, config: with_headers(config) })
+            };
+            event.ways.iter().enumerate().filter_map(move |(way, it)| change((way, it.as_ref()?)))
+        });
+        let changes = changes.collect();
+        MeshConfig { links: self.links.clone(), pairs: self.pairs.clone(), changes, seed, mtu: MTU as u16 }
+    }
+}
+
+/// A link for packets that include their IP and UDP headers, which the link's overhead counts in the simulator.
+fn with_headers(link: &LinkConfig) -> LinkConfig {
+    let included = if commands::is_over_udp(link.overhead_bytes) { link.overhead_bytes } else { IP_BYTES };
+    LinkConfig { overhead_bytes: link.overhead_bytes.saturating_sub(included), ..link.clone() }
+}
+
+/// A bulk flow over the kernel's TCP that runs.
+struct Bulk {
+    read: Arc<AtomicU64>,
+    /// Ends its writer and its reader.
+    stops: [Arc<AtomicBool>; 2],
+    ends: Option<Duration>,
+}
+
+/// The counters at one time.
+#[derive(Default)]
+struct Mark {
+    at: Duration,
+    passed: Passed,
+    /// The bytes of user data that each flow's second host has read.
+    read: Vec<u64>,
+}
+
+/// How an ftp workload's client ended: when its last file ended, of braidftp, and its output.
+type Fetched = (Option<Instant>, Vec<String>);
+
+/// A server or a client that runs until this is dropped.
+struct Serving {
+    stop: Option<Sender<()>>,
+    running: Option<Running<()>>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(running) = self.running.take() {
+            running.join();
+        }
+    }
+}
+
+/// A run of a plan.
+struct Run<'a> {
+    plan: &'a Plan,
+    tools: &'a Tools,
+    scratch: &'a Scratch,
+    mesh: Mesh,
+    layout: Layout,
+    folder: PathBuf,
+    seed: u64,
+    lasts: Duration,
+    /// The flows over sockets of this process; others are programs.
+    bulk: Vec<Option<Bulk>>,
+    serving: Vec<Serving>,
+    /// Readers and writers of flows.
+    sockets: Vec<Running<Result<(), String>>>,
+}
+
+/// Runs a plan live.
+///
+/// # Errors
+///
+/// A program or the network fails, with the reason.
+pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, tools: &Tools) -> Result<Row, String> {
+    let rates = plan.network.links.iter().flat_map(|link| &link.ways).filter_map(|way| way.rate.slowest());
+    let megabits = rates.map(|rate| rate.bits_per_second()).sum::<u64>() / 1_000_000;
+    let _room = Room::of(megabits.max(MEGABITS_MIN));
+    let scratch = tools.scratch.upgrade().ok_or("the folder for files was removed")?;
+    let folder = scratch.run().map_err(|error| format!("cannot make a folder: {error}"))?;
+    let layout = Layout::new(plan);
+    let mesh = Mesh::up(layout.config(plan, seed)).map_err(|error| error.to_string())?;
+    let mut run = Run {
+        plan,
+        tools,
+        scratch: &scratch,
+        mesh,
+        bulk: layout.flows.iter().map(|_| None).collect(),
+        layout,
+        folder: folder.0.clone(),
+        seed,
+        lasts: plan.lasts.unwrap_or(LASTS_MAX),
+        serving: Vec::new(),
+        sockets: Vec::new(),
+    };
+    run.go(measures)
+}
+
+impl Run<'_> {
+    fn go(&mut self, measures: &[Measure]) -> Result<Row, String> {
+        let plan = self.plan;
+        let (mut clients, mut jobs) = (Vec::new(), Vec::new());
+        for (pair, flow) in self.layout.flows.clone().into_iter().enumerate() {
+            let workload = &plan.workloads[flow];
+            if workload.is_tcp() {
+                self.use_controller(pair, workload)?;
+            }
+            if matches!(workload.does, Does::Bulk { .. }) && workload.given.program.is_none() {
+                self.read(pair)?;
+                continue;
+            }
+            let job = self.job(pair, workload)?;
+            let ([server, client], is_up) = match &workload.given.program {
+                Some(program) => (job.named(program, self.lasts), IsUp::Listens(TCP_PORT)),
+                None => (job.braidftp(), IsUp::Says),
+            };
+            self.serve(pair, 1, server, is_up)?;
+            clients.push((pair, workload, job.count, client));
+            jobs.push((pair, job));
+        }
+        let moving = self.mesh.start().map_err(|error| error.to_string())?;
+        let (ended, has_ended) = channel::<Result<Fetched, String>>();
+        let mut fetches = None;
+        for (pair, workload, count, client) in clients {
+            if matches!(workload.does, Does::Bulk { .. }) {
+                self.serve(pair, 0, client, IsUp::AtOnce)?;
+                continue;
+            }
+            let (ended, patience) = (ended.clone(), self.lasts.min(LASTS_MAX));
+            let is_timed = workload.given.program.is_none();
+            fetches = Some((pair, workload));
+            drop(self.mesh.host(pair, 0).spawn(move || {
+                let fetched = programs::fetch(client, count, patience);
+                // The receiver is gone if the run failed.
+                let _ = ended.send(fetched.map(|(watch, said)| (watch.ended().filter(|_| is_timed), said)));
+            }));
+        }
+        self.write(moving.started());
+        let (marks, fetched) = self.follow(&moving, fetches.map(|_| &has_ended))?;
+        let seconds = match (fetches, fetched) {
+            (Some((pair, workload)), Some(fetched)) => {
+                Some(self.seconds(pair, workload, fetched, moving.started(), &marks[1].passed)?)
+            }
+            _ => None,
+        };
+        for (_, job) in jobs.iter().filter(|(pair, _)| fetches.is_some_and(|(its, _)| its == *pair)) {
+            programs::same_files(job.count, &job.files, &job.received())?;
+        }
+        self.end()?;
+        let row = measures.iter().map(|measure| self.number(measure.what, &marks, seconds));
+        Ok(Row(row.collect()))
+    }
+
+    /// Chooses the controller of the kernel's TCP on both hosts of a pair.
+    fn use_controller(&self, pair: usize, workload: &Workload) -> Result<(), String> {
+        let controller = kernel_controller(workload).unwrap_or("cubic");
+        for host in [0, 1] {
+            let address = mesh::address(pair, 0, host);
+            kernel::tune(
+                self.mesh.host(pair, host),
+                controller,
+                &mesh::network(pair, 0),
+                &mesh::device(0),
+                address,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What the programs of a pair need.
+    fn job<'a>(&self, pair: usize, workload: &'a Workload) -> Result<Job<'a>, String> {
+        let (mode, sizes) = match &workload.does {
+            Does::Ftp { session, files, .. } => {
+                (session.variant.name(), files.draw(&mut random(self.seed, self.layout.flows[pair])))
+            }
+            _ => (Variant::Tcp.name(), Vec::new()),
+        };
+        let cannot = |error: std::io::Error| format!("cannot write the files: {error}");
+        let files = self.scratch.files(&sizes).map_err(cannot)?;
+        let folder = self.folder.join(pair.to_string());
+        std::fs::create_dir_all(folder.join("received")).map_err(cannot)?;
+        let address = |path: usize| [0, 1].map(|host| mesh::address(pair, path, host));
+        let first = self.plan.network.paths[workload.paths[0]].via[0];
+        Ok(Job {
+            braidftp: self.tools.braidftp.clone(),
+            given: &workload.given,
+            mode,
+            paths: (0..workload.paths.len()).map(address).collect(),
+            overhead_bytes: self.plan.network.links[first].ways[0].overhead_bytes,
+            files,
+            count: sizes.len(),
+            folder,
+        })
+    }
+
+    /// Starts a program on a host of a pair, and waits until it is up.
+    fn serve(&mut self, pair: usize, host: usize, command: Command, is_up: IsUp) -> Result<(), String> {
+        let (ready, is_ready) = channel();
+        let (stop, stopped) = channel::<()>();
+        let running =
+            self.mesh.host(pair, host).spawn(move || programs::serve(command, is_up, &ready, &stopped));
+        self.serving.push(Serving { stop: Some(stop), running: Some(running) });
+        is_ready.recv().unwrap_or_else(|_| Err("the server's thread ended unexpectedly".to_owned()))
+    }
+
+    /// Starts the reader of a bulk flow.
+    fn read(&mut self, pair: usize) -> Result<(), String> {
+        let Does::Bulk { ends, .. } = self.plan.workloads[self.layout.flows[pair]].does else {
+            return Ok(());
+        };
+        let bulk = Bulk { read: Arc::default(), stops: [Arc::default(), Arc::default()], ends };
+        let (read, stop) = (bulk.read.clone(), bulk.stops[1].clone());
+        self.bulk[pair] = Some(bulk);
+        let (ready, is_ready) = channel();
+        let at = (mesh::address(pair, 0, 1), TCP_PORT);
+        self.sockets.push(self.mesh.host(pair, 1).spawn(move || {
+            let ready = || ready.send(()).unwrap_or_default();
+            kernel::read(at, &read, &stop, ready).map_err(|error| format!("a bulk flow's reader: {error}"))
+        }));
+        is_ready.recv().map_err(|_| "a bulk flow's reader ended before it listened".to_owned())
+    }
+
+    /// Starts the writers of bulk flows, each at its time.
+    fn write(&mut self, began: Instant) {
+        for (pair, bulk) in self.bulk.iter().enumerate() {
+            let workload = self.layout.flows[pair];
+            let (Some(bulk), Does::Bulk { starts, .. }) = (bulk, &self.plan.workloads[workload].does) else {
+                continue;
+            };
+            let starts = between(*starts, &mut random(self.seed, workload));
+            let (stop, to) = (bulk.stops[0].clone(), (mesh::address(pair, 0, 1), TCP_PORT));
+            self.sockets.push(self.mesh.host(pair, 0).spawn(move || {
+                sleep(starts.saturating_sub(began.elapsed()));
+                kernel::write(to, &stop).map_err(|error| format!("a bulk flow's writer: {error}"))
+            }));
+        }
+    }
+
+    /// Waits for the end of the run. Returns the counters where the measurement begins and ends, and how the ftp client
+    /// ended.
+    fn follow(
+        &self,
+        moving: &Moving,
+        fetched: Option<&Receiver<Result<Fetched, String>>>,
+    ) -> Result<([Mark; 2], Option<Fetched>), String> {
+        let mut from = None;
+        loop {
+            let now = moving.started().elapsed();
+            if from.is_none() && now >= self.plan.from {
+                from = Some(self.mark(moving));
+            }
+            let over = self.bulk.iter().flatten().filter(|bulk| bulk.ends.is_some_and(|ends| ends <= now));
+            over.for_each(|bulk| bulk.stops[0].store(true, Ordering::Relaxed));
+            let ended = fetched.and_then(|fetched| fetched.try_recv().ok()).transpose()?;
+            if ended.is_some() || now >= self.lasts {
+                if ended.is_none() && fetched.is_some() {
+                    return Err(format!("the files did not arrive within {} s", self.lasts.as_secs_f64()));
+                }
+                // The counters are published every 10 ms.
+                sleep(PUBLISHED);
+                let to = self.mark(moving);
+                return Ok(([from.unwrap_or_else(|| self.nothing()), to], ended));
+            }
+            sleep(TICK);
+        }
+    }
+
+    fn nothing(&self) -> Mark {
+        Mark { read: vec![0; self.bulk.len()], ..Mark::default() }
+    }
+
+    fn mark(&self, moving: &Moving) -> Mark {
+        let (at, passed) = (moving.started().elapsed(), moving.passed());
+        let read = |(pair, bulk): (usize, &Option<Bulk>)| match bulk {
+            Some(bulk) => bulk.read.load(Ordering::Relaxed),
+            None => passed.devices.get(self.mesh.device(pair, 0, 1)).map_or(0, |device| device.data_bytes),
+        };
+        let read = self.bulk.iter().enumerate().map(read).collect();
+        Mark { at, passed, read }
+    }
+
+    /// The duration of an ftp workload: from its client's first packet to the end of its last file. Of other programs it
+    /// ends with the last segment that has data.
+    fn seconds(
+        &self,
+        pair: usize,
+        workload: &Workload,
+        (ended, said): Fetched,
+        started: Instant,
+        passed: &Passed,
+    ) -> Result<f64, String> {
+        let devices = (0..workload.paths.len()).map(|path| &passed.devices[self.mesh.device(pair, path, 0)]);
+        let (first, last): (Vec<_>, Vec<_>) =
+            devices.map(|device| (device.first_sent, device.last_data)).unzip();
+        let ended = match workload.given.program {
+            None => ended.map(|at| at.saturating_duration_since(started)),
+            Some(_) => last.into_iter().flatten().max(),
+        };
+        let failed = || format!("the client did not fetch all files: {}", programs::last(&said));
+        let began = first.into_iter().flatten().min().ok_or_else(failed)?;
+        Ok(ended.ok_or_else(failed)?.saturating_sub(began).as_secs_f64())
+    }
+
+    /// Ends all programs and flows.
+    fn end(&mut self) -> Result<(), String> {
+        for stop in self.bulk.iter().flatten().flat_map(|bulk| &bulk.stops) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        self.serving.clear();
+        self.sockets.drain(..).map(Running::join).collect::<Result<Vec<()>, String>>().map(drop)
+    }
+
+    fn number(&self, what: What, [from, to]: &[Mark; 2], seconds: Option<f64>) -> f64 {
+        let lasted = (to.at - from.at).as_secs_f64();
+        let goodput = |pair: usize| (to.read[pair] - from.read[pair]) as f64 * 8.0 / lasted;
+        let pairs = |is: &dyn Fn(usize) -> bool| -> Vec<usize> {
+            (0..self.layout.flows.len()).filter(|pair| is(self.layout.flows[*pair])).collect()
+        };
+        let files = |workload: usize| match &self.plan.workloads[workload].does {
+            Does::Ftp { files, .. } => Some(files.draw(&mut random(self.seed, workload))),
+            _ => None,
+        };
+        match what {
+            What::Ftp(_) => seconds.unwrap_or(f64::NAN),
+            What::Of(workload, of) => match (files(workload), of) {
+                (Some(files), Of::Goodput) => {
+                    files.iter().sum::<u64>() as f64 * 8.0 / seconds.unwrap_or(f64::NAN)
+                }
+                (Some(files), _) => files.len() as f64,
+                (None, _) => pairs(&|its| its == workload).into_iter().map(goodput).sum(),
+            },
+            What::Fairness => {
+                let is_bulk = |its: usize| matches!(self.plan.workloads[its].does, Does::Bulk { .. });
+                stats::jain(&pairs(&is_bulk).into_iter().map(goodput).collect::<Vec<_>>())
+            }
+            What::Link(link, way, of) => {
+                let Some(number) = self.layout.numbers[link].map(|numbers| numbers[way]) else { return 0.0 };
+                let counters = |mark: &Mark| mark.passed.links.get(number).copied().unwrap_or_default();
+                of_link(of, &[counters(from), counters(to)], lasted, &[])
+            }
+        }
+    }
+}
