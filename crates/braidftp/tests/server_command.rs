@@ -199,7 +199,7 @@ fn settings_are_read_again_on_a_signal_and_no_transfer_is_dropped() {
         }
     };
     told(&mut server, "did you mean `max-sessions`?");
-    told(&mut server, "stay");
+    told(&mut server, "keeps its settings and users");
     let greeting = |server: &Running| {
         let mut line = String::new();
         BufReader::new(connect_from(server.tcp(), None)).read_line(&mut line).unwrap();
