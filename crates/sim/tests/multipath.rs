@@ -213,11 +213,12 @@ fn two_paths_over_a_shared_bottleneck_take_one_flows_share() {
         let [ours, other] = [0, 1].map(|flow| outcomes[flow].goodput(seconds(10), end));
         2.0 * ours / (ours + other)
     };
-    // With so few packets the shares vary from seed to seed. Coupled paths may take less than one flow's
-    // share, but not more.
-    let mean = |multipath| (1..=8).map(|seed| taken(multipath, seed)).sum::<f64>() / 8.0;
-    let (coupled, uncoupled) = (mean("default"), mean("default,coupling=none"));
-    assert!((0.7..1.2).contains(&coupled), "{coupled:.3} of its half");
+    // With so few packets the shares vary from seed to seed: coupled, .70 with a standard deviation of .12 (368 seeds), and the
+    // mean of 16 seeds by .03. Coupled paths may take less than one flow's share, but not more.
+    let mean =
+        |multipath, seeds: u64| (1..=seeds).map(|seed| taken(multipath, seed)).sum::<f64>() / seeds as f64;
+    let (coupled, uncoupled) = (mean("default", 16), mean("default,coupling=none", 8));
+    assert!((0.6..1.2).contains(&coupled), "{coupled:.3} of its half");
     assert!(uncoupled > 1.2, "{uncoupled:.3}: the test shows nothing");
 }
 

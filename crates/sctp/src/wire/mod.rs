@@ -2,8 +2,8 @@
 //! [`Chunk`] never holds an invalid length.
 //!
 //! [`Packet::decode`] only verifies the checksum; [`Packet::chunks`] decodes one chunk after another, with
-//! payloads as slices of the datagram. [`PacketBuilder`] encodes packets into one buffer. `association`
-//! decides whether a chunk is valid in a state, and whether its numbers are in range.
+//! payloads as slices of the datagram. [`PacketBuilder`](crate::packet_builder::PacketBuilder) encodes packets into
+//! one buffer. `association` decides whether a chunk is valid in a state, and whether its numbers are in range.
 
 mod asconf;
 mod auth;

@@ -182,7 +182,7 @@ impl Driver {
     /// if it reads nothing.
     ///
     /// # Errors
-    /// The client was silent for [`Settings::silence`] and did not answer the HEARTBEAT.
+    /// The client was silent for [`Settings::silence`](crate::server::Settings::silence) and did not answer the HEARTBEAT.
     pub(super) fn watch_client(&mut self, now: Instant) -> Result<Option<Instant>, &'static str> {
         let is_busy = !self.under_way.is_empty() || !self.withheld.is_empty();
         match self.watch.next_at {
