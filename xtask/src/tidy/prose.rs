@@ -19,6 +19,16 @@ const PHRASES: &[(&str, &str)] = &[
     ("begins anew", "restarts"),
     ("begin anew", "restart"),
     ("of its own accord", "unasked, by itself"),
+    ("at one go", "at once, in one call"),
+    ("throws away", "discards"),
+    ("broken off", "aborted"),
+    ("breaks off", "is aborted"),
+    ("comes to rest", "becomes idle"),
+    ("come to rest", "become idle"),
+    ("hears of", "receives, is notified of: say which"),
+    ("said aloud", "printed, logged: say which"),
+    ("what has come", "received bytes, packets: say which"),
+    ("what it likes", "anything"),
     ("nobody's", "of no owner: say what happens to it"),
 ];
 
