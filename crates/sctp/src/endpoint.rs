@@ -7,10 +7,11 @@
 
 mod admission;
 mod answers;
+mod cookie_echo;
 mod dtls;
 mod fair_queue;
-mod handshake;
 mod icmp;
+mod init;
 mod memory;
 mod ootb;
 mod table;
