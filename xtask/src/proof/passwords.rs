@@ -48,7 +48,7 @@ const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 4, 0, 1));
 /// An address without earlier logins.
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 5, 0, 1));
 /// The server's reply to a password that it does not check.
-const NOT_CHECKED: &str = "or for that name";
+const NOT_CHECKED: &str = "or for this user";
 
 /// The number of checked guesses, by address and name.
 type Checks = Mutex<BTreeMap<(IpAddr, String), usize>>;
