@@ -237,12 +237,15 @@ impl Engine {
                 fds.extend(self.devices.iter().map(|device| PollFd::new(device, PollFlags::IN)));
             }
             let waited = self.clock.wait(&mut fds, if in_a_rush { Some(began + NAP) } else { deadline });
-            let is_ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            let has_ended = !fds[0].revents().is_empty();
+            for (device, ready) in ready.iter_mut().enumerate() {
+                *ready = fds.get(device + 1).is_none_or(|fd| !fd.revents().is_empty());
+            }
             if let Err(error) = waited {
                 eprintln!("tun links: waiting for packets failed: {error}");
                 break;
             }
-            if is_ready[0] {
+            if has_ended {
                 break;
             }
             let now = self.clock.now();
@@ -250,9 +253,6 @@ impl Engine {
                 && deadline <= now
             {
                 self.passed.late.add(now.since(deadline));
-            }
-            for (device, ready) in ready.iter_mut().enumerate() {
-                *ready = is_ready.get(device + 1).copied().unwrap_or(true);
             }
         }
         self.capture.finish();

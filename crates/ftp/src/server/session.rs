@@ -457,13 +457,14 @@ impl Session {
 
     /// Issues the jobs of slots that no longer wait for others.
     fn hand_out(&mut self) {
-        let running = |kind: Option<TransferKind>| {
-            let is_it = |slot: &&Slot| slot.kind() == kind && matches!(slot.phase, Phase::Running { .. });
-            self.slots.iter().filter(is_it).count()
-        };
-        let mut lookups = running(None);
-        let mut downloads = running(Some(TransferKind::Download));
-        let mut uploads = running(Some(TransferKind::Upload));
+        let (mut lookups, mut downloads, mut uploads) = (0, 0, 0);
+        for slot in self.slots.iter().filter(|slot| matches!(slot.phase, Phase::Running { .. })) {
+            *match slot.kind() {
+                None => &mut lookups,
+                Some(TransferKind::Download) => &mut downloads,
+                Some(TransferKind::Upload) => &mut uploads,
+            } += 1;
+        }
         let (downloads_max, transfers_max) = match self.carrier {
             Carrier::Braid { data_streams } => {
                 let downloads = self.config.concurrent_downloads.max(usize::from(data_streams));

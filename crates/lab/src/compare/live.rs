@@ -349,8 +349,8 @@ fn listens_on(port: u16) -> bool {
     let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
     tables.map(|table| fs::read_to_string(table).unwrap_or_default()).iter().flat_map(|it| it.lines()).any(
         |line| {
-            let mut fields = line.split_ascii_whitespace().skip(1);
-            fields.next().is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some("0A")
+            let mut fields = line.split_ascii_whitespace();
+            fields.nth(1).is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some("0A")
         },
     )
 }

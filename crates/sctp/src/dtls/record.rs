@@ -172,13 +172,10 @@ fn header(epoch_bits: u8, number: u64) -> [u8; UNIFIED_LEN] {
 
 /// The nonce of a record (RFC 8446 §5.3), which does not depend on the epoch.
 fn nonce(keys: &Keys, number: u64) -> [u8; NONCE_LEN] {
-    // In the words in which it is read: a load that spans several stores waits for all stores before them.
-    let (first, last) = keys.iv.split_at(8);
-    let first = u64::from_be_bytes(first.try_into().expect("8 bytes")) ^ (number >> 32);
-    let last = u32::from_be_bytes(last.try_into().expect("4 bytes")) ^ number as u32;
-    let mut nonce = [0; NONCE_LEN];
-    nonce[..8].copy_from_slice(&first.to_be_bytes());
-    nonce[8..].copy_from_slice(&last.to_be_bytes());
+    let mut nonce = keys.iv;
+    for (byte, of_number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
+        *byte ^= of_number;
+    }
     nonce
 }
 
