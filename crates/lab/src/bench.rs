@@ -170,6 +170,26 @@ impl Bench {
         Runs { max, min: runs.min.min(max), ..runs }
     }
 
+    /// Whether a figure is stored, made by this build with the same settings.
+    pub fn is_stored(&self, figure: &Figure) -> bool {
+        let runs = figure.sweep().map(|sweep| self.runs(sweep));
+        let head = Head::new(figure, &self.options.command, self.options.seed, runs);
+        let kept = match figure.sweep() {
+            Some(sweep) => {
+                self.store.sweep(figure, sweep, self.variety()).map(|read| read.map(|read| read.head))
+            }
+            None => self.store.scene(figure, self.variety()).map(|kept| kept.map(|(head, _)| head)),
+        };
+        self.options.fresh == Fresh::No
+            && kept.is_ok_and(|kept| kept.is_some_and(|kept| kept.goes_with(&head)))
+    }
+
+    /// Whether a figure, or a part of its runs, is stored, and would not be run from its beginning.
+    pub fn is_begun(&self, figure: &Figure) -> bool {
+        let part = self.store.path(figure, self.variety(), "csv.part");
+        self.options.fresh == Fresh::No && (part.exists() || self.is_stored(figure))
+    }
+
     /// Makes a figure, or loads it if this build made it with the same settings.
     pub fn make(&self, figure: &'static Figure, reporter: &mut dyn Reporter) -> Result<Made, BenchError> {
         match &figure.kind {

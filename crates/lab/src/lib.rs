@@ -18,6 +18,7 @@ pub mod store;
 pub mod sweep;
 pub mod table;
 pub mod text;
+pub mod times;
 
 use std::path::PathBuf;
 use std::sync::LazyLock;

@@ -150,3 +150,31 @@ fn a_figure_of_distributions_reports_quantiles_and_the_worst_seed_of_each_cell()
     assert!(!lines.iter().any(|line| line.starts_with("# capped")), "a fixed number of runs is no cap");
     assert_eq!(made("3").1, lines);
 }
+
+#[test]
+fn several_figures_say_before_they_start_how_long_they_take_and_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["run", "multistream/nat", "multistream/fig1", "--quick", "--times", "times.csv"];
+    let said = |words: &[&str]| {
+        let output = lab(folder.path(), words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let first = said(&words);
+    assert!(first.starts_with("2 figures: ") && first.contains("thread"), "{first}");
+    let read = || std::fs::read_to_string(folder.path().join("times.csv")).unwrap();
+    let times = read();
+    let lines: Vec<&str> = times.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (3, "figure,form,runs,thread_seconds"), "{times}");
+    assert!(lines[1].starts_with("multistream/fig1,quick,1,"), "{times}");
+    assert!(lines[2].starts_with("multistream/nat,quick,"), "{times}");
+    // Stored figures take no time, and are not recorded again.
+    assert!(said(&words).starts_with("0 figures: "));
+    assert_eq!(read(), times);
+    assert!(!said(&["run", "multistream/nat", "--quick"]).contains("figures: "));
+    std::fs::write(folder.path().join("times.csv"), "no times").unwrap();
+    let output = lab(folder.path(), &[&words[..], &["--fresh"]].concat());
+    assert_eq!(output.status.code(), Some(6));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("times.csv: line 1: not as `figure,form"));
+}

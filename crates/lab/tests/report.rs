@@ -252,3 +252,39 @@ fn in_a_browser_pictures_are_drawn_and_interactive() {
         assert!(found.filtered > 0 && found.filtered < papers::claims().count());
     }
 }
+
+#[test]
+fn the_folder_of_a_report_has_versions_commands_and_rows_to_be_archived() {
+    let folder = tempfile::tempdir().unwrap();
+    let (site, results) = (folder.path().join("site"), folder.path().join("results"));
+    let figure = papers::figure("fcs/fig2a").unwrap();
+    support::keep(&Store::new(&results), figure, Variety::default(), "braidlab run P1 --seed 7");
+    let made =
+        braidlab(&["report", "P1", "-o", site.to_str().unwrap(), "--results", results.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let read = |name: &str| std::fs::read_to_string(site.join(name)).unwrap();
+    assert_eq!(read("commands.txt"), "braidlab run P1 --seed 7\nbraidlab report P1\n");
+    let rows = read("results/fcs/fig2a.csv");
+    assert_eq!(rows, std::fs::read_to_string(results.join("fcs/fig2a.csv")).unwrap());
+    assert!(rows.contains("\n# rustc: 1."), "{rows}");
+    let html = skeleton(&read("index.html"));
+    let document = parse(&html);
+    let text = text_of(document.descendants().find(|node| node.attribute("id") == Some("summary")).unwrap());
+    let version = format!("braidlab {} · rustc 1.", env!("CARGO_PKG_VERSION"));
+    for part in ["Results of commit ", &version, "braidlab run P1 --seed 7", "braidlab report P1"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // A report into the folder above its results leaves them alone.
+    let folder = folder.path().to_str().unwrap();
+    let again = braidlab(&["report", "P1", "-o", folder, "--results", results.to_str().unwrap()]);
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(rows, std::fs::read_to_string(results.join("fcs/fig2a.csv")).unwrap());
+}
+
+#[test]
+fn the_citation_names_the_version_of_the_workspace() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../CITATION.cff");
+    let citation = std::fs::read_to_string(file).unwrap();
+    let version = format!("version: {}", env!("CARGO_PKG_VERSION"));
+    assert!(citation.lines().any(|line| line == version), "{citation}");
+}

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use braidftp_lab::papers;
-use braidftp_lab::report::{Outcome, Report, page};
-use braidftp_lab::store::Store;
+use braidftp_lab::report::{Kept, Outcome, Report, commands, page};
+use braidftp_lab::store::{Store, Variety};
 use clap::Args as ClapArgs;
 
 use super::print;
@@ -14,6 +14,9 @@ use crate::Failure;
 ///
 /// The page shows stored results and runs nothing. For a missing figure it names the command that makes it.
 /// The same results give the same page.
+///
+/// The folder can be archived: beside the page it has the rows and pictures of the figures (results), and the
+/// commands that made them (commands.txt).
 ///
 /// Example: braidlab run fcs multistream; braidlab report -o site; open site/index.html
 #[derive(Debug, ClapArgs)]
@@ -36,6 +39,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.output.join("index.html");
     let html = page(&report);
     keep(&path, &html)?;
+    keep(&args.output.join("commands.txt"), &(commands(&report).join("\n") + "\n"))?;
+    for kept in report.papers.iter().flat_map(|part| &part.figures) {
+        archive(kept, &Store::new(&args.results), &Store::new(args.output.join("results")))?;
+    }
     let figures = || report.papers.iter().flat_map(|part| &part.figures);
     let claims = || report.papers.iter().flat_map(|part| &part.claims);
     let missing: Vec<&str> =
@@ -60,9 +67,27 @@ fn keep(path: &Path, html: &str) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    let temporary = path.with_extension("html.tmp");
+    let temporary = path.with_extension("tmp");
     std::fs::write(&temporary, html).and_then(|()| std::fs::rename(&temporary, path)).map_err(|error| {
         let _ = std::fs::remove_file(&temporary);
         failed(error)
     })
+}
+
+/// Copies the stored files of a figure to the folder of the report, unless it is the folder of results itself.
+fn archive(kept: &Kept, from: &Store, to: &Store) -> Result<(), Failure> {
+    let Ok(found) = &kept.found else { return Ok(()) };
+    let variety = Variety { quick: found.quick, shard: None };
+    for ending in ["csv", "parquet", "svg", "png"] {
+        let [source, target] = [from, to].map(|store| store.path(kept.figure, variety, ending));
+        let is_same = || source.canonicalize().ok() == target.canonicalize().ok();
+        if !source.exists() || (target.exists() && is_same()) {
+            continue;
+        }
+        let folder = target.parent().map_or(Ok(()), std::fs::create_dir_all);
+        folder.and_then(|()| std::fs::copy(&source, &target)).map_err(|error| {
+            Failure::File(format!("cannot copy {} to {}: {error}", source.display(), target.display()))
+        })?;
+    }
+    Ok(())
 }

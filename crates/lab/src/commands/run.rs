@@ -1,6 +1,6 @@
 //! `braidlab run`: runs figures and stores their data and pictures.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +17,7 @@ use braidftp_lab::scenario::live::Tools;
 use braidftp_lab::scenario::worlds::{CLOSE, Compared, Worlds, compare};
 use braidftp_lab::store::Variety;
 use braidftp_lab::sweep::Shard;
+use braidftp_lab::times::{Stopwatch, Times};
 use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 
@@ -41,8 +42,8 @@ use crate::Failure;
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Figures, as in multistream/fig6, papers for all their figures (see `braidlab list`), or scenario files, as in
-    /// my.toml
+    /// Figures, as in multistream/fig6, papers for all their figures (see `braidlab list`), all for those of all papers,
+    /// or scenario files, as in my.toml
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Run only shard I of N, to distribute a sweep over machines; `braidlab merge` combines the parts
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// With --live: the program braidftp [default: the one beside this program, or on the PATH]
     #[arg(long, value_name = "FILE", requires = "live")]
     braidftp: Option<PathBuf>,
+    /// Record in this file how long each figure took, for estimates
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["live", "shard"])]
+    times: Option<PathBuf>,
     #[command(flatten)]
     running: Running,
 }
@@ -78,6 +82,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let bench = args.running.bench();
     let bench = Bench { options: Options { shard: args.shard, ..bench.options.clone() }, ..bench };
     let mut progress = Progress::new();
+    if figures.len() > 1 && args.shard.is_none() {
+        progress.say(&Times::recorded().estimate(&bench, &figures).to_string());
+    }
     let mut data = Data::default();
     for figure in figures {
         let is_named = args.ids.iter().any(|id| id == figure.id);
@@ -88,6 +95,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             ))?;
             continue;
         }
+        let is_whole = args.times.is_some() && !bench.is_begun(figure);
+        let stopwatch = Stopwatch::default();
         let began = Instant::now();
         let made = bench.make(figure, &mut progress)?;
         let runs = match &made {
@@ -98,6 +107,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 continue;
             }
         };
+        if let Some(file) = args.times.as_ref().filter(|_| is_whole) {
+            record(file, &bench, figure, runs as u64, &stopwatch)?;
+        }
         let variety = Variety { quick: args.running.quick, shard: args.shard };
         let path = bench.store.path(figure, variety, "csv");
         print(&format!(
@@ -122,6 +134,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print(&check::block(claim, &(claim.check)(&data)))?;
     }
     Ok(())
+}
+
+/// Records how long a figure took.
+fn record(
+    file: &Path,
+    bench: &Bench,
+    figure: &Figure,
+    runs: u64,
+    stopwatch: &Stopwatch,
+) -> Result<(), Failure> {
+    let mut times = Times::load(file).map_err(Failure::File)?;
+    times.add(bench, figure, runs, stopwatch);
+    times.store(file).map_err(Failure::File)
 }
 
 /// Runs scenario files in both worlds.

@@ -81,14 +81,19 @@ pub fn find_papers(names: &[String]) -> Result<Vec<&'static Paper>, Unknown> {
     Ok(papers().filter(is_asked).collect())
 }
 
-/// Returns the named figures: ids, and papers for all their figures. Each once, in the order of the names.
+/// The name of all figures.
+pub const EVERY: &str = "all";
+
+/// Returns the named figures: ids, papers for all their figures, and [`EVERY`]. Each once, in the order of the names.
 pub fn find_figures(names: &[String]) -> Result<Vec<&'static Figure>, Unknown> {
     let mut found: Vec<&'static Figure> = Vec::new();
     for name in names {
         let its: Vec<_> = ALL
             .iter()
             .flat_map(|paper| {
-                (paper.figures)().iter().filter(|figure| is_called(paper, name) || figure.id == name.as_str())
+                (paper.figures)()
+                    .iter()
+                    .filter(|figure| is_called(paper, name) || figure.id == name.as_str() || name == EVERY)
             })
             .collect();
         if its.is_empty() {

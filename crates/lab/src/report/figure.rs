@@ -9,7 +9,7 @@ use super::kept::{Found, Judged, Kept, Results};
 use super::{claim, scene};
 use crate::figure::{Figure, Kind};
 use crate::plot::{self, Marks};
-use crate::store::csv::{CAPPED, Head};
+use crate::store::csv::{BUILD, CAPPED, COMMIT, COMPILER, Head, VERSION};
 use crate::table::{Rows, Table};
 
 /// The maximum number of table rows of a scene; longer ones are thinned.
@@ -252,7 +252,7 @@ fn provenance(kept: &Kept) -> String {
         if let Some(made) = shown("command") {
             row("made by", &command(made));
         }
-        for name in ["commit", "build", "seeds", "runs"] {
+        for name in [VERSION, COMPILER, COMMIT, BUILD, "seeds", "runs"] {
             if let Some(says) = shown(name) {
                 row(name, &text(says).to_string());
             }

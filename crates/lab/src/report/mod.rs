@@ -14,4 +14,4 @@ mod page;
 mod scene;
 
 pub use kept::{Found, Judged, Kept, Outcome, PaperPart, Report, Results};
-pub use page::page;
+pub use page::{commands, page};

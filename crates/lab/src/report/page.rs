@@ -8,7 +8,7 @@ use super::figure;
 use super::html::{command, count, text};
 use super::kept::{Judged, PaperPart, Report};
 use crate::plot::COLOURS;
-use crate::store::csv::COMMIT;
+use crate::store::csv::{COMMIT, COMPILER, VERSION};
 
 const STYLE: &str = include_str!("page.css");
 const CHART: &str = include_str!("chart.js");
@@ -132,21 +132,52 @@ fn summary(report: &Report) -> String {
         );
     }
     html.push_str("</div>\n");
-    let commits: BTreeSet<&str> = report
-        .papers
-        .iter()
-        .flat_map(|part| &part.figures)
-        .filter_map(|kept| kept.found.as_ref().ok()?.head.get(COMMIT))
-        .collect();
-    if !commits.is_empty() {
-        let _ = writeln!(
-            html,
-            "<p class=\"made\">Results of commit {}. Seeds and settings are with each figure, under <i>How it was made</i>.</p>",
-            text(&commits.into_iter().collect::<Vec<_>>().join(", "))
-        );
-    }
+    html.push_str(&origin(report));
     html.push_str("</header>\n");
     html
+}
+
+/// The versions that made the results, and the commands that make them again.
+fn origin(report: &Report) -> String {
+    let found =
+        || report.papers.iter().flat_map(|part| &part.figures).filter_map(|kept| kept.found.as_ref().ok());
+    let values = |name: &str| -> Vec<String> {
+        let values: BTreeSet<&str> = found().filter_map(|found| found.head.get(name)).collect();
+        values.into_iter().map(|value| text(value).to_string()).collect()
+    };
+    let mut versions: Vec<String> = Vec::new();
+    for (what, name) in [("commit", COMMIT), ("braidlab", VERSION), ("rustc", COMPILER)] {
+        let its = values(name);
+        if !its.is_empty() {
+            versions.push(format!("{what} {}", its.join(", ")));
+        }
+    }
+    if versions.is_empty() {
+        return String::new();
+    }
+    let commands: String =
+        commands(report).iter().map(|line| format!("<li>{}</li>\n", command(line))).collect();
+    format!(
+        "<p class=\"made\">Results of {}. Seeds and settings are with each figure, under <i>How it was made</i>.</p>\n\
+         <details id=\"origin\" class=\"made\"><summary>The commands that made this report</summary>\n<ol>\n{commands}</ol>\n\
+         <p>The rows and pictures of the figures are beside this page, in the folder results; \
+         the file commands.txt lists these commands.</p>\n</details>\n",
+        versions.join(" · ")
+    )
+}
+
+/// The commands that made the results of a report, each once, in the order of the figures; the last one makes the report.
+pub fn commands(report: &Report) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    for kept in report.papers.iter().flat_map(|part| &part.figures) {
+        let made = kept.found.as_ref().ok().and_then(|found| found.head.get("command"));
+        if let Some(made) = made.filter(|made| !made.is_empty() && !commands.iter().any(|its| its == made)) {
+            commands.push(made.to_owned());
+        }
+    }
+    let keys = report.papers.iter().map(|part| part.paper.key);
+    commands.push(format!("braidlab report {}", keys.collect::<Vec<_>>().join(" ")));
+    commands
 }
 
 /// Whether some of its figures are incomplete.

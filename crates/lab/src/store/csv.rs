@@ -21,15 +21,17 @@ pub const TAIL: &str = "tail";
 pub const BUILD: &str = "build";
 /// The line with the commit of that build.
 pub const COMMIT: &str = "commit";
+/// The line with the version of braidlab.
+pub const VERSION: &str = "braidlab";
+/// The line with the version of the compiler.
+pub const COMPILER: &str = "rustc";
 
 impl Head {
     /// Creates the head for the rows of a figure.
     pub fn new(figure: &Figure, command: &str, seed: u64, runs: Option<Runs>) -> Self {
         let mut head = Self::default();
         head.push("figure", format!("{}: {}", figure.id, figure.shows));
-        head.push("command", command);
-        head.push(COMMIT, env!("BRAIDFTP_COMMIT"));
-        head.push(BUILD, crate::build());
+        head.lines.extend(Self::of_program(command).lines);
         let pairs = figure.sweep().map(|sweep| sweep.paired.join(", ")).unwrap_or_default();
         let pairs = if pairs.is_empty() { String::new() } else { format!(", the same whatever {pairs}") };
         head.push("seeds", format!("from {seed}{pairs}"));
@@ -51,6 +53,8 @@ impl Head {
     pub fn of_program(command: &str) -> Self {
         let mut head = Self::default();
         head.push("command", command);
+        head.push(VERSION, env!("CARGO_PKG_VERSION"));
+        head.push(COMPILER, env!("BRAIDFTP_RUSTC"));
         head.push(COMMIT, env!("BRAIDFTP_COMMIT"));
         head.push(BUILD, crate::build());
         head
