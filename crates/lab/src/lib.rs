@@ -8,6 +8,7 @@ pub mod claim;
 pub mod compare;
 pub mod data;
 pub mod figure;
+pub mod film;
 pub mod golden;
 pub mod papers;
 pub mod plot;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{check, compare, link, list, merge, net, new, profiles, replay, report, run, schema};
+use commands::{check, compare, film, link, list, merge, net, new, profiles, replay, report, run, schema};
 
 /// A run allocates tens of thousands of packets. glibc caches no blocks of that size and coalesces each
 /// freed block with its neighbours, which takes more than a tenth of the run time.
@@ -30,6 +30,7 @@ enum Command {
     Check(check::Args),
     Compare(compare::Args),
     New(new::Args),
+    Film(film::Args),
     Schema(schema::Args),
     Merge(merge::Args),
     Replay(replay::Args),
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::New(args) => new::run(&args),
+        Command::Film(args) => film::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Replay(args) => replay::run(&args),

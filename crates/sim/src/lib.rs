@@ -15,6 +15,7 @@ pub mod record;
 pub mod scenario;
 pub mod several;
 pub mod topology;
+pub mod windows;
 pub mod world;
 
 pub use host::{App, Endpoints, Host};

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod film;
 pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod merge;

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn keep(path: &Path, html: &str) -> Result<(), Failure> {
+pub(super) fn keep(path: &Path, html: &str) -> Result<(), Failure> {
     let failed = |error| Failure::File(format!("cannot write {}: {error}", path.display()));
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;

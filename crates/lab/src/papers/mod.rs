@@ -20,6 +20,7 @@ use std::fmt;
 
 use crate::claim::{Claim, Paper};
 use crate::figure::Figure;
+use crate::scenario::{self, Scenario};
 
 /// All papers.
 pub static ALL: &[&Paper] = &[
@@ -65,6 +66,36 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
 pub fn figure(id: &str) -> Option<&'static Figure> {
     figures().find(|figure| figure.id == id)
 }
+
+/// The scenario that describes a figure, if one does.
+///
+/// # Panics
+///
+/// If a scenario of the program is invalid.
+pub fn scenario(id: &str) -> Option<Scenario> {
+    let text = match id {
+        "fcs/fig2a" => include_str!("fcs/fig2a.toml"),
+        "fcs/fig2b" => include_str!("fcs/fig2b.toml"),
+        "fcs/fig3a" => include_str!("fcs/fig3a.toml"),
+        "fcs/fig3b" => include_str!("fcs/fig3b.toml"),
+        "multistream/fig6" => include_str!("multistream/fig6.toml"),
+        "multistream/fig7" => include_str!("multistream/fig7.toml"),
+        "multistream/fig8" => include_str!("multistream/fig8.toml"),
+        _ => return None,
+    };
+    Some(scenario::parse(id, text).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The figures that scenarios describe.
+pub const SCENARIOS: [&str; 7] = [
+    "fcs/fig2a",
+    "fcs/fig2b",
+    "fcs/fig3a",
+    "fcs/fig3b",
+    "multistream/fig6",
+    "multistream/fig7",
+    "multistream/fig8",
+];
 
 fn is_called(paper: &Paper, name: &str) -> bool {
     paper.name == name || paper.key.eq_ignore_ascii_case(name)

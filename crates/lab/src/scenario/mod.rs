@@ -34,7 +34,7 @@ pub mod worlds;
 use std::path::{Path, PathBuf};
 
 use braidftp_cc as cc;
-pub use run::{Look, Watcher};
+pub use run::{Look, Shot, ShotOfLink, Watcher};
 pub use tree::ScenarioError;
 
 use crate::claim::Finding;

@@ -8,7 +8,8 @@ use braidftp_base::{Datagram, Output, Time};
 use braidftp_sim::apps::bulk::{self, Bulk, Span};
 use braidftp_sim::apps::ftp::{DuringRun, Holds, Node, Outcome, Session};
 use braidftp_sim::apps::transfers::{self, Transfers};
-use braidftp_sim::link::Counters;
+use braidftp_sim::link::{Counters, Sighting};
+use braidftp_sim::windows::SendWindows;
 use braidftp_sim::{Actor, Host, HostId, LinkId, World};
 
 use super::measure::{Measure, Of, OfLink, What};
@@ -28,6 +29,14 @@ pub trait Watcher {
 
     /// Receives a sample. It may call [`RunFailed::end`](crate::figure::RunFailed::end) to end the run.
     fn look(&mut self, look: &Look);
+
+    /// Whether it receives [`Shot`]s instead of samples. Then the packets of all links are recorded.
+    fn is_filming(&self) -> bool {
+        false
+    }
+
+    /// Receives a shot, the last one when the run has ended.
+    fn shoot(&mut self, _shot: Shot) {}
 }
 
 /// The state of a run at one time.
@@ -39,6 +48,30 @@ pub struct Look {
     pub flows: Vec<(String, u64)>,
     /// For each link in use, the queued bytes in the forward and the return direction.
     pub queues: Vec<(String, [u64; 2])>,
+}
+
+/// The state of a run at one time with its windows and packets, for a film.
+#[derive(Debug, Clone)]
+pub struct Shot {
+    /// The simulated time.
+    pub now: Duration,
+    /// For each workload that sends: its name, and its windows by path, all its flows together.
+    pub senders: Vec<(String, Vec<SendWindows>)>,
+    /// The links in use, each direction by itself.
+    pub links: Vec<ShotOfLink>,
+}
+
+/// One direction of a link in a shot.
+#[derive(Debug, Clone)]
+pub struct ShotOfLink {
+    /// The name of the link.
+    pub name: String,
+    /// Whether it is the return direction.
+    pub is_return: bool,
+    /// The queued bytes.
+    pub queue_bytes: u64,
+    /// What happened to its packets since the last shot.
+    pub packets: Vec<Sighting>,
 }
 
 /// A host of a scenario's world.
@@ -185,6 +218,10 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<
     let mut seen = Seen::new(plan, &links, &flows, measures);
     if let Some(watcher) = watcher {
         seen.next_look = Some(Time::ZERO + watcher.every());
+        seen.server = ftp.as_ref().map(|(at, .., [_, server])| (*at, *server));
+        if watcher.is_filming() {
+            links.0.iter().flatten().flatten().for_each(|id| world.record_link(*id));
+        }
         seen.watcher = Some(watcher);
     }
     let outcome = match ftp {
@@ -329,6 +366,8 @@ struct Seen<'a> {
     /// The watcher of the run, and the time of its next sample.
     watcher: Option<&'a mut dyn Watcher>,
     next_look: Option<Time>,
+    /// With a watcher: the workload and the server of the FTP session.
+    server: Option<(usize, HostId)>,
     /// The next event.
     event: usize,
     /// The queue samples of each link and direction, in bytes.
@@ -365,6 +404,7 @@ impl<'a> Seen<'a> {
             next_sample: counts.then_some(Time::ZERO + plan.from),
             watcher: None,
             next_look: None,
+            server: None,
             event: 0,
             queues: vec![[Vec::new(), Vec::new()]; plan.network.links.len()],
             windows: vec![(0.0, 0.0); flows.len()],
@@ -404,6 +444,49 @@ impl<'a> Seen<'a> {
         });
         let now = world.now().since(Time::ZERO);
         Look { now, flows: flows.collect(), queues: queues.collect() }
+    }
+
+    /// Passes a sample or a shot to the watcher.
+    fn watch(&mut self, world: &mut World<Resident>) {
+        world.settle();
+        if self.watcher.as_ref().is_some_and(|watcher| watcher.is_filming()) {
+            let shot = self.shot(world);
+            if let Some(watcher) = &mut self.watcher {
+                watcher.shoot(shot);
+            }
+        } else {
+            let look = self.look(world);
+            if let Some(watcher) = &mut self.watcher {
+                watcher.look(&look);
+            }
+        }
+    }
+
+    fn shot(&self, world: &mut World<Resident>) -> Shot {
+        let mut senders: Vec<(usize, Vec<SendWindows>)> = Vec::new();
+        if let Some((workload, server)) = self.server {
+            senders.push((workload, world.host(server).ftp().send_windows()));
+        }
+        for flow in self.flows {
+            let Resident::Bulk(host) = world.host(flow.ends[0]) else { continue };
+            if senders.last().is_none_or(|(workload, _)| *workload != flow.workload) {
+                senders.push((flow.workload, Vec::new()));
+            }
+            if let Some((_, sum)) = senders.last_mut() {
+                SendWindows::add(sum, &send_windows(host));
+            }
+        }
+        let name = |(workload, windows): (usize, _)| (self.plan.workloads[workload].name.clone(), windows);
+        let senders = senders.into_iter().map(name).collect();
+        let mut links = Vec::new();
+        for (link, ids) in self.plan.network.links.iter().zip(&self.links.0) {
+            for (id, is_return) in ids.iter().flatten().zip([false, true]) {
+                let queue_bytes = world.link(*id).waiting_bytes() as u64;
+                let packets = world.take_link_record(*id);
+                links.push(ShotOfLink { name: link.name.clone(), is_return, queue_bytes, packets });
+            }
+        }
+        Shot { now: world.now().since(Time::ZERO), senders, links }
     }
 
     fn sample(&mut self, world: &mut World<Resident>) {
@@ -554,12 +637,9 @@ impl DuringRun<Resident> for Seen<'_> {
             self.next_sample = self.samples.then(|| now + self.plan.every);
         }
         if self.next_look.is_some_and(|at| at <= now) {
-            world.settle();
-            let look = self.look(world);
-            if let Some(watcher) = &mut self.watcher {
-                watcher.look(&look);
-                self.next_look = Some(now + watcher.every().max(EVERY_MIN));
-            }
+            self.watch(world);
+            let every = self.watcher.as_ref().map(|watcher| watcher.every().max(EVERY_MIN));
+            self.next_look = every.map(|every| now + every);
         }
     }
 
@@ -573,6 +653,9 @@ impl DuringRun<Resident> for Seen<'_> {
         };
         self.marks[0].get_or_insert(empty);
         self.marks[1] = Some(mark);
+        if self.watcher.as_ref().is_some_and(|watcher| watcher.is_filming()) {
+            self.watch(world);
+        }
     }
 }
 
@@ -587,6 +670,15 @@ fn window_and_trip(host: &Host<Bulk>) -> (Option<f64>, Option<f64>) {
     let stats = connection.map(|connection| connection.stats());
     let trip = stats.as_ref().and_then(|stats| stats.srtt).map(|srtt| srtt.as_secs_f64());
     (stats.map(|stats| stats.cwnd as f64), trip)
+}
+
+/// The windows of a flow's sender, by path.
+fn send_windows(host: &Host<Bulk>) -> Vec<SendWindows> {
+    if let Some(association) = host.app().association().and_then(|id| host.endpoint().association(id)) {
+        return SendWindows::of_association(&association.stats());
+    }
+    let connection = host.app().connection().and_then(|id| host.tcp().connection(id));
+    connection.map(|connection| SendWindows::of_connection(&connection.stats())).unwrap_or_default()
 }
 
 /// The retransmissions of a sender.

@@ -18,6 +18,7 @@ use super::tap::{Purpose, Shared, Tap, word16};
 use super::{Nat, Watch, WindowPoint};
 use crate::host::{App, Endpoints, Host};
 use crate::random::{Probability, Random};
+use crate::windows::SendWindows;
 use crate::world::Actor;
 
 /// A host of a session, client or server, with a tap.
@@ -99,14 +100,7 @@ pub(super) struct Windows {
 impl Windows {
     fn look(&mut self, now: Time, endpoints: &Endpoints, bundles: &[Bundle], server: &Server) {
         for conn in server.data_conns() {
-            // Of a bundle, the last connection carries data.
-            let id = match conn {
-                Conn::Bundle(at) => match bundles[at].ids().last() {
-                    Some(id) => Conn::Tcp(id),
-                    None => continue,
-                },
-                other => other,
-            };
+            let Some(id) = data_conn(conn, bundles) else { continue };
             let Some([cwnd_bytes, ssthresh_bytes, flight_bytes]) = numbers(endpoints, id) else { continue };
             let known = self.conns.iter().position(|known| *known == conn);
             let connection = known.unwrap_or_else(|| {
@@ -119,6 +113,14 @@ impl Windows {
                 self.points.push(point);
             }
         }
+    }
+}
+
+/// The connection that carries the data: of a bundle, the last one.
+fn data_conn(conn: Conn, bundles: &[Bundle]) -> Option<Conn> {
+    match conn {
+        Conn::Bundle(at) => bundles[at].ids().last().map(Conn::Tcp),
+        other => Some(other),
     }
 }
 
@@ -262,6 +264,29 @@ impl Node {
         loses: Option<(Random, Probability)>,
     ) -> Self {
         Self { host, tap: Tap::new(shared), overhead, nat: nat.map(Translator::new), loses }
+    }
+
+    /// The windows of the server's data by path, all its connections together; of a client nothing.
+    pub fn send_windows(&self) -> Vec<SendWindows> {
+        let mut sum = Vec::new();
+        let Side::Server(server) = &self.host.app().side else { return sum };
+        for conn in server.data_conns() {
+            let endpoints = self.host.endpoints();
+            match data_conn(conn, &self.host.app().bundles) {
+                Some(Conn::Sctp(id)) => {
+                    let up = endpoints.sctp.association(id).filter(|association| association.is_up());
+                    let its = up.map(|association| SendWindows::of_association(&association.stats()));
+                    SendWindows::add(&mut sum, &its.unwrap_or_default());
+                }
+                Some(Conn::Tcp(id)) => {
+                    let up = endpoints.tcp.connection(id).filter(|connection| connection.is_up());
+                    let its = up.map(|connection| SendWindows::of_connection(&connection.stats()));
+                    SendWindows::add(&mut sum, &its.unwrap_or_default());
+                }
+                Some(Conn::Bundle(_)) | None => {}
+            }
+        }
+        sum
     }
 
     /// Packets that the NAT discarded because they belong to no flow started inside.
