@@ -16,7 +16,7 @@ use braidftp_ftp::reply::REPLY_MAX;
 use braidftp_net::Limits;
 use braidftp_net::sctp::cookie::MAX_ADDRESSES;
 
-use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNTOLD_SIZE_MAX};
+use crate::client::{Bounds, DISCARDED_BYTES_MAX, HELD_BYTES_MAX, LISTING_QUEUE_BYTES, UNKNOWN_SIZE_MAX};
 use crate::dashboard;
 use crate::identity::CLIENT_CHAIN_BYTES_MAX;
 use crate::progress::LINES_MAX;
@@ -182,16 +182,16 @@ const fn bytes(bytes: usize) -> Amount {
 
 rows! { now;
     Sessions Server "sessions at once" Some("max-sessions"), count(now.settings.max_sessions),
-        "the session without a login that weighs most, else an idle one, else, for an address with less than an equal part, the longest idle or the slowest one of the address with most, else the next one: 421", "info: too many sessions";
+        "421 to one session: one without a login, by silence; else an idle one; else, for a client whose address has less than an equal share, the longest idle or the slowest one of the address with the most; else the new one", "info: too many sessions";
     SessionsPerAddress Server "sessions at once from one address (IPv6: one /64)" Some("max-sessions-per-address"),
-        count(now.settings.max_sessions_per_address), "the session from there without a login that was silent longest, else an idle one, else the next one: 421", "info: too many sessions";
-    IdleMakesRoom Server "silence after which a session with a login makes room; standstill of all its transfers, where its address has most" NONE, Amount::Time(server::IDLE_MAKES_ROOM),
-        "the session, if room is wanted: 421", "info: too many sessions";
-    AskedAnswers Server "time in which a silent client over SCTP answers HEARTBEATs when room is wanted" NONE,
-        Amount::Time(server::ANSWERS_WITHIN), "the session: ABORT", "info: session lost";
-    WaitingForRoom Server "new sessions that wait for such answers" NONE, count(server::WAITING_MAX),
+        count(now.settings.max_sessions_per_address), "421 to one session from that address: the longest silent one without a login, else an idle one, else the new one", "info: too many sessions";
+    IdleMayClose Server "silence after which a session with a login may be closed for a new one; for an address with the most sessions, also the time without progress of any transfer" NONE, Amount::Time(server::MAY_CLOSE_AFTER),
+        "the session, if a limit on sessions is reached: 421", "info: too many sessions";
+    ProbeAnswer Server "time for a silent client over SCTP to answer a HEARTBEAT when a limit on sessions is reached" NONE,
+        Amount::Time(server::ANSWER_TIMEOUT), "the session: ABORT", "info: session lost";
+    ProbesWaiting Server "new sessions that wait for such answers at once" NONE, count(server::WAITING_MAX),
         "the next one: 421", "info: too many sessions";
-    LoginWithin Server "time until the login, whatever is said meanwhile" NONE,
+    LoginWithin Server "time from the connection to the login" NONE,
         Amount::Time(now.settings.session.login_within), "the session: 421", "info: the reply";
     LoginTime Server "silence before the login" NONE,
         Amount::Time(now.settings.session.idle_before_login.min(now.settings.session.idle)), "the session: 421", "nothing";
@@ -200,10 +200,10 @@ rows! { now;
     LoginAttempts Server "wrong passwords in a session" Some("login-attempts"),
         Amount::Count(u64::from(now.settings.session.login_attempts)), "the session: 421", "info: login refused";
     AddressGuesses Server "failed password checks from one address (IPv6: one /64) in 10 minutes" NONE,
-        count(users::MAX_ADDRESS_FAILURES), "every user from there, without a check: 421", "info: login refused";
+        count(users::MAX_ADDRESS_FAILURES), "every login from that address, without a check: 421", "info: login refused";
     UserGuesses Server "failed password checks against one user in 10 minutes" NONE, count(users::MAX_USER_FAILURES),
         "that user, except from addresses known from earlier logins: 421", "info: login refused";
-    GuessesRemembered Server "addresses, and names of no user, whose failures are remembered" NONE,
+    GuessesRemembered Server "addresses and unknown user names whose failures are remembered" NONE,
         count(users::MAX_REMEMBERED), "nobody; the oldest is forgotten", "nothing";
     PasswordBytes Server "bytes of a password that is checked" NONE, bytes(users::MAX_PASSWORD_BYTES),
         "the login: 530", "info: login refused";
@@ -214,164 +214,164 @@ rows! { now;
         "nobody; the connection is not read", "nothing";
     CommandBytesAhead Server "bytes of commands read ahead in a session" NONE, bytes(now.settings.session.window_bytes),
         "nobody; the connection is not read", "nothing";
-    HeldLines Server "bytes of lines behind these, in braid" NONE, bytes(server::HELD_BYTES),
+    HeldLines Server "bytes of command lines queued beyond these, in braid" NONE, bytes(server::HELD_BYTES),
         "nobody; the stream is not read", "nothing";
-    HeldLinesInAll Server "bytes of these lines, of all sessions together" NONE, bytes(server::HELD_ALL_BYTES),
-        "nobody; the streams are not read, but for a little of each", "nothing";
-    Replies Server "bytes of replies that wait for the transport" NONE, bytes(server::OUT_BYTES),
-        "nobody; no command is begun", "nothing";
-    Transfers Server "transfers at once in a session of braid; one in all other modes" NONE,
+    HeldLinesInAll Server "bytes of such command lines, over all sessions" NONE, bytes(server::HELD_ALL_BYTES),
+        "nobody; only a small part of each stream is read", "nothing";
+    Replies Server "bytes of replies that the transport has not accepted" NONE, bytes(server::OUT_BYTES),
+        "nobody; no command is started", "nothing";
+    Transfers Server "transfers at once in a session in braid; one in the other modes" NONE,
         count(usize::from(DATA_STREAMS_MAX).max(now.settings.session.concurrent_transfers)), "nobody; the next one waits", "nothing";
-    TransfersInAll Server "transfers of all sessions together, but for two of each" NONE, count(server::TRANSFERS_MAX),
-        "nobody; the next one waits for another of its session", "nothing";
-    TransferBytes Server "bytes of a file in memory, a transfer" NONE, bytes(2 * BLOCK_BYTES),
-        "nobody; the disk, or the network, is waited for", "nothing";
-    FileBytesInAll Server "bytes of files in memory, and of listings in ms and ms-cp, of all transfers together, but for a little of each session and transfer" NONE,
-        bytes(POOL_BYTES), "nobody; blocks are smaller, and not read ahead; a listing in ms and ms-cp: 451", "nothing";
-    FileBytesOfSession Server "the little of a session" NONE, bytes(SESSION_BYTES),
-        "nobody; a transfer has a block of 4 KiB", "nothing";
-    DiskThreads Server "threads that wait for the disk, or check a password" NONE, count(server::DISK_THREADS_MAX),
-        "nobody; the work waits", "nothing";
-    Digests Server "files read at once for HASH and its like" NONE, count(server::DIGESTS_MAX),
+    TransfersInAll Server "transfers at once over all sessions, in addition to two of each session" NONE, count(server::TRANSFERS_MAX),
+        "nobody; the next one waits until one of its session ends", "nothing";
+    TransferBytes Server "bytes of a file in memory, for each transfer" NONE, bytes(2 * BLOCK_BYTES),
+        "nobody; the transfer waits for the disk or the network", "nothing";
+    FileBytesInAll Server "bytes of files, and of listings in ms and ms-cp, in memory over all transfers, in addition to the guaranteed bytes of each session" NONE,
+        bytes(POOL_BYTES), "nobody; blocks get smaller and are not read ahead; a listing in ms or ms-cp: 451", "nothing";
+    FileBytesOfSession Server "guaranteed bytes of files in memory, for each session" NONE, bytes(SESSION_BYTES),
+        "nobody; a transfer uses a block of 4 KiB", "nothing";
+    DiskThreads Server "threads for disk operations and password checks" NONE, count(server::DISK_THREADS_MAX),
+        "nobody; the operation waits", "nothing";
+    Digests Server "files read at once for HASH, XCRC and similar commands" NONE, count(server::DIGESTS_MAX),
         "nobody; the next one waits", "nothing";
-    DigestsOfSession Server "files read at once for HASH and its like, for one session" NONE, count(server::DIGESTS_OF_SESSION),
+    DigestsOfSession Server "files read at once for these commands, for each session" NONE, count(server::DIGESTS_OF_SESSION),
         "nobody; the next one waits", "nothing";
     PassiveSockets Server "listening sockets of a session over TCP" NONE, Amount::Count(1),
-        "nobody; the one before is closed", "nothing";
+        "nobody; the previous one is closed", "nothing";
     DataOpen Server "time until a data connection is open" NONE, Amount::Time(now.settings.data_open),
         "the transfer: 425", "nothing";
-    Stall Server "time that a transfer may stand still, or replies wait to be taken" Some("stall-seconds"),
+    Stall Server "time without progress of a transfer, or of replies that the client does not read" Some("stall-seconds"),
         Amount::Time(now.settings.stall), "the transfer: 426, or the session", "info: session lost";
-    AwaitedUpload Server "time until the first frame of an upload of braid, while no other of its session gets any" NONE,
+    AwaitedUpload Server "time until the first frame of an upload in braid, if no other upload of the session receives any" NONE,
         Amount::Time(now.settings.awaited), "the upload: 426", "nothing";
-    SilentTransfer Server "silence over SCTP in the middle of a transfer, HEARTBEATs unanswered" NONE,
+    SilentTransfer Server "silence over SCTP during a transfer, with HEARTBEATs unanswered" NONE,
         Amount::Time(now.settings.silence), "the session: ABORT", "info: session lost";
     PathBytes Server "bytes of a path" NONE, bytes(PATH_MAX), "the command: 553", "nothing";
     NameBytes Server "bytes of a name" NONE, bytes(NAME_MAX), "the command: 553", "nothing";
-    TreeDepth Server "levels of folders in a listing of a tree" NONE, count(MAX_DEPTH),
+    TreeDepth Server "depth of folders in a recursive listing" NONE, count(MAX_DEPTH),
         "the folder: listed as incomplete", "nothing";
-    OpenFolders Server "open folders of all listings of trees together, but for two of each" NONE, count(FOLDERS_MAX),
-        "nobody; the outer folders of a listing are closed while it is further inside", "nothing";
-    UploadSize Server "bytes of an upload whose length is told" NONE, Amount::Machine("what the disk has free beyond the reserve"),
-        "the upload, before it begins: 452", "debug: the store refused";
-    DiskReserve Server "bytes of the disk that uploads leave free" Some("disk-reserve"), match now.settings.disk_reserve {
+    OpenFolders Server "open folders over all recursive listings, in addition to two of each" NONE, count(FOLDERS_MAX),
+        "nobody; outer folders are closed and opened again later", "nothing";
+    UploadSize Server "bytes of an upload of announced size" NONE, Amount::Machine("the free space of the disk, less the reserve"),
+        "the upload, at its start: 452", "debug: the store refused";
+    DiskReserve Server "bytes of the disk that uploads must leave free" Some("disk-reserve"), match now.settings.disk_reserve {
             Some(bytes) => Amount::Bytes(bytes),
             None => Amount::Machine("1 % of the disk, 1 GiB at most"),
         },
-        "the upload: 452, and nothing of it is kept", "debug: the store refused";
-    PartsBytes Server "bytes of unfinished uploads of a home, besides those under way" Some("parts-quota"),
+        "the upload: 452; its partial file is removed", "debug: the store refused";
+    PartsBytes Server "bytes of partial files of a home directory, without those in progress" Some("parts-quota"),
         match now.settings.parts_quota {
             Some(bytes) => Amount::Bytes(bytes),
-            None => Amount::Machine("a tenth of the disk, or the newest of them"),
+            None => Amount::Machine("a tenth of the disk; the newest is always kept"),
         },
         "nobody; the oldest are removed", "info: made room for a newer one";
-    PartsCount Server "unfinished uploads of a home, besides those under way" NONE, count(server::PARTS_MAX),
+    PartsCount Server "partial files of a home directory, without those in progress" NONE, count(server::PARTS_MAX),
         "nobody; the oldest are removed", "info: made room for a newer one";
-    PartsAge Server "time that an unfinished upload is kept" Some("parts-kept-days"), match now.settings.parts_kept {
+    PartsAge Server "time that a partial file is kept" Some("parts-kept-days"), match now.settings.parts_kept {
             Some(time) => Amount::Time(time),
-            None => Amount::Machine("for ever"),
+            None => Amount::Machine("no limit"),
         },
         "nobody; it is removed within an hour", "info: too old";
     Streams Server "data streams of an association, each way" NONE, Amount::Count(DATA_STREAMS_MAX as u64),
         "nobody; the INIT ACK offers no more", "nothing";
-    PeerAddresses Server "addresses of a peer" NONE, count(MAX_ADDRESSES), "nobody; the others are left out", "nothing";
+    PeerAddresses Server "addresses of a peer" NONE, count(MAX_ADDRESSES), "nobody; further addresses are ignored", "nothing";
     SctpAssociations Server "associations of an endpoint" NONE, count(now.limits.associations),
         "the next INIT: ABORT, out of resource", "warn, every 3 s: how many";
-    SctpAssociationsPerAddress Server "associations from one address (IPv6: one /64), those that shut down among them"
+    SctpAssociationsPerAddress Server "associations from one address (IPv6: one /64), including those that shut down"
         Some("max-sessions-per-address"), count(now.limits.associations_per_address),
-        "the longest silent one of them that is not logged in, else the next INIT: ABORT", "warn, every 3 s: how many";
-    SctpHalfOpen Server "associations that are not logged in" Some("max-sessions"), count(now.limits.half_open),
+        "the longest silent one of that address without a login, else the next INIT: ABORT", "warn, every 3 s: how many";
+    SctpHalfOpen Server "associations without a login" Some("max-sessions"), count(now.limits.half_open),
         "the one with the longest silence, times their number from its network: ABORT", "info: session lost";
     SctpMemory Server "memory of all associations of an endpoint" NONE,
         match now.machine {
             Shown::Number => bytes(now.limits.memory_bytes),
             Shown::Words => Amount::Machine("a sixteenth of the memory, 96 MiB at most"),
         },
-        "those that hold more than their share for the longest time: ABORT", "info: session lost; warn, every 3 s: how many";
+        "the one above its share with the largest product of bytes and time without progress: ABORT", "info: session lost; warn, every 3 s: how many";
     SctpWindowBeforeLogin Server "receive window of an association before the login" NONE, bytes(server::BEFORE_LOGIN_BYTES),
         "nobody; the peer may not send", "nothing";
     SctpReceiveBuffer Server "receive buffer of an association" NONE,
         bytes(now.settings.sctp.memory.receive_buffer_max_bytes.unwrap_or(now.settings.sctp.memory.receive_buffer_bytes)),
-        "nobody; what lies beyond the window is dropped", "nothing";
-    SctpSendQueue Server "bytes that wait to be sent in an association, besides those in flight and as many again" NONE,
+        "nobody; data beyond the window is dropped", "nothing";
+    SctpSendQueue Server "unsent bytes of an association, in addition to twice the bytes in flight" NONE,
         bytes(now.settings.sctp.memory.send_buffer_bytes.min(server::SEND_QUEUE_BYTES)), "nobody; the transfer waits", "nothing";
     SctpSendBuffer Server "send buffer of an association" NONE,
         bytes(now.settings.sctp.memory.send_buffer_max_bytes.unwrap_or(now.settings.sctp.memory.send_buffer_bytes)),
         "nobody; the transfer waits", "nothing";
-    SctpShutdown Server "time of a shutdown" NONE, Amount::Time(server::CLOSING), "the association: ABORT", "nothing";
-    SctpInitAcks Server "INITs that are answered; half of that from one network" NONE,
-        Amount::Rate(u64::from(now.limits.init_acks)), "the INIT is dropped, as if lost", "warn, every 3 s: how many";
+    SctpShutdown Server "duration of a shutdown" NONE, Amount::Time(server::CLOSING), "the association: ABORT", "nothing";
+    SctpInitAcks Server "INITs that are answered; at most half of them from one network" NONE,
+        Amount::Rate(u64::from(now.limits.init_acks)), "the INIT is dropped", "warn, every 3 s: how many";
     SctpHandshakes Server "TLS handshakes that clients begin over SCTP" NONE,
-        Amount::Rate(u64::from(now.limits.handshakes)), "nobody; the next ones wait, and networks are served in turn", "nothing";
+        Amount::Rate(u64::from(now.limits.handshakes)), "nobody; further ones wait, and networks are served in turn", "nothing";
     SctpHandshakesWaiting Server "COOKIE ECHOs that wait for their handshake" NONE, count(now.limits.waiting_handshakes),
-        "the newest one of the network that has the most is dropped, as if lost", "warn, every 3 s: how many";
-    SctpHandshakeTime Server "time of the TLS handshake that begins an association" NONE,
+        "the newest one of the network with the most is dropped", "warn, every 3 s: how many";
+    SctpHandshakeTime Server "duration of the TLS handshake of an association" NONE,
         Amount::Time(server::handshake_time(now.settings)), "the association: ABORT", "nothing";
-    TcpConnections Server "control connections that begin over TCP, and may begin TLS" NONE,
-        Amount::Rate(u64::from(now.settings.tcp_connections)), "nobody; the next ones wait, and networks are served in turn",
+    TcpConnections Server "new control connections over TCP" NONE,
+        Amount::Rate(u64::from(now.settings.tcp_connections)), "nobody; further ones wait, and networks are served in turn",
         "info: it waits";
     TcpWaiting Server "control connections over TCP that wait for their turn" NONE, count(server::ADMISSIONS_WAITING_MAX),
-        "the newest one of the network that has the most: 421", "info: too many connections";
-    TlsHandshakeTime Server "time of the TLS handshake of a control connection over TCP, and of the wait for its turn" NONE,
+        "the newest one of the network with the most: 421", "info: too many connections";
+    TlsHandshakeTime Server "duration of the TLS handshake of a control connection over TCP, including the wait for its turn" NONE,
         Amount::Time(now.settings.session.idle_before_login.min(now.settings.session.idle)),
-        "the session: 421 if nothing came that is TLS", "nothing";
+        "the session; 421 if the client did not begin TLS", "nothing";
     TlsMessage Server "bytes of a TLS handshake message" NONE, bytes(tls::MESSAGE_BYTES),
         "the connection: a TLS alert", "info: session lost, or data connection refused";
     TlsClientCertificates Server "bytes of the certificates of a client" NONE, bytes(CLIENT_CHAIN_BYTES_MAX),
         "the connection: a TLS alert", "info: session lost";
-    TlsSessions Server "TLS sessions of a control connection over TCP that may be resumed" NONE, count(tls_server::SESSIONS_MAX),
-        "nobody; the oldest but the first ones are forgotten", "nothing";
+    TlsSessions Server "resumable TLS sessions of a control connection over TCP" NONE, count(tls_server::SESSIONS_MAX),
+        "nobody; old ones are removed, except the first", "nothing";
     TlsSessionBytes Server "bytes of these sessions" NONE, bytes(tls_server::SESSIONS_BYTES),
-        "nobody; the oldest but the first ones are forgotten", "nothing";
-    TlsUnsent Server "bytes that TLS holds of what was written to a connection over TCP" NONE, bytes(tls::UNSENT_BYTES),
+        "nobody; old ones are removed, except the first", "nothing";
+    TlsUnsent Server "unsent bytes in TLS, for each connection over TCP" NONE, bytes(tls::UNSENT_BYTES),
         "nobody; the transfer, or the reply, waits", "nothing";
-    TlsEnding Server "data connections of a session over TCP whose transfer is over and whose TLS is not" NONE,
+    TlsEnding Server "data connections of a session over TCP that wait for the end of their TLS" NONE,
         count(server::ENDING_MAX), "nobody; the end of the next transfer waits", "nothing";
-    SctpOutOfTheBlue Server "answers to packets of no association" NONE, Amount::Rate(u64::from(now.limits.out_of_the_blue)),
+    SctpOutOfTheBlue Server "answers to packets of unknown associations (out of the blue)" NONE, Amount::Rate(u64::from(now.limits.out_of_the_blue)),
         "the packet is dropped", "warn, every 3 s: how many";
-    SctpAnswers Server "answers that wait to be sent to those who have no association" NONE, count(now.limits.answers),
+    SctpAnswers Server "queued answers to INITs and out-of-the-blue packets" NONE, count(now.limits.answers),
         "the answer is dropped", "warn, every 3 s: how many";
     LogLines Server "lines of one kind about one address (IPv6: one /64) in the log" NONE,
         Amount::Rate(u64::from(log::ADDRESS_LINES_A_SECOND)), "the line is left out", "warn: how many were left out, every 10 s";
     LogLinesInAll Server "lines in the log" NONE, Amount::Rate(u64::from(log::LINES_A_SECOND)),
         "the line is left out", "warn: how many were left out, every 10 s";
-    LogAddresses Server "kinds and addresses of log lines that are counted" NONE, count(log::COUNTED_MAX),
+    LogAddresses Server "kinds and addresses of log lines that are counted separately" NONE, count(log::COUNTED_MAX),
         "nobody; they share one count", "nothing";
-    HookEvents Server "events that wait for hooks" NONE, count(hooks::QUEUE_MAX), "nobody; the event is dropped, and counted",
+    HookEvents Server "queued events of hooks" NONE, count(hooks::QUEUE_MAX), "nobody; the event is dropped, and counted",
         "error: an event for a hook was dropped";
     Scrapers Server "connections of scrapers of metrics at once" NONE, count(metrics_http::SCRAPERS_MAX),
         "nobody; the next one waits", "nothing";
-    ScraperTime Server "time of a scraper's connection" NONE, Amount::Time(metrics_http::WITHIN),
+    ScraperTime Server "duration of a scraper's connection" NONE, Amount::Time(metrics_http::WITHIN),
         "the connection: closed", "info: a scraper of metrics took too long";
     PageReaders Server "connections of readers of the dashboard at once" NONE, count(dashboard::READERS_MAX),
         "nobody; the next one waits", "nothing";
-    PageTime Server "time of a connection of a reader of the dashboard" NONE, Amount::Time(dashboard::WITHIN),
+    PageTime Server "duration of a connection of a reader of the dashboard" NONE, Amount::Time(dashboard::WITHIN),
         "the connection: closed; a browser opens another", "info: a reader of the dashboard took too long";
-    PageSessions Server "sessions that the dashboard lists, with 100 transfers and 64 paths of them" NONE, count(dashboard::SESSIONS_MAX),
-        "nobody; the others are counted", "nothing";
-    ToldSize Client "bytes of a file whose size the server told" Some("--max-size"), match now.bounds.max_size {
+    PageSessions Server "sessions on the dashboard, each with up to 100 transfers and 64 paths" NONE, count(dashboard::SESSIONS_MAX),
+        "nobody; further ones are only counted", "nothing";
+    AnnouncedSize Client "bytes of a file of announced size" Some("--max-size"), match now.bounds.max_size {
             Some(max) => Amount::Bytes(max),
-            None => Amount::Machine("that size, and what the disk has free"),
+            None => Amount::Machine("that size, and the free space of the disk"),
         },
-        "the file: failed, and nothing of it kept", "an error";
-    UntoldSize Client "bytes of a file whose size the server does not tell" Some("--max-size"),
-        Amount::Bytes(now.bounds.max_size.unwrap_or(UNTOLD_SIZE_MAX)), "the file: failed, and nothing of it kept", "an error";
-    Discarded Client "bytes thrown away behind the end of a file that was too long, where the next lies behind them" NONE,
+        "the file: failed, and its partial file is removed", "an error";
+    UnknownSize Client "bytes of a file of unknown size" Some("--max-size"),
+        Amount::Bytes(now.bounds.max_size.unwrap_or(UNKNOWN_SIZE_MAX)), "the file: failed, and its partial file is removed", "an error";
+    Discarded Client "bytes discarded after the end of an oversized file, to find the next one" NONE,
         Amount::Bytes(DISCARDED_BYTES_MAX), "the session: exit code 14", "an error";
     ListingBytes Client "bytes of a listing, unpacked" Some("--max-entries"), Amount::Bytes(now.bounds.listing_bytes()), "the listing: failed", "an error";
     ListingMessage Client "bytes of a listing in ms and ms-cp" NONE, bytes(LISTING_MESSAGE_MAX), "the listing: failed", "an error";
-    ListingQueue Client "bytes of a listing that wait to be used; of all that are asked for before their turn over TCP, together" NONE, bytes(LISTING_QUEUE_BYTES),
-        "nobody; the data path is not read", "nothing";
+    ListingQueue Client "bytes of a listing that are not processed yet; over TCP, of all listings requested ahead" NONE, bytes(LISTING_QUEUE_BYTES),
+        "nobody; the data connection is not read", "nothing";
     Entries Client "entries of a tree, or of one listing" Some("--max-entries"), Amount::Count(now.bounds.max_entries),
         "the job: exit code 14", "an error";
-    Depth Client "levels of folders" Some("--max-depth"), count(now.bounds.max_depth),
-        "the folder: failed; so does one that is among those above it", "an error";
-    HeldPaths Client "memory of paths that wait: folders to be listed, times to be set, files to be asked for" NONE,
+    Depth Client "depth of folders" Some("--max-depth"), count(now.bounds.max_depth),
+        "the folder: failed, as is a folder that contains itself", "an error";
+    HeldPaths Client "memory of queued paths: folders to list, times to set, files to request" NONE,
         bytes(HELD_BYTES_MAX), "the job: exit code 14", "an error";
     ReplyLine Client "bytes of a line of a reply or of a listing" NONE, bytes(LINE_MAX), "the session, or the listing: exit code 14", "an error";
     Reply Client "bytes of a reply" NONE, bytes(REPLY_MAX), "the session: exit code 14", "an error";
     ErrorLines Client "lines of errors and warnings on standard error" NONE, Amount::Count(LINES_MAX),
-        "the line is left out", "one line that says so";
+        "the line is left out", "one line that reports it";
 }
 
 impl Side {

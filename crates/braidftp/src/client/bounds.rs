@@ -7,7 +7,7 @@ use crate::exit::{Error, Exit};
 use crate::store::fs::MAX_DEPTH;
 
 /// The maximum size of a file whose size the server does not report, without `--max-size`: 64 GiB.
-pub const UNTOLD_SIZE_MAX: u64 = 64 << 30;
+pub const UNKNOWN_SIZE_MAX: u64 = 64 << 30;
 /// The bytes of a listing per permitted entry; most entries have 100.
 const ENTRY_BYTES: u64 = 512;
 /// The minimum limit of a listing in bytes.
@@ -27,7 +27,7 @@ pub const DISCARDED_BYTES_MAX: u64 = 64 << 20;
 /// The values of `--max-size`, `--max-depth` and `--max-entries`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// The maximum size of a file. `None`: the size that the server reports, or [`UNTOLD_SIZE_MAX`] if it
+    /// The maximum size of a file. `None`: the size that the server reports, or [`UNKNOWN_SIZE_MAX`] if it
     /// reports none.
     pub max_size: Option<u64>,
     /// The maximum depth of folders below the given one. Default: [`MAX_DEPTH`], the limit of our server.
@@ -70,7 +70,7 @@ impl Bounds {
         told.unwrap_or(u64::MAX).min(self.max_size.unwrap_or(if told.is_some() {
             u64::MAX
         } else {
-            UNTOLD_SIZE_MAX
+            UNKNOWN_SIZE_MAX
         }))
     }
 
@@ -95,7 +95,7 @@ impl Bounds {
                 Exit::Local,
                 what,
                 format_args!(
-                    "it is longer than {UNTOLD_SIZE_MAX} bytes, and the server does not report its size"
+                    "it is longer than {UNKNOWN_SIZE_MAX} bytes, and the server does not report its size"
                 ),
             ),
         };
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_limit_is_the_reported_size_or_a_lower_max_size() {
         let bounds = Bounds::default();
-        assert_eq!((bounds.most(Some(4)), bounds.most(None)), (4, UNTOLD_SIZE_MAX));
+        assert_eq!((bounds.most(Some(4)), bounds.most(None)), (4, UNKNOWN_SIZE_MAX));
         assert_eq!(bounds.beyond("x", Some(4)).exit, Exit::Verify);
         let bounds = Bounds { max_size: Some(2), ..bounds };
         assert_eq!((bounds.most(Some(4)), bounds.most(Some(1)), bounds.most(None)), (2, 1, 2));

@@ -38,7 +38,7 @@ pub use body::{
     same_time, system_time, timestamp,
 };
 pub use bounds::{
-    Bounds, DISCARDED_BYTES_MAX, ENTRIES_MAX, HELD_BYTES_MAX, HELD_PATH_BYTES, UNTOLD_SIZE_MAX,
+    Bounds, DISCARDED_BYTES_MAX, ENTRIES_MAX, HELD_BYTES_MAX, HELD_PATH_BYTES, UNKNOWN_SIZE_MAX,
 };
 pub use braidftp_ftp::Mode;
 pub use carrier::Totals;

@@ -1,10 +1,9 @@
-//! Rate limit for control connections over TCP, and the queue of those above it.
+//! Rate limit for control connections over TCP, and the queue of connections above it.
 //!
-//! Each connection takes a turn before its session begins. A session costs the server some memory and, as each may begin TLS
-//! once, a signature and a key exchange: the rate bounds the CPU time of both. Connections above the rate wait without a session,
-//! and networks are served in turn ([`Turns`]), so that a flood of networks
-//! that have had turns delays a client of another network by two turns. A data
-//! connection takes no turn, so that a client may open many of them; one that was refused does, and its session waits.
+//! Each connection takes a turn before its session begins. A session costs memory and, since it may begin TLS once, a signature
+//! and a key exchange; the rate bounds this CPU time. Connections above the rate wait without a session, and networks are served
+//! in turn ([`Turns`]): a flood from networks that have had turns delays a client of another network by at most two turns. Data
+//! connections take no turn, so a client may open many of them; a refused one does, and delays its session.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,25 +22,25 @@ pub(super) struct Admission {
     now: Mutex<Turns<oneshot::Sender<()>>>,
     /// The origin of the times of the turns.
     start: Instant,
-    /// Held by the waiter that gives the turns to all.
-    giver: tokio::sync::Mutex<()>,
+    /// Held by the one waiter that grants turns to all.
+    granter: tokio::sync::Mutex<()>,
 }
 
-/// So many wait that there is no room for this one.
+/// The queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crowded;
 
 impl Admission {
-    /// So many turns in a second.
+    /// Creates a rate limit of this many turns a second.
     pub(super) fn new(a_second: u32) -> Self {
         let turns = Mutex::new(Turns::new(a_second, ADMISSIONS_WAITING_MAX));
-        Self { now: turns, start: Instant::now(), giver: tokio::sync::Mutex::default() }
+        Self { now: turns, start: Instant::now(), granter: tokio::sync::Mutex::default() }
     }
 
-    /// Waits for a turn of a client at this address, and takes it.
+    /// Waits for the turn of a client at this address.
     ///
     /// # Errors
-    /// [`Crowded`]: too many wait, and no network has more of them than this one.
+    /// [`Crowded`]: the queue is full, and no network has more connections in it than this one.
     ///
     /// # Cancel safety
     /// Safe: at worst a turn is lost.
@@ -51,28 +50,28 @@ impl Admission {
         tokio::select! {
             biased;
             turn = turn => turn.map_err(|_| Crowded),
-            () = self.give() => Err(Crowded),
+            () = self.grant() => Err(Crowded),
         }
     }
 
-    /// Takes a turn, or a place among those who wait for one, which tells when it is there.
+    /// Takes a turn at once (`None`), or joins the queue and returns the receiver that reports the turn.
     fn enter(&self, from: IpAddr) -> Option<oneshot::Receiver<()>> {
         let mut turns = self.lock();
         if turns.take(self.time()) {
             return None;
         }
         let (waiter, turn) = oneshot::channel();
-        // Whoever has no room learns of it when this is dropped.
+        // Dropping a displaced waiter reports `Crowded` to it.
         drop(turns.wait(from, waiter));
         Some(turn)
     }
 
-    /// Gives turns to those who wait, as the rate allows, once nobody else does. Does not end.
-    async fn give(&self) {
-        let _giver = self.giver.lock().await;
+    /// Grants turns to all waiters at the rate, unless another waiter does so already. Never returns.
+    async fn grant(&self) {
+        let _granter = self.granter.lock().await;
         loop {
             // A guard must not live across an await.
-            let next = self.give_now();
+            let next = self.grant_now();
             match next {
                 Some(next) => sleep_until(next).await,
                 None => std::future::pending().await,
@@ -80,10 +79,10 @@ impl Admission {
         }
     }
 
-    /// Gives the turns that the rate allows now. Returns when the next one is due, if somebody waits for it.
-    fn give_now(&self) -> Option<Instant> {
+    /// Grants the turns that are due. Returns the time of the next one, if the queue is not empty.
+    fn grant_now(&self) -> Option<Instant> {
         let mut turns = self.lock();
-        // One that has given up takes no turn.
+        // A waiter that was cancelled takes no turn.
         while let Some(waiter) = turns.next(self.time(), |waiter| !waiter.is_closed()) {
             let _ = waiter.send(());
         }
@@ -94,7 +93,7 @@ impl Admission {
         Time::ZERO + self.start.elapsed()
     }
 
-    /// The state is whole after every statement under its lock, so that a panic elsewhere spoils nothing.
+    /// The state is consistent after every statement under the lock, so a poisoned lock may be used.
     fn lock(&self) -> MutexGuard<'_, Turns<oneshot::Sender<()>>> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_gives_up_takes_no_turn_and_leaves_the_others_to_be_served() {
+    async fn a_cancelled_waiter_takes_no_turn_and_the_others_are_served() {
         let admission = Arc::new(Admission::new(10));
         for _ in 0..10 {
             admission.turn(crowd(1)).await.unwrap();
@@ -160,7 +159,7 @@ mod tests {
             gone.push(begun(&admission, crowd(1)).await);
         }
         let stays = begun(&admission, crowd(1)).await;
-        // The first of them gives the turns.
+        // The first of them grants the turns.
         gone.iter().for_each(JoinHandle::abort);
         let begin = Instant::now();
         stays.await.unwrap().unwrap();

@@ -14,7 +14,7 @@ use super::hosts::HostPlan;
 use super::parts;
 use super::plan::{Plan, RunsHooks, cannot_open, processors, runtime, usual};
 use super::systemd::Passed;
-use super::tcp::ENDING_MAX;
+use super::tcp::{DYNAMIC_PORTS, ENDING_MAX};
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{ADMISSIONS_WAITING_MAX, HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
@@ -193,7 +193,14 @@ fn describe(said: &mut String, settings: &Settings) {
         Some(ports) => {
             let _ = writeln!(said, "passive ports: {}-{}", ports.start(), ports.end());
         }
-        None => said.push_str("passive ports: chosen by the system\n"),
+        None => {
+            let _ = writeln!(
+                said,
+                "passive ports: {}-{}, or one that the system chooses if these are taken",
+                DYNAMIC_PORTS.start(),
+                DYNAMIC_PORTS.end()
+            );
+        }
     }
     let _ = writeln!(said, "congestion control: {}", settings.sctp.congestion.control);
     let _ = writeln!(

@@ -1,19 +1,21 @@
-//! Limits on the number of sessions, in all and from one address, and which session is closed for a new one.
+//! Limits on the number of sessions, in total and per address, and which session is closed for a new one.
 //!
-//! Sessions count by IPv4 address and by IPv6 /64. When there is no room, a session that nobody has logged in to makes room:
-//! the one whose silence, times the number of such sessions from its address, is the longest, so that many sessions from few
-//! addresses keep nobody out. If there is none, an idle session makes room that has been silent for [`IDLE_MAKES_ROOM`].
+//! Sessions are counted per IPv4 address and per IPv6 /64. At a limit, the first of these rules that finds a session closes it:
 //!
-//! If there is none of these either, and all sessions are taken, a newcomer from an address with fewer sessions than an equal part
-//! of all (the limit, divided by the number of addresses) takes the place of one from the address that has most: the longest idle
-//! one, or else the one whose transfers have stood still for the longest time, [`IDLE_MAKES_ROOM`] at least, or else the slowest
-//! one, and sessions that have just begun or execute a command last. So a session that moves much makes room only for an address
-//! below its part, and only if none of those from its address moves less; its client goes on in another session.
+//! 1. A session without a login: the one with the largest product of its silence and the number of such sessions from its
+//!    address. A few addresses with many sessions therefore keep nobody out.
+//! 2. An idle session, after a silence of [`MAY_CLOSE_AFTER`].
+//! 3. Only at the total limit, and only if the address of the new session has fewer than an equal share (the limit divided by the
+//!    number of addresses): a session of the address with the most. Idle ones are first, by silence; then those whose transfers
+//!    have made no progress for [`MAY_CLOSE_AFTER`]; then the slowest. Sessions that have just begun, or execute a command other
+//!    than a transfer, are last.
 //!
-//! Sessions over SCTP whose clients were killed, or whose hosts are gone, count until their associations end, which takes
-//! minutes. When a limit is met, and before that when half of an address's sessions are taken, the clients that have been silent
-//! are asked by HEARTBEATs ([`Association::probe_peer`]): a closed port ends its association at once, and associations of
-//! clients that do not answer within [`ANSWERS_WITHIN`] are aborted.
+//! If none applies, the new session is refused.
+//!
+//! Sessions over SCTP whose clients were killed or whose hosts have gone count until their associations end, which takes
+//! minutes. At a limit, and as soon as an address has half of its sessions, silent clients are therefore probed by HEARTBEATs
+//! ([`Association::probe_peer`]): a closed port ends its association at once, and associations of clients that do not answer
+//! within [`ANSWER_TIMEOUT`] are aborted.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,19 +30,19 @@ use tokio::time::Instant;
 use super::activity::Progress;
 use crate::users::subnet;
 
-/// After so much silence, a session with a login and no command under way makes room for a new one; after such a standstill of its
-/// transfers, one of an address with more than its part does so before faster ones.
-pub(crate) const IDLE_MAKES_ROOM: Duration = Duration::from_secs(60);
+/// The silence after which an idle session may be closed for a new one, and the time without progress after which a session with
+/// transfers is closed before faster ones.
+pub(crate) const MAY_CLOSE_AFTER: Duration = Duration::from_secs(60);
 
-/// A client that has sent nothing for so long is asked whether it is there when room is wanted.
-const SILENT: Duration = Duration::from_millis(250);
-/// How long a client may take to answer: several HEARTBEATs over a slow and lossy path.
-pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// The time in which a session whose association has ended gives up its place.
-const GOES_WITHIN: Duration = Duration::from_secs(1);
-/// The first and the longest pause between two looks for an answer.
-const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
-/// New sessions that wait for such answers at once; further ones are refused without asking.
+/// The silence after which a client is probed at a limit.
+const PROBE_AFTER: Duration = Duration::from_millis(250);
+/// The time in which a client must answer a probe: several HEARTBEATs over a slow and lossy path.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time in which a session whose association has ended releases its place.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The first and the longest interval between two checks for an answer.
+const CHECK_INTERVAL: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+/// The number of new sessions that wait for such answers at once; further ones are refused without probes.
 pub(crate) const WAITING_MAX: usize = 32;
 
 /// Counts sessions.
@@ -64,16 +66,16 @@ struct Entry {
     network: IpAddr,
     standing: Standing,
     heard: Instant,
-    leaves: Arc<Notify>,
-    /// The association of its control connection, over SCTP.
+    closes: Arc<Notify>,
+    /// The association of the control connection, over SCTP.
     association: Option<Association>,
-    /// Who has logged in.
+    /// The user who has logged in.
     user: Option<String>,
-    /// Of its transfers.
+    /// The progress of its transfers.
     progress: Arc<Progress>,
 }
 
-/// Whose sessions make room for a new one.
+/// The sessions whose clients are probed.
 #[derive(Debug, Clone, Copy)]
 enum Whose<'a> {
     All,
@@ -81,25 +83,25 @@ enum Whose<'a> {
     User(&'a str),
 }
 
-/// How far a session is, which decides whether it makes room for others.
+/// The state of a session, which decides whether it may be closed for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Nobody has logged in.
+    /// Without a login.
     BeforeLogin,
-    /// Somebody has, and no command is under way.
+    /// Logged in, without a command in progress.
     Idle,
-    /// Somebody has, and a command is under way.
+    /// Logged in, with a command in progress.
     Busy,
-    /// Somebody has, and a transfer is under way.
+    /// Logged in, with a transfer in progress.
     Transferring,
 }
 
-/// The right to one session; given back when dropped.
+/// The permit for one session, released on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     limits: Arc<Limits>,
     id: u64,
-    leaves: Arc<Notify>,
+    closes: Arc<Notify>,
     standing: Standing,
 }
 
@@ -110,36 +112,37 @@ impl Limits {
         Arc::new(limits)
     }
 
-    /// Other limits from now on. Sessions beyond them stay.
+    /// Changes the limits. Existing sessions beyond them continue.
     pub(super) fn set(&self, max_sessions: usize, max_sessions_per_address: usize) {
         let mut now = self.lock();
         (now.max, now.max_per_address) = (max_sessions, max_sessions_per_address);
     }
 
-    /// A place for one more session from `address`, if there is one or another session makes room; where it takes that, after
-    /// silent clients were asked whether they are there.
+    /// Returns a place for a new session from `address`, if one is free or can be made free. At a limit, silent clients are probed
+    /// first.
     ///
     /// # Cancel safety
     /// Safe: no place is taken.
     pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let network = subnet(address);
         if self.lock().is_half_full(network) {
-            // So that the dead are gone before the limit is met.
+            // Sessions of killed clients end before the limit is reached.
             self.silent(Whose::Network(network)).iter().for_each(Association::probe_peer);
         }
         if let Some(place) = self.enter_now(network) {
             return Some(place);
         }
         let whose = if self.lock().is_full(network) { Whose::Network(network) } else { Whose::All };
-        self.after_asking(whose, || self.enter_now(network)).await
+        self.after_probing(whose, || self.enter_now(network)).await
     }
 
-    /// What `enter` gives once a session of `user`, as [`Place::belongs_to`] was told, has ended whose client did not answer.
+    /// Probes the silent clients of `user` (see [`Place::set_user`]), and returns the first `Some` of `enter`, which is called
+    /// again whenever a session may have ended.
     ///
     /// # Cancel safety
     /// Safe as far as `enter` is.
     pub(super) async fn enter_as<T>(&self, user: &str, enter: impl FnMut() -> Option<T>) -> Option<T> {
-        self.after_asking(Whose::User(user), enter).await
+        self.after_probing(Whose::User(user), enter).await
     }
 
     fn enter_now(self: &Arc<Self>, network: IpAddr) -> Option<Place> {
@@ -149,16 +152,16 @@ impl Limits {
         } else if now.all.len() >= now.max {
             now.make_room(None).or_else(|| now.make_fair_room(network))?;
         }
-        let (id, leaves, standing) = (now.next, Arc::new(Notify::new()), Standing::BeforeLogin);
+        let (id, closes, standing) = (now.next, Arc::new(Notify::new()), Standing::BeforeLogin);
         now.next += 1;
         *now.by_network.entry(network).or_default() += 1;
         let (heard, association, user, progress) = (Instant::now(), None, None, Arc::default());
-        let entry = Entry { network, standing, heard, leaves: leaves.clone(), association, user, progress };
+        let entry = Entry { network, standing, heard, closes: closes.clone(), association, user, progress };
         now.all.insert(id, entry);
-        Some(Place { limits: self.clone(), id, leaves, standing })
+        Some(Place { limits: self.clone(), id, closes, standing })
     }
 
-    /// The associations of sessions whose clients have been silent.
+    /// Returns the associations whose peers have been silent for [`PROBE_AFTER`].
     fn silent(&self, whose: Whose<'_>) -> Vec<Association> {
         let is_one = |entry: &Entry| match whose {
             Whose::All => true,
@@ -169,58 +172,60 @@ impl Limits {
         let associations = now.all.values().filter(|entry| is_one(entry));
         let associations: Vec<_> = associations.filter_map(|entry| entry.association.clone()).collect();
         drop(now);
-        associations.into_iter().filter(|association| association.silence() >= SILENT).collect()
+        associations.into_iter().filter(|association| association.silence() >= PROBE_AFTER).collect()
     }
 
-    /// Asks silent clients whether they are there, until `enter` gives something or all have answered, and ends the associations
-    /// of those that do not answer.
-    async fn after_asking<T>(&self, whose: Whose<'_>, mut enter: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Probes silent clients until `enter` returns `Some` or all have answered, and aborts the associations of those that do not
+    /// answer.
+    async fn after_probing<T>(&self, whose: Whose<'_>, mut enter: impl FnMut() -> Option<T>) -> Option<T> {
         let _waiting = self.waiting.try_acquire().ok()?;
-        let (mut asked, since) = (self.silent(whose), Instant::now());
-        let is_unheard = |association: &Association| association.silence() >= since.elapsed();
-        while !asked.is_empty() && since.elapsed() < ANSWERS_WITHIN + GOES_WITHIN {
-            for association in asked.iter().filter(|association| is_unheard(association)) {
-                match since.elapsed() < ANSWERS_WITHIN {
+        let (mut probed, since) = (self.silent(whose), Instant::now());
+        let is_silent = |association: &Association| association.silence() >= since.elapsed();
+        while !probed.is_empty() && since.elapsed() < ANSWER_TIMEOUT + RELEASE_TIMEOUT {
+            for association in probed.iter().filter(|association| is_silent(association)) {
+                match since.elapsed() < ANSWER_TIMEOUT {
                     true => association.probe_peer(),
-                    false => association.abort("it did not answer, and room is wanted for other sessions"),
+                    false => {
+                        association.abort("no answer to HEARTBEATs, and the limit on sessions is reached")
+                    }
                 }
             }
-            tokio::time::sleep((since.elapsed() / 4).clamp(LOOK.0, LOOK.1)).await;
+            tokio::time::sleep((since.elapsed() / 4).clamp(CHECK_INTERVAL.0, CHECK_INTERVAL.1)).await;
             if let Some(entered) = enter() {
                 return Some(entered);
             }
-            // The session of one that has ended is about to.
-            asked.retain(|association| is_unheard(association) || association.reason().is_some());
+            // The session of an association that has ended is about to end.
+            probed.retain(|association| is_silent(association) || association.reason().is_some());
         }
         None
     }
 
-    /// The tables are whole after every statement under their lock, so that a panic elsewhere spoils nothing.
+    /// The tables are consistent after every statement under the lock, so a poisoned lock may be used.
     fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Entry {
-    /// Whether the transport has nothing of what the session has sent. The transfers of a session are over when the transport has
-    /// taken their last bytes.
-    fn holds_nothing(&self) -> bool {
+    /// Whether the peer has acknowledged everything: the session counts a transfer as complete when the transport has accepted its
+    /// last bytes.
+    fn is_drained(&self) -> bool {
         self.association.as_ref().is_none_or(|association| association.stats().buffered_bytes == 0)
     }
 }
 
 impl Sessions {
-    /// Whether a network has as many sessions as it may have.
+    /// Whether a network has the maximum number of sessions.
     fn is_full(&self, network: IpAddr) -> bool {
         self.by_network.get(&network).is_some_and(|here| *here >= self.max_per_address)
     }
 
-    /// Whether it has half of them.
+    /// Whether a network has half of that.
     fn is_half_full(&self, network: IpAddr) -> bool {
         self.by_network.get(&network).is_some_and(|here| *here >= self.max_per_address / 2)
     }
 
-    /// Ends a session, of this network or any, if one may be ended.
+    /// Closes a session by rules 1 and 2, of this network or of any.
     fn make_room(&mut self, of: Option<IpAddr>) -> Option<()> {
         let now = Instant::now();
         let mut waiting: BTreeMap<IpAddr, u32> = BTreeMap::new();
@@ -231,19 +236,19 @@ impl Sessions {
             let silence = now.duration_since(entry.heard);
             match entry.standing {
                 Standing::BeforeLogin => Some((1, silence.saturating_mul(waiting[&entry.network]))),
-                Standing::Idle if silence >= IDLE_MAKES_ROOM => Some((0, silence)),
+                Standing::Idle if silence >= MAY_CLOSE_AFTER => Some((0, silence)),
                 Standing::Idle | Standing::Busy | Standing::Transferring => None,
             }
         };
-        self.end_first(|entry| rank(entry).filter(|_| of.is_none_or(|of| entry.network == of)))
+        self.close_first(|entry| rank(entry).filter(|_| of.is_none_or(|of| entry.network == of)))
     }
 
-    /// Ends a session of the network that has most for one of this network, if this one has fewer than an equal part.
+    /// Closes a session of the network with the most by rule 3, if this network has fewer than an equal share.
     fn make_fair_room(&mut self, network: IpAddr) -> Option<()> {
         let now = Instant::now();
         let own = self.by_network.get(&network).copied().unwrap_or(0);
         let networks = self.by_network.len() + usize::from(own == 0);
-        // All are taken: where this network has less than its part, the one that has most has more.
+        // At the limit, some network has more than its share if this one has less.
         if own >= self.max / networks {
             return None;
         }
@@ -257,23 +262,23 @@ impl Sessions {
         let rank = |entry: &Entry| {
             let rank = match (entry.standing, entry.progress.standstill(), entry.progress.pace()) {
                 (Standing::BeforeLogin, ..) => return None,
-                (Standing::Idle, ..) if entry.holds_nothing() => {
+                (Standing::Idle, ..) if entry.is_drained() => {
                     (3, now.duration_since(entry.heard), Reverse(0))
                 }
                 (Standing::Busy, ..) | (.., None) => (0, Duration::ZERO, Reverse(0)),
-                (_, still, _) if still >= IDLE_MAKES_ROOM => (2, still, Reverse(0)),
+                (_, still, _) if still >= MAY_CLOSE_AFTER => (2, still, Reverse(0)),
                 (.., Some(bytes)) => (1, Duration::ZERO, Reverse(bytes)),
             };
             of_most.contains(&entry.network).then_some(rank)
         };
-        self.end_first(rank)
+        self.close_first(rank)
     }
 
-    /// Ends the session that ranks highest, the oldest of equals, if one has a rank.
-    fn end_first<R: Ord>(&mut self, rank: impl Fn(&Entry) -> Option<R>) -> Option<()> {
+    /// Closes the session with the highest rank, the oldest of equals.
+    fn close_first<R: Ord>(&mut self, rank: impl Fn(&Entry) -> Option<R>) -> Option<()> {
         let ranked = self.all.iter().filter_map(|(id, entry)| Some((rank(entry)?, Reverse(*id))));
         let (_, Reverse(id)) = ranked.max()?;
-        self.remove(id)?.leaves.notify_one();
+        self.remove(id)?.closes.notify_one();
         Some(())
     }
 
@@ -290,18 +295,18 @@ impl Sessions {
 }
 
 impl Place {
-    /// The session's control connection is this association.
-    pub(super) fn is_carried_by(&self, association: &Association) {
+    /// Sets the association of the control connection.
+    pub(super) fn set_association(&self, association: &Association) {
         self.change(|entry| entry.association = Some(association.clone()));
     }
 
-    /// The session's transfers make this progress.
-    pub(super) fn progresses(&self, progress: Arc<Progress>) {
+    /// Sets the progress of the transfers.
+    pub(super) fn set_progress(&self, progress: Arc<Progress>) {
         self.change(|entry| entry.progress = progress);
     }
 
-    /// This user of a host has logged in, or nobody any more.
-    pub(super) fn belongs_to(&self, user: Option<String>) {
+    /// Sets the user who has logged in, qualified by host; `None` after a logout.
+    pub(super) fn set_user(&self, user: Option<String>) {
         self.change(|entry| entry.user = user);
     }
 
@@ -311,13 +316,13 @@ impl Place {
         }
     }
 
-    /// The client said something.
+    /// Records that the client has sent something.
     pub(super) fn heard(&self) {
         self.change(|entry| entry.heard = Instant::now());
     }
 
-    /// The session stands so from now on.
-    pub(super) fn stands(&mut self, standing: Standing) {
+    /// Sets the state of the session.
+    pub(super) fn set_standing(&mut self, standing: Standing) {
         if self.standing == standing {
             return;
         }
@@ -325,13 +330,13 @@ impl Place {
         self.change(|entry| (entry.standing, entry.heard) = (standing, Instant::now()));
     }
 
-    /// Waits until the session has to make room for another.
+    /// Waits until the session has to close for another.
     ///
     /// # Cancel safety
-    /// Safe: it is told again.
-    pub(super) async fn taken(&self) {
-        self.leaves.notified().await;
-        self.leaves.notify_one();
+    /// Safe: the next call returns at once.
+    pub(super) async fn closed_for_another(&self) {
+        self.closes.notified().await;
+        self.closes.notify_one();
     }
 }
 
@@ -357,13 +362,13 @@ mod tests {
 
     fn logged_in(limits: &Arc<Limits>, address: IpAddr) -> Place {
         let mut place = limits.enter_at(address).unwrap();
-        place.stands(Standing::Busy);
+        place.set_standing(Standing::Busy);
         place
     }
 
-    /// Whether the session was told to make room.
-    async fn is_taken(place: &Place) -> bool {
-        tokio::time::timeout(Duration::from_millis(1), place.taken()).await.is_ok()
+    /// Whether the session has to close for another.
+    async fn is_closed(place: &Place) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), place.closed_for_another()).await.is_ok()
     }
 
     #[test]
@@ -394,10 +399,10 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         let third = limits.enter_at(B).expect("one makes room");
         assert!(
-            is_taken(&second).await && is_taken(&second).await,
+            is_closed(&second).await && is_closed(&second).await,
             "it was silent longer, and is told twice"
         );
-        assert!(!is_taken(&first).await && !is_taken(&busy).await);
+        assert!(!is_closed(&first).await && !is_closed(&busy).await);
         drop(second);
         assert_eq!(limits.lock().all.len(), 3, "its place is another's");
         drop((first, third));
@@ -414,21 +419,21 @@ mod tests {
             tokio::time::advance(Duration::from_millis(10)).await;
             crowd.push(limits.enter_at(A).unwrap());
         }
-        assert!(!is_taken(&alone).await);
+        assert!(!is_closed(&alone).await);
         // Nor do they once they have logged in and do nothing, for long.
         let limits = Limits::new(2, 2);
         let mut idle = [limits.enter_at(A).unwrap(), limits.enter_at(A).unwrap()];
-        idle.iter_mut().for_each(|place| place.stands(Standing::Idle));
+        idle.iter_mut().for_each(|place| place.set_standing(Standing::Idle));
         assert!(limits.enter_at(A).is_none());
-        tokio::time::advance(IDLE_MAKES_ROOM).await;
+        tokio::time::advance(MAY_CLOSE_AFTER).await;
         idle[1].heard();
         assert!(limits.enter_at(A).is_some());
-        assert!(is_taken(&idle[0]).await && !is_taken(&idle[1]).await);
+        assert!(is_closed(&idle[0]).await && !is_closed(&idle[1]).await);
     }
 
     fn standing(limits: &Arc<Limits>, address: IpAddr, standing: Standing) -> Place {
         let mut place = limits.enter_at(address).unwrap();
-        place.stands(standing);
+        place.set_standing(standing);
         place
     }
 
@@ -443,20 +448,20 @@ mod tests {
         idle[0].heard();
         assert!(limits.enter_at(A).is_none(), "it has most");
         let mut third = limits.enter_at(C).expect("an equal part is two");
-        third.stands(Standing::Busy);
-        assert!(is_taken(&idle[1]).await, "it was silent longer");
-        assert!(!is_taken(&idle[0]).await && !is_taken(&others[0]).await);
+        third.set_standing(Standing::Busy);
+        assert!(is_closed(&idle[1]).await, "it was silent longer");
+        assert!(!is_closed(&idle[0]).await && !is_closed(&others[0]).await);
         let _fourth = standing(&limits, C, Standing::Busy);
-        assert!(is_taken(&idle[2]).await);
+        assert!(is_closed(&idle[2]).await);
         assert!(limits.enter_at(C).is_none(), "it has its part");
-        assert!(!is_taken(&idle[0]).await && !is_taken(&others[1]).await);
+        assert!(!is_closed(&idle[0]).await && !is_closed(&others[1]).await);
     }
 
     /// A session with a transfer under way, and its progress.
     fn transferring(limits: &Arc<Limits>, address: IpAddr) -> (Place, Arc<Progress>) {
         let (place, progress) =
             (standing(limits, address, Standing::Transferring), Arc::<Progress>::default());
-        place.progresses(progress.clone());
+        place.set_progress(progress.clone());
         (place, progress)
     }
 
@@ -466,13 +471,13 @@ mod tests {
         let _busy = standing(&limits, A, Standing::Busy);
         let [(moves, progress), (stands_still, _), (slow, trickle)] =
             [(); 3].map(|()| transferring(&limits, A));
-        tokio::time::advance(IDLE_MAKES_ROOM).await;
+        tokio::time::advance(MAY_CLOSE_AFTER).await;
         progress.moved(100_000);
         trickle.moved(1);
         stands_still.heard();
         let _first = logged_in(&limits, B);
-        assert!(is_taken(&stands_still).await, "what it says is no progress");
-        assert!(!is_taken(&moves).await && !is_taken(&slow).await);
+        assert!(is_closed(&stands_still).await, "what it says is no progress");
+        assert!(!is_closed(&moves).await && !is_closed(&slow).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -489,12 +494,12 @@ mod tests {
         let fourth = IpAddr::from([10, 0, 0, 4]);
         // An equal part is two, and only one address has more.
         let _first_of_d = logged_in(&limits, fourth);
-        assert!(is_taken(&of_a[1].0).await);
+        assert!(is_closed(&of_a[1].0).await);
         let _second_of_d = logged_in(&limits, fourth);
-        assert!(is_taken(&of_a[2].0).await);
+        assert!(is_closed(&of_a[2].0).await);
         assert!(limits.enter_at(fourth).is_none(), "it has its part");
         for spared in [&busy, &of_a[0].0, &first_of_b, &second_of_b, &first_of_c, &second_of_c] {
-            assert!(!is_taken(spared).await);
+            assert!(!is_closed(spared).await);
         }
     }
 
@@ -507,9 +512,9 @@ mod tests {
         let (young, _) = transferring(&limits, A);
         let busy = [standing(&limits, A, Standing::Busy), standing(&limits, A, Standing::Busy)];
         let _first = logged_in(&limits, B);
-        assert!(is_taken(&fast).await, "its pace is known");
+        assert!(is_closed(&fast).await, "its pace is known");
         let _second = logged_in(&limits, B);
-        assert!(is_taken(&young).await, "the oldest of the others");
-        assert!(!is_taken(&busy[0]).await && !is_taken(&busy[1]).await);
+        assert!(is_closed(&young).await, "the oldest of the others");
+        assert!(!is_closed(&busy[0]).await && !is_closed(&busy[1]).await);
     }
 }

@@ -91,7 +91,7 @@ use events::post;
 pub use hosts::Host;
 use hosts::Site;
 use limits::Limits;
-pub(crate) use limits::{ANSWERS_WITHIN, IDLE_MAKES_ROOM, WAITING_MAX};
+pub(crate) use limits::{ANSWER_TIMEOUT, MAY_CLOSE_AFTER, WAITING_MAX};
 pub use listen::Listen;
 use live::Live;
 pub use log_file::LogFile;
@@ -621,7 +621,7 @@ async fn sctp_session(
         shared.activity.metrics.session_refused();
         return association.abort("421 Too many sessions now; try again later");
     };
-    place.is_carried_by(&association);
+    place.set_association(&association);
     let settings = shared.settings.now();
     let (is_protected, certificates) = (association.is_protected(), association.peer_certificates());
     let mode = Mode::of_streams(up.inbound_streams);

@@ -155,7 +155,7 @@ impl Driver {
             Data::Braid(lanes) => Some(lanes.association().clone()),
         };
         let seat = shared.activity.enter(subject.session(), peer, mode.to_string(), association);
-        place.progresses(seat.progress());
+        place.set_progress(seat.progress());
         Self {
             shared,
             settings,
@@ -290,7 +290,7 @@ impl Driver {
                 self.tx.refuse("421 an operator has ended this session");
                 return Break(());
             }
-            () = self.place.taken() => return self.make_room(),
+            () = self.place.closed_for_another() => return self.make_room(),
             changed = phase.changed() => match (changed.map(|()| *phase.borrow()), self.is_draining) {
                 (Ok(Phase::Draining), false) => {
                     self.is_draining = true;
@@ -311,7 +311,7 @@ impl Driver {
     fn settle(&mut self) {
         self.look_at_withheld();
         self.drain();
-        self.place.stands(match &self.store {
+        self.place.set_standing(match &self.store {
             None => Standing::BeforeLogin,
             Some(_) if !self.under_way.is_empty() => Standing::Transferring,
             Some(_) if self.session.is_idle() => Standing::Idle,
@@ -495,7 +495,7 @@ impl Driver {
             Event::LoggedIn(Ok((grant, store))) => {
                 tracing::info!(peer = %self.peer, user = %grant.name.escape_debug(), "logged in");
                 self.seat.logged_in(&grant.name);
-                self.place.belongs_to(Some(self.user_at_host(&grant.name)));
+                self.place.set_user(Some(self.user_at_host(&grant.name)));
                 self.home = self.shared.site(self.session.host()).folder_of(&grant.home);
                 self.tell_hooks(On::Login, &grant.name, None);
                 self.store = Some(store);
@@ -571,7 +571,7 @@ impl Driver {
             Do::Admit { user } => self.admit(user),
             Do::LogOut => {
                 self.seat.logged_out();
-                self.place.belongs_to(None);
+                self.place.set_user(None);
                 self.store = None;
             }
             Do::NoteUnprotected { user } => self.subject.login(&user, Err("the session is not protected")),

@@ -50,8 +50,8 @@ use server_support::{Control, Folder, connect_from, pattern, quick, serve_with, 
 fn attack(row: Row) -> fn(Row) {
     match row {
         Row::Sessions | Row::SessionsPerAddress => sessions::sessions,
-        Row::IdleMakesRoom => sessions::idle_sessions,
-        Row::AskedAnswers | Row::WaitingForRoom => sessions::stopped_clients,
+        Row::IdleMayClose => sessions::idle_sessions,
+        Row::ProbeAnswer | Row::ProbesWaiting => sessions::stopped_clients,
         Row::LoginTime | Row::LoginWithin | Row::IdleTime => sessions::silence,
         Row::LoginAttempts => passwords::wrong_passwords,
         Row::AddressGuesses | Row::UserGuesses | Row::GuessesRemembered => passwords::guesses,
@@ -97,7 +97,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::Scrapers | Row::ScraperTime => service::silent_scrapers,
         Row::PageReaders | Row::PageTime => service::stalled_readers,
         Row::PageSessions => service::many_sessions_on_the_page,
-        Row::ToldSize | Row::UntoldSize | Row::Discarded => clients::endless_files,
+        Row::AnnouncedSize | Row::UnknownSize | Row::Discarded => clients::endless_files,
         Row::ListingBytes | Row::ListingMessage | Row::ListingQueue | Row::Entries => {
             clients::endless_listings
         }

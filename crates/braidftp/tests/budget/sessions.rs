@@ -92,8 +92,8 @@ pub(super) fn silence(_: Row) {
 /// which the client may answer, and only as many wait as permitted.
 pub(super) fn stopped_clients(_: Row) {
     let settings = Settings { max_sessions_per_address: 1, ..quick() };
-    let time = limit(Row::AskedAnswers, &settings) as u64;
-    let waiting = limit(Row::WaitingForRoom, &settings);
+    let time = limit(Row::ProbeAnswer, &settings) as u64;
+    let waiting = limit(Row::ProbesWaiting, &settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = Folder::new();

@@ -147,8 +147,8 @@ impl fmt::Display for Violation {
             Self::InitAckInvalid => f.write_str("INIT ACK with an invalid mandatory value"),
             Self::HostName => f.write_str("INIT ACK with a host name"),
             Self::AsconfWithoutAuth => f.write_str("ASCONF without authentication"),
-            Self::AsconfAckOfNothing => f.write_str("ASCONF-ACK to no ASCONF"),
-            Self::AuthParameters => f.write_str("parameters of authentication that are malformed"),
+            Self::AsconfAckOfNothing => f.write_str("ASCONF-ACK without an outstanding ASCONF"),
+            Self::AuthParameters => f.write_str("malformed authentication parameters"),
             Self::Dtls(why) => why.fmt(f),
             Self::CookieTooLong => f.write_str("state cookie longer than a packet"),
             Self::NoUserData(tsn) => write!(f, "DATA chunk {tsn} without user data"),
@@ -159,17 +159,17 @@ impl fmt::Display for Violation {
             Self::MessageInterrupted => f.write_str("message interrupted by another"),
             Self::SsnOutOfStep => f.write_str("stream sequence number out of step"),
             Self::WrongDataChunk => {
-                f.write_str("DATA and I-DATA chunks mixed, or the one that was not agreed on")
+                f.write_str("DATA and I-DATA chunks mixed, or the kind that was not negotiated")
             }
             Self::MidOutOfStep => f.write_str("message identifier out of step"),
             Self::FragmentOutOfPlace => f.write_str("fragment sequence number out of place"),
-            Self::NoProgress => f.write_str("a full receive buffer, and no message in it can be delivered"),
+            Self::NoProgress => f.write_str("receive buffer full, and none of its messages can be delivered"),
             Self::WrongForwardTsn => f.write_str("FORWARD TSN with I-DATA, or I-FORWARD-TSN with DATA"),
             Self::ForwardTsnTooFar(tsn) => write!(f, "FORWARD TSN to {tsn}, beyond the receive window"),
-            Self::AckTakenBack => f.write_str("SACK that takes back what an NR-SACK promised to keep"),
+            Self::AckTakenBack => f.write_str("SACK that reneges on TSNs of an NR-SACK"),
             Self::AckOfNothing => f.write_str("acknowledgement of a TSN that was never sent"),
             Self::ReconfigCombination => {
-                f.write_str("RE-CONFIG chunk with parameters that cannot stand together")
+                f.write_str("RE-CONFIG chunk with parameters that cannot be combined")
             }
             Self::ReconfigResponse => f.write_str("association reset without the new TSNs"),
         }

@@ -142,7 +142,7 @@ impl Endpoint {
         over.max_by_key(|slot| slot.memory_bytes as u128 * (since(slot) + 1)).map(|slot| slot.id)
     }
 
-    /// Aborts an association for its memory.
+    /// Aborts an association to free its memory.
     fn free_memory_of(&mut self, id: AssociationId) {
         self.counters.out_of_memory += 1;
         if let Some(slot) = self.table.get_mut(id) {
@@ -233,7 +233,7 @@ impl Endpoint {
         self.counters.half_open_aborted += 1;
         if let Some(slot) = self.table.get_mut(id) {
             slot.association
-                .abort(Bytes::from_static(b"room is wanted for other associations; log in sooner"));
+                .abort(Bytes::from_static(b"too many associations without a login; log in sooner"));
         }
         self.memory.count(id, &mut self.table);
         self.table.ready(id);

@@ -117,7 +117,7 @@ keys! {
     stall_seconds "stall-seconds" Seconds = "300", "Time limit for a transfer without progress.";
     drain_seconds "drain-seconds" Seconds = "30", "Time for transfers to finish once the server is stopped.";
 
-    passive_ports "passive-ports" Ports = r#""50000-50100""#, "Ports of passive data connections (TCP); default: chosen by the system.";
+    passive_ports "passive-ports" Ports = r#""50000-50100""#, "Ports of passive data connections (TCP); default: dynamic ones.";
     passive_address "passive-address" IpAddr = r#""192.0.2.1""#, "The IPv4 address in replies to PASV, behind a NAT.";
     active "active" bool = "true", "Data connections that the server opens (PORT, EPRT), to the client's address alone.";
 

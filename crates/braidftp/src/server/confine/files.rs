@@ -6,6 +6,7 @@ use landlock::{
     Scope, make_bitflags,
 };
 
+use super::super::tcp::DYNAMIC_PORTS;
 use super::{Confinement, Network, Place, Rights, Step};
 
 /// The requested Landlock version: that of Linux 6.12. Older kernels restrict less, newer ones no more.
@@ -62,7 +63,11 @@ fn tcp(network: &Network, abi: ABI) -> Step {
     }
     let ports = |ports: &Option<std::ops::RangeInclusive<u16>>| match ports {
         Some(ports) => format!("listens at ports {}-{}", ports.start(), ports.end()),
-        None => "listens at ports that the system chooses".into(),
+        None => format!(
+            "listens at ports {}-{} and those that the system chooses",
+            DYNAMIC_PORTS.start(),
+            DYNAMIC_PORTS.end()
+        ),
     };
     Ok(match network {
         Network::Nothing => "TCP by Landlock: none".into(),
@@ -94,7 +99,7 @@ fn ruleset(wanted: &Confinement) -> Result<RulesetCreated, RulesetError> {
         // For the kernel, port 0 stands for ports that it chooses.
         rules = rules.add_rule(NetPort::new(0, AccessNet::BindTcp))?;
     }
-    for port in ports.into_iter().flatten() {
+    for port in ports.unwrap_or(DYNAMIC_PORTS) {
         rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp))?;
     }
     Ok(rules)

@@ -98,7 +98,7 @@ pub enum Network {
     /// None: the server does not use TCP.
     #[default]
     Nothing,
-    /// Listening sockets for data connections, at these ports or at ports chosen by the system.
+    /// Listening sockets for data connections, at these ports, or at dynamic ports.
     Listen(Option<RangeInclusive<u16>>),
     /// The same, and outgoing connections: active mode, to any port.
     ListenAndConnect(Option<RangeInclusive<u16>>),
