@@ -137,8 +137,9 @@ impl Settings {
             _ => Roles::Both,
         };
         let methods = Method::ALL.map(Method::identifier).to_vec();
-        let unpadded_with = Some(Method::AtOnce.identifier());
-        DtlsConfig { mode: self.mode, roles, methods, unpadded_with, ..DtlsConfig::default() }
+        let at_once = Some(Method::AtOnce.identifier());
+        let (unpadded_with, unchecked_with) = (at_once, at_once);
+        DtlsConfig { mode: self.mode, roles, methods, unpadded_with, unchecked_with, ..DtlsConfig::default() }
     }
 }
 

@@ -87,12 +87,8 @@ fn put_line(line: &mut String, carrier: Carrier, passage: &Passage, payload: Byt
     let (seconds, micros) = (at.as_nanos() / 1_000_000_000, at.as_nanos() / 1_000 % 1_000_000);
     let len = payload.len();
     let checksum = if Packet::has_zero_checksum(&payload) { Checksum::Zero } else { Checksum::Crc32c };
-    let decoded = match checksum {
-        Checksum::Zero => Packet::decode_without_checksum(payload),
-        Checksum::Crc32c => Packet::decode(payload),
-    };
     // Writing to a string does not fail.
-    let _ = match decoded {
+    let _ = match Packet::decode_observed(payload) {
         Err(wrong) => writeln!(line, "// {seconds}.{micros:06} {sign} {from}>{to}: {len} bytes: {wrong}"),
         Ok(packet) => {
             let header = packet.header;

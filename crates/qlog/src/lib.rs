@@ -113,13 +113,7 @@ impl<W: Write> Writer<W> {
         if let Some(ecn) = ecn {
             data.insert("ecn".to_owned(), ecn.into());
         }
-        let payload = packet.payload.clone();
-        let decoded = if SctpPacket::has_zero_checksum(&payload) {
-            SctpPacket::decode_without_checksum(payload)
-        } else {
-            SctpPacket::decode(payload)
-        };
-        match decoded {
+        match SctpPacket::decode_observed(packet.payload.clone()) {
             Ok(decoded) => data.insert("chunks".to_owned(), chunk::list(&decoded)),
             Err(wrong) => data.insert("raw".to_owned(), json!({ "error": wrong.to_string() })),
         };

@@ -45,7 +45,7 @@ use crate::error::{ConnectError, ListenError};
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::route::{Route, is_unicast};
 use crate::stats::Phase;
-use crate::wire::{Chunk, Init, Kinds, Packet};
+use crate::wire::{Chunk, Init, Kinds, Packet, WireError};
 
 /// Limits on what peers can make an endpoint hold or send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -360,8 +360,7 @@ impl Endpoint {
     pub fn handle(&mut self, now: Time, datagram: Datagram) {
         let Datagram { from, to, ecn, payload } = datagram;
         let route = Route { local: to, peer: from };
-        let guarded = self.guarded(from, &payload);
-        let packet = match guarded.map_or_else(|| Packet::decode(payload), Ok) {
+        let packet = match self.decode(from, payload) {
             // An SCTP port is never 0 (§3.1).
             Ok(packet) if packet.header.source_port != 0 && packet.header.destination_port != 0 => packet,
             _ => {
@@ -430,21 +429,33 @@ impl Endpoint {
         }
     }
 
-    /// Decodes a packet without a checksum, if its tag is that of an association that accepts such
-    /// packets and announced it in INIT or INIT ACK (RFC 9653 §5.3). Packets that may start an
-    /// association, or have none, need a checksum.
-    fn guarded(&self, from: SocketAddr, payload: &Bytes) -> Option<Packet> {
-        if !Packet::has_zero_checksum(payload) {
-            return None;
+    /// Decodes a packet. It needs a correct checksum, unless [`Self::is_guarded`] holds.
+    fn decode(&self, from: SocketAddr, payload: Bytes) -> Result<Packet, WireError> {
+        if !Packet::has_zero_checksum(&payload) {
+            return Packet::decode(payload);
         }
-        let packet = Packet::decode_without_checksum(payload.clone()).ok()?;
+        let packet = Packet::decode_without_checksum(payload)?;
+        if self.is_guarded(from, &packet) { Ok(packet) } else { packet.checked() }
+    }
+
+    /// Whether errors in a packet are detected without its checksum: its tag is that of an association that accepts such
+    /// packets and announced it in INIT or INIT ACK (RFC 9653 §5.3), or agreed on it for records. Packets that may start an
+    /// association, or have none, need a checksum.
+    fn is_guarded(&self, from: SocketAddr, packet: &Packet) -> bool {
         let kinds = packet.kinds();
         if kinds.contains(Init::KIND) || kinds.contains(Chunk::COOKIE_ECHO) {
-            return None;
+            return false;
         }
-        let Destination::Association(id) = self.destination(&packet, kinds, from) else { return None };
-        let slot = self.table.get(id)?;
-        (slot.known.tag == packet.header.tag && slot.association.takes_zero_checksum()).then_some(packet)
+        // The source address of a record does not matter.
+        if kinds.is_dtls_alone() {
+            return self
+                .table
+                .by_tag(&packet.header)
+                .is_some_and(|slot| slot.association.takes_zero_checksum(kinds));
+        }
+        let Destination::Association(id) = self.destination(packet, kinds, from) else { return false };
+        let slot = self.table.get(id).filter(|slot| slot.known.tag == packet.header.tag);
+        slot.is_some_and(|slot| slot.association.takes_zero_checksum(kinds))
     }
 
     /// Returns a packet to send, an event, or the latest time of the next poll.

@@ -391,15 +391,7 @@ pub fn line(seen: &Seen) -> String {
 
 /// The chunks of an SCTP packet in packetdrill's notation.
 pub fn chunks(datagram: &Datagram) -> String {
-    let payload = &datagram.payload;
-    // A zero checksum may have been negotiated.
-    let packet = match wire::Packet::decode(payload.clone()) {
-        Err(_) if payload.get(8..12) == Some(&[0; 4]) => {
-            wire::Packet::decode_without_checksum(payload.clone())
-        }
-        decoded => decoded,
-    };
-    match packet {
+    match wire::Packet::decode_observed(datagram.payload.clone()) {
         Ok(packet) => packet.to_string(),
         Err(error) => format!("({error})"),
     }

@@ -415,7 +415,7 @@ fn first_data(scenario: &Scenario) -> f64 {
 }
 
 fn chunks_of(datagram: &Datagram) -> Vec<Chunk> {
-    let packet = Packet::decode(datagram.payload.clone());
+    let packet = Packet::decode_observed(datagram.payload.clone());
     packet.map(|packet| packet.chunks().filter_map(Result::ok).collect()).unwrap_or_default()
 }
 

@@ -222,7 +222,7 @@ fn arrived(record: &[Sighting], flow: usize) -> Vec<u32> {
         if !(0..PATHS_MAX).any(|path| seen.datagram.to.ip() == address(flow, path, READER)) {
             continue;
         }
-        let Ok(packet) = Packet::decode(seen.datagram.payload.clone()) else { continue };
+        let Ok(packet) = Packet::decode_observed(seen.datagram.payload.clone()) else { continue };
         tsns.extend(packet.chunks().filter_map(|chunk| match chunk {
             Ok(Chunk::Data(data)) => Some(data.tsn.0),
             _ => None,

@@ -14,9 +14,9 @@ use crate::dtls::{
     PACKET_OVERHEAD, Purpose, ReceiveContext, SendContext, Sending, UNPADDED_LEN, agree, key_management,
     offer,
 };
-use crate::ids::{Ppid, StreamId};
+use crate::ids::{PathId, Ppid, StreamId};
 use crate::packet_builder::PacketBuilder;
-use crate::wire::{Cause, Chunk, Init, KeyManagement, Packet, Parameter};
+use crate::wire::{Cause, Chunk, Init, KeyManagement, Kinds, Packet, Parameter, Record};
 
 /// The stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_MANAGEMENT_STREAM: StreamId = StreamId(0);
@@ -119,6 +119,8 @@ pub(super) struct Dtls {
     window: usize,
     /// See [`DtlsConfig::unpadded_with`].
     unpadded_with: Option<u8>,
+    /// See [`DtlsConfig::unchecked_with`].
+    unchecked_with: Option<u8>,
     /// The key management parameter of this side's INIT.
     offer: KeyManagement,
     agreement: Option<Agreement>,
@@ -146,6 +148,7 @@ impl Dtls {
             mode: config.mode,
             window: config.replay_window,
             unpadded_with: config.unpadded_with,
+            unchecked_with: config.unchecked_with,
             offer: offer(config, 0),
             agreement: None,
             receive: Vec::new(),
@@ -392,12 +395,28 @@ impl Association {
         self.dtls.as_ref().is_some_and(|dtls| dtls.agreement.is_some() || !dtls.receive.is_empty())
     }
 
+    /// Whether both sides accept records in packets without a checksum.
+    fn records_are_unchecked(&self) -> bool {
+        let Some(dtls) = &self.dtls else { return false };
+        dtls.unchecked_with.is_some() && dtls.unchecked_with == dtls.agreement.as_ref().map(|it| it.method)
+    }
+
+    /// Whether the open packet needs no checksum on this path, because it is a record. Restart keys are for peers that may not
+    /// have the association.
+    pub(super) fn omits_checksum(&self, path: PathId) -> bool {
+        let is_encapsulated = self.paths[usize::from(path.0)].peer.port() != 0;
+        let is_primary = self.builder.sending().is_some_and(|sending| sending.primary().is_some());
+        is_encapsulated && is_primary && self.builder.is_protected() && self.records_are_unchecked()
+    }
+
+    /// Whether a packet with these chunks is accepted without a checksum: every one, as announced in this side's INIT or INIT
+    /// ACK, or a record.
+    pub(crate) fn takes_zero_checksum(&self, kinds: Kinds) -> bool {
+        self.config.security.zero_checksum.is_some() || kinds.is_dtls_alone() && self.records_are_unchecked()
+    }
+
     /// Appends the chunks inside a DTLS chunk to `out`.
-    pub(crate) fn unprotect(
-        &mut self,
-        chunk: &crate::wire::Dtls,
-        out: &mut BytesMut,
-    ) -> Result<(), OpenError> {
+    pub(crate) fn unprotect(&mut self, record: Record<'_>, out: &mut BytesMut) -> Result<(), OpenError> {
         let Some(dtls) = &mut self.dtls else { return Err(OpenError::NoKeys) };
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
         //# If the Chunk Protection Operator experiences a non-critical error,
@@ -409,7 +428,7 @@ impl Association {
         //= specs/draft-ietf-tls-rfc9147bis.md#section-11
         //# Unlike TLS implementations, DTLS implementations SHOULD NOT respond to invalid
         //# records by terminating the connection.
-        let opened = open(&mut dtls.receive, chunk, out);
+        let opened = open(&mut dtls.receive, record, out);
         self.has_input |= opened.is_err();
         match opened {
             Ok(id) => {
@@ -582,13 +601,9 @@ fn is_key_management(stream: StreamId, ppid: Option<u32>) -> bool {
 //# current epoch, implementations SHOULD use the most recent past epoch
 //# which has matching bits, and then reconstruct the sequence number for
 //# that epoch as described above.
-fn open(
-    receive: &mut [ReceiveContext],
-    chunk: &crate::wire::Dtls,
-    out: &mut BytesMut,
-) -> Result<KeysId, OpenError> {
-    let purpose = if chunk.is_restart { Purpose::Restart } else { Purpose::Primary };
-    let sealed = crate::dtls::Sealed::parse(&chunk.record)?;
+fn open(receive: &mut [ReceiveContext], record: Record<'_>, out: &mut BytesMut) -> Result<KeysId, OpenError> {
+    let purpose = if record.is_restart { Purpose::Restart } else { Purpose::Primary };
+    let sealed = crate::dtls::Sealed::parse(record.bytes)?;
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.4
     //# An SCTP endpoint supporting only legacy SCTP restart and involved in
     //# an SCTP association using DTLS chunks, when receiving what is expected

@@ -750,11 +750,6 @@ impl Association {
         own.map(|own| own.ip()).any(|own| own.is_ipv4() == peer.is_ipv4() && self.config.allows(own, peer))
     }
 
-    /// Whether packets without a checksum are accepted, as announced in this side's INIT or INIT ACK.
-    pub(crate) fn takes_zero_checksum(&self) -> bool {
-        self.config.security.zero_checksum.is_some()
-    }
-
     /// The peer's verification tag, once known.
     pub(crate) fn peer_tag(&self) -> Option<VerificationTag> {
         self.state.up().map(|up| up.peer_tag)

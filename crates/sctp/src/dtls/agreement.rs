@@ -25,6 +25,11 @@ pub struct DtlsConfig {
     /// always wastes 3 bytes behind its tag; where this method is agreed on, a full packet has 3 more bytes
     /// of user data instead (docs/dtls-chunk.md).
     pub unpadded_with: Option<u8>,
+    /// The key management method whose peers accept records over UDP in packets without a checksum;
+    /// `None`, the default: none. The AEAD detects every error that a checksum detects (RFC 9653 §3). Where
+    /// this method is agreed on, such packets are sent once there are primary keys, and accepted. Over IP
+    /// itself there is always a checksum: firewalls that follow associations drop packets without it.
+    pub unchecked_with: Option<u8>,
     /// The replay window in records, at most 2^16: a record that was overtaken by more is rejected.
     /// Default 2^15, the range of the 16-bit record number: at 1 Gbit/s, paths whose delays differ by
     /// 400 ms.
@@ -44,6 +49,7 @@ impl Default for DtlsConfig {
             restart: false,
             methods: vec![Self::PRE_SHARED],
             unpadded_with: None,
+            unchecked_with: None,
             replay_window: 1 << 15,
         }
     }

@@ -71,6 +71,7 @@ pub(crate) struct Sealed<'a> {
 
 impl<'a> Sealed<'a> {
     /// Parses a record.
+    #[inline]
     pub(crate) fn parse(record: &'a [u8]) -> Result<Self, OpenError> {
         let (header, body) = record.split_first_chunk::<UNIFIED_LEN>().ok_or(OpenError::NotARecord)?;
         //= specs/draft-ietf-tls-rfc9147bis.md#section-4.1
@@ -172,10 +173,13 @@ fn header(epoch_bits: u8, number: u64) -> [u8; UNIFIED_LEN] {
 
 /// The nonce of a record (RFC 8446 §5.3), which does not depend on the epoch.
 fn nonce(keys: &Keys, number: u64) -> [u8; NONCE_LEN] {
-    let mut nonce = keys.iv;
-    for (byte, of_number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
-        *byte ^= of_number;
-    }
+    // In the two words by which it is copied: a load that spans several smaller stores waits until all are in the cache, some 30 ns
+    // a record.
+    let (high, low) = (keys.iv.first_chunk(), keys.iv.last_chunk());
+    let (high, low) = high.zip(low).expect("an IV has twelve bytes");
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..8].copy_from_slice(&(u64::from_be_bytes(*high) ^ number >> 32).to_be_bytes());
+    nonce[8..].copy_from_slice(&(u32::from_be_bytes(*low) ^ number as u32).to_be_bytes());
     nonce
 }
 

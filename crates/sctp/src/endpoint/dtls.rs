@@ -12,7 +12,7 @@ use crate::cookie::Contents;
 use crate::dtls::OpenError;
 use crate::ids::{AssociationId, VerificationTag};
 use crate::route::Route;
-use crate::wire::{Dtls, Header, Kinds, Packet};
+use crate::wire::{Dtls, Header, Kinds, Packet, Record};
 
 /// The size of a block in bytes.
 const BLOCK_BYTES: usize = 1 << 16;
@@ -32,14 +32,15 @@ pub(super) struct Pool {
 impl Pool {
     /// Returns an empty buffer with room for this many bytes.
     pub(super) fn room(&mut self, bytes: usize) -> &mut BytesMut {
-        // The block in use, or the one that was filled first.
-        for _ in 0..2 {
-            if let Some(block) = self.blocks.get_mut(self.current)
+        let next = if self.current + 1 < self.blocks.len() { self.current + 1 } else { 0 };
+        // The first block before the next one: the fewer blocks take turns, the more of them are in the cache.
+        for nth in [self.current, 0, next] {
+            self.current = nth;
+            if let Some(block) = self.blocks.get_mut(nth)
                 && (block.capacity() >= bytes || block.try_reclaim(bytes))
             {
-                return &mut self.blocks[self.current];
+                return &mut self.blocks[nth];
             }
-            self.current = if self.current + 1 < self.blocks.len() { self.current + 1 } else { 0 };
         }
         if self.blocks.len() < BLOCKS_MAX && bytes <= BLOCK_BYTES {
             self.current = self.blocks.len();
@@ -76,9 +77,9 @@ impl FinalChunks {
     /// Keeps the final packet of the association with this local tag.
     pub(super) fn keep(&mut self, now: Time, tag: VerificationTag, packet: &Bytes) {
         let Ok(packet) = Packet::decode(packet.clone()) else { return };
-        let Some(chunk) = packet.dtls() else { return };
+        let Some(Record { is_restart, bytes }) = packet.dtls() else { return };
         // A copy, so that the packet buffer is not kept.
-        let chunk = Dtls { record: Bytes::copy_from_slice(&chunk.record), ..chunk };
+        let chunk = Dtls { is_restart, record: Bytes::copy_from_slice(bytes) };
         if self.0.len() >= FINAL_CHUNKS_MAX {
             self.0.pop_front();
         }
@@ -106,14 +107,14 @@ impl Endpoint {
         if !kinds.is_dtls_alone() {
             return None;
         }
-        let dtls = packet.dtls()?;
+        let record = packet.dtls()?;
         let slot = self.table.get_mut(id)?;
-        let out = self.opened.room(Header::LEN + dtls.record.len());
+        let out = self.opened.room(Header::LEN + record.bytes.len());
         out.extend_from_slice(&[0; Header::LEN]);
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-5.2
         //# If the Chunk Protection Operator experiences a non-critical error,
         //# it MUST NOT abort the association.
-        let opened = slot.association.unprotect(&dtls, out);
+        let opened = slot.association.unprotect(record, out);
         // Discards the rest of a packet that was not opened.
         let datagram: Bytes = out.split().freeze();
         // The association may need new keys, or have exceeded the limit of forged records.
@@ -132,7 +133,7 @@ impl Endpoint {
     fn protector(&self, route: Route, packet: &Packet) -> Option<AssociationId> {
         let header = &packet.header;
         let by_tag = self.table.by_tag(header);
-        let is_restart = || packet.dtls().is_some_and(|dtls| dtls.is_restart);
+        let is_restart = || packet.dtls().is_some_and(|record| record.is_restart);
         let by_address = || {
             let slot = self.table.by_address(header.destination_port, header.source_port, route.peer)?;
             is_restart().then_some(slot)
@@ -155,6 +156,8 @@ impl Endpoint {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::packet_builder::PacketBuilder;
     use crate::wire::Chunk;
@@ -202,6 +205,22 @@ mod tests {
         assert_eq!(pool.blocks.len(), 1);
         let again = (0..100).any(|_| fill(&mut pool, 1_500).as_ptr() == first);
         assert!(again, "the block begins anew");
+    }
+
+    #[test]
+    fn after_a_burst_no_more_blocks_take_turns_than_hold_something() {
+        let mut pool = Pool::default();
+        let mut held: VecDeque<_> = (0..1_000).map(|_| fill(&mut pool, 1_500)).collect();
+        assert!(pool.blocks.len() > 20);
+        held.drain(60..);
+        let used: BTreeSet<_> = (0..1_000)
+            .map(|_| {
+                held.pop_front();
+                held.push_back(fill(&mut pool, 1_500));
+                pool.current
+            })
+            .collect();
+        assert!(used.len() < 8, "{used:?}");
     }
 
     #[test]

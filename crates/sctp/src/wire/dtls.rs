@@ -14,6 +14,15 @@ pub struct Dtls {
     pub record: Bytes,
 }
 
+/// The contents of a DTLS chunk within a received packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    /// See [`Dtls::is_restart`].
+    pub(crate) is_restart: bool,
+    /// See [`Dtls::record`].
+    pub(crate) bytes: &'a [u8],
+}
+
 impl Dtls {
     /// The chunk type.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
@@ -35,12 +44,18 @@ impl Dtls {
 
     /// Decodes the chunk in `raw`, if it contains a record.
     pub(super) fn decode(datagram: &Bytes, raw: &[u8]) -> Option<Self> {
-        let record = raw.get(Self::HEADER_LEN..).filter(|record| !record.is_empty())?;
+        let Record { is_restart, bytes } = Self::record_in(raw)?;
+        Some(Self { is_restart, record: datagram.slice_ref(bytes) })
+    }
+
+    /// The record of the chunk in `raw`, if it contains one.
+    pub(super) fn record_in(raw: &[u8]) -> Option<Record<'_>> {
+        let bytes = raw.get(Self::HEADER_LEN..).filter(|record| !record.is_empty())?;
         //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-4.2
         //# These bits MUST be set to 0 by
         //# the sender and MUST be ignored by the receiver.
         let is_restart = raw[1] & Self::RESTART != 0;
-        Some(Self { is_restart, record: datagram.slice_ref(record) })
+        Some(Record { is_restart, bytes })
     }
 
     pub(super) fn encode_body(&self, out: &mut BytesMut) {

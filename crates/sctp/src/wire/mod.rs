@@ -35,6 +35,7 @@ pub use cause::Cause;
 pub use chunk::Chunk;
 pub use compact_sack::CompactSack;
 pub use data::{Data, Interleaved};
+pub(crate) use dtls::Record;
 pub use dtls::{Dtls, KeyManagement};
 pub use forward_tsn::{ForwardTsn, IForwardTsn, SkippedMid};
 pub use init::Init;

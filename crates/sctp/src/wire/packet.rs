@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Asconf, Auth, Chunk, Dtls, Init, WireError, crc32c, padded, u16_at, u32_at};
+use super::{Asconf, Auth, Chunk, Dtls, Init, Record, WireError, crc32c, padded, u16_at, u32_at};
 use crate::ids::VerificationTag;
 
 /// The common header (RFC 9260 §3.1), without its checksum.
@@ -65,6 +65,20 @@ impl Packet {
         }
     }
 
+    /// The same packet, if its checksum is correct.
+    pub(crate) fn checked(self) -> Result<Self, WireError> {
+        Self::decode(self.datagram)
+    }
+
+    /// Decodes a packet whose checksum is correct, or zero: one that was observed, for a log or a trace.
+    pub fn decode_observed(datagram: Bytes) -> Result<Self, WireError> {
+        if Self::has_zero_checksum(&datagram) {
+            Self::decode_without_checksum(datagram)
+        } else {
+            Self::decode(datagram)
+        }
+    }
+
     /// The common header of `datagram`, whatever its checksum.
     fn peek(datagram: &[u8]) -> Result<Header, WireError> {
         if datagram.len() < Header::LEN + Chunk::HEADER_LEN {
@@ -77,12 +91,10 @@ impl Packet {
         })
     }
 
-    /// The record of its DTLS chunk and whether it is of a restart, if the packet begins with one.
-    pub(crate) fn dtls(&self) -> Option<Dtls> {
-        match self.chunks().next() {
-            Some(Ok(Chunk::Dtls(dtls))) => Some(dtls),
-            _ => None,
-        }
+    /// The record of its DTLS chunk, if the packet begins with one.
+    pub(crate) fn dtls(&self) -> Option<Record<'_>> {
+        let raw = self.chunks().next_raw()?.ok()?;
+        if raw[0] == Dtls::KIND { Dtls::record_in(raw) } else { None }
     }
 
     /// The packet that was in the DTLS chunk of this one: `datagram` is a common header, which is not read
@@ -121,22 +133,14 @@ impl Packet {
     /// The chunk types in the packet, without decoding the chunks. Nothing after a chunk that exceeds the
     /// packet is considered.
     pub fn kinds(&self) -> Kinds {
-        let mut kinds = Kinds {
-            first: self.datagram[Header::LEN],
-            low: 0,
-            count: 0,
-            reflected: false,
-            authentic: false,
-            asconf: false,
-            dtls: false,
-        };
+        let mut kinds = Kinds { first: self.datagram[Header::LEN], marks: 0, low: 0, count: 0 };
         let mut raw_chunks = self.chunks();
         while let Some(Ok(raw)) = raw_chunks.next_raw() {
             if raw[0] < 16 {
                 kinds.low |= 1 << raw[0];
             }
-            kinds.asconf |= raw[0] == Asconf::KIND;
-            kinds.dtls |= raw[0] == Dtls::KIND;
+            kinds.mark(Kinds::ASCONF, raw[0] == Asconf::KIND);
+            kinds.mark(Kinds::DTLS, raw[0] == Dtls::KIND);
             //= specs/rfc4895.txt#section-6.3
             //# If the receiver does not find an STCB for a packet containing an AUTH
             //# chunk as the first chunk and does not find a COOKIE-ECHO chunk as the
@@ -146,17 +150,16 @@ impl Packet {
             //# be based on the packet without taking the AUTH chunk into account.
             //# If an association is found, it MUST process the AUTH chunk using the
             //# STCB from the existing association as described earlier.
-            if raw[0] == Auth::KIND && kinds.count == 0 && !kinds.authentic {
-                kinds.authentic = true;
+            if raw[0] == Auth::KIND && kinds.count == 0 && !kinds.is_authentic() {
+                kinds.mark(Kinds::AUTHENTIC, true);
                 continue;
             }
             if kinds.count == 0 {
                 kinds.first = raw[0];
             }
             kinds.count += 1;
-            if matches!(raw[0], Chunk::ABORT | Chunk::SHUTDOWN_COMPLETE) && raw[1] & Chunk::REFLECTED != 0 {
-                kinds.reflected = true;
-            }
+            let is_last = matches!(raw[0], Chunk::ABORT | Chunk::SHUTDOWN_COMPLETE);
+            kinds.mark(Kinds::REFLECTED, is_last && raw[1] & Chunk::REFLECTED != 0);
         }
         kinds
     }
@@ -219,19 +222,31 @@ impl Iterator for Chunks<'_> {
 
 /// The chunk types in a packet. An AUTH chunk at the front is recorded separately: questions are about the
 /// chunks after it.
+// Eight bytes, which are passed on in a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds {
     first: u8,
+    /// Bits of what was found: [`Kinds::REFLECTED`] and others.
+    marks: u8,
     /// A bit for each type under 16.
     low: u16,
-    count: usize,
-    reflected: bool,
-    authentic: bool,
-    asconf: bool,
-    dtls: bool,
+    count: u32,
 }
 
 impl Kinds {
+    const REFLECTED: u8 = 1;
+    const AUTHENTIC: u8 = 2;
+    const ASCONF: u8 = 4;
+    const DTLS: u8 = 8;
+
+    fn mark(&mut self, mark: u8, is_found: bool) {
+        self.marks |= if is_found { mark } else { 0 };
+    }
+
+    const fn has(self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+
     /// Whether there is a chunk of this type, one of RFC 9260.
     pub const fn contains(self, kind: u8) -> bool {
         kind < 16 && self.low & (1 << kind) != 0
@@ -239,22 +254,22 @@ impl Kinds {
 
     /// Whether there is an ASCONF chunk (RFC 5061).
     pub const fn has_asconf(self) -> bool {
-        self.asconf
+        self.has(Self::ASCONF)
     }
 
     /// Whether there is a DTLS chunk.
     pub const fn has_dtls(self) -> bool {
-        self.dtls
+        self.has(Self::DTLS)
     }
 
     /// Whether there is a DTLS chunk and no other.
     pub const fn is_dtls_alone(self) -> bool {
-        self.is_only(Dtls::KIND) && !self.authentic
+        self.is_only(Dtls::KIND) && !self.is_authentic()
     }
 
     /// Whether the packet begins with an AUTH chunk.
     pub const fn is_authentic(self) -> bool {
-        self.authentic
+        self.has(Self::AUTHENTIC)
     }
 
     /// Whether the first chunk is of this type.
@@ -274,11 +289,12 @@ impl Kinds {
 
     /// Whether it contains an ABORT or SHUTDOWN COMPLETE with the T bit.
     pub const fn reflected(self) -> bool {
-        self.reflected
+        self.has(Self::REFLECTED)
     }
 
     /// Whether an INIT or INIT ACK is bundled with other chunks, which §5.1 forbids.
     pub const fn bundles_init(self) -> bool {
-        (self.contains(Init::KIND) || self.contains(Init::ACK_KIND)) && (self.count > 1 || self.authentic)
+        (self.contains(Init::KIND) || self.contains(Init::ACK_KIND))
+            && (self.count > 1 || self.is_authentic())
     }
 }

@@ -610,7 +610,7 @@ impl Actor for Attacker {
         if self.stopped {
             return;
         }
-        let Ok(packet) = Packet::decode(datagram.payload) else { return };
+        let Ok(packet) = Packet::decode_observed(datagram.payload) else { return };
         let port = packet.header.destination_port;
         let Some(index) = usize::from(port.wrapping_sub(PORT_MIN)).checked_rem(self.peers.len()) else {
             return;

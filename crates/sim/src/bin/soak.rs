@@ -307,7 +307,7 @@ impl<'a> Samples<'a> {
     }
 
     fn take(&mut self, packet: &bytes::Bytes) -> std::io::Result<()> {
-        let Ok(decoded) = wire::Packet::decode(packet.clone()) else { return Ok(()) };
+        let Ok(decoded) = wire::Packet::decode_observed(packet.clone()) else { return Ok(()) };
         let mut kinds: Vec<u8> = decoded.chunks().flatten().map(|chunk| chunk.kind()).collect();
         kinds.dedup();
         // Long packets add nothing over short ones.

@@ -300,7 +300,7 @@ struct OnPath {
 
 impl OnPath {
     fn check(&self, now: Time, datagram: &Datagram) -> Result<(), String> {
-        let packet = wire::Packet::decode(datagram.payload.clone())
+        let packet = wire::Packet::decode_observed(datagram.payload.clone())
             .map_err(|error| format!("at {now} {:?} sends an invalid packet: {error}", self.side))?;
         let client_port = packet.header.source_port.max(packet.header.destination_port);
         // A forged or repeated INIT is answered with INIT ACK or ABORT, without state.

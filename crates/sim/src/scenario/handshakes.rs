@@ -73,7 +73,7 @@ struct Observer<'a> {
 
 impl Observer<'_> {
     fn see(&mut self, seen: Seen) {
-        let Ok(packet) = Packet::decode(seen.datagram.payload.clone()) else { return };
+        let Ok(packet) = Packet::decode_observed(seen.datagram.payload.clone()) else { return };
         let header = packet.header;
         let port = if header.source_port == PORT { header.destination_port } else { header.source_port };
         let of_client = header.destination_port == PORT;

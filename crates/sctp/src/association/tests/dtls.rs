@@ -10,7 +10,7 @@ use crate::association::{DtlsError, DtlsEvent, SendError, Violation};
 use crate::dtls::tests::keys;
 use crate::dtls::{Agreement, Disagreement, DtlsConfig, KeysId, Mode, PACKET_OVERHEAD, Purpose, Role, Roles};
 use crate::stats::PathState;
-use crate::wire::{Cause, Dtls, Init, KeyManagement, Parameter};
+use crate::wire::{Cause, Dtls, Init, KeyManagement, Parameter, Record};
 
 pub(super) fn dtls(dtls: DtlsConfig) -> Config {
     modern().with(|c| c.security.dtls = Some(dtls))
@@ -498,20 +498,16 @@ fn a_lost_shutdown_complete_is_repeated_although_the_keys_are_deleted() {
         assert!(pair.sent[0] > before);
         pair
     };
-    let said = |pair: &Pair| -> Vec<_> {
+    fn said(pair: &Pair) -> Vec<Option<Record<'_>>> {
         pair.log.iter().filter(|(_, side, _)| *side == Client).map(|(.., packet)| packet.dtls()).collect()
-    };
+    }
     // SHUTDOWN COMPLETE is the client's last packet.
     let without_loss = ended(None);
     let pair = ended(Some(without_loss.sent[0] - 1));
     assert_eq!(pair.closed(Server), Some(&Reason::Shutdown));
     let (once, twice) = (said(&without_loss), said(&pair));
     assert_eq!(twice.len(), once.len() + 1);
-    assert_eq!(
-        twice[twice.len() - 2..],
-        [twice[once.len()].clone(), twice[once.len()].clone()],
-        "the same record"
-    );
+    assert_eq!(twice[twice.len() - 2..], [twice[once.len()], twice[once.len()]], "the same record");
 }
 
 #[test]

@@ -347,9 +347,7 @@ impl Pair {
         if let Some(disguise) = self.disguise[side as usize] {
             datagram.from = disguise;
         }
-        let packet = Packet::decode(datagram.payload.clone())
-            .or_else(|_| Packet::decode_without_checksum(datagram.payload.clone()))
-            .expect("what leaves is well-formed");
+        let packet = Packet::decode_observed(datagram.payload.clone()).expect("what leaves is well-formed");
         let nth = self.sent[side as usize];
         self.sent[side as usize] += 1;
         let dropped = self.drop.as_mut().is_some_and(|drop| drop(side, nth, &packet));

@@ -1,7 +1,9 @@
-//! Packets without a checksum over a protecting lower layer (RFC 9653): accepted by agreement only.
+//! Packets without a checksum over a protecting lower layer (RFC 9653), and records without one: accepted by agreement only.
 
+use super::dtls::{dtls, protect};
 use super::*;
 use crate::config::ErrorDetection;
+use crate::dtls::DtlsConfig;
 use crate::packet_builder::Checksum;
 use crate::wire::{Init, Parameter, WireError};
 
@@ -168,4 +170,92 @@ fn another_method_of_the_peers_is_of_no_use() {
         crate::extensions::Extensions::listed(&init).zero_checksum
     };
     assert!(init(1) && !init(0) && !init(2));
+}
+
+/// Protection whose key management method has records without a checksum, or another one has.
+fn unchecked(is_unchecked: bool) -> Config {
+    let method = if is_unchecked { DtlsConfig::PRE_SHARED } else { 7 };
+    dtls(DtlsConfig { unchecked_with: Some(method), ..DtlsConfig::default() })
+}
+
+/// An association whose client and server have records without a checksum, with keys on both sides.
+fn with_unchecked_records(client: bool, server: bool) -> Pair {
+    let mut pair = Pair::with(unchecked(client), unchecked(server));
+    pair.run(Duration::from_secs(1));
+    protect(&mut pair, 3);
+    pair
+}
+
+#[test]
+fn records_have_no_checksum_where_that_was_agreed_on_and_only_there() {
+    for is_unchecked in [true, false] {
+        let mut pair = with_unchecked_records(is_unchecked, is_unchecked);
+        assert!(pair.log.iter().all(|(.., packet)| packet.has_checksum()), "nothing was protected before");
+        pair.clear_log();
+        pair.send(Client, 0, pattern(5_000));
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.read(Server, 0).len(), 1);
+        assert!(pair.log.iter().all(|(.., packet)| packet.has_checksum() != is_unchecked));
+        pair.clear_log();
+        pair.association(Client).shutdown();
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.closed(Client), Some(&Reason::Shutdown));
+        assert!(pair.log.last().is_some_and(|(.., packet)| packet.has_checksum()), "SHUTDOWN COMPLETE");
+    }
+}
+
+#[test]
+fn a_record_without_a_checksum_is_discarded_if_its_receiver_did_not_agree() {
+    let mut pair = with_unchecked_records(true, false);
+    let invalid = pair.server.counters().invalid;
+    pair.send(Client, 0, pattern(100));
+    pair.run(Duration::from_millis(100));
+    assert!(pair.server.counters().invalid > invalid && pair.read(Server, 0).is_empty());
+    // A retransmission has a checksum.
+    pair.run(Duration::from_secs(5));
+    assert_eq!(pair.read(Server, 0).len(), 1);
+}
+
+#[test]
+fn over_ip_itself_records_have_a_checksum() {
+    let addresses = ["127.0.0.1:0", "127.0.0.2:0"].map(|address| vec![address.parse().unwrap()]);
+    let mut pair = Pair::between(addresses, unchecked(true), unchecked(true));
+    pair.run(Duration::from_secs(1));
+    protect(&mut pair, 3);
+    pair.send(Client, 0, pattern(5_000));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.read(Server, 0).len(), 1);
+    assert!(pair.log.iter().all(|(.., packet)| packet.has_checksum()));
+}
+
+#[test]
+fn no_flipped_bit_of_a_record_without_a_checksum_is_accepted() {
+    let mut pair = with_unchecked_records(true, true);
+    pair.clear_log();
+    pair.drop = Some(Box::new(move |_, _, _| true));
+    pair.send(Client, 0, pattern(40));
+    pair.run(Duration::from_millis(1));
+    let (.., packet) = pair.log.iter().find(|(_, side, _)| *side == Client).unwrap().clone();
+    assert!(!packet.has_checksum());
+    let Header { source_port, destination_port, tag } = packet.header;
+    let header =
+        [&source_port.to_be_bytes()[..], &destination_port.to_be_bytes(), &tag.0.to_be_bytes(), &[0; 4]];
+    let mut bytes = [&header.concat(), packet.chunks().rest()].concat();
+    let readable =
+        |pair: &mut Pair| pair.association(Server).stats().unread_bytes + pair.read(Server, 0).len();
+    let chunk_len = usize::from(u16::from_be_bytes([bytes[Header::LEN + 2], bytes[Header::LEN + 3]]));
+    for bit in 0..8 * (Header::LEN + chunk_len) {
+        // The byte before the record is padding, which the receiver ignores, and so is all but the lowest of the flags.
+        let ignored = 8 * (Header::LEN + 4)..8 * (Header::LEN + 5);
+        let flags = 8 * (Header::LEN + 1)..8 * (Header::LEN + 2);
+        if ignored.contains(&bit) || flags.contains(&bit) && bit % 8 != 0 {
+            continue;
+        }
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        pair.forge_bytes(bytes.clone().into());
+        assert_eq!(readable(&mut pair), 0, "bit {bit}");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+    pair.forge_bytes(bytes.into());
+    assert!(readable(&mut pair) > 0, "the record itself");
 }
