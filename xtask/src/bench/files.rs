@@ -2,8 +2,9 @@
 //!
 //! Client and server run on this machine over 127.0.0.1 and use the same file system, tmpfs if available.
 //! braid is protected, which is its default; rsync and lftp are not, and lftp uses this server's FTP over
-//! TCP. Each round runs all of them one after another, so that other load on the machine affects all equally.
-//! Ratios are taken within a round, and medians over the rounds.
+//! TCP. lftp moves a sample of the files: it announces no size, so the server waits 250 ms for each upload
+//! before it accepts the file as complete. Each round runs all of them one after another, so that other load
+//! on the machine affects all equally. Ratios are taken within a round, and medians over the rounds.
 
 use std::fs;
 use std::io::Write;
@@ -27,6 +28,8 @@ const LFTP_TARGET: f64 = 10.0;
 /// The number of files in a folder, and the size of a file in bytes.
 const FOLDER_FILES: usize = 100;
 const FILE_BYTES: usize = 1_000;
+/// The number of files that lftp moves.
+const SAMPLE_FILES: usize = 2_000;
 
 const PACKAGES: &[(Proof, &str)] = &[(Proof::Program("rsync"), "rsync"), (Proof::Program("lftp"), "lftp")];
 
@@ -115,11 +118,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut failed = false;
     for files in &options.files {
         make_tree(&place.0.join("served/source"), *files)?;
+        make_tree(&place.0.join("served/sample"), SAMPLE_FILES.min(*files))?;
         failed |= table(&options, &place.0, &program, &format!("{files} files of {FILE_BYTES} bytes"))?;
     }
     if let Some(tree) = &options.tree {
         fs::create_dir_all(place.0.join("served"))?;
-        check(Command::new("cp").arg("-a").arg(tree).arg(place.0.join("served/source")))?;
+        for copy in ["served/source", "served/sample"] {
+            check(Command::new("cp").arg("-a").arg(tree).arg(place.0.join(copy)))?;
+        }
         failed |= table(&options, &place.0, &program, &tree.display().to_string())?;
     }
     if failed {
@@ -131,15 +137,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// Runs all rounds over one tree, which is removed at the end; returns whether a target was missed.
 fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<bool> {
     let served = place.join("served");
-    let source = served.join("source");
-    let files = count(&source)?;
+    let sources = WHO.map(|who| served.join(source_of(who)));
+    let files = [count(&sources[0])?, count(&sources[1])?, count(&sources[2])?];
     let mut seconds = vec![vec![Vec::new(); WHAT.len()]; WHO.len()];
     for round in 1..=options.rounds {
         for folder in [served.join("up"), place.join("copy")] {
             fs::create_dir_all(folder)?;
         }
         let servers = Servers::start(program, place)?;
-        for (who, seconds) in WHO.iter().zip(&mut seconds) {
+        for ((who, files), seconds) in WHO.iter().zip(files).zip(&mut seconds) {
             for (what, seconds) in WHAT.iter().zip(seconds) {
                 let mut command = servers.command(who, what, place);
                 let begun = Instant::now();
@@ -163,8 +169,12 @@ fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<
             }
         }
     }
-    fs::remove_dir_all(&source)?;
-    println!("\n{name}: {files} files; median of {} round(s)\n", options.rounds);
+    fs::remove_dir_all(&sources[0])?;
+    fs::remove_dir_all(&sources[2])?;
+    println!(
+        "\n{name}: {} files, {} of them by lftp; median of {} round(s)\n",
+        files[0], files[2], options.rounds
+    );
     println!(
         "| | {} |\n|---|{}",
         WHO.map(|who| format!("{who}, files/s")).join(" | "),
@@ -172,10 +182,10 @@ fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<
     );
     let mut failed = false;
     for (at, what) in WHAT.iter().enumerate() {
-        let rates = (0..WHO.len()).map(|who| files as f64 / median(seconds[who][at].clone()));
+        let rates = (0..WHO.len()).map(|who| files[who] as f64 / median(seconds[who][at].clone()));
         let ratio = |other: usize| {
             let within = seconds[0][at].iter().zip(&seconds[other][at]).map(|(ours, theirs)| theirs / ours);
-            median(within.collect())
+            median(within.collect()) * files[0] as f64 / files[other] as f64
         };
         let (rsync, lftp) = (ratio(1), ratio(2));
         failed |= rsync < RSYNC_TARGET || (!what.ends_with("again") && lftp < LFTP_TARGET);
@@ -225,7 +235,7 @@ impl Servers {
 
     fn command(&self, who: &str, what: &str, place: &Path) -> Command {
         let down = what.starts_with("down");
-        let source = place.join("served/source");
+        let source = place.join("served").join(source_of(who));
         let (copy, up) = (place.join("copy").join(who), format!("up/{who}"));
         let mut command = match who {
             "braid" => {
@@ -249,7 +259,7 @@ impl Servers {
             }
             _ => {
                 let (from, to) = match down {
-                    true => ("/source".to_owned(), copy.display().to_string()),
+                    true => ("/sample".to_owned(), copy.display().to_string()),
                     false => (source.display().to_string(), format!("/{up}")),
                 };
                 let reverse = if down { "" } else { "-R " };
@@ -265,6 +275,11 @@ impl Servers {
         command.env("HOME", &self.home).env("XDG_DATA_HOME", self.home.join("data"));
         command
     }
+}
+
+/// The folder of files that a program moves.
+fn source_of(who: &str) -> &'static str {
+    if who == "lftp" { "sample" } else { "source" }
 }
 
 fn make_tree(root: &Path, files: usize) -> Result<()> {
