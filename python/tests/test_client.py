@@ -141,7 +141,7 @@ def test_pandas_reads_and_writes_by_url(server: Server) -> None:
     assert pandas.read_parquet(f"{server.url}table.parquet", storage_options=server.options).equals(frame)
 
 
-def test_the_filesystem_of_fsspec(server: Server, tmp_path: pathlib.Path) -> None:
+def test_the_filesystem_of_fsspec(server: Server, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsspec = pytest.importorskip("fsspec")
     fs = fsspec.filesystem("ftp+sctp", host=server.url.split("//")[1].strip("/"), **server.options)
     fs.makedirs("/d/e")
@@ -160,6 +160,15 @@ def test_the_filesystem_of_fsspec(server: Server, tmp_path: pathlib.Path) -> Non
         fs.info("/nothing")
     with pytest.raises(FileNotFoundError):
         fs.open("/nothing")
+    fs.mkdir("/empty")
+    fs.rmdir("/empty")
+    assert not fs.exists("/empty")
+    # Whatever a listing says, a folder that is not empty stays.
+    monkeypatch.setattr(type(fs), "ls", lambda *_, **__: [])
+    with pytest.raises((OSError, Error)):
+        fs.rmdir("/d")
+    monkeypatch.undo()
+    assert fs.cat("/d/e/f") == b"0123456789"
     fs.rm("/d", recursive=True)
     assert not fs.exists("/d") and fs.ls("/") == []
     assert pickle.loads(pickle.dumps(fs)).ls("/") == []

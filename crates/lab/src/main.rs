@@ -8,7 +8,9 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use commands::{check, compare, film, link, list, merge, net, new, profiles, replay, report, run, schema};
+use commands::{
+    check, compare, film, link, list, merge, net, new, profiles, replay, report, run, schema, view,
+};
 
 /// A run allocates tens of thousands of packets. glibc caches no blocks of that size and coalesces each
 /// freed block with its neighbours, which takes more than a tenth of the run time.
@@ -31,6 +33,7 @@ enum Command {
     Compare(compare::Args),
     New(new::Args),
     Film(film::Args),
+    View(view::Args),
     Schema(schema::Args),
     Merge(merge::Args),
     Replay(replay::Args),
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::New(args) => new::run(&args),
         Command::Film(args) => film::run(&args),
+        Command::View(args) => view::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -219,6 +219,14 @@ impl Client {
         Ok(())
     }
 
+    /// Deletes a folder that is empty.
+    fn rmdir(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let (job, urls) = (self.job(path)?, vec![self.url_of(path)]);
+        let only = Recursion::EmptyFolder;
+        self.run(py, job, "rmdir", move |session, job| job::remove(session, job, urls.clone(), only))?;
+        Ok(())
+    }
+
     /// Renames a file or a folder.
     fn mv(&self, py: Python<'_>, path: &str, to: &str) -> PyResult<()> {
         let (job, to) = (self.job(path)?, self.url_of(to).path);

@@ -151,6 +151,10 @@ class Client:
         """Deletes a file; with `recursive` a folder and all that is in it."""
         self._client.rm(path, recursive)
 
+    def rmdir(self, path: str) -> None:
+        """Deletes a folder that is empty; the server refuses to delete another one."""
+        self._client.rmdir(path)
+
     def mv(self, path: str, to: str) -> None:
         """Renames a file or a folder."""
         self._client.mv(path, to)
@@ -348,6 +352,10 @@ class AsyncClient:
     async def rm(self, path: str, *, recursive: bool = False) -> None:
         """As `Client.rm`."""
         await asyncio.to_thread(self._client.rm, path, recursive=recursive)
+
+    async def rmdir(self, path: str) -> None:
+        """As `Client.rmdir`."""
+        await asyncio.to_thread(self._client.rmdir, path)
 
     async def mv(self, path: str, to: str) -> None:
         """As `Client.mv`."""

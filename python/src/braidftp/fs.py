@@ -131,10 +131,9 @@ class FileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def rmdir(self, path: str) -> None:
         path = self._strip_protocol(path)
-        if self.ls(path):
-            raise OSError(f"{path} is not empty")
+        # Whether the folder is empty is for the server to decide: a file may be uploaded into it after a look.
         with _as_of_files(path):
-            self.client.rm(path, recursive=True)
+            self.client.rmdir(path)
 
     def rm_file(self, path: str) -> None:
         path = self._strip_protocol(path)

@@ -283,13 +283,15 @@ pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
     Ok(())
 }
 
-/// Whether folders are removed with their contents.
+/// Which folders are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recursion {
     /// Files only.
     No,
     /// Also folders.
     Yes,
+    /// Only a folder that is empty.
+    EmptyFolder,
 }
 
 /// One attempt to delete the paths of `urls`.
@@ -303,16 +305,21 @@ pub async fn remove(client: Client, job: Job, urls: Vec<Url>, recursion: Recursi
             continue;
         }
         let path = named_path(&url.path, b"")?;
+        if recursion == Recursion::EmptyFolder {
+            let what = format!("delete the folder {}", escape(&url.path));
+            settle(&client, &job, Command::RemoveDirectory(path), &what, &url.path).await?;
+            continue;
+        }
         let is_folder = matches!(facts(&client, &path).await?, Facts::Of(metadata) if metadata.kind == FileKind::Directory);
         let what = format!("delete {}", escape(&url.path));
         match (is_folder, recursion) {
             (false, _) => settle(&client, &job, Command::Delete(path), &what, &url.path).await?,
-            (true, Recursion::No) => {
+            (true, Recursion::Yes) => remove_tree(&client, &job, &url.path).await?,
+            (true, _) => {
                 let error = Error::new(Exit::Refused, &what, "it is a folder")
                     .hint("-r deletes folders with all that is in them");
                 job.record.failed(&job.reporter, &url.path, error);
             }
-            (true, Recursion::Yes) => remove_tree(&client, &job, &url.path).await?,
         }
     }
     Ok(())

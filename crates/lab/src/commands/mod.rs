@@ -13,6 +13,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod view;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use braidftp_lab::papers;
-use braidftp_lab::report::{Kept, Outcome, Report, commands, page};
+use braidftp_lab::report::{Kept, Outcome, Report, commands, page, viewer};
 use braidftp_lab::store::{Store, Variety};
 use clap::Args as ClapArgs;
 
@@ -16,7 +16,7 @@ use crate::Failure;
 /// The same results give the same page.
 ///
 /// The folder can be archived: beside the page it has the rows and pictures of the figures (results), and the
-/// commands that made them (commands.txt).
+/// commands that made them (commands.txt). Its page qlog.html draws qlog files that are dropped on it.
 ///
 /// Example: braidlab run fcs multistream; braidlab report -o site; open site/index.html
 #[derive(Debug, ClapArgs)]
@@ -40,6 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let html = page(&report);
     keep(&path, &html)?;
     keep(&args.output.join("commands.txt"), &(commands(&report).join("\n") + "\n"))?;
+    let viewer = viewer(None).map_err(Failure::Usage)?;
+    keep(&args.output.join("qlog.html"), &viewer)?;
     for kept in report.papers.iter().flat_map(|part| &part.figures) {
         archive(kept, &Store::new(&args.results), &Store::new(args.output.join("results")))?;
     }

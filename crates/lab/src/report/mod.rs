@@ -12,6 +12,8 @@ mod html;
 mod kept;
 mod page;
 mod scene;
+mod view;
 
 pub use kept::{Found, Judged, Kept, Outcome, PaperPart, Report, Results};
 pub use page::{commands, page};
+pub use view::{BYTES_MAX as VIEW_BYTES_MAX, viewer};
