@@ -164,9 +164,9 @@ impl SafePath {
 
     /// Whether `self` equals `other` or is an ancestor of it.
     pub fn contains(&self, other: &Self) -> bool {
+        // The byte behind the common part is compared first: most paths of a folder differ in nothing but the name.
         self.is_root()
-            || self.0 == other.0
-            || (other.0.starts_with(&self.0) && other.0.get(self.0.len()) == Some(&b'/'))
+            || (matches!(other.0.get(self.0.len()), None | Some(b'/')) && other.0.starts_with(&self.0))
     }
 
     /// Returns the relative path: `a/b`, empty for the root.

@@ -4,7 +4,8 @@
 //! Data in the transport is limited by its send buffer and by credit; unread data of a stream is limited by
 //! the granted credit. A stream that waits for its upload's command, or for the disk, does not block others.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braidftp_ftp::mapping::frame::{Credit, Digest, FrameError, Header, truncated};
@@ -26,6 +27,9 @@ use crate::store::fs::Durability;
 /// The maximum number of unread bytes of uploads over all streams, unless their initial credit is larger.
 const WINDOW_BYTES: u64 = 4 << 20;
 
+/// The maximum size in bytes of an upload whose file is opened only when all of it has arrived.
+const OPENED_LATE_BYTES: u64 = 64 << 10;
+
 /// The data streams of one association.
 pub(super) struct Lanes {
     association: Association,
@@ -35,6 +39,8 @@ pub(super) struct Lanes {
     freed: Notify,
     /// The credit of uploads.
     uploads: Mutex<CreditPool>,
+    /// Accepted uploads whose first frame has not arrived.
+    awaited: Mutex<BTreeMap<TransferNumber, Upload>>,
     /// The number of turns that have passed without a gap.
     passed: watch::Sender<u64>,
     turns: Mutex<Turns>,
@@ -96,6 +102,7 @@ impl Lanes {
             free: Mutex::new((1..=data_streams).collect()),
             freed: Notify::new(),
             uploads: Mutex::new(CreditPool::new(data_streams, WINDOW_BYTES)),
+            awaited: Mutex::default(),
             passed: watch::Sender::new(0),
             turns: Mutex::default(),
             heard_at: Mutex::new(Instant::now()),
@@ -112,6 +119,11 @@ impl Lanes {
     /// When the last piece of an upload arrived, on any stream.
     pub(super) fn heard_at(&self) -> Instant {
         *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Accepted uploads whose first frame has not arrived. The reader of a stream takes one when its first frame arrives.
+    pub(super) fn awaited(&self) -> MutexGuard<'_, BTreeMap<TransferNumber, Upload>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Processes a CREDIT.
@@ -429,8 +441,8 @@ impl Reader {
                 self.write(bytes).await;
                 receiver.consume(length);
             }
-            Incoming::Complete(digest) => self.finish(Some(digest)),
-            Incoming::Broken(_) => self.finish(None),
+            Incoming::Complete(digest) => self.finish(Some(digest)).await,
+            Incoming::Broken(_) => self.finish(None).await,
         }
         let credit = self.lanes.uploads.lock().unwrap_or_else(PoisonError::into_inner).grant(receiver);
         let Some(credit) = credit else { return true };
@@ -440,20 +452,36 @@ impl Reader {
     }
 
     async fn begin(&mut self, header: Header) {
-        let (reply, decided) = oneshot::channel();
-        self.post.send(Event::Ask(Ask { transfer: header.transfer, reply }));
-        self.target = match decided.await {
-            Ok(Some(upload)) if upload.offset != header.offset => {
-                let Upload { job, intake, post, .. } = upload;
-                intake.give_up(Failure::SenderGaveUp).await;
-                post.done(job, Err(Failure::Damaged));
-                Target::Nowhere
+        let ready = self.lanes.awaited().remove(&header.transfer);
+        let upload = match ready {
+            Some(upload) => Some(upload),
+            None => {
+                let (reply, decided) = oneshot::channel();
+                self.post.send(Event::Ask(Ask { transfer: header.transfer, reply }));
+                decided.await.ok().flatten()
             }
-            Ok(Some(upload)) => {
-                Target::Upload(Box::new(Open { upload, header, hasher: blake3::Hasher::new() }))
-            }
-            Ok(None) | Err(_) => Target::Nowhere,
         };
+        self.target = Target::Nowhere;
+        let Some(mut upload) = upload else { return };
+        let opened = match header.size {
+            _ if upload.offset != header.offset => Err(Failure::Damaged),
+            // Opened when it is complete.
+            Some(size) if size <= OPENED_LATE_BYTES => Ok(()),
+            _ => upload.intake.open().await,
+        };
+        match opened {
+            Ok(()) => {
+                let hasher = blake3::Hasher::new();
+                self.target = Target::Upload(Box::new(Open { upload, header, hasher }));
+            }
+            Err(failure) => {
+                let Upload { job, intake, post, .. } = upload;
+                if failure == Failure::Damaged {
+                    intake.give_up(Failure::SenderGaveUp).await;
+                }
+                post.done(job, Err(failure));
+            }
+        }
     }
 
     async fn write(&mut self, bytes: Bytes) {
@@ -465,11 +493,14 @@ impl Reader {
     }
 
     /// Ends the open upload: complete with this digest, or aborted.
-    fn finish(&mut self, digest: Option<Digest>) {
+    async fn finish(&mut self, digest: Option<Digest>) {
         let Target::Upload(open) = std::mem::replace(&mut self.target, Target::None) else { return };
         let Open { upload: Upload { job, intake, post, .. }, header, hasher } = *open;
         let is_right = digest.map(|digest| digest == truncated(hasher.finalize().as_bytes()));
         let ending = Ending { modified: header.modified, durability: self.lanes.durability };
+        if is_right == Some(true) && intake.is_small() {
+            return intake.finish_then(ending, move |outcome| post.done(job, outcome)).await;
+        }
         // A separate task: the next upload on this stream does not wait for the disk, and the end of the
         // session does not interrupt a rename.
         tokio::spawn(async move {

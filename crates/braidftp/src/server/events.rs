@@ -13,6 +13,7 @@ use crate::users::Grant;
 /// An upload of braid, ready for its frames.
 pub(super) struct Upload {
     pub job: JobId,
+    pub transfer: TransferNumber,
     pub offset: u64,
     pub intake: Intake,
     /// When it was ready.

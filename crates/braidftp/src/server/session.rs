@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use braidftp_base::{Output, Time};
 use braidftp_ftp::Mode;
+use braidftp_ftp::mapping::TransferNumber;
 use braidftp_ftp::server::{Do, Failure, Input, JobId, Outcome, Query, Session};
 use braidftp_net::Association;
 use bytes::Bytes;
@@ -85,8 +86,6 @@ pub(super) struct Driver {
     digests: Arc<Semaphore>,
     /// Cancels of the jobs that can be cancelled.
     cancels: BTreeMap<JobId, oneshot::Sender<()>>,
-    /// braid: accepted uploads whose first frame has not arrived.
-    awaited: BTreeMap<JobId, Upload>,
     /// Probes of a silent client.
     watch: Watch,
     /// Changes that are withheld because the client may have died after it requested them, and its user has a newer session.
@@ -180,7 +179,6 @@ impl Driver {
             jobs: JoinSet::new(),
             digests: Arc::new(Semaphore::new(DIGESTS_OF_SESSION)),
             cancels: BTreeMap::new(),
-            awaited: BTreeMap::new(),
             watch: Watch::default(),
             withheld: Withheld::default(),
             asks: Vec::new(),
@@ -211,7 +209,9 @@ impl Driver {
         for (_, cancel) in std::mem::take(&mut self.cancels) {
             let _ = cancel.send(());
         }
-        self.awaited.clear();
+        if let Data::Braid(lanes) = &self.data {
+            lanes.awaited().clear();
+        }
         if self.store.is_none() {
             // Nobody waits for the result of a password check any more; a check that has begun is finished and counted.
             self.jobs.abort_all();
@@ -504,14 +504,26 @@ impl Driver {
             }
             Event::LoggedIn(Err(why)) => self.tell(Input::Authenticated(Err(why))),
             Event::Ask(ask) => self.asks.push(ask),
-            Event::Awaited(upload) if self.cancels.contains_key(&upload.job) => {
-                self.awaited.insert(upload.job, upload);
-            }
-            // Cancelled while it was prepared.
-            Event::Awaited(upload) => self.post.done(upload.job, Err(Failure::Cancelled)),
+            Event::Awaited(upload) => self.awaits(upload),
             Event::Broken(why) => return Err(why),
         }
         Ok(())
+    }
+
+    /// braid: an accepted upload waits for its frames.
+    fn awaits(&self, upload: Upload) {
+        match &self.data {
+            Data::Braid(lanes) if self.cancels.contains_key(&upload.job) => {
+                lanes.awaited().insert(upload.transfer, upload);
+            }
+            // Cancelled while it was prepared.
+            _ => self.post.done(upload.job, Err(Failure::Cancelled)),
+        }
+    }
+
+    fn take_awaited(&self, transfer: TransferNumber) -> Option<Upload> {
+        let Data::Braid(lanes) = &self.data else { return None };
+        lanes.awaited().remove(&transfer)
     }
 
     /// braid: assigns the waiting streams to uploads that are open, and refuses those of uploads that are over.
@@ -522,7 +534,7 @@ impl Driver {
             match self.session.upload(ask.transfer) {
                 Stand::Undecided => undecided.push(ask),
                 Stand::Over => ask.decide(None),
-                Stand::Open(job) => match self.awaited.remove(&job) {
+                Stand::Open(_) => match self.take_awaited(ask.transfer) {
                     Some(upload) => ask.decide(Some(upload)),
                     // The upload is being prepared.
                     None => undecided.push(ask),

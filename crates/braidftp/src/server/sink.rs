@@ -1,5 +1,6 @@
 //! Destination of an upload: a file that appears under its name when it is complete.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use braidftp_ftp::server::{Failure, Outcome, Sink, Write};
 use braidftp_ftp::store::StoreError;
 use braidftp_ftp::{SafeName, SafePath};
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::activity::Transfer;
 use super::audit::Subject;
@@ -70,34 +72,53 @@ impl Intake {
             }
             Write::Replace | Write::From(_) | Write::Append => (native(&sink.path)?, None),
         };
-        let (start, before) = match sink.write {
-            Write::Replace | Write::Unique => (Start::New, 0),
-            Write::From(offset) => (Start::At(offset), offset),
-            Write::Append => (Start::Append, 0),
+        let more = Self::hint(sink).unwrap_or(0).saturating_sub(sink.write.offset());
+        over_quota(store.share.begin(&store.root, more).await)?;
+        Ok(Self::of(store, sink, &path, name))
+    }
+
+    /// The same, for an upload that needs nothing from the disk before it is opened; `None` for others.
+    pub(super) fn at_once(store: &Store, sink: &Sink) -> Option<Result<Self, Failure>> {
+        if sink.write != Write::Replace || store.share.limits().quota.is_some() {
+            return None;
+        }
+        let prepared = store.may(Right::Write).and_then(|()| native(&sink.path));
+        let prepared = prepared.map(|path| Self::of(store, sink, &path, None));
+        if let Err(failure) = &prepared {
+            store.subject.uploaded(&sink.path, 0, Some(failure));
+        }
+        Some(prepared)
+    }
+
+    /// The size of the whole file, if the client announced it.
+    fn hint(sink: &Sink) -> Option<u64> {
+        sink.length.map(|length| length.saturating_add(sink.write.offset())).or(sink.announced_size)
+    }
+
+    fn of(store: &Store, sink: &Sink, path: &Path, name: Option<SafePath>) -> Self {
+        let start = match sink.write {
+            Write::Replace | Write::Unique => Start::New,
+            Write::From(offset) => Start::At(offset),
+            Write::Append => Start::Append,
         };
-        let hint = sink.length.map(|length| length.saturating_add(before)).or(sink.announced_size);
-        let fits = store.share.begin(&store.root, hint.unwrap_or(0).saturating_sub(before)).await;
-        over_quota(fits)?;
-        let writer = store.root.writer(&path, start, hint, Digest::None);
+        let writer = store.root.writer(path, start, Self::hint(sink), Digest::None);
         let writer = writer
             .claimed_by(store.login.claimant())
             .counted_by(store.blocks.clone())
             .within(store.allowance.clone());
-        let text = (sink.representation == Type::Ascii).then(Lf::default);
-        let (share, home) = (store.share.clone(), store.root.clone());
-        Ok(Self {
+        Self {
             subject: store.subject.clone(),
             path: name.clone().unwrap_or_else(|| sink.path.clone()),
             writer,
-            text,
+            text: (sink.representation == Type::Ascii).then(Lf::default),
             name,
             bytes: 0,
-            offset: before,
+            offset: sink.write.offset(),
             announced_size: sink.announced_size,
-            share,
-            home,
+            share: store.share.clone(),
+            home: store.root.clone(),
             transfer: store.transfer.clone(),
-        })
+        }
     }
 
     /// The current size of the whole file, as counted in type I.
@@ -105,7 +126,7 @@ impl Intake {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// Opens the file on the disk now.
+    /// Opens the file on the disk now; it may be open already.
     pub(super) async fn open(&mut self) -> Result<(), Failure> {
         let opened = self.writer.open().await.map_err(|e| failure(&e));
         if let Err(failure) = &opened {
@@ -138,10 +159,40 @@ impl Intake {
 
     /// Renames the file to its final name.
     pub(super) async fn finish(self, ending: Ending) -> Result<Outcome, Failure> {
-        let Self { subject, path, writer, text, name, bytes, .. } = self;
-        let put = put(writer, text, ending).await;
-        subject.uploaded(&path, bytes, put.as_ref().err());
-        put.map(|()| Outcome::Received { bytes, name })
+        let (tell, told) = oneshot::channel();
+        self.finish_then(ending, move |outcome| {
+            // The receiver may be gone.
+            let _ = tell.send(outcome);
+        })
+        .await;
+        told.await.unwrap_or(Err(Failure::Store(StoreError::Io)))
+    }
+
+    /// The same; `then` is called with the result, on a thread that may block. For a small file this returns
+    /// earlier.
+    pub(super) async fn finish_then(
+        self,
+        ending: Ending,
+        then: impl FnOnce(Result<Outcome, Failure>) + Send + 'static,
+    ) {
+        let Self { subject, path, mut writer, text, name, bytes, .. } = self;
+        let then = move |put: Result<(), Failure>| {
+            subject.uploaded(&path, bytes, put.as_ref().err());
+            then(put.map(|()| Outcome::Received { bytes, name }));
+        };
+        if let Some(lf) = text
+            && let Err(error) = writer.write(lf.finish()).await
+        {
+            return then(Err(failure(&error)));
+        }
+        let modified = ending.modified.map(system_time);
+        let commit = Commit { modified, durability: ending.durability, ..Commit::default() };
+        writer.commit_then(commit, move |put| then(put.map(|_| ()).map_err(|e| failure(&e)))).await;
+    }
+
+    /// Whether [`Intake::finish_then`] returns without waiting for the disk.
+    pub(super) fn is_small(&self) -> bool {
+        self.writer.is_small()
     }
 
     /// Aborts the upload. The data of an interrupted upload is kept for resuming; wrong data is not.
@@ -159,15 +210,6 @@ impl Intake {
 /// The error for an exhausted quota.
 fn over_quota(fits: Result<Result<(), OverQuota>, fs::Error>) -> Result<(), Failure> {
     fits.map_err(|e| failure(&e))?.map_err(|OverQuota| Failure::Store(StoreError::Quota))
-}
-
-async fn put(mut writer: Writer, text: Option<Lf>, ending: Ending) -> Result<(), Failure> {
-    if let Some(lf) = text {
-        writer.write(lf.finish()).await.map_err(|e| failure(&e))?;
-    }
-    let modified = ending.modified.map(system_time);
-    let commit = Commit { modified, durability: ending.durability, ..Commit::default() };
-    writer.commit(commit).await.map(|_| ()).map_err(|e| failure(&e))
 }
 
 /// A name that does not exist in the folder.

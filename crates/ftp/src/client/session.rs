@@ -346,10 +346,13 @@ impl Session {
     /// The number of commands and transfers that are unsent or unfinished. A caller with many files keeps
     /// this near the window.
     pub fn outstanding(&self) -> usize {
-        let plain = |unit: &&Unit| !self.running.contains_key(&unit.tag);
+        // The line of a transfer command, unsent or without its final reply, belongs to a running transfer.
+        let is_plain =
+            |tag: Tag, role: Option<Role>| role != Some(Role::Transfer) && !self.running.contains_key(&tag);
+        let units = self.waiting.iter().chain(&self.current);
         self.running.len()
-            + self.waiting.iter().chain(&self.current).filter(plain).count()
-            + self.sent.iter().filter(|sent| !self.running.contains_key(&sent.tag)).count()
+            + units.filter(|unit| is_plain(unit.tag, unit.steps.front().map(|step| step.role))).count()
+            + self.sent.iter().filter(|sent| is_plain(sent.tag, Some(sent.role))).count()
     }
 
     fn enqueue(&mut self, steps: impl Into<VecDeque<Step>>) -> Tag {
@@ -506,7 +509,7 @@ impl Session {
     }
 
     fn passes(&self, tag: Tag, gate: Gate) -> bool {
-        let answered = !self.sent.iter().any(|sent| sent.tag == tag);
+        let answered = || !self.sent.iter().any(|sent| sent.tag == tag);
         // Over TCP and naive a transfer is sent line by line, unless the server is known to support deep
         // pipelining.
         let deep = self.config.mode == Mode::Tcp
@@ -514,15 +517,16 @@ impl Session {
             && self.extended == Extended::Works
             && self.config.passive != Passive::Active;
         let line_by_line = matches!(self.config.mode, Mode::Tcp | Mode::Naive | Mode::Ms) && !deep;
-        let ready = self.running.get(&tag).is_none_or(|running| running.connection == Connection::Ready);
+        let is_ready =
+            || self.running.get(&tag).is_none_or(|running| running.connection == Connection::Ready);
         match gate {
-            Gate::Open => !line_by_line || answered || !self.running.contains_key(&tag),
+            Gate::Open => !line_by_line || answered() || !self.running.contains_key(&tag),
             Gate::Together => true,
-            Gate::Answered => answered,
+            Gate::Answered => answered(),
             Gate::Login => {
-                answered || (self.config.mode == Mode::Tcp && self.config.pipelining == Pipelining::Deep)
+                answered() || (self.config.mode == Mode::Tcp && self.config.pipelining == Pipelining::Deep)
             }
-            Gate::Data => deep || (ready && answered),
+            Gate::Data => deep || (is_ready() && answered()),
         }
     }
 

@@ -48,13 +48,12 @@ pub(super) enum Barrier {
 
 impl Touches {
     pub(super) fn meets(&self, other: &Self) -> bool {
-        let clash = |a: &SafePath, b: &SafePath| a.contains(b) || b.contains(a);
-        let writes_meet = |writer: &Self, other: &Self| {
-            writer
-                .writes
-                .iter()
-                .any(|path| other.reads.iter().chain(&other.writes).any(|also| clash(path, also)))
+        let clash = |a: &SafePath, b: &SafePath| match a.as_bytes().len() <= b.as_bytes().len() {
+            true => a.contains(b),
+            false => b.contains(a),
         };
-        writes_meet(self, other) || writes_meet(other, self)
+        let meet = |some: &[SafePath], path: &SafePath| some.iter().any(|also| clash(path, also));
+        self.writes.iter().chain(&self.reads).any(|path| meet(&other.writes, path))
+            || other.reads.iter().any(|path| meet(&self.writes, path))
     }
 }

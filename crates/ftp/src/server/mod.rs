@@ -386,6 +386,16 @@ pub enum Write {
     Unique,
 }
 
+impl Write {
+    /// The offset of the first byte of the upload, after REST; 0 otherwise, also if it has no meaning.
+    pub fn offset(self) -> u64 {
+        match self {
+            Self::From(offset) => offset,
+            Self::Replace | Self::Append | Self::Unique => 0,
+        }
+    }
+}
+
 /// Inputs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {

@@ -40,7 +40,13 @@ pub struct Session {
     slots: VecDeque<Slot>,
     /// The number of the first slot since the start of the session; slots are numbered consecutively.
     first_slot: u64,
+    /// The number of the next slot, which is also that of its job.
     next_job: u64,
+    /// The numbers of the slots whose jobs are not issued, in order.
+    waiting: VecDeque<u64>,
+    /// The numbers of jobs that are not issued, and of those that run.
+    waiting_jobs: Jobs,
+    running_jobs: Jobs,
     /// The number of transfer commands read and begun or refused.
     transfers_read: u32,
     transfers_begun: u32,
@@ -110,6 +116,24 @@ enum Phase {
     Done,
 }
 
+/// A number of jobs, by kind.
+#[derive(Debug, Default, Clone, Copy)]
+struct Jobs {
+    lookups: usize,
+    downloads: usize,
+    uploads: usize,
+}
+
+impl Jobs {
+    fn of(&mut self, kind: Option<TransferKind>) -> &mut usize {
+        match kind {
+            None => &mut self.lookups,
+            Some(TransferKind::Download) => &mut self.downloads,
+            Some(TransferKind::Upload) => &mut self.uploads,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cancel {
     No,
@@ -140,6 +164,9 @@ impl Session {
             slots: VecDeque::new(),
             first_slot: 0,
             next_job: 0,
+            waiting: VecDeque::new(),
+            waiting_jobs: Jobs::default(),
+            running_jobs: Jobs::default(),
             transfers_read: 0,
             transfers_begun: 0,
             replies: VecDeque::new(),
@@ -368,7 +395,10 @@ impl Session {
                         result = Aborted::OutOfStep;
                     }
                 }
-                Phase::Waiting { .. } => slot.finish(cancelled()),
+                Phase::Waiting { .. } => {
+                    *self.waiting_jobs.of(slot.kind()) -= 1;
+                    slot.finish(cancelled());
+                }
                 Phase::Authenticating | Phase::Done => {}
             }
         }
@@ -392,7 +422,8 @@ impl Session {
             let alone =
                 matches!(next.command, Ok(Command::User(_) | Command::Password(_) | Command::Reinitialize));
             (!alone || self.slots.is_empty())
-                && !self.slots.iter().any(|slot| slot.touches.barrier == Barrier::Yes && !slot.is_done())
+                // Nothing has begun behind a barrier that is not done.
+                && !self.slots.back().is_some_and(|slot| slot.touches.barrier == Barrier::Yes && !slot.is_done())
         } else {
             self.slots.is_empty()
         };
@@ -432,6 +463,8 @@ impl Session {
                 self.todo.push_back(todo);
             }
             What::Job(todo, answer) => {
+                self.waiting.push_back(job.0);
+                *self.waiting_jobs.of(slot.kind()) += 1;
                 slot.phase = Phase::Waiting { job, todo, answer, behind: None };
             }
         }
@@ -457,14 +490,6 @@ impl Session {
 
     /// Issues the jobs of slots that no longer wait for others.
     fn hand_out(&mut self) {
-        let (mut lookups, mut downloads, mut uploads) = (0, 0, 0);
-        for slot in self.slots.iter().filter(|slot| matches!(slot.phase, Phase::Running { .. })) {
-            *match slot.kind() {
-                None => &mut lookups,
-                Some(TransferKind::Download) => &mut downloads,
-                Some(TransferKind::Upload) => &mut uploads,
-            } += 1;
-        }
         let (downloads_max, transfers_max) = match self.carrier {
             Carrier::Braid { data_streams } => {
                 let downloads = self.config.concurrent_downloads.max(usize::from(data_streams));
@@ -472,41 +497,74 @@ impl Session {
             }
             _ => (1, 1),
         };
-        for at in 0..self.slots.len() {
-            let Phase::Waiting { behind, .. } = self.slots[at].phase else { continue };
+        let mut next = 0;
+        while let Some(&number) = self.waiting.get(next) {
+            let Jobs { lookups, downloads, uploads } = self.running_jobs;
             let has_place = downloads + uploads < transfers_max;
-            let (has_room, running) = match self.slots[at].kind() {
-                Some(TransferKind::Upload) => (has_place, &mut uploads),
-                Some(TransferKind::Download) => (has_place && downloads < downloads_max, &mut downloads),
-                None => (lookups < CONCURRENT_LOOKUPS, &mut lookups),
+            let may_upload = has_place;
+            let may_download = has_place && downloads < downloads_max;
+            let may_look_up = lookups < CONCURRENT_LOOKUPS;
+            let left = self.waiting_jobs;
+            if !(may_upload && left.uploads > 0
+                || may_download && left.downloads > 0
+                || may_look_up && left.lookups > 0)
+            {
+                return;
+            }
+            let Some(at) =
+                self.place(number).filter(|at| matches!(self.slots[*at].phase, Phase::Waiting { .. }))
+            else {
+                // Cancelled, or the session has ended.
+                self.waiting.remove(next);
+                continue;
             };
-            if !has_room {
-                continue;
-            }
-            // The blocking slot is remembered, so that the search is not repeated at each event.
-            let still =
-                |number: u64| number.checked_sub(self.first_slot).and_then(|at| usize::try_from(at).ok());
-            if behind.and_then(still).is_some_and(|at| !self.slots[at].is_done()) {
-                continue;
-            }
-            let slot = &self.slots[at];
-            let blocker = self
-                .slots
-                .range(..at)
-                .position(|earlier| !earlier.is_done() && earlier.touches.meets(&slot.touches));
-            let found = blocker.map(|blocker| self.first_slot + blocker as u64);
-            match std::mem::replace(&mut self.slots[at].phase, Phase::Done) {
-                Phase::Waiting { job, todo, answer, .. } if found.is_none() => {
-                    *running += 1;
-                    self.todo.push_back(todo);
-                    self.slots[at].phase = Phase::Running { job, answer, cancel: Cancel::No };
-                }
-                Phase::Waiting { job, todo, answer, .. } => {
-                    self.slots[at].phase = Phase::Waiting { job, todo, answer, behind: found };
-                }
-                other => self.slots[at].phase = other,
+            let kind = self.slots[at].kind();
+            let has_room = match kind {
+                Some(TransferKind::Upload) => may_upload,
+                Some(TransferKind::Download) => may_download,
+                None => may_look_up,
+            };
+            if has_room && self.hand_out_one(at) {
+                *self.waiting_jobs.of(kind) -= 1;
+                *self.running_jobs.of(kind) += 1;
+                self.waiting.remove(next);
+            } else {
+                next += 1;
             }
         }
+    }
+
+    /// The index of the slot with this number, unless it has ended.
+    fn place(&self, number: u64) -> Option<usize> {
+        let at = usize::try_from(number.checked_sub(self.first_slot)?).ok()?;
+        (at < self.slots.len()).then_some(at)
+    }
+
+    /// Issues the job of a waiting slot; false if it must wait for an earlier slot.
+    fn hand_out_one(&mut self, at: usize) -> bool {
+        let Phase::Waiting { behind, .. } = self.slots[at].phase else { return false };
+        // The blocking slot is remembered, so that the search is not repeated at each event.
+        if behind.and_then(|number| self.place(number)).is_some_and(|at| !self.slots[at].is_done()) {
+            return false;
+        }
+        let slot = &self.slots[at];
+        let blocker = self
+            .slots
+            .range(..at)
+            .position(|earlier| !earlier.is_done() && earlier.touches.meets(&slot.touches));
+        let found = blocker.map(|blocker| self.first_slot + blocker as u64);
+        let Phase::Waiting { behind, .. } = &mut self.slots[at].phase else { return false };
+        if found.is_some() {
+            *behind = found;
+            return false;
+        }
+        if let Phase::Waiting { job, todo, answer, .. } =
+            std::mem::replace(&mut self.slots[at].phase, Phase::Done)
+        {
+            self.todo.push_back(todo);
+            self.slots[at].phase = Phase::Running { job, answer, cancel: Cancel::No };
+        }
+        true
     }
 
     /// Sends the replies of the first slot, and of the next ones once it is done.
@@ -544,14 +602,15 @@ impl Session {
         if self.is_braid() {
             return;
         }
-        let slot = self.slots.iter_mut().find(|slot| slot.runs(job));
-        if let Some(Slot { phase: Phase::Running { answer, .. }, replies, .. }) = slot {
+        let Some(at) = self.place(job.0).filter(|at| self.slots[*at].runs(job)) else { return };
+        if let Slot { phase: Phase::Running { answer, .. }, replies, .. } = &mut self.slots[at] {
             replies.push(answer.opening(size, name));
         }
     }
 
     fn done(&mut self, job: JobId, outcome: Result<Outcome, Failure>) {
-        let Some(at) = self.slots.iter().position(|slot| slot.runs(job)) else { return };
+        let Some(at) = self.place(job.0).filter(|at| self.slots[*at].runs(job)) else { return };
+        *self.running_jobs.of(self.slots[at].kind()) -= 1;
         if let Phase::Running { answer, .. } = std::mem::replace(&mut self.slots[at].phase, Phase::Done) {
             let reply = self.state.answer(answer, outcome);
             self.slots[at].replies.push(reply);
@@ -582,6 +641,8 @@ impl Session {
             }
         }
         self.slots.clear();
+        self.waiting.clear();
+        (self.waiting_jobs, self.running_jobs) = (Jobs::default(), Jobs::default());
         self.queue.clear();
         self.queue_bytes = 0;
         self.todo.push_back(Do::Close);

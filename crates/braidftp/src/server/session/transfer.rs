@@ -112,15 +112,21 @@ impl Driver {
         store.transfer = Some(transfer);
         let post = self.post.clone();
         let stop = self.stop(job);
+        let is_alone = self.under_way.is_empty();
         self.under_way.insert(job, self.shared.transfers.begin());
         let settings = self.settings.clone();
         let ending = Ending { modified: None, durability: settings.durability };
         match (&mut self.data, data) {
-            (Data::Braid(_), DataPath::Framed { .. }) => {
-                let offset = match sink.write {
-                    braidftp_ftp::server::Write::From(offset) => offset,
-                    _ => 0,
-                };
+            (Data::Braid(_), DataPath::Framed { transfer }) => {
+                let (offset, since) = (sink.write.offset(), Instant::now());
+                // One of many is opened when its frames arrive.
+                match if is_alone { None } else { Intake::at_once(&store, &sink) } {
+                    Some(Ok(intake)) => {
+                        return self.awaits(Upload { job, transfer, offset, intake, since, post, stop });
+                    }
+                    Some(Err(failure)) => return post.done(job, Err(failure)),
+                    None => {}
+                }
                 self.spawn(async move {
                     // The sink is opened before frames are read, so that a refusal is sent at once.
                     let prepared = async {
@@ -132,7 +138,8 @@ impl Driver {
                         Ok(intake) => {
                             post.started(job, None, intake.name.clone());
                             let since = Instant::now();
-                            let upload = Upload { job, offset, intake, since, post: post.clone(), stop };
+                            let upload =
+                                Upload { job, transfer, offset, intake, since, post: post.clone(), stop };
                             post.send(Event::Awaited(upload));
                         }
                         Err(failure) => post.done(job, Err(failure)),
@@ -207,18 +214,19 @@ impl Driver {
     /// Cancels uploads of braid whose first frame is overdue. Returns when to call again.
     pub(super) fn give_up_awaited(&mut self, now: Instant) -> Option<Instant> {
         let Data::Braid(lanes) = &self.data else { return None };
-        if self.awaited.is_empty() {
+        let mut awaited = lanes.awaited();
+        if awaited.is_empty() {
             return None;
         }
         let (heard, patience) = (lanes.heard_at(), self.settings.awaited);
+        if heard + patience > now {
+            return Some(heard + patience);
+        }
         let until = |upload: &Upload| upload.since.max(heard) + patience;
-        let is_late = |upload: &Upload| until(upload) <= now;
-        let late: Vec<JobId> =
-            self.awaited.values().filter(|upload| is_late(upload)).map(|upload| upload.job).collect();
-        for upload in late.into_iter().filter_map(|job| self.awaited.remove(&job)) {
+        for (_, upload) in awaited.extract_if(.., |_, upload| until(upload) <= now) {
             upload.post.done(upload.job, Err(Failure::DataLost));
         }
-        self.awaited.values().map(until).min()
+        awaited.values().map(until).min()
     }
 
     fn stop(&mut self, job: JobId) -> oneshot::Receiver<()> {
@@ -227,10 +235,18 @@ impl Driver {
         receiver
     }
 
+    /// Takes the upload of this job, if its frames are awaited.
+    fn awaited_of(&self, job: JobId) -> Option<Upload> {
+        let Data::Braid(lanes) = &self.data else { return None };
+        let mut awaited = lanes.awaited();
+        let transfer = awaited.values().find(|upload| upload.job == job)?.transfer;
+        awaited.remove(&transfer)
+    }
+
     pub(super) fn cancel(&mut self, job: JobId) {
         if self.withheld.forget(job) {
             self.post.done(job, Err(Failure::Cancelled));
-        } else if let Some(upload) = self.awaited.remove(&job) {
+        } else if let Some(upload) = self.awaited_of(job) {
             // No frame has arrived.
             self.cancels.remove(&job);
             upload.post.done(job, Err(Failure::Cancelled));

@@ -143,6 +143,9 @@ impl Writer {
     /// Safe.
     pub async fn open(&mut self) -> Result<(), Error> {
         self.idle().await?;
+        if matches!(&self.disk, Disk::Idle(core) if core.claim.is_some()) {
+            return Ok(());
+        }
         // The size of an upload in braid is not known before its first bytes.
         let is_small = |core: &PartFile| {
             core.start == Start::New && core.size_hint.is_none_or(|size| size <= SMALL_BYTES)
@@ -216,6 +219,11 @@ impl Writer {
             self.permits.push(permit);
         }
         true
+    }
+
+    /// Whether [`Writer::commit_then`] returns at once: the file is small, and no work on it is in progress.
+    pub fn is_small(&self) -> bool {
+        matches!(&self.disk, Disk::Idle(core) if core.start == Start::New) && self.taken_bytes <= SMALL_BYTES
     }
 
     /// Writes the remaining bytes, checks, syncs and renames.
