@@ -508,6 +508,31 @@ async fn a_refused_upload_is_discarded_and_the_stream_continues() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_many_uploads_a_small_one_is_opened_when_it_is_complete() {
+    let folder = Folder::new();
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 4).await;
+    // The first is alone and opened at once.
+    client.say("STOR first\r\nSTOR small\r\nSTOR large\r\nSTOR none/large").await;
+    let sized = |transfer, size| Header { size: Some(size), ..header(transfer) };
+    client.upload_some(1, header(1), b"first").await;
+    client.upload_some(2, sized(2, 8), b"half").await;
+    client.upload_some(3, sized(3, 100_000), b"half").await;
+    client.upload_some(4, sized(4, 100_000), b"half").await;
+    while folder.names().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(folder.names(), [".first.braidftp-part", ".large.braidftp-part"]);
+    for (stream, bytes) in [(1, &b"first"[..]), (2, b"half"), (3, b"half")] {
+        client.complete(stream, digest(bytes)).await;
+        client.expect("226").await;
+    }
+    // Refused before its end.
+    client.expect("550").await;
+    assert_eq!(folder.names(), ["first", "large", "small"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_incomplete_upload_gets_no_name() {
     let folder = Folder::new();
     let served = serve(folder.root());

@@ -8,12 +8,15 @@
 //! together, and folders are synced once.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use cap_std::fs::Dir;
 
 use super::blocks::Permit;
-use super::error::Error;
+use super::claims::Claim;
+use super::error::{Error, Why};
 use super::near::Near;
 use super::part_file::{Commit, Durability, Held, PartFile, Written};
 
@@ -33,9 +36,16 @@ pub(super) enum Work {
 /// Wakes the task that waits for a step.
 pub(super) type Wake = Box<dyn FnOnce() + Send>;
 
+/// The number of files that are written under a temporary name after one that could not be linked: many may exist already.
+const NAMED: u32 = 1000;
+
 /// The queue of all writers below a root.
 #[derive(Default)]
-pub(super) struct Batches(Mutex<Queue>);
+pub(super) struct Batches {
+    queue: Mutex<Queue>,
+    /// How many of the next files are written under a temporary name from the beginning.
+    named: AtomicU32,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -51,7 +61,7 @@ impl std::fmt::Debug for Batches {
 
 impl Batches {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an item. Must be called within a tokio runtime.
@@ -71,10 +81,56 @@ impl Batches {
         }
     }
 
+    /// Whether the next file may be written without a name.
+    fn may_link(&self) -> bool {
+        self.named.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+    }
+
+    fn work_on(&self, batch: Vec<Work>) {
+        let mut near = Near::default();
+        let (mut finishing, mut waiting) = (Vec::new(), Vec::new());
+        for work in batch {
+            match work {
+                Work::Step(step) => waiting.push(step(&mut near)),
+                Work::Finish(finish) => finishing.push(*finish),
+            }
+        }
+        waiting.into_iter().for_each(|wake| wake());
+        self.finish(finishing, &mut near);
+    }
+
     fn run(self: Arc<Self>) {
         let mut thread = Thread { batches: self, is_over: false };
         while let Some(batch) = thread.next() {
-            run(batch);
+            thread.batches.work_on(batch);
+        }
+    }
+
+    /// Finishes small files together: first all bytes, then all syncs, then all names.
+    fn finish(&self, batch: Vec<Finish>, near: &mut Near) {
+        let mut whole = Vec::with_capacity(batch.len());
+        for mut work in batch {
+            let Finish { core, blocks, commit, .. } = &mut work;
+            // A short file is kept under its temporary name.
+            let bytes: u64 = blocks.iter().map(|block| block.len() as u64).sum();
+            let is_whole = commit.length.is_none_or(|length| length == bytes);
+            let opened = match core.claim {
+                None if is_whole && self.may_link() => core.claim_unnamed(near),
+                _ => Ok(()),
+            };
+            match opened.and_then(|()| core.append(blocks, near)).and_then(|()| core.claim(near)) {
+                Ok(claim) => whole.push((work, claim)),
+                Err(error) => work.tell(Err(error)),
+            }
+        }
+        let results = give_names(&whole);
+        for ((mut work, claim), mut result) in whole.into_iter().zip(results) {
+            drop(claim);
+            if matches!(&result, Err(error) if error.why == Why::Exists) {
+                self.named.store(NAMED, Ordering::Relaxed);
+                result = work.core.write_named(&work.blocks, work.commit);
+            }
+            work.tell(result);
         }
     }
 }
@@ -117,19 +173,6 @@ impl Drop for Thread {
     }
 }
 
-fn run(batch: Vec<Work>) {
-    let mut near = Near::default();
-    let (mut finishing, mut waiting) = (Vec::new(), Vec::new());
-    for work in batch {
-        match work {
-            Work::Step(step) => waiting.push(step(&mut near)),
-            Work::Finish(finish) => finishing.push(*finish),
-        }
-    }
-    waiting.into_iter().for_each(|wake| wake());
-    finish(finishing, &mut near);
-}
-
 /// A file whose bytes have all arrived, and the receiver of the result.
 pub(super) struct Finish {
     pub core: Box<PartFile>,
@@ -139,16 +182,8 @@ pub(super) struct Finish {
     pub then: Box<dyn FnOnce(Result<Written, Error>) + Send>,
 }
 
-/// Finishes small files together: first all bytes, then all syncs, then all renames.
-fn finish(batch: Vec<Finish>, near: &mut Near) {
-    let mut whole = Vec::with_capacity(batch.len());
-    for mut work in batch {
-        let blocks = std::mem::take(&mut work.blocks);
-        match work.core.append(&blocks, near).and_then(|()| work.core.claim(near)) {
-            Ok(claim) => whole.push((work, claim)),
-            Err(error) => work.tell(Err(error)),
-        }
-    }
+/// Checks, syncs and renames files whose bytes are written.
+fn give_names(whole: &[(Finish, Arc<Claim>)]) -> Vec<Result<Written, Error>> {
     // Locked until the end: a newer writer waits, and finds the file under its final name. No thread waits
     // for one of these locks while it holds another.
     let mut held: Vec<_> = whole.iter().map(|(_, claim)| claim.lock()).collect();
@@ -165,11 +200,14 @@ fn finish(batch: Vec<Finish>, near: &mut Near) {
     };
     step(&|core, held, commit| core.sync(held, commit));
     step(&|core, held, _| core.rename(held));
-    // The files of one folder were opened in different batches, each with its own descriptor of the folder.
+    // The files of one folder may have been opened in different batches, each with its own descriptor of the folder.
     let synced = std::cell::Cell::new(None::<(u64, u64)>);
+    let last = std::cell::RefCell::new(None::<Arc<Dir>>);
     step(&|core, held, commit| {
         let Some(open) = held.take() else { return Ok(()) };
-        if commit.durability != Durability::Full {
+        if commit.durability != Durability::Full
+            || last.borrow().as_ref().is_some_and(|last| Arc::ptr_eq(last, &open.dir))
+        {
             return Ok(());
         }
         let stat = rustix::fs::fstat(&open.dir).map_err(|e| core.fail(e))?;
@@ -178,13 +216,11 @@ fn finish(batch: Vec<Finish>, near: &mut Near) {
             core.sync_folder(&open.dir)?;
             synced.set(folder);
         }
+        *last.borrow_mut() = Some(open.dir);
         Ok(())
     });
     drop(held);
-    for ((work, claim), result) in whole.into_iter().zip(results) {
-        drop(claim);
-        work.tell(result);
-    }
+    results
 }
 
 impl Finish {
@@ -203,7 +239,7 @@ mod tests {
     use braidftp_ftp::mapping::frame;
     use bytes::Bytes;
 
-    use super::super::{Commit, Digest, Durability, Root, Start, Why};
+    use super::super::{Commit, Digest, Durability, Root, Start};
     use super::*;
 
     fn root() -> (tempfile::TempDir, Root) {
@@ -256,6 +292,36 @@ mod tests {
         while root.batches.lock().threads > 0 {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_small_file_replaces_a_file_and_a_temporary_one_without_a_writer() {
+        let (dir, root) = root();
+        let part = dir.path().join(".f.braidftp-part");
+        let put = async |bytes: &'static str| {
+            let mut writer = root.writer(Path::new("f"), Start::New, None, Digest::Passing);
+            writer.write(bytes.into()).await.unwrap();
+            let digest = Some(frame::truncated(blake3::hash(bytes.as_bytes()).as_bytes()));
+            writer.commit(Commit { digest, mode: Some(0o600), ..Commit::default() }).await.map_err(|e| e.why)
+        };
+        put("first").await.unwrap();
+        put("second").await.unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"second");
+        root.batches.named.store(0, Ordering::Relaxed);
+        std::fs::remove_file(dir.path().join("f")).unwrap();
+        std::fs::write(&part, "of an interrupted transfer").unwrap();
+        put("third").await.unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"third");
+        assert!(!part.exists());
+        // A temporary file with a writer.
+        std::fs::remove_file(dir.path().join("f")).unwrap();
+        let mut other = root.writer(Path::new("f"), Start::New, None, Digest::None);
+        other.open().await.unwrap();
+        assert_eq!(put("fourth").await, Err(Why::Busy));
+        other.write("fifth".into()).await.unwrap();
+        other.commit(Commit::default()).await.unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"fifth");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[tokio::test]

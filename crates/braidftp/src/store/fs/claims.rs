@@ -11,12 +11,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cap_std::fs::Dir;
+use rustix::fs::AtFlags;
 
 /// A temporary file, open and locked.
 #[derive(Debug)]
 pub(super) struct Open {
     pub dir: Arc<Dir>,
-    pub part: PathBuf,
+    /// The temporary name; `None` if the file has no name yet, so that nobody else can open it.
+    pub part: Option<PathBuf>,
     pub file: File,
     /// The permission bits when it was opened.
     pub mode: u32,
@@ -24,6 +26,14 @@ pub(super) struct Open {
     pub length: u64,
     /// Whether it ends with a hole that the file system does not have yet.
     pub ends_with_hole: bool,
+}
+
+impl Open {
+    /// Removes the temporary name.
+    pub(super) fn unlink(&self) -> rustix::io::Result<()> {
+        let part = self.part.as_ref();
+        part.map_or(Ok(()), |part| rustix::fs::unlinkat(&*self.dir, part, AtFlags::empty()))
+    }
 }
 
 /// The owner of a writer, and its rank.
@@ -64,7 +74,8 @@ pub(super) struct Claims {
 #[derive(Debug)]
 pub(super) struct Claim {
     claims: Arc<Claims>,
-    identity: Identity,
+    /// `None` for a file without a name.
+    identity: Option<Identity>,
     claimant: Option<Claimant>,
     /// `None` once the file is finished, removed or taken over.
     open: Mutex<Option<Open>>,
@@ -87,10 +98,23 @@ impl Claims {
         claimant: Option<Claimant>,
         open: Open,
     ) -> Arc<Claim> {
-        let claim = Claim { claims: self.clone(), identity, claimant, open: Mutex::new(Some(open)) };
-        let claim = Arc::new(claim);
+        let claim = self.claim(Some(identity), claimant, open);
         self.lock().insert(identity, Arc::downgrade(&claim));
         claim
+    }
+
+    /// The claim on a file without a name, which is not registered.
+    pub(super) fn unnamed(self: &Arc<Self>, open: Open) -> Arc<Claim> {
+        self.claim(None, None, open)
+    }
+
+    fn claim(
+        self: &Arc<Self>,
+        identity: Option<Identity>,
+        claimant: Option<Claimant>,
+        open: Open,
+    ) -> Arc<Claim> {
+        Arc::new(Claim { claims: self.clone(), identity, claimant, open: Mutex::new(Some(open)) })
     }
 
     /// Takes a file over from its writer, if permitted. Waits until the writer's current disk access ends.
@@ -114,10 +138,11 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        let Some(identity) = &self.identity else { return };
         let mut claims = self.claims.lock();
         // The entry may belong to a newer writer of the same file.
-        if claims.get(&self.identity).is_some_and(|claim| claim.strong_count() == 0) {
-            claims.remove(&self.identity);
+        if claims.get(identity).is_some_and(|claim| claim.strong_count() == 0) {
+            claims.remove(identity);
         }
     }
 }

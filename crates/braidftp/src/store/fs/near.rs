@@ -20,7 +20,13 @@ struct Folder {
     root: Root,
     path: PathBuf,
     dir: Arc<Dir>,
+    /// Whether a synced file without a name can be linked into it, once it was queried.
+    links: Option<bool>,
 }
+
+/// `f_type` of the file systems that keep a file which was synced while it had no name and linked afterwards (linux/magic.h):
+/// tmpfs, which keeps nothing, ext4 and XFS. Btrfs writes the metadata of such a file later.
+const LINKING: [u32; 3] = [0x0102_1994, 0xef53, 0x5846_5342];
 
 impl Near {
     /// The folder `path` of `root`, open.
@@ -32,9 +38,18 @@ impl Near {
             return Ok(folder.dir.clone());
         }
         let dir = Arc::new(root.open_dir(what, path)?);
-        self.folder = Some(Folder { root: root.clone(), path: path.to_owned(), dir: dir.clone() });
+        let (root, path) = (root.clone(), path.to_owned());
+        self.folder = Some(Folder { root, path, dir: dir.clone(), links: None });
         self.free_bytes = None;
         Ok(dir)
+    }
+
+    /// Whether a synced file without a name can be linked into the most recent folder.
+    pub(super) fn links(&mut self) -> bool {
+        let Some(folder) = &mut self.folder else { return false };
+        let query =
+            || rustix::fs::fstatfs(&*folder.dir).is_ok_and(|fs| LINKING.contains(&(fs.f_type as u32)));
+        *folder.links.get_or_insert_with(query)
     }
 
     /// The free bytes on the file system of `root`, minus those taken since the query.

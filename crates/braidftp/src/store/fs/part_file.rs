@@ -52,7 +52,7 @@ pub enum Durability {
     /// Nothing: the bytes are synced before the rename, and the rename before the answer.
     #[default]
     Full,
-    /// The rename, so that the file is temporary again; never bytes of a file under its final name.
+    /// The rename, so that the file is temporary again, or a small one is missing; never bytes of a file under its final name.
     Bytes,
     /// Anything. For copies that can be made again.
     None,
@@ -143,7 +143,7 @@ impl PartFile {
         let (file, stat) = self.locked(&dir, &part).map_err(fail)?;
         let left = stat.st_size as u64;
         let mode = stat.st_mode & 0o7777;
-        let open = Open { dir, part, file, mode, length: left, ends_with_hole: false };
+        let open = Open { dir, part: Some(part), file, mode, length: left, ends_with_hole: false };
         let claim = self.root.claims.enter((stat.st_dev, stat.st_ino), self.claimant.clone(), open);
         let mut held = claim.lock();
         // An even newer writer may have been faster.
@@ -167,17 +167,16 @@ impl PartFile {
         if let Err(error) = begun {
             // An offset beyond the existing data says nothing about that data, which is kept.
             if left == 0 {
-                let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
+                let _ = open.unlink();
             }
             *held = None;
             return Err(error);
         }
         if self.digest == Digest::Whole && open.length > 0 {
             let hasher = self.hasher.get_or_insert_default();
-            let mut before = std::io::Read::take(
-                reopen(&open.dir, &open.part).map_err(|e| Error::io(what, &self.path, &e.into()))?,
-                open.length,
-            );
+            let before = reopen(&open.dir, &name::unfinished(name));
+            let before = before.map_err(|e| Error::io(what, &self.path, &e.into()))?;
+            let mut before = std::io::Read::take(before, open.length);
             hasher.update_reader(&mut before).map_err(|e| Error::io(what, &self.path, &e))?;
         }
         drop(held);
@@ -185,6 +184,41 @@ impl PartFile {
             kept.taken(&self.path);
         }
         Ok(claim)
+    }
+
+    /// Opens a file without a name for a small new file, where the file system permits: nobody else can open it, so it needs
+    /// neither a lock nor a check of its name, and an interrupted transfer leaves nothing. Does nothing if there is a temporary
+    /// file, which may have a writer.
+    pub(super) fn claim_unnamed(&mut self, near: &mut Near) -> Result<(), Error> {
+        let what = "write to";
+        let Some(name) = self.path.file_name() else { return Ok(()) };
+        let parent = self.path.parent().unwrap_or(Path::new(""));
+        let dir =
+            near.folder(&self.root, what, parent).map_err(|e| Error { path: self.path.clone(), ..e })?;
+        let part = rustix::fs::statat(&*dir, name::unfinished(name), AtFlags::SYMLINK_NOFOLLOW);
+        if !near.links() || part.err() != Some(rustix::io::Errno::NOENT) {
+            return Ok(());
+        }
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&*dir, ".", flags, Mode::from_raw_mode(self.new_mode));
+        let opened = opened.and_then(|file| Ok((rustix::fs::fstat(&file)?.st_mode, file)));
+        // Where this is not possible, opening a named file reports the reason.
+        let Ok((mode, file)) = opened else { return Ok(()) };
+        self.check_room(self.size_hint.unwrap_or(0), near)?;
+        let (mode, file) = (mode & 0o7777, file.into());
+        let open = Open { dir, part: None, file, mode, length: 0, ends_with_hole: false };
+        self.claim = Some(self.root.claims.unnamed(open));
+        Ok(())
+    }
+
+    /// Writes a file that could not be linked under a temporary name instead.
+    pub(super) fn write_named(&mut self, blocks: &[Bytes], commit: Commit) -> Result<Written, Error> {
+        self.claim = None;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.reset();
+        }
+        self.append(blocks, &mut Near::default())?;
+        self.commit(commit)
     }
 
     /// Checks that the reserve stays free after this many more bytes.
@@ -327,10 +361,7 @@ impl PartFile {
     pub(super) fn prepare(&self, held: &mut Held<'_>, commit: Commit) -> Result<Written, Error> {
         let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
         let length = open.length;
-        let remove = |open: &Open| {
-            rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty())
-                .map_err(|e| Error::io("remove", &self.path, &e.into()))
-        };
+        let remove = |open: &Open| open.unlink().map_err(|e| Error::io("remove", &self.path, &e.into()));
         if let Some(expected) = commit.length
             && expected != length
         {
@@ -371,10 +402,16 @@ impl PartFile {
         }
     }
 
+    /// Gives the file its final name. [`Why::Exists`]: a file without a name cannot be linked, for another file has the name, or
+    /// for a reason of the system.
     pub(super) fn rename(&self, held: &mut Held<'_>) -> Result<(), Error> {
         let Some(open) = held.as_mut() else { return Err(self.taken_over()) };
         let name = self.path.file_name().unwrap_or_default();
-        rustix::fs::renameat(&open.dir, &open.part, &open.dir, name).map_err(|e| self.fail(e))
+        match &open.part {
+            Some(part) => rustix::fs::renameat(&*open.dir, part, &*open.dir, name).map_err(|e| self.fail(e)),
+            None => rustix::fs::linkat(&open.file, "", &*open.dir, name, AtFlags::EMPTY_PATH)
+                .map_err(|_| Error::new("finish", &self.path, Why::Exists)),
+        }
     }
 
     pub(super) fn sync_folder(&self, dir: &Dir) -> Result<(), Error> {
@@ -388,8 +425,7 @@ impl PartFile {
     pub(super) fn remove(&mut self) -> Result<(), Error> {
         let Some(claim) = &self.claim else { return Ok(()) };
         let Some(open) = claim.lock().take() else { return Ok(()) };
-        rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty())
-            .map_err(|e| Error::io("remove", &self.path, &e.into()))
+        open.unlink().map_err(|e| Error::io("remove", &self.path, &e.into()))
     }
 }
 
@@ -398,8 +434,8 @@ impl Drop for PartFile {
     fn drop(&mut self) {
         let Some(claim) = &self.claim else { return };
         let Some(open) = claim.lock().take() else { return };
-        if open.length == 0 {
-            let _ = rustix::fs::unlinkat(&open.dir, &open.part, AtFlags::empty());
+        if open.length == 0 || open.part.is_none() {
+            let _ = open.unlink();
         } else if let Some(kept) = &self.allowance.kept {
             let length = open.length;
             drop(open);
