@@ -497,11 +497,13 @@ impl Session {
             }
             _ => (1, 1),
         };
-        let mut next = 0;
+        let (mut next, mut is_upload_held_up) = (0, false);
         while let Some(&number) = self.waiting.get(next) {
             let Jobs { lookups, downloads, uploads } = self.running_jobs;
             let has_place = downloads + uploads < transfers_max;
-            let may_upload = has_place;
+            //= specs/ftp-over-sctp.md#section-6.3
+            //# An upload that must wait for earlier commands (6.4) MUST hold up the uploads behind it
+            let may_upload = has_place && !is_upload_held_up;
             let may_download = has_place && downloads < downloads_max;
             let may_look_up = lookups < CONCURRENT_LOOKUPS;
             let left = self.waiting_jobs;
@@ -529,6 +531,8 @@ impl Session {
                 *self.running_jobs.of(kind) += 1;
                 self.waiting.remove(next);
             } else {
+                // Otherwise uploads whose frames are behind those of this one could take all places.
+                is_upload_held_up |= kind == Some(TransferKind::Upload);
                 next += 1;
             }
         }

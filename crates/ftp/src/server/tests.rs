@@ -505,6 +505,26 @@ fn braid_runs_at_most_the_allowed_transfers_and_at_least_one() {
     assert!(dialogue.jobs().is_empty(), "one of the two still runs");
 }
 
+//= specs/ftp-over-sctp.md#section-6.3
+//= type=test
+//# An upload that must wait for earlier commands (6.4) MUST hold up the uploads behind it
+#[test]
+fn braid_begins_no_upload_before_an_earlier_one_that_waits_for_its_folder() {
+    let mut dialogue = braid();
+    dialogue.send("MKD d\r\nMKD e\r\nSTOR d/f\r\nSTOR e/1\r\nSTOR e/2\r\nSTOR e/3\r\nRETR x\r\n");
+    let jobs = dialogue.jobs();
+    let [(d, _), (e, _), (x, _)] = jobs[..] else { panic!("{jobs:?}") };
+    // The second folder is there first: the uploads to it would take all places, and their frames come behind those of d/f.
+    dialogue.done(e, Ok(Outcome::Changed));
+    assert!(dialogue.jobs().is_empty());
+    dialogue.done(d, Ok(Outcome::Changed));
+    let uploads = dialogue.jobs();
+    assert_eq!(uploads.len(), 2, "{uploads:?}");
+    assert_eq!(dialogue.session.upload(TransferNumber(1)), Upload::Open(uploads[0].0));
+    dialogue.done(x, SENT);
+    assert_eq!(dialogue.jobs().len(), 1);
+}
+
 #[test]
 fn braid_keeps_the_order_of_commands_on_the_same_path() {
     let mut dialogue = braid();
