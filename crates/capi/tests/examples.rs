@@ -17,6 +17,8 @@ const EXAMPLES: &str = "/usr/share/doc/libusrsctp-dev/examples";
 /// Far longer than any of the programs takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
+/// How often a client is started.
+const TRIES: u32 = 50;
 /// The UDP ports of server and client.
 const UDP: [&str; 2] = ["11111", "22222"];
 
@@ -113,16 +115,17 @@ impl Running {
         Self { stdin: child.stdin.take(), child, lines, said: Vec::new() }
     }
 
-    /// Waits until its output contains `words`.
-    fn says(&mut self, words: &str) {
+    /// Waits until a line of its output contains `words`. Returns that line.
+    fn says(&mut self, words: &str) -> &str {
         loop {
             let line = match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => line,
                 Err(error) => panic!("`{words}` does not come ({error}): {:#?}", self.said),
             };
+            let is_it = line.contains(words);
             self.said.push(line);
-            if self.said.last().is_some_and(|line| line.contains(words)) {
-                return;
+            if is_it {
+                return self.said.last().unwrap();
             }
         }
     }
@@ -152,8 +155,11 @@ fn lines_go_to(server: &str, port: &str, [client, at]: [Library; 2]) {
     let (server_program, client_program) = (example(server, at), example("client", client));
     let mut server = Running::start(&hosts, End::Server, &server_program, &[UDP[0], UDP[1]]);
     let args = ["10.1.1.1", port, "0", UDP[1], UDP[0]];
-    let mut client = Running::start(&hosts, End::Client, &client_program, &args);
-    client.says("SCTP_COMM_UP");
+    // A server that does not listen yet refuses the association.
+    let mut client = (0..TRIES)
+        .map(|_| Running::start(&hosts, End::Client, &client_program, &args))
+        .find_map(|mut client| client.says("Association change").contains("SCTP_COMM_UP").then_some(client))
+        .expect("the server listens");
     for n in 1..=3 {
         let line = format!("line {n}");
         writeln!(client.stdin.as_mut().unwrap(), "{line}").unwrap();
