@@ -179,7 +179,32 @@ pub(super) struct Finish {
     pub blocks: Vec<Bytes>,
     pub _permits: Vec<Permit>,
     pub commit: Commit,
-    pub then: Box<dyn FnOnce(Result<Written, Error>) + Send>,
+    pub then: Then,
+}
+
+/// The receiver of a result. If the thread of the batch panics, it receives an error.
+pub(super) struct Then(Option<Told>);
+
+type Told = Box<dyn FnOnce(Result<Written, Error>) + Send>;
+
+impl Then {
+    pub(super) fn new(then: impl FnOnce(Result<Written, Error>) + Send + 'static) -> Self {
+        Self(Some(Box::new(then)))
+    }
+
+    fn tell(mut self, result: Result<Written, Error>) {
+        if let Some(then) = self.0.take() {
+            then(result);
+        }
+    }
+}
+
+impl Drop for Then {
+    fn drop(&mut self) {
+        if let Some(then) = self.0.take() {
+            then(Err(Error::gone()));
+        }
+    }
 }
 
 /// Checks, syncs and renames files whose bytes are written.
@@ -228,7 +253,7 @@ impl Finish {
     fn tell(self, result: Result<Written, Error>) {
         let Self { core, then, .. } = self;
         drop(core);
-        then(result);
+        then.tell(result);
     }
 }
 
@@ -356,6 +381,19 @@ mod tests {
         assert!(first.is_pending());
         assert_eq!(root.batches.lock().waiting.len(), 1);
         opening.await.unwrap();
+    }
+
+    #[test]
+    fn a_receiver_whose_thread_panics_gets_an_error() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let then = Then::new(move |result| tell.send(result).unwrap());
+        let panicked = std::thread::spawn(move || {
+            let _then = then;
+            panic!("as a test");
+        });
+        assert!(panicked.join().is_err());
+        let error = told.recv().unwrap().unwrap_err();
+        assert!(matches!(error.why, Why::Io(_)), "{error:?}");
     }
 
     #[tokio::test(flavor = "multi_thread")]

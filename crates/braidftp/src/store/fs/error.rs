@@ -106,6 +106,11 @@ impl Error {
     pub(super) fn io(what: &'static str, path: &Path, error: &io::Error) -> Self {
         Self::new(what, path, Why::of(error))
     }
+
+    /// The error of a file that was lost with the thread that processed it.
+    pub(super) fn gone() -> Self {
+        Self::io("write to", Path::new(""), &io::Error::other("the thread that wrote it has ended"))
+    }
 }
 
 impl fmt::Display for Why {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::batches::{Finish, Work};
+use super::batches::{Finish, Then, Work};
 use super::blocks::{Blocks, Permit};
 use super::claims::Claimant;
 use super::error::{Error, Why};
@@ -243,7 +243,7 @@ impl Writer {
             let _ = tell.send(result);
         })
         .await;
-        told.await.unwrap_or_else(|_| Err(gone()))
+        told.await.unwrap_or_else(|_| Err(Error::gone()))
     }
 
     /// The same; `then` is called with the result, on a thread that may block. For a small file this returns
@@ -275,7 +275,7 @@ impl Writer {
                 blocks,
                 _permits,
                 commit,
-                then: Box::new(then),
+                then: Then::new(then),
             })));
             return;
         }
@@ -336,7 +336,7 @@ impl Writer {
             self.disk = match told.await {
                 Ok((core, Ok(()))) => Disk::Idle(core),
                 Ok((_, Err(error))) => Disk::Failed(error),
-                Err(_) => Disk::Failed(gone()),
+                Err(_) => Disk::Failed(Error::gone()),
             };
         }
         match &self.disk {
@@ -356,9 +356,4 @@ impl Writer {
             Err(error) => self.disk = Disk::Failed(error),
         }
     }
-}
-
-/// The error of a file that was lost with the thread that processed it.
-fn gone() -> Error {
-    Error::io("write to", Path::new(""), &std::io::Error::other("the thread that wrote it has ended"))
 }
