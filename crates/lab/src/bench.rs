@@ -172,16 +172,18 @@ impl Bench {
 
     /// Whether a figure is stored, made by this build with the same settings.
     pub fn is_stored(&self, figure: &Figure) -> bool {
-        let runs = figure.sweep().map(|sweep| self.runs(sweep));
-        let head = Head::new(figure, &self.options.command, self.options.seed, runs);
-        let kept = match figure.sweep() {
-            Some(sweep) => {
-                self.store.sweep(figure, sweep, self.variety()).map(|read| read.map(|read| read.head))
-            }
-            None => self.store.scene(figure, self.variety()).map(|kept| kept.map(|(head, _)| head)),
-        };
+        let Some(sweep) = figure.sweep() else { return self.stored_scene(figure).is_some() };
+        let head = Head::new(figure, &self.options.command, self.options.seed, Some(self.runs(sweep)));
         self.options.fresh == Fresh::No
-            && kept.is_ok_and(|kept| kept.is_some_and(|kept| kept.goes_with(&head)))
+            && matches!(self.store.sweep(figure, sweep, self.variety()), Ok(Some(kept)) if kept.head.goes_with(&head))
+    }
+
+    /// The rows of a stored scene, made by this build with the same settings.
+    fn stored_scene(&self, figure: &Figure) -> Option<Rows> {
+        let head = Head::new(figure, &self.options.command, self.options.seed, None);
+        let kept = self.store.scene(figure, self.variety()).ok()?;
+        let (kept, rows) = kept.filter(|_| self.options.fresh == Fresh::No)?;
+        kept.goes_with(&head).then_some(rows)
     }
 
     /// Whether a figure, or a part of its runs, is stored, and would not be run from its beginning.
@@ -203,15 +205,12 @@ impl Bench {
                 Err(why) => Ok(Made::LeftOut(why)),
             },
             kind @ (Kind::Scene(_) | Kind::Film(_)) => {
-                let head = Head::new(figure, &self.options.command, self.options.seed, None);
-                if self.options.fresh == Fresh::No
-                    && let Ok(Some((kept, rows))) = self.store.scene(figure, self.variety())
-                    && kept.goes_with(&head)
-                {
+                if let Some(rows) = self.stored_scene(figure) {
                     reporter.on_note(&format!("{}: up to date", figure.id));
                     return Ok(Made::Scene(rows));
                 }
                 reporter.on_figure(figure, 0);
+                let head = Head::new(figure, &self.options.command, self.options.seed, None);
                 let scene = kind.scene(self.options.seed, self.options.quick).expect("it is no sweep");
                 self.store.keep_scene(figure, self.variety(), &head, &scene)?;
                 self.keep_picture(figure, &scene.svg)?;

@@ -34,8 +34,6 @@ const PORT_TRIES: u64 = 64;
 /// picks one itself, since the search of Linux for a free port (port 0) visits every connection in TIME-WAIT: after 20,000
 /// transfers it takes 2 ms of CPU time.
 pub(super) const DYNAMIC_PORTS: RangeInclusive<u16> = 61_000..=65_535;
-/// Random ports that are tried before the system searches.
-const DYNAMIC_PORT_TRIES: u32 = 16;
 /// Number and interval of checks that the control connection still exists, before a file of unknown size counts as complete.
 /// When a process is killed, the system closes both its connections within a few milliseconds.
 const ALIVE_LOOKS: u32 = 25;
@@ -158,7 +156,10 @@ fn lock(passive: &Passive) -> std::sync::MutexGuard<'_, Option<TcpListener>> {
 }
 
 fn bind_in(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> std::io::Result<TcpListener> {
-    let Some(ports) = ports else { return bind_any(ip) };
+    let Some(ports) = ports else {
+        // The system finds one if these are taken.
+        return bind_in(ip, Some(DYNAMIC_PORTS)).or_else(|_| bind(SocketAddr::new(ip, 0), 1));
+    };
     let (first, count) = (*ports.start(), u64::from(*ports.end() - *ports.start()) + 1);
     let begin = random();
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrInUse);
@@ -170,16 +171,6 @@ fn bind_in(ip: IpAddr, ports: Option<RangeInclusive<u16>>) -> std::io::Result<Tc
         }
     }
     Err(last)
-}
-
-/// Opens a listening socket at a port that is not configured: a random dynamic one, or else one that the system finds.
-fn bind_any(ip: IpAddr) -> std::io::Result<TcpListener> {
-    let count = u64::from(DYNAMIC_PORTS.end() - DYNAMIC_PORTS.start()) + 1;
-    let listener = (0..DYNAMIC_PORT_TRIES).find_map(|_| {
-        let port = DYNAMIC_PORTS.start() + u16::try_from(random() % count).unwrap_or(0);
-        bind(SocketAddr::new(ip, port), 1).ok()
-    });
-    listener.map_or_else(|| bind(SocketAddr::new(ip, 0), 1), Ok)
 }
 
 /// Opens a listening socket. Must be called within a tokio runtime.

@@ -14,6 +14,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_braid;
+#[cfg(test)]
 mod tests_tls;
 
 use std::fmt;
