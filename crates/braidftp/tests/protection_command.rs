@@ -54,6 +54,20 @@ fn a_script_refuses_a_new_server_unless_pinned_or_accepted() {
 }
 
 #[test]
+fn files_of_keys_may_be_names_in_the_current_folder() {
+    let room = Room::new();
+    let server = room.serve(ANY, &[]);
+    let here = |args: &[&str]| {
+        let done = braidftp(&room.path("other"), args).current_dir(room.folder.path()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    here(&["ls", &server.url, "--accept-new", "--known-hosts", "hosts"]);
+    assert!(fs::read_to_string(room.path("hosts")).unwrap().contains(&server.key));
+    here(&["key", "new", "--server", "next.pem"]);
+    assert!(room.path("next.pem").exists());
+}
+
+#[test]
 fn a_server_with_a_new_key_is_refused_and_both_keys_named() {
     let room = Room::new();
     let first = room.serve(ANY, &["--identity", &room.text("one")]);

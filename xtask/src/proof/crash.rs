@@ -124,8 +124,8 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     println!("proof: crash: --seed {seed} --rounds {rounds} runs the same rounds again");
     let served = bench.dir.join("served");
     let tree = served.join("tree");
-    make(&tree, &Shape { files: 120, seed: 1, big: 40_000_000, kind: Files::Plain { size: 20_000 } })?;
-    let middle = Shape { files: 10, seed: 2, big: 0, kind: Files::Plain { size: 2_000_000 } };
+    make(&tree, &Shape { files: 300, seed: 1, big: 100_000_000, kind: Files::Plain { size: 20_000 } })?;
+    let middle = Shape { files: 25, seed: 2, big: 0, kind: Files::Plain { size: 2_000_000 } };
     make(&tree.join("middle"), &middle)?;
     let ground = Ground { served, tree, dir: bench.dir.clone(), metrics: free_tcp_port()?, seed };
     let wanted = &bench.options.crashes;

@@ -251,14 +251,20 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
 /// Writes a new file that only its owner may read, completely or not at all. A missing folder is created for
 /// its owner only.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let folder = folder_of(path);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     // Mode 600, as for every file of `tempfile`.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(&folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     File::open(folder)?.sync_all()
+}
+
+/// The folder that a file is in: `.` for a name alone.
+pub(crate) fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// A P-256 key and a self-signed certificate. Some FTP clients do not support Ed25519.

@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::{Fingerprint, Peer};
+use super::{Fingerprint, Peer, folder_of};
 use crate::exit::{Error, Exit, Result};
 
 /// The maximum size of the file in bytes: about 50,000 servers.
@@ -120,10 +120,10 @@ impl KnownHosts {
     fn replace(&self, line: &str) -> io::Result<()> {
         // A symbolic link to the file is preserved.
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let folder = path.parent().unwrap_or(Path::new("."));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let folder = folder_of(&path);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         // Concurrent additions must not lose lines.
-        let lock = File::open(folder)?;
+        let lock = File::open(&folder)?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
         let mut text = match fs::read(&path) {
             Ok(text) => text,
@@ -134,7 +134,7 @@ impl KnownHosts {
             text.push(b'\n');
         }
         text.extend_from_slice(line.as_bytes());
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
         file.write_all(&text)?;
         file.as_file().sync_all()?;
         file.persist(&path).map_err(|error| error.error)?;

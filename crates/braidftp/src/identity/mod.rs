@@ -33,6 +33,7 @@ use rustls::crypto::CryptoProvider;
 
 pub use client::ClientIdentity;
 pub use files::Files;
+pub(crate) use files::folder_of;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use known_hosts::KnownHosts;
 pub(crate) use server::OWN_NAMES;

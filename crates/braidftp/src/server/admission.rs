@@ -2,7 +2,7 @@
 //!
 //! Each connection takes a turn before its session begins. A session costs memory and, since it may begin TLS once, a signature
 //! and a key exchange; the rate bounds this CPU time. Connections above the rate wait without a session, and networks are served
-//! in turn ([`Turns`]): a flood from networks that have had turns delays a client of another network by at most two turns. Data
+//! in turn ([`Turns`]): a flood delays a client of another network by at most two turns. Data
 //! connections take no turn, so a client may open many of them; a refused one does, and delays its session.
 
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ impl Admission {
     /// Takes a turn at once (`None`), or joins the queue and returns the receiver that reports the turn.
     fn enter(&self, from: IpAddr) -> Option<oneshot::Receiver<()>> {
         let mut turns = self.lock();
-        if turns.take(self.time()) {
+        if turns.take(self.time(), from) {
             return None;
         }
         let (waiter, turn) = oneshot::channel();

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use braidftp_net::machine_memory_bytes;
 use rustix::process::{Resource, getrlimit};
 
-use super::confine::folder_of;
 use super::error::ServeError;
 use super::hosts::HostPlan;
 use super::parts;
@@ -18,6 +17,7 @@ use super::tcp::{DYNAMIC_PORTS, ENDING_MAX};
 use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{ADMISSIONS_WAITING_MAX, HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
+use crate::identity::folder_of;
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::tls::server::SESSIONS_BYTES;
 use crate::tls::{MESSAGE_BYTES, UNSENT_BYTES};

@@ -14,12 +14,12 @@ use rustls::Connection;
 
 use super::Shared;
 use super::config::HostEntry;
-use super::confine::{Place, Rights, folder_of};
+use super::confine::{Place, Rights};
 use super::error::ServeError;
 use super::live::Live;
 use super::logins::Logins;
 use super::roster::Roster;
-use crate::identity::{Files, Fingerprint, ServerIdentity};
+use crate::identity::{Files, Fingerprint, ServerIdentity, folder_of};
 use crate::store::fs::Root;
 use crate::users::{Access, Users};
 

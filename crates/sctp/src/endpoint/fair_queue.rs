@@ -21,6 +21,20 @@ pub(super) struct FairQueue<T> {
     networks: Rings<u64, Rings<IpAddr, VecDeque<T>>>,
 }
 
+/// A client of whose network or host nobody waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Newcomer {
+    /// Nobody of its network waits.
+    Network,
+    /// Others of its network wait, and nobody of its host.
+    Host,
+}
+
+/// The network and the host of an address. An IPv6 host has a /64.
+fn network_and_host(from: IpAddr) -> (u64, IpAddr) {
+    (Admission::network(from), network_of(from))
+}
+
 impl<T> FairQueue<T> {
     /// An empty queue in which so many may wait.
     pub(super) fn new(max: usize) -> Self {
@@ -32,11 +46,20 @@ impl<T> FairQueue<T> {
         self.networks.length == 0
     }
 
+    /// Whether a client at this address is the first of its network or host, of those who wait or have just had a turn.
+    pub(super) fn newcomer(&self, from: IpAddr) -> Option<Newcomer> {
+        let (network, host) = network_and_host(from);
+        match self.networks.queues.get(&network) {
+            None => Some(Newcomer::Network),
+            Some(hosts) if !hosts.queues.contains_key(&host) => Some(Newcomer::Host),
+            Some(_) => None,
+        }
+    }
+
     /// Appends a waiter at this address. Returns the waiter that has no room: a newest one of the network and host that have the
     /// most, or this one if its network and host have as many.
     pub(super) fn push(&mut self, from: IpAddr, waiter: T) -> Option<T> {
-        // An IPv6 host has a /64.
-        let (network, host) = (Admission::network(from), network_of(from));
+        let (network, host) = network_and_host(from);
         let mut removed = None;
         if self.networks.length >= self.max {
             removed = self.networks.remove_for(&network).or_else(|| {
@@ -271,6 +294,19 @@ mod tests {
             ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map(|ip| ip.parse().unwrap());
         assert_eq!((queue.push(here, 1), queue.push(too, 2), queue.push(here, 3)), (None, None, Some(3)));
         assert_eq!(queue.push(other, 4), Some(2));
+    }
+
+    #[test]
+    fn the_first_of_its_network_or_host_is_a_newcomer() {
+        let mut queue = FairQueue::new(9);
+        assert_eq!(queue.newcomer(at(1, 1)), Some(Newcomer::Network));
+        queue.push(at(1, 1), 1);
+        queue.push(at(2, 1), 2);
+        assert_eq!(queue.newcomer(at(1, 1)), None);
+        assert_eq!(queue.newcomer(at(1, 2)), Some(Newcomer::Host));
+        assert_eq!(queue.newcomer(at(3, 1)), Some(Newcomer::Network));
+        queue.pop();
+        assert_eq!(queue.newcomer(at(1, 1)), None, "it has just had a turn");
     }
 
     #[test]

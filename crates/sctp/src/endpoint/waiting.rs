@@ -60,7 +60,7 @@ impl Waiting {
 
     /// Takes a turn for a peer at this address, or a place.
     pub(super) fn enter(&mut self, now: Time, from: IpAddr, echo: Echo) -> Entry {
-        if self.turns.take(now) {
+        if self.turns.take(now, from) {
             return Entry::Turn;
         }
         let Echo { route, ecn, packet } = echo;

@@ -21,7 +21,7 @@ mod user;
 
 use std::fmt::{self, Write as _};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -84,12 +84,6 @@ pub struct Place {
     pub path: PathBuf,
     /// The rights there.
     pub rights: Rights,
-}
-
-/// The folder that a file is in.
-pub(super) fn folder_of(file: &Path) -> PathBuf {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// The TCP sockets that may be created from now on. Open sockets are not affected.

@@ -243,22 +243,28 @@ fn handshakes_beyond_the_rate_wait_and_networks_are_served_in_turn() {
     assert!(bench.tell_raw(no_room.clone()).is_empty());
     assert_eq!((bench.endpoint.waiting.len(), bench.endpoint.counters().handshakes_dropped), (4, 1));
     assert!(is_accepted(&bench.tell_raw(first)), "it has an association");
-    // A client of another network displaces one of the crowd, which has had no turn since it began to wait: the client has the
+    // Clients of two other networks take turns of the reserve, which puts off those who wait.
+    for (network, port) in [(113, 75), (114, 76)] {
+        let newcomer = wants_protection(&mut bench, [203, 0, network, 1], port, &[]);
+        assert!(is_accepted(&bench.tell_raw(newcomer)));
+    }
+    assert_eq!((bench.endpoint.len(), bench.endpoint.waiting.len()), (12, 4));
+    // A client of a third network displaces one of the crowd, which has had no turn since it began to wait: the client has the
     // third at the latest.
-    let other = wants_protection(&mut bench, [203, 0, 113, 1], 77, &[]);
+    let other = wants_protection(&mut bench, [203, 0, 115, 1], 77, &[]);
     assert!(bench.tell_raw(other).is_empty());
     assert_eq!((bench.endpoint.waiting.len(), bench.endpoint.counters().handshakes_dropped), (4, 2));
     let mut served = Vec::new();
-    for _ in 0..4 {
+    for until_due in [300, 100, 100, 100] {
         let Output::Wait(Some(due)) = bench.endpoint.poll(bench.now) else { panic!("a turn is due") };
-        assert_eq!(due, bench.now + Duration::from_millis(100));
+        assert_eq!(due, bench.now + Duration::from_millis(until_due));
         bench.now = due;
         let sent = bench.drain();
         assert!(is_accepted(&sent));
         served.extend(sent.iter().map(|sent| sent.header.destination_port));
     }
     assert!(served[..3].contains(&77) && served.len() == 4, "{served:?}");
-    assert_eq!((bench.endpoint.len(), bench.endpoint.waiting.len()), (14, 0));
+    assert_eq!((bench.endpoint.len(), bench.endpoint.waiting.len()), (16, 0));
     // The one that was dropped sends its cookie again.
     bench.pass(Duration::from_millis(100));
     assert!(is_accepted(&bench.tell_raw(no_room)));
