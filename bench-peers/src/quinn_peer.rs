@@ -9,18 +9,15 @@
 //! Options: `bytes` (0), `message` (65536 bytes a write). At the end one line of JSON. The certificate is made up and
 //! not verified: this measures a transport.
 
+mod quic;
+
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use quic::{Congestion, Result};
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
-/// The maximum number of bytes in flight, as in `braidftp`'s profile `modern`.
-const WINDOW_BYTES: u32 = 8 << 20;
+/// The protocol that both ends name.
+const ALPN: &[u8] = b"blast";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -36,16 +33,7 @@ async fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).filter(|arg| !arg.contains('=')).collect();
     match *words.as_slice() {
         ["recv", local] => {
-            let key = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-            let private = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
-            let mut tls = rustls::ServerConfig::builder_with_provider(provider())
-                .with_safe_default_protocol_versions()?
-                .with_no_client_auth()
-                .with_single_cert(vec![key.cert.into()], private.into())?;
-            tls.alpn_protocols = vec![b"blast".to_vec()];
-            let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-            config.transport_config(transport());
-            let endpoint = quinn::Endpoint::server(config, address(local)?)?;
+            let endpoint = quic::server(address(local)?, ALPN, Congestion::Cubic)?;
             println!("listening");
             let connection = endpoint.accept().await.ok_or("the endpoint is gone")?.await?;
             let mut stream = connection.accept_uni().await?;
@@ -60,16 +48,7 @@ async fn run(args: &[String]) -> Result<()> {
             report(bytes, began.zip(ended))
         }
         ["send", local, peer] => {
-            let mut tls = rustls::ClientConfig::builder_with_provider(provider())
-                .with_safe_default_protocol_versions()?
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anyone))
-                .with_no_client_auth();
-            tls.alpn_protocols = vec![b"blast".to_vec()];
-            let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-            config.transport_config(transport());
-            let mut endpoint = quinn::Endpoint::client(address(local)?)?;
-            endpoint.set_default_client_config(config);
+            let endpoint = quic::client(address(local)?, ALPN, Congestion::Cubic)?;
             let connection = endpoint.connect(address(peer)?, "localhost")?.await?;
             let bytes = option("bytes", 0)?;
             let payload = vec![7; option("message", 65_536)?];
@@ -95,60 +74,6 @@ async fn run(args: &[String]) -> Result<()> {
 fn address(text: &str) -> Result<SocketAddr> {
     let port = || Ok(SocketAddr::from(([127, 0, 0, 1], text.parse()?)));
     text.parse().or_else(|_| port())
-}
-
-fn transport() -> Arc<quinn::TransportConfig> {
-    let mut transport = quinn::TransportConfig::default();
-    transport
-        .send_window(WINDOW_BYTES.into())
-        .receive_window(WINDOW_BYTES.into())
-        .stream_receive_window(WINDOW_BYTES.into());
-    Arc::new(transport)
-}
-
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
-/// Accepts any certificate.
-#[derive(Debug)]
-struct Anyone;
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, signature, &algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, signature, &algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
-    }
 }
 
 fn report(bytes: usize, span: Option<(Instant, Instant)>) -> Result<()> {

@@ -59,7 +59,7 @@ cargo xtask COMMAND
                            every quotation of a specification, word for word; what is cited, tested, excepted
   fuzz TARGET [--minutes N]
                            run one fuzz target (needs cargo-fuzz and a nightly toolchain)
-  bench NAME               measurements against peers: core, loopback, multipath, tails (root); files, idle, sim
+  bench NAME               measurements against peers: core, links, loopback, multipath, tails, worlds (root); files, idle, sim
   picture                  take docs/dashboard.png, the picture of the dashboard, in a headless Chromium (two minutes)
   proof [--list] [--only NAME,...]
                            what the main job must reach, end to end, with figures (minutes to hours)

@@ -44,6 +44,16 @@ pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
+/// Runs a program and discards its output unless it fails.
+pub(crate) fn quietly(command: &mut Command) -> Result<()> {
+    let shown = show(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run `{shown}`"))?;
+    if !output.status.success() {
+        bail!("`{shown}` failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
 /// Whether a program of this name is on the PATH.
 pub(crate) fn on_path(program: &str) -> bool {
     let Some(path) = std::env::var_os("PATH") else { return false };

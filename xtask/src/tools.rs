@@ -19,28 +19,50 @@ pub(crate) struct Tool {
     program: &'static str,
     /// The version, fixed so that a new release does not fail an unrelated change.
     version: &'static str,
+    /// `--debug` where the speed of the program does not matter: it is built sooner.
+    profile: Option<&'static str>,
     /// Additional arguments of `cargo install`.
     options: &'static [&'static str],
 }
 
 /// The spelling checker.
-pub(crate) const TYPOS: Tool = Tool { krate: "typos-cli", program: "typos", version: "1.52.0", options: &[] };
+pub(crate) const TYPOS: Tool =
+    Tool { krate: "typos-cli", program: "typos", version: "1.52.0", profile: Some("--debug"), options: &[] };
 /// The check of licences, sources and duplicates of third-party crates.
-pub(crate) const DENY: Tool =
-    Tool { krate: "cargo-deny", program: "cargo-deny", version: "0.20.2", options: &[] };
+pub(crate) const DENY: Tool = Tool {
+    krate: "cargo-deny",
+    program: "cargo-deny",
+    version: "0.20.2",
+    profile: Some("--debug"),
+    options: &[],
+};
 /// Builds Debian packages. Without liblzma, a C library: it runs the program `xz`.
-pub(crate) const DEB: Tool =
-    Tool { krate: "cargo-deb", program: "cargo-deb", version: "3.8.0", options: &["--no-default-features"] };
+pub(crate) const DEB: Tool = Tool {
+    krate: "cargo-deb",
+    program: "cargo-deb",
+    version: "3.8.0",
+    profile: Some("--debug"),
+    options: &["--no-default-features"],
+};
 /// Builds bills of materials.
-pub(crate) const SBOM: Tool =
-    Tool { krate: "cargo-sbom", program: "cargo-sbom", version: "0.10.0", options: &[] };
+pub(crate) const SBOM: Tool = Tool {
+    krate: "cargo-sbom",
+    program: "cargo-sbom",
+    version: "0.10.0",
+    profile: Some("--debug"),
+    options: &[],
+};
 /// Builds the guide; without its web server.
 pub(crate) const MDBOOK: Tool = Tool {
     krate: "mdbook",
     program: "mdbook",
     version: "0.5.4",
+    profile: Some("--debug"),
     options: &["--no-default-features", "--features", "search"],
 };
+/// Copies files over QUIC: a peer of `bench links`.
+pub(crate) const QCP: Tool =
+    Tool { krate: "qcp", program: "qcp", version: "0.9.1", profile: None, options: &[] };
 
 impl Tool {
     /// The path of the program, which is installed first if it is missing.
@@ -56,9 +78,8 @@ impl Tool {
             return Ok(program);
         }
         let build = Path::new(FOLDER).join("build").join(self.krate);
-        let install =
-            ["install", self.krate, "--version", self.version, "--locked", "--debug", "--root", FOLDER];
-        check(cargo().args(install).args(self.options).env("CARGO_TARGET_DIR", &build))
+        let install = ["install", self.krate, "--version", self.version, "--locked", "--root", FOLDER];
+        check(cargo().args(install).args(self.profile).args(self.options).env("CARGO_TARGET_DIR", &build))
             .with_context(|| format!("cannot install {} {} from crates.io", self.krate, self.version))?;
         // Only the program is needed.
         let _ = std::fs::remove_dir_all(&build);

@@ -37,13 +37,18 @@ pub(super) fn ours() -> Result<PathBuf> {
 
 /// Builds quinn's program; `None`, with a notice, if it cannot be built here.
 pub(super) fn quinn() -> Result<Option<PathBuf>> {
+    rust_peer("quinn_peer", "quinn")
+}
+
+/// Builds a Rust program of bench-peers; `None`, with a notice about `who`, if it cannot be built here.
+pub(super) fn rust_peer(program: &str, who: &str) -> Result<Option<PathBuf>> {
     let peers = peers_folder()?;
-    let mut quinn = cargo();
-    quinn.args(["build", "--release", "--locked", "--manifest-path", "bench-peers/Cargo.toml"]);
-    match check(quinn.args(["--bin", "quinn_peer", "--target-dir"]).arg(&peers)) {
-        Ok(()) => Ok(Some(peers.join("release/quinn_peer"))),
+    let mut build = cargo();
+    build.args(["build", "--release", "--locked", "--manifest-path", "bench-peers/Cargo.toml"]);
+    match check(build.args(["--bin", program, "--target-dir"]).arg(&peers)) {
+        Ok(()) => Ok(Some(peers.join("release").join(program))),
         Err(error) => {
-            left_out("quinn", &error, "let cargo reach its registry");
+            left_out(who, &error, "let cargo reach its registry");
             Ok(None)
         }
     }

@@ -2,12 +2,16 @@
 //! are meaningful on any machine.
 
 mod core;
+mod emulated;
 mod files;
 mod flow;
 mod idle;
 mod link;
+mod links;
 mod loopback;
 mod multipath;
+mod quantiles;
+mod servers;
 mod sim;
 mod tails;
 mod worlds;
@@ -24,6 +28,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some((name, rest)) if name == "core" => core::run(rest),
         Some((name, rest)) if name == "files" => files::run(rest),
         Some((name, rest)) if name == "idle" => idle::run(rest),
+        Some((name, rest)) if name == "links" => links::run(rest),
         Some((name, rest)) if name == "loopback" => loopback::run(rest),
         Some((name, rest)) if name == "multipath" => multipath::run(rest),
         Some((name, rest)) if name == "sim" => sim::run(rest),
@@ -31,12 +36,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some((name, rest)) if name == "worlds" => worlds::run(rest),
         Some((name, _)) => {
             bail!(
-                "there is no benchmark `{name}`; there are: core, files, idle, loopback, multipath, sim, tails, worlds"
+                "there is no benchmark `{name}`; there are: core, files, idle, links, loopback, multipath, sim, tails, worlds"
             )
         }
         None => {
             bail!(
-                "usage: cargo xtask bench core|files|idle|loopback|multipath|sim|tails|worlds [--rounds N] [--quick]"
+                "usage: cargo xtask bench core|files|idle|links|loopback|multipath|sim|tails|worlds [--rounds N] [--quick]"
             )
         }
     }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::median;
-use crate::shell::{capture, check, root};
+use crate::shell::{capture, check, quietly, root};
 use crate::tree::{Kind, Shape, make};
 
 const USAGE: &str =
@@ -306,13 +306,4 @@ impl Bench {
         make(&tree, &Shape { files, seed: 1, big: 0, kind: Kind::Plain { size: FILE_BYTES } })?;
         Ok(Path::new(&tree).to_owned())
     }
-}
-
-/// Runs a program and discards its output unless it fails.
-fn quietly(command: &mut Command) -> Result<()> {
-    let output = command.stdin(Stdio::null()).output()?;
-    if !output.status.success() {
-        bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
 }
