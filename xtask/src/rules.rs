@@ -22,7 +22,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("emu", &["base", "sim", "pcap"]),
     // `emu` for `braidftp demo` only.
     ("braidftp", &["base", "ftp", "net", "emu", "pcap"]),
-    ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "emu", "pcap"]),
+    // `net`: SCTP of live runs.
+    ("lab", &["base", "cc", "sctp", "tcp", "ftp", "sim", "net", "emu", "pcap"]),
     // The C library: `net`, under other names.
     ("capi", &["net"]),
     // The Python package: types of other crates as Python classes.

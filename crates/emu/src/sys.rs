@@ -1,13 +1,14 @@
-//! System calls without a safe wrapper: leaving a namespace, setting up a TUN device, real-time scheduling,
-//! returning free memory, and limiting what the allocator keeps.
+//! System calls without a safe wrapper: leaving a namespace, setting up a TUN device, real-time scheduling, the state of a
+//! TCP connection, returning free memory, and limiting what the allocator keeps.
 #![allow(
     unsafe_code,
-    reason = "unshare, scheduling and the ioctls of TUN devices and interfaces have no safe wrapper"
+    reason = "unshare, scheduling, TCP_INFO and the ioctls of TUN devices and interfaces have no safe wrapper"
 )]
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketType};
@@ -100,6 +101,42 @@ pub(crate) fn use_realtime_scheduling() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// What the kernel knows of a TCP connection that sends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// The congestion window in bytes.
+    pub cwnd_bytes: u64,
+    /// The smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// Segments that were sent again.
+    pub retransmissions: u64,
+}
+
+/// Returns the state of a TCP connection (TCP_INFO).
+///
+/// # Errors
+///
+/// The kernel refuses the option.
+pub fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
+    // SAFETY: a `tcp_info` is plain numbers. The kernel writes at most `length` bytes into it, fewer if it knows fewer
+    // fields, and keeps no pointer.
+    let (done, info) = unsafe {
+        let mut info: libc::tcp_info = std::mem::zeroed();
+        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+        let place = std::ptr::from_mut(&mut info).cast();
+        let fd = stream.as_raw_fd();
+        (libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut length), info)
+    };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(TcpInfo {
+        cwnd_bytes: u64::from(info.tcpi_snd_cwnd) * u64::from(info.tcpi_snd_mss),
+        srtt: Duration::from_micros(info.tcpi_rtt.into()),
+        retransmissions: info.tcpi_total_retrans.into(),
+    })
+}
+
 /// Brings an interface of this thread's namespace up.
 pub(crate) fn bring_up(name: &str) -> io::Result<()> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
@@ -133,4 +170,25 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
         *to = from as libc::c_char;
     }
     libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_reports_the_window_and_the_round_trip_of_a_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut reader, _) = listener.accept().unwrap();
+        sender.write_all(&[1; 10_000]).unwrap();
+        reader.read_exact(&mut [0; 10_000]).unwrap();
+        let info = tcp_info(&sender).unwrap();
+        // Ten segments (RFC 6928) of what loopback carries, and some microseconds.
+        assert!((5_000..10_000_000).contains(&info.cwnd_bytes), "{info:?}");
+        assert!(info.srtt > Duration::ZERO && info.srtt < Duration::from_secs(5), "{info:?}");
+    }
 }

@@ -61,9 +61,9 @@ fn what_exists_only_simulated_is_refused_with_its_place() {
             "my.toml:12:14",
             "\"reno\", \"cubic\" or \"bbr\"",
         ),
-        (bulk("\"fairness\"", "\"cwnd\""), "my.toml:5:23", "measures `goodput` and `fairness`"),
+        (bulk("\"fairness\"", "\"timeouts\""), "my.toml:5:23", "`goodput`, `fairness`, `cwnd`, `rtt`"),
         (bulk("throughput", "queue"), "my.toml:5:35", "`queue-peak` and `throughput`"),
-        (bulk("\"tcp\"", "\"sctp\""), "my.toml:14:13", "over SCTP exist only simulated"),
+        (bulk("\"tcp\"", "\"sctp\"\nprotected = true"), "my.toml:12:1", "no certificates"),
         (bulk("\"1500 ms\"", "\"2 h\""), "my.toml:3:9", "30 minutes at most"),
         (bulk("\"rate\"", "\"world\"").replacen("$rate", "$world", 1), "my.toml:", "axis of --live"),
     ] {
@@ -84,6 +84,22 @@ fn what_exists_only_simulated_is_refused_with_its_place() {
     assert_eq!(columns(&ftp), ["seconds"], "the default columns that exist live");
     let error = worlds(&ftp.replacen("mode = \"tcp\"", "mode = \"tcp\"\nattempts = 2", 1)).unwrap_err();
     assert!(error.starts_with("my.toml:14:1") && error.contains("`attempts` cannot be given"), "{error}");
+}
+
+#[test]
+fn live_requests_have_a_limit_of_connections_and_no_programs() {
+    let web = BULK
+        .replacen("kind = \"bulk\"", "kind = \"web\"\nevery = \"1 ms\"\nends = \"30 s\"", 1)
+        .replacen("flows = 2\n", "", 1)
+        .replacen("\"goodput\", \"fairness\"", "\"mean\", \"p99\", \"completed\"", 1);
+    let error = worlds(&web).unwrap_err();
+    assert!(error.starts_with("my.toml:13:8") && error.contains("20000 connections at most"), "{error}");
+    worlds(&web.replacen("\"30 s\"", "\"30 s\"\none-connection = true", 1)).unwrap();
+    let web = web.replacen("\"1 ms\"", "\"2 ms\"", 1);
+    worlds(&web).unwrap();
+    let program = "\"tcp\"\nprogram = { server = [\"a\"], client = [\"b\"] }";
+    let error = worlds(&web.replacen("\"tcp\"", program, 1)).unwrap_err();
+    assert!(error.starts_with("my.toml:17:13") && error.contains("do not report their times"), "{error}");
 }
 
 #[test]
@@ -168,23 +184,84 @@ fn templates_that_say_so_can_run_live() {
     }
 }
 
+/// Requests over TCP or SCTP, one of which is too long for the run, beside a bulk flow over the same transport.
+const REQUESTS: &str = r#"
+title = "Requests"
+lasts = "4 s"
+measure-from = "1 s"
+measure = ["asks.completed", "asks.failed", "asks.mean", "fills.goodput", "fills.cwnd", "fills.rtt", "fills.retransmissions"]
+runs = 1
+[links.dsl]
+rate = "4 Mbit/s"
+delay = "5 ms"
+[transports]
+tcp = { protocol = "tcp" }
+sctp = { protocol = "sctp", receive-buffer = "200 kB" }
+[[workload]]
+kind = "bulk"
+name = "fills"
+transport = "$over"
+[[workload]]
+kind = "arrivals"
+name = "asks"
+transport = "$over"
+list = [{ at = "10 ms", size = "1 kB" }, { at = "20 ms", size = "3 kB" }, { at = "1 s", size = "1 GB" }]
+[[axis]]
+name = "over"
+paired = true
+values = ["tcp", "sctp"]
+"#;
+
 fn lab(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_braidlab")).args(words).current_dir(folder).output().unwrap()
+}
+
+/// Runs a scenario in both worlds. Returns what was printed; `None` where live runs are not permitted.
+fn live(folder: &Path, text: &str) -> Option<String> {
+    std::fs::write(folder.join("my.toml"), text).unwrap();
+    // No workload needs braidftp, and cargo need not build it.
+    let output = lab(folder, &["run", "my.toml", "--live", "--braidftp", "/bin/true"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() && (errors.contains("/dev/net/tun") || errors.contains("namespace")) {
+        eprintln!("=========== LEFT OUT, a live run needs root or a user namespace: {errors} ===========");
+        return None;
+    }
+    assert!(output.status.success(), "{said}{errors}");
+    Some(said)
+}
+
+#[test]
+fn live_requests_and_bulk_flows_are_measured_over_both_protocols() {
+    let folder = tempfile::tempdir().unwrap();
+    if live(folder.path(), REQUESTS).is_none() {
+        return;
+    }
+    let table = std::fs::read_to_string(folder.path().join("results/my-live.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("live,") || line.starts_with("sim,"))
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(rows.len(), 4, "{table}");
+    for row in rows {
+        let numbers: Vec<f64> = row[5..].iter().map(|number| number.parse().unwrap()).collect();
+        let [completed, failed, mean, goodput, cwnd, rtt, resent] = numbers[..] else { panic!("{table}") };
+        assert_eq!(
+            (completed, failed),
+            (2.0, 0.0),
+            "the third one is interrupted by the end of the run: {table}"
+        );
+        assert!(mean > 0.01 && mean < 4.0, "{table}");
+        assert!(goodput > 1e5 && goodput < 4e6 * 1.5, "{table}");
+        assert!(cwnd > 2_000.0 && (0.01..4.0).contains(&rtt) && resent >= 0.0, "{table}");
+    }
 }
 
 #[test]
 fn a_live_run_of_kernel_tcp_is_stored_beside_the_simulated_one() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("my.toml"), BULK).unwrap();
-    // No workload needs braidftp, and cargo need not build it.
-    let output = lab(folder.path(), &["run", "my.toml", "--live", "--braidftp", "/bin/true"]);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    if !output.status.success() && (errors.contains("/dev/net/tun") || errors.contains("namespace")) {
-        eprintln!("=========== LEFT OUT, a live run needs root or a user namespace: {errors} ===========");
-        return;
-    }
-    assert!(output.status.success(), "{said}{errors}");
+    let Some(said) = live(folder.path(), BULK) else { return };
     assert!(said.contains("medians of simulated and live runs are within 10 %"), "{said}");
     let table = std::fs::read_to_string(folder.path().join("results/my-live.csv")).unwrap();
     let live: Vec<Vec<&str>> = table

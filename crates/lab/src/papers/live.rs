@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,7 +118,7 @@ impl Live {
         let began = Instant::now();
         let writes = net.client().spawn({
             let stop = stop.clone();
-            move || write((Net::SERVER, PORT), &stop)
+            move || write((Net::SERVER, PORT), &stop, |_| {})
         });
         let fetches = file.as_ref().map(|file| fetch(net.server(), &file.folder));
         let mut brought = Brought { tcp: Vec::new(), all: Vec::new() };
@@ -239,9 +239,14 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// The sender.
-pub(crate) fn write(to: (Ipv4Addr, u16), stop: &AtomicBool) -> io::Result<()> {
+/// The sender. It passes its connection to `opened`, which may keep a copy.
+pub(crate) fn write(
+    to: (Ipv4Addr, u16),
+    stop: &AtomicBool,
+    opened: impl FnOnce(&TcpStream),
+) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&to.into(), UP)?;
+    opened(&stream);
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
     let bytes = vec![0x5a; 256 << 10];
     while !stop.load(Ordering::Relaxed) {
@@ -251,6 +256,8 @@ pub(crate) fn write(to: (Ipv4Addr, u16), stop: &AtomicBool) -> io::Result<()> {
             _ => {}
         }
     }
+    // A copy would keep it open. The reader may have closed it already.
+    let _ = stream.shutdown(Shutdown::Write);
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use braidftp_base::{Datagram, Output, Time};
+use braidftp_sctp::PathStats;
 use braidftp_sim::apps::bulk::{self, Bulk, Span};
 use braidftp_sim::apps::ftp::{DuringRun, Holds, Node, Outcome, Session};
 use braidftp_sim::apps::transfers::{self, Transfers};
@@ -372,9 +373,8 @@ struct Seen<'a> {
     event: usize,
     /// The queue samples of each link and direction, in bytes.
     queues: Vec<[Vec<f64>; 2]>,
-    /// For each flow: the sums and counts of sampled windows and round trips.
-    windows: Vec<(f64, f64)>,
-    trips: Vec<(f64, f64)>,
+    /// The sampled windows and round trips of each flow.
+    sums: Vec<Sums>,
     /// The counters at the beginning and at the end of the measurement.
     marks: [Option<Mark>; 2],
 }
@@ -407,8 +407,7 @@ impl<'a> Seen<'a> {
             server: None,
             event: 0,
             queues: vec![[Vec::new(), Vec::new()]; plan.network.links.len()],
-            windows: vec![(0.0, 0.0); flows.len()],
-            trips: vec![(0.0, 0.0); flows.len()],
+            sums: vec![Sums::default(); flows.len()],
             marks: [None, None],
         }
     }
@@ -502,11 +501,7 @@ impl<'a> Seen<'a> {
                 continue;
             }
             let (window, trip) = window_and_trip(world.host(flow.ends[0]).bulk());
-            for (sum, number) in [(&mut self.windows[at], window), (&mut self.trips[at], trip)] {
-                if let Some(number) = number {
-                    *sum = (sum.0 + number, sum.1 + 1.0);
-                }
-            }
+            self.sums[at].add(window, trip);
         }
     }
 
@@ -550,39 +545,19 @@ impl<'a> Seen<'a> {
     fn of_flows(&self, workload: usize, of: Of, world: &World<Resident>) -> f64 {
         let its: Vec<usize> =
             (0..self.flows.len()).filter(|at| self.flows[*at].workload == workload).collect();
-        let mean = |sums: &[(f64, f64)]| {
-            let (sum, number) =
-                its.iter().fold((0.0, 0.0), |all, at| (all.0 + sums[*at].0, all.1 + sums[*at].1));
-            sum / number
-        };
+        let sums = || its.iter().map(|at| &self.sums[*at]);
         let resent = |of: fn(&Resent) -> u64| -> f64 {
             its.iter().map(|at| of(&resent(world.host(self.flows[*at].ends[0]).bulk())) as f64).sum()
         };
         match of {
             Of::Goodput => its.iter().map(|at| self.goodput(*at)).sum(),
-            Of::Cwnd => mean(&self.windows),
-            Of::Rtt => mean(&self.trips),
+            Of::Cwnd => Sums::window(sums()),
+            Of::Rtt => Sums::trip(sums()),
             Of::Retransmissions => resent(|it| it.pieces),
             Of::Timeouts => resent(|it| it.timeouts),
             Of::Completed | Of::Failed | Of::Mean | Of::Quantile(_) => {
                 let fates = its.iter().flat_map(|at| world.host(self.flows[*at].ends[0]).transfers().fates());
-                let fates: Vec<_> = fates.filter(|fate| fate.due.is_some()).collect();
-                let took = |fate: &&&transfers::Fate| {
-                    fate.done.zip(fate.due).map(|(done, due)| done.since(due).as_secs_f64())
-                };
-                match of {
-                    Of::Completed => fates.iter().filter_map(|fate| took(&fate)).count() as f64,
-                    Of::Failed => fates.iter().filter(|fate| fate.failed).count() as f64,
-                    // A transfer in progress at the end of the run is not a failure and has no duration.
-                    _ => of_times(
-                        of,
-                        fates
-                            .iter()
-                            .filter(|fate| fate.failed || fate.done.is_some())
-                            .map(|fate| took(&fate).unwrap_or(f64::INFINITY))
-                            .collect(),
-                    ),
-                }
+                of_fates(of, fates)
             }
         }
     }
@@ -591,6 +566,21 @@ impl<'a> Seen<'a> {
         let (from, to) = self.counted();
         let counters = [from, to].map(|mark| mark.links[link][way]);
         of_link(of, &counters, to.at.since(from.at).as_secs_f64(), &self.queues[link][way])
+    }
+}
+
+/// A count of transfers, or their mean time or a quantile of it.
+pub(super) fn of_fates<'a>(of: Of, fates: impl Iterator<Item = &'a transfers::Fate>) -> f64 {
+    let took = |fate: &transfers::Fate| Some(fate.done?.since(fate.due?).as_secs_f64());
+    let begun = fates.filter(|fate| fate.due.is_some());
+    match of {
+        Of::Completed => begun.filter_map(took).count() as f64,
+        Of::Failed => begun.filter(|fate| fate.failed).count() as f64,
+        // A transfer in progress at the end of the run is not a failure and has no duration.
+        _ => {
+            let over = begun.filter(|fate| fate.failed || fate.done.is_some());
+            of_times(of, over.map(|fate| took(fate).unwrap_or(f64::INFINITY)).collect())
+        }
     }
 }
 
@@ -659,12 +649,49 @@ impl DuringRun<Resident> for Seen<'_> {
     }
 }
 
+/// The samples of a flow: the sums and the numbers of its windows and of its round trips.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    windows: (f64, f64),
+    trips: (f64, f64),
+}
+
+impl Sums {
+    /// Adds a sample: a window in bytes and a round trip in seconds, as far as they are known.
+    pub(super) fn add(&mut self, window: Option<f64>, trip: Option<f64>) {
+        for (sum, number) in [(&mut self.windows, window), (&mut self.trips, trip)] {
+            if let Some(number) = number {
+                *sum = (sum.0 + number, sum.1 + 1.0);
+            }
+        }
+    }
+
+    /// The mean window over time and flows.
+    pub(super) fn window<'a>(flows: impl Iterator<Item = &'a Self>) -> f64 {
+        mean(flows.map(|its| its.windows))
+    }
+
+    /// The mean round trip over time and flows.
+    pub(super) fn trip<'a>(flows: impl Iterator<Item = &'a Self>) -> f64 {
+        mean(flows.map(|its| its.trips))
+    }
+}
+
+fn mean(sums: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (sum, number) = sums.fold((0.0, 0.0), |all, its| (all.0 + its.0, all.1 + its.1));
+    sum / number
+}
+
+/// The total window of an association's paths in bytes, and the RTT of the first path in seconds.
+pub(super) fn of_paths(paths: &[PathStats]) -> (Option<f64>, Option<f64>) {
+    let trip = paths.first().and_then(|path| path.srtt).map(|srtt| srtt.as_secs_f64());
+    (Some(paths.iter().map(|path| path.cwnd as f64).sum()), trip)
+}
+
 /// The total window over all paths of a flow's sender, and the RTT of its first path in seconds.
 fn window_and_trip(host: &Host<Bulk>) -> (Option<f64>, Option<f64>) {
     if let Some(association) = host.app().association().and_then(|id| host.endpoint().association(id)) {
-        let paths = association.stats().paths;
-        let trip = paths.first().and_then(|path| path.srtt).map(|srtt: Duration| srtt.as_secs_f64());
-        return (Some(paths.iter().map(|path| path.cwnd as f64).sum()), trip);
+        return of_paths(&association.stats().paths);
     }
     let connection = host.app().connection().and_then(|id| host.tcp().connection(id));
     let stats = connection.map(|connection| connection.stats());

@@ -203,6 +203,18 @@ impl Workload {
         }
     }
 
+    /// The approximate number of requests; `None`: it has none.
+    pub(super) fn transfers(&self) -> Option<f64> {
+        match &self.does {
+            Does::Ftp { .. } | Does::Bulk { .. } => None,
+            Does::Transfers { source, .. } => Some(match source {
+                Source::Requests { count, .. } => *count as f64,
+                Source::Web { every, ends, .. } => ends.as_secs_f64() / every.about(),
+                Source::Arrivals { list, .. } => list.len() as f64,
+            }),
+        }
+    }
+
     /// Whether the transport is TCP.
     pub(super) fn is_tcp(&self) -> bool {
         match &self.does {

@@ -6,7 +6,7 @@ use super::live::{self, Tools, align, check, check_measure};
 use super::measure::Measure;
 use super::run;
 use super::tree::Wrong;
-use super::workloads::Does;
+use super::workloads::{Does, Workload};
 use crate::figure::{Axis, Column, Figure, Kind, Point, Row, RunFailed, Sweep, Value};
 use crate::stats;
 use crate::table::Table;
@@ -97,6 +97,14 @@ pub(super) fn worlds(
                 .to_owned(),
         );
     }
+    let is_requests =
+        |workload: &Workload| workload.is_tcp() && matches!(workload.does, Does::Transfers { .. });
+    if first.workloads.iter().any(is_requests) {
+        worlds.notes.push(
+            "in both worlds requests over TCP are sent without Nagle's algorithm, which the kernel has in a variant of its own"
+                .to_owned(),
+        );
+    }
     if first.network.links.iter().flat_map(|link| &link.ways).any(|way| way.mtu.is_none()) {
         worlds
             .notes
@@ -110,7 +118,7 @@ pub(super) fn worlds(
 }
 
 /// The columns that a live run measures: all that the file names, or the default ones as far as they exist live.
-fn measures(document: &Document, workloads: &[super::workloads::Workload]) -> Result<Vec<Measure>, Wrong> {
+fn measures(document: &Document, workloads: &[Workload]) -> Result<Vec<Measure>, Wrong> {
     let is_live = |measure: &&Measure| check_measure(measure, workloads).is_ok();
     let Some(list) = document.root.get("measure") else {
         return Ok(document.measures.iter().filter(is_live).cloned().collect());

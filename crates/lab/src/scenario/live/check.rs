@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use braidftp_sim::apps::ftp::Variant;
+use braidftp_sim::apps::transfers::Connections;
 use braidftp_sim::link::LinkConfig;
 
 use super::super::measure::{Measure, Of, OfLink, What};
@@ -21,6 +22,9 @@ const RATE_MAX: u64 = 500_000_000;
 const FLOWS_MAX: usize = 32;
 /// The longest live run.
 pub(super) const LASTS_MAX: Duration = Duration::from_secs(1_800);
+
+/// The most transfers with a connection of their own: the kernel keeps the ports of closed ones for a minute.
+const CONNECTIONS_MAX: f64 = 20_000.0;
 
 /// The keys of a transport that programs can be given.
 const SCTP_KEYS: [&str; 5] = ["protocol", "profile", "controller", "multipath", "protected"];
@@ -100,6 +104,16 @@ fn check_link(view: View<'_>, ways: &[LinkConfig]) -> Result<(), Wrong> {
 
 fn check_transport(view: View<'_>, workload: &Workload) -> Result<(), Wrong> {
     let has = |keys: &[&str], entry: &Entry| keys.contains(&entry.key.as_str());
+    if !workload.is_tcp() && !matches!(workload.does, Does::Ftp { .. }) {
+        return match workload.given.is_protected {
+            true => Err(view.wrong(
+                "protected",
+                "protected flows without FTP exist only simulated, because live ones have no certificates: remove it, or \
+                 use kind = \"ftp\"",
+            )),
+            false => Ok(()),
+        };
+    }
     if !workload.is_tcp() {
         let says = "cannot be given to braidftp: remove it, or run the scenario without --live";
         return without(view, says, |entry| !has(&SCTP_KEYS, entry));
@@ -150,29 +164,41 @@ fn check_workload(view: View<'_>, workload: &Workload) -> Result<(), Wrong> {
                 |entry| FTP_KEYS.contains(&entry.key.as_str()),
             )
         }
-        Does::Bulk { .. } if workload.is_tcp() => Ok(()),
-        Does::Bulk { .. } => {
-            Err(view
-                .wrong("transport", "bulk flows over SCTP exist only simulated: use TCP, or kind = \"ftp\""))
+        Does::Bulk { .. } => Ok(()),
+        Does::Transfers { .. } if workload.given.program.is_some() => Err(view.wrong(
+            "transport",
+            "live requests are sent by braidlab itself, because programs do not report their times: use a transport without \
+             `program`",
+        )),
+        Does::Transfers { connections: Connections::OneEach, .. }
+            if workload.transfers().is_some_and(|about| about > CONNECTIONS_MAX) =>
+        {
+            let what = format!(
+                "a live run opens {CONNECTIONS_MAX} connections at most: use fewer transfers, or `one-connection = true`"
+            );
+            Err(view.wrong("kind", what))
         }
-        Does::Transfers { .. } => {
-            Err(view.wrong("kind", "this kind exists only simulated: with --live a workload is ftp or bulk"))
-        }
+        Does::Transfers { .. } => Ok(()),
     }
 }
 
 /// Whether a column can be measured live; if not, what can.
 pub(in super::super) fn check_measure(measure: &Measure, workloads: &[Workload]) -> Result<(), String> {
-    let is_ftp = |workload: usize| matches!(workloads[workload].does, Does::Ftp { .. });
+    let does = |workload: usize| &workloads[workload].does;
     let known = match measure.what {
         What::Ftp(0) | What::Of(_, Of::Goodput) | What::Fairness => return Ok(()),
-        What::Of(workload, Of::Completed) if is_ftp(workload) => return Ok(()),
+        What::Ftp(_) => "`seconds`, `goodput` and `completed`",
+        What::Of(workload, of) => match does(workload) {
+            Does::Ftp { .. } if of == Of::Completed => return Ok(()),
+            Does::Ftp { .. } => "`seconds`, `goodput` and `completed`",
+            Does::Transfers { .. } => return Ok(()),
+            Does::Bulk { .. } if workloads[workload].given.program.is_some() => "`goodput` and `fairness`",
+            Does::Bulk { .. } if of != Of::Timeouts || !workloads[workload].is_tcp() => return Ok(()),
+            Does::Bulk { .. } => "`goodput`, `fairness`, `cwnd`, `rtt` and `retransmissions`",
+        },
         What::Link(_, _, OfLink::Dropped | OfLink::Lost | OfLink::QueuePeak | OfLink::Throughput) => {
             return Ok(());
         }
-        What::Ftp(_) => "`seconds`, `goodput` and `completed`",
-        What::Of(workload, _) if is_ftp(workload) => "`seconds`, `goodput` and `completed`",
-        What::Of(..) => "`goodput` and `fairness`",
         What::Link(..) => "`dropped`, `lost`, `queue-peak` and `throughput`",
     };
     Err(format!("`{}` exists only simulated; a live run measures {known} there", measure.name))

@@ -5,12 +5,14 @@
 //! Time 0 is when the servers listen and the clients are started. The start of programs is no part of `seconds`, which
 //! counts from the client's first packet, as in the simulator.
 
+mod bulk;
 mod check;
 mod commands;
+mod requests;
+mod sctp;
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
@@ -18,15 +20,19 @@ use std::time::{Duration, Instant};
 
 use braidftp_emu::mesh::{self, Change, Mesh, MeshConfig, Moving, Passed, Path};
 use braidftp_emu::tun::Running;
+use braidftp_sim::apps::bulk::Protocol;
 use braidftp_sim::apps::ftp::{Asks, Variant};
+use braidftp_sim::apps::transfers::Fate;
 use braidftp_sim::link::LinkConfig;
 
+use self::bulk::{Bulk, Span, Transport};
 use self::check::{LASTS_MAX, MTU};
 pub(super) use self::check::{check, check_measure, kernel_controller};
 use self::commands::{IP_BYTES, Job, TCP_PORT};
+use self::requests::Requests;
 use super::measure::{Measure, Of, What};
 use super::plan::Plan;
-use super::run::of_link;
+use super::run::{Sums, of_fates, of_link};
 use super::workloads::{Does, Workload, between, random};
 use crate::compare::live::{self as programs, IsUp, Scratch};
 use crate::figure::Row;
@@ -50,7 +56,7 @@ pub struct Tools {
 }
 
 /// Changes a plan as both worlds need it, so that they run the same: braidftp asks for files with its login, and packets
-/// are as long as Ethernet permits.
+/// are as long as Ethernet permits. Requests over TCP are sent without Nagle's algorithm: the kernel has Minshall's variant.
 pub(super) fn align(plan: &mut Plan) {
     let ways = plan.network.links.iter_mut().flat_map(|link| &mut link.ways);
     let changed = plan.network.events.iter_mut().flat_map(|event| event.ways.iter_mut().flatten());
@@ -58,8 +64,10 @@ pub(super) fn align(plan: &mut Plan) {
         way.mtu = Some(way.mtu.unwrap_or(MTU).min(MTU));
     }
     for workload in &mut plan.workloads {
-        if let Does::Ftp { session, .. } = &mut workload.does {
-            session.asks = Asks::AtOnce;
+        match &mut workload.does {
+            Does::Ftp { session, .. } => session.asks = Asks::AtOnce,
+            Does::Transfers { protocol: Protocol::Tcp(config), .. } => Arc::make_mut(config).nagle = false,
+            Does::Transfers { .. } | Does::Bulk { .. } => {}
         }
     }
 }
@@ -125,12 +133,15 @@ fn with_headers(link: &LinkConfig) -> LinkConfig {
     LinkConfig { overhead_bytes: link.overhead_bytes.saturating_sub(included), ..link.clone() }
 }
 
-/// A bulk flow over the kernel's TCP that runs.
-struct Bulk {
-    read: Arc<AtomicU64>,
-    /// Ends its writer and its reader.
-    stops: [Arc<AtomicBool>; 2],
-    ends: Option<Duration>,
+/// A flow between the hosts of a pair.
+#[derive(Debug)]
+enum Flow {
+    /// Over sockets of this process, without a size limit.
+    Bulk(Box<Bulk>),
+    /// Over sockets of this process, requests and answers.
+    Requests(Box<Requests>),
+    /// By programs.
+    Programs,
 }
 
 /// The counters at one time.
@@ -140,6 +151,16 @@ struct Mark {
     passed: Passed,
     /// The bytes of user data that each flow's second host has read.
     read: Vec<u64>,
+}
+
+/// What a run has measured.
+struct Ended {
+    /// The counters where the measurement begins and ends.
+    marks: [Mark; 2],
+    /// The duration of its ftp workload.
+    seconds: Option<f64>,
+    /// The transfers of each flow.
+    fates: Vec<Vec<Fate>>,
 }
 
 /// How an ftp workload's client ended: when its last file ended, of braidftp, and its output.
@@ -170,8 +191,10 @@ struct Run<'a> {
     folder: PathBuf,
     seed: u64,
     lasts: Duration,
-    /// The flows over sockets of this process; others are programs.
-    bulk: Vec<Option<Bulk>>,
+    /// The flow of each pair.
+    flows: Vec<Flow>,
+    /// Whether windows and round trips are sampled.
+    samples: bool,
     serving: Vec<Serving>,
     /// Readers and writers of flows.
     sockets: Vec<Running<Result<(), String>>>,
@@ -195,7 +218,8 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, tools: &Tools) -
         tools,
         scratch: &scratch,
         mesh,
-        bulk: layout.flows.iter().map(|_| None).collect(),
+        flows: Vec::new(),
+        samples: measures.iter().any(|measure| matches!(measure.what, What::Of(_, Of::Cwnd | Of::Rtt))),
         layout,
         folder: folder.0.clone(),
         seed,
@@ -215,8 +239,10 @@ impl Run<'_> {
             if workload.is_tcp() {
                 self.use_controller(pair, workload)?;
             }
-            if matches!(workload.does, Does::Bulk { .. }) && workload.given.program.is_none() {
-                self.read(pair)?;
+            let own = self.listen(pair, workload)?;
+            let is_own = own.is_some();
+            self.flows.push(own.unwrap_or(Flow::Programs));
+            if is_own {
                 continue;
             }
             let job = self.job(pair, workload)?;
@@ -245,8 +271,14 @@ impl Run<'_> {
                 let _ = ended.send(fetched.map(|(watch, said)| (watch.ended().filter(|_| is_timed), said)));
             }));
         }
-        self.write(moving.started());
+        self.begin(moving.started());
         let (marks, fetched) = self.follow(&moving, fetches.map(|_| &has_ended))?;
+        // Transfers that the end of the run interrupts have not failed.
+        let fates = self.flows.iter().map(|flow| match flow {
+            Flow::Requests(requests) => requests.fates(),
+            Flow::Bulk(_) | Flow::Programs => Vec::new(),
+        });
+        let fates = fates.collect();
         let seconds = match (fetches, fetched) {
             (Some((pair, workload)), Some(fetched)) => {
                 Some(self.seconds(pair, workload, fetched, moving.started(), &marks[1].passed)?)
@@ -256,9 +288,10 @@ impl Run<'_> {
         for (_, job) in jobs.iter().filter(|(pair, _)| fetches.is_some_and(|(its, _)| its == *pair)) {
             programs::same_files(job.count, &job.files, &job.received())?;
         }
+        let ended = Ended { marks, seconds, fates };
+        let row = measures.iter().map(|measure| self.number(measure.what, &ended)).collect();
         self.end()?;
-        let row = measures.iter().map(|measure| self.number(measure.what, &marks, seconds));
-        Ok(Row(row.collect()))
+        Ok(Row(row))
     }
 
     /// Chooses the controller of the kernel's TCP on both hosts of a pair.
@@ -290,13 +323,12 @@ impl Run<'_> {
         let folder = self.folder.join(pair.to_string());
         std::fs::create_dir_all(folder.join("received")).map_err(cannot)?;
         let address = |path: usize| [0, 1].map(|host| mesh::address(pair, path, host));
-        let first = self.plan.network.paths[workload.paths[0]].via[0];
         Ok(Job {
             braidftp: self.tools.braidftp.clone(),
             given: &workload.given,
             mode,
             paths: (0..workload.paths.len()).map(address).collect(),
-            overhead_bytes: self.plan.network.links[first].ways[0].overhead_bytes,
+            overhead_bytes: self.overhead_bytes(workload),
             files,
             count: sizes.len(),
             folder,
@@ -313,58 +345,96 @@ impl Run<'_> {
         is_ready.recv().unwrap_or_else(|_| Err("the server's thread ended unexpectedly".to_owned()))
     }
 
-    /// Starts the reader of a bulk flow.
-    fn read(&mut self, pair: usize) -> Result<(), String> {
-        let Does::Bulk { ends, .. } = self.plan.workloads[self.layout.flows[pair]].does else {
-            return Ok(());
+    /// Starts the second host's side of a flow over sockets of this process; `None` if its workload is run by programs.
+    fn listen(&mut self, pair: usize, workload: &Workload) -> Result<Option<Flow>, String> {
+        if workload.given.program.is_some() {
+            return Ok(None);
+        }
+        let host = self.mesh.host(pair, 1);
+        let mut random = random(self.seed, self.layout.flows[pair]);
+        let (flow, server) = match &workload.does {
+            Does::Ftp { .. } => return Ok(None),
+            Does::Bulk { protocol, starts, ends, write_bytes, .. } => {
+                // The flows of a workload draw their starts one after another, as in the simulator.
+                let before =
+                    self.layout.flows[..pair].iter().filter(|its| **its == self.layout.flows[pair]).count();
+                let starts = (0..=before).map(|_| between(*starts, &mut random)).last().unwrap_or_default();
+                let span = Span { starts, ends: *ends, write_bytes: *write_bytes };
+                let (bulk, reader) = Bulk::listen(host, self.transport(pair, workload, protocol), span)?;
+                (Flow::Bulk(Box::new(bulk)), reader)
+            }
+            Does::Transfers { protocol, source, starts, connections } => {
+                let plan = source.plan(between(*starts, &mut random), &mut random);
+                let transport = self.transport(pair, workload, protocol);
+                let (requests, server) = Requests::listen(host, transport, plan, *connections)?;
+                (Flow::Requests(Box::new(requests)), server)
+            }
         };
-        let bulk = Bulk { read: Arc::default(), stops: [Arc::default(), Arc::default()], ends };
-        let (read, stop) = (bulk.read.clone(), bulk.stops[1].clone());
-        self.bulk[pair] = Some(bulk);
-        let (ready, is_ready) = channel();
-        let at = (mesh::address(pair, 0, 1), TCP_PORT);
-        self.sockets.push(self.mesh.host(pair, 1).spawn(move || {
-            let ready = || ready.send(()).unwrap_or_default();
-            kernel::read(at, &read, &stop, ready).map_err(|error| format!("a bulk flow's reader: {error}"))
-        }));
-        is_ready.recv().map_err(|_| "a bulk flow's reader ended before it listened".to_owned())
+        self.sockets.push(server);
+        Ok(Some(flow))
     }
 
-    /// Starts the writers of bulk flows, each at its time.
-    fn write(&mut self, began: Instant) {
-        for (pair, bulk) in self.bulk.iter().enumerate() {
-            let workload = self.layout.flows[pair];
-            let (Some(bulk), Does::Bulk { starts, .. }) = (bulk, &self.plan.workloads[workload].does) else {
-                continue;
-            };
-            let starts = between(*starts, &mut random(self.seed, workload));
-            let (stop, to) = (bulk.stops[0].clone(), (mesh::address(pair, 0, 1), TCP_PORT));
-            self.sockets.push(self.mesh.host(pair, 0).spawn(move || {
-                sleep(starts.saturating_sub(began.elapsed()));
-                kernel::write(to, &stop).map_err(|error| format!("a bulk flow's writer: {error}"))
-            }));
+    fn transport(&self, pair: usize, workload: &Workload, protocol: &Protocol) -> Transport {
+        match protocol {
+            Protocol::Tcp(_) => Transport::Tcp(mesh::address(pair, 0, 1)),
+            Protocol::Sctp(config) => {
+                let address = |path: usize| [0, 1].map(|host| mesh::address(pair, path, host));
+                let paths = (0..workload.paths.len()).map(address).collect();
+                Transport::Sctp(sctp::Ends::new(self.overhead_bytes(workload), paths, config.clone()))
+            }
+        }
+    }
+
+    /// The bytes of headers around the packets of a workload.
+    fn overhead_bytes(&self, workload: &Workload) -> usize {
+        let first = self.plan.network.paths[workload.paths[0]].via[0];
+        self.plan.network.links[first].ways[0].overhead_bytes
+    }
+
+    /// Starts the first host's side of flows over sockets of this process.
+    fn begin(&mut self, began: Instant) {
+        for (pair, flow) in self.flows.iter_mut().enumerate() {
+            let host = self.mesh.host(pair, 0);
+            match flow {
+                Flow::Bulk(bulk) => self.sockets.push(bulk.write(host, began)),
+                Flow::Requests(requests) => self.sockets.push(requests.ask(host, began)),
+                Flow::Programs => {}
+            }
         }
     }
 
     /// Waits for the end of the run. Returns the counters where the measurement begins and ends, and how the ftp client
     /// ended.
     fn follow(
-        &self,
+        &mut self,
         moving: &Moving,
         fetched: Option<&Receiver<Result<Fetched, String>>>,
     ) -> Result<([Mark; 2], Option<Fetched>), String> {
-        let mut from = None;
+        let (mut from, mut sampled) = (None, self.plan.from);
         loop {
             let now = moving.started().elapsed();
             if from.is_none() && now >= self.plan.from {
                 from = Some(self.mark(moving));
             }
-            let over = self.bulk.iter().flatten().filter(|bulk| bulk.ends.is_some_and(|ends| ends <= now));
-            over.for_each(|bulk| bulk.stops[0].store(true, Ordering::Relaxed));
+            let samples = self.samples && now >= sampled;
+            for flow in &mut self.flows {
+                let Flow::Bulk(bulk) = flow else { continue };
+                bulk.end_at(now);
+                if samples {
+                    bulk.sample();
+                }
+            }
+            while samples && sampled <= now {
+                sampled += self.plan.every;
+            }
             let ended = fetched.and_then(|fetched| fetched.try_recv().ok()).transpose()?;
-            if ended.is_some() || now >= self.lasts {
+            let is_answered = fetched.is_none() && self.plan.lasts.is_none() && self.is_answered();
+            if ended.is_some() || is_answered || now >= self.lasts {
                 if ended.is_none() && fetched.is_some() {
                     return Err(format!("the files did not arrive within {} s", self.lasts.as_secs_f64()));
+                }
+                if !is_answered && fetched.is_none() && self.plan.lasts.is_none() {
+                    return Err(format!("requests are not answered after {} s", self.lasts.as_secs_f64()));
                 }
                 // The counters are published every 10 ms.
                 sleep(PUBLISHED);
@@ -375,17 +445,28 @@ impl Run<'_> {
         }
     }
 
+    /// Whether all requests are answered or have failed.
+    fn is_answered(&self) -> bool {
+        self.flows.iter().all(|flow| match flow {
+            Flow::Requests(requests) => requests.is_over(),
+            Flow::Bulk(_) | Flow::Programs => true,
+        })
+    }
+
     fn nothing(&self) -> Mark {
-        Mark { read: vec![0; self.bulk.len()], ..Mark::default() }
+        Mark { read: vec![0; self.flows.len()], ..Mark::default() }
     }
 
     fn mark(&self, moving: &Moving) -> Mark {
         let (at, passed) = (moving.started().elapsed(), moving.passed());
-        let read = |(pair, bulk): (usize, &Option<Bulk>)| match bulk {
-            Some(bulk) => bulk.read.load(Ordering::Relaxed),
-            None => passed.devices.get(self.mesh.device(pair, 0, 1)).map_or(0, |device| device.data_bytes),
+        let read = |(pair, flow): (usize, &Flow)| match flow {
+            Flow::Bulk(bulk) => bulk.read_bytes(),
+            Flow::Requests(requests) => requests.read_bytes(),
+            Flow::Programs => {
+                passed.devices.get(self.mesh.device(pair, 0, 1)).map_or(0, |device| device.data_bytes)
+            }
         };
-        let read = self.bulk.iter().enumerate().map(read).collect();
+        let read = self.flows.iter().enumerate().map(read).collect();
         Mark { at, passed, read }
     }
 
@@ -413,31 +494,41 @@ impl Run<'_> {
 
     /// Ends all programs and flows.
     fn end(&mut self) -> Result<(), String> {
-        for stop in self.bulk.iter().flatten().flat_map(|bulk| &bulk.stops) {
-            stop.store(true, Ordering::Relaxed);
+        for flow in self.flows.drain(..) {
+            if let Flow::Bulk(bulk) = flow {
+                bulk.stop();
+            }
         }
         self.serving.clear();
         self.sockets.drain(..).map(Running::join).collect::<Result<Vec<()>, String>>().map(drop)
     }
 
-    fn number(&self, what: What, [from, to]: &[Mark; 2], seconds: Option<f64>) -> f64 {
+    fn number(&self, what: What, ended: &Ended) -> f64 {
+        let [from, to] = &ended.marks;
         let lasted = (to.at - from.at).as_secs_f64();
         let goodput = |pair: usize| (to.read[pair] - from.read[pair]) as f64 * 8.0 / lasted;
         let pairs = |is: &dyn Fn(usize) -> bool| -> Vec<usize> {
             (0..self.layout.flows.len()).filter(|pair| is(self.layout.flows[*pair])).collect()
         };
-        let files = |workload: usize| match &self.plan.workloads[workload].does {
-            Does::Ftp { files, .. } => Some(files.draw(&mut random(self.seed, workload))),
-            _ => None,
-        };
         match what {
-            What::Ftp(_) => seconds.unwrap_or(f64::NAN),
-            What::Of(workload, of) => match (files(workload), of) {
-                (Some(files), Of::Goodput) => {
-                    files.iter().sum::<u64>() as f64 * 8.0 / seconds.unwrap_or(f64::NAN)
+            What::Ftp(_) => ended.seconds.unwrap_or(f64::NAN),
+            What::Of(workload, of) => match &self.plan.workloads[workload].does {
+                Does::Ftp { files, .. } => {
+                    let files = files.draw(&mut random(self.seed, workload));
+                    match of {
+                        Of::Goodput => {
+                            files.iter().sum::<u64>() as f64 * 8.0 / ended.seconds.unwrap_or(f64::NAN)
+                        }
+                        _ => files.len() as f64,
+                    }
                 }
-                (Some(files), _) => files.len() as f64,
-                (None, _) => pairs(&|its| its == workload).into_iter().map(goodput).sum(),
+                Does::Bulk { .. } | Does::Transfers { .. } => {
+                    let its = pairs(&|its| its == workload);
+                    match of {
+                        Of::Goodput => its.into_iter().map(goodput).sum(),
+                        _ => self.of_flows(of, &its, ended),
+                    }
+                }
             },
             What::Fairness => {
                 let is_bulk = |its: usize| matches!(self.plan.workloads[its].does, Does::Bulk { .. });
@@ -448,6 +539,23 @@ impl Run<'_> {
                 let counters = |mark: &Mark| mark.passed.links.get(number).copied().unwrap_or_default();
                 of_link(of, &[counters(from), counters(to)], lasted, &[])
             }
+        }
+    }
+
+    /// A value of the flows of a workload, other than its goodput.
+    fn of_flows(&self, of: Of, pairs: &[usize], ended: &Ended) -> f64 {
+        let bulk = || {
+            pairs.iter().filter_map(|pair| match &self.flows[*pair] {
+                Flow::Bulk(bulk) => Some(bulk),
+                Flow::Requests(_) | Flow::Programs => None,
+            })
+        };
+        match of {
+            Of::Cwnd => Sums::window(bulk().map(|bulk| &bulk.samples)),
+            Of::Rtt => Sums::trip(bulk().map(|bulk| &bulk.samples)),
+            Of::Retransmissions => bulk().map(|bulk| bulk.state().retransmissions as f64).sum(),
+            Of::Timeouts => bulk().map(|bulk| bulk.state().timeouts as f64).sum(),
+            _ => of_fates(of, pairs.iter().flat_map(|pair| &ended.fates[*pair])),
         }
     }
 }
