@@ -81,10 +81,7 @@ impl Model {
             let (shortest, sum, count) = self.round.unwrap_or((rtt, Duration::ZERO, 0));
             self.round = Some((shortest.min(rtt), sum.saturating_add(rtt), count.saturating_add(1)));
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
-            if self
-                .min_rtt()
-                .is_some_and(|min| rtt <= min + (min / self.constants.about).max(self.constants.shortest))
-            {
+            if self.min_rtt().is_some_and(|min| rtt <= min + self.near_shortest(min, ack.mtu)) {
                 self.shortest_at = ack.now;
             }
         }
@@ -191,6 +188,13 @@ impl Model {
         // Feedback on other paths never comes later than on its own path.
         cross_path_min
             .map_or(own, |took| own.min(bytes_in(self.rate(), took).saturating_add(self.burst.usual)))
+    }
+
+    /// By how much a sample may exceed the shortest RTT and count as shortest. Two packets are no queue: the one that the path is
+    /// transmitting, and the one that a delayed acknowledgement waits for (RFC 9260 §6.2).
+    fn near_shortest(&self, min_rtt: Duration, mtu: usize) -> Duration {
+        let packet = Rate::from_bits_per_second(self.rate() * 8).transmit_time(mtu);
+        (min_rtt / self.constants.about).max(self.constants.shortest).max(packet * 2)
     }
 
     /// Whether no sample close to the shortest RTT was seen for half as long as it is remembered.

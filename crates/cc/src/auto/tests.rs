@@ -294,9 +294,12 @@ fn feedback_on_a_shorter_path_reduces_the_model_window() {
 
 #[test]
 fn a_shortest_rtt_not_seen_for_five_seconds_is_searched_for() {
-    for (others, looks) in [(0, 0), (20, 1)] {
-        let mut flow = Flow::new(Wire::new(ms(100), 1_000, 100));
-        flow.run(ms(20_000));
+    // Two packets are no queue, however long the path transmits them.
+    let cases = [(1, 100, 0, 0), (1, 100, 20, 1), (10, 60, 10, 0), (10, 60, 60, 1)];
+    for (packet_time, delay, others, looks) in cases {
+        let packet_time = ms(packet_time);
+        let mut flow = Flow::new(Wire { packet_time, ..Wire::new(ms(delay), 1_000, 100) });
+        flow.run(packet_time * 20_000);
         flow.wire.delay += ms(others);
         let mut drained = Vec::new();
         for _ in 0..1_200 {
