@@ -4,6 +4,7 @@
 //! All modes run this loop; [`tcp`], [`sctp`] and [`braid`](super::braid) implement control connections and data paths. File
 //! bytes do not pass through it: each transfer is a task of its own ([`transfer`]).
 
+mod alarm;
 mod client_watch;
 mod login;
 mod transfer;
@@ -15,7 +16,9 @@ use std::net::IpAddr;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use braidftp_base::{Output, Time};
@@ -25,10 +28,11 @@ use braidftp_ftp::server::{Do, Failure, Input, JobId, Outcome, Query, Session};
 use braidftp_net::Association;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, unconstrained};
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span};
 
+use self::alarm::Alarm;
 use self::client_watch::Watch;
 use super::activity::{Direction, Finished, SessionGuard};
 use super::audit::Subject;
@@ -99,6 +103,7 @@ pub(super) struct Driver {
     out_bytes: usize,
     /// When to poll the machine again.
     deadline: Option<Instant>,
+    alarm: Alarm,
     /// Whether TLS begins once all replies are sent.
     tls: StartTls,
     /// The number of refusals that were logged.
@@ -186,6 +191,7 @@ impl Driver {
             out: VecDeque::new(),
             out_bytes: 0,
             deadline: None,
+            alarm: Alarm::default(),
             tls: StartTls::No,
             refusals: 0,
             closing: None,
@@ -254,6 +260,7 @@ impl Driver {
         };
         let looks = [watched, self.give_up_awaited(now), self.withheld.next_look(now)];
         let watched = looks.into_iter().flatten().fold(deadline, Instant::min);
+        let alarm = if self.out.is_empty() { watched } else { watched.min(stalled) };
         let wanted = self.session.wants_input() && !self.rx.holds_some();
         let hungry = self.reading == Reading::Open
             && self.closing.is_none()
@@ -264,9 +271,6 @@ impl Driver {
                 Ok(bytes) => self.out_bytes = self.out_bytes.saturating_sub(bytes),
                 Err(lost) => return self.lost(&lost),
             },
-            () = tokio::time::sleep_until(stalled), if !self.out.is_empty() => {
-                return self.lost(&Lost("the client does not read its replies".into()));
-            }
             //= specs/rfc4217.txt#section-14
             //# When TLS is implemented as a security method in FTP, the server SHOULD NOT rely on the use of SIGURG to
             //# process input on the control channel during data transfers.
@@ -280,8 +284,11 @@ impl Driver {
                     return Break(());
                 }
             }
-            () = tokio::time::sleep_until(watched) => {
-                if self.closing.is_some() && watched == deadline {
+            () = self.alarm.at(alarm) => {
+                if !self.out.is_empty() && alarm == stalled {
+                    return self.lost(&Lost("the client does not read its replies".into()));
+                }
+                if self.closing.is_some() && alarm == deadline {
                     return self.lost(&Lost("the client did not read the last replies".into()));
                 }
             }
@@ -376,6 +383,17 @@ impl Driver {
     /// Starts a job of the session, within the session's span of the log.
     fn spawn(&mut self, job: impl Future<Output = ()> + Send + 'static) {
         self.jobs.spawn(job.instrument(self.span.clone()));
+    }
+
+    /// The same for a job that is mostly complete without waiting, as the download of a small file: it is begun here, and only
+    /// the rest is a task. A task for each small file costs more than the file, most of it for waking another thread.
+    fn begin(&mut self, job: impl Future<Output = ()> + Send + 'static) {
+        let mut job = Box::pin(job.instrument(self.span.clone()));
+        // The task polls it again with a waker of its own.
+        let mut context = Context::from_waker(Waker::noop());
+        if pin!(unconstrained(&mut job)).poll(&mut context).is_pending() {
+            self.jobs.spawn(job);
+        }
     }
 
     fn now(&self) -> Time {

@@ -72,7 +72,7 @@ impl Driver {
             (Data::Braid(lanes), DataPath::Framed { transfer }) => {
                 let turn = lanes.turn();
                 let lanes = lanes.clone();
-                self.spawn(async move {
+                self.begin(async move {
                     let outcome =
                         lanes.send(turn, transfer, Body::open(&store, source, Gives::Frames), stop).await;
                     post.done(job, outcome);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::ReadWriteFlags;
 
 use super::Root;
 
@@ -41,25 +41,38 @@ impl Root {
         Some(file.into())
     }
 
-    /// Reads the first `length` bytes of a file on `device`, if they are in memory.
+    /// Reads a file on `device` with this length, if its bytes are in memory; `None` also if it has become shorter or longer.
     pub(super) fn read_at_once(&self, file: &File, device: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        let mut read = 0;
-        while read < length {
-            let rest = &mut bytes[read..];
-            let at = read as u64;
-            let done =
-                match rustix::io::preadv2(file, &mut [IoSliceMut::new(rest)], at, ReadWriteFlags::NOWAIT) {
-                    Err(Errno::OPNOTSUPP) if self.memory.holds(device, file) => {
-                        rustix::io::pread(file, rest, at)
-                    }
-                    done => done,
-                };
-            match done {
-                Ok(0) | Err(_) => return None,
-                Ok(count) => read += count,
+        // One byte more, which a file that has grown fills.
+        let mut bytes = vec![0; length + 1];
+        let is_in_memory = self.memory.holds(device, file);
+        let read = match is_in_memory {
+            true => rustix::io::pread(file, &mut bytes[..], 0),
+            false => {
+                let rest = &mut [IoSliceMut::new(&mut bytes)];
+                rustix::io::preadv2(file, rest, 0, ReadWriteFlags::NOWAIT)
             }
-        }
-        Some(bytes)
+        };
+        bytes.truncate(length);
+        (read == Ok(length)).then_some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_become_shorter_or_longer_is_not_read_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        std::fs::write(dir.path().join("f"), "12345").unwrap();
+        let file = root.open_at_once(Path::new("f")).unwrap();
+        let device = file.metadata().unwrap().dev();
+        let read = |length| root.read_at_once(&file, device, length);
+        assert_eq!((read(4), read(6)), (None, None));
+        assert!(read(5).is_none_or(|bytes| bytes == b"12345"));
     }
 }

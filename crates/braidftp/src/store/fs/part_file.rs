@@ -96,6 +96,7 @@ pub(super) struct PartFile {
     pub start: Start,
     pub size_hint: Option<u64>,
     pub digest: Digest,
+    /// Made with the first bytes, if a digest is computed.
     pub hasher: Option<Box<blake3::Hasher>>,
     pub claimant: Option<Claimant>,
     pub claim: Option<Arc<Claim>>,
@@ -195,28 +196,23 @@ impl PartFile {
         let parent = self.path.parent().unwrap_or(Path::new(""));
         let dir =
             near.folder(&self.root, what, parent).map_err(|e| Error { path: self.path.clone(), ..e })?;
-        let part = rustix::fs::statat(&*dir, name::unfinished(name), AtFlags::SYMLINK_NOFOLLOW);
-        if !near.links() || part.err() != Some(rustix::io::Errno::NOENT) {
+        if !near.links() || near.has_part(&name::unfinished(name)) {
             return Ok(());
         }
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&*dir, ".", flags, Mode::from_raw_mode(self.new_mode));
-        let opened = opened.and_then(|file| Ok((rustix::fs::fstat(&file)?.st_mode, file)));
+        let opened = opened.and_then(|file| Ok((near.mode_of(&file, self.new_mode)?, file)));
         // Where this is not possible, opening a named file reports the reason.
         let Ok((mode, file)) = opened else { return Ok(()) };
         self.check_room(self.size_hint.unwrap_or(0), near)?;
-        let (mode, file) = (mode & 0o7777, file.into());
-        let open = Open { dir, part: None, file, mode, length: 0, ends_with_hole: false };
+        let open = Open { dir, part: None, file: file.into(), mode, length: 0, ends_with_hole: false };
         self.claim = Some(self.root.claims.unnamed(open));
         Ok(())
     }
 
     /// Writes a file that could not be linked under a temporary name instead.
     pub(super) fn write_named(&mut self, blocks: &[Bytes], commit: Commit) -> Result<Written, Error> {
-        self.claim = None;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.reset();
-        }
+        (self.claim, self.hasher) = (None, None);
         self.append(blocks, &mut Near::default())?;
         self.commit(commit)
     }
@@ -327,7 +323,8 @@ impl PartFile {
             }
             return Err(error);
         }
-        if let Some(hasher) = &mut self.hasher {
+        if self.digest != Digest::None {
+            let hasher = self.hasher.get_or_insert_default();
             match blocks {
                 [one] => hasher.update(one),
                 // BLAKE3 is several times faster on many kilobytes at once than on single packets.
@@ -371,7 +368,8 @@ impl PartFile {
             }
             return Err(Error::new("finish", &self.path, Why::WrongLength { expected, found: length }));
         }
-        let digest = self.hasher.as_ref().map(|hasher| *hasher.finalize().as_bytes());
+        let hash = || self.hasher.as_ref().map_or_else(|| blake3::hash(&[]), |hasher| hasher.finalize());
+        let digest = (self.digest != Digest::None).then(|| *hash().as_bytes());
         if commit.digest.is_some() && commit.digest != digest.as_ref().map(frame::truncated) {
             remove(open)?;
             **held = None;

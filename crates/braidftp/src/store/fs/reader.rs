@@ -1,7 +1,7 @@
 //! Reads a file from an offset to the length it had when it was opened, in blocks, with one block of
 //! read-ahead.
 //!
-//! A small file needs another thread once: open, stat, read, and the check for changes.
+//! A small file needs another thread at most once: open, stat, read, and the check for changes.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,6 +19,8 @@ use super::{Kind, Metadata, Root, kind_of};
 
 /// The maximum size of a block in bytes. A reader holds at most two blocks, and so does a writer.
 pub const BLOCK_BYTES: usize = 256 * 1024;
+/// The bytes of a file that the system reads together: at least a page of memory.
+const PAGE_BYTES: usize = 4096;
 
 /// The bytes of which a BLAKE3 digest is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,7 +180,10 @@ impl Reader {
             modified_before: metadata.modified,
             change: Change::No,
         });
-        core.look_again().ok()?;
+        // The system copies the bytes of a page together, and the file had its length then.
+        if length > PAGE_BYTES {
+            core.look_again().ok()?;
+        }
         let mut block = Block { pieces: VecDeque::new(), _permit: permit };
         let mut rest = bytes;
         while !rest.is_empty() {

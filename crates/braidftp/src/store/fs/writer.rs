@@ -75,7 +75,7 @@ impl Root {
             start,
             size_hint,
             digest,
-            hasher: (digest != Digest::None).then(Default::default),
+            hasher: None,
             claimant: None,
             claim: None,
             allowance: Allowance::default(),
