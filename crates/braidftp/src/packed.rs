@@ -16,6 +16,8 @@ const ROOM_BYTES: usize = 4 << 10;
 
 /// The memory of a packer's state in bytes: window, hash chains and output.
 pub const PACKER_BYTES: usize = 320 << 10;
+/// The level of compression. Listings of real trees get 2 % shorter with level 6, which takes 2.5 times as long.
+const LEVEL: u32 = 4;
 /// The maximum length of a stored block in bytes (RFC 1951 §3.2.4).
 const STORED_BYTES: usize = 0xffff;
 
@@ -25,7 +27,7 @@ pub struct Packer(Option<Compress>);
 
 impl Default for Packer {
     fn default() -> Self {
-        Self(Some(Compress::new(Compression::default(), false)))
+        Self(Some(Compress::new(Compression::new(LEVEL), false)))
     }
 }
 

@@ -172,8 +172,7 @@ impl Lanes {
         };
         let header = Header { transfer, offset: body.offset, size: body.size, modified: body.modified };
         hold.lane.lock().begin(header);
-        let mut out =
-            Out { lanes: self, hold: &hold, turn: Some(turn), hasher: blake3::Hasher::new(), bytes: 0 };
+        let mut out = Out { lanes: self, hold: &hold, turn: Some(turn), hasher: None, bytes: 0 };
         let sent = tokio::select! {
             sent = out.pump(&mut body, first) => sent,
             Ok(()) = &mut stop => Err(Failure::Cancelled),
@@ -249,7 +248,8 @@ struct Out<'a> {
     hold: &'a Hold<'a>,
     /// Held until the first frame is sent.
     turn: Option<Turn>,
-    hasher: blake3::Hasher,
+    /// Made with the first bytes of several messages.
+    hasher: Option<Box<blake3::Hasher>>,
     /// The number of content bytes passed to the transport.
     bytes: u64,
 }
@@ -271,8 +271,12 @@ impl Out<'_> {
                 let is_whole = ends && size == block.len();
                 let size = if self.bytes == 0 && !is_whole { size.min(FIRST_BYTES) } else { size };
                 let part = block.split_to(size);
-                self.hasher.update(&part);
-                let ending = if ends && block.is_empty() { self.complete() } else { Then::More };
+                let ending = if is_whole && self.hasher.is_none() {
+                    Then::Complete(truncated(blake3::hash(&part).as_bytes()))
+                } else {
+                    self.hasher.get_or_insert_default().update(&part);
+                    if ends && block.is_empty() { self.complete() } else { Then::More }
+                };
                 self.frame(part, ending).await?;
             }
             if ends {
@@ -285,7 +289,8 @@ impl Out<'_> {
     }
 
     fn complete(&self) -> Then {
-        Then::Complete(truncated(self.hasher.finalize().as_bytes()))
+        let digest = self.hasher.as_ref().map_or_else(|| blake3::hash(&[]), |hasher| hasher.finalize());
+        Then::Complete(truncated(digest.as_bytes()))
     }
 
     async fn frame(&mut self, content: Bytes, ending: Then) -> Result<(), Failure> {

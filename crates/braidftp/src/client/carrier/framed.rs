@@ -403,7 +403,7 @@ struct Outbound {
 
 /// The state of an upload.
 struct Moving {
-    /// Held until the first frame is sent: no other upload may begin before that.
+    /// Held until the first frame is sent: no other upload may begin before that. Kept after a short upload.
     turn: Option<tokio::sync::OwnedMutexGuard<mpsc::UnboundedReceiver<Upload>>>,
     /// The stream of the upload.
     stream: Option<u16>,
@@ -421,10 +421,15 @@ impl Outbound {
             return;
         }
         let mut stop = self.pump.stop.clone();
+        let mut turn = None;
         loop {
             // The queue is locked until the first frame is sent: headers must be sent in ascending order over
-            // all streams (§6.3).
-            let mut queue = self.queue.clone().lock_owned().await;
+            // all streams (§6.3). After an upload of one frame this task takes the next one: passed from task to task, each small
+            // file would be a packet and a system call of its own.
+            let mut queue = match turn.take() {
+                Some(queue) => queue,
+                None => self.queue.clone().lock_owned().await,
+            };
             let upload = tokio::select! {
                 upload = queue.recv() => upload,
                 _ = stop.wait_for(|stop| *stop) => None,
@@ -437,7 +442,7 @@ impl Outbound {
             };
             let mut end = DataEnd { bytes: moving.bytes, ..DataEnd::default() };
             self.free.lock().unwrap_or_else(PoisonError::into_inner).extend(moving.stream);
-            drop(moving);
+            turn = moving.turn;
             upload.source.close();
             end.error = result.err();
             let done = Note::DataDone(upload.tag, Body::Source(upload.source), end);
@@ -587,7 +592,9 @@ impl Outbound {
             sender.on_sent(&frame);
         }
         moving.bytes += frame.content_bytes;
-        moving.turn = None;
+        if !frame.is_last() {
+            moving.turn = None;
+        }
         self.pump.activity.heard();
         Ok(())
     }
