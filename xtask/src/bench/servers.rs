@@ -47,7 +47,7 @@ pub(super) enum Program {
     Http3,
     /// rsync from its daemon, in clear text.
     Rsync,
-    /// rclone from `rclone serve webdav`, in clear text.
+    /// rclone from nginx, HTTP/1.1 in clear text.
     Rclone,
     /// qcp: QUIC by quinn, arranged over ssh.
     Qcp,
@@ -58,10 +58,10 @@ impl Program {
         match self {
             Self::BraidPlain => "braid --plain",
             Self::Braid => "braid",
-            Self::Http2 => "curl, HTTP/2",
-            Self::Http3 => "quinn, HTTP/3",
+            Self::Http2 => "curl HTTP/2",
+            Self::Http3 => "quinn HTTP/3",
             Self::Rsync => "rsync",
-            Self::Rclone => "rclone, WebDAV",
+            Self::Rclone => "rclone HTTP/1.1",
             Self::Qcp => "qcp",
         }
     }
@@ -135,7 +135,7 @@ impl Programs {
             Program::Http2 => serve_nginx(net, transfer)?,
             Program::Http3 => self.serve_http3(net, transfer)?,
             Program::Rsync => serve_rsync(net, transfer)?,
-            Program::Rclone => serve_rclone(net, transfer),
+            Program::Rclone => serve_nginx(net, transfer)?,
             Program::Qcp => self.serve_ssh(net, transfer)?,
         };
         let log = fs::File::create(dir.join("server.log"))?;
@@ -276,6 +276,14 @@ fn address(program: Program) -> String {
 fn serve_nginx(net: &Net<'_>, transfer: &Transfer<'_>) -> Result<Command> {
     let (dir, home, tree) = (transfer.dir, transfer.dir.display(), transfer.tree.display());
     let config = dir.join("server.conf");
+    let protocol = if transfer.program == Program::Http2 {
+        make_certificate(dir)?;
+        format!(
+            "ssl http2; ssl_protocols TLSv1.3; ssl_certificate {home}/cert.pem; ssl_certificate_key {home}/key.pem"
+        )
+    } else {
+        "; autoindex on".to_owned()
+    };
     let text = format!(
         "daemon off; master_process off; pid {home}/pid; error_log {home}/error.log;\n\
          events {{}}\n\
@@ -284,19 +292,22 @@ fn serve_nginx(net: &Net<'_>, transfer: &Transfer<'_>) -> Result<Command> {
          client_body_temp_path {home}/body;\n\
          proxy_temp_path {home}/proxy; fastcgi_temp_path {home}/fastcgi; uwsgi_temp_path {home}/uwsgi;\n\
          scgi_temp_path {home}/scgi;\n\
-         server {{ listen {} ssl http2; ssl_protocols TLSv1.3; ssl_certificate {home}/cert.pem;\n\
-         ssl_certificate_key {home}/key.pem; root {tree}; }} }}\n",
+         server {{ listen {} {protocol}; root {tree}; }} }}\n",
         address(transfer.program)
     );
     fs::write(&config, text)?;
+    let mut command = net.on("server", "/usr/sbin/nginx");
+    command.arg("-p").arg(dir).arg("-c").arg(&config);
+    Ok(command)
+}
+
+/// Makes `cert.pem` and `key.pem` in a folder.
+fn make_certificate(dir: &Path) -> Result<()> {
     let [key, cert] = ["key.pem", "cert.pem"].map(|name| dir.join(name));
     let mut make = Command::new("openssl");
     make.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
     make.args(["-days", "2", "-subj", "/CN=bench", "-keyout"]).arg(key).arg("-out").arg(cert);
-    quietly(&mut make).context("making a certificate for nginx")?;
-    let mut command = net.on("server", "/usr/sbin/nginx");
-    command.arg("-p").arg(dir).arg("-c").arg(&config);
-    Ok(command)
+    quietly(&mut make).context("making a certificate for nginx")
 }
 
 fn curl(net: &Net<'_>, transfer: &Transfer<'_>) -> Result<Command> {
@@ -338,18 +349,18 @@ fn rsync(net: &Net<'_>, transfer: &Transfer<'_>) -> Command {
     command
 }
 
-fn serve_rclone(net: &Net<'_>, transfer: &Transfer<'_>) -> Command {
-    let mut command = net.on("server", "rclone");
-    command.args(["serve", "webdav", "--read-only", "--addr", &address(transfer.program)]).arg(transfer.tree);
-    command.env("HOME", transfer.dir);
-    command
-}
-
 fn rclone(net: &Net<'_>, transfer: &Transfer<'_>) -> Command {
     let mut command = net.on("client", "rclone");
     command.args(["copy", "--transfers", RCLONE_TRANSFERS, "--checkers", RCLONE_TRANSFERS]);
-    command.args(["--webdav-url", &format!("http://{}/", address(transfer.program)), ":webdav:"]);
-    command.arg(transfer.dir.join("copy")).env("HOME", transfer.dir);
+    // Without HEAD for each file, and without a file of settings.
+    command.args([
+        "--config=",
+        "--http-no-head",
+        "--http-url",
+        &format!("http://{}/", address(transfer.program)),
+    ]);
+    command.arg(":http:");
+    command.arg(transfer.dir.join("copy"));
     command
 }
 

@@ -14,6 +14,17 @@ pub(super) enum Work {
     Source,
 }
 
+impl Work {
+    pub(super) fn is_one_file(self) -> bool {
+        matches!(self, Self::Files { files: 1, .. })
+    }
+
+    /// Whether a program that transfers one file after another is worth a run.
+    pub(super) fn has_few_files(self) -> bool {
+        matches!(self, Self::Files { files: ..=100, .. })
+    }
+}
+
 impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -219,6 +230,11 @@ impl Link {
         format!("rate={mbit}mbit,delay={delay_ms}ms,queue={queue}{loss}{more}{}", down.unwrap_or_default())
     }
 
+    /// Whether it loses packets at random.
+    pub(super) fn loses(&self) -> bool {
+        self.loss > 0.0
+    }
+
     /// The least time of a transfer, in seconds.
     pub(super) fn limit(&self, bytes: u64) -> f64 {
         let rate = self.bits_per_second() * (1.0 - self.loss);
@@ -256,13 +272,13 @@ impl Cell {
         format!("{} {}", self.link.name, self.kind).trim_end().to_owned()
     }
 
-    /// The seconds that a transfer takes about: CUBIC takes several times the limit where packets are lost at random.
-    pub(super) fn expected(&self, is_cubic: bool) -> f64 {
+    /// The seconds that a transfer takes about.
+    pub(super) fn expected(&self, is_slow: bool) -> f64 {
         let bytes = match self.work {
             Work::Files { files, bytes } => files as u64 * bytes,
             Work::Source => SOURCE_BYTES,
         };
-        let factor = if is_cubic && self.link.loss > 0.0 { 3.0 } else { 1.35 };
+        let factor = if is_slow { 3.0 } else { 1.35 };
         factor * self.link.limit(bytes) + 10.0 * self.link.delay_ms / 1000.0
     }
 }

@@ -118,7 +118,7 @@ mod tests {
         let table = table(&rows);
         assert!(table.contains("\n| braid | 1.250 | 1.500 | 2.50 | 0 | 3.0 | 7.0 |\n"), "{table}");
         assert!(
-            table.contains("\n| rsync, BBR | inf | inf | inf | 1 × exit code 8 | NaN | NaN |\n"),
+            table.contains("\n| rsync BBR | inf | inf | inf | 1 × exit code 8 | NaN | NaN |\n"),
             "{table}"
         );
     }
@@ -134,7 +134,7 @@ mod tests {
         ];
         let behind = behind(&rows);
         assert_eq!(behind.len(), 2, "{behind:?}");
-        assert_eq!(behind[0], "braid --plain, median 1.100, rsync, BBR 1.000 (+10 %)");
+        assert_eq!(behind[0], "braid --plain, median 1.100, rsync BBR 1.000 (+10 %)");
         assert!(behind[1].starts_with("braid --plain, p95"));
         assert_eq!(super::behind(&rows[..2]), Vec::<String>::new(), "without peers there is no comparison");
     }
