@@ -92,6 +92,9 @@ pub struct Config {
     pub beyond_window_bytes: usize,
     /// The send buffer, in bytes: data written and not yet acknowledged.
     pub send_buffer_bytes: usize,
+    /// The send buffer at first, in bytes, if it grows: to six congestion windows whenever the window exceeds it, as Linux's
+    /// does (tcp_sndbuf_expand: 2 windows, each segment with its overhead). `None`: it has `send_buffer_bytes` at once.
+    pub send_buffer_first_bytes: Option<usize>,
     /// The largest number of out-of-order pieces kept. Further pieces are dropped, and the peer retransmits
     /// them.
     pub out_of_order_max: usize,
@@ -249,6 +252,7 @@ impl Default for Config {
             receive_buffer_bytes: 65_535,
             beyond_window_bytes: 0,
             send_buffer_bytes: 65_535,
+            send_buffer_first_bytes: None,
             out_of_order_max: 1 << 16,
             nagle: true,
             persist_min: Duration::from_secs(5),

@@ -15,9 +15,10 @@ use anyhow::{Context, Result, bail};
 use super::{in_memory, median, released};
 use crate::shell::{capture, root};
 
-const USAGE: &str = "usage: cargo xtask bench worlds [--scenarios N] [--seed SEED] [--only NUMBER] [--runs N] [--programs DIR]\n\
+const USAGE: &str = "usage: cargo xtask bench worlds [--scenarios N] [--seed SEED] [--only NUMBER] [--runs N] [--threads N] [--programs DIR]\n\
     --seed: of the scenarios and their links; drawn anew without it\n\
-    --only: runs this scenario alone, counted from 1";
+    --only: runs this scenario alone, counted from 1\n\
+    --threads: of braidlab, each with two live runs at once; fewer on a busy machine";
 
 const SCENARIOS: usize = 20;
 /// The most runs of a scenario in each world.
@@ -138,13 +139,15 @@ struct Options {
     seed: u64,
     only: Option<usize>,
     runs: u32,
+    threads: Option<usize>,
     programs: Option<PathBuf>,
 }
 
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
         let drawn = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 % 1_000_000_000;
-        let mut options = Self { scenarios: SCENARIOS, seed: drawn, only: None, runs: RUNS, programs: None };
+        let mut options =
+            Self { scenarios: SCENARIOS, seed: drawn, only: None, runs: RUNS, threads: None, programs: None };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().context(USAGE);
@@ -155,6 +158,7 @@ impl Options {
                 "--seed" => options.seed = value()?.parse().context("--seed takes a number")?,
                 "--only" => options.only = Some(value()?.parse().context("--only takes a number")?),
                 "--runs" => options.runs = value()?.parse().context("--runs takes a number")?,
+                "--threads" => options.threads = Some(value()?.parse().context("--threads takes a number")?),
                 "--programs" => options.programs = Some(std::path::absolute(value()?)?),
                 _ => bail!("{USAGE}"),
             }
@@ -237,6 +241,9 @@ fn both(
     std::fs::write(&file, scenario.toml(options.runs))?;
     let mut command = Command::new(programs.join("braidlab"));
     command.arg("run").arg(&file).args(["--live", "--seed", &options.seed.to_string(), "--out"]).arg(dir);
+    if let Some(threads) = options.threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
     capture(command.arg("--braidftp").arg(programs.join("braidftp")))?;
     let table = std::fs::read_to_string(dir.join(format!("s{number}-live.csv")))?;
     seconds(&table).context("the table has no columns `world` and `seconds`")

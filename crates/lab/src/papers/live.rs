@@ -28,6 +28,8 @@ const MEGABITS_AT_ONCE: u64 = 260;
 const PORT: u16 = 5_001;
 /// The limits of socket buffers: more than two BDPs of the largest path that is run live.
 const BUFFER_MAX: &str = "4096 131072 67108864";
+/// The kernel's send buffer at first: the second of these numbers.
+pub(crate) const SEND_BUFFER_BYTES: usize = 131_072;
 /// The time limit for a connection or a program to come up.
 const UP: Duration = Duration::from_secs(30);
 

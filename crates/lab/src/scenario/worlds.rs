@@ -92,7 +92,7 @@ pub(super) fn worlds(
     worlds.controllers.dedup();
     if first.workloads.iter().any(|workload| matches!(workload.does, Does::Ftp { .. })) {
         worlds.notes.push(
-            "in both worlds files are asked for with the login, as with `asks-at-once`, and `seconds` counts from the client's \
+            "in both worlds files are asked for as by `braidftp get`, with the login, and `seconds` counts from the client's \
              first packet"
                 .to_owned(),
         );

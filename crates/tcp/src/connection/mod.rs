@@ -25,6 +25,8 @@ pub use state::State;
 
 /// The peer's MSS if its SYN has no MSS option (RFC 9293 §3.7.1).
 const MSS_DEFAULT: u16 = 536;
+/// How many congestion windows a growing send buffer holds.
+pub(crate) const SEND_BUFFER_WINDOWS: usize = 6;
 
 /// An event for the user of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -127,6 +129,8 @@ pub struct Connection {
     pending: Pending,
     /// Whether the send buffer was full when the user wrote.
     was_full: bool,
+    /// The current size of the send buffer.
+    send_buffer_bytes: usize,
     /// Whether the user was notified of readable data and has not read all of it.
     readable_notified: bool,
     counters: Counters,
@@ -178,6 +182,10 @@ impl Connection {
             time_wait_until: None,
             pending: Pending::default(),
             was_full: false,
+            send_buffer_bytes: config
+                .send_buffer_first_bytes
+                .unwrap_or(usize::MAX)
+                .min(config.send_buffer_bytes),
             readable_notified: false,
             counters: Counters::default(),
             config,
@@ -193,6 +201,11 @@ impl Connection {
         if self.sender.is_closed() || matches!(self.state, State::TimeWait | State::Closed) {
             return 0;
         }
+        let window = self.sender.window();
+        if window > self.send_buffer_bytes {
+            self.send_buffer_bytes =
+                SEND_BUFFER_WINDOWS.saturating_mul(window).min(self.config.send_buffer_bytes);
+        }
         let taken = bytes.len().min(self.send_room());
         self.was_full |= taken < bytes.len();
         if taken > 0 {
@@ -204,7 +217,7 @@ impl Connection {
 
     /// Returns the number of bytes that [`Connection::send`] would accept.
     pub fn send_room(&self) -> usize {
-        self.config.send_buffer_bytes.saturating_sub(self.sender.queue.len())
+        self.send_buffer_bytes.saturating_sub(self.sender.queue.len())
     }
 
     /// Returns the next received bytes, if any.

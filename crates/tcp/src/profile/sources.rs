@@ -15,6 +15,7 @@ macro_rules! rows {
 }
 
 const RFC: &str = "not known or of no effect here: the crate's default";
+const AT_ONCE: &str = "the send buffer has its size from the start";
 const BEYOND: &str = "RFC 9293 §3.10.7.4; the model of P3's ADaLR alone has another";
 const CHECKED: &str = "RFC 9293 §3.1: MUST";
 const RACK_OFF: &str = "RFC 8985 is of 2021";
@@ -93,6 +94,7 @@ fn bsd46(config: Config) -> Vec<Row> {
         quick_acks: "not in it",
         receive_buffer_bytes: "FreeBSD 4.6 tcp_usrreq.c: tcp_recvspace 57344; the papers do not say that they changed it",
         beyond_window_bytes: BEYOND,
+        send_buffer_first_bytes: AT_ONCE,
         send_buffer_bytes: "FreeBSD 4.6 tcp_usrreq.c: tcp_sendspace 32768; the papers do not say that they changed it",
         out_of_order_max: RFC,
         nagle: "RFC 896, on by default",
@@ -141,6 +143,7 @@ fn opnet11(config: Config) -> Vec<Row> {
         quick_acks: RFC,
         receive_buffer_bytes: "P3 Table 1: rwnd 65,535: with whole segments 44 of them",
         beyond_window_bytes: BEYOND,
+        send_buffer_first_bytes: AT_ONCE,
         send_buffer_bytes: "more than any window: the model has no limit",
         out_of_order_max: RFC,
         nagle: RFC,
@@ -186,6 +189,7 @@ fn modern(config: Config) -> Vec<Row> {
         quick_acks: "Linux: TCP_MAX_QUICKACKS 16",
         receive_buffer_bytes: "Linux tcp_rmem[2] 6 MB; there it grows up to that, here it is there from the start",
         beyond_window_bytes: BEYOND,
+        send_buffer_first_bytes: AT_ONCE,
         send_buffer_bytes: "Linux tcp_wmem[2] 4 MB, likewise",
         out_of_order_max: RFC,
         nagle: "RFC 9293 §3.7.4, on by default",

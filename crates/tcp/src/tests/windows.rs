@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::AckClock;
+use crate::connection::SEND_BUFFER_WINDOWS;
 
 /// The times in milliseconds since the start of the log at which the server sent pure acknowledgements.
 fn acks(pair: &Pair) -> Vec<u64> {
@@ -82,6 +83,36 @@ fn a_window_that_opens_in_small_steps_is_not_advertised() {
     let lengths: Vec<_> = pair.data_of(Client).iter().map(|(.., segment)| segment.payload.len()).collect();
     let small = lengths[..lengths.len() - 1].iter().filter(|length| **length < 1_460).count();
     assert_eq!((small, pair.read[1].len()), (0, 100_000));
+}
+
+#[test]
+fn a_growing_send_buffer_follows_the_congestion_window() {
+    let config = Config {
+        send_buffer_first_bytes: Some(20_000),
+        send_buffer_bytes: 1 << 20,
+        receive_buffer_bytes: 1 << 20,
+        window_scaling: true,
+        ..Config::default()
+    };
+    let mut pair = Pair::up(config.clone());
+    let data = numbered(400_000);
+    assert_eq!(pair.connection(Client).send(data.clone()), 20_000, "the window is below");
+    let (mut written, mut most) = (20_000, 0);
+    for _ in 0..200 {
+        pair.run(Duration::from_millis(10));
+        let room = pair.connection(Client).send_room();
+        let window = pair.connection(Client).stats().cwnd;
+        let taken = pair.connection(Client).send(data.slice(written..));
+        assert!(taken >= room.min(data.len() - written), "it grows when data is written");
+        written += taken;
+        let queued = pair.connection(Client).stats().queued_bytes;
+        most = most.max(queued);
+        assert!(queued <= 20_000.max(SEND_BUFFER_WINDOWS * window), "{queued} with a window of {window}");
+    }
+    assert!(most > 100_000, "{most}");
+    assert_eq!((written, pair.read[1].len()), (400_000, 400_000));
+    let mut pair = Pair::up(Config { send_buffer_first_bytes: None, ..config });
+    assert_eq!(pair.connection(Client).send(data), 400_000, "without it there is room at once");
 }
 
 #[test]

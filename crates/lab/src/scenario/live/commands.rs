@@ -65,7 +65,10 @@ impl Job<'_> {
             server.arg("--plain");
             client.arg("--plain");
         }
-        if self.mode != "tcp" {
+        if self.mode == "tcp" {
+            // The simulated client has one session.
+            client.args(["--parallel", "1"]);
+        } else {
             for command in [&mut server, &mut client] {
                 command.args(["--profile", self.given.profile.as_deref().unwrap_or("modern")]);
                 // Without it braidftp uses several paths in mode braid, a scenario does not.
@@ -174,6 +177,7 @@ mod tests {
         let single = words(&job(&Given::default(), "braid", 20).braidftp()[1]);
         assert!(single.contains("--multipath off"), "as in the simulator: {single}");
         let tcp = words(&job(&given, "tcp", 20).braidftp()[1]);
+        assert!(tcp.contains("--parallel 1"), "the simulated client has one session: {tcp}");
         assert!(tcp.contains("ftp://10.1.0.2:2121/*") && !tcp.contains("--cc"), "{tcp}");
         let given = Given { is_protected: true, ..Given::default() };
         let protected = words(&job(&given, "braid", 28).braidftp()[1]);

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use braidftp_emu::mesh::{self, Change, Mesh, MeshConfig, Moving, Passed, Path};
 use braidftp_emu::tun::Running;
 use braidftp_sim::apps::bulk::Protocol;
-use braidftp_sim::apps::ftp::{Asks, Variant};
+use braidftp_sim::apps::ftp::{Asks, Dialog, Variant};
 use braidftp_sim::apps::transfers::Fate;
 use braidftp_sim::link::LinkConfig;
 
@@ -55,8 +55,8 @@ pub struct Tools {
     pub scratch: Weak<Scratch>,
 }
 
-/// Changes a plan as both worlds need it, so that they run the same: braidftp asks for files with its login, and packets
-/// are as long as Ethernet permits. Requests over TCP are sent without Nagle's algorithm: the kernel has Minshall's variant.
+/// Changes a plan as both worlds need it, so that they run the same: braidftp asks for files with its login and by commands
+/// of its own, and packets are as long as Ethernet permits. Requests over TCP are sent without Nagle's algorithm: the kernel has Minshall's variant.
 pub(super) fn align(plan: &mut Plan) {
     let ways = plan.network.links.iter_mut().flat_map(|link| &mut link.ways);
     let changed = plan.network.events.iter_mut().flat_map(|event| event.ways.iter_mut().flatten());
@@ -65,7 +65,11 @@ pub(super) fn align(plan: &mut Plan) {
     }
     for workload in &mut plan.workloads {
         match &mut workload.does {
-            Does::Ftp { session, .. } => session.asks = Asks::AtOnce,
+            Does::Ftp { session, .. } => {
+                session.asks = Asks::AtOnce;
+                session.dialog = Dialog::Braidftp;
+                session.tcp.send_buffer_first_bytes = Some(kernel::SEND_BUFFER_BYTES);
+            }
             Does::Transfers { protocol: Protocol::Tcp(config), .. } => Arc::make_mut(config).nagle = false,
             Does::Transfers { .. } | Does::Bulk { .. } => {}
         }

@@ -30,13 +30,18 @@ use bytes::Bytes;
 use super::net::{Closed, Conn, ConnEvent, Net, Refused};
 use super::piece::{Piece, Sent};
 use super::store::Store;
-use super::{Asks, Ends, FileOutcome, digest};
+use super::{Asks, Dialog, Ends, FileOutcome, digest};
 
 /// The first port on which the client listens for data.
 const FIRST_PORT: u16 = 40_000;
 /// Room in the receive buffer for the control stream, in addition to the credit of the data streams, as
 /// in `braidftp`.
 const CONTROL_BUFFER_BYTES: usize = 128 << 10;
+
+/// `braidftp get` over TCP: how many commands it sends ahead, two for each file.
+const TCP_WINDOW: usize = 2 * 12;
+/// The same in ms-cp.
+const MS_CP_WINDOW: usize = 2_048;
 
 /// The settings of a client.
 #[derive(Debug, Clone)]
@@ -62,6 +67,8 @@ pub(super) struct Settings {
     pub(super) patience: Duration,
     /// When the files are requested.
     pub(super) asks: Asks,
+    /// The commands.
+    pub(super) dialog: Dialog,
     /// When the session ends.
     pub(super) ends: Ends,
 }
@@ -188,6 +195,8 @@ enum Flow {
 struct DataConn {
     tag: Tag,
     end: Option<Closed>,
+    /// Whether this side opens it, and waits until it is open.
+    opens: bool,
     /// Whether the transport has closed it too.
     closed: bool,
 }
@@ -205,7 +214,7 @@ impl Client {
         let attempts = vec![0; store.len()];
         let lines = if settings.mode == Mode::Braid { ppid::LINES } else { ppid::PLAIN };
         Self {
-            session: Session::new(config(settings.mode)),
+            session: Session::new(config(&settings)),
             settings,
             store,
             control: None,
@@ -257,7 +266,7 @@ impl Client {
     pub(super) fn start(&mut self, net: &mut Net<'_>) {
         self.sessions += 1;
         self.heard = net.now;
-        self.session = Session::new(config(self.settings.mode));
+        self.session = Session::new(config(&self.settings));
         self.fetches.clear();
         self.stream1.clear();
         self.over.clear();
@@ -282,10 +291,29 @@ impl Client {
         let login = self.session.login(b"anonymous", Secret::new("guest@"));
         assert!(login.is_some(), "the name has nothing that FTP cannot carry");
         self.session.command(Command::Type(Type::Image));
-        self.stage = Stage::LoggingIn { answers: 2 };
+        let answers = 2 + self.put_questions();
+        self.stage = Stage::LoggingIn { answers };
         if self.settings.asks == Asks::AtOnce {
-            self.ask(net.now);
+            match answers {
+                2 => self.ask(net.now),
+                // The files are requested when all questions are answered.
+                _ => drop(self.report.asked.get_or_insert(net.now)),
+            }
         }
+    }
+
+    /// Sends the commands that `braidftp get` sends before it asks for files. Returns their number.
+    fn put_questions(&mut self) -> u32 {
+        let commands = match (self.settings.dialog, self.settings.mode) {
+            (Dialog::Papers, _) | (Dialog::Braidftp, Mode::Braid) => Vec::new(),
+            (Dialog::Braidftp, Mode::Tcp) => vec![Command::Options("UTF8 ON".into()), Command::Features],
+            (Dialog::Braidftp, _) => vec![Command::Features],
+        };
+        let number = commands.len() as u32;
+        for command in commands {
+            self.session.command(command);
+        }
+        number
     }
 
     fn connect(&self, net: &mut Net<'_>) -> Result<Conn, Refused> {
@@ -316,7 +344,7 @@ impl Client {
                     Some((awaited, tag)) if awaited == port => {
                         self.awaited = None;
                         net.unlisten(port);
-                        self.data.insert(conn, DataConn { tag, end: None, closed: false });
+                        self.data.insert(conn, DataConn { tag, end: None, opens: false, closed: false });
                     }
                     _ => net.abort(conn),
                 }
@@ -341,6 +369,11 @@ impl Client {
                 }
             }
             ConnEvent::Closed(how) => match self.data.get_mut(&conn) {
+                Some(DataConn { tag, opens: true, .. }) => {
+                    self.session.handle(Input::DataFailed(*tag));
+                    self.data.remove(&conn);
+                    net.forget(conn);
+                }
                 // Received data is read first.
                 Some(data) => {
                     data.end.get_or_insert(how);
@@ -348,7 +381,14 @@ impl Client {
                 }
                 None => net.forget(conn),
             },
-            ConnEvent::Up { .. } | ConnEvent::Changed => {}
+            ConnEvent::Up { .. } => {
+                if let Some(data) = self.data.get_mut(&conn)
+                    && std::mem::take(&mut data.opens)
+                {
+                    self.session.handle(Input::Connected(data.tag));
+                }
+            }
+            ConnEvent::Changed => {}
         }
     }
 
@@ -453,7 +493,17 @@ impl Client {
                     }
                 }
             }
-            Event::Connect(tag, _) => self.session.handle(Input::DataFailed(tag)),
+            Event::Connect(tag, port) => {
+                let (from, to) =
+                    (self.settings.local[0], SocketAddr::new(self.settings.server[0].ip(), port));
+                match net.connect(from, to, &self.settings.tcp) {
+                    Ok(conn) => {
+                        let data = DataConn { tag, end: None, opens: true, closed: false };
+                        self.data.insert(conn, data);
+                    }
+                    Err(_) => self.session.handle(Input::DataFailed(tag)),
+                }
+            }
             Event::Listen(tag) => {
                 let port = self.next_port;
                 self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
@@ -794,8 +844,18 @@ impl Client {
 }
 
 /// Active mode with one command at a time, as the papers' clients; the SCTP modes have their own rules.
-fn config(mode: Mode) -> Config {
-    Config { pipelining: Pipelining::LockStep, passive: Passive::Active, ..Config::new(mode) }
+fn config(settings: &Settings) -> Config {
+    let config = Config::new(settings.mode);
+    match (settings.dialog, settings.mode) {
+        (Dialog::Papers, _) => {
+            Config { pipelining: Pipelining::LockStep, passive: Passive::Active, ..config }
+        }
+        (Dialog::Braidftp, Mode::Tcp) => {
+            Config { pipelining: Pipelining::Adaptive, window: TCP_WINDOW, ..config }
+        }
+        (Dialog::Braidftp, Mode::MsCp) => Config { window: MS_CP_WINDOW, ..config },
+        (Dialog::Braidftp, Mode::Naive | Mode::Ms | Mode::Braid) => config,
+    }
 }
 
 impl Fetch {

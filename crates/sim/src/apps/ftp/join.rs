@@ -187,6 +187,7 @@ impl Session {
                 attempts: self.attempts,
                 patience: self.patience,
                 asks: self.asks,
+                dialog: self.dialog,
                 ends: self.ends,
             },
             store,

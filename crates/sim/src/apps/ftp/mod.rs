@@ -174,6 +174,16 @@ pub enum Asks {
     AtOnce,
 }
 
+/// The commands of a client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialog {
+    /// Those of the papers' clients: no questions about the server; TCP in active mode, one command at a time.
+    #[default]
+    Papers,
+    /// Those of `braidftp get`: FEAT before the listing; TCP in passive mode, with commands ahead of replies.
+    Braidftp,
+}
+
 /// When a session ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ends {
@@ -235,6 +245,8 @@ pub struct Session {
     pub handshake: Handshake,
     /// When the client is asked for the files.
     pub asks: Asks,
+    /// The client's commands.
+    pub dialog: Dialog,
     /// When the session ends.
     pub ends: Ends,
     /// The probability with which the client's pure acknowledgements are lost before they reach a link:
@@ -282,6 +294,7 @@ impl Default for Session {
             nat: NatBox::None,
             handshake: Handshake::First,
             asks: Asks::WhenReady,
+            dialog: Dialog::Papers,
             ends: Ends::WithLastFile,
             lost_acks: None,
             message_bytes: 16 << 10,

@@ -207,7 +207,7 @@ impl App for HostApp {
     fn wake(&mut self, now: Time, endpoints: &mut Endpoints) -> Option<Time> {
         let Self { side, ledger, bundles, changed, blocks, memory, windows, watches_waits, waits } = self;
         let mut net = Net { now, endpoints, bundles, ledger };
-        let mut wakes_at = None;
+        let wakes_at;
         match side {
             Side::Client(client) => {
                 if client.has_waited_too_long(now) || *changed {
@@ -217,9 +217,10 @@ impl App for HostApp {
             }
             Side::Server(server) => {
                 // The sending of the last reply gives no event.
-                if *changed || server.waits_for_replies() {
+                if *changed || server.waits_for_replies() || server.has_written() {
                     server.pump(&mut net);
                 }
+                wakes_at = server.has_written().then_some(now);
                 if let Some(windows) = windows {
                     windows.look(now, net.endpoints, net.bundles, server);
                 }

@@ -34,6 +34,9 @@ use super::{Handshake, digest};
 /// The maximum silence of a session.
 const IDLE: Duration = Duration::from_secs(1 << 30);
 
+/// The first port of data connections in passive mode.
+const FIRST_PASSIVE_PORT: u16 = 50_000;
+
 /// The maximum length of replies joined in one message in mode braid.
 const JOINED_BYTES: usize = 16 << 10;
 
@@ -75,6 +78,14 @@ struct Served {
     jobs: VecDeque<Job>,
     /// The data streams of mode braid.
     lanes: Vec<Sender>,
+    /// Transfers in passive mode whose last bytes were written, and which are reported when these were sent.
+    written: Vec<(JobId, Result<Outcome, Failure>)>,
+    /// The port of the next transfer in passive mode, until the transfer begins.
+    passive: Option<u16>,
+    /// The port after it.
+    next_port: u16,
+    /// Connections to passive ports whose transfers have not begun.
+    arrived: Vec<(u16, Conn)>,
     /// Connections opened for transfers since the last check.
     begun: Vec<Conn>,
     /// Whether data uses the control connection.
@@ -112,6 +123,8 @@ enum Content {
 enum Way {
     /// A connection of its own.
     Own { conn: Conn, open: Open },
+    /// A connection of its own that the client opens to this port.
+    Passive { port: u16 },
     /// Stream 1; the 150 may not have been sent yet.
     Stream1 { preliminary: Preliminary },
     /// A data stream of mode braid, once assigned.
@@ -122,6 +135,8 @@ enum Way {
 enum Open {
     Awaited,
     Yes,
+    /// By the client, in passive mode.
+    Accepted,
 }
 
 /// Whether the reply 150 of a transfer was sent.
@@ -168,6 +183,12 @@ impl Server {
                         (None, Mode::Braid) => Carrier::Braid { data_streams: inbound_streams - 1 },
                     };
                     self.accept(net.now, conn, carrier);
+                } else if let Some(port) = net.port(conn)
+                    && let Some(served) = self.sessions.iter_mut().find(|served| served.listens(port))
+                {
+                    // The socket serves one connection.
+                    net.unlisten(port);
+                    served.on_arrived(port, conn);
                 }
             }
             ConnEvent::PeerDone => {
@@ -206,6 +227,11 @@ impl Server {
         self.sessions.iter().any(|served| replies(served) || served.jobs.iter().any(waits))
     }
 
+    /// Whether transfers wait to be reported until their bytes were sent.
+    pub(super) fn has_written(&self) -> bool {
+        self.sessions.iter().any(|served| !served.written.is_empty())
+    }
+
     fn session(&mut self, control: Conn) -> Option<&mut Served> {
         self.sessions.iter_mut().find(|served| served.control == control)
     }
@@ -222,6 +248,10 @@ impl Server {
             out: VecDeque::new(),
             jobs: VecDeque::new(),
             lanes,
+            written: Vec::new(),
+            passive: None,
+            next_port: FIRST_PASSIVE_PORT,
+            arrived: Vec::new(),
             begun: Vec::new(),
             shares: matches!(carrier, Carrier::Ms | Carrier::Braid { .. }),
             phase: Phase::Open,
@@ -230,6 +260,37 @@ impl Server {
 }
 
 impl Served {
+    /// Whether a transfer uses or will use a passive port.
+    fn listens(&self, port: u16) -> bool {
+        let waits = |job: &Job| matches!(job.way, Way::Passive { port: its } if its == port);
+        self.passive == Some(port) || self.jobs.iter().any(waits)
+    }
+
+    /// The client has connected to a passive port.
+    fn on_arrived(&mut self, port: u16, conn: Conn) {
+        let waits = |job: &&mut Job| matches!(job.way, Way::Passive { port: its } if its == port);
+        match self.jobs.iter_mut().find(waits) {
+            Some(job) => {
+                job.way = Way::Own { conn, open: Open::Accepted };
+                self.begun.push(conn);
+            }
+            None => self.arrived.push((port, conn)),
+        }
+    }
+
+    /// Opens a socket for the next transfer, in place of an earlier one.
+    fn listen(&mut self, net: &mut Net<'_>, settings: &Settings) -> Result<Outcome, Failure> {
+        if let Some(port) = self.passive.take() {
+            net.unlisten(port);
+            self.arrived.retain(|(its, _)| *its != port);
+        }
+        let port = self.next_port;
+        self.next_port = port.checked_add(1).unwrap_or(FIRST_PASSIVE_PORT);
+        net.listen_tcp(port, &settings.tcp).map_err(|_| Failure::CannotOpenData)?;
+        self.passive = Some(port);
+        Ok(Outcome::Listening(SocketAddr::new(settings.local[0].ip(), port)))
+    }
+
     fn opening(&mut self, wanted: Conn) -> Option<&mut Open> {
         self.jobs.iter_mut().find_map(|job| match &mut job.way {
             Way::Own { conn, open } if *conn == wanted => Some(open),
@@ -253,6 +314,9 @@ impl Served {
     }
 
     fn pump(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings) {
+        for (job, outcome) in std::mem::take(&mut self.written) {
+            self.session.handle(net.now, Input::Done { job, outcome });
+        }
         loop {
             let mut more = false;
             while self.session.wants_input()
@@ -340,16 +404,17 @@ impl Served {
             Do::Change { job, .. } | Do::Receive { job, .. } => {
                 done(job, Err(Failure::Store(StoreError::ReadOnly)))
             }
-            // The papers used active mode.
-            Do::Listen { job } => done(job, Err(Failure::CannotOpenData)),
+            Do::Listen { job } => done(job, self.listen(net, settings)),
             Do::Send { job, data, source } => match self.begin(net, store, settings, job, data, source) {
                 Ok(()) => return,
                 Err(failure) => done(job, Err(failure)),
             },
             Do::Cancel { job } => {
                 let Some(at) = self.jobs.iter().position(|other| other.id == job) else { return };
-                if let Some(Job { way: Way::Own { conn, .. }, .. }) = self.jobs.remove(at) {
-                    net.abort(conn);
+                match self.jobs.remove(at).map(|job| job.way) {
+                    Some(Way::Own { conn, .. }) => net.abort(conn),
+                    Some(Way::Passive { port }) => net.unlisten(port),
+                    _ => {}
                 }
                 done(job, Err(Failure::Cancelled))
             }
@@ -398,7 +463,13 @@ impl Served {
                 let conn = net.connect(from, to, &settings.tcp).map_err(|_| Failure::CannotOpenData)?;
                 Way::Own { conn, open: Open::Awaited }
             }
-            DataPath::TcpPassive => return Err(Failure::CannotOpenData),
+            DataPath::TcpPassive => {
+                let port = self.passive.take().ok_or(Failure::CannotOpenData)?;
+                match self.arrived.iter().position(|(its, _)| *its == port) {
+                    Some(at) => Way::Own { conn: self.arrived.remove(at).1, open: Open::Accepted },
+                    None => Way::Passive { port },
+                }
+            }
         };
         if let Way::Own { conn, .. } = way {
             self.begun.push(conn);
@@ -422,6 +493,10 @@ impl Served {
                     }
                     Progress::Over(outcome) => {
                         let Some(job) = self.jobs.remove(at) else { break };
+                        if matches!(job.way, Way::Own { open: Open::Accepted, .. }) {
+                            self.written.push((job.id, outcome));
+                            continue;
+                        }
                         self.session.handle(net.now, Input::Done { job: job.id, outcome });
                         some_over = true;
                     }
@@ -434,6 +509,7 @@ impl Served {
     fn send_some(&mut self, net: &mut Net<'_>, store: &Store, settings: &Settings, at: usize) -> Progress {
         match self.jobs[at].way {
             Way::Own { conn, open } => self.jobs[at].send_alone(net, store, settings, conn, open),
+            Way::Passive { .. } => Progress::Waits,
             Way::Stream1 { preliminary } => {
                 // Data sent before its 150 fills the window of a client that waits for the 150.
                 let waits = || !self.out.is_empty() || net.waits(self.control, CONTROL_STREAM);

@@ -272,6 +272,44 @@ fn a_job_that_requests_at_once_sends_its_login_with_cookie_echo() {
 }
 
 #[test]
+fn the_dialog_of_braidftp_asks_for_features_and_opens_tcp_connections_from_the_client() {
+    let run = |variant, loss, dialog, seed| {
+        let paths = path("rate=3mbit,delay=50ms,queue=500kB,overhead=20", loss);
+        Session { asks: Asks::AtOnce, dialog, paths, seed, ..get(variant, loss) }.run()
+    };
+    for variant in [Variant::Tcp, Variant::Naive, Variant::Ms, Variant::MsCp, Variant::Braid] {
+        for (loss, seed) in [(0.0, 1), (0.03, 1), (0.03, 2), (0.1, 3)] {
+            let outcome = run(variant, loss, Dialog::Braidftp, seed);
+            assert!(is_whole(&outcome), "{variant} {loss} {seed}: {outcome:?}");
+        }
+        let [papers, ours] = [Dialog::Papers, Dialog::Braidftp].map(|dialog| run(variant, 0.0, dialog, 1));
+        let trips = (ours.since_started.as_secs_f64() - papers.since_started.as_secs_f64()) / 0.1;
+        match variant {
+            Variant::Tcp => assert!(trips < -10.0, "at least one less for each file: {trips}"),
+            Variant::Braid => assert_eq!(ours.fingerprint, papers.fingerprint, "it asks for nothing"),
+            _ => assert!((0.99..1.1).contains(&trips), "{variant}: FEAT takes one: {trips}"),
+        }
+        assert_eq!(ours.connections, papers.connections, "{variant}");
+    }
+}
+
+#[test]
+fn the_end_of_a_transfer_in_passive_mode_is_reported_behind_its_first_flight() {
+    // 37 kB take two flights. The 226 and the port of the next file wait behind the first one, 0.16 s, and cross the path twice.
+    let outcome = Session {
+        asks: Asks::AtOnce,
+        dialog: Dialog::Braidftp,
+        tcp: tcp::Config { send_buffer_first_bytes: Some(131_072), ..tcp::Profile::Modern.config() },
+        paths: path("rate=740kbit,delay=117ms,queue=200kB,overhead=20", 0.0),
+        files: vec![37_000; 10],
+        ..get(Variant::Tcp, 0.0)
+    }
+    .run();
+    let seconds = outcome.since_started.as_secs_f64();
+    assert!((9.0..9.6).contains(&seconds), "the real programs take 9.3 s, not {seconds}");
+}
+
+#[test]
 fn a_transcript_names_the_side_that_sent_a_packet_on_whichever_path() {
     let link: LinkConfig = LAN.parse().unwrap();
     let mut sctp = sctp::Profile::Modern.config();
