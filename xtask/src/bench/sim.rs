@@ -6,6 +6,9 @@
 //! is the CPU time of the process, which excludes other load on the machine. ns-3's events are counted in a
 //! separate run, because its traces take time. Rounds are interleaved, ratios are taken within a round, and
 //! medians over the rounds.
+//!
+//! A scenario file must cost no speed: `crates/lab/examples/layer.rs` alternates a run that a file describes with the same run
+//! in Rust.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +17,7 @@ use anyhow::{Context, Result, bail};
 
 use super::median;
 use crate::peers::{Proof, install};
-use crate::shell::{cargo, check, root};
+use crate::shell::{capture, cargo, check, root};
 
 const USAGE: &str = "usage: cargo xtask bench sim [--rounds N] [--quick]";
 
@@ -22,6 +25,9 @@ const USAGE: &str = "usage: cargo xtask bench sim [--rounds N] [--quick]";
 const TARGET: f64 = 2e6;
 /// The required multiple of ns-3's speed.
 const TARGET_RATIO: f64 = 5.0;
+
+/// The required speed of a run that a scenario file describes, as a part of the speed of the same run in Rust.
+const TARGET_LAYER: f64 = 0.97;
 
 const RATE: &str = "100mbit";
 const DELAY: &str = "10ms";
@@ -77,6 +83,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             _ => bail!("{USAGE}"),
         }
     }
+    layer(rounds, seconds)?;
     for pairs in [1, 10] {
         let contestants = contestants(pairs, seconds)?;
         let mut results: Vec<Vec<Outcome>> = contestants.iter().map(|_| Vec::new()).collect();
@@ -90,6 +97,30 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         print_table(&contestants, &results, pairs, seconds, rounds);
         judge(&contestants, &results, pairs)?;
+    }
+    Ok(())
+}
+
+/// Compares a run that a scenario file describes with the same run in Rust.
+fn layer(rounds: usize, seconds: u32) -> Result<()> {
+    let mut command = cargo();
+    command.args(["run", "--release", "--quiet", "--package", "braidftp-lab", "--example", "layer", "--"]);
+    let said = capture(command.args([format!("rounds={rounds}"), format!("seconds={seconds}")]))?;
+    let said = String::from_utf8_lossy(&said);
+    let line = said.lines().last().unwrap_or_default();
+    let json: serde_json::Value =
+        serde_json::from_str(line).with_context(|| format!("`{line}` is not a report"))?;
+    let number = |name: &str| json[name].as_f64().with_context(|| format!("`{line}` has no {name}"));
+    let ratio = number("ratio")?;
+    println!(
+        "by a scenario file: {:.2} million events a second, {ratio:.3} of the same run in Rust ({:.3} to {:.3} in {rounds} \
+         round(s)); the target is {TARGET_LAYER}",
+        number("events_per_second")? / 1e6,
+        number("least")?,
+        number("most")?
+    );
+    if ratio < TARGET_LAYER {
+        bail!("the scenario layer costs more speed than it may");
     }
     Ok(())
 }
