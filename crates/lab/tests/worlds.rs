@@ -258,6 +258,60 @@ fn live_requests_and_bulk_flows_are_measured_over_both_protocols() {
     }
 }
 
+/// A flow over the kernel's MPTCP on two paths; the simulated one uses the first path.
+const MPTCP: &str = r#"
+title = "MPTCP"
+lasts = "4 s"
+measure-from = "1 s"
+measure = ["goodput", "link.one.throughput", "link.two.throughput"]
+runs = 1
+[links]
+one = { rate = "4 Mbit/s", delay = "5 ms" }
+two = { rate = "4 Mbit/s", delay = "5 ms" }
+[[path]]
+via = ["one"]
+[[path]]
+via = ["two"]
+[transports.mptcp]
+protocol = "tcp"
+program.server = ["python3", "-c", """
+import socket
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listener.bind(('0.0.0.0', {port}))
+listener.listen()
+connection, _ = listener.accept()
+while connection.recv(65536): pass
+"""]
+program.client = ["python3", "-c", """
+import socket
+connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+connection.connect(('{address}', {port}))
+while True: connection.sendall(bytes(65536))
+"""]
+[[workload]]
+kind = "bulk"
+transport = "mptcp"
+"#;
+
+#[test]
+fn a_program_over_kernel_mptcp_uses_all_paths_of_its_workload() {
+    let has =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success());
+    if !Path::new("/proc/sys/net/mptcp").exists() || !has("python3") {
+        eprintln!("=========== LEFT OUT, this kernel has no MPTCP, or there is no python3 ===========");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if live(folder.path(), MPTCP).is_none() {
+        return;
+    }
+    let table = std::fs::read_to_string(folder.path().join("results/my-live.csv")).unwrap();
+    let row = table.lines().find(|line| line.starts_with("live,")).unwrap_or_else(|| panic!("{table}"));
+    let numbers: Vec<f64> = row.split(',').skip(4).map(|number| number.parse().unwrap()).collect();
+    let [goodput, one, two] = numbers[..] else { panic!("{table}") };
+    assert!(one > 1e5 && two > 1e5 && goodput > 1e5 && goodput < 1.5 * (one + two), "{table}");
+}
+
 #[test]
 fn a_live_run_of_kernel_tcp_is_stored_beside_the_simulated_one() {
     let folder = tempfile::tempdir().unwrap();

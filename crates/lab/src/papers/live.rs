@@ -197,12 +197,18 @@ pub(crate) fn tune(
             fs::write(&file, value)
                 .map_err(|error| format!("cannot write to {}: {error}", file.display()))?;
         }
-        match command.stdin(Stdio::null()).output() {
-            Ok(output) if output.status.success() => Ok(()),
-            Ok(output) => Err(format!("ip route: {}", String::from_utf8_lossy(&output.stderr).trim())),
-            Err(error) => Err(format!("cannot run `ip` (Debian: iproute2): {error}")),
-        }
+        run(command)
     })
+}
+
+/// Runs a command of `ip` in this thread's namespace.
+pub(crate) fn run(mut command: Command) -> Result<(), String> {
+    let object = command.get_args().next().unwrap_or_default().to_string_lossy().into_owned();
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("ip {object}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(format!("cannot run `ip` (Debian: iproute2): {error}")),
+    }
 }
 
 /// The reader, which counts bytes.

@@ -301,15 +301,38 @@ impl Run<'_> {
     /// Chooses the controller of the kernel's TCP on both hosts of a pair.
     fn use_controller(&self, pair: usize, workload: &Workload) -> Result<(), String> {
         let controller = kernel_controller(workload).unwrap_or("cubic");
+        let paths = 0..workload.paths.len();
+        for (host, path) in [0, 1].into_iter().flat_map(|host| paths.clone().map(move |path| (host, path))) {
+            let address = mesh::address(pair, path, host);
+            let (network, device) = (mesh::network(pair, path), mesh::device(path));
+            kernel::tune(self.mesh.host(pair, host), controller, &network, &device, address)?;
+        }
+        match workload.given.program {
+            Some(_) if workload.paths.len() > 1 => self.use_mptcp(pair, workload.paths.len()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets programs that open sockets of MPTCP (RFC 8684) use all paths of a pair: the second host announces its addresses.
+    fn use_mptcp(&self, pair: usize, paths: usize) -> Result<(), String> {
+        if !std::path::Path::new("/proc/sys/net/mptcp").exists() {
+            return Err("the kernel has no MPTCP (CONFIG_MPTCP), by which programs over TCP use several paths: give the \
+                        workload one of the `paths`"
+                .to_owned());
+        }
+        let limits = || {
+            let mut limits = Command::new("ip");
+            limits.args(["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"]);
+            limits
+        };
         for host in [0, 1] {
-            let address = mesh::address(pair, 0, host);
-            kernel::tune(
-                self.mesh.host(pair, host),
-                controller,
-                &mesh::network(pair, 0),
-                &mesh::device(0),
-                address,
-            )?;
+            self.mesh.host(pair, host).run(move || kernel::run(limits()))?;
+        }
+        for path in 1..paths {
+            let mut announce = Command::new("ip");
+            announce.args(["mptcp", "endpoint", "add", &mesh::address(pair, path, 1).to_string()]);
+            announce.args(["dev", &mesh::device(path), "signal"]);
+            self.mesh.host(pair, 1).run(move || kernel::run(announce))?;
         }
         Ok(())
     }
@@ -467,7 +490,9 @@ impl Run<'_> {
             Flow::Bulk(bulk) => bulk.read_bytes(),
             Flow::Requests(requests) => requests.read_bytes(),
             Flow::Programs => {
-                passed.devices.get(self.mesh.device(pair, 0, 1)).map_or(0, |device| device.data_bytes)
+                let paths = 0..self.plan.workloads[self.layout.flows[pair]].paths.len();
+                let device = |path| passed.devices.get(self.mesh.device(pair, path, 1));
+                paths.filter_map(device).map(|device| device.data_bytes).sum()
             }
         };
         let read = self.flows.iter().enumerate().map(read).collect();
