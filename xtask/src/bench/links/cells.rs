@@ -235,6 +235,11 @@ impl Link {
         self.loss > 0.0
     }
 
+    /// Whether the link changes with time.
+    pub(super) fn varies(&self) -> bool {
+        self.trace.is_some() || self.more.contains("flap")
+    }
+
     /// The least time of a transfer, in seconds.
     pub(super) fn limit(&self, bytes: u64) -> f64 {
         let rate = self.bits_per_second() * (1.0 - self.loss);
@@ -309,6 +314,12 @@ mod tests {
         );
         assert_eq!(path("bursts"), "rate=20mbit,delay=20ms,queue=100kB,burst-loss=0.0044:0.3333");
         assert_eq!(path("lte small"), "rate=10mbit,delay=25ms,queue=1MB/trace=/t,delay=25ms,queue=1MB");
+    }
+
+    #[test]
+    fn traces_and_outages_change_with_time() {
+        let varying = LINKS.iter().filter(|link| link.varies()).map(|link| link.name);
+        assert_eq!(varying.collect::<Vec<_>>(), ["leo", "lte", "wifi"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod traces;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
@@ -53,6 +53,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_FACTOR: f64 = 5.0;
 /// The seconds of a run beside its transfer: the net, a server, the comparison.
 const SET_UP_SECONDS: f64 = 1.5;
+/// When a transfer starts after its link, if the link changes with time: all programs then see the same changes.
+const VARYING_START: Duration = Duration::from_millis(2_500);
 
 const SSH_PACKAGES: &[(Proof, &str)] =
     &[(Proof::File("/usr/sbin/sshd"), "openssh-server"), (Proof::Program("ssh"), "openssh-client")];
@@ -337,6 +339,7 @@ impl Bench {
 
     fn one(&self, cell: &Cell, tree: &Path, bytes: u64, task: &Task, name: &str) -> Result<Run> {
         let net = self.lab.up(name, task.seed, &cell.link.path(&self.trace(task.seed)))?;
+        let up = Instant::now();
         let controller = task.contestant.controller.unwrap_or("cubic");
         net.set_congestion(controller)?;
         let dir = &self.lab.clean_dir(name)?;
@@ -344,6 +347,9 @@ impl Bench {
         let _server = self.programs.serve(&net, &transfer)?;
         let limit = cell.link.limit(bytes);
         let patience = PATIENCE.max(Duration::from_secs_f64(PATIENCE_FACTOR * limit));
+        if cell.link.varies() {
+            std::thread::sleep(VARYING_START.saturating_sub(up.elapsed()));
+        }
         let ping = Ping::start(&net, dir)?;
         let outcome = self.programs.fetch(&net, &transfer, patience)?;
         let delays = ping.stop()?.into_iter().map(|ms| ms - 2.0 * cell.link.delay_ms).collect();

@@ -36,8 +36,7 @@ impl Ping {
 /// The round-trip times in the output of ping, in milliseconds. A line cut short by the end of ping is ignored, and so
 /// is a duplicate.
 fn times(text: &str) -> Vec<f64> {
-    let answers = text.lines().filter(|line| line.ends_with(" ms"));
-    answers.filter_map(|line| line.split_once("time=")?.1.strip_suffix(" ms")?.parse().ok()).collect()
+    text.lines().filter_map(|line| line.split_once("time=")?.1.strip_suffix(" ms")?.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -52,5 +51,9 @@ mod tests {
             64 bytes from 10.1.1.1: icmp_seq=3 ttl=64 time=302 ms (DUP!)\n\
             64 bytes from 10.1.1.1: icmp_seq=4 ttl=64 time=3";
         assert_eq!(times(text), [20.3, 301.0]);
+        for end in 0..text.len() {
+            // Cut before its last word, the line of the duplicate is that of an answer.
+            assert!([20.3, 301.0, 302.0].starts_with(&times(&text[..end])), "cut after {end} bytes");
+        }
     }
 }
