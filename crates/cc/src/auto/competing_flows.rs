@@ -45,7 +45,7 @@ enum Share {
 
 impl CompetingFlows {
     pub(super) fn new(constants: &'static Constants) -> Self {
-        let next = constants.fast_losses_min;
+        let next = constants.fast_losses;
         Self { constants, fast_losses: 0, next, last: None, since: None, share: Share::Enough }
     }
 
@@ -111,11 +111,11 @@ impl CompetingFlows {
             return None;
         }
         if self.constants.little * before.saturating_sub(to) >= given_up_from.saturating_sub(to) {
-            self.next = self.constants.fast_losses_min;
+            self.next = self.constants.fast_losses;
             return None;
         }
         self.fast_losses = self.next;
-        self.next = (2 * self.next).min(self.constants.fast_losses_max);
+        self.next = (2 * self.next).min(4 * self.constants.fast_losses);
         Some(given_up_from)
     }
 }

@@ -39,15 +39,13 @@ constants! {
         random_at: i32 = -40,
         /// The same at the end of a ramp: two losses of one round trip suffice.
         random_in_ramp_at: i32 = -25,
-        /// At this score losses are congestion.
+        /// At this score losses are congestion. As far below zero random loss is more likely, and a loss reduces the window to
+        /// `leaning_cut` hundredths.
         congestion_at: i32 = 20,
         /// The same in the model, whose probes raise the RTTs next to lost packets: odds of 3,000 to 1.
         congestion_in_model_at: i32 = 80,
         /// The same in a ramp whose RTT has not grown by an eighth.
         congestion_at_flat: i32 = 50,
-        /// Below this score random loss is more likely, and a loss reduces the window to `leaning_cut`
-        /// hundredths.
-        leaning_at: i32 = -20,
         /// The window after a loss that is more likely random, in hundredths.
         leaning_cut: usize = 85,
         /// A loss rate over `loss_packets` that is never taken for random, in thousandths: 10 % plus three
@@ -67,9 +65,10 @@ constants! {
 
         /// The number of round trips over which the rate is the maximum.
         rate_rounds: u64 = 10,
-        /// The shortest RTT is the minimum over the last one or two spans.
+        /// The shortest RTT is the minimum over the last one or two spans; the longest standing queue is remembered for two or
+        /// four.
         rtt_span: Duration = Duration::from_secs(5),
-        /// RTTs within 1/`about` of the shortest count as shortest.
+        /// RTTs within 1/`about` of the shortest count as shortest; a standing queue adds more.
         about: u32 = 16,
         /// A loss rate is computed after this many packets or a round trip, whichever is later.
         loss_packets: usize = 250,
@@ -86,10 +85,6 @@ constants! {
         alike: u32 = 100,
         /// The number of losses counted per round trip: further losses saw the same queue.
         losses_a_round: i32 = 2,
-        /// The span of the record of the longest standing queue, which covers the last one or two spans.
-        stood_span: Duration = Duration::from_secs(10),
-        /// A standing queue adds more than 1/`stood_part` of the shortest RTT.
-        stood_part: u32 = 16,
         /// The bound of the score in both directions, so that a change of the path is noticed.
         score_max: i32 = 110,
         /// The weight of a loss where nearly all RTTs are alike and short: a queue that drops is not empty. Where
@@ -98,10 +93,9 @@ constants! {
 
         /// A trial of slow growth fails if less than 1/`little` of what was given up is regained.
         little: usize = 3,
-        /// The number of losses with fast growth before the next trial: the initial value.
-        fast_losses_min: u32 = 4,
-        /// The number of losses with fast growth before the next trial: the largest value.
-        fast_losses_max: u32 = 16,
+        /// The number of losses with fast growth before the next trial: the initial value. It doubles with each failed trial, up
+        /// to four times this.
+        fast_losses: u32 = 4,
     }
 }
 

@@ -82,7 +82,7 @@ impl Evidence {
 
     /// Ends a round trip.
     pub(super) fn on_round(&mut self, now: Time) {
-        if now.since(self.span_began) >= self.constants.stood_span {
+        if now.since(self.span_began) >= 2 * self.constants.rtt_span {
             (self.stood, self.span_began) = ([None, self.stood[0]], now);
         }
         self.stood[0] = self.stood[0].max(self.of_round.take());
@@ -116,7 +116,7 @@ impl Evidence {
         let shortest = self.shortest.unwrap_or_default();
         let stood = self.stood.into_iter().flatten().max().unwrap_or_default();
         let queue = stood.saturating_sub(shortest);
-        queue > (shortest / self.constants.stood_part).max(self.constants.shortest)
+        queue > (shortest / self.constants.about).max(self.constants.shortest)
             && after.is_some_and(|(at, rtt)| *rtt + at.since(sent_at) < shortest + queue / 2)
     }
 

@@ -302,7 +302,10 @@ impl Auto {
         let window = self.cubic.window();
         self.cubic.on_congestion(congestion);
         let large = window >= self.options.auto.paced_mtus * self.mtu;
-        if large && congestion.cause == Cause::Loss && self.evidence.score() < self.options.auto.leaning_at {
+        if large
+            && congestion.cause == Cause::Loss
+            && self.evidence.score() < -self.options.auto.congestion_at
+        {
             self.cubic.raise(window / 100 * self.options.auto.leaning_cut);
         }
         if let Some(before) = self.competing.on_reduction(window, self.cubic.ssthresh().min(window)) {

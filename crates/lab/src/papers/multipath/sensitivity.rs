@@ -44,17 +44,17 @@ pub(super) const FIGURE: Figure = Figure {
         only: &|point| {
             let constant = point.name("constant");
             (constant == UNMOVED) == (point.number("move") == 100.0)
-                && (constant == UNMOVED || is_of_bottlenecks(constant) == (point.name("scene") == "shared"))
+                && (constant == UNMOVED || is_of_bottlenecks(constant) == is_shared(point.name("scene")))
         },
         fixed: &|_| false,
-        quick: &|point| matches!(point.name("scene"), "drawn-1" | "shared"),
+        quick: &|point| matches!(point.name("scene"), "drawn-1" | "shared-1"),
         paired: &["constant", "move"],
         columns: &[
             Column { name: "result", unit: "1 is the best: a share of what the links carry" },
             Column { name: "share", unit: "of what the links could carry together, or of the bottleneck" },
             Column { name: "resent", unit: "chunks sent again" },
         ],
-        runs: crate::figure::Runs { min: 2, max: 2, ..RUNS },
+        runs: crate::figure::Runs { min: 6, max: 6, ..RUNS },
         run: &run,
         plot: Plot::lines("constant", "result", "result").by("move").facet("scene"),
     }),
@@ -63,13 +63,25 @@ pub(super) const FIGURE: Figure = Figure {
 const CONSTANTS: [Value; MultipathConstants::NAMES.len() + 1] =
     sensitivity::constants(MultipathConstants::NAMES);
 
-const NAMES: [Value; 5] = [
+const NAMES: [Value; 12] = [
     Value::Name("drawn-1"),
     Value::Name("drawn-2"),
     Value::Name("drawn-3"),
+    Value::Name("drawn-4"),
+    Value::Name("drawn-5"),
     Value::Name("small-buffer-1"),
-    Value::Name("shared"),
+    Value::Name("small-buffer-2"),
+    Value::Name("small-buffer-3"),
+    Value::Name("small-buffer-4"),
+    Value::Name("shared-1"),
+    Value::Name("shared-2"),
+    Value::Name("shared-3"),
 ];
+
+/// Whether a scene is a shared bottleneck.
+fn is_shared(scene: &str) -> bool {
+    scene.starts_with("shared")
+}
 
 /// Whether a constant is one of the detection of shared bottlenecks. These are moved where there is one, and the others where
 /// there is none.
@@ -77,7 +89,6 @@ fn is_of_bottlenecks(constant: &str) -> bool {
     matches!(
         constant,
         "shared_score"
-            | "score_max"
             | "delay_change_part"
             | "delay_change_min"
             | "simultaneous_max"
@@ -123,8 +134,13 @@ fn drawn(number: u64) -> [Wire; 2] {
 static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| {
     let scene = |name: &str| match name.rsplit_once('-') {
         Some(("drawn", number)) => (drawn(number.parse().expect("a number")), Measure::Sum),
-        Some((_, number)) => (drawn(10 + number.parse::<u64>().expect("a number")), Measure::Better(128)),
-        None => ([Wire::new(14, 32, 0.0); 2], Measure::Shared),
+        Some(("shared", "1")) => ([Wire::new(14, 32, 0.0); 2], Measure::Shared),
+        Some(("shared", "2")) => ([Wire::new(40, 11, 0.0); 2], Measure::Shared),
+        Some(("shared", _)) => ([Wire::new(5, 85, 0.0); 2], Measure::Shared),
+        _ => {
+            let number: u64 = name.trim_start_matches("small-buffer-").parse().expect("a number");
+            (drawn(10 + number), Measure::Better(64 << (number % 3)))
+        }
     };
     NAMES
         .iter()

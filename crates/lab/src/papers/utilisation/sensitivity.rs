@@ -55,7 +55,7 @@ pub(super) const FIGURE: Figure = Figure {
             Column { name: "utilisation", unit: "of C(1-p) less headers, all flows" },
             Column { name: "queue_ms", unit: "ms that the queue adds, mean" },
         ],
-        runs: Runs { min: 2, max: 2, within: 0.05 },
+        runs: Runs { min: 6, max: 6, within: 0.05 },
         run: &run,
         plot: Plot::lines("constant", "result", "result").by("move").facet("scene"),
     }),
@@ -69,6 +69,8 @@ enum Beside {
     Nobody,
     Reno,
     Cubic,
+    /// CUBIC, which begins after a third of the run.
+    CubicLater,
     ThreeOfItsKind,
 }
 
@@ -98,7 +100,7 @@ const fn scene(name: &'static str, kilobits: u64, round_trip_ms: u64, queue: f64
 }
 
 /// Rates, RTTs, queues and losses that neither a claim nor another figure uses.
-const SCENES: [Scene; 8] = [
+const SCENES: [Scene; 13] = [
     scene("clean", 37_000, 46, 0.7, 0.0),
     scene("lossy", 14_000, 130, 0.9, 0.025),
     scene("very-lossy", 4_200, 38, 1.3, 0.17),
@@ -111,6 +113,18 @@ const SCENES: [Scene; 8] = [
     },
     Scene { beside: Beside::Cubic, ..scene("cubic-lossy", 6_500, 90, 2.5, 0.006) },
     Scene { beside: Beside::ThreeOfItsKind, ..scene("own", 19_000, 58, 1.1, 0.0) },
+    // A few round trips of a short path are a few milliseconds.
+    scene("short", 60_000, 5, 3.0, 0.01),
+    // The first 250 packets decide.
+    Scene { lasts: Duration::from_secs(10), ..scene("beginning", 2_500, 90, 1.0, 0.28) },
+    // The first flight is a four-hundredth of what the path carries.
+    Scene { lasts: Duration::from_secs(5), ..scene("fat", 400_000, 120, 0.5, 0.0) },
+    Scene { beside: Beside::Cubic, ..scene("bloated", 3_000, 60, 40.0, 0.0) },
+    Scene {
+        beside: Beside::CubicLater,
+        lasts: Duration::from_secs(60),
+        ..scene("joined", 12_000, 64, 1.2, 0.01)
+    },
 ];
 
 const NAMES: [Value; SCENES.len()] = {
@@ -145,6 +159,9 @@ impl Scene {
             Beside::Nobody => "alone",
             Beside::Reno => "beside a TCP connection with Reno",
             Beside::Cubic => "beside a TCP connection with CUBIC",
+            Beside::CubicLater => {
+                "beside a TCP connection with CUBIC, which begins after a third of the time"
+            }
             Beside::ThreeOfItsKind => "beside three of its own kind",
         };
         format!("{}: {}, {beside}, {} s", self.name, self.link(), self.lasts.as_secs())
@@ -164,20 +181,28 @@ fn run(point: &Point, seed: u64) -> Row {
     let protocols = match scene.beside {
         Beside::Nobody => vec![own()],
         Beside::Reno => vec![own(), tcp(braidftp_cc::Kind::Reno)],
-        Beside::Cubic => vec![own(), tcp(braidftp_cc::Kind::Cubic)],
+        Beside::Cubic | Beside::CubicLater => vec![own(), tcp(braidftp_cc::Kind::Cubic)],
         Beside::ThreeOfItsKind => vec![own(), own(), own(), own()],
     };
     let ways = Ways::of(scene.link(), scene.link());
-    let seen = shared::watch(&shared::flows(protocols, seed), &ways, scene.lasts, seed);
+    let mut flows = shared::flows(protocols, seed);
+    if scene.beside == Beside::CubicLater {
+        flows[1].span.begins += scene.lasts / 3;
+    }
+    let seen = shared::watch(&flows, &ways, scene.lasts, seed);
     // For a single flow the beginning counts; with other flows the measurement begins when all have had time
     // to find their rates.
-    let from = if scene.beside == Beside::Nobody { Duration::ZERO } else { scene.lasts / 4 };
+    let from = match scene.beside {
+        Beside::Nobody => Duration::ZERO,
+        Beside::CubicLater => scene.lasts / 2,
+        Beside::Reno | Beside::Cubic | Beside::ThreeOfItsKind => scene.lasts / 4,
+    };
     let rates = seen.rates(from, scene.lasts);
     let limit = scene.bits_per_second as f64 * (1.0 - scene.loss) * shared::SCTP_SHARE;
     let sum: f64 = rates.iter().sum();
     let result = match scene.beside {
         Beside::Nobody => (sum / limit).min(1.0),
-        Beside::Reno | Beside::Cubic => 1.0 - (2.0 * rates[0] / sum - 1.0).abs(),
+        Beside::Reno | Beside::Cubic | Beside::CubicLater => 1.0 - (2.0 * rates[0] / sum - 1.0).abs(),
         Beside::ThreeOfItsKind => {
             sum.powi(2) / (rates.len() as f64 * rates.iter().map(|rate| rate.powi(2)).sum::<f64>())
         }

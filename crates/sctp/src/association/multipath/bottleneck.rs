@@ -93,7 +93,7 @@ impl Mean {
 
 impl Pair {
     fn judge(&mut self, agrees: i8, constants: &MultipathConstants) {
-        let max = constants.score_max;
+        let max = 2 * constants.shared_score;
         self.score = (self.score + agrees).clamp(-max, max);
         self.is_common = if self.is_common { self.score > 0 } else { self.score >= constants.shared_score };
     }

@@ -39,10 +39,9 @@ constants! {
         loss_half_life: Duration = Duration::from_secs(16),
         /// The maximum loss ratio that estimates use, in thousandths.
         loss_max: u64 = 900,
-        /// Shared bottlenecks: the score at which a bottleneck is considered shared; at 0 it no longer is.
+        /// Shared bottlenecks: the score at which a bottleneck is considered shared; at 0 it no longer is. The maximum for or
+        /// against is twice this.
         shared_score: i8 = 2,
-        /// Shared bottlenecks: the maximum score for or against.
-        score_max: i8 = 4,
         /// Shared bottlenecks: a change of the queueing delay below 1/`delay_change_part` of an RTT shows nothing.
         delay_change_part: u32 = 32,
         /// Shared bottlenecks: a change of the queueing delay below this value shows nothing.
