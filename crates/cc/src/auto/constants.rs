@@ -68,7 +68,8 @@ constants! {
         /// The shortest RTT is the minimum over the last one or two spans; the longest standing queue is remembered for two or
         /// four.
         rtt_span: Duration = Duration::from_secs(5),
-        /// RTTs within 1/`about` of the shortest count as shortest; a standing queue adds more.
+        /// RTTs within 1/`about` of the shortest, or within the time of two packets, count as shortest; a standing queue adds
+        /// more than 1/`about`.
         about: u32 = 16,
         /// A loss rate is computed after this many packets or a round trip, whichever is later.
         loss_packets: usize = 250,

@@ -122,6 +122,14 @@ mod tests {
     use super::*;
 
     const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 1));
+    const NOW: Time = Time::from_millis(5_000);
+
+    /// A rate of which nothing is left at [`NOW`].
+    fn used_up(a_second: u32, waiting_max: usize) -> Turns<u32> {
+        let mut turns = Turns::new(a_second, waiting_max);
+        while turns.take(NOW, crowd(1)) {}
+        turns
+    }
 
     fn crowd(network: u8) -> IpAddr {
         IpAddr::from([192, 0, network, 1])
@@ -140,25 +148,22 @@ mod tests {
     #[test]
     fn turns_are_given_at_the_rate() {
         let mut turns = Turns::new(10, 100);
-        let now = Time::from_millis(5_000);
         let taken =
-            (0..30).filter(|nth| !turns.take(now, crowd(1)) && turns.wait(crowd(1), *nth).is_none()).count();
+            (0..30).filter(|nth| !turns.take(NOW, crowd(1)) && turns.wait(crowd(1), *nth).is_none()).count();
         assert_eq!(taken, 20, "ten were saved up");
-        let given = given(&mut turns, now + Duration::from_secs(60));
-        assert_eq!(given.first().map(|(at, _)| *at), Some(now + Duration::from_millis(100)));
-        assert_eq!(given.last().map(|(at, _)| *at), Some(now + Duration::from_millis(2_000)));
+        let given = given(&mut turns, NOW + Duration::from_secs(60));
+        assert_eq!(given.first().map(|(at, _)| *at), Some(NOW + Duration::from_millis(100)));
+        assert_eq!(given.last().map(|(at, _)| *at), Some(NOW + Duration::from_millis(2_000)));
         assert!(turns.is_empty() && turns.due().is_none());
-        assert!(!turns.take(now + Duration::from_millis(2_099), crowd(1)));
-        assert!(turns.take(now + Duration::from_millis(2_100), crowd(1)));
+        assert!(!turns.take(NOW + Duration::from_millis(2_099), crowd(1)));
+        assert!(turns.take(NOW + Duration::from_millis(2_100), crowd(1)));
     }
 
     #[test]
     fn a_turn_is_not_taken_from_those_who_wait() {
-        let mut turns = Turns::new(10, 100);
-        let now = Time::from_millis(5_000);
-        while turns.take(now, crowd(1)) {}
+        let mut turns = used_up(10, 100);
         assert!(turns.wait(crowd(1), 7).is_none());
-        let later = now + Duration::from_secs(1);
+        let later = NOW + Duration::from_secs(1);
         assert!(!turns.take(later, crowd(1)));
         assert_eq!(turns.next(later, |_| true), Some(7));
         assert!(turns.take(later, crowd(1)));
@@ -166,14 +171,12 @@ mod tests {
 
     #[test]
     fn a_crowd_of_several_networks_delays_another_by_two_turns() {
-        let mut turns = Turns::new(10, 128);
-        let now = Time::from_millis(5_000);
-        while turns.take(now, crowd(1)) {}
+        let mut turns = used_up(10, 128);
         for nth in 0..120 {
             assert!(turns.wait(crowd((nth % 8) as u8), nth).is_none());
         }
         // Each of the networks has a turn.
-        let mut now = now + Duration::from_secs(2);
+        let mut now = NOW + Duration::from_secs(2);
         given(&mut turns, now);
         for _ in 0..5 {
             assert!(turns.wait(OTHER, 777).is_none());
@@ -187,27 +190,23 @@ mod tests {
 
     #[test]
     fn a_newcomer_takes_its_turn_at_once() {
-        let mut turns = Turns::new(400, 128);
-        let now = Time::from_millis(5_000);
-        while turns.take(now, crowd(1)) {}
+        let mut turns = used_up(400, 128);
         for nth in 0..64 {
             assert!(turns.wait(crowd((nth % 8) as u8), nth).is_none());
         }
         let due = turns.due().expect("somebody waits");
-        assert!(!turns.take(now, crowd(3)), "it waits already");
-        assert!(turns.take(now, OTHER));
-        assert!(turns.take(now, IpAddr::from([192, 0, 3, 2])), "a host of a network that waits");
+        assert!(!turns.take(NOW, crowd(3)), "it waits already");
+        assert!(turns.take(NOW, OTHER));
+        assert!(turns.take(NOW, IpAddr::from([192, 0, 3, 2])), "a host of a network that waits");
         assert_eq!(turns.due(), Some(due + Duration::from_millis(5)), "two turns later");
     }
 
     #[test]
     fn newcomers_leave_half_of_the_rate_to_those_who_wait() {
-        let mut turns = Turns::new(400, 128);
-        let now = Time::from_millis(5_000);
-        while turns.take(now, crowd(1)) {}
+        let mut turns = used_up(400, 128);
         let (mut ahead, mut waited) = ([0, 0], 0);
         for ms in 0..10_000 {
-            let now = now + Duration::from_millis(ms);
+            let now = NOW + Duration::from_millis(ms);
             let _ = turns.wait(crowd(1), 1);
             let network = IpAddr::from([10, (ms >> 8) as u8, ms as u8, 1]);
             let host = IpAddr::from([192, 0, 1, 2 + (ms % 200) as u8]);
@@ -223,9 +222,7 @@ mod tests {
 
     #[test]
     fn one_that_gave_up_takes_no_turn() {
-        let mut turns = Turns::new(10, 100);
-        let now = Time::from_millis(5_000);
-        while turns.take(now, crowd(1)) {}
+        let mut turns = used_up(10, 100);
         for nth in 0..50 {
             assert!(turns.wait(crowd(1), nth).is_none());
         }
