@@ -3,9 +3,13 @@
 //!
 //! The processes are in two network namespaces, joined by a veth pair with an MTU of 1,500 bytes (root); with
 //! `--link loopback` both use 127.0.0.1, without TCP. Each round runs all of them one after another, every other
-//! round in reverse, so that other load on the machine affects all alike. Ratios are taken within a round, and
-//! medians over the rounds. Goodput of a round varies by a third; so rounds with those that a target compares follow
-//! until the interval of each median, of 99 %, excludes its target, and at most `--rounds`.
+//! round in reverse, so that other load on the machine affects all alike. Each end runs on its own half of the
+//! processors (`link`). Ratios are taken within a round, and medians over the rounds. Rounds with those that a
+//! target compares follow until the interval of each median excludes its target, and at most `--rounds`. The interval
+//! is that of the sign test, looked at after [`LOOKS`] rounds only: a look after every round would sooner or later
+//! exclude a target by chance. All looks together err with a probability of at most 1 %.
+//!
+//! usrsctp has several threads, which share the processors of their end.
 //!
 //! This stack and quinn write 64 KiB at a time, usrsctp 1,400 bytes (its packets hold one message); this
 //! stack is also run with messages of 1,400 bytes. usrsctp has checksums on and buffers of 4 MB, as its tsctp
@@ -27,11 +31,15 @@ use crate::shell::capture;
 const USAGE: &str =
     "usage: cargo xtask bench loopback [--rounds N] [--quick] [--link veth|loopback] [--only TEXT,...]";
 
-/// The number of rounds of those that no target compares. Of fewer than eight rounds, a median has no interval of
-/// [`CONFIDENCE`].
+/// The number of rounds of those that no target compares.
 const ROUNDS_OF_ALL: usize = 3;
-/// The confidence of the interval of a median.
+/// The numbers of rounds after which the intervals are looked at. Of fewer than ten rounds, a median has no interval of
+/// [`LOOK_CONFIDENCE`].
+const LOOKS: [usize; 4] = [10, 20, 40, 60];
+/// The probability that all of these intervals contain their median, at least.
 const CONFIDENCE: f64 = 0.99;
+/// The confidence of the interval of a median at one look (Bonferroni).
+const LOOK_CONFIDENCE: f64 = 1.0 - (1.0 - CONFIDENCE) / LOOKS.len() as f64;
 
 /// The required multiple of usrsctp's goodput, unprotected over loopback.
 const USRSCTP_TARGET: f64 = 4.0;
@@ -77,8 +85,13 @@ struct Options {
 
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
-        let mut options =
-            Self { rounds: 61, bytes: 500_000_000, quick: false, over_loopback: false, only: None };
+        let mut options = Self {
+            rounds: LOOKS[LOOKS.len() - 1],
+            bytes: 500_000_000,
+            quick: false,
+            over_loopback: false,
+            only: None,
+        };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().context(USAGE);
@@ -166,7 +179,7 @@ struct Comparison {
 enum Verdict {
     Reached,
     Missed,
-    /// The interval of the median contains the target.
+    /// The interval of the median contains the target, or there were too few rounds for one.
     Open,
 }
 
@@ -187,20 +200,41 @@ impl Comparison {
         ratios(&results[self.ours], &results[self.theirs])
     }
 
-    fn verdict(&self, results: &[Vec<Outcome>]) -> Verdict {
-        match interval(self.ratios(results)) {
-            Some([least, _]) if least >= self.target => Verdict::Reached,
-            Some([_, most]) if most < self.target => Verdict::Missed,
-            _ => Verdict::Open,
+    /// The first look whose interval excludes the target, or else the last one: its number of rounds and the interval.
+    /// `None` if there were too few rounds for any.
+    fn decisive_look(&self, results: &[Vec<Outcome>]) -> Option<(usize, [f64; 2])> {
+        let ratios = self.ratios(results);
+        let mut last = None;
+        for look in LOOKS.into_iter().filter(|look| *look <= ratios.len()) {
+            let interval = interval(ratios[..look].to_vec())?;
+            last = Some((look, interval));
+            if self.judge(interval) != Verdict::Open {
+                break;
+            }
         }
+        last
+    }
+
+    fn judge(&self, [least, most]: [f64; 2]) -> Verdict {
+        match () {
+            () if least >= self.target => Verdict::Reached,
+            () if most < self.target => Verdict::Missed,
+            () => Verdict::Open,
+        }
+    }
+
+    fn verdict(&self, results: &[Vec<Outcome>]) -> Verdict {
+        self.decisive_look(results).map_or(Verdict::Open, |(_, interval)| self.judge(interval))
     }
 
     /// The ratio, its interval, the target and the verdict.
     fn text(&self, contestants: &[Contestant], results: &[Vec<Outcome>]) -> String {
-        let ratios = self.ratios(results);
-        let (count, ratio) = (ratios.len(), median(ratios.clone()));
-        let between = match interval(ratios) {
-            Some([least, most]) => format!("{least:.2} to {most:.2} with {CONFIDENCE} confidence"),
+        let look = self.decisive_look(results);
+        let mut ratios = self.ratios(results);
+        ratios.truncate(look.map_or(ratios.len(), |(rounds, _)| rounds));
+        let (count, ratio) = (ratios.len(), median(ratios));
+        let between = match look {
+            Some((_, [least, most])) => format!("{least:.2} to {most:.2} with {CONFIDENCE} confidence"),
             None => "too few for an interval".to_owned(),
         };
         format!(
@@ -214,7 +248,7 @@ impl Comparison {
 }
 
 /// The interval of the median of the distribution that the values are drawn from: the values of a rank from below and from above
-/// between which it lies with [`CONFIDENCE`], whatever the distribution. `None` for too few values.
+/// between which it lies with [`LOOK_CONFIDENCE`], whatever the distribution. `None` for too few values.
 fn interval(mut values: Vec<f64>) -> Option<[f64; 2]> {
     values.sort_by(f64::total_cmp);
     let count = values.len();
@@ -222,7 +256,7 @@ fn interval(mut values: Vec<f64>) -> Option<[f64; 2]> {
     let (mut exactly, mut outside, mut rank) = (0.5_f64.powi(count as i32), 0.0, 0);
     for below in 0..count {
         outside += 2.0 * exactly;
-        if outside > 1.0 - CONFIDENCE {
+        if outside > 1.0 - LOOK_CONFIDENCE {
             break;
         }
         rank = below + 1;
@@ -380,31 +414,43 @@ mod tests {
     #[test]
     fn the_interval_of_a_median_is_that_of_the_sign_test() {
         let of = |count: u32| interval((1..=count).rev().map(f64::from).collect());
-        // Confidences of .9922, .9926 and .9957.
+        // Confidences of .9980, .9996, .9978 and .9989.
         assert_eq!(of(0), None);
-        assert_eq!(of(7), None);
-        assert_eq!(of(8), Some([1.0, 8.0]));
-        assert_eq!(of(15), Some([3.0, 13.0]));
-        assert_eq!(of(41), Some([12.0, 30.0]));
+        assert_eq!(of(9), None);
+        assert_eq!(of(10), Some([1.0, 10.0]));
+        assert_eq!(of(20), Some([3.0, 18.0]));
+        assert_eq!(of(40), Some([11.0, 30.0]));
+        assert_eq!(of(60), Some([18.0, 43.0]));
     }
 
     #[test]
-    fn a_verdict_is_open_until_the_interval_excludes_the_target() {
-        let outcome = |mbit_per_second| Outcome {
-            mbit_per_second,
+    fn a_verdict_is_open_until_the_interval_of_a_look_excludes_the_target() {
+        let outcome = |mbit_per_second: &f64| Outcome {
+            mbit_per_second: *mbit_per_second,
             sender_cpu_seconds_per_gigabyte: 0.0,
             receiver_cpu_seconds_per_gigabyte: 0.0,
             sender_peak_mib: 0.0,
             receiver_peak_mib: 0.0,
         };
-        let verdict = |ratio: f64, rounds: usize| {
-            let results = [vec![outcome(ratio); rounds], vec![outcome(1.0); rounds]];
-            Comparison { ours: 0, theirs: 1, target: 0.6 }.verdict(&results)
+        let look = |ratios: &[f64]| {
+            let results =
+                [ratios.iter().map(outcome).collect(), ratios.iter().map(|_| outcome(&1.0)).collect()];
+            let comparison = Comparison { ours: 0, theirs: 1, target: 0.6 };
+            let rounds = comparison.decisive_look(&results).map(|(rounds, _)| rounds);
+            (comparison.verdict(&results), rounds)
         };
-        assert_eq!(verdict(0.7, 7), Verdict::Open);
-        assert_eq!(verdict(0.7, 8), Verdict::Reached);
-        assert_eq!(verdict(0.6, 8), Verdict::Reached);
-        assert_eq!(verdict(0.5, 8), Verdict::Missed);
+        assert_eq!(look(&[0.7; 9]), (Verdict::Open, None));
+        assert_eq!(look(&[0.7; 10]), (Verdict::Reached, Some(10)));
+        assert_eq!(look(&[0.6; 19]), (Verdict::Reached, Some(10)));
+        assert_eq!(look(&[0.5; 10]), (Verdict::Missed, Some(10)));
+        // The first round is below the target: ten rounds do not exclude it, and no look follows before the 20th.
+        let mut ratios = [0.7; 40];
+        ratios[0] = 0.5;
+        assert_eq!(look(&ratios[..19]), (Verdict::Open, Some(10)));
+        assert_eq!(look(&ratios[..20]), (Verdict::Reached, Some(20)));
+        // Later rounds do not change a verdict.
+        ratios[20..].fill(0.1);
+        assert_eq!(look(&ratios), (Verdict::Reached, Some(20)));
     }
 
     #[test]
