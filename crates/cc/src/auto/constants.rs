@@ -39,13 +39,12 @@ constants! {
         random_at: i32 = -40,
         /// The same at the end of a ramp: two losses of one round trip suffice.
         random_in_ramp_at: i32 = -25,
-        /// At this score losses are congestion. As far below zero random loss is more likely, and a loss reduces the window to
-        /// `leaning_cut` hundredths.
+        /// At this score losses are congestion; in a ramp whose RTT has not grown by an eighth, at one loss of the largest weight
+        /// more. As far below zero random loss is more likely, and a loss reduces the window to `leaning_cut` hundredths.
         congestion_at: i32 = 20,
-        /// The same in the model, whose probes raise the RTTs next to lost packets: odds of 3,000 to 1.
+        /// The same in the model, whose probes raise the RTTs next to lost packets: odds of 3,000 to 1. One loss of the largest
+        /// weight beyond it the score has its bound, in both directions, so that a change of the path is noticed.
         congestion_in_model_at: i32 = 80,
-        /// The same in a ramp whose RTT has not grown by an eighth.
-        congestion_at_flat: i32 = 50,
         /// The window after a loss that is more likely random, in hundredths.
         leaning_cut: usize = 85,
         /// A loss rate over `loss_packets` that is never taken for random, in thousandths: 10 % plus three
@@ -86,8 +85,6 @@ constants! {
         alike: u32 = 100,
         /// The number of losses counted per round trip: further losses saw the same queue.
         losses_a_round: i32 = 2,
-        /// The bound of the score in both directions, so that a change of the path is noticed.
-        score_max: i32 = 110,
         /// The weight of a loss where nearly all RTTs are alike and short: a queue that drops is not empty. Where
         /// they are alike and long the weight is 0: a queue that is always full drops anything.
         flat: i32 = -15,

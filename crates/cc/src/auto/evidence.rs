@@ -24,6 +24,9 @@ use super::Constants;
 /// Indexed by sixteenths of u; clamped to −30.
 const WEIGHTS: [i32; 16] = [-30, -30, -30, -30, -24, -18, -13, -9, -5, -2, 1, 4, 6, 9, 11, 13];
 
+/// The largest weight of a loss, on either side.
+pub(super) const WEIGHT_MAX: i32 = -WEIGHTS[0];
+
 /// The evidence on the losses of a path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Evidence {
@@ -77,7 +80,7 @@ impl Evidence {
 
     /// Takes an ECN mark, which is certain congestion.
     pub(super) fn on_mark(&mut self) {
-        self.score = self.constants.score_max;
+        self.score = self.bound();
     }
 
     /// Ends a round trip.
@@ -94,8 +97,13 @@ impl Evidence {
     pub(super) fn score(&self) -> i32 {
         let counted = self.count.min(self.constants.losses_a_round);
         let round = if self.count == 0 { 0 } else { self.sum * counted / self.count };
-        let most = self.constants.score_max;
+        let most = self.bound();
         (self.score + round).clamp(-most, most)
+    }
+
+    /// The bound of the score in both directions: a loss of the largest weight beyond the farthest decision.
+    fn bound(&self) -> i32 {
+        self.constants.congestion_in_model_at + WEIGHT_MAX
     }
 
     /// The score without the losses of this round trip.
@@ -200,6 +208,19 @@ mod tests {
     #[test]
     fn single_long_samples_are_no_standing_queue() {
         assert_eq!(score(41, |sample| if sample % 10 == 3 { 200 } else { 100 }), Constants::DEFAULT.flat);
+    }
+
+    #[test]
+    fn the_score_has_a_bound_on_either_side() {
+        let mut evidence = Evidence::default();
+        evidence.on_mark();
+        assert_eq!(evidence.settled(), 110);
+        (0..50).for_each(|step| evidence.on_sample(Time::from_millis(1_000 + 10 * step), ROUND));
+        for round in 0..20 {
+            evidence.on_lost(Time::from_millis(1_200));
+            evidence.on_round(Time::from_millis(2_000 + 100 * round));
+        }
+        assert_eq!(evidence.settled(), -110);
     }
 
     #[test]

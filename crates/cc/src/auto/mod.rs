@@ -70,7 +70,7 @@ use braidftp_base::{Rate, Time};
 
 use self::competing_flows::CompetingFlows;
 pub use self::constants::Constants;
-use self::evidence::Evidence;
+use self::evidence::{Evidence, WEIGHT_MAX};
 use self::model::{Model, bytes_in};
 use crate::cubic::{Cubic, WindowGrowth};
 use crate::hystart::{Advice, HyStart};
@@ -266,7 +266,7 @@ impl Auto {
     fn is_random(&self) -> bool {
         let below = match &self.mode {
             Mode::Ramp(_) if self.latest_rtt <= self.min_rtt() * 9 / 8 => {
-                self.options.auto.congestion_at_flat
+                self.options.auto.congestion_at + WEIGHT_MAX
             }
             Mode::Ramp(_) => self.options.auto.congestion_at,
             Mode::Lossy(_) => self.options.auto.congestion_in_model_at,
