@@ -1,7 +1,7 @@
 //! Uploads a tree: lists the remote tree, then walks the local one, creates folders and sends files in the
 //! order of the walk. Entries that only the server has are deleted at the end, if requested.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,9 @@ use crate::store::fs::{self, Kind, Root, WalkItem};
 
 /// The maximum number of outstanding DELE and RMD commands.
 const COMMANDS: usize = 256;
-/// The maximum number of chunks of the local tree that wait to be compared, each a few hundred entries.
-const CHUNKS_AHEAD: usize = 64;
+/// The maximum number of chunks of the local tree that wait to be compared, each a few hundred entries: some
+/// 100,000 entries, of about 200 bytes each.
+const CHUNKS_AHEAD: usize = 400;
 /// The usual modes of files and folders, which are left to the server's umask.
 const USUAL_MODES: (u32, u32) = (0o644, 0o755);
 
@@ -49,10 +50,14 @@ pub struct MirrorUp {
     pub from: PathBuf,
 }
 
-/// An entry on the server, by hash of the path.
+/// The tree on the server.
 #[derive(Debug, Default)]
 struct Remote {
-    there: HashMap<u128, There, BuildHasherDefault<Ready>>,
+    /// What the server listed, sorted by the hash of the path. A hash map would need three times the memory
+    /// while it grows.
+    listed: Vec<(u128, There)>,
+    /// Folders created since, by the hash of the path.
+    made: HashSet<u128, BuildHasherDefault<Ready>>,
     features: Features,
 }
 
@@ -65,8 +70,17 @@ enum There {
 }
 
 impl Remote {
+    fn of_listed(mut listed: Vec<(u128, There)>) -> Self {
+        listed.sort_unstable_by_key(|(path, _)| *path);
+        Self { listed, ..Self::default() }
+    }
+
     fn of(&self, path: &[u8]) -> Option<There> {
-        self.there.get(&path_hash(path)).copied()
+        let path = path_hash(path);
+        match self.listed.binary_search_by_key(&path, |(listed, _)| *listed) {
+            Ok(at) => Some(self.listed[at].1),
+            Err(_) => self.made.contains(&path).then_some(There::Folder { mode: None }),
+        }
     }
 }
 
@@ -89,14 +103,15 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     let root = Root::open(&up.from).map_err(|error| Error::store(&error))?;
     // Read while the server lists its tree.
     let local = walk_ahead(&root).await?;
-    let mut remote = Remote { features: client.features().await?, ..Remote::default() };
+    let (features, mut listed) = (client.features().await?, Vec::new());
     let base = job.url.path.clone();
-    let listed = read_remote(&client, &base, &remote.features, job.record.journal(), |path, there| {
-        remote.there.insert(path_hash(path.as_bytes()), there);
+    let read = read_remote(&client, &base, &features, job.record.journal(), |path, there| {
+        listed.push((path_hash(path.as_bytes()), there));
     })
     .await?;
+    let remote = Remote { features, ..Remote::of_listed(listed) };
     let dry = up.mirror.delete.is_dry();
-    if !listed.base_is_there && !base.is_empty() && !dry {
+    if !read.base_is_there && !base.is_empty() && !dry {
         super::files::make_folder_and_parents(&client, &base).await?;
     }
     let digests = match up.mirror.compare.contents {
@@ -538,7 +553,7 @@ impl Sending<'_> {
             let name = folder.as_os_str().as_bytes();
             if !matches!(self.remote.of(name), Some(There::Folder { .. })) {
                 self.uploads.make_folder(named_path(self.base, name)?, name).await?;
-                self.remote.there.insert(path_hash(name), There::Folder { mode: None });
+                self.remote.made.insert(path_hash(name));
             }
         }
         Ok(())
@@ -639,4 +654,22 @@ async fn delete_remote(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_found_among_what_the_server_listed_and_what_was_created() {
+        let file = |size| There::File { size, modified: None, mode: None };
+        let mut remote =
+            Remote::of_listed((0..1_000_u64).map(|nth| (path_hash(&nth.to_le_bytes()), file(nth))).collect());
+        for nth in 0..1_000_u64 {
+            assert!(matches!(remote.of(&nth.to_le_bytes()), Some(There::File { size, .. }) if size == nth));
+        }
+        assert!(remote.of(b"new").is_none());
+        remote.made.insert(path_hash(b"new"));
+        assert!(matches!(remote.of(b"new"), Some(There::Folder { .. })));
+    }
 }

@@ -1,5 +1,5 @@
-//! Streams of folder entries: [`Lister`] for one folder, [`Walk`] for a whole tree. Neither holds more than a
-//! chunk.
+//! Streams of folder entries: [`Lister`] for one folder, [`Walk`] for a whole tree. A lister holds one chunk. A
+//! walk reads the next one while the caller uses the current one, if there is memory for both.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::OpenOptions;
 use rustix::fs::{OFlags, RawDir};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::blocks::{Blocks, Folders, Permit};
 use super::error::Error;
 use super::levels::Levels;
-use super::{Kind, Metadata, Root, blocking, metadata_at, name};
+use super::{Kind, Metadata, Root, blocking, joined, metadata_at, name};
 
 /// The number of entries read at once: enough to justify the use of another thread, and small.
 const CHUNK_ENTRIES: usize = 256;
@@ -60,8 +61,13 @@ impl Room {
     /// The maximum number of entries of the next chunk. The previous chunk is released.
     fn entries(&mut self) -> usize {
         self.permit = None;
-        self.permit = self.blocks.take(CHUNK_BYTES).filter(|permit| permit.bytes() == CHUNK_BYTES);
+        self.permit = self.whole_chunk();
         if self.permit.is_some() { CHUNK_ENTRIES } else { FEW_ENTRIES }
+    }
+
+    /// The memory of a whole chunk, if available.
+    fn whole_chunk(&self) -> Option<Permit> {
+        self.blocks.take(CHUNK_BYTES).filter(|permit| permit.bytes() == CHUNK_BYTES)
     }
 }
 
@@ -160,7 +166,7 @@ impl Root {
         let path = path.to_owned();
         self.blocking(move |root| {
             let levels = Levels::new(root, &path, Folders::default())?;
-            Ok(Walk { levels: Some(levels), room: Room::default() })
+            Ok(Walk { next: Next::Unread(Box::new(levels)), room: Room::default() })
         })
         .await
     }
@@ -206,9 +212,23 @@ impl Lister {
 /// Reads a whole tree, depth first, one chunk at a time. Holds a few folders open.
 #[derive(Debug)]
 pub struct Walk {
-    levels: Option<Levels>,
+    next: Next,
     room: Room,
 }
+
+/// The next chunk of a walk.
+#[derive(Debug)]
+enum Next {
+    /// It is read when it is requested.
+    Unread(Box<Levels>),
+    /// It is being read ahead, or was. The memory counted for it returns with it.
+    Ahead(JoinHandle<(Chunk, Permit)>),
+    /// There is none.
+    None,
+}
+
+/// Items, and the walk after them, unless they are the last ones.
+type Chunk = (Vec<WalkItem>, Option<Box<Levels>>);
 
 /// An item of a walk.
 #[derive(Debug, Clone)]
@@ -233,7 +253,7 @@ impl Walk {
     /// Sets the source of memory for chunks and open folders.
     #[must_use]
     pub fn counted_by(mut self, blocks: Blocks) -> Self {
-        if let Some(levels) = &mut self.levels {
+        if let Next::Unread(levels) = &mut self.next {
             levels.counted_by(blocks.folders());
         }
         self.room.blocks = blocks;
@@ -246,36 +266,54 @@ impl Walk {
     ///
     /// Not safe: a cancelled call ends the walk, and the next one returns `None`.
     pub async fn next_chunk(&mut self) -> Option<Vec<WalkItem>> {
-        let mut levels = self.levels.take()?;
-        let most = self.room.entries();
-        let (levels, chunk) = blocking(move || {
-            let mut chunk = Vec::with_capacity(FEW_ENTRIES);
-            let mut path_bytes = 0;
-            while chunk.len() < most && path_bytes < NAMES_BYTES {
-                let Some(item) = next_item(&mut levels) else { return (None, chunk) };
-                let (WalkItem::Found { path, .. } | WalkItem::Unreadable { path, .. }) = &item;
-                path_bytes += path.as_os_str().len();
-                let entered = match &item {
-                    WalkItem::Found { path, metadata } if metadata.kind == Kind::Folder => levels
-                        .enter(path.file_name().unwrap_or_default())
-                        .err()
-                        .map(|error| (path.clone(), error)),
-                    _ => None,
-                };
-                chunk.push(item);
-                chunk.extend(entered.map(|(path, error)| WalkItem::Unreadable { path, error }));
+        let (items, levels) = match std::mem::replace(&mut self.next, Next::None) {
+            Next::Unread(levels) => {
+                let most = self.room.entries();
+                blocking(move || read_chunk(levels, most)).await
             }
-            (Some(levels), chunk)
-        })
-        .await;
-        self.levels = levels;
-        if chunk.is_empty() { None } else { Some(chunk) }
+            Next::Ahead(reading) => {
+                let (chunk, permit) = joined(reading).await;
+                self.room.permit = Some(permit);
+                chunk
+            }
+            Next::None => return None,
+        };
+        self.next = match levels {
+            Some(levels) => match self.room.whole_chunk() {
+                Some(permit) => {
+                    Next::Ahead(spawn_blocking(move || (read_chunk(levels, CHUNK_ENTRIES), permit)))
+                }
+                None => Next::Unread(levels),
+            },
+            None => Next::None,
+        };
+        if items.is_empty() { None } else { Some(items) }
     }
 
     /// Whether it is known that no more items follow.
     pub fn is_done(&self) -> bool {
-        self.levels.is_none()
+        matches!(self.next, Next::None)
     }
+}
+
+/// Reads at least one item and at most about `most`, unless the walk ends.
+fn read_chunk(mut levels: Box<Levels>, most: usize) -> Chunk {
+    let mut items = Vec::with_capacity(FEW_ENTRIES);
+    let mut path_bytes = 0;
+    while items.len() < most && path_bytes < NAMES_BYTES {
+        let Some(item) = next_item(&mut levels) else { return (items, None) };
+        let (WalkItem::Found { path, .. } | WalkItem::Unreadable { path, .. }) = &item;
+        path_bytes += path.as_os_str().len();
+        let entered = match &item {
+            WalkItem::Found { path, metadata } if metadata.kind == Kind::Folder => {
+                levels.enter(path.file_name().unwrap_or_default()).err().map(|error| (path.clone(), error))
+            }
+            _ => None,
+        };
+        items.push(item);
+        items.extend(entered.map(|(path, error)| WalkItem::Unreadable { path, error }));
+    }
+    (items, Some(levels))
 }
 
 /// Returns the next item of the innermost folder, or of its parent after its end.

@@ -40,6 +40,7 @@ use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
+use tokio::task::JoinHandle;
 
 pub use blocks::{
     Blocks, FOLDERS_ALWAYS, FOLDERS_MAX, Growing, POOL_BYTES, Pool, SESSION_BYTES, SMALLEST_BYTES,
@@ -508,7 +509,12 @@ fn metadata_at(dir: impl AsFd + Copy, name: &Path) -> io::Result<Metadata> {
 
 /// Runs `work` on the pool of threads that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
+    joined(tokio::task::spawn_blocking(work)).await
+}
+
+/// Waits for work on that pool.
+async fn joined<T>(running: JoinHandle<T>) -> T {
+    match running.await {
         Ok(value) => value,
         // Only a panic of `work` or the end of the runtime cause this error; both end this task too.
         Err(error) => match error.try_into_panic() {

@@ -485,6 +485,31 @@ async fn a_walk_goes_no_deeper_than_its_limit() {
     assert_eq!(found, MAX_DEPTH);
 }
 
+#[tokio::test]
+async fn a_walk_reads_one_chunk_ahead_if_there_is_memory_for_two() {
+    const CHUNK_BYTES: usize = 64 << 10;
+    let bench = bench();
+    (0..1_000).for_each(|nth| bench.put(format!("{nth}"), "x"));
+    let count =
+        |items: &[WalkItem]| items.iter().filter(|item| matches!(item, WalkItem::Found { .. })).count();
+    // The memory of the pool, and the number of chunks that it holds while the first one is used.
+    for (bytes, chunks_held) in [(8 << 20, 2), (8 * CHUNK_BYTES, 1), (0, 0)] {
+        let pool = Arc::new(Pool::new(bytes));
+        let walk = bench.root.walk(Path::new("")).await.unwrap();
+        let mut walk = walk.counted_by(Blocks::of_session(&pool));
+        let mut found = count(&walk.next_chunk().await.unwrap());
+        assert_eq!(pool.held(), chunks_held * CHUNK_BYTES);
+        while let Some(items) = walk.next_chunk().await {
+            found += count(&items);
+            assert!(pool.held() <= chunks_held * CHUNK_BYTES);
+        }
+        assert!(walk.is_done());
+        assert_eq!(found, 1_000);
+        drop(walk);
+        assert_eq!(pool.held(), 0);
+    }
+}
+
 /// The paths of a walk in order, and the maximum number of folders that it had open.
 fn walked(mut levels: levels::Levels) -> (Vec<PathBuf>, usize) {
     let (mut paths, mut open) = (Vec::new(), 0);
