@@ -27,7 +27,7 @@ use crate::stats::{PathState, PathStats};
 use crate::wire::Header;
 
 /// The granularity of a host's timers and scheduler.
-const PROBE_GRANULARITY: Duration = Duration::from_millis(1);
+pub(super) const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 
 /// The number of consecutive unanswered packets that is attributed to random loss: at 30 % loss in each
 /// direction, one working path in a million leaves more of them unanswered. Up to this number no wait is
@@ -493,7 +493,7 @@ impl Path {
     pub(super) fn probe_at(&self, now: Time, config: &Config) -> Option<Time> {
         let round_trip = self.rtt.srtt()?.max(self.latest_rtt);
         let delay = if self.tail_is_immediate { Duration::ZERO } else { config.sack.delay };
-        let margin = (round_trip / 4).max(self.rtt.rttvar()) + PROBE_GRANULARITY + delay;
+        let margin = (round_trip / 4).max(self.rtt.rttvar()) + TIMER_GRANULARITY + delay;
         let at = if self.probes_unanswered > 0 {
             now + (round_trip + margin) * backed_off(self.probes_unanswered)
         } else {
@@ -523,7 +523,7 @@ impl Path {
 
     /// The wait of a tail loss probe by RFC 8985 §7.2: two RTTs, once the RTT is known.
     pub(super) fn two_round_trips(&self) -> Option<Duration> {
-        let wait = self.rtt.srtt()? * 2 + PROBE_GRANULARITY;
+        let wait = self.rtt.srtt()? * 2 + TIMER_GRANULARITY;
         Some(if self.rtt.is_bound() { wait.min(self.rtt.without_back_off()) } else { wait })
     }
 

@@ -86,15 +86,7 @@ fn is_shared(scene: &str) -> bool {
 /// Whether a constant is one of the detection of shared bottlenecks. These are moved where there is one, and the others where
 /// there is none.
 fn is_of_bottlenecks(constant: &str) -> bool {
-    matches!(
-        constant,
-        "shared_score"
-            | "delay_change_part"
-            | "delay_change_min"
-            | "simultaneous_max"
-            | "quiet_spans"
-            | "delay_span_min"
-    )
+    matches!(constant, "shared_score" | "delay_change_part" | "simultaneous_max" | "quiet_spans")
 }
 
 /// What a scene measures.

@@ -24,7 +24,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 
 use crate::association::multipath::delivery_rate::Load;
-use crate::association::path::Path;
+use crate::association::path::{Path, TIMER_GRANULARITY};
 use crate::ids::PathId;
 use crate::stats::PathState;
 
@@ -133,7 +133,7 @@ impl Bottlenecks {
             .filter_map(|path| path.rtt.srtt())
             .max()
             .unwrap_or_default()
-            .max(constants.delay_span_min);
+            .max(constants.rate_span_min / 2);
         let reduced_at = paths.iter().filter_map(|path| path.reduced_at).max();
         if reduced_at > self.reduced_at {
             self.on_reduced(now, paths, span, constants);
@@ -218,8 +218,8 @@ impl Bottlenecks {
             Some((before?, before?.saturating_sub(after?)))
         };
         let own = usize::from(trial.path.0);
-        let Some((_, by)) = shorter(own)
-            .filter(|(all, by)| *by >= constants.delay_change_min.max(*all / constants.delay_change_part))
+        let Some((_, by)) =
+            shorter(own).filter(|(all, by)| *by >= TIMER_GRANULARITY.max(*all / constants.delay_change_part))
         else {
             // A deliberate reduction would show nothing either.
             self.simultaneous = 0;

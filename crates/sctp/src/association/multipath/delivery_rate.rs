@@ -73,11 +73,11 @@ impl DeliveryRate {
 
     /// The capacity of the path in bytes per second, as far as known.
     pub(super) fn carries(&self, now: Time, constants: &MultipathConstants) -> Option<u64> {
-        let is_valid = |(rate, at): &(u64, Time)| *rate > 0 && now.since(*at) < constants.capacity_life;
+        let is_valid = |(rate, at): &(u64, Time)| *rate > 0 && now.since(*at) < constants.loss_half_life * 2;
         self.carries.filter(is_valid).map(|(rate, _)| rate)
     }
 
-    /// The loss ratio, in thousandths.
+    /// The loss ratio, in thousandths: below 1000, since [`MultipathConstants::prior_bytes`] count as arrived.
     pub(super) fn lost_thousandths(&self, constants: &MultipathConstants) -> u64 {
         let (lost, known) = (self.lost, self.lost.saturating_add(self.arrived));
         lost.saturating_mul(1_000) / known.saturating_add(constants.prior_bytes)
@@ -186,5 +186,8 @@ mod tests {
             rate.on_arrived(Time::from_millis(1_000 + 2 * nth), 2_000, round_trip, Load::Queued, C);
         }
         assert_eq!(rate.carries(Time::from_millis(1_020), C), Some(1_000_000));
+        let life = C.loss_half_life * 2;
+        assert_eq!(rate.carries(Time::from_millis(1_000) + life, C), Some(1_000_000));
+        assert_eq!(rate.carries(Time::from_millis(1_020) + life, C), None, "it may be another by now");
     }
 }

@@ -42,7 +42,7 @@ impl Path {
 
     /// The same including the mean time for retransmissions: 9/8 of it for each.
     pub(super) fn mean_delivery_time(&self, bytes: usize, constants: &MultipathConstants) -> Duration {
-        let lost = self.delivery_rate.lost_thousandths(constants).min(constants.loss_max.min(999)) as u32;
+        let lost = self.delivery_rate.lost_thousandths(constants).min(999) as u32;
         let takes = self.takes(bytes);
         takes + (takes + takes / 8) * lost / (1_000 - lost)
     }

@@ -223,6 +223,17 @@ fn an_overdue_rescued_chunk_counts_as_lost_on_its_path() {
     assert_eq!(path.delivery_rate.lost_thousandths(C), 6, "of 100 KB, and 64 KB that count as arrived");
 }
 
+#[test]
+fn a_path_that_lost_everything_has_a_finite_mean_delivery_time() {
+    let mut path = paths().remove(0);
+    path.measure(Time::ZERO, Duration::from_millis(90));
+    for bytes in [1_000, 1 << 30, usize::MAX] {
+        path.delivery_rate.on_lost(bytes);
+        let takes = path.mean_delivery_time(1_000, C);
+        assert!(takes >= path.takes(1_000) && takes < Duration::from_secs(3_600), "{takes:?}");
+    }
+}
+
 /// Paths whose windows are reduced one at a time, every two seconds, and the resulting detection.
 struct Reductions {
     found: Bottlenecks,

@@ -26,32 +26,27 @@ constants! {
         queued_rtt: u32 = 150,
         /// The number of packets in flight below which a long RTT does not show a queue.
         queued_packets: usize = 4,
-        /// The minimum span of a rate measurement, otherwise one RTT: a few packets give no rate.
+        /// The minimum span of a rate measurement, otherwise one RTT: a few packets give no rate. The two spans of a mean RTT
+        /// (shared bottlenecks) are together as long at least.
         rate_span_min: Duration = Duration::from_millis(20),
-        /// How long the rate measured with a queue is considered the path's capacity.
-        capacity_life: Duration = Duration::from_secs(30),
         /// The loss ratio is measured over this many to twice as many bytes.
         loss_window_bytes: u64 = 2 << 20,
         /// The initial value of bytes arrived: one loss among few packets is chance, and a path that is no longer used would
         /// never improve.
         prior_bytes: u64 = 64 << 10,
-        /// The time after which the bytes arrived and lost are halved, so that an unused path is tried again.
+        /// The time after which the bytes arrived and lost are halved, so that an unused path is tried again. After twice this
+        /// time, the rate measured with a queue is no longer considered the path's capacity.
         loss_half_life: Duration = Duration::from_secs(16),
-        /// The maximum loss ratio that estimates use, in thousandths.
-        loss_max: u64 = 900,
         /// Shared bottlenecks: the score at which a bottleneck is considered shared; at 0 it no longer is. The maximum for or
         /// against is twice this.
         shared_score: i8 = 2,
-        /// Shared bottlenecks: a change of the queueing delay below 1/`delay_change_part` of an RTT shows nothing.
+        /// Shared bottlenecks: a change of the queueing delay below 1/`delay_change_part` of an RTT or below the granularity of
+        /// timers shows nothing.
         delay_change_part: u32 = 32,
-        /// Shared bottlenecks: a change of the queueing delay below this value shows nothing.
-        delay_change_min: Duration = Duration::from_millis(1),
         /// Shared bottlenecks: after this many simultaneous window reductions, one path reduces its window as a test.
         simultaneous_max: u32 = 2,
         /// Shared bottlenecks: the number of spans without a reduction before one that counts as alone, and before a test.
         quiet_spans: u32 = 3,
-        /// Shared bottlenecks: the minimum span of a mean RTT, otherwise the longest RTT: a few packets give no mean.
-        delay_span_min: Duration = Duration::from_millis(10),
     }
 }
 
