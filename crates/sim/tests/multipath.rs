@@ -126,6 +126,16 @@ fn a_far_path_that_fills_the_window_is_supplemented_by_a_near_one() {
 }
 
 #[test]
+fn a_slower_path_with_a_long_queue_adds_its_rate_within_a_small_buffer() {
+    // Regression: the slower path was admitted by its RTT, though SACKs of its chunks return on the faster path; and its
+    // queue grew without a limit after each chunk that had to be rescued. The faster path was used alone.
+    let links = ["rate=50mbit,delay=5ms,queue=83p", "rate=8mbit,delay=25ms,queue=166p"];
+    let (each, all) = compare(&links, Some(262_144), 1, [5, 15]);
+    let better = each.iter().copied().fold(0.0, f64::max);
+    assert!(all >= 1.05 * better, "{all:.0} of {better:.0} bit/s");
+}
+
+#[test]
 fn a_failed_path_costs_at_most_a_second_of_the_others_goodput() {
     let cut = seconds(4);
     let dead = link("rate=10mbit,delay=45ms,queue=100p,loss=1");

@@ -63,9 +63,7 @@ fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
         if steadily(other) > own_steadily {
             continue;
         }
-        // The rate may grow until then.
-        let rate_bytes = bytes_in(path(other).rate(), own);
-        match room.checked_sub(rate_bytes + rate_bytes.saturating_mul(pending.constants.rate_growth) / 100) {
+        match room.checked_sub(bytes_in(may_grow_to(path(other), pending, path(id)), own)) {
             Some(left) => room = left,
             None => return false,
         }
@@ -73,12 +71,26 @@ fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
     true
 }
 
-/// How long a chunk sent on this path now blocks delivery: until it arrives, or until its loss has been
+/// The rate of a path, in bytes per second, until a chunk on a slower path is reported: the rate may grow until then, to no
+/// more than the capacity if that is known. If the slower path loses chunks, the time is a mean, and the growth is a margin
+/// for longer times as well.
+fn may_grow_to(path: &Path, pending: &PendingData, slower: &Path) -> u64 {
+    let rate = path.rate();
+    let grown = rate.saturating_add(rate.saturating_mul(pending.constants.rate_growth) / 100);
+    let capacity = path.delivery_rate.carries(pending.now, pending.constants);
+    match capacity.filter(|_| slower.delivery_rate.lost_thousandths(pending.constants) == 0) {
+        Some(capacity) => grown.min(capacity.max(rate)),
+        None => grown,
+    }
+}
+
+/// How long a chunk sent on this path now blocks delivery: until a SACK on any path reports it, or until its loss has been
 /// detected and repaired, by the loss ratio of the chunks in flight.
 fn blocks_for(path: &Path, pending: &PendingData, repair: Duration) -> Duration {
     let (packets, takes) = (path.flight_bytes / path.pmdcs() + 1, path.takes(pending.bytes));
     let lost = path.delivery_rate.lost_thousandths(pending.constants);
-    takes + Flight { packets, takes, lost, repair }.repairs(LossModel::Certain, pending.constants)
+    path.reported_in(pending.bytes)
+        + Flight { packets, takes, lost, repair }.repairs(LossModel::Certain, pending.constants)
 }
 
 /// The same if the path carried the whole window. The time to carry that much does not decrease without

@@ -40,7 +40,15 @@ impl Path {
         ahead.clamp(self.round_trip(), self.round_trip() * 2)
     }
 
-    /// The same including the mean time for retransmissions: 9/8 of it for each.
+    /// The time until a SACK on any path reports a chunk of this many bytes sent now: [`takes`](Self::takes), less
+    /// what the return of SACKs on another path saves. The minimum RTT and the minimum time until a SACK on another
+    /// path both include the way to the peer, so that they differ by the return paths alone.
+    pub(super) fn reported_in(&self, bytes: usize) -> Duration {
+        let saves = self.min_rtt.zip(self.min_cross_path_age).map(|(own, other)| own.saturating_sub(other));
+        self.takes(bytes).saturating_sub(saves.unwrap_or_default())
+    }
+
+    /// The time of [`takes`](Self::takes) including the mean time for retransmissions: 9/8 of it for each.
     pub(super) fn mean_delivery_time(&self, bytes: usize, constants: &MultipathConstants) -> Duration {
         let lost = self.delivery_rate.lost_thousandths(constants).min(999) as u32;
         let takes = self.takes(bytes);

@@ -95,7 +95,7 @@ impl Association {
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(held_up.0)];
         let penalised = match multipath.remedy {
-            Remedy::Opportunistic => {
+            Remedy::Opportunistic | Remedy::Preventive => {
                 let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
                 path.penalised_at.is_none_or(|at| now.since(at) >= round_trip)
             }

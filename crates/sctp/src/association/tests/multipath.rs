@@ -8,7 +8,7 @@ use braidftp_cc::coupled::Coupling;
 use super::bottleneck::Bottlenecks;
 use super::coupled::Coupled;
 use super::cuc::{PseudoCumAck, advance};
-use super::delivery_rate::Load;
+use super::delivery_rate::{Load, bytes_in};
 use super::head_of_line::{Waits, is_held_up};
 use super::rtx_policy::{rtx_path, sooner_on_other_paths};
 use super::scheduler::{PendingData, blest_waits, ecf_waits, next_in_order};
@@ -526,6 +526,22 @@ fn a_slow_path_is_admitted_if_the_window_holds_the_fast_paths_deliveries_meanwhi
     paths[1].delivery_rate.on_lost(10_000);
     let admits = |window| Remedy::Preventive.admits(&paths, B, &pending(window, 1 << 20));
     assert!(!admits(needs + 2_000) && admits(2 * needs));
+}
+
+#[test]
+fn a_slow_path_blocks_until_a_sack_on_a_shorter_path_reports_its_chunk() {
+    let ms = Duration::from_millis;
+    let mut paths = measured([60, 20], [10, 50]);
+    let bytes = paths[1].pmdcs();
+    paths.iter_mut().for_each(|path| path.min_rtt = Some(path.latest_rtt));
+    assert_eq!(paths[1].reported_in(bytes), paths[1].takes(bytes), "as far as known");
+    // What the fast path delivers in 40 ms, and a quarter more, fits; in 50 ms it does not.
+    let window = bytes + bytes_in(paths[0].rate(), ms(40)) as usize * 5 / 4;
+    let admits = |paths: &[Path]| Remedy::Preventive.admits(paths, B, &pending(window, usize::MAX));
+    assert!(!admits(&paths));
+    paths[1].min_cross_path_age = Some(ms(30));
+    assert_eq!(paths[1].reported_in(bytes), paths[1].takes(bytes) - ms(20));
+    assert!(admits(&paths), "the SACK on the fast path returns 20 ms sooner");
 }
 
 #[test]
