@@ -384,8 +384,8 @@ const BACKGROUND: &[Claim] = &[
         needs: &[],
         check: |_| {
             Finding::shown_by(
-                "crates/sim/tests/failover.rs (virtual time, by cargo run --release -p braidftp-sim --bin failover) and cargo xtask proof --only \
-                 path-cut (real sockets)",
+                "crates/sim/tests/runs/failover.rs (virtual time, by cargo run --release -p braidftp-sim --bin failover) and cargo xtask \
+                 proof --only path-cut (real sockets)",
             )
         },
     },

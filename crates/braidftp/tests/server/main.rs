@@ -1,0 +1,12 @@
+//! Tests of the server, in one binary: it is linked once.
+
+mod command;
+mod confined;
+mod hooks;
+mod hosts;
+#[path = "../server_support/mod.rs"]
+mod server_support;
+mod service;
+mod tcp;
+mod tls;
+mod transcripts;

@@ -1,0 +1,10 @@
+//! Tests of figures, scenarios and the commands of `braidlab`, in one binary: it is linked once.
+
+mod bench;
+mod claims;
+mod cli;
+mod compare;
+mod film;
+mod link;
+mod net;
+mod scenario;

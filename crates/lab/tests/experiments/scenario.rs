@@ -1,0 +1,489 @@
+//! Scenarios: the papers' own scenarios give the bytes of their figures, templates run, and errors are
+//! reported with positions before anything runs.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use braidftp_cc as cc;
+use braidftp_lab::bench::{self, Bench, Made, Opened, Reporter};
+use braidftp_lab::figure::{RunFailed, Runs};
+use braidftp_lab::papers;
+use braidftp_lab::papers::ftp::{self, Clock, LAN, SATELLITE, WAN};
+use braidftp_lab::scenario::{self, templates};
+use braidftp_lab::store::Store;
+use braidftp_lab::sweep::Enough;
+use braidftp_lab::table::Record;
+use braidftp_sim::link::{Loss, Queue};
+use proptest::prelude::*;
+
+fn lab(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_braidlab")).args(words).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn figures_6_to_8_as_scenarios_give_the_rows_of_their_sessions() {
+    assert!(include_str!("../../src/papers/multistream/fig6.toml").lines().count() < 60);
+    for (id, path) in [("multistream/fig6", LAN), ("multistream/fig7", WAN), ("multistream/fig8", SATELLITE)]
+    {
+        let figure = papers::figure(id).unwrap();
+        let sweep = figure.sweep().unwrap();
+        let head = (figure.settings)();
+        let link = path.link(Queue::Bytes(500_000), Loss::None);
+        assert_eq!(head[0], format!("path, each way: {link}"));
+        let titles = String::from_utf8(braidftp_lab::store::csv::titles(sweep)).unwrap();
+        let columns: Vec<&str> = ftp::COLUMNS.iter().map(|column| column.name).collect();
+        assert_eq!(titles.trim_end(), format!("size,loss,variant,run,seed,{}", columns.join(",")));
+        assert_eq!((sweep.paired, sweep.runs.max), (&["variant"][..], Runs::PAPER.max));
+        let points = sweep.points();
+        assert_eq!(points.len(), 125);
+        for (at, point) in points.iter().enumerate() {
+            let (size, loss) = (point.number("size"), point.number("loss"));
+            assert_eq!((sweep.fixed)(point), loss == 0.0, "{point}");
+            assert_eq!((sweep.quick)(point), size <= 50_000.0, "{point}");
+            let value = point.value("loss");
+            assert_eq!((sweep.axis("loss").unwrap().show)(&value), (ftp::LOSS.show)(&value));
+            if (sweep.quick)(point) && at % 4 == 0 {
+                let seed = sweep.seed(point, 0, 1);
+                let paths = vec![path.both(Queue::Bytes(500_000), ftp::bernoulli(loss))];
+                let session = ftp::session(point.name("variant"), vec![size as u64; 100], paths, seed);
+                assert_eq!((sweep.run)(point, seed), ftp::run(&session, Clock::Opened), "{id} {point}");
+            }
+        }
+    }
+}
+
+#[test]
+fn figures_2_and_3_of_p1_as_scenarios_give_the_rows_of_their_sessions() {
+    for (id, path, bytes) in [
+        ("fcs/fig2a", LAN, 1_000_000),
+        ("fcs/fig2b", SATELLITE, 1_000_000),
+        ("fcs/fig3a", LAN, 200_000),
+        ("fcs/fig3b", SATELLITE, 200_000),
+    ] {
+        let figure = papers::figure(id).unwrap();
+        let sweep = figure.sweep().unwrap();
+        let head = (figure.settings)();
+        assert_eq!(head[0], format!("path, each way: {}", path.link(Queue::Packets(50), Loss::None)));
+        assert_eq!((sweep.paired, sweep.runs), (&["variant"][..], Runs { max: 1_000, ..Runs::PAPER }));
+        let points = sweep.points();
+        assert_eq!(points.len(), 20);
+        for point in &points {
+            let (loss, variant) = (point.number("loss"), point.name("variant"));
+            assert_eq!(((sweep.fixed)(point), (sweep.quick)(point)), (loss == 0.0, true), "{point}");
+            if loss > 0.01 {
+                continue;
+            }
+            let seed = sweep.seed(point, 0, 1);
+            let mode = if variant.starts_with("sctp") { "naive" } else { variant };
+            let mut paths = vec![path.both(Queue::Packets(50), ftp::bernoulli(loss))];
+            if variant == "sctp-clean" {
+                paths.push(ftp::control_network());
+            }
+            let session = ftp::session(mode, vec![bytes; 10], paths, seed);
+            assert_eq!((sweep.run)(point, seed), ftp::run(&session, Clock::Asked), "{id} {point}");
+        }
+    }
+}
+
+#[test]
+fn every_template_is_read_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in templates::names() {
+        let text = templates::text(name).unwrap();
+        let scenario = scenario::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!scenario.expects.is_empty(), "{name}");
+        assert!(text.lines().all(|line| line.len() <= 125), "{name}");
+        let printed = lab(folder.path(), &["new", name]);
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), text);
+    }
+}
+
+/// A valid scenario with one text replaced.
+fn with(replaced: &str, by: &str) -> String {
+    let text = r#"
+title = "t"
+lasts = "10 s"
+expect = ["sctp < tcp at loss >= 1 %"]
+
+[links.core]
+rate = "10 Mbit/s"
+loss = "$loss"
+
+[transports]
+sctp = { protocol = "sctp", controller = "cubic" }
+tcp = { protocol = "tcp" }
+
+[[workload]]
+kind = "bulk"
+transport = "$transport"
+
+[[axis]]
+name = "loss"
+values = ["0 %", "1 %"]
+
+[[axis]]
+name = "transport"
+paired = true
+values = ["tcp", "sctp"]
+"#;
+    assert!(text.contains(replaced), "{replaced}");
+    text.replacen(replaced, by, 1)
+}
+
+#[test]
+fn errors_have_a_place_and_the_nearest_known_word() {
+    assert!(scenario::parse("my", &with("", "")).is_ok());
+    for (replaced, by, said) in [
+        ("rate =", "ratee =", "my.toml:7:1: links.NAME has no key `ratee`; did you mean `rate`?"),
+        ("\"10 Mbit/s\"", "10", "my.toml:7:8: `rate`: `10` has no unit: write one of bit/s, kbit/s"),
+        ("\"10 Mbit/s\"", "\"10 Mbits\"", "my.toml:7:8: `rate`: `Mbits` is no unit of a rate"),
+        ("\"10 Mbit/s\"", "\"10 ms\"", "`10 ms` is a time, not a rate"),
+        ("\"10 Mbit/s\"", "\"0 Mbit/s\"", "7:8: a rate is 1 bit/s to"),
+        ("\"$loss\"", "\"$los\"", "my.toml:8:8: no axis `los`; did you mean `loss`?"),
+        ("\"$loss\"", "\"$transport\"", "`loss`: `tcp` is not a fraction"),
+        ("\"1 %\"]", "\"101 %\"]", "my.toml:20:18: `loss`: `101 %` is more than 100 %"),
+        ("\"1 %\"]", "\"0 %\"]", "axis `loss` has the value \"0 %\" twice"),
+        ("\"1 %\"]", "\"x\"]", "the other values of this axis are each a fraction"),
+        ("\"bulk\"", "\"bulkk\"", "`kind` cannot be \"bulkk\"; did you mean `bulk`?"),
+        (
+            "kind = \"bulk\"\n",
+            "",
+            "each of `workload` needs `kind`: one of ftp, bulk, requests, web, arrivals",
+        ),
+        ("transport = \"$transport\"", "", "workload, kind = \"bulk\" needs `transport`"),
+        ("transport = \"$transport\"", "transport = \"tpc\"", "no transport `tpc`; did you mean `tcp`?"),
+        ("\"cubic\"", "\"cubik\"", "no congestion control is called `cubik`"),
+        ("lasts = \"10 s\"\n", "", "a run of this scenario cannot end: give `lasts`"),
+        (
+            "lasts = \"10 s\"",
+            "lasts = \"10 s\"\nmeasure-from = \"10 s\"",
+            "nothing is measured: the run ends before",
+        ),
+        ("lasts = \"10 s\"", "lasts = \"10 s\"\nmeasure = [\"goodputt\"]", "did you mean `goodput`?"),
+        (
+            "lasts = \"10 s\"",
+            "lasts = \"10 s\"\nmeasure = [\"link.cor.queue\"]",
+            "no link `cor`; did you mean `core`?",
+        ),
+        (
+            "lasts = \"10 s\"",
+            "lasts = \"10 s\"\nonly = \"los > 0\"",
+            "my.toml:4:9: no axis `los`; did you mean `loss`?",
+        ),
+        ("lasts = \"10 s\"", "lasts = \"10 s\"\nonly = \"loss > 2 %\"", "no point fulfils `only`"),
+        ("lasts = \"10 s\"", "lasts = \"10 s\"\nonly = \"loss > 5 ms\"", "axis `loss` is a fraction"),
+        ("sctp < tcp at", "sctpp < tcp at", "my.toml:4:12: nothing is called `sctpp`; did you mean `sctp`?"),
+        ("sctp < tcp at", "sctp tcp at", "my.toml:4:17: this is no claim: expected a comparison"),
+        ("loss >= 1 %", "lost >= 1 %", "no axis `lost`; did you mean `loss`?"),
+        ("loss >= 1 %", "transport = tcp", "the claim itself names values of `transport`"),
+        ("paired = true", "paird = true", "axis has no key `paird`; did you mean `paired`?"),
+        ("name = \"transport\"", "name = \"run\"", "there is another axis or column `run`"),
+        ("loss = \"$loss\"", "", "axis `loss` changes nothing: write \"$loss\""),
+        ("[links.core]", "[links.core", "this is not TOML"),
+        (
+            "rate = \"10 Mbit/s\"",
+            "rate = \"10 Mbit/s\"\nred = { min = \"5 packets\", max = \"9 kB\" }",
+            "`min` and `max` are both bytes or both packets",
+        ),
+        (
+            "rate = \"10 Mbit/s\"",
+            "rate = \"10 Mbit/s\"\ntrace = \"x.trace\"",
+            "`rate` and `trace` exclude each other",
+        ),
+        ("rate = \"10 Mbit/s\"", "trace = \"x.trace\"", "has no files"),
+        (
+            "[transports]",
+            "[links.other]\n[transports]",
+            "of 2 links, [[path]] says which are between the hosts",
+        ),
+    ] {
+        let error = scenario::parse("my", &with(replaced, by)).expect_err(by).to_string();
+        assert!(error.contains(said), "{by}: {error}");
+    }
+}
+
+#[test]
+fn a_scenario_that_cannot_end_is_refused_before_it_runs() {
+    let base = |link: &str, files: &str| {
+        format!(
+            "title = \"t\"\n[links.l]\n{link}\n[transports.s]\nprotocol = \"sctp\"\npacket = \"1480 B\"\n\
+             [[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\nfiles = [\"{files}\"]\n"
+        )
+    };
+    assert!(scenario::parse("my", &base("rate = \"1 Mbit/s\"", "1 MB")).is_ok());
+    for (link, files, said) in [
+        ("loss = 1", "1 MB", "cannot end: link `l` loses every packet"),
+        ("back = { loss = 1 }", "1 MB", "cannot end: link `l` loses every packet"),
+        ("corrupt = 1", "1 MB", "cannot end: link `l` corrupts every packet"),
+        ("mtu = \"1000 B\"", "1 MB", "those of this transport are up to 1500 bytes"),
+        ("rate = \"1 kbit/s\"", "1 GB", "this would take 93 days at the rate of its links"),
+        ("flap = { period = \"1 s\", down = \"1 s\" }", "1 MB", "a cut is shorter than its period"),
+    ] {
+        let error = scenario::parse("my", &base(link, files)).expect_err(link).to_string();
+        assert!(error.contains(said), "{link}: {error}");
+    }
+}
+
+#[test]
+fn a_scenario_runs_and_is_checked_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.toml"), with("lasts = \"10 s\"", "lasts = \"2 s\"\nruns = 3\nmeasure = [\"goodput\", \"rtt\", \"cwnd\", \"link.core.queue\", \"link.core.lost\"]")).unwrap();
+    let output = lab(folder.path(), &["run", "my.toml"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for ending in ["csv", "parquet", "svg", "png"] {
+        assert!(folder.path().join(format!("results/my.{ending}")).exists(), "{ending}");
+    }
+    let csv = std::fs::read_to_string(folder.path().join("results/my.csv")).unwrap();
+    let rows: Vec<Vec<&str>> =
+        csv.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        rows[0],
+        ["loss", "transport", "run", "seed", "goodput", "rtt", "cwnd", "link.core.queue", "link.core.lost"]
+    );
+    assert_eq!(rows.len(), 1 + 4 * 3);
+    for row in &rows[1..] {
+        let numbers: Vec<f64> = row[4..].iter().map(|text| text.parse().unwrap()).collect();
+        assert!((1e5..10e6).contains(&numbers[0]), "{row:?}");
+        assert!(numbers.iter().all(|number| number.is_finite()), "{row:?}");
+        assert_eq!(row[0] == "0", numbers[4] == 0.0, "{row:?}");
+    }
+    assert!(csv.contains("# setting: link core: rate = 10 Mbit/s, loss = $loss\n"), "{csv}");
+    // Another text is another experiment, so its results are not reused.
+    let said = |output: Output| String::from_utf8(output.stderr).unwrap();
+    assert!(said(lab(folder.path(), &["run", "my.toml"])).contains("my: up to date"));
+    let text = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
+    std::fs::write(folder.path().join("my.toml"), format!("{text}# no longer the same\n")).unwrap();
+    assert!(!said(lab(folder.path(), &["run", "my.toml"])).contains("up to date"));
+    // The claim says that SCTP has less, which is clearly wrong without losses.
+    let output = lab(folder.path(), &["check", "my.toml", "--json"]);
+    let line: serde_json::Value =
+        serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    assert_eq!(line["says"], "sctp < tcp at loss >= 1 %");
+    assert_eq!(output.status.success(), line["verdict"] == "holds");
+    for (words, said) in [
+        (&["run", "no.toml"][..], "cannot read the scenario no.toml"),
+        (&["check", "my.toml", "P1"], "`P1` cannot be combined with scenario files"),
+        (&["new", "three-paths"], "invalid value 'three-paths'"),
+    ] {
+        let output = lab(folder.path(), words);
+        assert!(!output.status.success());
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(said),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn documentation_and_schema_agree_with_the_program() {
+    let docs = include_str!("../../../../docs/scenarios.md");
+    let tables = docs.split_once("prints these tables.\n\n").unwrap().1;
+    assert!(
+        tables == scenario::schema::reference(),
+        "run: braidlab schema --markdown, and put it at the end of docs/scenarios.md"
+    );
+    let published = include_str!("../../../../docs/scenario.schema.json");
+    assert!(published == scenario::schema::json(), "run: braidlab schema > docs/scenario.schema.json");
+    let example = docs.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    scenario::parse("example", example).unwrap_or_else(|error| panic!("{error}"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_modified_template_is_read_or_refused_with_a_place(
+        which in 0..templates::names().count(),
+        at in 0.0..1.0_f64,
+        removed in 0..40_usize,
+        added in "[ -~\\n]{0,12}",
+    ) {
+        let name = templates::names().nth(which).unwrap();
+        let mut text: Vec<char> = templates::text(name).unwrap().chars().collect();
+        let begin = (at * text.len() as f64) as usize;
+        let end = (begin + removed).min(text.len());
+        text.splice(begin..end, added.chars());
+        let text: String = text.into_iter().collect();
+        if let Err(error) = scenario::parse("my", &text) {
+            prop_assert!(error.line >= 1 && error.line <= text.lines().count() + 1);
+            prop_assert!(!error.to_string().is_empty());
+        }
+    }
+}
+
+/// One flow with a controller that is not in `cc`.
+const EXTERNAL: &str = r#"
+title = "One flow"
+lasts = "3 s"
+runs = 4
+[links.dsl]
+rate = "8 Mbit/s"
+delay = "10 ms"
+loss = "1 %"
+[transports.mine]
+protocol = "sctp"
+controller = "$controller"
+[[workload]]
+kind = "bulk"
+transport = "mine"
+[[axis]]
+name = "controller"
+values = ["mine", "reno"]
+paired = true
+"#;
+
+/// A Reno called `mine`, which fails at its first loss if `fails` is set.
+fn with_own_controller(fails: bool) -> scenario::Scenario {
+    let build = move |options: cc::Options, mtu: usize| -> Box<dyn cc::Controller> {
+        let reno = cc::reno::Reno::new(options, mtu);
+        cc::guarded(mtu, |_| Own { reno, fails })
+    };
+    let own = cc::External { name: "mine", build: Box::leak(Box::new(build)) };
+    let (controllers, notes) = (vec![own], vec!["mine: as in this test".to_owned()]);
+    let source =
+        scenario::Source { id: "own", text: EXTERNAL, shown: "own.toml", folder: None, controllers, notes };
+    source.read().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[derive(Debug, Clone)]
+struct Own {
+    reno: cc::reno::Reno,
+    fails: bool,
+}
+
+impl cc::Controller for Own {
+    fn window(&self) -> usize {
+        self.reno.window()
+    }
+
+    fn ssthresh(&self) -> usize {
+        self.reno.ssthresh()
+    }
+
+    fn on_ack(&mut self, ack: cc::Ack<'_>) {
+        self.reno.on_ack(ack);
+    }
+
+    fn on_congestion(&mut self, congestion: cc::Congestion) {
+        if self.fails {
+            RunFailed::end("at its first loss".to_owned());
+        }
+        self.reno.on_congestion(congestion);
+    }
+
+    fn on_idle(&mut self, idle: cc::Idle) {
+        self.reno.on_idle(idle);
+    }
+
+    fn limit_window(&mut self, at_most: usize) {
+        self.reno.limit_window(at_most);
+    }
+
+    fn restart_window(&mut self, window: usize) {
+        self.reno.restart_window(window);
+    }
+}
+
+#[test]
+fn an_added_controller_runs_like_a_built_in_one() {
+    let scenario = with_own_controller(false);
+    let head = (scenario.figure.settings)();
+    assert!(head.iter().any(|line| line == "mine: as in this test"), "{head:?}");
+    let sweep = scenario.figure.sweep().unwrap();
+    let points = sweep.points();
+    let seed = sweep.seed(&points[0], 0, 1);
+    assert_eq!(seed, sweep.seed(&points[1], 0, 1));
+    assert_eq!((sweep.run)(&points[0], seed), (sweep.run)(&points[1], seed));
+    let error = scenario::parse("own", EXTERNAL).unwrap_err().to_string();
+    assert!(error.contains("no congestion control is called `mine`"), "{error}");
+}
+
+#[derive(Default)]
+struct Told {
+    failed: Vec<String>,
+}
+
+impl Reporter for Told {
+    fn on_failed(&mut self, what: &str) {
+        self.failed.push(what.to_owned());
+    }
+}
+
+#[test]
+fn a_failed_run_does_not_end_other_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = with_own_controller(true);
+    let bench = Bench { store: Store::new(folder.path()), options: bench::Options::default() };
+    let mut told = Told::default();
+    let Made::Sweep(table) = bench.make(scenario.figure, &mut told).unwrap() else { panic!("no sweep") };
+    let [own, reno] = ["controller=mine", "controller=reno"].map(|at| table.at(at).values("goodput"));
+    assert_eq!((own.len(), told.failed.len()), (4, 4));
+    assert!(own.iter().all(|goodput| goodput.is_nan()), "{own:?}");
+    assert!(reno.iter().all(|goodput| *goodput > 1e5), "{reno:?}");
+    assert!(told.failed[0].ends_with(": at its first loss"), "{}", told.failed[0]);
+}
+
+struct Watching {
+    looks: Vec<scenario::Look>,
+}
+
+impl scenario::Watcher for Watching {
+    fn every(&self) -> Duration {
+        Duration::from_millis(250)
+    }
+
+    fn look(&mut self, look: &scenario::Look) {
+        self.looks.push(look.clone());
+    }
+}
+
+#[test]
+fn a_watched_run_gives_the_same_numbers() {
+    let scenario = with_own_controller(false);
+    let sweep = scenario.figure.sweep().unwrap();
+    let point = &sweep.points()[0];
+    let mut watching = Watching { looks: Vec::new() };
+    assert_eq!(scenario.watch(point, 5, &mut watching), (sweep.run)(point, 5));
+    let times: Vec<u128> = watching.looks.iter().map(|look| look.now.as_millis()).collect();
+    assert_eq!(times, (1..12).map(|step| step * 250).collect::<Vec<_>>());
+    let last = watching.looks.last().unwrap();
+    assert!(last.flows[0].0 == "bulk" && last.flows[0].1 > 100_000, "{last:?}");
+    assert_eq!(last.queues[0].0, "dsl");
+}
+
+#[test]
+fn a_sweep_with_added_points_has_the_files_of_a_run_sweep() {
+    let scenario = with_own_controller(false);
+    let sweep = scenario.figure.sweep().unwrap();
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bench = |folder: &Path| Bench { store: Store::new(folder), options: bench::Options::default() };
+    bench(here.path()).make(scenario.figure, &mut bench::Silent).unwrap();
+    let by_points = || {
+        let Opened::Unfinished(open) =
+            bench(there.path()).open(scenario.figure, sweep, &mut bench::Silent).unwrap()
+        else {
+            panic!("it was never run")
+        };
+        open
+    };
+    let records = |point: usize| -> Vec<Record> {
+        let seeds = (0..4).map(|run| (run, sweep.seed(&sweep.points()[point], run, 1)));
+        let row = |seed| (sweep.run)(&sweep.points()[point], seed).0;
+        seeds.map(|(run, seed)| Record { point, run, seed, numbers: row(seed) }).collect()
+    };
+    // The last point first; then the program is interrupted.
+    by_points().add(1, &records(1), Enough::Known).unwrap();
+    let mut open = by_points();
+    assert_eq!((open.points(), open.known()), (&[0, 1][..], &records(1)[..]));
+    open.add(1, &records(1), Enough::Known).unwrap();
+    open.add(0, &records(0), Enough::Known).unwrap();
+    open.finish(&mut bench::Silent).unwrap();
+    for name in ["own.csv", "own.parquet", "own.svg", "own.png"] {
+        let [here, there] =
+            [here.path(), there.path()].map(|folder| std::fs::read(folder.join(name)).unwrap());
+        assert!(here == there, "{name}");
+    }
+    assert!(!there.path().join("own.csv.part").exists());
+}
