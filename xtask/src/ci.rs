@@ -1,53 +1,60 @@
-//! `cargo xtask ci`: every check that a change must pass. `.ci/run` runs exactly this.
+//! `cargo xtask ci`: every check that a change must pass. `.ci/run` runs exactly this. `cargo xtask ci STEP...` runs some of them.
 //!
-//! Cheap steps come first, so that a simple mistake fails within seconds. A failed step ends the run.
+//! Cheap steps come first, so that a simple mistake fails within seconds. A failed step ends the run. What only waits runs beside
+//! what computes: the programs of the interoperability tests are installed from the start on, the soak and the guide run beside
+//! the tests. The output of each is printed in one piece.
 
+use std::cell::RefCell;
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{capture, cargo, check};
-use crate::{cites, deny, guide, suite, tidy, typos};
+use crate::shell::{capture, cargo, check, root};
+use crate::{cites, deny, suite, tidy, typos};
 
-/// The scenarios of the soak: always these, as many as take about a minute on two processors. CI thus stays
-/// deterministic; `soak` without `--from` tries new seeds.
+/// The scenarios of the soak: always these. CI thus stays deterministic; `soak` without `--from` tries new seeds.
 const SOAK_FROM: u64 = 1;
 const SOAK_SEEDS: u64 = 50_000;
 
 /// One check.
-type Step = fn() -> Result<()>;
+type Step<'a> = &'a dyn Fn() -> Result<()>;
 
-/// Runs every step.
+/// Runs every step, or those with the given names.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    if let Some(arg) = args.first() {
-        bail!("ci takes no arguments, and got `{arg}`");
-    }
-    let steps: [(&str, Step); 12] = [
-        ("toolchain", components),
-        ("fmt", || check(cargo().args(["fmt", "--all", "--check"]))),
-        ("tidy", || tidy::run(&[])),
-        ("typos", || typos::run(&[])),
-        ("cites", || cites::run(&[])),
-        ("deny", || deny::run(&[])),
-        ("clippy", || {
+    let peers = RefCell::new(Installation::begin()?);
+    let steps: [(&str, Step<'_>); 11] = [
+        ("toolchain", &components),
+        ("fmt", &|| check(cargo().args(["fmt", "--all", "--check"]))),
+        ("tidy", &|| tidy::run(&[])),
+        ("typos", &|| typos::run(&[])),
+        ("cites", &|| cites::run(&[])),
+        ("deny", &|| deny::run(&[])),
+        ("clippy", &|| {
             check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
         }),
-        ("doc", || {
+        ("doc", &|| {
             check(
+                // With examples the crates have the features that the other steps check them with.
                 cargo()
                     .args(["doc", "--workspace", "--no-deps", "--document-private-items"])
+                    .args(["--lib", "--bins", "--examples"])
                     .env("RUSTDOCFLAGS", "-D warnings"),
             )
         }),
-        ("fuzz", fuzz_targets),
-        ("soak", soak),
-        ("test", || suite::run(&[])),
-        // Its programs are those that the tests use.
-        ("guide", || guide::test(&[])),
+        ("fuzz", &fuzz_targets),
+        ("peers", &|| peers.borrow_mut().end()),
+        // With the guide.
+        ("test", &|| suite::whole(vec![soak()])),
     ];
+    if let Some(arg) = args.iter().find(|arg| !steps.iter().any(|(name, _)| name == arg)) {
+        bail!("there is no step `{arg}`; the steps are {}", steps.map(|(name, _)| name).join(", "));
+    }
     let start = Instant::now();
     let mut times: Vec<(&str, Duration)> = Vec::new();
-    for (name, step) in steps {
+    let asked = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
+    for (name, step) in steps.into_iter().filter(|(name, _)| asked(name)) {
         eprintln!("ci: {name}");
         let step_start = Instant::now();
         step().with_context(|| format!("ci: {name} failed"))?;
@@ -64,13 +71,47 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The installation of the programs that tests talk to (`cargo xtask peers`), which mostly waits for the network.
+struct Installation(Child);
+
+impl Installation {
+    /// The output, relative to the root of the repository.
+    const LOG: &str = "target/peers.log";
+
+    fn begin() -> Result<Self> {
+        let log = root().join(Self::LOG);
+        std::fs::create_dir_all(root().join("target"))?;
+        let log = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+        let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
+        command.arg("peers").stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        Ok(Self(command.spawn().context("cannot begin to install the programs that tests talk to")?))
+    }
+
+    /// Waits for the end, and prints the output.
+    fn end(&mut self) -> Result<()> {
+        let status = self.0.wait()?;
+        eprint!("{}", String::from_utf8_lossy(&std::fs::read(root().join(Self::LOG))?));
+        if !status.success() {
+            bail!("`cargo xtask peers` failed ({status})");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        // A package manager is not left running, nor interrupted.
+        let _ = self.0.wait();
+    }
+}
+
 /// rustfmt and clippy are not part of a minimal toolchain: installs them with rustup if they are missing.
 fn components() -> Result<()> {
     for (name, probe) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
         if capture(cargo().args([probe, "--version"])).is_ok() {
             continue;
         }
-        check(std::process::Command::new("rustup").args(["component", "add", name]))
+        check(Command::new("rustup").args(["component", "add", name]))
             .with_context(|| format!("{name} is missing, and rustup could not add it"))?;
     }
     Ok(())
@@ -83,16 +124,14 @@ fn fuzz_targets() -> Result<()> {
     check(cargo().args(manifest).env("CUSTOM_LIBFUZZER_PATH", "none/libnone.a"))
 }
 
-/// Runs about a minute of the simulator's soak.
-fn soak() -> Result<()> {
-    if !std::path::Path::new("crates/sim/src/bin/soak.rs").exists() {
-        eprintln!("NOTICE: this tree has no soak (crates/sim/src/bin/soak.rs); left out");
-        return Ok(());
+/// The soak of the simulator. Its program is built with the tests: optimised as the core is, and with every check.
+fn soak() -> suite::Binary {
+    let args = ["--from", &SOAK_FROM.to_string(), "--seeds", &SOAK_SEEDS.to_string()].map(str::to_owned);
+    suite::Binary {
+        name: "soak".to_owned(),
+        folder: root(),
+        executable: root().join("target/debug/soak"),
+        args: args.into(),
+        yields: true,
     }
-    check(cargo().args(["run", "--release", "--package", "braidftp-sim", "--bin", "soak", "--"]).args([
-        "--from",
-        &SOAK_FROM.to_string(),
-        "--seeds",
-        &SOAK_SEEDS.to_string(),
-    ]))
 }

@@ -1,15 +1,15 @@
 //! `cargo xtask check`: format, rules, spelling, lints, and tests of the crates that a change touches. `ci`
 //! checks everything.
 //!
-//! A change is the difference from the upstream branch: commits, the working tree, and untracked files. For a
-//! changed crate the unit tests run, and those integration tests whose own files changed.
+//! A change is the difference from the upstream branch: commits, the working tree, and untracked files. The spelling of
+//! changed files is checked. For a changed crate the unit tests run, and those integration tests whose own files changed.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::shell::{capture, cargo, check};
+use crate::shell::{capture, cargo, check, root};
 use crate::{suite, tidy, typos};
 
 /// Checks the change.
@@ -19,9 +19,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     check(cargo().args(["fmt", "--all", "--check"]))?;
     tidy::run(&[])?;
-    typos::run(&[])?;
     let base = base()?;
     let files = changed(&base)?;
+    let there: Vec<String> = files.iter().filter(|file| root().join(file).is_file()).cloned().collect();
+    if !there.is_empty() {
+        typos::run(&there)?;
+    }
     let touched = Touched::of(files.iter().map(String::as_str));
     println!("check: {} files differ from {}; crates: {}", files.len(), &base[..12.min(base.len())], touched);
     if touched.packages.is_empty() {
@@ -83,13 +86,17 @@ impl Touched {
             };
             let Some(package) = suite::package(name) else { continue };
             touched.packages.insert(package);
+            // A test is a file, or a folder with a `main.rs`.
             if parts.next() == Some("tests")
                 && let Some(test) = parts.next()
-                && parts.next().is_none()
-                && let Some(test) = test.strip_suffix(".rs")
-                && std::path::Path::new(file).exists()
             {
-                touched.tests.insert((package, test.to_owned()));
+                let (test, main) = match test.strip_suffix(".rs") {
+                    Some(test) => (test, file.to_owned()),
+                    None => (test, format!("crates/{name}/tests/{test}/main.rs")),
+                };
+                if root().join(main).exists() {
+                    touched.tests.insert((package, test.to_owned()));
+                }
             }
         }
         touched
@@ -114,8 +121,15 @@ mod tests {
         let files = ["crates/sctp/src/lib.rs", "README.md", "xtask/src/main.rs", "docs/auto.md"];
         assert_eq!(Touched::of(files.into_iter()).to_string(), "braidftp-sctp, xtask");
         assert_eq!(Touched::of(["STYLE.md"].into_iter()).to_string(), "none");
-        // Tests run in the folder of their package, where the first path exists and the second does not.
-        let tests = ["crates/sctp/tests/gone.rs", "crates/sctp/tests/common/mod.rs"];
-        assert_eq!(Touched::of(tests.into_iter()).tests, BTreeSet::new());
+        let tests = ["sctp/tests/gone.rs", "braidftp/tests/client_support/mod.rs"];
+        let touched = |tests: &[&str]| {
+            let files: Vec<String> = tests.iter().map(|test| format!("crates/{test}")).collect();
+            Touched::of(files.iter().map(String::as_str)).tests
+        };
+        assert_eq!(touched(&tests), BTreeSet::new());
+        let tests =
+            ["sctp/tests/traps.rs", "braidftp/tests/client/plans.rs", "braidftp/tests/client/trees.rs"];
+        let expected = [("braidftp", "client".to_owned()), ("braidftp-sctp", "traps".to_owned())];
+        assert_eq!(touched(&tests), expected.into());
     }
 }

@@ -40,11 +40,12 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   check                    format, rules, lints and tests of the crates that differ from the upstream branch
-  ci                       everything that must hold before a change lands; what .ci/run runs
-  test [FILTER]            the whole suite, with the Debian programs it talks to; FILTER: a crate (sctp), or
+  ci [STEP...]             everything that must hold before a change lands; what .ci/run runs
+  test [FILTER]            the whole suite, with the Debian programs it talks to, and the guide; FILTER: a crate (sctp), or
                            interop, interop-tls, or part of a test's name; python, notebooks: the Python package, from a
                            wheel in an environment of its own (needs PyPI); deb, static (root), publish: packages;
                            guide [PAGE] (root): every command of docs/guide
+  peers                    install the Debian programs that tests talk to (root), which ci and test also do
   tidy                     import rules, purity of the pure crates, heads of files, links, no paths of one machine
   typos [PATH]             spelling of everything but specifications; exceptions are in typos.toml
   map                      list every crate and file, each with one line of explanation
@@ -98,6 +99,7 @@ fn run(args: &[String]) -> Result<()> {
         "cites" => cites::run(rest),
         "fuzz" => fuzz::run(rest),
         "bench" => bench::run(rest),
+        "peers" => peers::run(rest),
         "picture" => picture::run(rest),
         "proof" => proof::run(rest),
         "tree" => tree::run(rest),

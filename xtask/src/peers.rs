@@ -1,4 +1,4 @@
-//! The Debian programs that tests run against: clients, a browser and libraries are installed with `apt-get
+//! `cargo xtask peers`: the Debian programs that tests run against: clients, a browser and libraries are installed with `apt-get
 //! install`; FTP servers, whose packages conflict with each other, are unpacked into `target/peers`.
 //!
 //! Without Debian, root or a network the suite still runs, and prints which tests are left out.
@@ -96,6 +96,14 @@ impl Peers {
         eprintln!("On Debian, as root, with a network, `cargo xtask test` installs them by itself.");
         eprintln!("==============================================================================");
     }
+}
+
+/// Installs and unpacks what is missing, and does nothing else.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(arg) = args.first() {
+        bail!("peers takes no arguments, and got `{arg}`");
+    }
+    ensure().map(drop)
 }
 
 /// Installs and unpacks what is missing.

@@ -9,7 +9,9 @@ use crate::tools::TYPOS;
 
 /// Checks the spelling of the whole repository, or of the given files.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    if check(Command::new(TYPOS.ensure()?).args(["--format", "brief"]).args(args)).is_err() {
+    // Also of the given files those are left out that `typos.toml` excludes.
+    let options = ["--format", "brief", "--force-exclude"];
+    if check(Command::new(TYPOS.ensure()?).args(options).args(args)).is_err() {
         bail!(
             "words are misspelt; correct them, or add them to typos.toml with the reason if they are right"
         );

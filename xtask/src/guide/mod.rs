@@ -21,6 +21,8 @@ use crate::tools::MDBOOK;
 const FOLDER: &str = "docs/guide";
 /// The book.
 const BOOK: &str = "target/guide";
+/// What is left out where no namespaces can be made.
+const WHAT: &str = "the commands of the guide";
 
 /// Prepares a machine for the test: a home folder, an empty /run, host names, a temporary /etc.
 const MACHINE: &str = "
@@ -52,23 +54,44 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The option that says that the programs are built.
+pub(crate) const BUILT: &str = "--built";
+
+/// The names of the pages with commands, if these can be run here.
+pub(crate) fn pages_to_run() -> Result<Vec<String>> {
+    if !sandbox::is_available(WHAT)? {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    for path in pages(&[])? {
+        if items(&path)?.iter().any(|item| matches!(item, Item::Run(_))) {
+            names.push(stem(&path));
+        }
+    }
+    if names.is_empty() {
+        bail!("no command was found in {FOLDER}");
+    }
+    Ok(names)
+}
+
 /// Runs the commands of all pages, or of the given ones, and compares their output with the page.
 pub(crate) fn test(args: &[String]) -> Result<()> {
-    if !sandbox::is_available("the commands of the guide")? {
+    if !sandbox::is_available(WHAT)? {
         return Ok(());
     }
-    check(cargo().args(["build", "--package", "braidftp", "--package", "braidftp-lab", "--bins"]))?;
+    let names = args.strip_prefix(&[BUILT.to_owned()]);
+    if names.is_none() {
+        // With the features that the tests of the workspace ask for, as those of its examples do: nothing is compiled twice.
+        check(cargo().args(["build", "--workspace", "--bins", "--examples"]))?;
+    }
     let (mut run, mut left_out, mut failures) = (0, 0, Vec::new());
-    for path in pages(args)? {
+    for path in pages(names.unwrap_or(args))? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text =
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let items = page::items(&text).with_context(|| name.clone())?;
         let mut machine = sandbox::command("bash");
         machine.env("PROGRAMS", root().join("target/debug"));
         let mut session = Session::start(machine, MACHINE)?;
         let mut commands = 0;
-        for item in &items {
+        for item in &items(&path)? {
             match item {
                 Item::Manual { line, text } => {
                     left_out += 1;
@@ -97,12 +120,22 @@ pub(crate) fn test(args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The items of a page for the test.
+fn items(path: &Path) -> Result<Vec<Item>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    page::items(&text).with_context(|| path.display().to_string())
+}
+
+/// The name of a page.
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// The pages with these names, or all.
 fn pages(names: &[String]) -> Result<Vec<PathBuf>> {
     let folder = Path::new(FOLDER);
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {FOLDER}"))?;
     let mut pages: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     pages.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     if let Some(name) = names.iter().find(|name| !pages.iter().any(|page| stem(page) == **name)) {
         bail!("there is no page {FOLDER}/{name}.md");

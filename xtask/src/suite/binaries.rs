@@ -1,9 +1,10 @@
-//! Runs the test binaries of the workspace, as many concurrently as keep the processors busy.
+//! Runs the test binaries of the workspace, as many concurrently as keep the processors busy, and beside them what
+//! else proves something with the same programs: documentation tests, the pages of the guide, the soak.
 //!
 //! `cargo test` runs one binary after another. Many of ours mostly wait for servers, links and time-outs, so
 //! that a processor is idle ([`schedule`]). The longest of the last run start first ([`times`]), so that no
-//! long one runs alone at the end. The output of a binary is written to `target/test-output/CRATE-TEST.log`,
-//! and printed when the binary has ended.
+//! long one runs alone at the end. The soak takes what all others leave. The output of a binary is written to
+//! `target/test-output/CRATE-TEST.log`, and printed when the binary has ended.
 
 mod schedule;
 mod times;
@@ -23,15 +24,17 @@ use crate::shell::{capture, cargo, root};
 /// The number of slowest binaries listed at the end.
 const SLOWEST: usize = 5;
 
-/// A test binary that cargo built.
-#[derive(Debug, PartialEq)]
-struct Binary {
+/// A test binary that cargo built, or another program that tests.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Binary {
     /// The crate's folder and the target's name, as in `net loopback`.
-    name: String,
+    pub(crate) name: String,
     /// The folder of the crate, where its tests expect to run.
-    folder: PathBuf,
-    executable: PathBuf,
-    args: &'static [&'static str],
+    pub(crate) folder: PathBuf,
+    pub(crate) executable: PathBuf,
+    pub(crate) args: Vec<String>,
+    /// Whether it runs with the lowest priority.
+    pub(crate) yields: bool,
 }
 
 /// How a binary ended.
@@ -61,16 +64,27 @@ struct Target {
     name: String,
 }
 
-/// Builds all tests of the workspace and runs them with additional environment variables, then the
-/// documentation tests. The error names every binary that failed.
-pub(super) fn run(environment: &[(&str, &Path)]) -> Result<()> {
+/// Builds all tests of the workspace and runs them with additional environment variables, together with the
+/// documentation tests and `others`. Those of `others` that yield run beside all the rest. The error names every
+/// binary that failed.
+pub(super) fn run(environment: &[(&str, &Path)], others: Vec<Binary>) -> Result<()> {
     let build = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
     let messages = capture(cargo().args(build))?;
     let mut binaries = binaries(&String::from_utf8_lossy(&messages))?;
     binaries.push(documentation());
+    let (beside, others): (Vec<Binary>, Vec<Binary>) = others.into_iter().partition(|other| other.yields);
+    binaries.extend(others);
     let mut times = Times::load();
     times.sort(&mut binaries);
-    let mut ended = Schedule::of(binaries).run(|binary| binary.run(environment));
+    let run = |binary: Binary| binary.run(environment);
+    let mut ended = std::thread::scope(|scope| {
+        let beside: Vec<_> = beside.into_iter().map(|binary| scope.spawn(move || run(binary))).collect();
+        let mut ended = Schedule::of(binaries).run(run);
+        ended.extend(
+            beside.into_iter().map(|thread| thread.join().expect("a binary's thread does not panic")),
+        );
+        ended
+    });
     times.keep(&ended);
     ended.sort_by_key(|binary| std::cmp::Reverse(binary.time));
     for Ended { name, time, .. } in ended.iter().take(SLOWEST) {
@@ -90,7 +104,8 @@ fn documentation() -> Binary {
         name: "documentation".to_owned(),
         folder: root(),
         executable: cargo().get_program().into(),
-        args: &["test", "--workspace", "--doc"],
+        args: ["test", "--workspace", "--doc"].map(str::to_owned).into(),
+        yields: false,
     }
 }
 
@@ -110,7 +125,7 @@ fn binaries(messages: &str) -> Result<Vec<Binary>> {
             manifest_path.as_deref().and_then(Path::parent).context("a test binary without a crate")?;
         let package = folder.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{package} {}", target.map(|target| target.name).unwrap_or_default());
-        binaries.push(Binary { name, folder: folder.to_owned(), executable, args: &[] });
+        binaries.push(Binary { name, folder: folder.to_owned(), executable, ..Binary::default() });
     }
     if binaries.is_empty() {
         bail!("cargo built no test");
@@ -137,8 +152,14 @@ impl Binary {
         std::fs::create_dir_all(path.parent().context("a path with a folder")?)?;
         // Not a pipe: a server left behind by a failed test would keep it open for ever.
         let log = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        let mut command = Command::new(&self.executable);
-        command.args(self.args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        let mut command = match self.yields {
+            true => Command::new("nice"),
+            false => Command::new(&self.executable),
+        };
+        if self.yields {
+            command.args(["-n", "19"]).arg(&self.executable);
+        }
+        command.args(&self.args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         command.env("CARGO", cargo().get_program()).envs(environment.iter().copied());
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let status = command.status().with_context(|| format!("cannot run {}", self.executable.display()))?;
@@ -169,7 +190,7 @@ mod tests {
             name: "net loopback".to_owned(),
             folder: "/r/crates/net".into(),
             executable: "/r/target/debug/deps/loopback-1".into(),
-            args: &[],
+            ..Binary::default()
         };
         assert_eq!(found, [expected]);
     }
@@ -185,7 +206,7 @@ mod tests {
             name: "suite ls".to_owned(),
             folder: "/".into(),
             executable: "/bin/ls".into(),
-            args: &[],
+            ..Binary::default()
         };
         let (passed, output) =
             binary.output(&[("LS_COLORS", Path::new(""))]).expect("ls is on every machine");

@@ -6,9 +6,10 @@
 
 mod binaries;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::shell::{cargo, check};
+pub(crate) use self::binaries::Binary;
+use crate::shell::{cargo, check, root};
 use crate::{guide, package, peers, python};
 
 /// The test files that use third-party programs.
@@ -43,7 +44,7 @@ const HEAVY: &[&str] = &[
 /// Runs the tests that `args` selects: all, those of one crate, or those with a name.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let filter = match args {
-        [] => return whole(),
+        [] => return whole(Vec::new()),
         [filter, rest @ ..] if filter == "python" => return python::tests(rest),
         [filter] if filter == "notebooks" => return python::notebooks(),
         [filter, rest @ ..] if filter == "deb" => return package::test_deb(rest),
@@ -91,10 +92,19 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     result
 }
 
-/// Runs every test of the workspace.
-fn whole() -> Result<()> {
+/// Runs every test of the workspace and every page of the guide, and `others` with them.
+pub(crate) fn whole(mut others: Vec<Binary>) -> Result<()> {
     let state = peers::ensure()?;
-    let result = binaries::run(&state.environment());
+    for page in guide::pages_to_run()? {
+        others.push(Binary {
+            name: format!("guide {page}"),
+            folder: root().join("xtask"),
+            executable: std::env::current_exe().context("this program has no path")?,
+            args: ["test", "guide", guide::BUILT, &page].map(str::to_owned).into(),
+            yields: false,
+        });
+    }
+    let result = binaries::run(&state.environment(), others);
     // Repeated at the end, where it is visible.
     state.tell();
     result
