@@ -96,6 +96,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "pacing",
             "permit",
             "reduction",
+            "reordering",
             "scheduler",
             "send_order",
             "send_queue",

@@ -1,6 +1,8 @@
 //! The effect of a loss on its path, however it was detected, and loss detection by the order of sending and the
 //! tail loss probe, which the profile `modern` adds to RFC 9260's miss indications (RFC 9002 §6.1, RFC 8985 §7).
 
+use std::time::Duration;
+
 use braidftp_base::Time;
 use braidftp_cc as cc;
 
@@ -8,7 +10,8 @@ use crate::association::Association;
 use crate::association::multipath::uses_cmt_rules;
 use crate::association::path::{Path, Recovery};
 use crate::association::reduction::Reduction;
-use crate::association::send_order::Late;
+use crate::association::send_order::{Late, was_reported};
+use crate::association::sent::{Report, Sent};
 use crate::association::state::State;
 use crate::association::timers::Timer;
 use crate::config::LossRecovery;
@@ -59,8 +62,8 @@ impl Association {
         path.counters.fast_retransmits += 1;
     }
 
-    /// Processes duplicate TSNs. If they include everything retransmitted because of a path's last loss or
-    /// time-out, it was spurious, and the window is restored.
+    /// Processes duplicate TSNs. If everything retransmitted because of a path's last loss or time-out had
+    /// arrived, it was spurious, and the window is restored.
     pub(super) fn on_duplicates(&mut self, now: Time, tsns: &[Tsn]) {
         let State::Up(up) = &mut self.state else { return };
         let several = self.config.paths.multipath.is_some();
@@ -85,16 +88,41 @@ impl Association {
                 tsns
             };
             let path = &mut self.paths[index];
-            if !path.spurious_loss.on_duplicates(tsns) || up.sent.lost().any(|(_, sent_on)| sent_on == id) {
-                continue;
+            let round_trip = path.expected_rtt();
+            if path.spurious_loss.on_duplicates(tsns)
+                && let Some(send_order) = &mut path.send_order
+            {
+                send_order.window.on_duplicate(now, round_trip);
             }
-            path.spurious_loss.forget();
-            path.recovery = Recovery::No;
-            path.reduction = None;
-            path.fast_retransmit_due = false;
-            path.counters.undone += 1;
-            let (flight_bytes, mtu) = (path.flight_bytes, path.pmdcs());
-            path.controller.on_spurious(cc::Spurious { now, flight_bytes, mtu });
+            path.undo_if_spurious(now, id, &up.sent);
+        }
+    }
+
+    /// Takes the evidence of reordering in a SACK: chunks that arrived after later ones, and chunks that were
+    /// retransmitted although they had arrived.
+    pub(super) fn detect_reordering(&mut self, now: Time, id: PathId, report: &Report) {
+        let path_report = &report.paths[usize::from(id.0)];
+        let State::Up(up) = &mut self.state else { return };
+        let path = &mut self.paths[usize::from(id.0)];
+        let round_trip = path.expected_rtt();
+        if path_report.lost_arrived {
+            path.spurious_loss.on_lost_arrived();
+        }
+        let (soonest, reported_up_to) = (path.soonest(), path.reported_up_to);
+        let arrived_at = path.spurious_loss.on_sack(now, soonest, |tsn| up.sent.has_arrived(tsn));
+        let Some(send_order) = &mut path.send_order else { return };
+        if let Some(oldest) = path_report.oldest.filter(|oldest| was_reported(oldest.tsn, reported_up_to)) {
+            send_order.on_reordering(now, oldest, round_trip);
+        }
+        if let Some(sent_at) = arrived_at {
+            send_order.window.on_spurious(now.since(sent_at), round_trip);
+        }
+    }
+
+    /// Restores a path's window if its last loss was spurious.
+    pub(super) fn undo_if_spurious(&mut self, now: Time, id: PathId) {
+        if let State::Up(up) = &mut self.state {
+            self.paths[usize::from(id.0)].undo_if_spurious(now, id, &up.sent);
         }
     }
 
@@ -102,8 +130,8 @@ impl Association {
     pub(super) fn detect_losses(&mut self, now: Time, id: PathId, flight_before: usize) {
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
+        let round_trip = path.expected_rtt();
         let Some(send_order) = &mut path.send_order else { return };
-        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto()).max(path.latest_rtt);
         let late = Late { now, round_trip, reported_up_to: path.reported_up_to };
         let found = send_order.detect(&mut up.sent, id, late);
         path.flight_bytes -= found.left_flight_bytes;
@@ -115,5 +143,26 @@ impl Association {
             path.on_lost(now, found.lost_bytes, found.lost_sent_at);
             self.on_loss(now, id, flight_before, None);
         }
+    }
+}
+
+impl Path {
+    /// The RTT after which an acknowledgement is expected.
+    fn expected_rtt(&self) -> Duration {
+        self.rtt.srtt().unwrap_or(self.rtt.rto()).max(self.latest_rtt)
+    }
+
+    /// Restores the window if all that was marked lost had arrived.
+    fn undo_if_spurious(&mut self, now: Time, id: PathId, sent: &Sent) {
+        if !self.spurious_loss.is_proven() || sent.lost().any(|(_, sent_on)| sent_on == id) {
+            return;
+        }
+        self.spurious_loss.forget();
+        self.recovery = Recovery::No;
+        self.reduction = None;
+        self.fast_retransmit_due = false;
+        self.counters.undone += 1;
+        let (flight_bytes, mtu) = (self.flight_bytes, self.pmdcs());
+        self.controller.on_spurious(cc::Spurious { now, flight_bytes, mtu });
     }
 }

@@ -47,6 +47,7 @@ mod receive_buffer;
 mod received;
 mod reduction;
 mod refused;
+mod reordering;
 mod reset;
 mod scheduler;
 mod send_order;

@@ -462,6 +462,11 @@ impl Path {
         }
     }
 
+    /// The shortest time from sending to an acknowledgement, on any path.
+    pub(super) fn soonest(&self) -> Option<Duration> {
+        self.min_rtt.into_iter().chain(self.min_cross_path_age).min()
+    }
+
     /// The duration of T3-rtx: the RTO, within [`Path::bounded_wait`].
     pub(super) fn t3_wait(&self, config: &Config) -> Duration {
         // A peer that acknowledges HEARTBEATs and never data counts as unreachable.

@@ -1,8 +1,9 @@
 //! Loss detection by the order of sending (RFC 9002 §6.1), for one path.
 //!
 //! The order in which chunks were sent is recorded per path, including retransmissions. Once a packet has
-//! been acknowledged, an earlier chunk is lost if it was sent [`PACKETS_LATER`] packets or more than 9/8
-//! RTT before. So lost retransmissions are detected as well, and one SACK suffices for a burst of losses.
+//! been acknowledged, an earlier chunk is lost if it was sent three packets or more than 9/8 RTT before, or
+//! more on a path that reorders packets ([`ReorderingWindow`]). So lost retransmissions are detected as
+//! well, and one SACK suffices for a burst of losses.
 //!
 //! A SACK with many gap blocks may lack room for all of them, and then says nothing about TSNs beyond its
 //! last block. Chunks there that were sent long enough ago no longer count as in flight, but are not
@@ -13,11 +14,9 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 
-use crate::association::sent::{Sent, Slot, SlotState};
+use crate::association::reordering::ReorderingWindow;
+use crate::association::sent::{Arrival, Sent, Slot, SlotState};
 use crate::ids::{PathId, Tsn};
-
-/// The reordering threshold in packets (RFC 9002 §6.1.1).
-const PACKETS_LATER: u64 = 3;
 
 /// The order in which chunks were sent on one path, and the most recently sent one that was acknowledged.
 #[derive(Debug, Default)]
@@ -28,6 +27,8 @@ pub(super) struct SendOrder {
     unreported: VecDeque<(u64, Tsn)>,
     /// The number of the most recently sent packet among those acknowledged.
     newest_arrived: Option<u64>,
+    /// How late a chunk may be.
+    pub(super) window: ReorderingWindow,
 }
 
 /// The criteria for an overdue chunk.
@@ -73,6 +74,13 @@ impl SendOrder {
         self.newest_arrived = self.newest_arrived.max(Some(order));
     }
 
+    /// This chunk, which was sent once, was acknowledged, before `on_arrived` for the same SACK.
+    pub(super) fn on_reordering(&mut self, now: Time, arrival: Arrival, round_trip: Duration) {
+        if let Some(later) = self.newest_arrived.and_then(|newest| newest.checked_sub(arrival.order)) {
+            self.window.on_late(later, now.since(arrival.sent_at), round_trip);
+        }
+    }
+
     /// Marks as lost in `sent` the chunks that were sent before an acknowledged packet and are overdue,
     /// except those that the last SACK did not report on.
     pub(super) fn detect(
@@ -82,8 +90,8 @@ impl SendOrder {
         Late { now, round_trip, reported_up_to }: Late,
     ) -> Detected {
         let mut found = Detected::default();
-        let patience = round_trip + round_trip / 8;
-        let is_spoken_of = |tsn: Tsn| reported_up_to.is_none_or(|last| !tsn.after(last));
+        let threshold = self.window.threshold(round_trip);
+        let is_spoken_of = |tsn: Tsn| was_reported(tsn, reported_up_to);
         while let Some(&(order, tsn)) = self.unreported.front().filter(|(_, tsn)| is_spoken_of(*tsn)) {
             if let Some(slot) = is_still(SlotState::Unreported, sent, path, order, tsn) {
                 found.lost_sent_at = found.lost_sent_at.max(slot.sent_at);
@@ -94,8 +102,9 @@ impl SendOrder {
         while let Some(&(order, tsn)) = self.log.front() {
             if let Some(slot) = is_still(SlotState::InFlight, sent, path, order, tsn) {
                 let Some(newest) = self.newest_arrived.filter(|newest| *newest > order) else { break };
-                let overdue_at = slot.sent_at + patience;
-                if newest - order < PACKETS_LATER && overdue_at > now {
+                let overdue_at = slot.sent_at + threshold.time;
+                let is_overtaken = threshold.packets.is_some_and(|packets| newest - order >= packets);
+                if !is_overtaken && overdue_at > now {
                     found.overdue_at = Some(overdue_at);
                     break;
                 }
@@ -114,6 +123,11 @@ impl SendOrder {
         }
         found
     }
+}
+
+/// Whether a SACK that reports on TSNs up to this one, or on all, reports on `tsn`.
+pub(super) fn was_reported(tsn: Tsn, reported_up_to: Option<Tsn>) -> bool {
+    reported_up_to.is_none_or(|last| !tsn.after(last))
 }
 
 /// The chunk, if it was not retransmitted and is in this state.

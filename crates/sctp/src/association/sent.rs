@@ -312,6 +312,11 @@ impl Sent {
         self.slots.get(tsn.distance_from(self.base) as usize)
     }
 
+    /// Whether a chunk that was sent has been acknowledged, cumulatively or by a gap block.
+    pub(super) fn has_arrived(&self, tsn: Tsn) -> bool {
+        tsn.before(self.base) || self.get(tsn).is_some_and(|slot| slot.state == SlotState::Acked)
+    }
+
     fn slot(&mut self, tsn: Tsn) -> &mut Slot {
         &mut self.slots[tsn.distance_from(self.base) as usize]
     }

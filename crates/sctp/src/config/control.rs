@@ -200,7 +200,8 @@ impl Default for Recovery {
 pub enum LossDetection {
     /// Three miss indications, once for each TSN (RFC 9260 §7.2.4).
     MissingReports,
-    /// A packet sent three packets or a quarter of an RTT later was acknowledged; lost retransmissions are
+    /// A packet sent three packets or an eighth of an RTT later was acknowledged (RFC 9002 §6.1), or later
+    /// by as much as the path was seen to delay single packets (RFC 8985 §6.2). Lost retransmissions are
     /// detected in the same way.
     SendOrder,
 }

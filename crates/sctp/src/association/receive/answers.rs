@@ -8,6 +8,7 @@ use braidftp_cc::coupled::Coupling;
 use crate::association::Association;
 use crate::association::multipath::uses_cmt_rules;
 use crate::association::path::Path;
+use crate::association::send_order::was_reported;
 use crate::association::sent::{AckedBy, Arrival, PathReport};
 use crate::association::state::State;
 use crate::ids::{PathId, Tsn};
@@ -72,8 +73,7 @@ impl Association {
         let path = &mut self.paths[usize::from(received_on.0)];
         // When a chunk arrived is unknown if the last SACK had no room to report it, or if T3-rtx
         // expired before.
-        let in_time = path.reported_up_to.is_none_or(|last| !tsn.after(last));
-        if !in_time || path.timed_out_at.is_some_and(|at| at >= sent_at) {
+        if !was_reported(tsn, path.reported_up_to) || path.timed_out_at.is_some_and(|at| at >= sent_at) {
             return;
         }
         // A retransmission that was sent later and is acknowledged may have triggered the SACK instead: another path's SACK may
@@ -116,7 +116,7 @@ impl Path {
     ) -> RttReport {
         let tells = ack_path != AckPath::Another || !self.is_answered(now);
         // When a chunk arrived is unknown if the previous SACK had no room to report it.
-        let in_time = |arrival: &Arrival| reported_up_to.is_none_or(|last| !arrival.tsn.after(last));
+        let in_time = |arrival: &Arrival| was_reported(arrival.tsn, reported_up_to);
         let measured = if ack_path == AckPath::Any || (ack_path == AckPath::Another && tells) {
             let measured = path_report
                 .measurable
@@ -138,7 +138,7 @@ impl Path {
                 Some(self.min_cross_path_age.map_or(since, |soonest| soonest.min(since)));
         }
         // An acknowledgement that is faster than any before belongs to an earlier transmission.
-        let soonest = self.min_rtt.into_iter().chain(self.min_cross_path_age).min();
+        let soonest = self.soonest();
         // Without samples, the handshake may have given an upper bound. A faster acknowledgement may
         // belong to either transmission.
         let is_too_soon = soonest.or(self.rtt.srtt()).is_none_or(|soonest| since < soonest);

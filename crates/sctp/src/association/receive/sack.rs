@@ -225,6 +225,7 @@ impl Association {
         let context =
             ReportContext { now, received_on, several_ack_paths, coupling, constants, cum_tsn_ack_point };
         for index in 0..self.paths.len() {
+            self.detect_reordering(now, PathId(index as u8), &report);
             self.on_path_report(context, PathId(index as u8), &report, &mut coupled);
         }
         let brought_data = report.paths.iter().any(|path_report| path_report.acked_bytes > 0);
@@ -320,7 +321,7 @@ impl Association {
                 siblings: &coupled.siblings,
             });
         }
-        self.leave_recovery(id);
+        self.leave_recovery(now, id);
         let path = &mut self.paths[index];
         let pmdcs = path.pmdcs();
         if path_report.lost {
@@ -399,8 +400,8 @@ impl Association {
         }
     }
 
-    /// Leaves recovery if everything outstanding at its start has arrived.
-    fn leave_recovery(&mut self, id: PathId) {
+    /// Leaves recovery if everything outstanding at its start has arrived, or if its loss was spurious.
+    fn leave_recovery(&mut self, now: Time, id: PathId) {
         let State::Up(up) = &mut self.state else { return };
         // With several paths, the earliest outstanding TSN of each path replaces the cumulative TSN.
         let done_up_to = if self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config) {
@@ -417,9 +418,13 @@ impl Association {
             Recovery::Fast(exit) | Recovery::AfterTimeout(exit) if !exit.after(done_up_to) => {
                 path.recovery = Recovery::No;
                 path.reduction = None;
+                if let Some(send_order) = &mut path.send_order {
+                    send_order.window.on_recovered();
+                }
             }
             _ => {}
         }
+        self.undo_if_spurious(now, id);
     }
 
     /// Restarts or stops T3-rtx (RFC 9260 §6.3.2 R2 to R4).

@@ -76,6 +76,10 @@ pub(in crate::association) struct PathReport {
     pub(in crate::association) newest: Option<Arrival>,
     /// The same among those sent only once, which give an RTT sample (RFC 9260 §6.3.1 C5).
     pub(in crate::association) measurable: Option<Arrival>,
+    /// The one of those that was sent first.
+    pub(in crate::association) oldest: Option<Arrival>,
+    /// Whether a chunk arrived that counted as lost, otherwise than by T3-rtx, and was not retransmitted yet.
+    pub(in crate::association) lost_arrived: bool,
 }
 
 /// An acknowledged chunk.
@@ -517,7 +521,15 @@ fn note_arrival(slot: &Slot, acked_by: AckedBy, report: &mut Report) {
     if path.newest.is_none_or(|newest| newest.order <= slot.order) {
         path.newest = Some(arrival);
     }
-    if slot.transmissions == 1 && path.measurable.is_none_or(|newest| newest.order <= slot.order) {
+    if slot.transmissions != 1 {
+        return;
+    }
+    if path.measurable.is_none_or(|newest| newest.order <= slot.order) {
         path.measurable = Some(arrival);
     }
+    // Unreported chunks may have arrived long ago.
+    if slot.state != SlotState::Unreported && path.oldest.is_none_or(|oldest| oldest.order > slot.order) {
+        path.oldest = Some(arrival);
+    }
+    path.lost_arrived |= slot.state == SlotState::Lost && !slot.timed_out;
 }

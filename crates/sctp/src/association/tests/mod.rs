@@ -20,6 +20,7 @@ mod partial;
 mod path_use;
 mod peers;
 mod pmtu;
+mod reordering;
 mod reset;
 mod settings;
 mod traps;

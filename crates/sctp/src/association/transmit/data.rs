@@ -15,6 +15,7 @@ use crate::association::send_queue::Stale;
 use crate::association::sent::Transmission;
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
+use crate::association::undo::Resent;
 use crate::config::{BurstRule, Multipath};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn};
@@ -228,6 +229,8 @@ impl Association {
         } {
             let slot = up.sent.get(tsn).expect("a lost chunk is kept");
             let (bytes, sent_on, found) = (slot.bytes, slot.path, slot.found());
+            let resent_at = (slot.path == id).then_some(now);
+            let resent = Resent { tsn, sent_at: slot.sent_at, resent_at, found };
             let was_sent = slot.transmissions > 0;
             let lost_again =
                 (slot.transmissions > 1).then_some((usize::from(slot.packet_bytes), slot.sent_at));
@@ -256,7 +259,7 @@ impl Association {
                 point.on_moved();
             }
             if was_sent {
-                self.paths[usize::from(sent_on.0)].spurious_loss.on_resent(tsn);
+                self.paths[usize::from(sent_on.0)].spurious_loss.on_resent(resent);
             }
             self.paths[usize::from(sent_on.0)].send_times.on_retransmitted(tsn);
             let path = &mut self.paths[usize::from(id.0)];
