@@ -73,6 +73,8 @@ struct Served {
     session: Session,
     /// The payload protocol identifier of lines in this mode.
     lines: u32,
+    /// Command lines that arrived before the session takes them.
+    ahead: VecDeque<Bytes>,
     /// Replies for which the transport has no room.
     out: VecDeque<Bytes>,
     jobs: VecDeque<Job>,
@@ -245,6 +247,7 @@ impl Server {
             control,
             session: Session::new(self.config.clone(), carrier, now),
             lines,
+            ahead: VecDeque::new(),
             out: VecDeque::new(),
             jobs: VecDeque::new(),
             lanes,
@@ -319,16 +322,19 @@ impl Served {
         }
         loop {
             let mut more = false;
-            while self.session.wants_input()
+            // In braid the credit that running transfers wait for may follow commands that the session does not take yet.
+            while (self.lines == ppid::LINES || self.session.wants_input())
                 && let Some(piece) = net.recv(self.control, CONTROL_STREAM)
             {
                 more = true;
                 if piece.ppid == ppid::CREDIT {
                     self.on_credit(net, &piece.joined());
                 } else {
-                    self.session.handle(net.now, Input::Received(piece.joined()));
+                    self.ahead.push_back(piece.joined());
+                    self.take_commands(net.now);
                 }
             }
+            self.take_commands(net.now);
             self.drain(net, store, settings);
             self.reply(net);
             more |= self.send(net, store, settings);
@@ -338,6 +344,15 @@ impl Served {
         }
         if self.phase == Phase::Closing && self.out.is_empty() {
             net.close(self.control);
+        }
+    }
+
+    /// Passes commands on while the session takes any.
+    fn take_commands(&mut self, now: Time) {
+        while self.session.wants_input()
+            && let Some(lines) = self.ahead.pop_front()
+        {
+            self.session.handle(now, Input::Received(lines));
         }
     }
 

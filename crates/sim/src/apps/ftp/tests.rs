@@ -39,6 +39,15 @@ fn every_variant_brings_every_file_whole_whatever_is_lost() {
     }
 }
 
+/// Credit on stream 0 follows more commands than a server takes at once.
+#[test]
+fn hundreds_of_files_that_wait_for_credit_arrive_in_one_session() {
+    let paths = path("rate=95mbit,delay=20ms,queue=3MB,overhead=28", 0.0);
+    let outcome = Session { paths, files: vec![50_000; 400], ..get("braid".parse().unwrap(), 0.0) }.run();
+    assert!(is_whole(&outcome), "{outcome:?}");
+    assert_eq!(outcome.reconnections, 0);
+}
+
 #[test]
 fn over_a_satellite_a_get_at_ten_percent_ends_too() {
     for variant in Variant::ALL {
