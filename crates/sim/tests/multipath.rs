@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use braidftp_sctp::{Config, Multipath, Profile};
 use braidftp_sim::LinkConfig;
+use braidftp_sim::apps::ftp::Session;
 use braidftp_sim::several::{Change, Flow, Outcome, Trial};
 
 /// 10 Mbit/s, RTT 90 ms.
@@ -133,6 +134,31 @@ fn a_slower_path_with_a_long_queue_adds_its_rate_within_a_small_buffer() {
     let (each, all) = compare(&links, Some(262_144), 1, [5, 15]);
     let better = each.iter().copied().fold(0.0, f64::max);
     assert!(all >= 1.05 * better, "{all:.0} of {better:.0} bit/s");
+}
+
+#[test]
+fn the_last_chunks_of_a_job_do_not_wait_for_a_slower_path() {
+    // Regression: the queue of the slower path still held chunks when the faster one had sent its last packet.
+    let took = |links: &[&str]| {
+        let paths: Vec<_> = links.iter().map(|text| link(text)).collect();
+        let several = paths.len() > 1;
+        let sctp = Profile::Modern.config().with(|c| c.paths.multipath = several.then(Multipath::default));
+        let session = Session {
+            variant: "braid".parse().expect("a variant"),
+            files: vec![160_000; 10],
+            paths,
+            sctp,
+            ..Session::default()
+        };
+        let outcome = session.run();
+        assert_eq!(outcome.failed, None);
+        outcome.since_asked.as_secs_f64()
+    };
+    let fast = "rate=20mbit,delay=10ms,queue=100p";
+    for slow in ["rate=2mbit,delay=10ms,queue=200kB", "rate=2mbit,delay=50ms,queue=200kB"] {
+        let (alone, both) = (took(&[fast]), took(&[fast, slow]));
+        assert!(both <= 1.02 * alone, "{slow}: {both:.3} s, {alone:.3} s without it");
+    }
 }
 
 #[test]

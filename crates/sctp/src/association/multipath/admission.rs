@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use super::carries;
 use super::delivery_rate::{bytes_in, time_for};
+use super::rtx_policy::sooner_on_other_paths;
 use super::scheduler::PendingData;
 use crate::association::path::Path;
 use crate::ids::PathId;
@@ -43,6 +44,13 @@ impl Remedy {
 pub(super) fn count(paths: &[Path], pending: &PendingData) -> usize {
     let ids = (0..paths.len()).map(|index| PathId(index as u8));
     ids.filter(|id| carries(paths, *id, pending.fallback)).count().max(1)
+}
+
+/// Whether other paths deliver everything that is queued before this path delivers one chunk.
+pub(super) fn finishes_elsewhere(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
+    let admits = |other: PathId| is_harmless(paths, other, pending);
+    sooner_on_other_paths(paths, id, pending.fallback, pending.constants, admits)
+        .is_some_and(|sooner| pending.queued <= sooner)
 }
 
 fn is_harmless(paths: &[Path], id: PathId, pending: &PendingData) -> bool {

@@ -68,8 +68,8 @@ pub(in crate::association) fn next_lost(
         return up.sent.lost().find(|(_, sent_on)| leaves_here(*sent_on)).map(|(tsn, _)| tsn);
     }
     if retransmit_by == RetransmitBy::Soonest {
-        let chunks =
-            sooner_on_other_paths(paths, id, fallback, constants)? / paths[usize::from(id.0)].pmdcs();
+        let chunks = sooner_on_other_paths(paths, id, fallback, constants, |_| true)?
+            / paths[usize::from(id.0)].pmdcs();
         return up.sent.nth_lost(chunks);
     }
     // All lost chunks take the same path.
@@ -85,6 +85,7 @@ pub(super) fn sooner_on_other_paths(
     id: PathId,
     fallback: PathId,
     constants: &MultipathConstants,
+    admits: impl Fn(PathId) -> bool,
 ) -> Option<usize> {
     let takes = |id: PathId| {
         let path = &paths[usize::from(id.0)];
@@ -95,7 +96,9 @@ pub(super) fn sooner_on_other_paths(
     }
     let own = takes(id);
     let ids = (0..paths.len()).map(|index| PathId(index as u8));
-    let sooner = ids.filter(|other| carries(paths, *other, fallback) && (takes(*other), *other) < (own, id));
+    let sooner = ids.filter(|other| {
+        carries(paths, *other, fallback) && (takes(*other), *other) < (own, id) && admits(*other)
+    });
     let brings = |other: PathId| {
         let path = &paths[usize::from(other.0)];
         let brings = bytes_in(path.rate(), own).saturating_sub(path.flight_bytes as u64);

@@ -6,13 +6,14 @@
 
 use braidftp_base::Time;
 
+use super::admission::finishes_elsewhere;
 use super::{carries, next_lost};
 use crate::association::Association;
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::permit::{may_send, window_takes};
 use crate::association::state::{State, Up, Window};
 use crate::association::timers::Timer;
-use crate::config::{Config, LossDetection, Multipath, MultipathConstants, PathScheduler};
+use crate::config::{Config, LossDetection, Multipath, MultipathConstants, PathScheduler, Remedy};
 use crate::ids::PathId;
 
 /// BLEST's λ, in tenths: the factor by which the fast path may exceed the estimate. The initial value of
@@ -110,7 +111,10 @@ impl Association {
                     continue;
                 }
             }
-            if waits || !(idle || multipath.remedy.admits(&self.paths, id, &pending)) {
+            // The last chunks: with room in the send buffer, no more data is to be expected.
+            let ends = self.writable_at.is_none() && multipath.remedy == Remedy::Preventive;
+            let elsewhere = ends && finishes_elsewhere(&self.paths, id, &pending);
+            if waits || !(idle || (!elsewhere && multipath.remedy.admits(&self.paths, id, &pending))) {
                 continue;
             }
             if let Some(until) = self.paths[usize::from(id.0)].holds(now) {

@@ -72,7 +72,7 @@ fn a_peer_that_acknowledges_a_skipped_tsn_is_detected() {
 fn an_honest_peer_receives_everything_in_order_and_no_loss_is_counted() {
     let mut pair = confirmed(several().with(|c| c.security.skip_tsn_every = NonZeroU16::new(1)));
     let (mut skipped_tsn, mut highest) = (0, None);
-    let finished = upload(&mut pair, 20_000, |pair, _| {
+    let finished = upload(&mut pair, 40_000, |pair, _| {
         for data in pair.data(Client) {
             if highest.is_some_and(|highest| data.tsn.after(highest)) {
                 skipped_tsn += u32::from(data.tsn != highest.expect("there is one").next());
@@ -81,7 +81,7 @@ fn an_honest_peer_receives_everything_in_order_and_no_loss_is_counted() {
         }
     });
     assert!(finished);
-    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 20_000));
+    assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 40_000));
     assert!((3..40).contains(&skipped_tsn), "{skipped_tsn}: once in a hundred windows or so");
     for path in paths(&mut pair, Client) {
         let counted = (path.retransmitted_chunks, path.fast_retransmits, path.timeouts);

@@ -446,7 +446,7 @@ fn the_fast_path_retransmits_chunks_that_it_delivers_before_the_slow_path_could(
     let mut bench = Bench::new(&[B; 600]);
     bench.sack(0, &[(580, 600)], 20);
     let state = |bench: &mut Bench, paths: &[Path], id| {
-        let chunks = sooner_on_other_paths(paths, id, A, C)? / paths[usize::from(id.0)].pmdcs();
+        let chunks = sooner_on_other_paths(paths, id, A, C, |_| true)? / paths[usize::from(id.0)].pmdcs();
         bench.sent.nth_lost(chunks).map(|tsn| tsn.0)
     };
     assert_eq!(bench.sent.lost().count(), 579);

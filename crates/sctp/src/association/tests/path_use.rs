@@ -246,5 +246,5 @@ fn a_path_whose_rate_falls_still_carries_that_rate_and_the_other_is_unaffected()
     upload(&mut pair, 500);
     assert!(pair.run_until(|pair| pair.read(Server, 0).len() == 1_100));
     let by = packets_by(&pair, Client);
-    assert!(by[0] > 50 && by[1] > 50, "{by:?}");
+    assert!(by[0] > 25 && by[1] > 50, "{by:?}");
 }
