@@ -65,6 +65,7 @@ impl Association {
     /// Processes duplicate TSNs. If everything retransmitted because of a path's last loss or time-out had
     /// arrived, it was spurious, and the window is restored.
     pub(super) fn on_duplicates(&mut self, now: Time, tsns: &[Tsn]) {
+        let several_ack_paths = self.has_several_ack_paths();
         let State::Up(up) = &mut self.state else { return };
         let several = self.config.paths.multipath.is_some();
         for index in 0..self.paths.len() {
@@ -90,6 +91,7 @@ impl Association {
             let path = &mut self.paths[index];
             let round_trip = path.expected_rtt();
             if path.spurious_loss.on_duplicates(tsns)
+                && !several_ack_paths
                 && let Some(send_order) = &mut path.send_order
             {
                 send_order.window.on_duplicate(now, round_trip);
@@ -99,8 +101,12 @@ impl Association {
     }
 
     /// Takes the evidence of reordering in a SACK: chunks that arrived after later ones, and chunks that were
-    /// retransmitted although they had arrived.
+    /// retransmitted although they had arrived. If several paths are used at once, there is none: a chunk may
+    /// have arrived by another path, on which it was sent again.
     pub(super) fn detect_reordering(&mut self, now: Time, id: PathId, report: &Report) {
+        if self.has_several_ack_paths() {
+            return;
+        }
         let path_report = &report.paths[usize::from(id.0)];
         let State::Up(up) = &mut self.state else { return };
         let path = &mut self.paths[usize::from(id.0)];
