@@ -35,7 +35,10 @@ impl Remedy {
             Self::SplitSender => sender(),
             Self::SplitReceiver => receiver(),
             Self::SplitBoth | Self::Reschedule => sender() && receiver(),
-            Self::Preventive => is_harmless(paths, id, pending),
+            Self::Preventive => {
+                is_harmless(paths, id, pending)
+                    && !(pending.is_last && is_sooner_elsewhere(paths, id, pending))
+            }
         }
     }
 }
@@ -47,7 +50,7 @@ pub(super) fn count(paths: &[Path], pending: &PendingData) -> usize {
 }
 
 /// Whether other paths deliver everything that is queued before this path delivers one chunk.
-pub(super) fn finishes_elsewhere(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
+fn is_sooner_elsewhere(paths: &[Path], id: PathId, pending: &PendingData) -> bool {
     let admits = |other: PathId| is_harmless(paths, other, pending);
     sooner_on_other_paths(paths, id, pending.fallback, pending.constants, admits)
         .is_some_and(|sooner| pending.queued <= sooner)

@@ -6,14 +6,13 @@
 
 use braidftp_base::Time;
 
-use super::admission::finishes_elsewhere;
 use super::{carries, next_lost};
 use crate::association::Association;
 use crate::association::path::{Path, Purpose, choose};
 use crate::association::permit::{may_send, window_takes};
 use crate::association::state::{State, Up, Window};
 use crate::association::timers::Timer;
-use crate::config::{Config, LossDetection, Multipath, MultipathConstants, PathScheduler, Remedy};
+use crate::config::{Config, LossDetection, Multipath, MultipathConstants, PathScheduler};
 use crate::ids::PathId;
 
 /// BLEST's λ, in tenths: the factor by which the fast path may exceed the estimate. The initial value of
@@ -30,6 +29,8 @@ pub(super) struct PendingData {
     pub(super) bytes: usize,
     /// The bytes queued, including the chunk.
     pub(super) queued: usize,
+    /// Whether no more data is to be expected: the send buffer has room.
+    pub(super) is_last: bool,
     /// The maximum distance in bytes between the cumulative TSN and the last TSN: what the peer holds plus
     /// its remaining window, limited by what is kept here.
     pub(super) window: usize,
@@ -63,6 +64,7 @@ impl Association {
             queued: self.queue.queued_bytes(),
             window: if keeps_all { window.min(send_buffer) } else { window },
             send_buffer,
+            is_last: self.writable_at.is_none(),
             fallback,
             constants: multipath.constants,
         };
@@ -111,10 +113,7 @@ impl Association {
                     continue;
                 }
             }
-            // The last chunks: with room in the send buffer, no more data is to be expected.
-            let ends = self.writable_at.is_none() && multipath.remedy == Remedy::Preventive;
-            let elsewhere = ends && finishes_elsewhere(&self.paths, id, &pending);
-            if waits || !(idle || (!elsewhere && multipath.remedy.admits(&self.paths, id, &pending))) {
+            if waits || !(idle || multipath.remedy.admits(&self.paths, id, &pending)) {
                 continue;
             }
             if let Some(until) = self.paths[usize::from(id.0)].holds(now) {

@@ -199,6 +199,7 @@ fn an_idle_path_with_ten_times_the_loss_is_not_preferred() {
         queued: usize::MAX,
         window,
         send_buffer: usize::MAX,
+        is_last: false,
         fallback: A,
         constants: C,
     };
@@ -494,6 +495,7 @@ fn pending(window: usize, queued: usize) -> PendingData {
         queued,
         window,
         send_buffer: 1 << 20,
+        is_last: false,
         fallback: A,
         constants: C,
     }
