@@ -28,6 +28,8 @@ pub(super) struct Intake {
     /// The destination, for the audit log.
     path: SafePath,
     writer: Writer,
+    /// Whether the file was opened before all of it had arrived.
+    is_open: bool,
     text: Option<Lf>,
     /// The name chosen for STOU.
     pub name: Option<SafePath>,
@@ -110,6 +112,7 @@ impl Intake {
             subject: store.subject.clone(),
             path: name.clone().unwrap_or_else(|| sink.path.clone()),
             writer,
+            is_open: false,
             text: (sink.representation == Type::Ascii).then(Lf::default),
             name,
             bytes: 0,
@@ -132,6 +135,7 @@ impl Intake {
         if let Err(failure) = &opened {
             self.subject.uploaded(&self.path, 0, Some(failure));
         }
+        self.is_open = opened.is_ok();
         opened
     }
 
@@ -195,12 +199,14 @@ impl Intake {
         self.writer.is_small()
     }
 
-    /// Aborts the upload. The data of an interrupted upload is kept for resuming; wrong data is not.
+    /// Aborts the upload. The data of an interrupted upload is kept for resuming, if its file was opened; wrong data is not. A file
+    /// that was not opened could not be taken over by a newer session, which may have finished it.
     pub(super) async fn give_up(self, why: Failure) {
         self.subject.uploaded(&self.path, self.bytes, Some(&why));
         let keep = match why {
             Failure::Damaged | Failure::Store(_) => Keep::Nothing,
-            _ => Keep::ForResume,
+            _ if self.is_open => Keep::ForResume,
+            _ => Keep::Nothing,
         };
         // With a time limit: a hanging disk must not keep the session from ending.
         let _ = tokio::time::timeout(Duration::from_secs(10), self.writer.abandon(keep)).await;

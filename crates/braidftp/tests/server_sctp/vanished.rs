@@ -66,6 +66,28 @@ async fn a_newer_session_takes_over_an_upload_and_continues_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_small_upload_that_a_newer_session_has_finished_leaves_nothing_when_the_older_session_ends() {
+    let folder = Folder::new();
+    let served = serve(folder.root());
+    let small = |transfer| Header { size: Some(5), ..header(transfer) };
+    let mut first = Client::braid(&served, 2).await;
+    // The second of two is not opened before it has arrived.
+    first.say("STOR g\r\nSTOR f").await;
+    first.upload_some(1, small(2), b"hal").await;
+    // The first CREDIT arrives with the first bytes.
+    first.credited(1, 1).await;
+    let mut second = Client::braid(&served, 2).await;
+    second.say("STOR f").await;
+    second.upload(1, small(1), b"whole").await;
+    second.expect("226").await;
+    first.association.abort("gone");
+    served.handle.stop();
+    timeout(SOON, served.running).await.unwrap().unwrap();
+    assert_eq!(folder.names(), ["f"]);
+    assert_eq!(folder.read("f"), b"whole");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_whose_frames_never_come_is_given_up() {
     let folder = Folder::new();
     let served = serve_with(folder.root(), Settings { awaited: Duration::from_millis(300), ..quick() });
