@@ -1,18 +1,19 @@
 //! `cargo xtask ci`: every check that a change must pass. `.ci/run` runs exactly this. `cargo xtask ci STEP...` runs some of them.
 //!
-//! Cheap steps come first, so that a simple mistake fails within seconds. A failed step ends the run. What only waits runs beside
-//! what computes: the programs of the interoperability tests are installed from the start on, the soak and the guide run beside
-//! the tests. The output of each is printed in one piece.
+//! Cheap steps come first, so that a simple mistake fails within seconds. A failed step ends the run. What waits runs beside what
+//! computes: the programs of the interoperability tests and cargo-deny are downloaded and installed from the start on, the soak and
+//! the guide run beside the tests. The output of each is printed in one piece.
 
 use std::cell::RefCell;
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 use crate::shell::{capture, cargo, check, root};
-use crate::{cites, deny, suite, tidy, typos};
+use crate::{cites, suite, tidy, typos};
 
 /// The scenarios of the soak: always these. CI thus stays deterministic; `soak` without `--from` tries new seeds.
 const SOAK_FROM: u64 = 1;
@@ -23,14 +24,15 @@ type Step<'a> = &'a dyn Fn() -> Result<()>;
 
 /// Runs every step, or those with the given names.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let peers = RefCell::new(Installation::begin()?);
+    let asked = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
+    let begin = |command| Beside::begin(command, asked(command));
+    let (deny, peers) = (begin("deny")?, begin("peers")?);
     let steps: [(&str, Step<'_>); 11] = [
         ("toolchain", &components),
         ("fmt", &|| check(cargo().args(["fmt", "--all", "--check"]))),
         ("tidy", &|| tidy::run(&[])),
         ("typos", &|| typos::run(&[])),
         ("cites", &|| cites::run(&[])),
-        ("deny", &|| deny::run(&[])),
         ("clippy", &|| {
             check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
         }),
@@ -44,7 +46,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             )
         }),
         ("fuzz", &fuzz_targets),
-        ("peers", &|| peers.borrow_mut().end()),
+        ("deny", &|| deny.end()),
+        ("peers", &|| peers.end()),
         // With the guide.
         ("test", &|| suite::whole(vec![soak()])),
     ];
@@ -53,7 +56,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let start = Instant::now();
     let mut times: Vec<(&str, Duration)> = Vec::new();
-    let asked = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
     for (name, step) in steps.into_iter().filter(|(name, _)| asked(name)) {
         eprintln!("ci: {name}");
         let step_start = Instant::now();
@@ -71,37 +73,51 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The installation of the programs that tests talk to (`cargo xtask peers`), which mostly waits for the network.
-struct Installation(Child);
+/// A command of this program that runs beside the steps.
+struct Beside {
+    command: &'static str,
+    child: RefCell<Option<Child>>,
+}
 
-impl Installation {
-    /// The output, relative to the root of the repository.
-    const LOG: &str = "target/peers.log";
+impl Beside {
+    /// Starts the command if it is asked for.
+    fn begin(command: &'static str, is_asked: bool) -> Result<Self> {
+        let beside = Self { command, child: RefCell::default() };
+        if is_asked {
+            std::fs::create_dir_all(root().join("target"))?;
+            let log = beside.log();
+            let log = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+            let mut started = Command::new(std::env::current_exe().context("this program has no path")?);
+            started.arg(command).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+            let child = started.spawn().with_context(|| format!("cannot start `cargo xtask {command}`"))?;
+            beside.child.replace(Some(child));
+        }
+        Ok(beside)
+    }
 
-    fn begin() -> Result<Self> {
-        let log = root().join(Self::LOG);
-        std::fs::create_dir_all(root().join("target"))?;
-        let log = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
-        let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
-        command.arg("peers").stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        Ok(Self(command.spawn().context("cannot begin to install the programs that tests talk to")?))
+    /// The file of its output.
+    fn log(&self) -> PathBuf {
+        root().join("target").join(format!("{}.log", self.command))
     }
 
     /// Waits for the end, and prints the output.
-    fn end(&mut self) -> Result<()> {
-        let status = self.0.wait()?;
-        eprint!("{}", String::from_utf8_lossy(&std::fs::read(root().join(Self::LOG))?));
+    fn end(&self) -> Result<()> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let status = child.wait()?;
+        eprint!("{}", String::from_utf8_lossy(&std::fs::read(self.log())?));
         if !status.success() {
-            bail!("`cargo xtask peers` failed ({status})");
+            bail!("`cargo xtask {}` failed ({status})", self.command);
         }
         Ok(())
     }
 }
 
-impl Drop for Installation {
+impl Drop for Beside {
     fn drop(&mut self) {
         // A package manager is not left running, nor interrupted.
-        let _ = self.0.wait();
+        if let Some(child) = self.child.get_mut() {
+            let _ = child.wait();
+        }
     }
 }
 

@@ -1,11 +1,12 @@
-//! Third-party programs that check, package and document this repository. A missing program is installed from
-//! crates.io, at a fixed version, into `target/tools`.
+//! Third-party programs that check, package and document this repository. A missing program is installed at a fixed version into
+//! `target/tools`: as a program from PyPI if there is one and pip can install it, or else built from crates.io.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{cargo, check};
+use crate::shell::{capture, cargo, check};
 
 /// The folder of the installed programs, relative to the root of the repository.
 const FOLDER: &str = "target/tools";
@@ -19,36 +20,29 @@ pub(crate) struct Tool {
     program: &'static str,
     /// The version, fixed so that a new release does not fail an unrelated change.
     version: &'static str,
+    /// The package of PyPI with the built program.
+    wheel: Option<&'static str>,
     /// `--debug` where the speed of the program does not matter: it is built sooner.
     profile: Option<&'static str>,
     /// Additional arguments of `cargo install`.
     options: &'static [&'static str],
 }
 
-/// The spelling checker. Unoptimised, its own crates take 16 s of CPU time where they now take one.
+/// The spelling checker.
 pub(crate) const TYPOS: Tool = Tool {
     krate: "typos-cli",
     program: "typos",
     version: "1.52.0",
+    wheel: Some("typos"),
     profile: Some("--debug"),
-    options: &[
-        "--config",
-        "profile.dev.package.dictgen.opt-level=2",
-        "--config",
-        "profile.dev.package.phf_shared.opt-level=2",
-        "--config",
-        "profile.dev.package.typos.opt-level=2",
-        "--config",
-        "profile.dev.package.typos-cli.opt-level=2",
-        "--config",
-        "profile.dev.package.winnow.opt-level=2",
-    ],
+    options: &[],
 };
 /// The check of licences, sources and duplicates of third-party crates.
 pub(crate) const DENY: Tool = Tool {
     krate: "cargo-deny",
     program: "cargo-deny",
     version: "0.20.2",
+    wheel: None,
     profile: Some("--debug"),
     options: &[],
 };
@@ -57,6 +51,7 @@ pub(crate) const DEB: Tool = Tool {
     krate: "cargo-deb",
     program: "cargo-deb",
     version: "3.8.0",
+    wheel: None,
     profile: Some("--debug"),
     options: &["--no-default-features"],
 };
@@ -65,6 +60,7 @@ pub(crate) const SBOM: Tool = Tool {
     krate: "cargo-sbom",
     program: "cargo-sbom",
     version: "0.10.0",
+    wheel: None,
     profile: Some("--debug"),
     options: &[],
 };
@@ -73,12 +69,13 @@ pub(crate) const MDBOOK: Tool = Tool {
     krate: "mdbook",
     program: "mdbook",
     version: "0.5.4",
+    wheel: None,
     profile: Some("--debug"),
     options: &["--no-default-features", "--features", "search"],
 };
 /// Copies files over QUIC: a peer of `bench links`.
 pub(crate) const QCP: Tool =
-    Tool { krate: "qcp", program: "qcp", version: "0.9.1", profile: None, options: &[] };
+    Tool { krate: "qcp", program: "qcp", version: "0.9.1", wheel: None, profile: None, options: &[] };
 
 impl Tool {
     /// The path of the program, which is installed first if it is missing.
@@ -88,6 +85,9 @@ impl Tool {
     /// It cannot be built, or crates.io cannot be reached.
     pub(crate) fn ensure(&self) -> Result<PathBuf> {
         let folder = crate::shell::root().join(FOLDER);
+        if let Some(program) = self.wheel.and_then(|package| self.prebuilt(package, &folder)) {
+            return Ok(program);
+        }
         let program = folder.join("bin").join(self.program);
         let list = std::fs::read_to_string(folder.join(".crates.toml")).unwrap_or_default();
         if program.is_file() && self.is_listed(&list) {
@@ -103,6 +103,29 @@ impl Tool {
         // Only the program is needed.
         let _ = std::fs::remove_dir_all(&build);
         Ok(program)
+    }
+
+    /// The program of a package of PyPI, which is installed if it is missing; `None` where there is no pip, or no build of the
+    /// program for this machine.
+    fn prebuilt(&self, package: &str, folder: &Path) -> Option<PathBuf> {
+        let wheel = format!("{package}=={}", self.version);
+        let target = folder.join(&wheel);
+        let program = target.join("bin").join(self.program);
+        if !program.is_file() {
+            let mut pip = Command::new("python3");
+            pip.args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--root-user-action",
+                "ignore",
+            ]);
+            pip.args(["--no-deps", "--only-binary", ":all:", "--target"]).arg(&target).arg(&wheel);
+            capture(&mut pip).ok()?;
+        }
+        program.is_file().then_some(program)
     }
 
     /// Whether cargo's list of installed crates has this version.
