@@ -120,6 +120,9 @@ impl Association {
         if let Some(oldest) = path_report.oldest.filter(|oldest| was_reported(oldest.tsn, reported_up_to)) {
             send_order.on_reordering(now, oldest, round_trip);
         }
+        if path_report.lost_arrived {
+            send_order.window.on_lost_arrived();
+        }
         if let Some(sent_at) = arrived_at {
             send_order.window.on_spurious(now.since(sent_at), round_trip);
         }
@@ -146,6 +149,7 @@ impl Association {
             None => self.timers.stop(Timer::Overdue(id)),
         }
         if found.lost_bytes > 0 {
+            send_order.window.on_lost();
             path.on_lost(now, found.lost_bytes, found.lost_sent_at);
             self.on_loss(now, id, flight_before, None);
         }

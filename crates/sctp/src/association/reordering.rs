@@ -4,7 +4,8 @@
 //! Before reordering was seen, a chunk is lost if it was sent [`PACKETS_LATER`] packets or more than 9/8 RTT
 //! before one that has arrived. A chunk that arrives although it counts as lost, or would with the next SACK,
 //! shows by how much more than an RTT packets are late on this path. That time is then added to 9/8 RTT, and
-//! the number of packets no longer counts. RFC 8985 widens its window by steps of a quarter of an RTT; here,
+//! the number of packets no longer counts, unless more chunks are lost than late: then waiting for late chunks
+//! delays more retransmissions than it saves. RFC 8985 widens its window by steps of a quarter of an RTT; here,
 //! only a chunk whose delay is unknown does that.
 
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub(super) struct ReorderingWindow {
     late_by: Duration,
     /// The number of recoveries for which it is kept; 0: no reordering was seen.
     kept_for: u32,
+    /// By how many more chunks were late than lost, at most [`KEPT_FOR_RECOVERIES`] either way.
+    late_balance: i32,
     /// When a chunk with an unknown delay last widened the window.
     stepped_at: Option<Time>,
 }
@@ -47,7 +50,7 @@ impl ReorderingWindow {
         // RFC 8985 §6.2 step 4 limits the window to SRTT.
         let late_by = self.late_by.min(round_trip);
         Threshold {
-            packets: (self.kept_for == 0).then_some(PACKETS_LATER),
+            packets: (self.kept_for == 0 || self.late_balance < 0).then_some(PACKETS_LATER),
             time: round_trip + round_trip / TIME_THRESHOLD_PART + late_by,
         }
     }
@@ -55,20 +58,42 @@ impl ReorderingWindow {
     /// A chunk arrived `age` after it was sent, and after one that was sent `packets_later`.
     pub(super) fn on_late(&mut self, packets_later: u64, age: Duration, round_trip: Duration) {
         if packets_later >= PACKETS_LATER || age > round_trip + round_trip / TIME_THRESHOLD_PART {
-            self.on_spurious(age, round_trip);
+            self.widen(age, round_trip);
+            self.count(1);
         }
     }
 
-    /// A chunk arrived `age` after it was sent, and had been marked lost.
+    /// A chunk was marked lost.
+    pub(super) fn on_lost(&mut self) {
+        self.count(-1);
+    }
+
+    /// A chunk that was marked lost had arrived.
+    pub(super) fn on_lost_arrived(&mut self) {
+        self.count(1);
+    }
+
+    /// A chunk that was retransmitted had arrived `age` after it was first sent.
     pub(super) fn on_spurious(&mut self, age: Duration, round_trip: Duration) {
+        self.widen(age, round_trip);
+        self.count(2);
+    }
+
+    fn widen(&mut self, age: Duration, round_trip: Duration) {
         self.late_by = self.late_by.max(age.saturating_sub(round_trip));
         self.kept_for = KEPT_FOR_RECOVERIES;
+    }
+
+    fn count(&mut self, late: i32) {
+        let most = KEPT_FOR_RECOVERIES as i32;
+        self.late_balance = (self.late_balance + late).clamp(-most, most);
     }
 
     /// A chunk that was retransmitted arrived twice, at unknown times. Widens the window, once in a round
     /// trip.
     pub(super) fn on_duplicate(&mut self, now: Time, round_trip: Duration) {
         self.kept_for = KEPT_FOR_RECOVERIES;
+        self.count(2);
         if self.stepped_at.is_none_or(|at| now.since(at) >= round_trip) {
             self.late_by = (self.late_by + round_trip / STEP_PART).min(round_trip);
             self.stepped_at = Some(now);
@@ -126,6 +151,34 @@ mod tests {
         assert_eq!((window.threshold(ROUND_TRIP).packets, time_ms(&window)), (None, 110));
         (1..=9).for_each(|nth| window.on_duplicate(at + ROUND_TRIP * nth, ROUND_TRIP));
         assert_eq!(time_ms(&window), 170);
+    }
+
+    #[test]
+    fn while_more_chunks_are_lost_than_late_the_number_of_packets_counts() {
+        let mut window = ReorderingWindow::default();
+        let packets = |window: &ReorderingWindow| window.threshold(ROUND_TRIP).packets;
+        window.on_late(3, ROUND_TRIP * 2, ROUND_TRIP);
+        window.on_lost();
+        assert_eq!(packets(&window), None, "as many");
+        window.on_lost();
+        assert_eq!((packets(&window), time_ms(&window)), (Some(3), 170));
+        window.on_spurious(ROUND_TRIP, ROUND_TRIP);
+        assert_eq!(packets(&window), None, "two of three were late");
+        (0..2).for_each(|_| window.on_lost());
+        assert_eq!(packets(&window), Some(3));
+        window.on_late(3, ROUND_TRIP, ROUND_TRIP);
+        window.on_lost_arrived();
+        assert_eq!(packets(&window), None);
+    }
+
+    #[test]
+    fn sixteen_late_chunks_outweigh_any_number_of_losses() {
+        let mut window = ReorderingWindow::default();
+        (0..1_000).for_each(|_| window.on_lost());
+        (0..15).for_each(|_| window.on_late(3, ROUND_TRIP, ROUND_TRIP));
+        assert_eq!(window.threshold(ROUND_TRIP).packets, Some(3));
+        window.on_late(3, ROUND_TRIP, ROUND_TRIP);
+        assert_eq!(window.threshold(ROUND_TRIP).packets, None);
     }
 
     #[test]

@@ -42,3 +42,18 @@ fn losses_on_a_path_that_reorders_packets_are_repaired_without_time_outs() {
     assert!(duplicates * 5 < after.retransmitted_chunks, "{duplicates} of {after:?}");
     assert_eq!(after.timeouts, 0, "{after:?}");
 }
+
+#[test]
+fn a_path_that_loses_more_than_it_delays_waits_for_three_packets_only() {
+    let threshold = |loss, reordering| {
+        let mut pair = reordered();
+        (pair.loss, pair.reordering) = (loss, reordering);
+        pair.run(Duration::from_secs(2));
+        let window = pair.association(Client).paths[0].send_order.as_ref().unwrap().window;
+        window.threshold(Duration::from_millis(80))
+    };
+    let losses_lead = threshold(30, 10);
+    assert_eq!(losses_lead.packets, Some(3));
+    assert!(losses_lead.time > Duration::from_millis(90), "{losses_lead:?}");
+    assert_eq!(threshold(10, 200).packets, None);
+}
