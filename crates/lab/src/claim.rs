@@ -19,6 +19,10 @@ pub struct Paper {
     pub figures: fn() -> &'static [Figure],
     /// Its claims, in order.
     pub claims: &'static [&'static [Claim]],
+    /// What its text prints as a number, by claim: the id, and the value as printed.
+    pub printed: &'static [(&'static str, &'static str)],
+    /// What may make our numbers differ from the paper's although both are right, or agree by chance.
+    pub threats: &'static [&'static str],
 }
 
 impl Paper {

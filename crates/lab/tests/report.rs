@@ -70,6 +70,14 @@ fn the_page_parses_and_has_an_anchor_for_every_figure_and_claim() {
         assert!(verdicts.iter().any(|verdict| text.contains(verdict)), "{}: {text}", claim.id);
     }
     for paper in papers::ALL {
+        for (id, value) in paper.printed {
+            let claim = papers::claims().find(|claim| claim.id == *id);
+            let claim = claim.unwrap_or_else(|| panic!("{id} is no claim"));
+            assert!(claim.needs.iter().all(|figure| at(figure).contains(value)), "{id}: {value}");
+        }
+        for threat in paper.threats {
+            assert!(at(paper.name).contains(threat), "{threat}");
+        }
         assert!(at("summary").contains(paper.key));
         assert!(at(paper.name).contains(&format!("braidlab check {}", paper.key)));
     }

@@ -3,6 +3,8 @@
 
 #[path = "browser/mod.rs"]
 mod browser;
+#[path = "../../braidftp/tests/browser_support/mod.rs"]
+mod browser_support;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -10,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use self::browser_support::Browser;
 
 /// What the page shows of a file.
 #[derive(Debug, Deserialize)]
@@ -165,6 +169,43 @@ fn a_page_without_a_file_waits_for_one_and_other_files_are_refused() {
     }
     let output = lab(folder.path(), &["view", "nothing.qlog"]);
     assert_eq!(output.status.code(), Some(6));
+}
+
+/// Drops a file on the page as a file manager does.
+fn drop_on(browser: &mut Browser, file: &Path) {
+    for kind in ["dragEnter", "dragOver", "drop"] {
+        let data = json!({ "items": [], "files": [file], "dragOperationsMask": 1 });
+        browser.call("Input.dispatchDragEvent", json!({ "type": kind, "x": 300, "y": 300, "data": data }));
+        let is_over = kind == "dragOver";
+        if kind != "dragEnter" {
+            browser.wait_for(&format!("document.body.classList.contains('drop') === {is_over}"));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_dropped_on_the_page_is_drawn_until_another_one_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    assert!(lab(folder.path(), &["view", "-o", "page.html"]).status.success());
+    let Some(mut browser) = Browser::start(folder.path()) else { return };
+    browser.open(&format!("file://{}", at("page.html").display()), 1_200, 900);
+    browser.wait_for("document.readyState === 'complete' && document.getElementById('summary')");
+    let says = |part: &str| format!("document.getElementById('summary').textContent.includes({part:?})");
+    for (loss, seed) in [("0", "7"), ("0.1", "8")] {
+        let replay = ["replay", "--path", "lan", "--loss", loss, "--seed", seed, "--qlog", "run.qlog"];
+        assert!(lab(folder.path(), &replay).status.success());
+        let Counts { events, .. } = counts(&std::fs::read_to_string(at("run.qlog")).unwrap());
+        drop_on(&mut browser, &at("run.qlog"));
+        browser.wait_for(&says(&format!("{events} events of the ")));
+        assert_eq!(browser.value("document.querySelectorAll('canvas').length"), 4);
+        assert_eq!(browser.value("document.getElementById('view').hidden"), false);
+    }
+    std::fs::write(at("other.txt"), "a text").unwrap();
+    drop_on(&mut browser, &at("other.txt"));
+    browser.wait_for(&says("no qlog file"));
+    assert_eq!(browser.value("document.getElementById('view').hidden"), true);
+    assert_eq!(browser.complaints, [""; 0]);
 }
 
 /// A server that ends with the test.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Weak;
 
-use braidftp_lab::scenario::live::Tools;
+use braidftp_lab::scenario::live::{Late, Tools};
 use braidftp_lab::scenario::worlds::{LIVE, SIMULATED, WORLD, Worlds, compare};
 use braidftp_lab::scenario::{self, templates};
 use braidftp_lab::table::{Record, Table};
@@ -35,7 +35,7 @@ values = ["2 Mbit/s", "4 Mbit/s"]
 
 fn worlds(text: &str) -> Result<Worlds, String> {
     let scenario = scenario::parse("my", text).map_err(|error| error.to_string())?;
-    let tools = Tools { braidftp: "braidftp".into(), scratch: Weak::new() };
+    let tools = Tools { braidftp: "braidftp".into(), scratch: Weak::new(), late: Late::default() };
     scenario.in_both_worlds(&tools).map_err(|error| error.to_string())
 }
 

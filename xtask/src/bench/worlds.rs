@@ -31,6 +31,8 @@ const MODES: [&str; 8] = ["braid", "ms", "braid", "ms-cp", "braid", "naive", "br
 const FILES: f64 = 10.0;
 /// The permitted difference of the medians.
 const CLOSE: f64 = 0.1;
+/// The part of the time for which live runs may be late, in per cent, before the machine counts as busy.
+const LATE_MAX_PERCENT: f64 = 2.0;
 
 /// Draws numbers: SplitMix64 (Steele, Lea, Flood 2014).
 struct Dice(u64);
@@ -182,30 +184,36 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         options.seed, options.scenarios, options.runs
     );
     println!(
-        "| | scenario | runs | simulated, s | live, s | live / simulated | |\n|---|---|---|---|---|---|---|"
+        "| | scenario | runs | simulated, s | live, s | live / simulated | late, % | |\n|---|---|---|---|---|---|---|---|"
     );
-    let (mut dice, mut apart, began) = (Dice(options.seed), Vec::new(), Instant::now());
+    let (mut dice, mut apart, mut busy, began) = (Dice(options.seed), Vec::new(), 0, Instant::now());
     for number in 1..=options.scenarios {
         let scenario = Scenario::draw(&mut dice);
         if options.only.is_some_and(|only| only != number) {
             continue;
         }
-        let [simulated, live] = both(&scenario, number, &options, &programs, &dir.0)
+        let Both { simulated, live, late_percent } = both(&scenario, number, &options, &programs, &dir.0)
             .with_context(|| format!("scenario {number}: {}", scenario.name()))?;
         let runs = format!("{} + {}", simulated.len(), live.len());
         let (simulated, live) = (median(simulated), median(live));
         let ratio = live / simulated;
         let is_close = (ratio - 1.0).abs() <= CLOSE;
         println!(
-            "| {number} | {} | {runs} | {simulated:.3} | {live:.3} | {ratio:.3} | {} |",
+            "| {number} | {} | {runs} | {simulated:.3} | {live:.3} | {ratio:.3} | {late_percent} | {} |",
             scenario.name(),
             if is_close { "within 10 %" } else { "differs" }
         );
         if !is_close {
             apart.push(format!("{number} ({ratio:.3})"));
         }
+        busy += usize::from(late_percent > LATE_MAX_PERCENT);
     }
     println!("{:.0} s", began.elapsed().as_secs_f64());
+    if busy > 0 {
+        println!(
+            "the machine was busy in {busy} scenarios, late for over {LATE_MAX_PERCENT} % of the time: their live runs take longer for it"
+        );
+    }
     match apart.is_empty() {
         true => Ok(()),
         false => bail!(
@@ -229,14 +237,16 @@ impl Drop for Folder {
     }
 }
 
-/// The seconds of all simulated and of all live runs of a scenario. Failed runs are infinitely long.
-fn both(
-    scenario: &Scenario,
-    number: usize,
-    options: &Options,
-    programs: &Path,
-    dir: &Path,
-) -> Result<[Vec<f64>; 2]> {
+/// The seconds of all runs of a scenario in both worlds. Failed runs are infinitely long.
+struct Both {
+    simulated: Vec<f64>,
+    live: Vec<f64>,
+    /// The part of the time for which the median live run was late, in per cent.
+    late_percent: f64,
+}
+
+/// Runs a scenario in both worlds.
+fn both(scenario: &Scenario, number: usize, options: &Options, programs: &Path, dir: &Path) -> Result<Both> {
     let file = dir.join(format!("s{number}.toml"));
     std::fs::write(&file, scenario.toml(options.runs))?;
     let mut command = Command::new(programs.join("braidlab"));
@@ -244,9 +254,18 @@ fn both(
     if let Some(threads) = options.threads {
         command.args(["--threads", &threads.to_string()]);
     }
-    capture(command.arg("--braidftp").arg(programs.join("braidftp")))?;
+    let said = capture(command.arg("--braidftp").arg(programs.join("braidftp")))?;
+    let late_percent = late_percent(&String::from_utf8_lossy(&said))
+        .context("braidlab does not say how late live runs were")?;
     let table = std::fs::read_to_string(dir.join(format!("s{number}-live.csv")))?;
-    seconds(&table).context("the table has no columns `world` and `seconds`")
+    let [simulated, live] = seconds(&table).context("the table has no columns `world` and `seconds`")?;
+    Ok(Both { simulated, live, late_percent })
+}
+
+/// What `braidlab run --live` says about the lateness of live runs.
+fn late_percent(said: &str) -> Option<f64> {
+    let (_, after) = said.split_once("live runs were late for ")?;
+    after.split_once(" %")?.0.parse().ok()
 }
 
 /// The seconds of a table of both worlds, the simulated ones first.
@@ -299,5 +318,7 @@ mod tests {
             "# head\nworld,scenario,run,seed,seconds\nsim,all,0,1,2.5\nlive,all,0,1,3\nlive,all,1,2,NaN\n";
         assert_eq!(seconds(table), Some([vec![2.5], vec![3.0, f64::INFINITY]]));
         assert_eq!(seconds("world,run\n"), None);
+        let said = "s1-live: 20 runs\nlive runs were late for 1.3 % of the time (median)\n";
+        assert_eq!((late_percent(said), late_percent("s1-live: 20 runs")), (Some(1.3), None));
     }
 }

@@ -16,6 +16,7 @@ use crate::Failure;
 /// Make a film of one run: packets in the links, queues and windows over the simulated time, as an animated SVG.
 ///
 /// A browser plays the file, light or dark, without a script. The same point and seed give the same bytes.
+/// braidlab encodes no MP4: play the SVG in a browser, and record the screen (OBS Studio, ffmpeg -f x11grab).
 /// Without --at, the film is of the first point; --at gives the values of some axes.
 ///
 /// A film has 4,000 packets at most: --from and --lasts choose the part of a longer run.
@@ -60,7 +61,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.output.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("svg")) {
         return Err(Failure::Usage(format!(
-            "a film is an SVG, and {} is named otherwise; a browser plays it, and a screen recorder makes an MP4 of it",
+            "a film is an SVG, and {} is named otherwise; a browser plays it, and a screen recorder (OBS Studio, ffmpeg -f x11grab) \
+             makes an MP4 of it",
             args.output.display()
         )));
     }

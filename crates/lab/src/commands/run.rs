@@ -13,7 +13,7 @@ use braidftp_lab::data::Data;
 use braidftp_lab::figure::{Figure, Kind};
 use braidftp_lab::papers::live;
 use braidftp_lab::scenario::Scenario;
-use braidftp_lab::scenario::live::Tools;
+use braidftp_lab::scenario::live::{Late, Tools};
 use braidftp_lab::scenario::worlds::{CLOSE, Compared, Worlds, compare};
 use braidftp_lab::store::Variety;
 use braidftp_lab::sweep::Shard;
@@ -164,7 +164,11 @@ fn run_live(args: &Args) -> Result<(), Failure> {
         |error: std::io::Error| Failure::File(format!("cannot make a folder for live runs: {error}"));
     let scratch = Arc::new(Scratch::new().map_err(failed)?);
     let braidftp = programs::braidftp(args.braidftp.as_deref());
-    let tools = Tools { braidftp: braidftp.clone().unwrap_or_default(), scratch: Arc::downgrade(&scratch) };
+    let tools = Tools {
+        braidftp: braidftp.clone().unwrap_or_default(),
+        scratch: Arc::downgrade(&scratch),
+        late: Late::default(),
+    };
     let both = |scenario: &Scenario| scenario.in_both_worlds(&tools).map_err(refused);
     let all = scenarios.iter().map(both).collect::<Result<Vec<Worlds>, _>>()?;
     for worlds in &all {
@@ -175,6 +179,9 @@ fn run_live(args: &Args) -> Result<(), Failure> {
     let bench = args.running.bench();
     for worlds in all {
         make_live(&bench, &worlds, args.running.quick)?;
+        if let Some(said) = tools.late.said() {
+            print(&said)?;
+        }
     }
     Ok(())
 }

@@ -62,6 +62,12 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
     ALL.iter().flat_map(|paper| paper.claims())
 }
 
+/// The value that a paper's text prints for a claim, if it prints one.
+pub fn printed(claim: &str) -> Option<&'static str> {
+    let all = ALL.iter().flat_map(|paper| paper.printed);
+    all.into_iter().find(|(id, _)| *id == claim).map(|(_, value)| *value)
+}
+
 /// The figure with this id.
 pub fn figure(id: &str) -> Option<&'static Figure> {
     figures().find(|figure| figure.id == id)

@@ -154,6 +154,29 @@ pub(super) fn line(judged: &Judged) -> String {
     html
 }
 
+/// The values that the paper's text prints for these claims beside ours, as a table; empty if it prints none.
+pub(super) fn printed(claims: &[&Judged]) -> String {
+    let mut rows = String::new();
+    for judged in claims {
+        let Some(value) = papers::printed(judged.claim.id) else { continue };
+        let _ = writeln!(
+            rows,
+            "<tr><th scope=\"row\"><a href=\"#{id}\">{id}</a></th><td>{}</td><td>{}</td><td>{}</td></tr>",
+            text(value),
+            ours(judged).unwrap_or_else(|| "none".to_owned()),
+            badge(judged),
+            id = text(judged.claim.id),
+        );
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<div class=\"wide\"><table class=\"printed\">\n<thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">Printed in the paper</th>\
+         <th scope=\"col\">Ours</th><th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
+    )
+}
+
 /// A text in which ids of other claims of the same paper are links.
 fn linked(says: &str, of: &str) -> String {
     let paper = of.split_once('-').map_or(of, |(paper, _)| paper);

@@ -54,6 +54,7 @@ pub(super) fn section(kept: &Kept, claims: &[&Judged]) -> String {
         }
     }
     let _ = writeln!(html, "<figcaption>{}</figcaption>", text(figure.caption));
+    html.push_str(&claim::printed(claims));
     if !claims.is_empty() {
         let _ = write!(
             html,

@@ -132,9 +132,33 @@ fn summary(report: &Report) -> String {
         );
     }
     html.push_str("</div>\n");
+    html.push_str(&threats("Every number of this report", THREATS));
     html.push_str(&origin(report));
     html.push_str("</header>\n");
     html
+}
+
+/// What threatens the validity of all figures.
+const THREATS: &[&str] = &[
+    "All numbers come from one simulator and from one set of protocol code. A common error would not show as a difference between \
+     figures. Independent are ns-2's packet traces (`braidlab check golden`), and the same transfers between network namespaces with \
+     kernel TCP (`sudo braidlab compare`, `braidlab run FILE --live`).",
+    "Simulated hosts take no time for their work, and simulated applications read at once.",
+    "A mean is run until its 90 % interval is within 5 %, or up to a reported cap. Of a hundred claims several are decided by chance.",
+    "Claims are decided by bounds chosen here where a paper says \"about\" or \"significantly\". Each verdict names its bounds.",
+];
+
+/// A list of threats to validity, folded; nothing if there are none.
+fn threats(of: &str, threats: &[&str]) -> String {
+    if threats.is_empty() {
+        return String::new();
+    }
+    let items: String = threats.iter().map(|threat| format!("<li>{}</li>\n", text(threat))).collect();
+    format!(
+        "<details class=\"made threats\"><summary>Threats to validity</summary>\n<p>{} may differ from the original for these reasons.</p>\n\
+         <ul>\n{items}</ul>\n</details>\n",
+        text(of)
+    )
 }
 
 /// The versions that made the results, and the commands that make them again.
@@ -218,6 +242,7 @@ fn paper(part: &PaperPart, report: &Report) -> String {
         command(&format!("braidlab run {}", part.paper.name)),
         command(&format!("braidlab check {}", part.paper.key)),
     );
+    html.push_str(&threats("The reproduction of this paper", part.paper.threats));
     for kept in &part.figures {
         let claims: Vec<&Judged> = report
             .papers

@@ -119,8 +119,18 @@ impl Of {
 
 /// The columns if the file names none.
 pub(super) fn defaults(workloads: &[Workload]) -> Vec<String> {
-    if workloads.iter().any(|workload| matches!(workload.does, Does::Ftp { .. })) {
-        return ftp::COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+    if let Some(session) = workloads.iter().find(|workload| matches!(workload.does, Does::Ftp { .. })) {
+        // Workloads beside it may have a column of the same name.
+        let is_shared = |name: &str| {
+            let has =
+                |its: &Workload| OF_WORKLOAD.iter().any(|(stat, of, _)| *stat == name && of.is_of(&its.does));
+            workloads.iter().any(has)
+        };
+        let full = |name: &str| match is_shared(name) {
+            true => format!("{}.{name}", session.name),
+            false => name.to_owned(),
+        };
+        return ftp::COLUMNS.iter().map(|column| full(column.name)).collect();
     }
     let of = |workload: &Workload| -> Vec<String> {
         let names: &[&str] = match workload.does {

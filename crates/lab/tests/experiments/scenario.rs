@@ -204,6 +204,23 @@ fn errors_have_a_place_and_the_nearest_known_word() {
 }
 
 #[test]
+fn default_columns_that_other_workloads_have_too_name_the_session() {
+    let text = "title = \"t\"\n[links.l]\nrate = \"1 Mbit/s\"\n[transports.s]\nprotocol = \"sctp\"\n\
+                [[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\nfiles = [\"1 MB\"]\n";
+    let columns = |text: &str| -> Vec<&str> {
+        let scenario = scenario::parse("my", text).unwrap_or_else(|error| panic!("{error}"));
+        scenario.figure.sweep().unwrap().columns.iter().map(|column| column.name).collect()
+    };
+    assert_eq!(columns(text), ftp::COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>());
+    let beside = columns(&format!("{text}[[workload]]\nkind = \"bulk\"\ntransport = \"s\"\n"));
+    assert_eq!((beside[0], beside.len()), ("seconds", ftp::COLUMNS.len()));
+    assert_eq!(
+        beside.iter().filter(|name| name.starts_with("ftp.")).collect::<Vec<_>>(),
+        [&"ftp.timeouts", &"ftp.retransmissions"]
+    );
+}
+
+#[test]
 fn a_scenario_that_cannot_end_is_refused_before_it_runs() {
     let base = |link: &str, files: &str| {
         format!(

@@ -28,6 +28,7 @@ mod fig5;
 mod fig6;
 mod fig7;
 mod latency;
+mod printed;
 mod sctp;
 
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub static PAPER: Paper = Paper {
     citation: "M. Omueti, Lj. Trajković: Effect of Transfer File Size on TCP-ADaLR Performance: A Simulation Study",
     figures: || FIGURES,
     claims: claims::ALL,
+    printed: printed::PRINTED,
+    threats: printed::THREATS,
 };
 
 static FIGURES: &[Figure] = &[

@@ -47,6 +47,13 @@ pub static PAPER: Paper = Paper {
     citation: "M. J. Arshad, M. S. Mian: Building Multihoming Awareness into FAST TCP: A Simulation Analysis (§3, multipath)",
     figures: || FIGURES,
     claims: &[claims::CLAIMS],
+    printed: &[],
+    threats: &[
+        "The simulation that the paper announces in §3.2.1 is not in its text. The setting is that of the works that it cites: two paths of 10 \
+         Mbit/s, buffers of 16 to 256 KB, queues of 50 packets.",
+        "Only DATA is lost, and no SACK.",
+        "P4-C23 to C25 are arguments and beliefs in the paper. The networks that decide them are chosen here.",
+    ],
 };
 
 static FIGURES: &[Figure] = &[

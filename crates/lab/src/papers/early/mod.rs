@@ -39,6 +39,8 @@ pub static PAPER: Paper = Paper {
     citation: "Beyond the papers: early losses, short jobs and small windows",
     figures: || FIGURES,
     claims: &[claims::CLAIMS],
+    printed: &[],
+    threats: &[],
 };
 
 static FIGURES: &[Figure] = &[single::FIGURE, pairs::FIGURE, tails::FIGURE, start::FIGURE];

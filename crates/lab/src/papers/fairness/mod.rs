@@ -42,6 +42,8 @@ pub static PAPER: Paper = Paper {
     citation: "Beyond the papers: who gets how much of a bottleneck that is shared",
     figures: || FIGURES,
     claims: &[claims::CLAIMS],
+    printed: &[],
+    threats: &[],
 };
 
 static FIGURES: &[Figure] = &[

@@ -11,6 +11,9 @@ use crate::stats::{Estimate, short};
 pub const ALL: &[&[Claim]] = &[CLAIMS];
 
 const SCTP: &[&str] = &["fast/fig2", "fast/fig4"];
+/// The same, and with a time-out that ends fast recovery.
+const SCTP_ISOLATED: &[&str] = &["fast/fig2", "fast/fig4", "fast/recovered2", "fast/recovered4"];
+const RECOVERED: &[&str] = &["fast/recovered2", "fast/recovered4"];
 const FAST: &[&str] = &["fast/fig3", "fast/fig5"];
 const FOUR: &[&str] = &["fast/fig2", "fast/fig3", "fast/fig4", "fast/fig5"];
 
@@ -77,11 +80,10 @@ const CLAIMS: &[Claim] = &[
     Claim {
         id: "P4-C03",
         says: "more SCTP flows: less stability, windows and queue that swing more, more loss (Fig 4 against Fig 2)",
-        needs: SCTP,
+        needs: SCTP_ISOLATED,
         check: |data| {
-            let one = |reading: &str| {
-                let (two, four) =
-                    (Film::of(data, "fast/fig2", reading), Film::of(data, "fast/fig4", reading));
+            let one = |[two, four]: [&str; 2], reading: &str| {
+                let (two, four) = (Film::of(data, two, reading), Film::of(data, four, reading));
                 let watched = 200.0..850.0;
                 let swing = |film: &Film| film.spread(&film.queue, watched.clone());
                 let windows = |film: &Film| {
@@ -112,10 +114,12 @@ const CLAIMS: &[Claim] = &[
                 Everywhere { what: "four flows : two", bound: Bound::Above(1.0), remark: &remark }
                     .judge(&ratios)
             };
-            let finding = and(one(READINGS[0].0), one(READINGS[1].0));
+            let judge = |figures: [&str; 2]| and(one(figures, READINGS[0].0), one(figures, READINGS[1].0));
+            let finding = judge(["fast/fig2", "fast/fig4"]);
             let why = format!(
-                "{} Two flows swing the queue from empty to full as it is, and more of them cannot swing it further. {STANDS_STILL}",
-                finding.why
+                "{} Two flows swing the queue from empty to full as it is, and more of them cannot swing it further. {STANDS_STILL}. {}",
+                finding.why,
+                isolated(ENDS, &judge(["fast/recovered2", "fast/recovered4"]))
             );
             Finding { why, ..finding }
         },
@@ -263,9 +267,9 @@ const CLAIMS: &[Claim] = &[
     Claim {
         id: "P4-C08",
         says: "SCTP swings between under- and full utilisation (Figs 2 and 4)",
-        needs: SCTP,
+        needs: SCTP_ISOLATED,
         check: |data| {
-            let finding = each(data, SCTP, |name, film| {
+            let judge = |name: &str, film: &Film| {
                 let mut used = film.within(&film.throughput, 10.0..1_000.0);
                 used.sort_by(f64::total_cmp);
                 let part = |part: f64| {
@@ -292,16 +296,18 @@ const CLAIMS: &[Claim] = &[
                     format!("more than 99 % of it for {} % of the time", short(full * 100.0)),
                 );
                 and(low, high)
-            });
-            Finding { why: format!("{}. {STANDS_STILL}", finding.why), ..finding }
+            };
+            let finding = each(data, SCTP, judge);
+            let changed = isolated(ENDS, &each(data, RECOVERED, judge));
+            Finding { why: format!("{}. {STANDS_STILL}. {changed}", finding.why), ..finding }
         },
     },
     Claim {
         id: "P4-C09",
         says: "the first SCTP flow's exponential phase stops too early, far from congestion, and a long linear climb follows (Fig 4)",
-        needs: &["fast/fig4"],
+        needs: &["fast/fig4", "fast/threshold"],
         check: |data| {
-            both(data, "fast/fig4", |film| {
+            let judge = |film: &Film| {
                 let at = |second: f64| film.value(&film.cwnd[0], second);
                 let begins = at(15.0);
                 let a_second = (at(45.0) - begins) / 30.0 / film.shorter();
@@ -332,7 +338,22 @@ const CLAIMS: &[Claim] = &[
                     ),
                 );
                 and(early, linear)
-            })
+            };
+            let finding = both(data, "fast/fig4", judge);
+            let changed = both(data, "fast/threshold", judge);
+            let drops = READINGS.map(|(reading, ..)| {
+                let film = Film::of(data, "fast/threshold", reading);
+                short(film.value(&film.drops, 102.8))
+            });
+            let why = format!(
+                "{}. {}. With it {} and {} packets are dropped in the first 102.8 s (P4-C10). Slow start up to an overflowing queue (P4-C01) \
+                 needs a high threshold, and this claim a low one",
+                finding.why,
+                isolated("With ns-2's initial threshold of 65,536 bytes (fast/threshold)", &changed),
+                drops[0],
+                drops[1]
+            );
+            Finding { why, ..finding }
         },
     },
     Claim {
@@ -363,9 +384,9 @@ const CLAIMS: &[Claim] = &[
     Claim {
         id: "P4-C11",
         says: "windows are cut again at about 200 s, after flow 4 has joined at 150 s, and at about 800 s (Fig 4)",
-        needs: &["fast/fig4"],
+        needs: &["fast/fig4", "fast/recovered4", "fast/threshold"],
         check: |data| {
-            both(data, "fast/fig4", |film| {
+            let judge = |film: &Film| {
                 let cuts = film.cuts(102.8..1_000.0);
                 let nearest = |to: f64| {
                     let near = cuts
@@ -390,7 +411,18 @@ const CLAIMS: &[Claim] = &[
                     film.cuts_told(102.8..1_000.0)
                 );
                 Finding { why, ..finding }
-            })
+            };
+            let finding = both(data, "fast/fig4", judge);
+            let why = format!(
+                "{}. The fourth flow's slow start takes seconds, so that the cut that it causes is at 150 s and not at 200 s. {}. {}",
+                finding.why,
+                isolated(ENDS, &both(data, "fast/recovered4", judge)),
+                isolated(
+                    "With ns-2's initial threshold of 65,536 bytes (fast/threshold)",
+                    &both(data, "fast/threshold", judge)
+                )
+            );
+            Finding { why, ..finding }
         },
     },
     Claim {
@@ -462,6 +494,18 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
+/// The change that isolates what a fast recovery does after a time-out.
+const ENDS: &str = "With a time-out that ends fast recovery (RFC 9260; fast/recovered2 and fast/recovered4)";
+
+/// What becomes of a claim with one change.
+fn isolated(change: &str, finding: &Finding) -> String {
+    let verdict = match finding.verdict {
+        Verdict::Holds => "the claim holds",
+        _ => "the claim does not hold",
+    };
+    format!("{change} {verdict}: {}", finding.why)
+}
+
 fn exact(value: f64) -> Estimate {
     Estimate::exact(value, 1)
 }
@@ -495,7 +539,7 @@ fn each(data: &Data, figures: &[&str], judge: impl Fn(&str, &Film) -> Finding) -
 /// The runs of these figures with each reading of the delay, and their names.
 fn films(data: &Data, figures: &[&str]) -> Vec<(String, Film)> {
     let one = |(figure, reading): (&str, &str)| {
-        let flows = if figure.ends_with('2') || figure.ends_with('3') { "two" } else { "four" };
+        let flows = if figure.ends_with(['2', '3']) { "two" } else { "four" };
         (format!("{flows} flows, {}", spoken(reading)), Film::of(data, figure, reading))
     };
     let all = figures.iter().flat_map(|figure| READINGS.map(|(reading, ..)| (*figure, reading)));

@@ -27,14 +27,18 @@ mod fig4;
 mod fig5;
 mod film;
 mod late;
+mod printed;
 mod rate;
+mod recovered;
 mod run;
 mod start;
+mod threshold;
 
 use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 use braidftp_cc::fast::Params;
+use braidftp_sctp::LossRecovery;
 use braidftp_sim::apps::bulk::Span;
 use braidftp_sim::link::Bandwidth;
 
@@ -49,10 +53,22 @@ pub static PAPER: Paper = Paper {
     citation: "M. J. Arshad, M. S. Mian: Building Multihoming Awareness into FAST TCP: A Simulation Analysis",
     figures: || FIGURES,
     claims: claims::ALL,
+    printed: printed::PRINTED,
+    threats: printed::THREATS,
 };
 
-static FIGURES: &[Figure] =
-    &[fig2::FIGURE, fig3::FIGURE, fig4::FIGURE, fig5::FIGURE, start::FIGURE, late::FIGURE, rate::FIGURE];
+static FIGURES: &[Figure] = &[
+    fig2::FIGURE,
+    fig3::FIGURE,
+    fig4::FIGURE,
+    fig5::FIGURE,
+    recovered::TWO,
+    recovered::FOUR,
+    threshold::FIGURE,
+    start::FIGURE,
+    late::FIGURE,
+    rate::FIGURE,
+];
 
 /// The rate of the bottleneck in bits per second.
 const RATE: u64 = 800_000_000;
@@ -62,6 +78,8 @@ const ACCESS: u64 = 1_000_000_000;
 const QUEUE: usize = 3_000;
 /// The α of a FAST source, in packets.
 const ALPHA: u32 = 200;
+/// The initial slow-start threshold of ns-2's SCTP (`initialSsthresh`), in bytes.
+const THRESHOLD: u32 = 65_536;
 /// The duration of a run.
 const LASTS: Duration = Duration::from_secs(1_000);
 /// The sampling interval of the paper's monitor.
@@ -95,6 +113,10 @@ const SHORTER: u32 = 25;
 enum Protocol {
     Fast,
     Sctp,
+    /// SCTP, but a time-out ends fast recovery, as in RFC 9260.
+    SctpRecovered,
+    /// SCTP, but with the initial slow-start threshold of its module.
+    SctpThreshold,
 }
 
 /// Flows that begin and end together.
@@ -116,10 +138,16 @@ fn staggered() -> Vec<Span> {
 fn setup(protocol: Protocol, flows: Vec<Span>, one_way: Duration) -> Setup {
     let stack = match protocol {
         Protocol::Fast => Stack::Fast(Params { alpha_packets: ALPHA, ..Params::p4() }),
-        Protocol::Sctp => Stack::Sctp { ssthresh: None },
+        Protocol::Sctp => sctp_stack(None, LossRecovery::Rfc4960),
+        Protocol::SctpRecovered => sctp_stack(None, LossRecovery::Rfc9260),
+        Protocol::SctpThreshold => sctp_stack(Some(THRESHOLD), LossRecovery::Rfc4960),
     };
     let (access, queue, lasts) = (fixed(ACCESS), QUEUE, LASTS);
     Setup { stack, rate: RATE, access, one_way, queue, flows, lasts, every: EVERY }
+}
+
+fn sctp_stack(ssthresh: Option<u32>, recovery: LossRecovery) -> Stack {
+    Stack::Sctp { ssthresh, recovery }
 }
 
 /// The one-way delay at a point.
@@ -192,11 +220,19 @@ const ONCE: Runs = Runs { min: 1, max: 1, within: 0.05 };
 fn settings(protocol: Protocol) -> Vec<String> {
     let setup = setup(protocol, together(2), READINGS[0].1);
     let link = Setup { one_way: Duration::ZERO, ..setup.clone() }.link();
-    let stack = match (protocol, setup.stack) {
-        (Protocol::Fast, Stack::Fast(params)) => {
+    let stack = match setup.stack {
+        Stack::Fast(params) => {
             format!("tcp: profile sack, every segment acknowledged and timed, no checksums; cc fast:{params}")
         }
-        _ => "sctp: profile ns2, receive window no limit, ssthresh arbitrarily high, no checksums".to_owned(),
+        Stack::Sctp { ssthresh, recovery } => {
+            let ssthresh = ssthresh
+                .map_or("ssthresh arbitrarily high".to_owned(), |bytes| format!("ssthresh of {bytes} bytes"));
+            let recovery = match recovery {
+                LossRecovery::Rfc4960 => "",
+                LossRecovery::Rfc9260 => ", a time-out ends fast recovery (RFC 9260)",
+            };
+            format!("sctp: profile ns2, receive window no limit, {ssthresh}, no checksums{recovery}")
+        }
     };
     vec![
         format!("bottleneck, each way: {link}, and a delay of 50ms or 100ms"),

@@ -43,8 +43,9 @@ pub(super) enum Stack {
     /// timed.
     Fast(cc::fast::Params),
     /// SCTP as in the ns-2 module of the University of Delaware (profile `ns2`), with a receive window that
-    /// limits nothing. `ssthresh`: the initial slow-start threshold in bytes, if there is one.
-    Sctp { ssthresh: Option<u32> },
+    /// limits nothing. `ssthresh`: the initial slow-start threshold in bytes, if there is one. `recovery`: what
+    /// ends a fast recovery; the module's is that of RFC 4960.
+    Sctp { ssthresh: Option<u32>, recovery: sctp::LossRecovery },
 }
 
 /// Observations over time.
@@ -136,8 +137,9 @@ impl Stack {
                 config.congestion_options.fast = params;
                 Protocol::Tcp(Arc::new(config))
             }
-            Self::Sctp { ssthresh } => {
+            Self::Sctp { ssthresh, recovery } => {
                 let mut config = sctp::Profile::Ns2.config().with(|c| {
+                    c.legacy.loss_recovery = recovery;
                     c.security.zero_checksum = Some(sctp::ErrorDetection::Dtls);
                     c.memory.receive_buffer_bytes = buffer;
                     c.memory.send_buffer_bytes = buffer;

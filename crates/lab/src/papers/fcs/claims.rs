@@ -1,5 +1,6 @@
 //! The claims of P1, and how they are decided.
 
+use super::changes;
 use crate::claim::{Claim, Finding, Holds, Measured, Verdict};
 use crate::compare::{Way, judge};
 use crate::data::Data;
@@ -123,7 +124,7 @@ const RESULTS: &[Claim] = &[
     Claim {
         id: "P1-C06",
         says: "(2a) at 10 % loss TCP takes about 350 s more than SCTP",
-        needs: &["fcs/fig2a"],
+        needs: &["fcs/fig2a", "fcs/changes"],
         check: |data| {
             let table = data.table("fcs/fig2a");
             let tcp = at(table, "0.1", "tcp");
@@ -131,12 +132,13 @@ const RESULTS: &[Claim] = &[
             let clean = tcp.minus(&at(table, "0.1", "sctp-clean"), "seconds");
             let why = format!(
                 "TCP takes {} s and SCTP {} s. About 350 is 300 to 400 here. With a clean second path that catches retransmissions, \
-                 as the group later found its testbed had (P2 section 5.1), SCTP takes {} s and TCP {} s more. {}",
+                 as the group later found its testbed had (P2 section 5.1), SCTP takes {} s and TCP {} s more. {}. {}",
                 tcp.mean("seconds"),
                 at(table, "0.1", "sctp").mean("seconds"),
                 at(table, "0.1", "sctp-clean").mean("seconds"),
                 clean,
-                waits(table, "loss=0.1", &["tcp", "sctp"])
+                waits(table, "loss=0.1", &["tcp", "sctp"]),
+                changes::told(data)
             );
             number(Bound::Between(300.0, 400.0), "TCP - SCTP, 2a at 10 %", "s", more, why)
         },

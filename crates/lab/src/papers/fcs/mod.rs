@@ -12,6 +12,7 @@
 //! control network (P2 §5.1). The fourth curve is this project's `braid`.
 
 mod burst;
+pub(super) mod changes;
 pub mod claims;
 mod count;
 mod fig2a;
@@ -19,6 +20,7 @@ mod fig2b;
 mod fig3a;
 mod fig3b;
 mod loss;
+mod printed;
 mod reverse;
 mod sack;
 mod size;
@@ -39,6 +41,8 @@ pub static PAPER: Paper = Paper {
     citation: "S. Ladha, P. D. Amer, A. L. Caro Jr., J. R. Iyengar: Improving File Transfer in FCS Networks",
     figures: || &FIGURES,
     claims: claims::ALL,
+    printed: printed::PRINTED,
+    threats: printed::THREATS,
 };
 
 static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
@@ -47,6 +51,7 @@ static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
         fig2b::figure(),
         fig3a::figure(),
         fig3b::figure(),
+        changes::FIGURE,
         sack::FIGURE,
         burst::FIGURE,
         reverse::FIGURE,

@@ -46,6 +46,8 @@ pub static PAPER: Paper = Paper {
     citation: "Beyond the papers: all paths at once, without receive-buffer blocking",
     figures: || FIGURES,
     claims: &[claims::CLAIMS],
+    printed: &[],
+    threats: &[],
 };
 
 static FIGURES: &[Figure] = &[

@@ -27,6 +27,7 @@ mod handshake;
 mod lost;
 mod nat;
 mod pipelines;
+mod printed;
 mod protected;
 mod reports;
 mod reverse;
@@ -51,6 +52,8 @@ pub static PAPER: Paper = Paper {
     citation: "S. Ladha, P. D. Amer: Improving Multiple File Transfers Using SCTP Multistreaming",
     figures: || &FIGURES,
     claims: claims::ALL,
+    printed: printed::PRINTED,
+    threats: printed::THREATS,
 };
 
 static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {

@@ -37,6 +37,8 @@ pub static PAPER: Paper = Paper {
     citation: "Beyond the papers: what one association makes of a path that loses packets",
     figures: || FIGURES,
     claims: &[claims::CLAIMS],
+    printed: &[],
+    threats: &[],
 };
 
 static FIGURES: &[Figure] = &[

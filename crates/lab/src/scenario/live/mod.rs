@@ -8,6 +8,7 @@
 mod bulk;
 mod check;
 mod commands;
+mod late;
 mod requests;
 mod sctp;
 
@@ -29,6 +30,7 @@ use self::bulk::{Bulk, Span, Transport};
 use self::check::{LASTS_MAX, MTU};
 pub(super) use self::check::{check, check_measure, kernel_controller};
 use self::commands::{IP_BYTES, Job, TCP_PORT};
+pub use self::late::Late;
 use self::requests::Requests;
 use super::measure::{Measure, Of, What};
 use super::plan::Plan;
@@ -53,6 +55,8 @@ pub struct Tools {
     pub braidftp: PathBuf,
     /// The folder for files. Its owner is the caller, who removes it: figures are never dropped.
     pub scratch: Weak<Scratch>,
+    /// How late the runs were.
+    pub late: Late,
 }
 
 /// Changes a plan as both worlds need it, so that they run the same: braidftp asks for files with its login and by commands
@@ -438,6 +442,7 @@ impl Run<'_> {
         fetched: Option<&Receiver<Result<Fetched, String>>>,
     ) -> Result<([Mark; 2], Option<Fetched>), String> {
         let (mut from, mut sampled) = (None, self.plan.from);
+        let mut overslept = Duration::ZERO;
         loop {
             let now = moving.started().elapsed();
             if from.is_none() && now >= self.plan.from {
@@ -463,12 +468,15 @@ impl Run<'_> {
                 if !is_answered && fetched.is_none() && self.plan.lasts.is_none() {
                     return Err(format!("requests are not answered after {} s", self.lasts.as_secs_f64()));
                 }
+                self.tools.late.add(overslept, moving.started().elapsed());
                 // The counters are published every 10 ms.
                 sleep(PUBLISHED);
                 let to = self.mark(moving);
                 return Ok(([from.unwrap_or_else(|| self.nothing()), to], ended));
             }
+            let slept = Instant::now();
             sleep(TICK);
+            overslept += late::beyond(slept.elapsed(), TICK);
         }
     }
 
