@@ -14,7 +14,6 @@ impl Association {
     /// Panics with an explanation if an invariant is violated.
     #[doc(hidden)]
     pub fn check(&self) {
-        self.queue.check();
         if matches!(self.state, State::Closed(_)) {
             assert_eq!(self.timers.next(), None, "an association that is over has no timer");
             return;
@@ -22,6 +21,7 @@ impl Association {
         if !self.is_thorough() {
             return;
         }
+        self.queue.check();
         let held = self.inbound.check();
         let capacity = self.buffer.bytes();
         let free = capacity.saturating_sub(self.inbound.window_cost());
@@ -43,7 +43,8 @@ impl Association {
     /// Whether every counter is recomputed: always if little data is held, otherwise for every n-th
     /// packet.
     fn is_thorough(&self) -> bool {
-        let bytes = self.inbound.charged_bytes() + self.state.up().map_or(0, |up| up.sent.charged_bytes());
+        let sent_bytes = self.state.up().map_or(0, |up| up.sent.charged_bytes());
+        let bytes = self.inbound.charged_bytes() + self.queue.queued_bytes() + sent_bytes;
         let packets: u64 = self.paths.iter().map(|path| path.counters.packets_sent).sum();
         packets.is_multiple_of(1 + bytes as u64 / 20_000)
     }

@@ -374,11 +374,8 @@ impl App for Messages {
             if exchange.closed.is_none()
                 && let Some(association) = endpoint.association_mut(*id)
             {
-                let stats = association.stats();
-                let sum = |of: fn(&PathStats) -> u64| stats.paths.iter().map(of).sum::<u64>();
-                let so_far = (sum(|path| path.packets_sent), sum(|path| path.packets_received));
                 // Debug builds check at each drain.
-                if std::mem::replace(&mut exchange.looked_at, so_far) != so_far && !cfg!(debug_assertions) {
+                if !cfg!(debug_assertions) && exchange.has_exchanged_packets(association) {
                     association.check();
                 }
                 let lives = self.lives.entry(exchange.client_port).or_default();
@@ -452,6 +449,14 @@ impl Exchange {
     /// The number of messages that must still arrive.
     fn missing(&self) -> usize {
         self.awaited().filter(|planned| planned.is_reliable()).count()
+    }
+
+    /// Whether packets were sent or received since the last call.
+    fn has_exchanged_packets(&mut self, association: &Association) -> bool {
+        let stats = association.stats();
+        let sum = |of: fn(&PathStats) -> u64| stats.paths.iter().map(of).sum::<u64>();
+        let so_far = (sum(|path| path.packets_sent), sum(|path| path.packets_received));
+        std::mem::replace(&mut self.looked_at, so_far) != so_far
     }
 
     fn awaited(&self) -> impl Iterator<Item = &Planned> {

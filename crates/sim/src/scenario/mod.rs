@@ -493,7 +493,7 @@ fn has_ended(endpoint: &Endpoint, ending: Ending, tally: Option<Tally>) -> bool 
     match (ending, tally) {
         (Ending::Abort(..), None) => true,
         (Ending::Abort(..), Some(tally)) => {
-            let phase = endpoint.association(tally.id).map(|association| association.stats().phase);
+            let phase = endpoint.association(tally.id).map(|association| association.phase());
             tally.is_over || matches!(phase, Some(Phase::CookieWait | Phase::CookieEchoed))
         }
         (_, tally) => tally.is_some_and(|tally| tally.is_over),
