@@ -176,7 +176,7 @@ pub(super) fn filezilla(room: &Room, way: Way, server: SocketAddr) -> Said {
     }
     write("here/resumed", &[had, rest].concat())?;
     control.command("CWD /", "250")?;
-    control.send("STOR in/up", &super::pattern())?;
+    control.send("STOR in/up", super::pattern())?;
     control.command("MFMT 20200102030405 in/up", "213")?;
     Ok(String::from_utf8_lossy(&listing).into_owned())
 }

@@ -17,6 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -193,8 +194,10 @@ impl Room {
     }
 }
 
-fn pattern() -> Vec<u8> {
-    (0..BIG_BYTES).map(|place| (place * 31 + place / 256) as u8).collect()
+fn pattern() -> &'static [u8] {
+    static PATTERN: LazyLock<Vec<u8>> =
+        LazyLock::new(|| (0..BIG_BYTES).map(|place| (place * 31 + place / 256) as u8).collect());
+    &PATTERN
 }
 
 /// Runs a program to its end; returns its standard output.
