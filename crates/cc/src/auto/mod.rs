@@ -386,7 +386,8 @@ impl Auto {
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
         ramp.score = ramp.score.min(score);
-        let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.cross_path_age.or(ack.rtt));
+        // The age of what another path reports is no RTT: a round with such reports beside one without would seem to show a queue.
+        let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
         let acked = ramp.train.on_ack(ack, round);
         if ramp.train.rate > 0 {
             self.carries = self.carries.max(Some(ramp.train.rate));

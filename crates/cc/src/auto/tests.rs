@@ -203,6 +203,39 @@ fn small_messages_before_the_first_flight_do_not_slow_the_start() {
     assert!(later > 0.95 * at_once, "{later:.3} of what the path carries, without messages {at_once:.3}");
 }
 
+/// For three rounds acknowledgements return sooner on another path, then on the path itself.
+#[test]
+fn reports_by_a_shorter_path_in_some_rounds_do_not_end_the_ramp() {
+    let mut flow = Flow::new(Wire::new(ms(200), 1_000, 0));
+    for round in 0..6 {
+        let packets = flow.auto.window() / MTU;
+        for at in 0..packets {
+            flow.auto.on_sent(Sent { now: flow.now, bytes: MTU, flight_before: at * MTU });
+        }
+        let rtt = (round > 2).then_some(ms(200));
+        let cross_path_age = rtt.is_none().then_some(ms(106));
+        flow.now += rtt.or(cross_path_age).expect("it is one of both");
+        for at in 0..packets {
+            flow.auto.on_ack(Ack {
+                now: flow.now,
+                bytes: MTU,
+                gap_bytes: 0,
+                regained_bytes: 0,
+                flight_before: (packets - at) * MTU,
+                mtu: MTU,
+                rtt,
+                cross_path_age,
+                srtt: Some(ms(200)),
+                cum_advanced: true,
+                in_recovery: false,
+                siblings: &[],
+            });
+        }
+    }
+    assert_eq!(flow.mode(), "ramp");
+    assert!(flow.auto.window() > 200 * MTU, "{} packets", flow.auto.window() / MTU);
+}
+
 #[test]
 fn the_model_does_not_fill_the_queue() {
     let mut flow = Flow::new(Wire::new(ms(100), 1_000, 10));
