@@ -20,6 +20,7 @@ mod picture;
 mod proof;
 mod python;
 mod rules;
+mod s3;
 mod sandbox;
 mod shell;
 mod suite;

@@ -95,11 +95,12 @@ fn has(environment: &Path, program: &str) -> bool {
 }
 
 /// Creates an environment, replacing an existing one.
-fn venv(folder: &Path) -> Result<()> {
+pub(crate) fn venv(folder: &Path) -> Result<()> {
     check(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))
 }
 
-fn install(environment: &Path, packages: &[&str]) -> Result<()> {
+/// Installs packages from PyPI into an environment.
+pub(crate) fn install(environment: &Path, packages: &[&str]) -> Result<()> {
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     check(Command::new(environment.join("bin/python")).args(pip).args(packages))
 }

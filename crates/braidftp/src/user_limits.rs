@@ -1,7 +1,6 @@
 //! Rights of a user, and limits over all sessions of the user together (bytes on the disk, bytes a second, sessions).
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +10,8 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::limiter::Limiter;
-use crate::store::fs::{self, Kind, Root, WalkItem};
+use crate::store::Tree;
+use crate::store::fs;
 
 /// The age of the count of a home after which it is counted again when an upload begins.
 const RECOUNT: Duration = Duration::from_secs(60);
@@ -160,7 +160,7 @@ impl Share {
     /// # Errors
     ///
     /// [`OverQuota`], or the home cannot be read.
-    pub(crate) async fn begin(&self, home: &Root, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
+    pub(crate) async fn begin(&self, home: &Tree, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
         let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
         self.count(home, RECOUNT).await?;
         let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
@@ -177,7 +177,7 @@ impl Share {
     ///
     /// # Cancel safety
     /// The bytes count until the next recount even if this is cancelled.
-    pub(crate) async fn charge(&self, home: &Root, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
+    pub(crate) async fn charge(&self, home: &Tree, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
         let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
         if self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= quota {
             return Ok(Ok(()));
@@ -188,22 +188,12 @@ impl Share {
     }
 
     /// Counts the home again if the last count is older than this.
-    async fn count(&self, home: &Root, older_than: Duration) -> Result<(), fs::Error> {
+    async fn count(&self, home: &Tree, older_than: Duration) -> Result<(), fs::Error> {
         let mut counted = self.counted.lock().await;
         if counted.is_some_and(|at| at.elapsed() < older_than) {
             return Ok(());
         }
-        let mut bytes: u64 = 0;
-        let mut walk = home.walk(Path::new("")).await?;
-        while let Some(chunk) = walk.next_chunk().await {
-            let files = chunk.iter().filter_map(|item| match item {
-                WalkItem::Found { metadata, .. } if metadata.kind == Kind::File => Some(metadata.size),
-                WalkItem::Found { .. } | WalkItem::Unreadable { .. } => None,
-            });
-            bytes = bytes.saturating_add(files.sum());
-        }
-        let parts = home.blocking(|home| home.parts(Path::new(""), PARTS_COUNTED)).await?;
-        bytes = bytes.saturating_add(parts.iter().map(|part| part.size).sum());
+        let bytes = home.used_bytes(PARTS_COUNTED).await?;
         self.used.store(bytes, Ordering::Relaxed);
         *counted = Some(Instant::now());
         Ok(())
@@ -234,7 +224,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("sub")).unwrap();
         write("sub/a", 600);
         write(".b.braidftp-part", 300);
-        let home = Root::open(folder.path()).unwrap();
+        let home = Tree::open(folder.path()).unwrap();
         let share = Share::new(Limits { quota: Some(1000), ..Limits::default() });
         assert_eq!(share.begin(&home, 100).await.unwrap(), Ok(()));
         assert_eq!(share.begin(&home, 101).await.unwrap(), Err(OverQuota));

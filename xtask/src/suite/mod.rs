@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 pub(crate) use self::binaries::Binary;
 use crate::shell::{cargo, check, root};
-use crate::{guide, package, peers, python};
+use crate::{guide, package, peers, python, s3};
 
 /// The test files that use third-party programs.
 const INTEROP: &[&str] = &[
@@ -50,6 +50,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         [filter, rest @ ..] if filter == "deb" => return package::test_deb(rest),
         [filter, rest @ ..] if filter == "static" => return package::test_static(rest),
         [filter, rest @ ..] if filter == "publish" => return package::test_publish(rest),
+        [filter, rest @ ..] if filter == "store-s3" => return s3::test(rest),
         [filter, rest @ ..] if filter == "guide" => return guide::test(rest),
         [filter] if !filter.starts_with('-') => filter.as_str(),
         _ => bail!("usage: cargo xtask test [FILTER]"),

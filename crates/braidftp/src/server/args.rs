@@ -16,7 +16,8 @@ use crate::dashboard;
 /// The arguments of `braidftp serve`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
-    /// The folder to serve; nothing outside it can be accessed
+    /// The folder to serve; nothing outside it can be accessed. Or the address of an object store, as in
+    /// s3://BUCKET/PREFIX?region=NAME (also gcs, azblob, webdav, webhdfs), with its keys in the variables of the store
     #[arg(required_unless_present_any = ["hash_password", "config", "print_config"])]
     pub dir: Option<PathBuf>,
     #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets are those of a usage text")]

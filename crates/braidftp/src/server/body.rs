@@ -20,9 +20,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::activity::Transfer;
 use super::store::{Store, failure, metadata, native, stamp};
 use crate::packed::{Follows, PACKER_BYTES, Packer};
-use crate::store::fs::{
-    self, BLOCK_BYTES, Blocks, Digest, Growing, Kind, Lister, Pieces, Reader, Walk, WalkItem,
-};
+use crate::store::fs::{self, BLOCK_BYTES, Blocks, Growing, Kind, Pieces, WalkItem};
+use crate::store::{Lister, Reader, Walk};
 use crate::user_limits::{Right, Share};
 
 /// The number of content bytes of a file in a message over SCTP. A reply on stream 0 waits for at most one
@@ -82,8 +81,7 @@ impl Body {
                 };
                 let pieces = Pieces { bytes, blocks: blocks.clone() };
                 let place = native(&path)?;
-                let reader = store.root.reader_in(pieces, &place, offset, Digest::None);
-                let reader = reader.await.map_err(|e| failure(&e))?;
+                let reader = store.root.reader(pieces, &place, offset).await.map_err(|e| failure(&e))?;
                 let found = reader.metadata();
                 let (size, modified) = (found.size, stamp(found.modified));
                 let (kind, length) = match (extent, representation) {
@@ -299,11 +297,7 @@ impl Listing {
         pattern: Option<Bytes>,
     ) -> Result<Self, Failure> {
         let place = native(&path)?;
-        let found = store.root.blocking({
-            let place = place.clone();
-            move |root| root.metadata(&place)
-        });
-        let found = found.await.map_err(|e| failure(&e))?;
+        let found = store.root.metadata(&place).await.map_err(|e| failure(&e))?;
         let now = stamp(SystemTime::now());
         let mut head = VecDeque::new();
         let entries = match (form, &found.kind) {

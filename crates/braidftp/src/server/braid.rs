@@ -468,6 +468,7 @@ impl Reader {
         };
         self.target = Target::Nowhere;
         let Some(mut upload) = upload else { return };
+        upload.intake.expect(header.size, header.modified);
         let opened = match header.size {
             _ if upload.offset != header.offset => Err(Failure::Damaged),
             // Opened when it is complete.

@@ -18,6 +18,8 @@ use super::transfers::{TRANSFERS_ALWAYS, TRANSFERS_MAX};
 use super::{ADMISSIONS_WAITING_MAX, HELD_ALL_BYTES, Listen, OUT_BYTES, Settings};
 use crate::budget::{self, Effective};
 use crate::identity::folder_of;
+use crate::store::Tree;
+use crate::store::bucket::Bucket;
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::tls::server::SESSIONS_BYTES;
 use crate::tls::{MESSAGE_BYTES, UNSENT_BYTES};
@@ -67,7 +69,7 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
     let mut findings = Findings::default();
     let mut said = String::new();
     let writers = plan.users.accounts().filter(|account| account.rights.may_change()).count();
-    let _ = writeln!(said, "folder: {}", plan.dir.display());
+    let _ = writeln!(said, "folder: {}", Tree::shown(&plan.dir).display());
     for account in plan.users.accounts() {
         let _ = writeln!(said, "user {}", describe_user(&account));
     }
@@ -111,16 +113,23 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         Some(log) => check_audit(&mut findings, &mut said, &log),
         None => said.push_str("audit log: with the lines of --verbose\n"),
     }
-    if let Ok(root) = Root::open(&dir) {
-        if writers > 0 {
-            check_disk(&mut findings, &mut said, &root, &settings);
-        }
-        runtime(processors)?.block_on(check_folder(&mut findings, &root, &dir, writers));
-        for (name, home) in homes {
-            if let Err(error) = root.beneath(&home) {
-                findings.add(6, format!("the home of user {name} cannot be opened: {error}"));
+    match Tree::open(&dir) {
+        Ok(Tree::Folder(root)) => {
+            if writers > 0 {
+                check_disk(&mut findings, &mut said, &root, &settings);
+            }
+            runtime(processors)?.block_on(check_folder(&mut findings, &root, &dir, writers));
+            for (name, home) in homes {
+                if let Err(error) = root.beneath(&home) {
+                    findings.add(6, format!("the home of user {name} cannot be opened: {error}"));
+                }
             }
         }
+        Ok(Tree::Bucket(bucket)) => {
+            runtime(processors)?.block_on(check_bucket(&mut findings, &mut said, &bucket));
+        }
+        // Reported before.
+        Err(_) => {}
     }
     weak.into_iter().for_each(|sentence| findings.add(1, sentence));
     let _ = write!(said, "\n{}", budget::text(&Effective::of(&settings)));
@@ -228,6 +237,20 @@ async fn check_folder(findings: &mut Findings, root: &Root, dir: &Path, writers:
             ),
         );
     }
+}
+
+/// Lists an object store, within the confinement, and says what it lacks.
+async fn check_bucket(findings: &mut Findings, said: &mut String, bucket: &Bucket) {
+    let first = async { bucket.list(Path::new("")).await?.next_chunk().await };
+    if let Err(error) = first.await {
+        findings.add(6, format!("the object store {}: {error}", bucket.shown()));
+    }
+    let renames =
+        if bucket.renames() { "are renamed by the store" } else { "are renamed by a copy and a deletion" };
+    let _ = writeln!(
+        said,
+        "object store: files {renames}; no symbolic links, no permission bits; an interrupted upload begins again"
+    );
 }
 
 /// Reports limits that contradict each other, or that exceed the resources of this machine.

@@ -272,7 +272,7 @@ async fn failed(endpoints: Vec<Endpoint>) {
 
 /// Sends the log to standard error. Names and texts of the peer are escaped where they are logged.
 fn log(wanted: LogWanted) -> LineLimit {
-    use tracing_subscriber::filter::LevelFilter;
+    use tracing_subscriber::filter::{LevelFilter, filter_fn};
     use tracing_subscriber::layer::{Layer, SubscriberExt};
     use tracing_subscriber::util::SubscriberInitExt;
     let level = match wanted.verbose {
@@ -288,7 +288,10 @@ fn log(wanted: LogWanted) -> LineLimit {
         Format::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
     // Fails if the program has set a subscriber already, which then stays.
-    let _ = tracing_subscriber::registry().with(level).with(limit.clone()).with(lines).try_init();
+    // The libraries of an object store log every request, and each failed one over many lines. What matters is logged here.
+    const FOREIGN: [&str; 4] = ["hyper", "opendal", "reqsign", "reqwest"];
+    let ours = filter_fn(|about| !FOREIGN.iter().any(|name| about.target().starts_with(name)));
+    let _ = tracing_subscriber::registry().with(level).with(ours).with(limit.clone()).with(lines).try_init();
     limit
 }
 

@@ -20,7 +20,7 @@ use super::live::Live;
 use super::logins::Logins;
 use super::roster::Roster;
 use crate::identity::{Files, Fingerprint, ServerIdentity, folder_of};
-use crate::store::fs::Root;
+use crate::store::Tree;
 use crate::users::{Access, Users};
 
 /// The configuration of a virtual host.
@@ -31,7 +31,7 @@ pub struct Host {
     /// The text of the reply to HOST; by default the server's greeting.
     pub greeting: Option<String>,
     /// Its root.
-    pub root: Root,
+    pub root: Tree,
     /// The path of the root, for hooks.
     pub folder: PathBuf,
     /// Its users.
@@ -43,7 +43,7 @@ pub struct Host {
 /// The data of one host, or of the default host.
 #[derive(Debug)]
 pub(super) struct Site {
-    pub(super) root: Root,
+    pub(super) root: Tree,
     /// The path of the root, for a virtual host.
     folder: PathBuf,
     pub(super) users: Arc<Roster>,
@@ -53,7 +53,7 @@ pub(super) struct Site {
 
 impl Site {
     /// `folder` is the path of the root, or empty for that of the server.
-    pub(super) fn new(root: Root, folder: PathBuf, users: Users, settings: &Arc<Live>) -> Self {
+    pub(super) fn new(root: Tree, folder: PathBuf, users: Users, settings: &Arc<Live>) -> Self {
         let users = Arc::new(Roster::new(users, root.clone(), settings.clone()));
         Self { root, folder, users, logins: Logins::default() }
     }
@@ -121,6 +121,17 @@ pub(super) fn show_certificates(server: &ServerIdentity, hosts: &[Host], words: 
     server.also(Box::new(move |name| own.get(find_host(&words, name.as_bytes())?.0)?.clone()));
 }
 
+/// Returns what a tree needs of this machine: a folder itself, where the homes are, including those created later; an object
+/// store the files by which its name is resolved and its certificate verified.
+pub(super) fn served(dir: &Path, rights: Rights) -> Vec<Place> {
+    if !Tree::is_address(dir) {
+        return vec![Place { path: dir.to_owned(), rights }];
+    }
+    let paths =
+        ["/etc", "/run/systemd/resolve", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates"];
+    paths.map(|path| Place { path: path.into(), rights: Rights::Read }).into()
+}
+
 /// A table `[[host]]`, combined with the settings of the server.
 #[derive(Debug)]
 pub(super) struct HostPlan {
@@ -181,7 +192,7 @@ impl HostPlan {
         let files =
             self.key.iter().flat_map(|files| [&files.certificate, &files.key]).chain(&self.users_file);
         let real = files.flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]).flatten();
-        let mut places = vec![Place { path: self.dir.clone(), rights }];
+        let mut places = served(&self.dir, rights);
         places.extend(real.map(|file| Place { path: folder_of(&file), rights: Rights::ReadFiles }));
         places
     }
@@ -193,10 +204,15 @@ impl HostPlan {
     /// One of them cannot be read.
     pub(super) fn open(self) -> Result<Host, ServeError> {
         let Self { names, dir, greeting, users, key, .. } = self;
-        let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
+        let root = Tree::open(&dir).map_err(ServeError::Folder)?;
         let identity = key.map(ServerIdentity::load).transpose().map_err(ServeError::Key)?;
-        let folder = dir.canonicalize().unwrap_or(dir);
+        let folder = Tree::shown(&dir);
         Ok(Host { names, greeting, root, folder, users, identity })
+    }
+
+    /// Whether it serves a folder of this machine.
+    pub(super) fn is_folder(&self) -> bool {
+        !Tree::is_address(&self.dir)
     }
 
     /// The line that `--check` prints.
@@ -215,7 +231,7 @@ impl HostPlan {
         format!(
             "host {}: folder {}; {users} ({}); {anonymous}; {certificate}{}\n",
             self.names.join(", "),
-            self.dir.display(),
+            Tree::shown(&self.dir).display(),
             names.join(", "),
             self.greeting.as_ref().map(|greeting| format!("; greeting {greeting:?}")).unwrap_or_default()
         )
@@ -223,10 +239,12 @@ impl HostPlan {
 
     /// The homes of its users that cannot be opened, one sentence each.
     pub(super) fn missing_homes(&self) -> Vec<String> {
-        let root = match Root::open(&self.dir) {
-            Ok(root) => root,
+        let tree = match Tree::open(&self.dir) {
+            Ok(tree) => tree,
             Err(error) => return vec![format!("host {}: {error}", self.names.join(", "))],
         };
+        // Homes in a bucket need not exist.
+        let Some(root) = tree.folder() else { return Vec::new() };
         let homes = self.users.accounts().filter(|account| account.home != Path::new(""));
         let failed = |account: crate::users::Account<'_>| {
             let error = root.beneath(account.home).err()?;

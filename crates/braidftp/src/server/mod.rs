@@ -80,7 +80,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::client::default_multipath;
-use crate::store::fs::{Durability, Pool, Root};
+use crate::store::Tree;
+use crate::store::fs::{Durability, Pool};
 use crate::users::Users;
 use activity::Activity;
 pub(crate) use admission::ADMISSIONS_WAITING_MAX;
@@ -361,8 +362,8 @@ impl Reloader {
 
 impl Server {
     /// Begins to configure a server of the tree beneath `root`.
-    pub fn builder(root: Root) -> Builder {
-        Builder::new(root)
+    pub fn builder(root: impl Into<Tree>) -> Builder {
+        Builder::new(root.into())
     }
 
     /// Returns the addresses at which the server listens, with the ports that the system chose.

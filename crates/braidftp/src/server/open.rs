@@ -21,14 +21,14 @@ use super::systemd::Passed;
 use super::{
     BEFORE_LOGIN_BYTES, Begins, Bound, CLOSING, DIGESTS_MAX, Listen, Phase, Server, Settings, Shared, tcp,
 };
-use crate::store::fs::Root;
+use crate::store::Tree;
 use crate::tls::server::Offer;
 use crate::users::{Access, Users};
 
 /// Configures a server before it opens its sockets.
 #[derive(Debug)]
 pub struct Builder {
-    root: Root,
+    root: Tree,
     listen: Vec<Listen>,
     users: Option<Users>,
     access: Access,
@@ -39,7 +39,7 @@ pub struct Builder {
 
 impl Builder {
     /// Begins to configure a server of the tree beneath `root`.
-    pub(super) fn new(root: Root) -> Self {
+    pub(super) fn new(root: Tree) -> Self {
         Self {
             root,
             listen: Vec::new(),
@@ -162,7 +162,7 @@ impl Builder {
 /// A server with open sockets, not started.
 #[derive(Debug)]
 pub struct Opened {
-    root: Root,
+    root: Tree,
     users: Users,
     pub(super) settings: Settings,
     hosts: Vec<Host>,

@@ -10,6 +10,7 @@ use braidftp_ftp::server::HostId;
 use tokio::task::JoinSet;
 
 use super::{DISK_RESERVE_MAX, Settings, Shared};
+use crate::store::Tree;
 use crate::store::fs::{Allowance, Kept, Part, Removal, Root};
 use crate::users::Users;
 
@@ -38,8 +39,8 @@ pub(super) fn quota_bytes(settings: &Settings, disk_bytes: u64) -> u64 {
 }
 
 impl Parts {
-    pub(super) fn new(root: &Root, users: &Users, settings: &Settings) -> Self {
-        // A disk of unknown size has no quota.
+    pub(super) fn new(root: &Tree, users: &Users, settings: &Settings) -> Self {
+        // A disk of unknown size has no quota, nor has a bucket.
         let disk_bytes = root.disk_bytes().unwrap_or(u64::MAX);
         let quota_bytes = quota_bytes(settings, disk_bytes);
         let writers = users.accounts().filter(|account| account.rights.may_change());
@@ -91,6 +92,8 @@ pub(super) async fn look_after_all(shared: Arc<Shared>) {
 
 async fn look_after(shared: Arc<Shared>, host: Option<HostId>) {
     let site = shared.site(host);
+    // The unfinished uploads of a bucket are parts in the store, which expire by its rules.
+    let Some(folder) = site.root.folder() else { return };
     loop {
         let lists = site.users.now();
         if !lists.users.any_may_write() {
@@ -98,7 +101,7 @@ async fn look_after(shared: Arc<Shared>, host: Option<HostId>) {
             continue;
         }
         let since = shared.settings.now().parts_kept.and_then(|kept| SystemTime::now().checked_sub(kept));
-        let removed = site.root.blocking(move |root| {
+        let removed = folder.blocking(move |root| {
             let removal = Removal { unchanged_since: since, most: MOST, claimant: None };
             let everything = Path::new("");
             let removed = match since {
@@ -137,7 +140,7 @@ mod tests {
         let root = Root::open(folder.path()).unwrap();
         let text = "[[user]]\nname = 'anonymous'\n[[user]]\nname = 'ftp'\nhome = 'anna'\n";
         let users = Users::parse(text, Access::Writable).unwrap();
-        let parts = Parts::new(&root, &users, &Settings::default());
+        let parts = Parts::new(&root.clone().into(), &users, &Settings::default());
         parts.found(&root, root.parts(Path::new(""), 10).unwrap());
         let held = |home: &str| parts.allowance(Path::new(home)).kept.unwrap().held();
         assert_eq!((held(""), held("anna")), ((1, 1), (320, 2)));

@@ -16,7 +16,7 @@ use super::confine::{Confinement, Network, Place, Report, Rights, RunAs, confine
 use super::ctl;
 use super::error::ServeError;
 use super::hooks::{Hook, Queue, QueueSettings};
-use super::hosts::HostPlan;
+use super::hosts::{HostPlan, served};
 use super::listen::{TCP_PORT_UNPRIVILEGED, UDP_PORT};
 use super::log::Format;
 use super::protection::Wanted;
@@ -27,7 +27,7 @@ use crate::client::{Mode, default_multipath};
 use crate::dashboard;
 use crate::identity::folder_of;
 use crate::size::Size;
-use crate::store::fs::Root;
+use crate::store::Tree;
 use crate::users::{Access, Users};
 
 /// The plan of a server: the command line merged with the file of settings.
@@ -136,7 +136,7 @@ impl Plan {
         if let Some(queue) = hook_queue.filter(|_| !hooks.is_empty() && runs_hooks == RunsHooks::Yes) {
             let started = Queue::start(QueueSettings {
                 folder: &queue,
-                root: &dir.canonicalize().unwrap_or_else(|_| dir.clone()),
+                root: &Tree::shown(&dir),
                 hooks: &hooks,
                 run_as: confinement.run_as.as_ref().map(RunAs::numbers),
                 json: log.format == Format::Json,
@@ -149,8 +149,8 @@ impl Plan {
             dashboard: dashboard::open(&dashboard).map_err(ServeError::Usage)?,
             control: control.as_deref().map(ctl::open).transpose().map_err(ServeError::Usage)?,
         };
-        let root = Root::open(&dir).map_err(|error| ServeError::Folder(error.to_string()))?;
-        confinement.network = network(&listen, &settings);
+        let root = Tree::open(&dir).map_err(ServeError::Folder)?;
+        confinement.network = network(&root, &hosts, &listen, &settings);
         let more = std::mem::take(&mut confinement.places);
         confinement.places = places(
             &dir,
@@ -220,9 +220,12 @@ pub(super) fn usual() -> Vec<Listen> {
     ]
 }
 
-/// Returns the ports of TCP sockets that the server creates while it runs.
-fn network(listen: &[Listen], settings: &Settings) -> Network {
+/// Returns the sockets that the server creates while it runs.
+fn network(root: &Tree, hosts: &[HostPlan], listen: &[Listen], settings: &Settings) -> Network {
     let ports = settings.passive_ports.clone();
+    if root.folder().is_none() || !hosts.iter().all(HostPlan::is_folder) {
+        return Network::Everywhere(ports);
+    }
     match (listen.iter().any(Listen::is_tcp), settings.session.active) {
         (false, _) => Network::Nothing,
         (true, machine::Active::Refused) => Network::Listen(ports),
@@ -238,8 +241,7 @@ fn places<'a>(
     settings: &'a Settings,
 ) -> Vec<Place> {
     let rights = if users.any_may_write() { Rights::ReadWrite } else { Rights::Read };
-    // Homes are below it, including those created later.
-    let mut places = vec![Place { path: dir.to_owned(), rights }];
+    let mut places = served(dir, rights);
     // Key files are replaced and then read again, so their folders must be accessible. certbot's are links to files of another
     // folder.
     let identity = settings.protection.identity.as_ref().map(|identity| identity.files());

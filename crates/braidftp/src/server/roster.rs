@@ -9,14 +9,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::Plain;
 use super::live::Live;
 use super::parts::Parts;
-use crate::store::fs::Root;
+use crate::store::Tree;
 use crate::users::Users;
 
 /// The users of a running server.
 #[derive(Debug)]
 pub struct Roster {
     now: RwLock<Arc<Lists>>,
-    root: Root,
+    root: Tree,
     settings: Arc<Live>,
     /// Whether any user could change files when the server started, which determined the confinement.
     may_change: bool,
@@ -31,7 +31,7 @@ pub(super) struct Lists {
 }
 
 impl Roster {
-    pub(super) fn new(users: Users, root: Root, settings: Arc<Live>) -> Self {
+    pub(super) fn new(users: Users, root: Tree, settings: Arc<Live>) -> Self {
         let may_change = users.any_may_write();
         let parts = Parts::new(&root, &users, &settings.now());
         Self { now: RwLock::new(Arc::new(Lists { users, parts })), root, settings, may_change }
@@ -96,7 +96,7 @@ mod tests {
 
     fn roster(text: &str) -> (Roster, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
+        let root = Tree::open(folder.path()).unwrap();
         (Roster::new(users(text), root, Arc::new(Live::new(Settings::default()))), folder)
     }
 

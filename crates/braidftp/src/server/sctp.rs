@@ -287,7 +287,7 @@ mod tests {
 
     fn store(folder: &Path, pool: &Arc<Pool>) -> Store {
         Store {
-            root: Root::open(folder).unwrap(),
+            root: Root::open(folder).unwrap().into(),
             rights: Access::ReadOnly.into(),
             login: Logins::default().enter("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
             blocks: Blocks::of_session(pool),

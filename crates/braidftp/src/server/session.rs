@@ -622,8 +622,12 @@ impl Driver {
                 self.post.done(job, outcome);
             }
             Do::Query { job, path, query: Query::Digest(hash) } => self.digest(job, path, hash),
-            Do::Query { job, path, query } => self.ask_store(job, move |store| store.query(&path, query)),
-            Do::Change { job, change } => self.ask_store(job, move |store| store.change(&change)),
+            Do::Query { job, path, query } => {
+                self.ask_store(job, async move |store: Store| store.query(&path, query).await);
+            }
+            Do::Change { job, change } => {
+                self.ask_store(job, async move |store: Store| store.change(&change).await);
+            }
             Do::Send { job, data, source } => self.send(job, data, source),
             Do::Receive { job, data, sink } => self.receive(job, data, sink),
             Do::Cancel { job } => self.cancel(job),

@@ -15,7 +15,8 @@ use super::activity::Transfer;
 use super::audit::Subject;
 use super::body::Lf;
 use super::store::{Store, failure, native, system_time};
-use crate::store::fs::{self, Commit, Digest, Durability, Keep, Root, Start, Why, Writer};
+use crate::store::fs::{self, Commit, Durability, Keep, Start, Why};
+use crate::store::{Tree, Writer};
 use crate::user_limits::{OverQuota, Right, Share};
 
 /// The number of attempts to find a name for STOU.
@@ -41,7 +42,7 @@ pub(super) struct Intake {
     pub announced_size: Option<u64>,
     /// Limits of the user, and the location of the user's files.
     share: Arc<Share>,
-    home: Root,
+    home: Tree,
     /// Counts its bytes.
     transfer: Option<Arc<Transfer>>,
 }
@@ -103,11 +104,8 @@ impl Intake {
             Write::From(offset) => Start::At(offset),
             Write::Append => Start::Append,
         };
-        let writer = store.root.writer(path, start, Self::hint(sink), Digest::None);
-        let writer = writer
-            .claimed_by(store.login.claimant())
-            .counted_by(store.blocks.clone())
-            .within(store.allowance.clone());
+        let writer = store.root.writer(path, start, Self::hint(sink));
+        let writer = writer.owned_by(store.login.claimant(), &store.blocks, &store.allowance);
         Self {
             subject: store.subject.clone(),
             path: name.clone().unwrap_or_else(|| sink.path.clone()),
@@ -127,6 +125,12 @@ impl Intake {
     /// The current size of the whole file, as counted in type I.
     pub(super) fn size(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
+    }
+
+    /// Sets what is known before the first byte: the size of the whole file in the sender's header, and its modification time.
+    pub(super) fn expect(&mut self, size: Option<u64>, modified: Option<braidftp_ftp::stamp::Timestamp>) {
+        let bytes = size.filter(|_| self.text.is_none()).map(|size| size.saturating_sub(self.offset));
+        self.writer.expect(bytes, modified.map(system_time));
     }
 
     /// Opens the file on the disk now; it may be open already.
@@ -191,7 +195,7 @@ impl Intake {
         }
         let modified = ending.modified.map(system_time);
         let commit = Commit { modified, durability: ending.durability, ..Commit::default() };
-        writer.commit_then(commit, move |put| then(put.map(|_| ()).map_err(|e| failure(&e)))).await;
+        writer.commit_then(commit, move |put| then(put.map_err(|e| failure(&e)))).await;
     }
 
     /// Whether [`Intake::finish_then`] returns without waiting for the disk.
@@ -225,7 +229,7 @@ async fn unique(store: &Store, folder: &SafePath) -> Result<SafePath, Failure> {
         let Ok(name) = SafeName::new(name) else { break };
         let path = folder.join(&name).map_err(|_| Failure::Store(StoreError::BadName))?;
         let place = native(&path)?;
-        match store.root.blocking(move |root| root.link_metadata(&place)).await {
+        match store.root.link_metadata(&place).await {
             Err(e) if e.why == Why::NotFound => return Ok(path),
             Err(e) => return Err(failure(&e)),
             Ok(_) => {}

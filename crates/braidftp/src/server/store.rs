@@ -1,8 +1,8 @@
-//! The user's tree for the FTP session: translates between [`fs`] and `braidftp_ftp::store`.
+//! The user's tree for the FTP session: translates between [`Tree`] and `braidftp_ftp::store`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
@@ -17,13 +17,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::activity::Transfer;
 use super::audit::Subject;
 use super::logins::Login;
-use crate::store::fs::{self, Allowance, Blocks, Kind, Removal, Root, Why};
+use crate::store::fs::{self, Allowance, Blocks, Kind, Removal, Why};
+use crate::store::{Edit, Tree};
 use crate::user_limits::{Right, Rights, Share};
 
 /// The view of a session's user: a root and rights. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
-    pub root: Root,
+    pub root: Tree,
     pub rights: Rights,
     /// The name of the user.
     pub user: String,
@@ -58,42 +59,44 @@ impl Store {
         }
     }
 
-    /// Answers a query; blocks.
-    pub(super) fn query(&self, path: &SafePath, query: Query) -> Result<Outcome, Failure> {
+    /// Answers a query.
+    pub(super) async fn query(&self, path: &SafePath, query: Query) -> Result<Outcome, Failure> {
         let place = native(path)?;
         let outcome = match query {
-            Query::Facts => self.root.link_metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
-            Query::Followed => self.root.metadata(&place).map(|found| Outcome::Facts(metadata(&found))),
-            Query::Parts => self.root.parts(&place, PARTS_LISTED).map(|found| parts(&found)),
+            Query::Facts => {
+                self.root.link_metadata(&place).await.map(|found| Outcome::Facts(metadata(&found)))
+            }
+            Query::Followed => self.root.metadata(&place).await.map(|found| Outcome::Facts(metadata(&found))),
+            Query::Parts => self.root.parts(place, PARTS_LISTED).await.map(|found| parts(&found)),
             // Read elsewhere, because it takes long.
             Query::Digest(_) => return Err(Failure::Store(StoreError::Denied)),
             Query::Partial => {
-                self.root.unfinished_bytes(&place).map(|bytes| Outcome::Partial(bytes.unwrap_or(0)))
+                self.root.unfinished_bytes(place).await.map(|bytes| Outcome::Partial(bytes.unwrap_or(0)))
             }
         };
         outcome.map_err(|e| failure(&e))
     }
 
-    /// Computes the digest of a file; blocks.
-    pub(super) fn digest(
+    /// Computes the digest of a file.
+    pub(super) async fn digest(
         &self,
         path: &SafePath,
         hash: HashName,
-        stop: &AtomicBool,
+        stop: Arc<AtomicBool>,
     ) -> Result<Outcome, Failure> {
         self.may(Right::Read)?;
-        let digested = self.root.digest(&native(path)?, hash, stop).map_err(|e| failure(&e))?;
+        let digested = self.root.digest(&native(path)?, hash, stop).await.map_err(|e| failure(&e))?;
         Ok(Outcome::Digest { digest: digested.digest.into(), bytes: digested.bytes })
     }
 
-    /// Makes a change; blocks.
-    pub(super) fn change(&self, change: &Change) -> Result<Outcome, Failure> {
-        let outcome = self.try_change(change);
+    /// Makes a change.
+    pub(super) async fn change(&self, change: &Change) -> Result<Outcome, Failure> {
+        let outcome = self.try_change(change).await;
         self.subject.changed(change, &outcome);
         outcome
     }
 
-    fn try_change(&self, change: &Change) -> Result<Outcome, Failure> {
+    async fn try_change(&self, change: &Change) -> Result<Outcome, Failure> {
         self.may(match change {
             Change::Remove(_) | Change::RemoveDirectory(_) | Change::Rename { .. } => Right::Delete,
             Change::RemoveParts(_)
@@ -102,26 +105,24 @@ impl Store {
             | Change::SetUnixMode(..)
             | Change::Symlink { .. } => Right::Write,
         })?;
-        let root = &self.root;
-        if let Change::RemoveParts(path) = change {
-            let claimant = Some(self.login.claimant());
-            let removal = Removal { unchanged_since: None, most: PARTS_LISTED, claimant };
-            let removed = root.remove_parts(&native(path)?, &removal);
-            return removed.map(|removed| parts(&removed)).map_err(|e| failure(&e));
-        }
-        let done = match change {
-            Change::RemoveParts(_) => Ok(()),
-            Change::MakeDirectory(path) => root.mkdir(&native(path)?),
-            Change::RemoveDirectory(path) => root.remove_dir(&native(path)?),
-            Change::Remove(path) => root.remove_file(&native(path)?),
-            Change::Rename { from, to } => root.rename(&native(from)?, &native(to)?),
-            Change::SetModified(path, stamp) => root.set_modified(&native(path)?, system_time(*stamp)),
-            Change::SetUnixMode(path, mode) => root.set_mode(&native(path)?, *mode),
+        let edit = match change {
+            Change::RemoveParts(path) => {
+                let claimant = Some(self.login.claimant());
+                let removal = Removal { unchanged_since: None, most: PARTS_LISTED, claimant };
+                let removed = self.root.remove_parts(native(path)?, removal).await;
+                return removed.map(|removed| parts(&removed)).map_err(|e| failure(&e));
+            }
+            Change::MakeDirectory(path) => Edit::MakeFolder(native(path)?),
+            Change::RemoveDirectory(path) => Edit::RemoveFolder(native(path)?),
+            Change::Remove(path) => Edit::Remove(native(path)?),
+            Change::Rename { from, to } => Edit::Rename { from: native(from)?, to: native(to)? },
+            Change::SetModified(path, stamp) => Edit::SetModified(native(path)?, system_time(*stamp)),
+            Change::SetUnixMode(path, mode) => Edit::SetMode(native(path)?, *mode),
             Change::Symlink { path, target } => {
-                root.symlink(Path::new(OsStr::from_bytes(target)), &native(path)?)
+                Edit::Link { target: PathBuf::from(OsStr::from_bytes(target)), path: native(path)? }
             }
         };
-        done.map(|()| Outcome::Changed).map_err(|e| failure(&e))
+        self.root.edit(edit).await.map(|()| Outcome::Changed).map_err(|e| failure(&e))
     }
 }
 
@@ -157,6 +158,7 @@ pub(super) fn failure(error: &fs::Error) -> Failure {
         // While a file is being read it can only be too short.
         Why::WrongLength { .. } => return Failure::Shrank,
         Why::WrongDigest => return Failure::Damaged,
+        Why::Unsupported(_) => StoreError::Unsupported,
         Why::TooDeep | Why::Io(_) => StoreError::Io,
     };
     tracing::debug!(%error, "the store refused");
@@ -173,13 +175,14 @@ pub(super) fn metadata(found: &fs::Metadata) -> Metadata {
         }
         Kind::Other => (FileKind::Other, None),
     };
+    let is_on_disk = found.identity != fs::Metadata::NO_IDENTITY;
     Metadata {
         kind,
         size: if matches!(kind, FileKind::File | FileKind::Symlink) { found.size } else { 0 },
-        modified: Some(stamp(found.modified)),
-        unix_mode: Some(found.mode),
+        modified: (is_on_disk || kind == FileKind::File).then(|| stamp(found.modified)),
+        unix_mode: is_on_disk.then_some(found.mode),
         target,
-        unique: Some(found.identity),
+        unique: is_on_disk.then_some(found.identity),
     }
 }
 

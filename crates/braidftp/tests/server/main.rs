@@ -1,5 +1,6 @@
 //! Tests of the server, in one binary: it is linked once.
 
+mod bucket;
 mod command;
 mod confined;
 mod hooks;

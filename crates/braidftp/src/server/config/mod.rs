@@ -91,7 +91,7 @@ keys! {
     /// The file of `--config`. Every key is an option of the same name, or one of the settings of
     /// [`super::Settings`].
     File:
-    dir "dir" PathBuf = r#""/srv/ftp""#, "The folder to serve; nothing outside it can be reached.";
+    dir "dir" PathBuf = r#""/srv/ftp""#, "The folder to serve; nothing outside it can be reached. Or an object store: s3://BUCKET/PREFIX?region=NAME.";
     listen "listen" Vec<Listen> = r#"["ftp://0.0.0.0:2121", "ftp+sctp://0.0.0.0:9899"]"#,
         "Where to listen: ftp://ADDRESS[:PORT] (TLS by AUTH), ftps://ADDRESS[:PORT], ftp+sctp://ADDRESS[:UDPPORT][/?addr=ADDRESS&…], ftp+sctp-ip://ADDRESS[:SCTPPORT]. Sockets that systemd passes are used for the addresses named here; without this key, they are the only ones.";
     users "users" PathBuf = r#""/etc/braidftp/users.toml""#, "The file of permitted users; without it everybody may log in, as anonymous.";

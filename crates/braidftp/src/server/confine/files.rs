@@ -75,6 +75,9 @@ fn tcp(network: &Network, abi: ABI) -> Step {
         Network::ListenAndConnect(range) => {
             format!("TCP by Landlock: {}; connects to any port, for active mode", ports(range))
         }
+        Network::Everywhere(range) => {
+            format!("TCP by Landlock: {}; connects to any port, for the object store", ports(range))
+        }
     })
 }
 
@@ -82,7 +85,7 @@ fn ruleset(wanted: &Confinement) -> Result<RulesetCreated, RulesetError> {
     let handled = Ruleset::default().handle_access(AccessFs::from_all(WANTED))?;
     let tcp = match wanted.network {
         // No rule can permit every port.
-        Network::ListenAndConnect(_) => AccessNet::BindTcp.into(),
+        Network::ListenAndConnect(_) | Network::Everywhere(_) => AccessNet::BindTcp.into(),
         Network::Nothing | Network::Listen(_) => AccessNet::from_all(WANTED),
     };
     let mut rules = handled.handle_access(tcp)?.scope(Scope::from_all(WANTED))?.create()?;
@@ -93,9 +96,11 @@ fn ruleset(wanted: &Confinement) -> Result<RulesetCreated, RulesetError> {
     }
     let ports = match &wanted.network {
         Network::Nothing => return Ok(rules),
-        Network::Listen(ports) | Network::ListenAndConnect(ports) => ports.clone(),
+        Network::Listen(ports) | Network::ListenAndConnect(ports) | Network::Everywhere(ports) => {
+            ports.clone()
+        }
     };
-    if matches!(wanted.network, Network::ListenAndConnect(_)) || ports.is_none() {
+    if !matches!(wanted.network, Network::Listen(_)) || ports.is_none() {
         // For the kernel, port 0 stands for ports that it chooses.
         rules = rules.add_rule(NetPort::new(0, AccessNet::BindTcp))?;
     }

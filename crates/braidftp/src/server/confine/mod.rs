@@ -96,6 +96,8 @@ pub enum Network {
     Listen(Option<RangeInclusive<u16>>),
     /// The same, and outgoing connections: active mode, to any port.
     ListenAndConnect(Option<RangeInclusive<u16>>),
+    /// The same, and UDP sockets, by which names are resolved: for an object store.
+    Everywhere(Option<RangeInclusive<u16>>),
 }
 
 /// The requested confinement.

@@ -260,9 +260,16 @@ fn conditional(network: &Network) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, 
         let tcp = |family: i32| -> Result<_, BackendError> {
             rule(vec![word(0, Eq, family as u64)?, word(1, MaskedEq(0xf), libc::SOCK_STREAM as u64)?])
         };
-        calls.insert(libc::SYS_socket, vec![tcp(libc::AF_INET)?, tcp(libc::AF_INET6)?]);
+        let mut rules = vec![tcp(libc::AF_INET)?, tcp(libc::AF_INET6)?];
+        if matches!(network, Network::Everywhere(_)) {
+            let udp = |family: i32| -> Result<_, BackendError> {
+                rule(vec![word(0, Eq, family as u64)?, word(1, MaskedEq(0xf), libc::SOCK_DGRAM as u64)?])
+            };
+            rules.extend([udp(libc::AF_INET)?, udp(libc::AF_INET6)?]);
+        }
+        calls.insert(libc::SYS_socket, rules);
     }
-    if matches!(network, Network::ListenAndConnect(_)) {
+    if matches!(network, Network::ListenAndConnect(_) | Network::Everywhere(_)) {
         calls.insert(libc::SYS_connect, Vec::new());
     }
     Ok(calls)

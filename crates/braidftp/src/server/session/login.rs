@@ -50,11 +50,7 @@ impl Driver {
             let is_known = granted.is_ok();
             let outcome = match granted {
                 Ok(grant) => {
-                    let home = grant.home.clone();
-                    let opened = site.root.blocking(move |root| {
-                        if home.as_os_str().is_empty() { Ok(root.clone()) } else { root.beneath(&home) }
-                    });
-                    match opened.await {
+                    match site.root.beneath(&grant.home).await {
                         Ok(root) => {
                             let login = site.logins.enter(&grant.name, peer);
                             let allowance = site.users.now().parts.allowance(&grant.home);

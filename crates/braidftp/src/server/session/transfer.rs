@@ -21,15 +21,14 @@ use super::client_watch::{Look, Watch};
 use super::{Data, Driver};
 
 impl Driver {
-    pub(super) fn ask_store(
-        &mut self,
-        job: JobId,
-        ask: impl FnOnce(&Store) -> Result<Outcome, Failure> + Send + 'static,
-    ) {
+    pub(super) fn ask_store<F>(&mut self, job: JobId, ask: impl FnOnce(Store) -> F)
+    where
+        F: Future<Output = Result<Outcome, Failure>> + Send + 'static,
+    {
         let Some(store) = self.store.clone() else { return self.not_logged_in(job) };
-        let post = self.post.clone();
+        let (post, asked) = (self.post.clone(), ask(store));
         // Runs to its end even if the session ends: a rename cannot be interrupted.
-        tokio::task::spawn_blocking(move || post.done(job, ask(&store)));
+        tokio::spawn(async move { post.done(job, asked.await) });
     }
 
     /// Computes the digest of a file. The number of files that are read at once is limited, for a session and for the server.
@@ -42,9 +41,9 @@ impl Driver {
         self.jobs.spawn(stoppable(job, post, stop, async move {
             let turn = (own.acquire_owned().await, all.acquire_owned().await);
             let flag = stopped.0.clone();
-            let read = tokio::task::spawn_blocking(move || {
+            let read = tokio::spawn(async move {
                 let _turn = turn;
-                store.digest(&path, hash, &flag)
+                store.digest(&path, hash, flag).await
             });
             let outcome = read.await.unwrap_or(Err(Failure::Cancelled));
             drop(stopped);

@@ -71,7 +71,7 @@ struct Session {
 
 /// The permission to hold this many bytes; returned on drop.
 #[derive(Debug, Default)]
-pub(super) struct Permit {
+pub(in crate::store) struct Permit {
     from: Option<(Arc<Session>, From)>,
     bytes: usize,
 }
@@ -89,7 +89,7 @@ impl Blocks {
     }
 
     /// Takes up to `want` bytes, as many as available; `None` if fewer than [`SMALLEST_BYTES`] are.
-    pub(super) fn take(&self, want: usize) -> Option<Permit> {
+    pub(in crate::store) fn take(&self, want: usize) -> Option<Permit> {
         let Some(session) = &self.0 else { return Some(Permit { from: None, bytes: want }) };
         let pool = &session.pool;
         let (from, bytes) = match grant(&pool.held, pool.bytes, want, SHARE, POOL_LEAST) {
@@ -103,7 +103,7 @@ impl Blocks {
     }
 
     /// The same, with the smallest block if nothing is available.
-    pub(super) fn take_some(&self, want: usize) -> Permit {
+    pub(in crate::store) fn take_some(&self, want: usize) -> Permit {
         self.take(want).unwrap_or(Permit { from: None, bytes: want.min(SMALLEST_BYTES) })
     }
 
@@ -211,7 +211,7 @@ fn grant(held: &AtomicUsize, all: usize, want: usize, share: usize, least: usize
 
 impl Permit {
     /// The number of bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::store) fn bytes(&self) -> usize {
         self.bytes
     }
 }

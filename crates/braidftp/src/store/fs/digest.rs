@@ -1,6 +1,5 @@
 //! The digest of a complete file by any hash function of FTP, read in blocks.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,59 +42,78 @@ impl Root {
         }
         // A small file needs no full-sized block.
         let room = (metadata.size as usize).saturating_add(1).clamp(4 << 10, BLOCK_BYTES);
-        let mut reading = Reading { file, path, block: vec![0; room], stop };
-        match hash {
-            HashName::Blake3 => {
-                let mut hasher = blake3::Hasher::new();
-                let bytes = reading.pass(|block| {
-                    hasher.update(block);
-                })?;
-                Ok(Digested { digest: hasher.finalize().as_bytes().to_vec(), bytes })
-            }
-            HashName::Sha256 => reading.digest(sha2::Sha256::new()),
-            HashName::Sha512 => reading.digest(sha2::Sha512::new()),
-            HashName::Sha1 => reading.digest(sha1::Sha1::new()),
-            HashName::Md5 => reading.digest(md5::Md5::new()),
-            HashName::Crc32 => {
-                let mut crc = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32IsoHdlc);
-                let bytes = reading.pass(|block| crc.update(block))?;
-                Ok(Digested { digest: (crc.finalize() as u32).to_be_bytes().to_vec(), bytes })
-            }
-        }
-    }
-}
-
-/// A file that is being hashed.
-struct Reading<'a> {
-    file: File,
-    path: &'a Path,
-    block: Vec<u8>,
-    stop: &'a AtomicBool,
-}
-
-impl Reading<'_> {
-    fn digest(&mut self, mut hasher: impl sha2::Digest) -> Result<Digested, Error> {
-        let bytes = self.pass(|block| hasher.update(block))?;
-        Ok(Digested { digest: hasher.finalize().to_vec(), bytes })
-    }
-
-    /// Passes every block to `take`, and returns the number of bytes.
-    fn pass(&mut self, mut take: impl FnMut(&[u8])) -> Result<u64, Error> {
-        let mut bytes = 0;
+        let (mut file, mut block, mut hashing) = (file, vec![0; room], Hashing::new(hash));
         loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(Error::new("read", self.path, Why::Busy));
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::new(what, path, Why::Busy));
             }
-            match self.file.read(&mut self.block) {
-                Ok(0) => return Ok(bytes),
-                Ok(read) => {
-                    take(&self.block[..read]);
-                    bytes += read as u64;
-                }
+            match file.read(&mut block) {
+                Ok(0) => return Ok(hashing.finish()),
+                Ok(read) => hashing.update(&block[..read]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("read", self.path, &error)),
+                Err(error) => return Err(Error::io(what, path, &error)),
             }
         }
+    }
+}
+
+/// A digest in progress.
+#[derive(Debug)]
+pub struct Hashing {
+    function: Function,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Function {
+    Blake3(Box<blake3::Hasher>),
+    Sha256(sha2::Sha256),
+    Sha512(sha2::Sha512),
+    Sha1(sha1::Sha1),
+    Md5(md5::Md5),
+    Crc32(crc_fast::Digest),
+}
+
+impl Hashing {
+    /// Begins with no bytes.
+    pub fn new(hash: HashName) -> Self {
+        let function = match hash {
+            HashName::Blake3 => Function::Blake3(Box::default()),
+            HashName::Sha256 => Function::Sha256(sha2::Sha256::new()),
+            HashName::Sha512 => Function::Sha512(sha2::Sha512::new()),
+            HashName::Sha1 => Function::Sha1(sha1::Sha1::new()),
+            HashName::Md5 => Function::Md5(md5::Md5::new()),
+            HashName::Crc32 => Function::Crc32(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32IsoHdlc)),
+        };
+        Self { function, bytes: 0 }
+    }
+
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        match &mut self.function {
+            Function::Blake3(hasher) => {
+                hasher.update(bytes);
+            }
+            Function::Sha256(hasher) => hasher.update(bytes),
+            Function::Sha512(hasher) => hasher.update(bytes),
+            Function::Sha1(hasher) => hasher.update(bytes),
+            Function::Md5(hasher) => hasher.update(bytes),
+            Function::Crc32(crc) => crc.update(bytes),
+        }
+    }
+
+    /// The digest of all bytes.
+    pub fn finish(self) -> Digested {
+        let digest = match self.function {
+            Function::Blake3(hasher) => hasher.finalize().as_bytes().to_vec(),
+            Function::Sha256(hasher) => hasher.finalize().to_vec(),
+            Function::Sha512(hasher) => hasher.finalize().to_vec(),
+            Function::Sha1(hasher) => hasher.finalize().to_vec(),
+            Function::Md5(hasher) => hasher.finalize().to_vec(),
+            Function::Crc32(crc) => (crc.finalize() as u32).to_be_bytes().to_vec(),
+        };
+        Digested { digest, bytes: self.bytes }
     }
 }
 

@@ -62,6 +62,8 @@ pub enum Why {
     WrongDigest,
     /// Too many nested links or folders.
     TooDeep,
+    /// The store cannot do this; the text is the reason.
+    Unsupported(&'static str),
     /// Any other error, with the system's text.
     Io(String),
 }
@@ -135,6 +137,7 @@ impl fmt::Display for Why {
             Self::PastEnd { size } => write!(f, "it ends before that place, after {size} bytes"),
             Self::WrongDigest => f.write_str("the bytes are not those that were sent (digest differs)"),
             Self::TooDeep => f.write_str("too many links or folders one within another"),
+            Self::Unsupported(why) => write!(f, "this store cannot do it: {why}"),
             Self::Io(text) => f.write_str(text),
         }
     }

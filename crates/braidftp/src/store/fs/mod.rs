@@ -42,10 +42,12 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use tokio::task::JoinHandle;
 
+pub(in crate::store) use blocks::Permit;
 pub use blocks::{
     Blocks, FOLDERS_ALWAYS, FOLDERS_MAX, Growing, POOL_BYTES, Pool, SESSION_BYTES, SMALLEST_BYTES,
 };
 pub use claims::Claimant;
+pub use digest::{Digested, Hashing};
 pub use error::{Error, Why};
 pub use kept::{Allowance, Kept};
 pub use levels::MAX_DEPTH;
@@ -92,11 +94,15 @@ pub struct Metadata {
     pub modified: SystemTime,
     /// Permission bits, `0o7777` at most.
     pub mode: u32,
-    /// Device and inode: equal for two names of one file.
+    /// Device and inode: equal for two names of one file. [`Metadata::NO_IDENTITY`] for an object of a bucket.
     pub identity: (u64, u64),
 }
 
 impl Metadata {
+    /// The identity of an object in a bucket, which has none. It has no permission bits either, and a folder no
+    /// time: those of its metadata have no meaning.
+    pub const NO_IDENTITY: (u64, u64) = (0, 0);
+
     fn from_stat(stat: &rustix::fs::Stat, kind: Kind) -> Self {
         Self {
             kind,

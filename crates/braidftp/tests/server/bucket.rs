@@ -1,0 +1,228 @@
+//! `braidftp serve s3://…` before a real S3 server, moto. `cargo xtask test store-s3` installs it and names it by
+//! `BRAIDFTP_MOTO`; without it the tests are skipped.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::Signal;
+
+use crate::server_support::program::{Running, braidftp};
+use crate::server_support::{Folder, assert_same_tree, eventually, pattern};
+
+/// The S3 server; it is killed when this value is dropped.
+struct Moto {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Moto {
+    /// Starts it with one bucket, `box`.
+    fn start() -> Option<Self> {
+        let Some(program) = std::env::var_os("BRAIDFTP_MOTO") else {
+            println!("skipped: BRAIDFTP_MOTO does not name moto_server (`cargo xtask test store-s3`)");
+            return None;
+        };
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut command = Command::new(program);
+        command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let moto = Self { child, address };
+        eventually("moto answers", || TcpStream::connect(address).is_ok());
+        assert!(moto.ask("PUT /box").starts_with("HTTP/1.1 200"), "{}", moto.ask("GET /"));
+        Some(moto)
+    }
+
+    /// The answer to a request without a body.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let key = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nHost: {}\r\nAuthorization: {key}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            self.address
+        )
+        .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+/// A server before the bucket, reached at `endpoint`.
+fn serve(endpoint: SocketAddr, more: &[&str]) -> Running {
+    let place = format!("s3://box/home?endpoint=http://{endpoint}&region=us-east-1");
+    let mut arguments = vec!["serve", &place, "--writable", "--confine", "best-effort"];
+    arguments.extend(["--listen", "ftp://127.0.0.1:0", "--listen", "ftp+sctp://127.0.0.1:0"]);
+    arguments.extend(more);
+    let mut command = braidftp(&arguments);
+    command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
+    command.env("AWS_EC2_METADATA_DISABLED", "true");
+    Running::start(command, 2)
+}
+
+fn run(arguments: &[&str]) -> Output {
+    braidftp(arguments).output().unwrap()
+}
+
+/// Runs a command that must succeed; returns its standard output.
+fn well(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A tree with small, empty and large files, and a name that needs care.
+fn tree() -> Folder {
+    let folder = Folder::new();
+    folder.put("a/one", pattern(1_000));
+    folder.put("a/b/two words", pattern(300_000));
+    folder.put("empty", b"");
+    folder.put("ü+%/x&y=z", b"name");
+    folder.put("large", pattern(12_000_000));
+    folder
+}
+
+#[test]
+fn a_bucket_is_served_like_a_folder() {
+    let Some(moto) = Moto::start() else { return };
+    let server = serve(moto.address, &[]);
+    let (source, copy) = (tree(), Folder::new());
+    let url = |path: &str| format!("{}/{path}", server.places[1]);
+    let from = source.path("").display().to_string();
+    well(&["mirror", "-R", &from, &url("t")]);
+    let again = run(&["mirror", "-R", &from, &url("t")]);
+    let again = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(again.contains("0 files"), "times are kept: {again}");
+    let to = copy.path("t").display().to_string();
+    well(&["mirror", &url("t"), &to]);
+    assert_same_tree(&source.path(""), Path::new(&to));
+    let again = String::from_utf8_lossy(&run(&["mirror", &url("t"), &to]).stderr).into_owned();
+    assert!(again.contains("0 files"), "{again}");
+    well(&["verify", &url("t"), &to]);
+
+    let of_tcp = format!("{}/t/", server.places[0]);
+    assert!(well(&["ls", &of_tcp]).contains("large"));
+    assert_eq!(run(&["cat", &url("t/a/one")]).stdout, pattern(1_000));
+    well(&["mv", &url("t/a"), &url("t/c")]);
+    assert_eq!(run(&["cat", &url("t/c/b/two%20words")]).stdout, pattern(300_000));
+    assert_eq!(run(&["cat", &url("t/a/one")]).status.code(), Some(5));
+    assert_eq!(run(&["rm", &url("t/c")]).status.code(), Some(7), "a folder");
+    well(&["rm", "-r", &url("t/c")]);
+    well(&["mkdir", &url("t/new")]);
+    assert!(!run(&["mkdir", &url("t/new")]).status.success());
+    let listed = well(&["ls", &url("t/")]);
+    assert!(listed.contains("new") && !listed.contains(" c\n"), "{listed}");
+}
+
+#[test]
+fn two_servers_share_a_bucket_and_one_is_killed_in_the_middle_of_an_upload() {
+    let Some(moto) = Moto::start() else { return };
+    let (mut first, second) = (serve(moto.address, &[]), serve(moto.address, &[]));
+    let source = Folder::new();
+    source.put("large", pattern(40_000_000));
+    let from = source.path("").display().to_string();
+    let (one, two) = (format!("{}/t", first.places[1]), format!("{}/t", second.places[1]));
+    let client = ["mirror", "-R", &from, &one, "--limit", "4MB", "--retries", "0"];
+    let mut client = braidftp(&client).spawn().unwrap();
+    eventually("a part has arrived", || moto.ask("GET /box?uploads").contains("<UploadId>"));
+    first.signal(Signal::KILL);
+    first.ended();
+    let _ = client.kill();
+    client.wait().unwrap();
+    let listed = well(&["ls", "-R", &format!("{}/", second.places[1])]);
+    assert!(!listed.contains("large"), "nothing half written: {listed}");
+    well(&["mirror", "-R", &from, &two]);
+    let copy = Folder::new();
+    let to = copy.path("t").display().to_string();
+    well(&["mirror", &two, &to]);
+    assert_same_tree(&source.path(""), Path::new(&to));
+}
+
+#[test]
+fn a_quota_counts_what_other_servers_wrote() {
+    let Some(moto) = Moto::start() else { return };
+    let folder = Folder::new();
+    folder.put("users.toml", b"[[user]]\nname = 'anonymous'\nquota = '1MB'\nwritable = true\n");
+    folder.put("file", pattern(700_000));
+    let users = folder.path("users.toml").display().to_string();
+    let (first, second) =
+        (serve(moto.address, &["--users", &users]), serve(moto.address, &["--users", &users]));
+    let file = folder.path("file").display().to_string();
+    well(&["put", &file, &format!("{}/one", first.places[1])]);
+    let refused = run(&["put", &file, &format!("{}/two", second.places[1])]);
+    assert_eq!(refused.status.code(), Some(7), "{}", String::from_utf8_lossy(&refused.stderr));
+}
+
+/// Passes connections to the S3 server; of four, one ends in the middle of a body, one answers 500, one 503.
+fn faulty(upstream: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (number, client) in listener.incoming().flatten().enumerate() {
+            std::thread::spawn(move || pass(number, client, upstream));
+        }
+    });
+    address
+}
+
+fn pass(number: usize, mut client: TcpStream, upstream: SocketAddr) {
+    let words = match number % 4 {
+        1 => "500 Internal Server Error",
+        2 => "503 Slow Down",
+        _ => {
+            let mut server = TcpStream::connect(upstream).unwrap();
+            let (mut up, mut from) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut up);
+            });
+            let most = if number.is_multiple_of(4) { 200_000 } else { u64::MAX };
+            let _ = std::io::copy(&mut (&mut server).take(most), &mut client);
+            let _ = client.shutdown(std::net::Shutdown::Both);
+            let _ = server.shutdown(std::net::Shutdown::Both);
+            return;
+        }
+    };
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(b"\r\n\r\n") && client.read(&mut byte).is_ok_and(|count| count > 0) {
+        seen.push(byte[0]);
+    }
+    let _ = write!(client, "HTTP/1.1 {words}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+#[test]
+fn transfers_survive_a_store_that_answers_500_and_503_and_half_a_body() {
+    let Some(moto) = Moto::start() else { return };
+    let server = serve(faulty(moto.address), &[]);
+    let (source, copy) = (tree(), Folder::new());
+    let url = format!("{}/t", server.places[1]);
+    let from = source.path("").display().to_string();
+    well(&["mirror", "-R", &from, &url]);
+    let to = copy.path("t").display().to_string();
+    well(&["mirror", &url, &to]);
+    assert_same_tree(&source.path(""), Path::new(&to));
+}
+
+#[test]
+fn a_store_that_is_not_there_is_named_with_the_reason() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let place = format!("s3://box/home?endpoint=http://{closed}&region=us-east-1");
+    let mut check = braidftp(&["serve", &place, "--check"]);
+    check.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
+    let output = check.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(6), "{told}");
+    assert!(told.contains("the object store s3://box/home"), "{told}");
+    let unknown = run(&["serve", "s4://box", "--check"]);
+    let told = String::from_utf8_lossy(&unknown.stderr);
+    assert!(told.contains("s4") && told.contains("webdav://"), "{told}");
+}
