@@ -133,6 +133,12 @@ impl Cubic {
         self.w_max = self.w_max.max(window);
     }
 
+    /// Raises the window to this many bytes, and begins a new epoch.
+    pub(crate) fn grow_to(&mut self, window: usize) {
+        self.cwnd = self.cwnd.max(window).min(WINDOW_MAX);
+        self.epoch = None;
+    }
+
     /// W_cubic at time `t` of the epoch (§4.2 figure 1), in bytes.
     fn w_cubic(&self, epoch: &Epoch, t: Duration) -> usize {
         // C = 0.4 segments per second³.

@@ -83,14 +83,16 @@ impl Evidence {
         self.score = self.bound();
     }
 
-    /// Ends a round trip.
-    pub(super) fn on_round(&mut self, now: Time) {
+    /// Ends a round trip. Returns its shortest RTT sample, if it has any.
+    pub(super) fn on_round(&mut self, now: Time) -> Option<Duration> {
         if now.since(self.span_began) >= 2 * self.constants.rtt_span {
             (self.stood, self.span_began) = ([None, self.stood[0]], now);
         }
-        self.stood[0] = self.stood[0].max(self.of_round.take());
+        let shortest = self.of_round.take();
+        self.stood[0] = self.stood[0].max(shortest);
         self.score = self.score();
         (self.sum, self.count) = (0, 0);
+        shortest
     }
 
     /// The score in tenths of nats: positive for congestion.

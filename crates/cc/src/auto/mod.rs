@@ -32,7 +32,8 @@
 //!   beside slow flows the window shrinks as long as that shortens the queue: losses are minutes apart on
 //!   such a path and would be the only other means of convergence. A window of less than a third grows as
 //!   CUBIC until it is half, as does one whose first flight was lost and gave no rate. With a queue of
-//!   seconds the window does not grow. Windows are whole packets, as TCP's are in effect, and windows of
+//!   seconds the window does not grow. If a full window causes no standing queue in three round trips, the path
+//!   carries more than before: the window grows by a tenth in each further one. Windows are whole packets, as TCP's are in effect, and windows of
 //!   fewer than 32 packets are not paced: evenly spaced packets would take more of a short queue than the
 //!   pairs of packets of competing flows.
 //! - *Lossy*: paced at the measured delivery rate plus the loss rate, with a probe and its drain in every
@@ -108,6 +109,10 @@ pub struct Auto {
     /// Whether the latest lost packets were sent during the ramp; the window at its end is already the
     /// response to them.
     lost_in_ramp: bool,
+    /// When a loss of a packet sent after the last such time was detected, and the window then; or the same for a mark.
+    limit: (Time, usize),
+    /// The number of successive round trips in which a full window of CUBIC caused no standing queue.
+    without_queue: u32,
     /// The state before the last reduction, if the reduction can be undone: mode, window, CUBIC and competing
     /// flows.
     before: Option<Box<(Mode, usize, Cubic, CompetingFlows)>>,
@@ -242,6 +247,8 @@ impl Auto {
             carries: None,
             ramped_at: Time::ZERO,
             lost_in_ramp: false,
+            limit: (Time::ZERO, 0),
+            without_queue: 0,
             before: None,
         }
     }
@@ -358,6 +365,28 @@ impl Auto {
                 .is_some_and(|part| part > self.options.auto.caught_up && part < self.options.auto.alone)
         };
         self.competing.are_slow() && is_most(self.srtt) && is_most(self.latest_rtt)
+    }
+
+    /// Raises CUBIC's window by as much as the model's least probe in each round trip, from the third on, in which a
+    /// full window caused no standing queue. `shortest` is the shortest RTT of the last round trip. Up to 9/8 of
+    /// the window of the last loss nothing is raised: the queue may be too short to see.
+    fn use_rate_that_grew(&mut self, ack: &Ack<'_>, shortest: Option<Duration>) {
+        let window = self.cubic.window();
+        let is_full = !self.model.is_app_limited() && ack.flight_before + self.spare() >= window;
+        let has_no_queue = shortest
+            .zip(self.base_rtt)
+            .is_some_and(|(shortest, base)| shortest <= base + self.model.near_shortest(base, ack.mtu));
+        let is_beyond = window >= self.cubic.ssthresh() && window > self.limit.1 / 8 * 9;
+        if !is_full || !has_no_queue || !is_beyond || self.siblings > 0 {
+            self.without_queue = 0;
+            return;
+        }
+        self.without_queue += 1;
+        // The RTTs of a round trip are those of packets sent in the one before, and it takes two to know that the
+        // window was full in between.
+        if self.without_queue > 2 {
+            self.cubic.grow_to(window / 100 * (100 + self.options.auto.probe_min as usize));
+        }
     }
 
     /// The growth mode of CUBIC's window.
@@ -585,8 +614,9 @@ impl Controller for Auto {
             self.evidence.on_sample(ack.now, rtt);
         }
         let round = self.model.on_ack(&ack);
+        let mut shortest = None;
         if round {
-            self.evidence.on_round(ack.now);
+            shortest = self.evidence.on_round(ack.now);
             self.carries = self.carries.map(|carries| carries.max(self.model.rate()));
         }
         if round && matches!(self.mode, Mode::Shared) && self.is_random() {
@@ -599,6 +629,7 @@ impl Controller for Auto {
             Mode::Shared => {
                 if round {
                     self.update_share();
+                    self.use_rate_that_grew(&ack, shortest);
                 }
                 let growth = self.growth();
                 match growth {
@@ -620,6 +651,10 @@ impl Controller for Auto {
         self.model.on_lost(&lost);
         self.evidence.on_lost(lost.sent_at);
         self.lost_in_ramp = lost.sent_at < self.ramped_at;
+        // Packets sent before met the same window.
+        if lost.sent_at >= self.limit.0 {
+            self.limit = (lost.now, self.window());
+        }
         if self.is_random() {
             return;
         }
@@ -641,6 +676,7 @@ impl Controller for Auto {
         match (congestion.cause, &self.mode) {
             (Cause::Ecn, _) => {
                 self.evidence.on_mark();
+                self.limit = (congestion.now, self.window());
                 self.respond_to_congestion(congestion);
             }
             // `on_lost` has handled it. After a time-out the transport sends one packet until the next

@@ -192,7 +192,7 @@ impl Model {
 
     /// By how much a sample may exceed the shortest RTT and count as shortest. Two packets are no queue: the one that the path is
     /// transmitting, and the one that a delayed acknowledgement waits for (RFC 9260 §6.2).
-    fn near_shortest(&self, min_rtt: Duration, mtu: usize) -> Duration {
+    pub(super) fn near_shortest(&self, min_rtt: Duration, mtu: usize) -> Duration {
         let packet = Rate::from_bits_per_second(self.rate() * 8).transmit_time(mtu);
         (min_rtt / self.constants.about).max(self.constants.shortest).max(packet * 2)
     }

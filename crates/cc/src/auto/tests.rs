@@ -709,6 +709,31 @@ fn the_flow_follows_a_rate_that_falls_to_a_tenth_and_returns() {
 }
 
 #[test]
+fn a_rate_that_doubles_is_used_after_fifteen_round_trips_without_losses() {
+    let mut flow = Flow::new(Wire::new(ms(200), 2_000, 0));
+    flow.run(ms(5_000));
+    assert_eq!(flow.mode(), "shared");
+    flow.wire.packet_time = Duration::from_micros(500);
+    flow.run(ms(3_000));
+    assert!(flow.run(ms(1_000)) > 0.95);
+    assert_eq!((flow.mode(), flow.auto.limit.1), ("shared", 0));
+    let waits = flow.wire.free_at.since(flow.now);
+    assert!(waits <= ms(70), "{waits:?}");
+}
+
+#[test]
+fn a_window_is_not_raised_up_to_that_of_the_last_loss_where_the_queue_is_too_short_to_see() {
+    for queue_packets in [4, 6] {
+        let mut flow = Flow::new(Wire::new(ms(100), queue_packets, 0));
+        flow.run(ms(20_000));
+        for _ in 0..600 {
+            flow.run(ms(100));
+            assert!(flow.auto.without_queue < 3, "{queue_packets} packets");
+        }
+    }
+}
+
+#[test]
 fn a_ramp_over_an_empty_path_takes_few_round_trips() {
     // 1000 packets per round trip: ten doublings, seven starting from ten packets.
     let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
