@@ -93,7 +93,8 @@ pub(super) async fn look_after_all(shared: Arc<Shared>) {
 async fn look_after(shared: Arc<Shared>, host: Option<HostId>) {
     let site = shared.site(host);
     // The unfinished uploads of a bucket are parts in the store, which expire by its rules.
-    let Some(folder) = site.root.folder() else { return };
+    // The server ends when this returns.
+    let Some(folder) = site.root.folder() else { return std::future::pending().await };
     loop {
         let lists = site.users.now();
         if !lists.users.any_may_write() {

@@ -450,7 +450,7 @@ fn failed(what: &'static str, path: &Path, error: &opendal::Error) -> Error {
 
 /// The text of an error on one line, without its context, which may be long.
 fn sentence(error: &opendal::Error) -> String {
-    let mut text = error.message().replace(['\r', '\n'], " ");
+    let mut text = format!("{} {}", error.kind(), error.message().replace(['\r', '\n'], " "));
     if let Some(source) = std::error::Error::source(error) {
         text.push_str(": ");
         text.push_str(&source.to_string().replace(['\r', '\n'], " "));
