@@ -18,6 +18,7 @@ pub mod progress;
 pub mod report;
 pub mod server;
 pub mod size;
+mod stderr;
 pub mod store;
 mod tls;
 pub mod url;

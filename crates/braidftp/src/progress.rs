@@ -14,6 +14,7 @@ use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, Prog
 use crate::dashboard::TRANSFERS_MAX;
 use crate::exit::{Error, escape};
 use crate::report::{Action, Event, PathProgress, PathSummary, Summary};
+use crate::stderr;
 
 /// The interval at which the counters are read.
 const TICK: Duration = Duration::from_millis(100);
@@ -413,7 +414,7 @@ impl Reporter {
             Style::Json => self.event(&Event::Summary(summary.clone())),
             Style::Human { .. } => {
                 let seconds = summary.seconds.as_secs_f64().max(1e-6);
-                eprintln!(
+                stderr::line(format_args!(
                     "{files} {}, {} in {seconds:.1} s ({}), mode {}{}",
                     if files == 1 { "file" } else { "files" },
                     HumanBytes(bytes),
@@ -424,15 +425,15 @@ impl Reporter {
                         1 => "; 1 failed".to_owned(),
                         n => format!("; {n} failed:"),
                     },
-                );
+                ));
                 for error in errors.iter().filter(|_| failed > 1) {
-                    eprintln!("  {error}");
+                    stderr::line(format_args!("  {error}"));
                 }
                 if failed > errors.len() as u64 {
-                    eprintln!("  and {} more", failed - errors.len() as u64);
+                    stderr::line(format_args!("  and {} more", failed - errors.len() as u64));
                 }
                 if let Some(limit) = limit.filter(|_| seconds > 1.0) {
-                    eprintln!("what limited the speed: {}", limit.says());
+                    stderr::line(format_args!("what limited the speed: {}", limit.says()));
                 }
             }
             Style::Quiet | Style::Nothing => {}
@@ -451,8 +452,8 @@ impl Reporter {
 
     fn line(&self, line: &str) {
         match &self.0.bars {
-            Some(bars) => bars.multi.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(bars) => bars.multi.suspend(|| stderr::line(line)),
+            None => stderr::line(line),
         }
     }
 
@@ -504,13 +505,13 @@ impl Reporter {
             Style::Human { .. } if due >= LINE_EVERY => {
                 shown.update(bytes, &paths, Duration::ZERO);
                 let paths: String = shown.paths.iter().map(|path| format!("; {}", path_line(path))).collect();
-                eprintln!(
+                stderr::line(format_args!(
                     "{files} files, {} of {}{}, {}{paths}",
                     HumanBytes(bytes),
                     HumanBytes(total),
                     if self.0.total_is_known.load(Ordering::Relaxed) { "" } else { " or more" },
                     bits_a_second(shown.rate),
-                );
+                ));
             }
             _ => {}
         }

@@ -6,6 +6,7 @@ use crate::dashboard::{self, DashboardArgs, Now, Path, Session, Totals, Transfer
 use crate::exit::{Error, Result, escape};
 use crate::job::Job;
 use crate::progress::{Look, Reporter};
+use crate::stderr;
 
 /// The page, if requested. It exists as long as the command runs, and shows the last of several jobs.
 #[derive(Debug, Clone)]
@@ -32,7 +33,7 @@ impl Page {
         let page = Self { shown: Arc::default(), direction };
         let failed = |why: &dyn std::fmt::Display| Error::usage("show the dashboard", why);
         let Some(listener) = dashboard::open(args).map_err(|why| failed(&why))? else { return Ok(page) };
-        eprintln!("{}", dashboard::told(&listener));
+        stderr::line(dashboard::told(&listener));
         let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| failed(&error))?;
         let watched = page.clone();
         tokio::spawn(dashboard::serve(listener, title, move || watched.now()));

@@ -35,6 +35,7 @@ use crate::job::{
     Parents, Parts, Plan, Reading, Record, Recursion, Shown, Verify,
 };
 use crate::progress::{Reporter, Style};
+use crate::stderr;
 use crate::store::fs::Holes;
 use crate::url::Url;
 use braidftp_ftp::store::FileKind;
@@ -79,7 +80,7 @@ fn parse(words: Vec<std::ffi::OsString>) -> Result<Parsed> {
     static TOLD: std::sync::Once = std::sync::Once::new();
     TOLD.call_once(|| {
         for warning in settings::Settings::unknown_variables() {
-            eprintln!("braidftp: warning: {warning}");
+            stderr::line(format_args!("braidftp: warning: {warning}"));
         }
     });
     let words = settings.resolve(words)?;
@@ -101,7 +102,7 @@ fn end(result: Result<ExitCode>) -> ExitCode {
         Ok(exit) => exit,
         Err(error) => {
             if error.told == Told::No {
-                eprintln!("braidftp: {error}");
+                stderr::line(format_args!("braidftp: {error}"));
             }
             error.exit.into()
         }
@@ -239,7 +240,7 @@ fn serve(args: crate::server::command::Args) -> ExitCode {
     match crate::server::command::serve_command(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("braidftp: {error}");
+            stderr::line(format_args!("braidftp: {error}"));
             error.exit_code().into()
         }
     }

@@ -44,7 +44,7 @@ const KEYS: [&str; 18] = [
 ];
 /// Environment variables that are not settings of a client: the login, the server of `ctl`, the data of
 /// hooks, and variables of the project's tests.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 15] = [
     "BRAIDFTP_USER",
     "BRAIDFTP_PASSWORD",
     "BRAIDFTP_CONTROL",
@@ -55,6 +55,7 @@ const VARIABLES: [&str; 14] = [
     "BRAIDFTP_BUDGET",
     "BRAIDFTP_COMMIT",
     "BRAIDFTP_FINGERPRINTS",
+    "BRAIDFTP_MOTO",
     "BRAIDFTP_PEERS",
     "BRAIDFTP_REQUIRE_PEERS",
     "BRAIDFTP_ROWS",

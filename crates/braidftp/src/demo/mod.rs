@@ -18,6 +18,7 @@ use braidftp_ftp::Mode;
 use serde::Serialize;
 
 use crate::exit::{Error, Exit, Result};
+use crate::stderr;
 use picture::{Bar, Picture};
 use run::Outcome;
 use tree::{Cut, Taken};
@@ -322,7 +323,7 @@ fn show(args: &Args, mode: Mode, outcome: &Result<Outcome>, limit_seconds: f64) 
         }
         Err(error) => {
             row.identical = false;
-            eprintln!("braidftp: {mode}: {error}");
+            stderr::line(format_args!("braidftp: {mode}: {error}"));
             if !args.json {
                 println!("{name:<8}failed: {}", error.why);
             }

@@ -86,3 +86,15 @@ fn the_doctor_reports_a_working_server_within_a_second() {
     assert!(code == 2 && out.contains("find the address of no-such-name.invalid"), "{out}");
     assert_eq!(cli(&room.home(), &["doctor"]).0, 0);
 }
+
+#[test]
+fn output_that_nobody_reads_is_no_panic() {
+    let room = Room::new();
+    let (read, _, _) = cli(&room.home(), &["ls", "ftp://127.0.0.1:1/"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut unread = braidftp(&room.home());
+    unread.args(["ls", "ftp://127.0.0.1:1/"]).stdout(writer.try_clone().unwrap()).stderr(writer);
+    assert_eq!(unread.status().unwrap().code(), Some(read));
+    assert_ne!(read, 0);
+}

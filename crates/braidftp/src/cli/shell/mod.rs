@@ -20,6 +20,7 @@ use self::complete::Completion;
 pub(super) use self::complete::Remote;
 use self::line::{OWN, Place, REMOTE};
 use crate::exit::{Error, Exit, Result, Told};
+use crate::stderr;
 
 /// The maximum number of lines of history.
 const HISTORY: usize = 10_000;
@@ -293,7 +294,7 @@ impl Place {
 
 fn tell(error: &Error) {
     if error.told == Told::No {
-        eprintln!("braidftp: {error}");
+        stderr::line(format_args!("braidftp: {error}"));
     }
 }
 
