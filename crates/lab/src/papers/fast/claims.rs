@@ -347,7 +347,7 @@ const CLAIMS: &[Claim] = &[
             });
             let why = format!(
                 "{}. {}. With it {} and {} packets are dropped in the first 102.8 s (P4-C10). Slow start up to an overflowing queue (P4-C01) \
-                 needs a high threshold, and this claim a low one",
+                 asks for a high threshold, and this claim for a low one",
                 finding.why,
                 isolated("With ns-2's initial threshold of 65,536 bytes (fast/threshold)", &changed),
                 drops[0],
