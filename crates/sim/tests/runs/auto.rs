@@ -115,8 +115,12 @@ fn beside_reno_and_cubic_each_has_its_share() {
         ("rate=2mbit,delay=150ms,queue=75kB", 60, 240),
     ] {
         for kind in [Kind::Reno, Kind::Cubic] {
-            let share = Dumbbell::new(link, &[(auto(), 400), (by_tcp(kind), 0)]).share(from, to);
-            assert!((0.5..=1.5).contains(&share), "{link}, beside {kind}: {share}");
+            // One start alone may give a tenth more: which packet of a short queue is lost decides.
+            let starts = [300, 400, 500, 600];
+            let shares = starts
+                .map(|start| Dumbbell::new(link, &[(auto(), start), (by_tcp(kind), 0)]).share(from, to));
+            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+            assert!((0.5..=1.5).contains(&mean), "{link}, beside {kind}: {shares:?}");
         }
     }
 }
