@@ -285,7 +285,7 @@ rows! { now;
     SctpMemory Server "memory of all associations of an endpoint" NONE,
         match now.machine {
             Shown::Number => bytes(now.limits.memory_bytes),
-            Shown::Words => Amount::Machine("a sixteenth of the memory, 96 MiB at most"),
+            Shown::Words => Amount::Machine("a sixteenth of the memory, 88 MiB at most"),
         },
         "the one above its share with the largest product of bytes and time without progress: ABORT", "info: session lost; warn, every 3 s: how many";
     SctpWindowBeforeLogin Server "receive window of an association before the login" NONE, bytes(server::BEFORE_LOGIN_BYTES),

@@ -8,10 +8,10 @@ const FRACTION: usize = 16;
 /// The minimum in bytes: a few associations at full speed.
 const MIN_BYTES: usize = 16 << 20;
 /// The maximum in bytes: more would rarely be faster, and the process should stay below 256 MB.
-const MAX_BYTES: usize = 96 << 20;
+const MAX_BYTES: usize = 88 << 20;
 
 /// Returns the default of [`Limits::memory_bytes`](crate::sctp::Limits::memory_bytes): a sixteenth of this machine's memory, or of
-/// what its control group allows, and 16 MiB to 96 MiB.
+/// what its control group allows, and 16 MiB to 88 MiB.
 pub fn default_memory_bytes() -> usize {
     share_of(machine_memory_bytes())
 }
