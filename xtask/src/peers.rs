@@ -1,5 +1,5 @@
-//! `cargo xtask peers`: the Debian programs that tests run against: clients, a browser and libraries are installed with `apt-get
-//! install`; FTP servers, whose packages conflict with each other, are unpacked into `target/peers`.
+//! `cargo xtask peers`: the programs that tests run against. Clients, a browser and libraries of Debian are installed with `apt-get
+//! install`; FTP servers, whose packages conflict with each other, are unpacked into `target/peers`; an S3 server comes from PyPI.
 //!
 //! Without Debian, root or a network the suite still runs, and prints which tests are left out.
 
@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::s3;
 use crate::shell::{check, on_path};
 
 /// Packages installed system-wide, each with a proof that it is installed.
@@ -69,6 +70,8 @@ impl Proof {
 pub(crate) struct Peers {
     /// The folder with the unpacked servers, with the layout of `/`.
     pub(crate) root: PathBuf,
+    /// The S3 server.
+    moto: Option<PathBuf>,
     /// The missing programs, with reasons.
     pub(crate) missing: Vec<String>,
 }
@@ -77,6 +80,7 @@ impl Peers {
     /// The variables that tell the tests where the programs are, and whether a missing one is a failure.
     pub(crate) fn environment(&self) -> Vec<(&'static str, &Path)> {
         let mut environment = vec![("BRAIDFTP_PEERS", self.root.as_path())];
+        environment.extend(self.moto.as_deref().map(|moto| (s3::VARIABLE, moto)));
         if self.missing.is_empty() {
             environment.push(("BRAIDFTP_REQUIRE_PEERS", Path::new("1")));
         }
@@ -138,7 +142,8 @@ pub(crate) fn ensure() -> Result<Peers> {
             missing.push(format!("{} ({why})", packages[0]));
         }
     }
-    let peers = Peers { root, missing };
+    let moto = s3::moto().inspect_err(|error| missing.push(format!("{error:#}"))).ok();
+    let peers = Peers { root, moto, missing };
     peers.tell();
     Ok(peers)
 }

@@ -1,23 +1,36 @@
 //! `cargo xtask test store-s3`: servers before a bucket of moto, an S3 server from PyPI, which is kept in `target/s3`.
 
-use anyhow::Result;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 
 use crate::python::{install, venv};
 use crate::shell::{cargo, check, root};
 
 const MOTO: &[&str] = &["moto[server]>=5,<6"];
 
-/// Runs the tests of the object store; `args` are arguments of the test binary.
-pub(crate) fn test(args: &[String]) -> Result<()> {
+/// The variable by which tests find the program.
+pub(crate) const VARIABLE: &str = "BRAIDFTP_MOTO";
+
+/// The program, which is installed if it is missing.
+///
+/// # Errors
+///
+/// There is no python3-venv, or PyPI cannot be reached.
+pub(crate) fn moto() -> Result<PathBuf> {
     let folder = root().join("target/s3");
     let program = folder.join("bin/moto_server");
-    if !program.is_file() && (venv(&folder).is_err() || install(&folder, MOTO).is_err()) {
-        println!(
-            "NOTICE: LEFT OUT: the tests of the object store: moto cannot be installed; is there python3-venv, and can PyPI be reached?"
-        );
-        return Ok(());
+    if !program.is_file() {
+        venv(&folder)
+            .and_then(|()| install(&folder, MOTO))
+            .context("moto, an S3 server, cannot be installed from PyPI")?;
     }
+    Ok(program)
+}
+
+/// Runs the tests of the object store; `args` are arguments of the test binary.
+pub(crate) fn test(args: &[String]) -> Result<()> {
     let mut tests = cargo();
     tests.args(["test", "--package", "braidftp", "--test", "server", "--", "bucket::"]).args(args);
-    check(tests.env("BRAIDFTP_MOTO", program))
+    check(tests.env(VARIABLE, moto()?))
 }

@@ -287,10 +287,10 @@ fn log(wanted: LogWanted) -> LineLimit {
         Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
         Format::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
-    // Fails if the program has set a subscriber already, which then stays.
     // The libraries of an object store log every request, and each failed one over many lines. What matters is logged here.
     const FOREIGN: [&str; 4] = ["hyper", "opendal", "reqsign", "reqwest"];
     let ours = filter_fn(|about| !FOREIGN.iter().any(|name| about.target().starts_with(name)));
+    // Fails if the program has set a subscriber already, which then stays.
     let _ = tracing_subscriber::registry().with(level).with(ours).with(limit.clone()).with(lines).try_init();
     limit
 }

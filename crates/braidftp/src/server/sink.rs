@@ -147,7 +147,7 @@ impl Intake {
     ///
     /// # Cancel safety
     ///
-    /// Safe if the user has no quota: the bytes are accepted at the first poll. With a quota, bytes may be
+    /// Safe in a folder if the user has no quota: the bytes are accepted at the first poll. Otherwise bytes may be
     /// lost.
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), Failure> {
         let length = bytes.len();

@@ -51,10 +51,10 @@ impl Tree {
         }
     }
 
-    /// The text for people and hooks of what [`Tree::open`] takes: an address without its options, or the whole path.
+    /// The text for people and hooks of what [`Tree::open`] takes: an address without secrets, or the whole path.
     pub fn shown(place: &Path) -> PathBuf {
         match place.to_str().filter(|text| Bucket::is_address(text)) {
-            Some(address) => address.split('?').next().unwrap_or_default().into(),
+            Some(address) => Bucket::without_secrets(address).into(),
             None => place.canonicalize().unwrap_or_else(|_| place.to_owned()),
         }
     }

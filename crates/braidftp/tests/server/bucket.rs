@@ -1,5 +1,5 @@
-//! `braidftp serve s3://…` before a real S3 server, moto. `cargo xtask test store-s3` installs it and names it by
-//! `BRAIDFTP_MOTO`; without it the tests are skipped.
+//! `braidftp serve s3://…` before a real S3 server, moto. `cargo xtask test` installs it and names it by
+//! `BRAIDFTP_MOTO`; without it the tests are skipped, or fail where all peers are required.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -28,6 +28,7 @@ impl Moto {
     /// Starts it with one bucket, `box`.
     fn start() -> Option<Self> {
         let Some(program) = std::env::var_os("BRAIDFTP_MOTO") else {
+            assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "moto is not named");
             println!("skipped: BRAIDFTP_MOTO does not name moto_server (`cargo xtask test store-s3`)");
             return None;
         };
@@ -109,6 +110,13 @@ fn a_bucket_is_served_like_a_folder() {
     let again = String::from_utf8_lossy(&run(&["mirror", &url("t"), &to]).stderr).into_owned();
     assert!(again.contains("0 files"), "{again}");
     well(&["verify", &url("t"), &to]);
+
+    // Over TCP times are set by MFMT, after the file.
+    let by_tcp = format!("{}/u", server.places[0]);
+    well(&["mirror", "-R", &from, &by_tcp]);
+    let again = String::from_utf8_lossy(&run(&["mirror", "-R", &from, &by_tcp]).stderr).into_owned();
+    assert!(again.contains("0 files"), "{again}");
+    well(&["verify", &url("u"), &to]);
 
     let of_tcp = format!("{}/t/", server.places[0]);
     assert!(well(&["ls", &of_tcp]).contains("large"));

@@ -29,7 +29,7 @@ pub(super) struct ReorderingWindow {
     late_by: Duration,
     /// The number of recoveries for which it is kept; 0: no reordering was seen.
     kept_for: u32,
-    /// By how many more chunks were late than lost, at most [`KEPT_FOR_RECOVERIES`] either way.
+    /// By how many more SACKs reported late chunks than showed losses, at most [`KEPT_FOR_RECOVERIES`] either way.
     late_balance: i32,
     /// When a chunk with an unknown delay last widened the window.
     stepped_at: Option<Time>,
@@ -63,12 +63,12 @@ impl ReorderingWindow {
         }
     }
 
-    /// A chunk was marked lost.
+    /// Chunks were marked lost when a SACK arrived.
     pub(super) fn on_lost(&mut self) {
         self.count(-1);
     }
 
-    /// A chunk that was marked lost had arrived.
+    /// A SACK reports chunks that were marked lost and not retransmitted: the loss does not count.
     pub(super) fn on_lost_arrived(&mut self) {
         self.count(1);
     }

@@ -167,8 +167,9 @@ impl Lister {
         }
         let found = self.0.next_chunk().await?;
         let entry = |(rest, metadata): Found| {
-            let name = OsString::from(rest.trim_end_matches('/'));
-            (!name.is_empty() && !is_unfinished(&name)).then_some(Entry { name, metadata })
+            let name = rest.trim_end_matches('/');
+            let is_name = !matches!(name, "" | "." | "..") && !is_unfinished(name.as_ref());
+            is_name.then(|| Entry { name: OsString::from(name), metadata })
         };
         Ok(Some(found.into_iter().filter_map(entry).collect()))
     }

@@ -52,7 +52,7 @@ const MTIME: &str = "mtime";
 #[derive(Debug, Clone)]
 pub struct Bucket {
     operator: Operator,
-    /// The address without its options, for people.
+    /// The address, for people.
     shown: Arc<str>,
     /// The beginning of the keys of this tree: empty, or with a `/` at its end.
     prefix: String,
@@ -75,7 +75,7 @@ impl Bucket {
     ///
     /// An unknown scheme or a wrong option: a sentence.
     pub fn open(address: &str) -> Result<Self, String> {
-        let shown = address.split('?').next().unwrap_or_default();
+        let shown = Self::without_secrets(address);
         let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
         if !SCHEMES.contains(&scheme) {
             let known = SCHEMES.join("://, ");
@@ -84,7 +84,7 @@ impl Bucket {
         opendal::install_default();
         let operator = Operator::from_uri(address)
             .map_err(|error| format!("cannot use the object store {shown}: {}", sentence(&error)))?;
-        Ok(Self::of(operator, shown))
+        Ok(Self::of(operator, &shown))
     }
 
     /// The tree of all objects of `operator`.
@@ -96,13 +96,22 @@ impl Bucket {
             .with_max_times(RETRIES);
         Self {
             operator: operator.layer(timeout).layer(retry),
-            shown: shown.trim_end_matches('/').into(),
+            shown: shown.into(),
             prefix: String::new(),
             room: Arc::new(Semaphore::new(UPLOADS_BYTES / writer::UNIT_BYTES)),
         }
     }
 
-    /// The address without its options.
+    /// An address without its options, which may hold keys, and without user and password, for people.
+    pub fn without_secrets(address: &str) -> String {
+        let address = address.split('?').next().unwrap_or_default().trim_end_matches('/');
+        let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+        let authority = rest.split('/').next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        format!("{scheme}://{host}{}", &rest[authority.len()..])
+    }
+
+    /// The address as [`Bucket::without_secrets`] shows it.
     pub fn shown(&self) -> &str {
         &self.shown
     }
@@ -292,11 +301,11 @@ impl Bucket {
     }
 
     /// Sets the modification time of a file, by writing the object again with other metadata. A folder has no time, and
-    /// nothing happens.
+    /// nothing happens. Of another upload that completes meanwhile, the later completion remains.
     ///
     /// # Errors
     ///
-    /// It does not exist, was replaced meanwhile ([`Why::Busy`]), or the store refuses.
+    /// It does not exist, was replaced while it was read ([`Why::Busy`]), or the store refuses.
     ///
     /// # Cancel safety
     ///
@@ -309,7 +318,7 @@ impl Bucket {
         if !self.operator.info().capability().write_with_user_metadata {
             return Err(Error::new("set the time of", path, Why::Unsupported("it keeps times of its own")));
         }
-        Writer::again(self, path, found.size, modified).await
+        Writer::again(self, path, modified).await
     }
 
     /// Reads a file to its end and returns its digest. Ends early, with [`Why::Busy`], when `stop` becomes true.

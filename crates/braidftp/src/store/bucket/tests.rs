@@ -151,6 +151,8 @@ fn addresses_are_told_from_paths_and_wrong_ones_are_explained() {
     assert!(Bucket::open("typo://box").unwrap_err().contains("s3://, gcs://"));
     let bucket = Bucket::open("s3://box/a/?region=x&access_key_id=k&secret_access_key=s").unwrap();
     assert_eq!(bucket.shown(), "s3://box/a");
+    let told = Bucket::without_secrets("webdav://anna:secret@host:8080/a/b@c/?endpoint=x");
+    assert_eq!(told, "webdav://host:8080/a/b@c");
 }
 
 proptest! {

@@ -230,16 +230,25 @@ impl Writer {
         }
     }
 
-    /// Writes an existing object of this size again, with another modification time.
-    pub(super) async fn again(
-        bucket: &Bucket,
-        path: &Path,
-        size: u64,
-        modified: SystemTime,
-    ) -> Result<(), Error> {
-        let mut writer = bucket.writer(path, Start::At(size), Some(size));
-        writer.expect(None, Some(modified));
-        writer.commit(Commit::default()).await
+    /// Writes an existing object again, with another modification time.
+    pub(super) async fn again(bucket: &Bucket, path: &Path, modified: SystemTime) -> Result<(), Error> {
+        let mut reader = bucket.reader(Pieces::default(), path, 0).await?;
+        let size = reader.metadata().size;
+        let mut writer = bucket.writer(path, Start::New, Some(size));
+        writer.expect(Some(size), Some(modified));
+        let copied = async {
+            while let Some(block) = reader.next_block().await? {
+                writer.write(block).await?;
+            }
+            Ok(())
+        };
+        match copied.await {
+            Ok(()) => writer.commit(Commit::default()).await,
+            Err(error) => {
+                writer.abandon().await;
+                Err(error)
+            }
+        }
     }
 }
 

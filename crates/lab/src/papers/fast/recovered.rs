@@ -14,7 +14,7 @@ use crate::figure::{Figure, Kind};
 pub(super) const TWO: Figure = Figure {
     id: "fast/recovered2",
     shows: "SCTP, two flows, a time-out ends fast recovery",
-    caption: "Figure 2 with one change: a time-out ends fast recovery (RFC 9260). The module of ns-2 then repairs one lost packet a round trip.",
+    caption: "Figure 2 with one change: a time-out ends fast recovery (RFC 9260).",
     settings: &|| super::settings(Protocol::SctpRecovered),
     kind: Kind::Film(|seed, quick| {
         let film = Film { figure: &TWO, protocol: Protocol::SctpRecovered, flows: || super::together(2) };
@@ -26,7 +26,7 @@ pub(super) const TWO: Figure = Figure {
 pub(super) const FOUR: Figure = Figure {
     id: "fast/recovered4",
     shows: "SCTP, four flows, a time-out ends fast recovery",
-    caption: "Figure 4 with one change: a time-out ends fast recovery (RFC 9260). Flows that time out in their slow start are back after seconds.",
+    caption: "Figure 4 with one change: a time-out ends fast recovery (RFC 9260).",
     settings: &|| super::settings(Protocol::SctpRecovered),
     kind: Kind::Film(|seed, quick| {
         let film = Film { figure: &FOUR, protocol: Protocol::SctpRecovered, flows: || super::staggered() };
