@@ -42,10 +42,12 @@ cargo xtask COMMAND
 
   check                    format, rules, lints and tests of the crates that differ from the upstream branch
   ci [STEP...]             everything that must hold before a change lands; what .ci/run runs
-  test [FILTER]            the whole suite, with the Debian programs it talks to, and the guide; FILTER: a crate (sctp), or
-                           interop, interop-tls, or part of a test's name; python, notebooks: the Python package, from a
-                           wheel in an environment of its own (needs PyPI); deb, static (root), publish: packages;
-                           guide [PAGE] (root): every command of docs/guide
+  test [FILTER]            the whole suite, with the Debian programs it talks to, and the guide; FILTER: a crate (sctp, capi), or
+                           interop, interop-ftp, interop-tls, or part of a test's name; python, notebooks: the Python
+                           package, from a wheel in an environment of its own (needs PyPI); store-s3: servers before an S3
+                           server (needs PyPI); deb, static (root), publish: packages; guide [PAGE] (root): every command
+                           of docs/guide; crash [-- --rounds N]: the proof of that name, client and server killed at
+                           random moments
   peers                    install the Debian programs that tests talk to (root), which ci and test also do
   tidy                     import rules, purity of the pure crates, heads of files, links, no paths of one machine
   typos [PATH]             spelling of everything but specifications; exceptions are in typos.toml

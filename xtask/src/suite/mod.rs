@@ -1,4 +1,4 @@
-//! `cargo xtask test [FILTER]`: the whole suite, with the Debian programs of the interoperability tests.
+//! `cargo xtask test [FILTER] [-- ARGS]`: the whole suite or a part, with the Debian programs of the interoperability tests.
 //!
 //! Tests find the unpacked servers by the variable `BRAIDFTP_PEERS`, a folder with the layout of `/`, and run
 //! them with its `usr/lib/<arch>-linux-gnu` as `LD_LIBRARY_PATH`. If all programs are available,
@@ -6,11 +6,13 @@
 
 mod binaries;
 
+use std::process::Command;
+
 use anyhow::{Context, Result, bail};
 
 pub(crate) use self::binaries::Binary;
 use crate::shell::{cargo, check, root};
-use crate::{guide, package, peers, python, s3};
+use crate::{guide, package, peers, proof, python, s3};
 
 /// The test files that use third-party programs.
 const INTEROP: &[&str] = &[
@@ -28,8 +30,11 @@ const INTEROP: &[&str] = &[
     "linux_multihomed",
 ];
 
-/// The tables of FTP over TLS, which `cargo xtask test interop-tls` shows.
+/// The tables of FTP, plain and over TLS, which `cargo xtask test interop-tls` shows.
 const INTEROP_TLS: &str = "interop_tls";
+
+/// The test files with third-party FTP clients and servers, which `cargo xtask test interop-ftp` runs.
+const INTEROP_FTP: &[&str] = &[INTEROP_TLS, "interop", "server_clients"];
 
 /// The test files with heavy tests, which only `cargo xtask test interop` runs.
 const HEAVY: &[&str] = &[
@@ -52,6 +57,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         [filter, rest @ ..] if filter == "publish" => return package::test_publish(rest),
         [filter, rest @ ..] if filter == "store-s3" => return s3::test(rest),
         [filter, rest @ ..] if filter == "guide" => return guide::test(rest),
+        [filter, rest @ ..] if filter == "crash" => return proof::run(&crash(rest)),
         [filter] if !filter.starts_with('-') => filter.as_str(),
         _ => bail!("usage: cargo xtask test [FILTER]"),
     };
@@ -59,22 +65,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     command.arg("test");
     match (package(filter), filter) {
         (Some(package), _) => command.args(["--package", package]),
-        (None, "interop-tls") => command.args([
-            "--package",
-            "braidftp",
-            "--test",
-            INTEROP_TLS,
-            "--",
-            "--nocapture",
-            "--test-threads",
-            "1",
-        ]),
+        (None, "interop-tls") => tables(&mut command, &[INTEROP_TLS]),
+        (None, "interop-ftp") => tables(&mut command, INTEROP_FTP),
         (None, "interop") => {
             command.arg("--workspace").args(INTEROP.iter().flat_map(|name| ["--test", name]))
         }
         (None, name) => command.args(["--workspace", name]),
     };
-    if !matches!(filter, "interop" | "interop-tls" | "braidftp" | "net" | "capi") {
+    if !matches!(filter, "interop" | "interop-tls" | "interop-ftp" | "braidftp" | "net" | "capi") {
         return check(&mut command);
     }
     let state = peers::ensure()?;
@@ -91,6 +89,19 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     // Repeated at the end, where it is visible.
     state.tell();
     result
+}
+
+/// Runs these test files of `braidftp` one after another, with what they print.
+fn tables<'a>(command: &'a mut Command, files: &[&str]) -> &'a mut Command {
+    command.args(["--package", "braidftp"]).args(files.iter().flat_map(|name| ["--test", name]));
+    command.args(["--", "--nocapture", "--test-threads", "1"])
+}
+
+/// The arguments of the proof by crashes, with `args`, which may begin with `--`.
+fn crash(args: &[String]) -> Vec<String> {
+    let only = ["--only", "crash"].map(str::to_owned);
+    let rest = args.iter().enumerate().filter(|&(place, arg)| place > 0 || arg != "--");
+    only.into_iter().chain(rest.map(|(_, arg)| arg.clone())).collect()
 }
 
 /// Runs every test of the workspace and every page of the guide, and `others` with them.
@@ -131,4 +142,17 @@ pub(crate) fn package(filter: &str) -> Option<&'static str> {
         "xtask" => "xtask",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_the_crashes_are_passed_on_behind_two_dashes_or_without() {
+        let args = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(crash(&args("-- --rounds 200")), args("--only crash --rounds 200"));
+        assert_eq!(crash(&args("--rounds 200")), args("--only crash --rounds 200"));
+        assert_eq!(crash(&[]), args("--only crash"));
+    }
 }
