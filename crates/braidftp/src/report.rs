@@ -154,6 +154,8 @@ pub enum Action {
     Skipped,
     /// It is a symbolic link, and was created.
     Linked,
+    /// It is another name of a file, and was made.
+    HardLinked,
     /// It is a folder, and was created.
     MadeFolder,
     /// It was deleted at the destination.
@@ -178,6 +180,8 @@ pub enum Difference {
     Contents,
     /// The targets of the link differ.
     Target,
+    /// It is another name of a file on the server, and a file of its own here.
+    Links,
 }
 
 impl Difference {
@@ -190,6 +194,7 @@ impl Difference {
             Self::Size => "differs in size",
             Self::Contents => "differs in contents",
             Self::Target => "leads elsewhere",
+            Self::Links => "is not linked",
         }
     }
 }

@@ -238,6 +238,26 @@ mod tests {
         assert_eq!(free.begin(&home, u64::MAX).await.unwrap(), Ok(()));
     }
 
+    #[tokio::test]
+    async fn a_quota_counts_a_file_once_whatever_number_of_names_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("a"), vec![0; 600]).unwrap();
+        std::fs::create_dir(at("sub")).unwrap();
+        for name in ["b", "sub/c"] {
+            std::fs::hard_link(at("a"), at(name)).unwrap();
+        }
+        std::fs::write(at("other"), vec![0; 100]).unwrap();
+        let home = Tree::open(folder.path()).unwrap();
+        assert_eq!(home.used_bytes(PARTS_COUNTED).await.unwrap(), 700);
+        std::fs::remove_file(at("a")).unwrap();
+        assert_eq!(home.used_bytes(PARTS_COUNTED).await.unwrap(), 700);
+        for name in ["b", "sub/c"] {
+            std::fs::remove_file(at(name)).unwrap();
+        }
+        assert_eq!(home.used_bytes(PARTS_COUNTED).await.unwrap(), 100);
+    }
+
     #[test]
     fn places_of_sessions_are_counted_and_released() {
         let share = Share::new(Limits { sessions: Some(2), ..Limits::default() });

@@ -111,6 +111,9 @@ pub enum Site {
     /// `SYMLINK target path`: the target is percent-encoded, since it may contain spaces
     /// (specs/ftp-over-sctp.md §8).
     Symlink(Bytes, PathArg),
+    /// `HARDLINK existing path`: the existing path is percent-encoded, like the target above
+    /// (specs/ftp-over-sctp.md §8.5).
+    HardLink(PathArg, PathArg),
     /// `PARTS [path]`: lists the unfinished uploads below a folder, or of a file (specs/ftp-over-sctp.md
     /// §7.3).
     Parts(Option<PathArg>),
@@ -463,6 +466,9 @@ impl Command {
             Self::Site(Site::Symlink(target, path)) => {
                 [b"SYMLINK ", percent_encode(target).as_slice(), b" ", &path.0].concat()
             }
+            Self::Site(Site::HardLink(existing, path)) => {
+                [b"HARDLINK ", percent_encode(&existing.0).as_slice(), b" ", &path.0].concat()
+            }
             Self::Type(Type::Ascii) => b"A".to_vec(),
             Self::Type(Type::Image) => b"I".to_vec(),
         }
@@ -647,6 +653,11 @@ fn parse_site(raw: &Bytes) -> Result<Site, CommandError> {
                 percent_decode(&target).filter(|target| !target.is_empty()).ok_or(CommandError::Argument)?;
             Ok(Site::Symlink(target.into(), path))
         }
+        b"HARDLINK" => {
+            let (existing, path) = first_and_path()?;
+            let existing = percent_decode(&existing).and_then(PathArg::new).ok_or(CommandError::Argument)?;
+            Ok(Site::HardLink(existing, path))
+        }
         b"" => Err(CommandError::Argument),
         _ => Err(CommandError::Unsupported),
     }
@@ -687,6 +698,7 @@ mod tests {
             ("MFMT 19700101000000 a b", Command::SetModifiedTime(stamp, path("a b"))),
             ("site chmod 0755 x y", Command::Site(Site::Chmod(0o755, path("x y")))),
             ("SITE SYMLINK ..%2Fa%20b l n", Command::Site(Site::Symlink("../a b".into(), path("l n")))),
+            ("SITE HARDLINK /d/a%20b l n", Command::Site(Site::HardLink(path("/d/a b"), path("l n")))),
             ("ABOR 7", Command::Abort(Some(7))),
             ("PASS  with spaces ", Command::Password(Secret::new(" with spaces "))),
             ("PASS", Command::Password(Secret::new(""))),
@@ -724,6 +736,9 @@ mod tests {
             (b"SITE CHMOD 644", CommandError::Argument),
             (b"SITE SYMLINK %zz a", CommandError::Argument),
             (b"SITE SYMLINK %00 a", CommandError::Argument),
+            (b"SITE HARDLINK a", CommandError::Argument),
+            (b"SITE HARDLINK %0a a", CommandError::Argument),
+            (b"SITE HARDLINK  a", CommandError::Argument),
             (b"SITE CPFR a", CommandError::Unsupported),
             (b"SITE DELPARTS", CommandError::Argument),
             (b"ABOR 4294967296", CommandError::Argument),
@@ -771,6 +786,7 @@ mod tests {
                 Command::Site(Site::Parts(Some(path.clone()))),
                 Command::Site(Site::RemoveParts(path.clone())),
                 Command::Site(Site::Symlink(Bytes::copy_from_slice(path.as_bytes()), path.clone())),
+                Command::Site(Site::HardLink(path.clone(), path.clone())),
                 Command::SetModifiedTime(Timestamp { seconds: 5, nanos: 250 }, path),
             ])
         });

@@ -39,12 +39,14 @@ pub struct Metadata {
     /// The identity of the file in its store, such as device and inode: equal for hard links (the fact
     /// `unique`, RFC 3659 §7.5.2).
     pub unique: Option<(u64, u64)>,
+    /// Whether the store knows that the file has several names (hard links). No fact carries this.
+    pub is_linked: bool,
 }
 
 impl Metadata {
     /// Metadata with a type and a size only.
     pub const fn new(kind: FileKind, size: u64) -> Self {
-        Self { kind, size, modified: None, unix_mode: None, target: None, unique: None }
+        Self { kind, size, modified: None, unix_mode: None, target: None, unique: None, is_linked: false }
     }
 }
 

@@ -367,7 +367,7 @@ pub struct Mirror {
     /// Execute exactly the plan in FILE, if both sides are unchanged since it was made
     #[arg(long, value_name = "FILE", conflicts_with_all = ["places", "reverse", "delete", "include", "exclude",
         "exclude_from", "filter", "files_from", "max_delete", "newer", "size_only", "checksum", "dry_run", "plan", "no_permissions",
-        "no_links", "no_holes"])]
+        "hard_links", "no_links", "no_holes"])]
     pub apply: Option<PathBuf>,
     /// Record finished files, so that the same command resumes a killed job without checking them again; in
     /// braid without listing the tree again either
@@ -376,6 +376,9 @@ pub struct Mirror {
     /// Do not transfer permission bits
     #[arg(long)]
     pub no_permissions: bool,
+    /// Keep names of one file (hard links) names of one file; without it each gets contents of its own
+    #[arg(short = 'H', long)]
+    pub hard_links: bool,
     /// Do not transfer symbolic links
     #[arg(long)]
     pub no_links: bool,
@@ -398,6 +401,9 @@ pub struct Verify {
     /// The local folder
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Names of one file (hard links) on the server must be names of one file here
+    #[arg(short = 'H', long)]
+    pub hard_links: bool,
     #[command(flatten)]
     /// The selection of paths.
     pub selection: Selection,

@@ -549,6 +549,7 @@ async fn mirror_one(args: &args::Mirror, plan: Plan, url: Url, local: PathBuf, p
         keep: Keep {
             permissions: !args.no_permissions,
             links: !args.no_links,
+            hard_links: args.hard_links,
             holes: if args.no_holes { Holes::Fill } else { Holes::Make },
         },
         plan,
@@ -599,7 +600,7 @@ async fn verify(args: args::Verify) -> Result<()> {
     let form = if args.common.json { Form::Json } else { Form::Text };
     let filter = filter(&args.selection)?;
     let job = job(args.url, &quieter(args.common))?;
-    let verify = Verify { to: args.folder, filter, form, found: Arc::default() };
+    let verify = Verify { to: args.folder, filter, hard_links: args.hard_links, form, found: Arc::default() };
     run_job(job, "verify", |client, job| job::verify(client, job, verify.clone())).await
 }
 

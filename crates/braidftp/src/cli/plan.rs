@@ -95,6 +95,7 @@ impl Mirror {
             ("--newer", self.newer),
             ("--size-only", self.size_only),
             ("--checksum", self.checksum),
+            ("--hard-links", self.hard_links),
             ("--no-permissions", self.no_permissions),
             ("--no-links", self.no_links),
             ("--no-holes", self.no_holes),

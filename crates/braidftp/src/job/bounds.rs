@@ -77,6 +77,12 @@ impl TreeBounds {
         self.held_bytes -= HELD_PATH_BYTES + path.as_bytes().len();
     }
 
+    /// Stops counting an entry of [`Self::hold_entry`].
+    pub(crate) fn release_entry(&mut self, path: &SafePath, metadata: &Metadata) {
+        self.held_bytes -= metadata.target.as_ref().map_or(0, |target| target.len());
+        self.release(path);
+    }
+
     /// Checks the depth of a folder.
     ///
     /// # Errors

@@ -140,6 +140,23 @@ impl Folders {
         }
     }
 
+    /// Gives the file `first` the name `path`. A file or a link of this name is replaced.
+    pub(crate) async fn hard_link(&self, first: PathBuf, path: &SafePath) -> Result<Linked> {
+        let local = PathBuf::from(as_path(path));
+        if self.in_the_way == InTheWay::Delete {
+            let at = local.clone();
+            let there = self.root.blocking(move |root| root.link_metadata(&at)).await;
+            if there.is_ok_and(|there| there.kind == Kind::Folder) {
+                super::delete::remove_tree(&self.root, &local).await.map_err(|error| in_words(&error))?;
+            }
+        }
+        match self.root.blocking(move |root| root.hard_link(&first, &local)).await {
+            Ok(fs::Linked::Now) => Ok(Linked::Now),
+            Ok(fs::Linked::Before) => Ok(Linked::Before),
+            Err(error) => Err(in_words(&error)),
+        }
+    }
+
     /// Sets times and modes of the folders, the deepest first.
     pub(crate) async fn set_facts(&mut self) {
         let mut facts = std::mem::take(&mut self.facts);

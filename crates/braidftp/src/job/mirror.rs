@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use braidftp_ftp::client::ListForm;
 use braidftp_ftp::listing::{Entry, Gap, Listed};
@@ -24,6 +25,7 @@ use super::delete::{self, Seen};
 use super::digests::Digests;
 use super::download::{Downloads, Fetch, Have, Wanted, as_path};
 use super::filter::Filter;
+use super::hard_links::{self, Names};
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
 use super::plan::{Facts, Plan};
@@ -33,6 +35,8 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root};
 
+/// Why entries that are neither files, folders nor links are left out.
+pub(super) const DEVICE: &str = "it is a device, a pipe or a socket";
 /// The number of lines of a listing whose files are examined together.
 const LOOK_AHEAD: usize = 256;
 
@@ -114,13 +118,15 @@ pub struct Keep {
     pub permissions: bool,
     /// Whether to create symbolic links.
     pub links: bool,
+    /// Whether names of one file (hard links) stay names of one file.
+    pub hard_links: bool,
     /// How to write long runs of zeros in local files.
     pub holes: fs::Holes,
 }
 
 impl Default for Keep {
     fn default() -> Self {
-        Self { permissions: true, links: true, holes: fs::Holes::Make }
+        Self { permissions: true, links: true, hard_links: false, holes: fs::Holes::Make }
     }
 }
 
@@ -205,6 +211,7 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
         later: Vec::new(),
         have: HashMap::default(),
         digests,
+        names: Names::default(),
         job,
         root,
     };
@@ -225,10 +232,11 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
     };
     // Waits for everything that was begun, even if the listing was aborted, so that received bytes are
     // stored.
-    let Down { downloads, mut folders, seen, mirror, job, root, .. } = tree;
+    let Down { downloads, mut folders, seen, mirror, job, root, names, .. } = tree;
     job.reporter.expect_no_more();
     let finished = downloads.finish().await;
     result.and(finished)?;
+    hard_links::make(&job, &mut folders, names.others).await;
     if let Some(seen) = seen {
         delete_local(&root, &seen, &mirror, &job).await?;
     }
@@ -267,6 +275,7 @@ struct Down {
     have: HashMap<u128, Have, BuildHasherDefault<Ready>>,
     /// Compares contents, if requested.
     digests: Option<Digests>,
+    names: Names<SafePath>,
 }
 
 /// A file to request when all folders are listed. Small, because there may be many.
@@ -275,6 +284,8 @@ struct Later {
     size: u64,
     modified: Option<Timestamp>,
     unix_mode: Option<u32>,
+    /// Only if hard links are kept.
+    unique: Option<Box<(u64, u64)>>,
 }
 
 impl Down {
@@ -412,8 +423,9 @@ impl Down {
                 }
                 if !is_folder && when != When::Now && entry.metadata.kind == FileKind::File {
                     self.tree.hold(&path)?;
-                    let store::Metadata { size, modified, unix_mode, .. } = entry.metadata;
-                    self.later.push(Later { path, size, modified, unix_mode });
+                    let store::Metadata { size, modified, unix_mode, unique, .. } = entry.metadata;
+                    let unique = unique.filter(|_| self.mirror.keep.hard_links).map(Box::new);
+                    self.later.push(Later { path, size, modified, unix_mode, unique });
                     // After a listing on the only session they would wait for an unread listing.
                     let is_much = self.later.len() >= KEPT_FILES && client.has_lane_without_listing();
                     if when == When::Behind && is_much {
@@ -492,9 +504,10 @@ impl Down {
             let files: Vec<(SafePath, store::Metadata)> = later
                 .by_ref()
                 .take(LOOK_AHEAD)
-                .map(|Later { path, size, modified, unix_mode }| {
+                .map(|Later { path, size, modified, unix_mode, unique }| {
                     let facts = store::Metadata::new(FileKind::File, size);
-                    (path, store::Metadata { modified, unix_mode, ..facts })
+                    let unique = unique.map(|unique| *unique);
+                    (path, store::Metadata { modified, unix_mode, unique, ..facts })
                 })
                 .collect();
             if files.is_empty() {
@@ -536,6 +549,9 @@ impl Down {
         };
         if !belongs {
             return Ok(());
+        }
+        if let Some(first) = self.first_name(&path, &metadata)? {
+            return self.other_name(path, first).await;
         }
         if self.mirror.delete.is_dry() {
             return self.plan(&path, &metadata).await;
@@ -583,10 +599,46 @@ impl Down {
             FileKind::Symlink if self.mirror.keep.links => self.link(&path, &metadata).await?,
             FileKind::Symlink => {}
             FileKind::Other => {
-                self.job.reporter.warn(format_args!("{path} is a device, a pipe or a socket: left out"));
+                self.job.record.left_out(&self.job.reporter, name, DEVICE);
             }
         }
         Ok(())
+    }
+
+    /// The name under which the same file was listed before, if hard links are kept.
+    fn first_name(&mut self, path: &SafePath, metadata: &store::Metadata) -> Result<Option<Arc<[u8]>>> {
+        let is_file = metadata.kind == FileKind::File && self.mirror.keep.hard_links;
+        let Some(identity) = metadata.unique.filter(|_| is_file) else { return Ok(None) };
+        self.tree.hold(path)?;
+        Ok(self.names.first(identity, path.as_bytes()))
+    }
+
+    /// Processes another name of a file.
+    async fn other_name(&mut self, path: SafePath, first: Arc<[u8]>) -> Result<()> {
+        let facts = Facts { target: Some(first.to_vec()), ..Facts::default() };
+        if self.mirror.delete.is_dry() {
+            return self.plan_name(&path, &first, &facts).await;
+        }
+        match self.mirror.plan.allows(path.as_bytes(), &facts) {
+            Ok(true) => self.names.others.push((path, first)),
+            Ok(false) => {}
+            Err(error) => self.job.record.failed(&self.job.reporter, path.as_bytes(), error),
+        }
+        Ok(())
+    }
+
+    async fn plan_name(&self, path: &SafePath, first: &[u8], facts: &Facts) -> Result<()> {
+        let paths = [as_path(path).to_owned(), PathBuf::from(OsStr::from_bytes(first))];
+        let [there, file] =
+            self.root.blocking(move |root| paths.map(|path| root.link_metadata(&path).ok())).await;
+        let is_same = |a: &fs::Metadata, b: &fs::Metadata| a.kind == Kind::File && a.identity == b.identity;
+        let is_there = !self.names.is_replaced(first)
+            && there.as_ref().zip(file.as_ref()).is_some_and(|(there, file)| is_same(there, file));
+        let was = was(there.as_ref());
+        match is_there {
+            true => self.mirror.plan.found(path.as_bytes(), None, facts, &was),
+            false => self.mirror.planned(&self.job, path.as_bytes(), Action::HardLinked, facts, &was),
+        }
     }
 
     async fn make(&mut self, path: &SafePath) -> Result<bool> {
@@ -622,9 +674,8 @@ impl Down {
 
     async fn link(&mut self, path: &SafePath, metadata: &store::Metadata) -> Result<()> {
         let Some(target) = &metadata.target else {
-            self.job
-                .reporter
-                .warn(format_args!("{path} is a link, and the server does not report its target: left out"));
+            let why = "it is a link, and the server does not report its target";
+            self.job.record.left_out(&self.job.reporter, path.as_bytes(), why);
             return Ok(());
         };
         if self.job.record.is_settled(path.as_bytes()) || !self.make_parent(path).await? {
@@ -637,10 +688,10 @@ impl Down {
                 self.job.reporter.done(path.as_bytes(), Action::Linked, 0, 0);
             }
             Ok(Linked::Before) => {}
-            Ok(Linked::Refused) => self
-                .job
-                .reporter
-                .warn(format_args!("refused: the link {path} leads out of the tree, to {}", escape(target))),
+            Ok(Linked::Refused) => {
+                let why = format_args!("the link leads out of the tree, to {}", escape(target));
+                self.job.record.left_out(&self.job.reporter, path.as_bytes(), why);
+            }
             Err(error) => self.job.record.failed(&self.job.reporter, path.as_bytes(), error),
         }
         Ok(())
@@ -710,7 +761,11 @@ impl Down {
             return Ok(());
         }
         let (facts, was) = (self.facts(metadata), was(there.as_ref()));
-        match self.what_to_do(path, metadata, there) {
+        let action = self.what_to_do(path, metadata, there);
+        if self.mirror.keep.hard_links && action == Some(Action::Received) {
+            self.names.replace(path.as_bytes());
+        }
+        match action {
             Some(action) => self.mirror.planned(&self.job, path.as_bytes(), action, &facts, &was),
             None => self.mirror.plan.found(path.as_bytes(), None, &facts, &was),
         }

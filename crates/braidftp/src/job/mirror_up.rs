@@ -1,17 +1,18 @@
 //! Uploads a tree: lists the remote tree, then walks the local one, creates folders and sends files in the
 //! order of the walk. Entries that only the server has are deleted at the end, if requested.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use braidftp_ftp::client::{Features, ListForm};
 use braidftp_ftp::command::{Command, Site};
 use braidftp_ftp::mapping::Mode;
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::FileKind;
-use braidftp_ftp::{SafePath, store};
+use braidftp_ftp::{Code, SafePath, store};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -19,9 +20,10 @@ use super::bounds::{TreeBounds, Under, Unique};
 use super::compare::Compare;
 use super::delete::Seen;
 use super::digests::{Digests, Pair};
+use super::hard_links::{Names, without_file};
 use super::journal::Journal;
 use super::listing::{Line, Listing, folder_form, line_end_in_name};
-use super::mirror::Mirror;
+use super::mirror::{DEVICE, Mirror};
 use super::plan::Facts;
 use super::upload::{Send, Uploads};
 use super::{Job, Ready, named_path, path_hash, remote_path};
@@ -37,6 +39,10 @@ const COMMANDS: usize = 256;
 const CHUNKS_AHEAD: usize = 400;
 /// The usual modes of files and folders, which are left to the server's umask.
 const USUAL_MODES: (u32, u32) = (0o644, 0o755);
+
+/// Replies of a server that does not know SITE HARDLINK, or cannot link these two paths.
+const NO_SUCH_COMMAND: [Code; 4] =
+    [Code::SYNTAX_ERROR, Code::BAD_PARAMETER, Code::NOT_IMPLEMENTED, Code::NOT_FOR_THAT_PARAMETER];
 
 /// The permission bits that the owner needs to write into a folder.
 const OWNER: u32 = 0o700;
@@ -58,6 +64,8 @@ struct Remote {
     listed: Vec<(u128, There)>,
     /// Folders created since, by the hash of the path.
     made: HashSet<u128, BuildHasherDefault<Ready>>,
+    /// The identities of files, by the hash of the path; only if hard links are kept.
+    identities: HashMap<u128, (u64, u64), BuildHasherDefault<Ready>>,
     features: Features,
 }
 
@@ -82,6 +90,12 @@ impl Remote {
             Err(_) => self.made.contains(&path).then_some(There::Folder { mode: None }),
         }
     }
+
+    /// Whether both are names of one file, as far as the server says.
+    fn are_one(&self, first: &[u8], other: &[u8]) -> bool {
+        let identity = |path| self.identities.get(&path_hash(path));
+        identity(first).is_some_and(|first| identity(other) == Some(first))
+    }
 }
 
 /// One attempt of a mirror to the server.
@@ -104,12 +118,17 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     // Read while the server lists its tree.
     let local = walk_ahead(&root).await?;
     let (features, mut listed) = (client.features().await?, Vec::new());
+    let mut identities = HashMap::default();
     let base = job.url.path.clone();
-    let read = read_remote(&client, &base, &features, job.record.journal(), |path, there| {
-        listed.push((path_hash(path.as_bytes()), there));
+    let read = read_remote(&client, &base, &features, job.record.journal(), |path, there, unique| {
+        let path = path_hash(path.as_bytes());
+        if let (There::File { .. }, Some(identity), true) = (there, unique, up.mirror.keep.hard_links) {
+            identities.insert(path, identity);
+        }
+        listed.push((path, there));
     })
     .await?;
-    let remote = Remote { features, ..Remote::of_listed(listed) };
+    let remote = Remote { features, identities, ..Remote::of_listed(listed) };
     let dry = up.mirror.delete.is_dry();
     if !read.base_is_there && !base.is_empty() && !dry {
         super::files::make_folder_and_parents(&client, &base).await?;
@@ -119,6 +138,7 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         false => None,
     };
     let mut sending = Sending {
+        client: &client,
         job: &job,
         mirror: &up.mirror,
         base: &base,
@@ -131,11 +151,14 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
         modes: Vec::new(),
         digests,
         same: HashSet::default(),
+        names: Names::default(),
     };
-    let result = match sending.walk(local).await {
-        Ok(()) => sending.set_modes().await,
-        error => error,
+    let result = async {
+        sending.walk(local).await?;
+        sending.make_names().await?;
+        sending.set_modes().await
     };
+    let result = result.await;
     let Sending { uploads, seen, remote, .. } = sending;
     job.reporter.expect_no_more();
     let finished = uploads.finish().await;
@@ -171,7 +194,7 @@ async fn read_remote(
     base: &[u8],
     features: &Features,
     journal: Option<Journal>,
-    mut tell: impl FnMut(&SafePath, There),
+    mut tell: impl FnMut(&SafePath, There, Unique),
 ) -> Result<ReadRemote> {
     let there = |metadata: &store::Metadata| match metadata.kind {
         FileKind::Directory => There::Folder { mode: metadata.unix_mode },
@@ -219,7 +242,7 @@ async fn read_remote(
                     None => continue,
                 },
             };
-            tell(&path, there(&entry.metadata));
+            tell(&path, there(&entry.metadata), entry.metadata.unique);
             if !whole && entry.metadata.kind == FileKind::Directory {
                 tree.hold(&path)?;
                 waiting.push((path, entry.metadata.unique));
@@ -230,6 +253,7 @@ async fn read_remote(
 }
 
 struct Sending<'a> {
+    client: &'a Client,
     job: &'a Job,
     mirror: &'a Mirror,
     base: &'a [u8],
@@ -247,6 +271,7 @@ struct Sending<'a> {
     digests: Option<Digests>,
     /// The results of [`Sending::look_ahead`]: files with equal contents, by hash of the path.
     same: HashSet<u128, BuildHasherDefault<Ready>>,
+    names: Names<OtherName>,
 }
 
 impl Sending<'_> {
@@ -324,6 +349,10 @@ impl Sending<'_> {
             Kind::Folder => self.mirror.filter.takes_folder(name),
             _ => self.mirror.filter.takes_file(name),
         };
+        let first = match belongs {
+            true => self.first_name(name, &metadata),
+            false => None,
+        };
         if !belongs || self.job.record.is_settled(name) {
             return Ok(());
         }
@@ -337,7 +366,10 @@ impl Sending<'_> {
         }
         let there = self.remote.of(name);
         let dry = self.mirror.delete.is_dry();
-        let facts = self.facts(&metadata);
+        let facts = match &first {
+            Some(first) => Facts { target: Some(first.to_vec()), ..Facts::default() },
+            None => self.facts(&metadata),
+        };
         if !dry {
             match self.mirror.plan.allows(name, &facts) {
                 Ok(true) => {}
@@ -349,14 +381,18 @@ impl Sending<'_> {
             }
         }
         let found = Found { path, metadata, there, facts };
+        if let Some(first) = first {
+            return self.found_name(found, first);
+        }
         match &found.metadata.kind {
             Kind::Folder => self.found_new_folder(found).await,
             Kind::File => self.found_file(found).await,
             Kind::Link(_) if !self.mirror.keep.links => Ok(()),
             Kind::Link(target) => self.found_link(&found, target).await,
             Kind::Other => {
-                let name = escape(found.name());
-                self.job.reporter.warn(format_args!("{name} is a device, a pipe or a socket: left out"));
+                if !dry {
+                    self.job.record.left_out(&self.job.reporter, found.name(), DEVICE);
+                }
                 Ok(())
             }
         }
@@ -378,6 +414,87 @@ impl Sending<'_> {
         self.uploads.make_folder(named_path(self.base, name)?, name).await?;
         if self.mirror.keep.permissions && mode != USUAL_MODES.1 {
             self.modes.push((found.path, mode));
+        }
+        Ok(())
+    }
+
+    /// The first name of a file that has several, if hard links are kept and this is another name.
+    fn first_name(&mut self, name: &[u8], metadata: &fs::Metadata) -> Option<Arc<[u8]>> {
+        let is_linked = metadata.kind == Kind::File && metadata.links > 1 && self.mirror.keep.hard_links;
+        if !is_linked || !fs::fits_a_line(name) {
+            return None;
+        }
+        let first = self.names.first(metadata.identity, name);
+        if first.is_none() && self.job.record.is_settled(name) {
+            // It was sent before, perhaps after the server listed its tree.
+            self.names.replace(name);
+        }
+        first
+    }
+
+    /// Processes another name of a file.
+    fn found_name(&mut self, found: Found, first: Arc<[u8]>) -> Result<()> {
+        let name = found.name();
+        let is_there = !self.names.is_replaced(&first) && self.remote.are_one(&first, name);
+        match (is_there, self.mirror.delete.is_dry()) {
+            (true, true) => self.mirror.plan.found(name, None, &found.facts, &found.was()),
+            (true, false) => {
+                self.job.record.finished(name);
+                Ok(())
+            }
+            (false, true) => {
+                self.mirror.planned(self.job, name, Action::HardLinked, &found.facts, &found.was())
+            }
+            (false, false) => {
+                let has_contents = self.same.contains(&path_hash(name));
+                self.names.others.push((OtherName { found, has_contents }, first));
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes the other names of files, when these are complete. Where the server cannot, each name gets the contents.
+    async fn make_names(&mut self) -> Result<()> {
+        let mut others = std::mem::take(&mut self.names.others).into_iter();
+        if others.len() == 0 {
+            return Ok(());
+        }
+        self.uploads.drain().await?;
+        let (mut asked, mut was_told) = (VecDeque::new(), false);
+        loop {
+            let next = if asked.len() < COMMANDS { others.next() } else { None };
+            if let Some((other, first)) = next {
+                let name = other.found.name();
+                if self.job.record.has_failed(&first) {
+                    self.job.record.failed(&self.job.reporter, name, without_file(name, &first));
+                    continue;
+                }
+                let (path, existing) = (named_path(self.base, name)?, named_path(self.base, &first)?);
+                self.make_parents_of(&other.found.path).await?;
+                let command = Command::Site(Site::HardLink(existing, path));
+                asked.push_back((other, self.client.begin_command(command).await?));
+                continue;
+            }
+            let Some((other, reply)) = asked.pop_front() else { break };
+            let reply = self.client.reply(reply).await?;
+            let name = other.found.name();
+            if !reply.code.is_error() {
+                self.job.record.finished(name);
+                self.job.reporter.done(name, Action::HardLinked, 0, 0);
+            } else if NO_SUCH_COMMAND.contains(&reply.code) {
+                if !std::mem::replace(&mut was_told, true) {
+                    self.job.reporter.warn(format_args!(
+                        "the server did not make a hard link (SITE HARDLINK): {reply}; such names get contents of their own"
+                    ));
+                }
+                if other.has_contents {
+                    self.same.insert(path_hash(name));
+                }
+                self.found_file(other.found).await?;
+            } else {
+                let error = crate::client::of_write_reply(&format!("link {}", escape(name)), &reply);
+                self.job.record.failed(&self.job.reporter, name, error);
+            }
         }
         Ok(())
     }
@@ -414,14 +531,13 @@ impl Sending<'_> {
             self.job.reporter.done(name, Action::Skipped, metadata.size, 0);
             return Ok(());
         }
+        if self.mirror.keep.hard_links && metadata.links > 1 {
+            self.names.replace(name);
+        }
         if dry {
             return self.mirror.planned(self.job, name, Action::Sent, &found.facts, &found.was());
         }
-        if self.mirror.filter.is_selective()
-            && let Some(parent) = found.path.parent().filter(|parent| !parent.as_os_str().is_empty())
-        {
-            self.make_parents(parent).await?;
-        }
+        self.make_parents_of(&found.path).await?;
         let send = Send {
             remote: named_path(self.base, name)?,
             name: name.to_vec(),
@@ -444,11 +560,10 @@ impl Sending<'_> {
             return if dry { self.mirror.plan.found(name, None, &found.facts, &found.was()) } else { Ok(()) };
         }
         if !fs::link_stays_inside(&found.path, target) {
-            self.job.reporter.warn(format_args!(
-                "refused: the link {} leads out of the tree, to {}",
-                escape(name),
-                escape(to)
-            ));
+            if !dry {
+                let why = format_args!("the link leads out of the tree, to {}", escape(to));
+                self.job.record.left_out(&self.job.reporter, name, why);
+            }
             return Ok(());
         }
         if dry {
@@ -457,9 +572,8 @@ impl Sending<'_> {
         if !self.remote.features.tree && self.is_tcp {
             // SITE SYMLINK is available with XTREE (specs/ftp-over-sctp.md §8.4); other servers do not know
             // it.
-            self.job
-                .reporter
-                .warn(format_args!("{} is a link, which the server cannot make: left out", escape(name)));
+            let why = "it is a symbolic link, which the server cannot make";
+            self.job.record.left_out(&self.job.reporter, name, why);
             return Ok(());
         }
         let command = Command::Site(Site::Symlink(Bytes::copy_from_slice(to), named_path(self.base, name)?));
@@ -545,6 +659,14 @@ impl Sending<'_> {
         Ok(())
     }
 
+    /// Creates the folders above a file if they are made only for files that are sent.
+    async fn make_parents_of(&mut self, path: &Path) -> Result<()> {
+        match path.parent().filter(|_| self.mirror.filter.is_selective()) {
+            Some(parent) => self.make_parents(parent).await,
+            None => Ok(()),
+        }
+    }
+
     /// Creates the folders above a file, with an include: when the first file needs them.
     async fn make_parents(&mut self, folder: &Path) -> Result<()> {
         let mut above: Vec<&Path> = folder.ancestors().filter(|path| !path.as_os_str().is_empty()).collect();
@@ -558,6 +680,13 @@ impl Sending<'_> {
         }
         Ok(())
     }
+}
+
+/// Another name of a file.
+struct OtherName {
+    found: Found,
+    /// Whether the server has a file of this name with the same contents, if contents are compared.
+    has_contents: bool,
 }
 
 /// A local entry to send.
@@ -603,7 +732,7 @@ async fn delete_remote(
 ) -> Result<()> {
     let mut doomed: Vec<(SafePath, bool)> = Vec::new();
     let mut going = Under::default();
-    read_remote(client, base, features, None, |path, there| {
+    read_remote(client, base, features, None, |path, there, _| {
         let name = path.as_bytes();
         let is_folder = matches!(there, There::Folder { .. });
         let below = going.holds(path);

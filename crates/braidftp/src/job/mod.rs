@@ -14,6 +14,7 @@ mod files;
 mod filter;
 mod filter_rules;
 mod get;
+mod hard_links;
 mod journal;
 mod listing;
 mod local;
@@ -101,6 +102,8 @@ pub struct Record(Arc<Mutex<Recorded>>);
 struct Recorded {
     /// Hashes of the paths that need no further attempt: a few bytes per file.
     settled: HashSet<u128, BuildHasherDefault<Ready>>,
+    /// Those of them that failed.
+    bad: HashSet<u128, BuildHasherDefault<Ready>>,
     /// The first error of a file, and the number of errors with each code.
     first_error: Option<Error>,
     errors: u64,
@@ -173,6 +176,11 @@ impl Record {
         self.lock().settled.contains(&path_hash(path))
     }
 
+    /// Whether this path failed permanently.
+    pub(crate) fn has_failed(&self, path: &[u8]) -> bool {
+        self.lock().bad.contains(&path_hash(path))
+    }
+
     /// Records that this path is complete.
     pub(crate) fn done(&self, path: &[u8]) {
         let mut recorded = self.lock();
@@ -219,6 +227,7 @@ impl Record {
         if !recorded.settled.insert(path_hash(path)) {
             return;
         }
+        recorded.bad.insert(path_hash(path));
         recorded.errors += 1;
         if !recorded.codes.contains(&error.exit) {
             recorded.codes.push(error.exit);
@@ -226,6 +235,12 @@ impl Record {
         recorded.first_error.get_or_insert_with(|| error.clone());
         drop(recorded);
         reporter.failed(path, &error);
+    }
+
+    /// Records that the job leaves a path out, and why.
+    pub(crate) fn left_out(&self, reporter: &Reporter, path: &[u8], why: impl std::fmt::Display) {
+        let what = format_args!("mirror {}", crate::exit::escape(path));
+        self.failed(reporter, path, Error::new(Exit::SomeFailed, what, format_args!("{why}: left out")));
     }
 
     /// Records an error of a file that affects every other file: the job ends with it.

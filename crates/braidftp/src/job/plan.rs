@@ -28,10 +28,11 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 /// The maximum number of paths named in a refusal.
 const NAMED_MAX: usize = 20;
 /// The actions and their names in a plan.
-const ACTIONS: [(&str, Action); 8] = [
+const ACTIONS: [(&str, Action); 9] = [
     ("receive", Action::Received),
     ("send", Action::Sent),
     ("link", Action::Linked),
+    ("hard-link", Action::HardLinked),
     ("make-folder", Action::MadeFolder),
     ("set-mode", Action::SetMode),
     ("set-time", Action::SetTime),
@@ -407,6 +408,7 @@ fn done(action: Action) -> &'static str {
         Action::Received => "received",
         Action::Sent => "sent",
         Action::Linked => "linked",
+        Action::HardLinked => "hard-linked",
         Action::MadeFolder => "made",
         Action::SetMode => "given another mode",
         Action::SetTime => "given another time",
@@ -488,17 +490,20 @@ fn step(table: &DeTable<'_>, at: usize, mistakes: &mut Mistakes<'_>) -> Option<(
     for (key, value) in table.iter() {
         let at = value.span().start;
         match (key.get_ref().as_ref(), value.get_ref()) {
-            ("do", DeValue::String(text)) => match ACTIONS[..7].iter().find(|(name, _)| name == text) {
-                Some((_, action)) => step.action = *action,
-                None => {
-                    let names: Vec<&str> = ACTIONS[..7].iter().map(|(name, _)| *name).collect();
-                    let meant = match nearest(text, &names) {
-                        Some(meant) => format!("did you mean `{meant}`?"),
-                        None => format!("there are {}", names.join(", ")),
-                    };
-                    mistakes.add(at, format_args!("`{}` is not an action; {meant}", text.escape_debug()));
+            ("do", DeValue::String(text)) => {
+                match ACTIONS[..ACTIONS.len() - 1].iter().find(|(name, _)| name == text) {
+                    Some((_, action)) => step.action = *action,
+                    None => {
+                        let names: Vec<&str> =
+                            ACTIONS[..ACTIONS.len() - 1].iter().map(|(name, _)| *name).collect();
+                        let meant = match nearest(text, &names) {
+                            Some(meant) => format!("did you mean `{meant}`?"),
+                            None => format!("there are {}", names.join(", ")),
+                        };
+                        mistakes.add(at, format_args!("`{}` is not an action; {meant}", text.escape_debug()));
+                    }
                 }
-            },
+            }
             ("path", DeValue::String(text)) => match bytes_of(text).filter(|bytes| !bytes.is_empty()) {
                 Some(bytes) => path = Some(bytes),
                 None => mistakes
@@ -552,7 +557,7 @@ mod tests {
     #[test]
     fn a_written_plan_is_read_back() {
         for path in [&b"a"[..], b"a b/\"'#\\", b"100%/\xff\n\x1b", "größe/日本語".as_bytes()] {
-            for (_, action) in &ACTIONS[..7] {
+            for (_, action) in &ACTIONS[..ACTIONS.len() - 1] {
                 let text = format!("{HEAD}{}]\n", line(path, *action, &facts(), "file 3 20261118110640"));
                 let (header, steps) = read(Path::new("p"), &text).unwrap();
                 assert_eq!((header.is_up, &header.options[..]), (false, &["--delete".to_owned()][..]));

@@ -19,6 +19,9 @@ use crate::exit::{Error, Exit, Result, escape};
 use crate::report::Event;
 use crate::url::Url;
 
+/// The number of entries of a whole tree that are passed on together.
+const AT_ONCE: usize = 256;
+
 /// The kind of output about a tree.
 #[derive(Debug, Clone)]
 pub enum Reading {
@@ -79,72 +82,143 @@ pub async fn read_trees(client: Client, job: Job, urls: Vec<Url>, reading: Readi
 }
 
 /// Everything below a folder, each folder before its contents, names in byte order.
-pub(super) async fn collect(client: &Client, job: &Job, base: &[u8]) -> Result<Vec<(SafePath, Metadata)>> {
-    let is_whole = client.mode() == Mode::Braid;
-    let form = if is_whole { ListForm::Tree } else { folder_form(&client.features().await?) };
-    let mut bounds = TreeBounds::new(client.bounds());
+async fn collect(client: &Client, job: &Job, base: &[u8]) -> Result<Vec<(SafePath, Metadata)>> {
+    let mut tree = RemoteTree::begin(client, job, base, Held::All).await?;
     let mut found = Vec::new();
-    let mut waiting: Vec<(SafePath, Unique)> = vec![(SafePath::ROOT, None)];
-    while let Some((folder, unique)) = waiting.pop() {
-        bounds.check_depth(&folder)?;
-        bounds.enter(&folder, unique)?;
-        let mut listing = Listing::ask(client, form, remote_path(base, folder.as_bytes())?).await?;
-        loop {
-            let line = match listing.next().await {
-                Ok(Some(line)) => line,
-                Ok(None) => break,
-                Err(error) if folder.is_root() || error.is_transient() => return Err(error),
-                Err(error) => {
-                    job.record.failed(&job.reporter, folder.as_bytes(), error);
-                    break;
-                }
-            };
-            bounds.entry()?;
-            let entry = match line {
-                Line::Entry(entry) => *entry,
-                Line::Bad(line, why) => {
-                    job.record.failed(&job.reporter, &line, bad_line(&line, &why));
-                    continue;
-                }
-            };
-            let path = match (is_whole, entry.path.name()) {
-                (true, _) => entry.path.clone(),
-                (false, None) => folder.clone(),
-                (false, Some(name)) => match folder.join(&name) {
-                    Ok(path) => path,
-                    Err(error) => {
-                        let error = bad_line(name.as_bytes(), &error.to_string());
-                        job.record.failed(&job.reporter, name.as_bytes(), error);
-                        continue;
-                    }
-                },
-            };
-            if let Listed::Incomplete(gap) = &entry.listed {
-                let (path, error) = missing(&path, gap);
-                job.record.failed(&job.reporter, &path, error);
-                continue;
-            }
-            if entry.path.is_root() {
-                if is_whole && entry.metadata.kind != FileKind::Directory {
-                    return Err(Error::new(
-                        Exit::NoSuchPath,
-                        format_args!("list the tree {}", escape(base)),
-                        "it is no folder",
-                    )
-                    .hint("braidftp ls shows single files"));
-                }
-                continue;
-            }
-            bounds.check_depth(&path.parent().unwrap_or_default())?;
-            bounds.hold_entry(&path, &entry.metadata)?;
-            if !is_whole && entry.metadata.kind == FileKind::Directory {
-                waiting.push((path.clone(), entry.metadata.unique));
-            }
-            found.push((path, entry.metadata));
-        }
+    while let Some(entries) = tree.next().await? {
+        found.extend(entries);
     }
     found.sort_by(|(a, _), (b, _)| a.components().cmp(b.components()));
     Ok(found)
+}
+
+/// What the caller keeps of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// All entries.
+    All,
+    /// None beyond the next call.
+    None,
+}
+
+/// Reads everything below a folder, some entries at a time. In braid they are returned while the listing arrives, elsewhere
+/// when their folder is listed, so that commands about them do not wait for an unread listing.
+pub(super) struct RemoteTree<'a> {
+    client: &'a Client,
+    job: &'a Job,
+    base: &'a [u8],
+    form: ListForm,
+    held: Held,
+    bounds: TreeBounds,
+    /// The open listing, and its folder.
+    listing: Option<(SafePath, Listing)>,
+    /// Folders to be listed.
+    waiting: Vec<(SafePath, Unique)>,
+}
+
+impl<'a> RemoteTree<'a> {
+    pub(super) async fn begin(client: &'a Client, job: &'a Job, base: &'a [u8], held: Held) -> Result<Self> {
+        let form = match client.mode() {
+            Mode::Braid => ListForm::Tree,
+            _ => folder_form(&client.features().await?),
+        };
+        let mut bounds = TreeBounds::new(client.bounds());
+        bounds.hold(&SafePath::ROOT)?;
+        let waiting = vec![(SafePath::ROOT, None)];
+        Ok(Self { client, job, base, form, held, bounds, listing: None, waiting })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.form == ListForm::Tree
+    }
+
+    /// The next entries, perhaps none; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, or the tree cannot be listed. Folders that cannot be listed are in the job's record.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<(SafePath, Metadata)>>> {
+        let (folder, mut listing) = match self.listing.take() {
+            Some(open) => open,
+            None => {
+                let Some((folder, unique)) = self.waiting.pop() else { return Ok(None) };
+                self.bounds.release(&folder);
+                self.bounds.check_depth(&folder)?;
+                self.bounds.enter(&folder, unique)?;
+                let path = remote_path(self.base, folder.as_bytes())?;
+                let listing = Listing::ask(self.client, self.form, path).await?;
+                (folder, listing)
+            }
+        };
+        let mut found: Vec<(SafePath, Metadata)> = Vec::new();
+        loop {
+            match listing.next().await {
+                Ok(Some(line)) => found.extend(self.entry(&folder, line)?),
+                Ok(None) => break,
+                Err(error) if folder.is_root() || error.is_transient() => return Err(error),
+                Err(error) => {
+                    self.job.record.failed(&self.job.reporter, folder.as_bytes(), error);
+                    break;
+                }
+            }
+            if self.is_whole() && found.len() >= AT_ONCE {
+                self.listing = Some((folder, listing));
+                break;
+            }
+        }
+        if self.held == Held::None {
+            found.iter().for_each(|(path, metadata)| self.bounds.release_entry(path, metadata));
+        }
+        Ok(Some(found))
+    }
+
+    /// The entry of a line in the listing of `folder`.
+    fn entry(&mut self, folder: &SafePath, line: Line) -> Result<Option<(SafePath, Metadata)>> {
+        let job = self.job;
+        self.bounds.entry()?;
+        let entry = match line {
+            Line::Entry(entry) => *entry,
+            Line::Bad(line, why) => {
+                job.record.failed(&job.reporter, &line, bad_line(&line, &why));
+                return Ok(None);
+            }
+        };
+        let path = match (self.is_whole(), entry.path.name()) {
+            (true, _) => entry.path.clone(),
+            (false, None) => folder.clone(),
+            (false, Some(name)) => match folder.join(&name) {
+                Ok(path) => path,
+                Err(error) => {
+                    let error = bad_line(name.as_bytes(), &error.to_string());
+                    job.record.failed(&job.reporter, name.as_bytes(), error);
+                    return Ok(None);
+                }
+            },
+        };
+        if let Listed::Incomplete(gap) = &entry.listed {
+            let (path, error) = missing(&path, gap);
+            job.record.failed(&job.reporter, &path, error);
+            return Ok(None);
+        }
+        if entry.path.is_root() {
+            if self.is_whole() && entry.metadata.kind != FileKind::Directory {
+                return Err(Error::new(
+                    Exit::NoSuchPath,
+                    format_args!("list the tree {}", escape(self.base)),
+                    "it is no folder",
+                )
+                .hint("braidftp ls shows single files"));
+            }
+            return Ok(None);
+        }
+        self.bounds.check_depth(&path.parent().unwrap_or_default())?;
+        self.bounds.hold_entry(&path, &entry.metadata)?;
+        if !self.is_whole() && entry.metadata.kind == FileKind::Directory {
+            self.bounds.hold(&path)?;
+            self.waiting.push((path.clone(), entry.metadata.unique));
+        }
+        Ok(Some((path, entry.metadata)))
+    }
 }
 
 /// The total size of the files in and below each folder; the root is `.`.

@@ -239,6 +239,18 @@ impl Uploads {
         Ok(if kept <= file.size { kept } else { 0 })
     }
 
+    /// Waits until no file and no command is in progress.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub(crate) async fn drain(&mut self) -> Result<()> {
+        let most = most_under_way(self.client.mode()) * self.client.parallel();
+        let _files = self.under_way.acquire_many(most as u32).await;
+        let _commands = self.commands.acquire_many(COMMANDS as u32).await;
+        self.tasks.reap()
+    }
+
     /// Waits for everything that was begun.
     ///
     /// # Errors

@@ -15,7 +15,8 @@ use super::digests::{Digests, Pair};
 use super::download::as_path;
 use super::files::{Form, say};
 use super::filter::Filter;
-use super::trees::collect;
+use super::hard_links::Names;
+use super::trees::{Held, RemoteTree};
 use super::{Job, Ready, named_path, path_hash};
 use crate::client::Client;
 use crate::exit::{Error, Exit, Result, Told, escape};
@@ -25,6 +26,9 @@ use crate::store::fs::{self, Kind, Root, WalkItem};
 /// The number of files compared together.
 const AT_ONCE: usize = 256;
 
+/// Hashes of paths.
+type Paths = HashSet<u128, BuildHasherDefault<Ready>>;
+
 /// The settings of a comparison.
 #[derive(Debug, Clone)]
 pub struct Verify {
@@ -32,6 +36,8 @@ pub struct Verify {
     pub to: PathBuf,
     /// The selection of paths.
     pub filter: Filter,
+    /// Whether names of one file on the server must be names of one file here.
+    pub hard_links: bool,
     /// The format.
     pub form: Form,
     /// The differences found, over all attempts.
@@ -43,7 +49,7 @@ pub struct Verify {
 pub struct FoundSoFar {
     same: u64,
     differ: u64,
-    done: HashSet<u128, BuildHasherDefault<Ready>>,
+    done: Paths,
     digest: Option<HashName>,
 }
 
@@ -109,22 +115,41 @@ pub async fn verify(client: Client, job: Job, verify: Verify) -> Result<()> {
     let root = Root::open(&verify.to).map_err(|error| Error::store(&error))?;
     let digests = Digests::begin(&client, &root).await?;
     verify.found.lock().unwrap_or_else(PoisonError::into_inner).digest = Some(digests.name());
-    let tree = collect(&client, &job, &job.url.path).await?;
-    let mut there: HashSet<u128, BuildHasherDefault<Ready>> = HashSet::default();
-    for entries in tree.chunks(AT_ONCE) {
-        let wanted: Vec<&(SafePath, Metadata)> = entries
-            .iter()
-            .filter(|(path, metadata)| {
-                there.insert(path_hash(path.as_bytes()));
-                verify.takes(path.as_bytes(), metadata.kind == FileKind::Directory)
-                    && !verify.is_done(path.as_bytes())
-            })
-            .collect();
-        compare(&job, &verify, &root, &digests, &wanted).await?;
+    // Entries of the server that are not compared, so that they are not taken for missing.
+    let mut there = Paths::default();
+    let mut names = Names::<()>::default();
+    let mut tree = RemoteTree::begin(&client, &job, &job.url.path, Held::None).await?;
+    while let Some(tree) = tree.next().await? {
+        for entries in tree.chunks(AT_ONCE) {
+            let mut wanted = Vec::new();
+            for (path, metadata) in entries {
+                let name = path.as_bytes();
+                let takes = verify.takes(name, metadata.kind == FileKind::Directory);
+                let identity = metadata.unique.filter(|_| verify.hard_links && takes);
+                let first = identity.filter(|_| metadata.kind == FileKind::File);
+                let first = first.and_then(|identity| names.first(identity, name));
+                if takes && !verify.is_done(name) {
+                    wanted.push(Entry { path, metadata, first });
+                } else if !takes {
+                    there.insert(path_hash(name));
+                }
+            }
+            compare(&job, &verify, &root, &digests, &wanted).await?;
+            let left = wanted.iter().map(|entry| entry.path.as_bytes()).filter(|name| !verify.is_done(name));
+            there.extend(left.map(path_hash));
+        }
     }
     only_here(&job, &verify, &root, &there).await?;
     // Otherwise another attempt follows.
     if job.record.is_final() { verify.conclude(&job) } else { Ok(()) }
+}
+
+/// An entry of the remote tree.
+struct Entry<'a> {
+    path: &'a SafePath,
+    metadata: &'a Metadata,
+    /// The first name of the file, if this is another one.
+    first: Option<Arc<[u8]>>,
 }
 
 /// Compares some entries of the remote tree with the local ones.
@@ -133,15 +158,24 @@ async fn compare(
     verify: &Verify,
     root: &Root,
     digests: &Digests,
-    entries: &[&(SafePath, Metadata)],
+    entries: &[Entry<'_>],
 ) -> Result<()> {
-    let paths: Vec<PathBuf> = entries.iter().map(|(path, _)| as_path(path).to_owned()).collect();
-    let found = root
-        .blocking(move |root| paths.iter().map(|path| root.link_metadata(path)).collect::<Vec<_>>())
-        .await;
+    let local = |first: &Arc<[u8]>| PathBuf::from(OsStr::from_bytes(first));
+    let paths: Vec<(PathBuf, Option<PathBuf>)> = entries
+        .iter()
+        .map(|entry| (as_path(entry.path).to_owned(), entry.first.as_ref().map(local)))
+        .collect();
+    let found = root.blocking(move |root| {
+        let look = |(path, first): &(PathBuf, Option<PathBuf>)| {
+            let first = first.as_ref().map(|first| root.link_metadata(first).map(|found| found.identity));
+            (root.link_metadata(path), first.map(Result::ok))
+        };
+        paths.iter().map(look).collect::<Vec<_>>()
+    });
+    let found = found.await;
     let mut pairs = Vec::new();
     let mut names = Vec::new();
-    for ((path, there), here) in entries.iter().zip(found) {
+    for (Entry { path, metadata: there, .. }, (here, first)) in entries.iter().zip(found) {
         let name = path.as_bytes();
         let here = match here {
             Ok(here) => here,
@@ -156,6 +190,9 @@ async fn compare(
         };
         match at_a_glance(there, &here) {
             Glance::Is(difference) => verify.tell(job, name, difference)?,
+            Glance::AskForContents if first.is_some_and(|first| first != Some(here.identity)) => {
+                verify.tell(job, name, Some(Difference::Links))?;
+            }
             Glance::AskForContents => {
                 pairs.push(Pair {
                     remote: named_path(&job.url.path, name)?,
@@ -197,13 +234,8 @@ fn at_a_glance(there: &Metadata, here: &fs::Metadata) -> Glance {
     }
 }
 
-/// Reports entries that exist only locally.
-async fn only_here(
-    job: &Job,
-    verify: &Verify,
-    root: &Root,
-    there: &HashSet<u128, BuildHasherDefault<Ready>>,
-) -> Result<()> {
+/// Reports entries that exist only locally: those that were neither compared nor are in `there`.
+async fn only_here(job: &Job, verify: &Verify, root: &Root, there: &Paths) -> Result<()> {
     let mut walk = root.walk(Path::new("")).await.map_err(|error| Error::store(&error))?;
     while let Some(items) = walk.next_chunk().await {
         for item in items {

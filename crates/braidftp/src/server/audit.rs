@@ -169,6 +169,9 @@ impl Subject {
             Change::Symlink { path, target } => {
                 format!("event=symlink path={} target={}", Path_(path), Quoted(target))
             }
+            Change::HardLink { existing, path } => {
+                format!("event=link path={} to={}", Path_(path), Path_(existing))
+            }
             Change::RemoveParts(path) => format!("event=delete-parts path={}", Path_(path)),
         };
         self.change(&what, outcome.as_ref().err());

@@ -103,7 +103,8 @@ impl Store {
             | Change::MakeDirectory(_)
             | Change::SetModified(..)
             | Change::SetUnixMode(..)
-            | Change::Symlink { .. } => Right::Write,
+            | Change::Symlink { .. }
+            | Change::HardLink { .. } => Right::Write,
         })?;
         let edit = match change {
             Change::RemoveParts(path) => {
@@ -120,6 +121,9 @@ impl Store {
             Change::SetUnixMode(path, mode) => Edit::SetMode(native(path)?, *mode),
             Change::Symlink { path, target } => {
                 Edit::Link { target: PathBuf::from(OsStr::from_bytes(target)), path: native(path)? }
+            }
+            Change::HardLink { existing, path } => {
+                Edit::HardLink { existing: native(existing)?, path: native(path)? }
             }
         };
         self.root.edit(edit).await.map(|()| Outcome::Changed).map_err(|e| failure(&e))
@@ -183,6 +187,7 @@ pub(super) fn metadata(found: &fs::Metadata) -> Metadata {
         unix_mode: is_on_disk.then_some(found.mode),
         target,
         unique: is_on_disk.then_some(found.identity),
+        is_linked: found.links > 1,
     }
 }
 

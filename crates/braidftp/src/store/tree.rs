@@ -3,6 +3,7 @@
 //! An enum and not a trait: with a trait object every block that is read would be a future on the heap, and these two are all
 //! there are (each object store is one to OpenDAL).
 
+use std::collections::{BTreeMap, btree_map};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,6 +17,9 @@ use super::fs::{
     self, Allowance, Blocks, Claimant, Commit, Digest, Digested, Entry, Error, Keep, Kind, Metadata, Part,
     Pieces, Removal, Root, Start, WalkItem, Why,
 };
+
+/// The files with several names that a count of bytes holds at once, some 50 bytes each. Beyond them every name counts.
+const LINKED_MAX: usize = 10_000;
 
 /// A tree of files. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -227,13 +231,16 @@ impl Tree {
             Self::Bucket(bucket) => return bucket.used_bytes().await,
         };
         let mut bytes: u64 = 0;
+        // Those with other names that may still come, and how many.
+        let mut linked: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         let mut walk = root.walk(Path::new("")).await?;
         while let Some(chunk) = walk.next_chunk().await {
-            let files = chunk.iter().filter_map(|item| match item {
-                WalkItem::Found { metadata, .. } if metadata.kind == Kind::File => Some(metadata.size),
-                WalkItem::Found { .. } | WalkItem::Unreadable { .. } => None,
-            });
-            bytes = bytes.saturating_add(files.sum());
+            for item in chunk {
+                let WalkItem::Found { metadata, .. } = item else { continue };
+                if metadata.kind == Kind::File && is_first_name(&mut linked, &metadata) {
+                    bytes = bytes.saturating_add(metadata.size);
+                }
+            }
         }
         let parts = root.blocking(move |root| root.parts(Path::new(""), parts_max)).await?;
         Ok(bytes.saturating_add(parts.iter().map(|part| part.size).sum()))
@@ -315,6 +322,30 @@ impl Tree {
             Edit::SetModified(path, time) => bucket.set_modified(path, *time).await,
             Edit::SetMode(path, _) => unsupported("set the mode of", path, "objects have no permission bits"),
             Edit::Link { path, .. } => unsupported("make the link", path, "there are no symbolic links"),
+            Edit::HardLink { path, .. } => unsupported("make the link", path, "an object has one name"),
+        }
+    }
+}
+
+/// Whether this is the first name of a file among those seen. Files whose names have all been seen are forgotten.
+fn is_first_name(linked: &mut BTreeMap<(u64, u64), u64>, metadata: &Metadata) -> bool {
+    if metadata.links <= 1 {
+        return true;
+    }
+    let seen = linked.len();
+    match linked.entry(metadata.identity) {
+        btree_map::Entry::Vacant(_) if seen >= LINKED_MAX => true,
+        btree_map::Entry::Vacant(vacant) => {
+            vacant.insert(metadata.links - 1);
+            true
+        }
+        btree_map::Entry::Occupied(mut left) if *left.get() > 1 => {
+            *left.get_mut() -= 1;
+            false
+        }
+        btree_map::Entry::Occupied(left) => {
+            left.remove();
+            false
         }
     }
 }
@@ -346,6 +377,13 @@ pub enum Edit {
         /// Its name.
         path: PathBuf,
     },
+    /// Gives a file another name, which replaces a file or link.
+    HardLink {
+        /// The file.
+        existing: PathBuf,
+        /// The other name.
+        path: PathBuf,
+    },
 }
 
 impl Edit {
@@ -358,6 +396,7 @@ impl Edit {
             Self::SetModified(path, time) => root.set_modified(path, *time),
             Self::SetMode(path, mode) => root.set_mode(path, *mode),
             Self::Link { target, path } => root.symlink(target, path),
+            Self::HardLink { existing, path } => root.hard_link(existing, path).map(drop),
         }
     }
 }

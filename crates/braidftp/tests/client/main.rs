@@ -6,6 +6,7 @@ mod client_support;
 mod digests;
 #[path = "../endless/mod.rs"]
 mod endless;
+mod hard_links;
 mod journal;
 mod lies;
 mod modes;

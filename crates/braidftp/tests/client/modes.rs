@@ -88,14 +88,18 @@ fn links_that_lead_out_of_the_tree_are_refused_in_both_directions() {
     for mode in ["tcp", "braid"] {
         let copy = room.path(mode);
         let (code, _, err) = cli(&room.home(), &["mirror", &server.url(mode), copy.to_str().unwrap()]);
-        assert_eq!(code, 0, "{err}");
-        assert!(err.contains("absolute leads out") && err.contains("up leads out"), "{err}");
+        assert_eq!(code, 10, "{err}");
+        assert!(
+            err.contains("mirror absolute: the link leads out")
+                && err.contains("mirror up: the link leads out"),
+            "{err}"
+        );
         assert_eq!(names(&copy), ["file", "inside"]);
 
         let url = format!("{}{mode}", up.url(mode));
         let (code, _, err) = cli(&room.home(), &["mirror", "-R", tree.to_str().unwrap(), &url]);
-        assert_eq!(code, 0, "{err}");
-        assert!(err.contains("absolute leads out"), "{err}");
+        assert_eq!(code, 10, "{err}");
+        assert!(err.contains("mirror absolute: the link leads out"), "{err}");
         assert_eq!(names(&store.join(mode)), ["file", "inside"]);
     }
 }

@@ -246,6 +246,34 @@ fn nothing_outside_the_root_has_a_name() {
 }
 
 #[test]
+fn a_file_gets_another_name_within_the_root_and_a_new_upload_takes_it_away() {
+    let folder = Folder::new();
+    folder.put("in/a b", "content");
+    folder.put("old", "old");
+    std::fs::write(folder.outer.path().join("secret"), b"secret").unwrap();
+    let served = serve(folder.root());
+    let mut control = Control::anonymous(&served);
+    control.command("SITE HARDLINK in/a%20b old", "200");
+    control.command("SITE HARDLINK in/a%20b in/new name", "200");
+    let inode =
+        |name: &str| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(folder.path(name)).unwrap());
+    assert!(inode("in/a b") == inode("old") && inode("in/a b") == inode("in/new name"));
+    control.command("SITE HARDLINK /../secret x", "550");
+    control.command("SITE HARDLINK old /../../x", "200");
+    assert!(folder.path("x").exists() && !folder.outer.path().join("x").exists(), "`..` stops at the root");
+    control.command("SITE HARDLINK old in", "550");
+    control.command("SITE HARDLINK in y", "550");
+    control.command("SITE HARDLINK / y", "550");
+    assert!(control.store("STOR old", b"another").starts_with("226"));
+    assert_eq!(std::fs::read(folder.path("in/a b")).unwrap(), b"content");
+    let read_only = Folder::new();
+    read_only.put("a", "content");
+    let served = serve_with(read_only.root(), |builder| builder.access(Access::ReadOnly));
+    Control::anonymous(&served).command("SITE HARDLINK a b", "550");
+    assert!(!read_only.path("b").exists());
+}
+
+#[test]
 fn bytes_that_are_no_command_are_refused_and_cost_nothing() {
     let folder = Folder::new();
     let served = serve(folder.root());

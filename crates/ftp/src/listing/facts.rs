@@ -96,11 +96,12 @@ pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
     facts
 }
 
-/// Encodes a line of XTREE with its end; the root is written `.`. The fact `unique` is sent for folders only,
-/// where clients need it to detect cycles.
+/// Encodes a line of XTREE with its end; the root is written `.`. The fact `unique` is sent for folders, where
+/// clients need it to detect cycles, and for files with several names, which have the same one.
 pub fn encode_tree_line(metadata: &Metadata, path: &SafePath) -> Vec<u8> {
     let set = match metadata.kind {
         FileKind::Directory => FactSet::ALL,
+        FileKind::File if metadata.is_linked => FactSet::ALL,
         _ => FactSet(FactSet::ALL.0 & !FactSet::UNIQUE.0),
     };
     encode_line(metadata, path, set)

@@ -182,12 +182,24 @@ fn metadata() -> impl Strategy<Value = Metadata> {
             unix_mode: Some(mode),
             target: (kind == FileKind::Symlink).then(|| target.into()),
             unique: Some(unique),
+            is_linked: false,
         },
     )
 }
 
 fn name() -> impl Strategy<Value = SafeName> {
     proptest::collection::vec(any::<u8>(), 1..20).prop_filter_map("unsafe", |name| SafeName::new(name).ok())
+}
+
+#[test]
+fn a_tree_identifies_folders_and_files_with_several_names() {
+    let line = |kind, is_linked| {
+        let metadata = Metadata { unique: Some((1, 2)), is_linked, ..Metadata::new(kind, 3) };
+        String::from_utf8(encode_tree_line(&metadata, &SafePath::strict(b"a").unwrap())).unwrap()
+    };
+    assert_eq!(line(FileKind::File, false), "type=file;size=3; a\r\n");
+    assert_eq!(line(FileKind::File, true), "type=file;size=3;unique=1g2; a\r\n");
+    assert_eq!(line(FileKind::Directory, false), "type=dir;unique=1g2; a\r\n");
 }
 
 proptest! {

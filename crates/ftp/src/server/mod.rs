@@ -292,6 +292,13 @@ pub enum Change {
         /// The target, unvalidated.
         target: Bytes,
     },
+    /// Give a file another name; a file or link of this name is replaced.
+    HardLink {
+        /// The file.
+        existing: SafePath,
+        /// The other name.
+        path: SafePath,
+    },
     /// Remove the unfinished uploads below this folder, or of this file: [`Outcome::Parts`] lists them.
     RemoveParts(SafePath),
 }

@@ -149,6 +149,14 @@ impl MemoryStore {
                 self.insert(path.clone(), FileKind::Symlink, Vec::new());
                 self.nodes.get_mut(&path).unwrap().metadata.target = Some(target);
             }
+            Change::HardLink { existing, path } => {
+                let (kind, content) =
+                    (self.node(&existing)?.metadata.kind, self.node(&existing)?.content.clone());
+                if kind != FileKind::File {
+                    return Err(Failure::Store(StoreError::NotAFile));
+                }
+                self.insert(path, kind, content);
+            }
         }
         Ok(Outcome::Changed)
     }

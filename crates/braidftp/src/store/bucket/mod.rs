@@ -400,6 +400,7 @@ fn folder() -> Metadata {
         modified: SystemTime::UNIX_EPOCH,
         mode: 0o755,
         identity: Metadata::NO_IDENTITY,
+        links: 1,
     }
 }
 
@@ -412,6 +413,7 @@ fn file(found: &opendal::Metadata) -> Metadata {
         modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
         mode: 0o644,
         identity: Metadata::NO_IDENTITY,
+        links: 1,
     }
 }
 

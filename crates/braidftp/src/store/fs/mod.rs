@@ -96,6 +96,8 @@ pub struct Metadata {
     pub mode: u32,
     /// Device and inode: equal for two names of one file. [`Metadata::NO_IDENTITY`] for an object of a bucket.
     pub identity: (u64, u64),
+    /// The number of names of the file (hard links).
+    pub links: u64,
 }
 
 impl Metadata {
@@ -104,12 +106,15 @@ impl Metadata {
     pub const NO_IDENTITY: (u64, u64) = (0, 0);
 
     fn from_stat(stat: &rustix::fs::Stat, kind: Kind) -> Self {
+        #[allow(clippy::unnecessary_cast, reason = "its type differs between architectures")]
+        let links = stat.st_nlink as u64;
         Self {
             kind,
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: system_time(stat.st_mtime, stat.st_mtime_nsec as u32),
             mode: stat.st_mode & 0o7777,
             identity: (stat.st_dev, stat.st_ino),
+            links,
         }
     }
 }
@@ -132,6 +137,15 @@ fn timespec(time: SystemTime) -> Timespec {
             }
         }
     }
+}
+
+/// Whether a name of a file existed before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linked {
+    /// It was made.
+    Now,
+    /// It existed.
+    Before,
 }
 
 /// A folder, and the name of an entry.
@@ -367,6 +381,53 @@ impl Root {
                 }
             }
             other => other.map_err(|e| Error::io(what, path, &e.into())),
+        }
+    }
+
+    /// Gives the regular file `existing` another name. A file or link of this name is replaced at once, so that the
+    /// name never lacks a file; it may be linked by others at the same time.
+    ///
+    /// # Errors
+    ///
+    /// `existing` does not exist or is no regular file; `path` is a folder; both are on different file systems, or
+    /// the file system knows no such links.
+    pub fn hard_link(&self, existing: &Path, path: &Path) -> Result<Linked, Error> {
+        let what = "make the link";
+        let (from, to) = (self.place("link", existing)?, self.place(what, path)?);
+        let file = from.metadata().map_err(|e| Error::io("link", existing, &e))?;
+        if file.kind != Kind::File {
+            return Err(Error::new("link", existing, Why::NotAFile));
+        }
+        let link = |name: &Path| rustix::fs::linkat(&from.dir, from.name, &to.dir, name, AtFlags::empty());
+        let failed = |e: rustix::io::Errno| match e {
+            rustix::io::Errno::XDEV | rustix::io::Errno::MLINK | rustix::io::Errno::OPNOTSUPP => {
+                Error::new(what, path, Why::Unsupported("the file cannot have this name besides its own"))
+            }
+            e => Error::io(what, path, &e.into()),
+        };
+        match link(to.name) {
+            Err(rustix::io::Errno::EXIST) => {}
+            other => return other.map(|()| Linked::Now).map_err(failed),
+        }
+        let is_there = || to.metadata().map(|there| there.identity == file.identity);
+        match to.metadata().map_err(|e| Error::io(what, path, &e))? {
+            there if there.identity == file.identity => return Ok(Linked::Before),
+            there if there.kind == Kind::Folder => return Err(Error::new(what, path, Why::IsAFolder)),
+            _ => {}
+        }
+        // A name of this file alone, which another call for the same names may make, rename or remove.
+        let part = name::link(to.name.as_os_str(), file.identity);
+        match link(&part) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(e) => return Err(failed(e)),
+        }
+        let renamed = rustix::fs::renameat(&to.dir, &part, &to.dir, to.name);
+        // It is still there if renaming failed, or if the other name was of the same file already.
+        let _ = rustix::fs::unlinkat(&to.dir, &part, AtFlags::empty());
+        match renamed {
+            Ok(()) => Ok(Linked::Now),
+            Err(rustix::io::Errno::NOENT) if is_there().unwrap_or(false) => Ok(Linked::Now),
+            Err(e) => Err(failed(e)),
         }
     }
 

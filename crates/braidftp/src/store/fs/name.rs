@@ -98,6 +98,16 @@ pub(super) fn unfinished(name: &OsStr) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&out))
 }
 
+/// The temporary name under which the file `identity` waits to be renamed to `name`. No transfer opens this name: it
+/// would write into a file that has other names.
+pub(super) fn link(name: &OsStr, identity: (u64, u64)) -> PathBuf {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"link\0").update(&identity.0.to_le_bytes()).update(&identity.1.to_le_bytes());
+    let hash = hasher.update(name.as_bytes()).finalize().to_hex();
+    let out = [b".", &hash.as_bytes()[..32], UNFINISHED].concat();
+    PathBuf::from(OsStr::from_bytes(&out))
+}
+
 /// The final name for this temporary name; `None` if the final name was too long to be included.
 pub(super) fn finished(name: &OsStr) -> Option<&OsStr> {
     let inner = name.as_bytes().strip_prefix(b".")?.strip_suffix(UNFINISHED)?;

@@ -609,3 +609,75 @@ async fn folders_are_created_renamed_and_removed() {
     root.remove_dir(Path::new("c")).unwrap();
     assert_eq!(root.remove_dir(Path::new("")).unwrap_err().why, Why::BadName("it names no file"));
 }
+
+#[test]
+fn a_hard_link_replaces_a_file_but_no_folder_and_stays_within_the_root() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret"), "secret").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    let link = |existing: &str, path: &str| root.hard_link(Path::new(existing), Path::new(path));
+    let identity = |path: &str| root.link_metadata(Path::new(path)).unwrap().identity;
+    std::fs::write(dir.path().join("a"), "a").unwrap();
+    std::fs::write(dir.path().join("b"), "b").unwrap();
+    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), dir.path().join("out")).unwrap();
+    std::os::unix::fs::symlink("a", dir.path().join("symbolic")).unwrap();
+    assert_eq!(link("a", "folder/new").unwrap(), Linked::Now);
+    assert_eq!(link("a", "folder/new").unwrap(), Linked::Before);
+    assert_eq!(link("a", "b").unwrap(), Linked::Now);
+    assert!(identity("a") == identity("b") && identity("a") == identity("folder/new"));
+    assert_eq!(root.link_metadata(Path::new("a")).unwrap().links, 3);
+    assert_eq!(link("a", "folder").unwrap_err().why, Why::IsAFolder);
+    assert_eq!(link("folder", "c").unwrap_err().why, Why::NotAFile);
+    assert_eq!(link("symbolic", "c").unwrap_err().why, Why::NotAFile);
+    assert_eq!(link("nothing", "c").unwrap_err().why, Why::NotFound);
+    assert_eq!(link("out/secret", "c").unwrap_err().why, Why::OutsideRoot);
+    assert_eq!(link("a", "out/c").unwrap_err().why, Why::OutsideRoot);
+    // A symbolic link is replaced itself.
+    assert_eq!(link("b", "symbolic").unwrap(), Linked::Now);
+    assert_eq!(identity("symbolic"), identity("a"));
+    let mut names: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a", "b", "folder", "out", "symbolic"]);
+}
+
+#[test]
+fn links_of_one_file_may_replace_a_name_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    std::fs::write(dir.path().join("a"), "a").unwrap();
+    for round in 0..50 {
+        std::fs::write(dir.path().join("new"), "another").unwrap();
+        std::fs::rename(dir.path().join("new"), dir.path().join("n")).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| root.hard_link(Path::new("a"), Path::new("n")).unwrap());
+            }
+        });
+        let names: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2, "round {round}: {names:?}");
+        assert_eq!(std::fs::read(dir.path().join("n")).unwrap(), b"a");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_never_writes_into_the_link_of_a_process_that_was_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    std::fs::write(dir.path().join("a"), "content").unwrap();
+    // As hard_link leaves it behind between its two steps.
+    let identity = root.link_metadata(Path::new("a")).unwrap().identity;
+    let left = dir.path().join(name::link("n".as_ref(), identity));
+    std::fs::hard_link(dir.path().join("a"), &left).unwrap();
+    assert!(is_unfinished(left.file_name().unwrap()));
+    assert_eq!(root.unfinished_bytes(Path::new("n")).unwrap(), None);
+    let mut writer = root.writer(Path::new("n"), Start::New, None, Digest::None);
+    writer.write(Bytes::from_static(b"other")).await.unwrap();
+    writer.commit(Commit::default()).await.unwrap();
+    assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"content");
+    assert_eq!(root.hard_link(Path::new("a"), Path::new("n")).unwrap(), Linked::Now);
+    assert!(!left.exists());
+}

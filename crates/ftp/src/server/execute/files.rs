@@ -102,7 +102,7 @@ impl Session {
             Site::Help => Ok(Begun::reply(Reply::multi(
                 Code::HELP,
                 "SITE knows:",
-                ["CHMOD", "DELPARTS", "HELP", "PARTS", "SYMLINK", "UTIME"],
+                ["CHMOD", "DELPARTS", "HARDLINK", "HELP", "PARTS", "SYMLINK", "UTIME"],
                 "End",
             ))),
             Site::Chmod(mode, path) => {
@@ -120,6 +120,12 @@ impl Session {
                     Change::Symlink { path, target },
                     Reply::new(Code::OK, "link made"),
                 ))
+            }
+            Site::HardLink(existing, path) => {
+                let existing = self.resolve_not_root(&existing)?;
+                let path = self.resolve_not_root(&path)?;
+                let change = Change::HardLink { existing, path };
+                Ok(self.begin_change(job, change, Reply::new(Code::OK, "link made")))
             }
             Site::Parts(path) => {
                 let path = self.resolve_bytes(path.as_ref().map_or(&b""[..], PathArg::as_bytes))?;
@@ -152,6 +158,7 @@ impl Session {
     fn begin_change(&self, job: JobId, change: Change, reply: Reply) -> Begun {
         let paths = match &change {
             Change::Rename { from, to } => vec![from.clone(), to.clone()],
+            Change::HardLink { existing, path } => vec![path.clone(), existing.clone()],
             Change::MakeDirectory(path)
             | Change::RemoveDirectory(path)
             | Change::Remove(path)
