@@ -1,16 +1,47 @@
 """Runs a scenario on a Dask cluster: python examples/sweep_dask.py [SCENARIO.toml] [--scheduler ADDRESS] [--workers N]
 
-Without a scheduler it starts workers on this machine. The files in results/ are the same as those of one machine. Needs a wheel of
+Without a scheduler it starts workers on this machine. The files in results/ are the same as those of one machine. With --compare it
+runs the scenario with one worker first, then with all, and prints both times and whether the files are equal. Needs a wheel of
 braidftp (docs/python.md) and `pip install dask distributed`; on a cluster every machine has the same wheel.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
+from pathlib import Path
 
 from braidftp import lab
 from dask.distributed import Client, LocalCluster
+
+
+def sweep(scenario: lab.Scenario, client: Client, out: str, quick: bool) -> tuple[lab.Results, float]:
+    """Runs the scenario; returns the results and the seconds."""
+    began = time.monotonic()
+    results = lab.sweep(scenario, client, out, quick=quick)
+    return results, time.monotonic() - began
+
+
+def local(workers: int) -> LocalCluster:
+    """A cluster of processes on this machine."""
+    return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+
+
+def compare(scenario: lab.Scenario, workers: int, quick: bool) -> None:
+    """Runs the scenario with one worker and with several, each time into a new folder."""
+    tables, seconds = [], []
+    for number in (1, workers):
+        with tempfile.TemporaryDirectory() as out, local(number) as cluster, Client(cluster) as client:
+            # Processes that have started already are timed: an import takes a second.
+            client.wait_for_workers(number)
+            client.run(lab.templates)
+            results, took = sweep(scenario, client, out, quick)
+            tables.append(Path(results.path()).read_bytes())
+            seconds.append(took)
+            print(f"{number} worker{'s' if number > 1 else ''}: {len(results)} runs in {took:.1f} s")
+    same = "the same" if tables[0] == tables[1] else "DIFFERENT"
+    print(f"{workers} workers are {seconds[0] / seconds[1]:.2f} times as fast as one; the files are {same}")
 
 
 def main() -> None:
@@ -20,15 +51,20 @@ def main() -> None:
     options.add_argument("--workers", type=int, default=2, help="processes on this machine, without a scheduler")
     options.add_argument("--out", default="results", help="the folder of the results")
     options.add_argument("--quick", action="store_true", help="a few points, a few times")
+    options.add_argument("--compare", action="store_true", help="time one worker and --workers of them on this machine")
     args = options.parse_args()
     scenario = lab.load(args.scenario) if args.scenario else lab.template("two-paths")
+    if args.compare:
+        if args.scheduler is not None:
+            options.error("--compare starts its own workers: leave out --scheduler")
+        compare(scenario, args.workers, args.quick)
+        return
     cluster = None
     if args.scheduler is None:
-        cluster = LocalCluster(n_workers=args.workers, threads_per_worker=1, dashboard_address=None)
+        cluster = local(args.workers)
     with Client(args.scheduler or cluster) as client:
-        began = time.monotonic()
-        results = lab.sweep(scenario, client, args.out, quick=args.quick)
-        print(f"{len(results)} runs in {time.monotonic() - began:.1f} s: {results.path()}")
+        results, took = sweep(scenario, client, args.out, args.quick)
+        print(f"{len(results)} runs in {took:.1f} s: {results.path()}")
         for claim in results.check():
             print(f"{'holds' if claim.holds else 'does not hold'}: {claim.text} ({claim.why})")
     if cluster is not None:

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    check, compare, film, link, list, merge, net, new, profiles, replay, report, run, schema, view,
+    check, compare, film, link, list, merge, net, new, profiles, qlog, replay, report, run, schema, view,
 };
 
 /// A run allocates tens of thousands of packets. glibc caches no blocks of that size and coalesces each
@@ -33,6 +33,7 @@ enum Command {
     Compare(compare::Args),
     New(new::Args),
     Film(film::Args),
+    Qlog(qlog::Args),
     View(view::Args),
     Schema(schema::Args),
     Merge(merge::Args),
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::New(args) => new::run(&args),
         Command::Film(args) => film::run(&args),
+        Command::Qlog(args) => qlog::run(&args),
         Command::View(args) => view::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Merge(args) => merge::run(&args),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use braidftp_base::{Datagram, Time};
 use braidftp_pcap as pcap;
 use braidftp_qlog as qlog;
+pub use braidftp_qlog::Vantage;
 use braidftp_sctp::{AssociationId, Endpoint, PathStats, wire};
 use braidftp_tcp as tcp;
 
@@ -353,30 +354,73 @@ impl<W: Write> Capture<W> {
     }
 }
 
+/// An event at a host, for a qlog of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostEvent {
+    /// It sent or received a packet.
+    Packet(Seen),
+    /// The statistics of an association have changed.
+    Stats(StatsPoint),
+}
+
+/// A qlog of one host, written event by event.
+#[derive(Debug)]
+pub struct Qlog<W>(qlog::Writer<W>);
+
+impl<W: Write> Qlog<W> {
+    /// Begins a file about the end that opens associations, or about the one that accepts them.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `out`, here as in every method.
+    pub fn new(out: W, title: &str, vantage: Vantage) -> io::Result<Self> {
+        qlog::Writer::new(out, title, vantage).map(Self)
+    }
+
+    /// Writes an event. Events come in order of time.
+    pub fn event(&mut self, event: &HostEvent) -> io::Result<()> {
+        match event {
+            HostEvent::Packet(seen) => {
+                let Datagram { from, to, ecn, payload } = seen.datagram.clone();
+                let direction = match seen.what {
+                    Sight::Sent => qlog::Direction::Sent,
+                    Sight::Arrived => qlog::Direction::Received,
+                };
+                self.0.packet(&qlog::Packet { at: seen.at, direction, from, to, ecn, payload })
+            }
+            HostEvent::Stats(point) => self.0.stats(point.at, point.association.0, &point.stats),
+        }
+    }
+
+    /// Ends the file.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Writes a qlog of the host whose associations' statistics these are: its packets, and how the statistics change.
 ///
 /// # Errors
 ///
 /// Errors of `out`.
 pub fn write_qlog(out: impl Write, title: &str, packets: &[Seen], stats: &[StatsPoint]) -> io::Result<()> {
-    let mut writer = qlog::Writer::new(out, title, qlog::Vantage::Client)?;
+    let mut file = Qlog::new(out, title, Vantage::Client)?;
     let is_own = |addr| stats.iter().any(|point| point.stats.paths.iter().any(|path| path.local == addr));
     let mut stats = stats.iter().peekable();
     for seen in packets {
-        let Datagram { from, to, ecn, payload } = seen.datagram.clone();
-        let (direction, own) = match seen.what {
-            Sight::Sent => (qlog::Direction::Sent, from),
-            Sight::Arrived => (qlog::Direction::Received, to),
+        let own = match seen.what {
+            Sight::Sent => seen.datagram.from,
+            Sight::Arrived => seen.datagram.to,
         };
         while let Some(point) = stats.next_if(|point| point.at < seen.at) {
-            writer.stats(point.at, point.association.0, &point.stats)?;
+            file.event(&HostEvent::Stats(point.clone()))?;
         }
         if is_own(own) {
-            writer.packet(&qlog::Packet { at: seen.at, direction, from, to, ecn, payload })?;
+            file.event(&HostEvent::Packet(seen.clone()))?;
         }
     }
-    stats.try_for_each(|point| writer.stats(point.at, point.association.0, &point.stats))?;
-    writer.flush()
+    stats.try_for_each(|point| file.event(&HostEvent::Stats(point.clone())))?;
+    file.finish()
 }
 
 /// Formats a datagram in packetdrill's notation, with its source and destination.

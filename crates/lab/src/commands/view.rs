@@ -17,7 +17,7 @@ use crate::Failure;
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// A file of `braidlab replay --qlog` or `braidftp --qlog`
+    /// A file of `braidlab qlog`, `braidlab replay --qlog` or `braidftp --qlog`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The page

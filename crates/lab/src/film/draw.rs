@@ -56,8 +56,15 @@ pub struct Titles<'a> {
 /// Draws a film that lasts so long on the screen.
 pub fn draw(recorder: &Recorder, titles: &Titles<'_>, lasts: Duration) -> String {
     let (from, to) = recorder.span();
-    let film = Film { recorder, from: from.as_secs_f64(), to: to.as_secs_f64(), lasts, body: String::new() };
-    film.finish(titles)
+    let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+    Film { recorder, from, to, lasts, still: None, body: String::new() }.finish(titles)
+}
+
+/// Draws a film at one time, a part of it from 0 to 1, without animation and in light colours.
+pub fn draw_still(recorder: &Recorder, titles: &Titles<'_>, part: f64) -> String {
+    let (from, to) = recorder.span();
+    let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+    Film { recorder, from, to, lasts: Duration::ZERO, still: Some(part), body: String::new() }.finish(titles)
 }
 
 struct Film<'a> {
@@ -66,6 +73,8 @@ struct Film<'a> {
     from: f64,
     to: f64,
     lasts: Duration,
+    /// Whether one time of the film is drawn, and which part of it.
+    still: Option<f64>,
     body: String,
 }
 
@@ -89,20 +98,26 @@ impl Film<'_> {
             self.chart(chart, below + number as f64 * CHART);
         }
         self.cursor(below, height);
-        let (dur, begins) = (self.dur(), below - 12.0);
+        let begins = below - 12.0;
+        let wide = PLOT.1 - PLOT.0;
+        let (past, shows) = match self.still {
+            Some(part) => (part * wide, String::new()),
+            None => (wide, format!("<animate attributeName=\"width\" values=\"0;{wide}\" {}/>", self.dur())),
+        };
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" \
              font-family=\"Ubuntu, 'Helvetica Neue', 'Segoe UI', Arial, sans-serif\" font-size=\"12\">\n\
              <title>{}</title>\n<desc>{}</desc>\n<style>\n{}</style>\n\
-             <defs><clipPath id=\"past\"><rect x=\"{left}\" y=\"{begins:.0}\" width=\"{wide}\" height=\"{height:.0}\">\
-             <animate attributeName=\"width\" values=\"0;{wide}\" {dur}/></rect></clipPath></defs>\n\
-             <rect class=\"sheet\" width=\"{WIDTH}\" height=\"{height:.0}\"/>\n{}</svg>\n",
+             <defs><clipPath id=\"past\"><rect x=\"{left}\" y=\"{begins:.0}\" width=\"{past}\" height=\"{height:.0}\">\
+             {shows}</rect></clipPath></defs>\n\
+             <rect class=\"sheet\" width=\"{WIDTH}\" height=\"{sheet:.0}\"/>\n{}</svg>\n",
             Escaped(titles.title),
             Escaped(titles.which),
-            style(),
+            if self.still.is_some() { style_of_stills() } else { style() },
             self.body,
             left = PLOT.0,
-            wide = PLOT.1 - PLOT.0,
+            // The last row of a still's pixels may be beyond the height.
+            sheet = if self.still.is_some() { height + 4.0 } else { height },
         )
     }
 
@@ -126,6 +141,32 @@ impl Film<'_> {
             Escaped(titles.title),
             Escaped(titles.which)
         ));
+        self.clock();
+        let mut x = LEFT;
+        for (class, name) in [
+            ("ink", "packet"),
+            ("drop", "dropped packet"),
+            ("cwnd", "congestion window"),
+            ("flight", "bytes in flight"),
+            ("peer", "peer's receive window"),
+        ] {
+            self.put(format_args!(
+                "<rect class=\"{class}\" x=\"{x}\" y=\"75\" width=\"10\" height=\"6\"/><text class=\"soft\" x=\"{}\" y=\"82\">{name}</text>",
+                x + 15.0
+            ));
+            x += 38.0 + name.len() as f64 * 6.4;
+        }
+    }
+
+    /// The simulated time.
+    fn clock(&mut self) {
+        if let Some(part) = self.still {
+            let now = seconds(self.from + part * (self.to - self.from), self.to - self.from);
+            self.put(format_args!(
+                "<text class=\"ink\" x=\"{RIGHT}\" y=\"42\" font-size=\"22\" text-anchor=\"end\">{now}</text>"
+            ));
+            return;
+        }
         let dur = self.dur();
         for number in 0..CLOCK {
             let part = number as f64 / CLOCK as f64;
@@ -140,20 +181,6 @@ impl Film<'_> {
                 time(part),
                 time(next.min(0.999_99))
             ));
-        }
-        let mut x = LEFT;
-        for (class, name) in [
-            ("ink", "packet"),
-            ("drop", "dropped packet"),
-            ("cwnd", "congestion window"),
-            ("flight", "bytes in flight"),
-            ("peer", "peer's receive window"),
-        ] {
-            self.put(format_args!(
-                "<rect class=\"{class}\" x=\"{x}\" y=\"75\" width=\"10\" height=\"6\"/><text class=\"soft\" x=\"{}\" y=\"82\">{name}</text>",
-                x + 15.0
-            ));
-            x += 38.0 + name.len() as f64 * 6.4;
         }
     }
 
@@ -201,10 +228,15 @@ impl Film<'_> {
             format!("translate({:.0} 0) scale(-1 1)", WIRE.0 - 8.0)
         };
         let y = lane - 7.0;
-        let animation = discrete("width", &keys, &self.dur());
+        let (width, animation) = match self.still {
+            Some(part) => {
+                (keys.iter().rfind(|(at, _)| *at <= part).map_or(0.0, |(_, width)| *width), String::new())
+            }
+            None => (0.0, discrete("width", &keys, &self.dur())),
+        };
         self.put(format_args!(
             "<g transform=\"{place}\"><rect class=\"room\" y=\"{y}\" width=\"{QUEUE}\" height=\"14\"/>\
-             <rect class=\"queue\" y=\"{y}\" width=\"0\" height=\"14\">{animation}</rect></g>"
+             <rect class=\"queue\" y=\"{y}\" width=\"{width}\" height=\"14\">{animation}</rect></g>"
         ));
     }
 
@@ -215,6 +247,15 @@ impl Film<'_> {
             End::Dropped(at) => {
                 let at = self.part(at.as_secs_f64());
                 let ends = (at + DROPPED).min(1.0);
+                if let Some(part) = self.still {
+                    if (at..ends).contains(&part) {
+                        self.put(format_args!(
+                            "<circle class=\"drop\" cx=\"{enters}\" cy=\"{:.0}\" r=\"4\"/>",
+                            lane + 7.0
+                        ));
+                    }
+                    return;
+                }
                 let keys = [(0.0, AWAY), (at, enters), (ends, AWAY)];
                 let animation = discrete("cx", if at > 0.0 { &keys } else { &keys[1..] }, &dur);
                 self.put(format_args!(
@@ -231,6 +272,17 @@ impl Film<'_> {
                 // The part of the way that lies within the film.
                 let (first, last) = (from.max(self.from), to.min(self.to));
                 let wide = if packet.bytes >= DATA_BYTES { 9.0 } else { 4.0 };
+                if let Some(part) = self.still {
+                    let now = self.from + part * (self.to - self.from);
+                    if (first..last).contains(&now) {
+                        self.put(format_args!(
+                            "<rect class=\"ink\" x=\"{:.1}\" y=\"{:.0}\" width=\"{wide}\" height=\"6\"/>",
+                            place(now) - wide / 2.0,
+                            lane - 3.0
+                        ));
+                    }
+                    return;
+                }
                 let (a, b) = (time(self.part(first)), time(self.part(last)));
                 self.put(format_args!(
                     "<rect class=\"ink\" x=\"{AWAY}\" y=\"{:.0}\" width=\"{wide}\" height=\"6\"><animate attributeName=\"x\" \
@@ -339,13 +391,16 @@ impl Film<'_> {
 
     /// The line at the present time.
     fn cursor(&mut self, top: f64, bottom: f64) {
-        let dur = self.dur();
+        let (x, animation) = match self.still {
+            Some(part) => (PLOT.0 + part * (PLOT.1 - PLOT.0), String::new()),
+            None => (
+                PLOT.0,
+                format!("<animate attributeName=\"x\" values=\"{};{}\" {}/>", PLOT.0, PLOT.1, self.dur()),
+            ),
+        };
         self.put(format_args!(
-            "<rect class=\"soft\" x=\"{}\" y=\"{top:.0}\" width=\"1\" height=\"{:.0}\"><animate attributeName=\"x\" values=\"{};{}\" {dur}/></rect>",
-            PLOT.0,
-            bottom - top - 34.0,
-            PLOT.0,
-            PLOT.1
+            "<rect class=\"soft\" x=\"{x}\" y=\"{top:.0}\" width=\"1\" height=\"{:.0}\">{animation}</rect>",
+            bottom - top - 34.0
         ));
     }
 }
@@ -390,4 +445,15 @@ fn style() -> String {
         );
     }
     format!("{light}}}\n@media (prefers-color-scheme: dark) {{ {dark}}} }}\n{rules}")
+}
+
+/// The style of a still: renderers of pictures know neither variables nor `:not`.
+fn style_of_stills() -> String {
+    let mut rules = String::from(".sheet { fill: #ffffff; }\n");
+    for (class, colour) in COLOURS {
+        let _ = writeln!(rules, ".{class} {{ fill: {colour}; }}\n.curve.{class} {{ stroke: {colour}; }}");
+    }
+    rules
+        + ".curve { stroke-width: 1.6; stroke-linejoin: round; }\npolyline { fill: none !important; }\n.room { fill: none; stroke: #c9cfda; }\n.wire { stroke: #c9cfda; }\n"
+        + &format!(".grid {{ stroke: {GRID}; }}\n.queue {{ fill: {}; }}\n", COLOURS[3].1)
 }

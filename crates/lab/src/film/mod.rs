@@ -1,9 +1,11 @@
 //! Films: a run of a scenario as an animated SVG, with its packets, queues and windows over the simulated time.
 //!
 //! A [`Recorder`] watches a run; [`draw()`] makes the SVG of what it recorded. The animation is SMIL, so that a browser
-//! plays the file without a script. The same run gives the same bytes.
+//! plays the file without a script. The same run gives the same bytes. [`Movie`] encodes the same pictures as MP4, by
+//! the program ffmpeg.
 
 mod draw;
+mod movie;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +13,8 @@ use std::time::Duration;
 use braidftp_sim::link::{Fate, Sighting};
 use braidftp_sim::windows::SendWindows;
 
-pub use self::draw::{Titles, draw};
+pub use self::draw::{Titles, draw, draw_still};
+pub use self::movie::Movie;
 use crate::scenario::{Look, Shot, ShotOfLink, Watcher};
 
 /// The maximum number of packets of a film; a run with more is shown up to this packet.

@@ -246,8 +246,16 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// A rendered picture.
+pub use resvg::tiny_skia::Pixmap as Dots;
+
 /// Renders a picture as PNG at this scale.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, String> {
+    pixels(svg, scale)?.encode_png().map_err(|error| error.to_string())
+}
+
+/// Renders a picture at this scale.
+pub fn pixels(svg: &str, scale: f32) -> Result<Dots, String> {
     static FONT: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
         let mut fonts = fontdb::Database::new();
         fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
@@ -261,7 +269,7 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, String> {
     let size = tree.size().to_int_size().scale_by(scale).ok_or("the picture has no size")?;
     let mut dots = Pixmap::new(size.width(), size.height()).ok_or("the picture is too large")?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut dots.as_mut());
-    dots.encode_png().map_err(|error| error.to_string())
+    Ok(dots)
 }
 
 /// The approximate width of a text, in units of its font size.

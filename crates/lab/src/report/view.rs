@@ -48,7 +48,7 @@ fn title(qlog: &str) -> Result<String, String> {
             .is_some_and(|schema| schema.starts_with("urn:ietf:params:qlog:file:sequential"))
     };
     let head = head.filter(is_qlog).ok_or(
-        "it is no qlog file of the form JSON-SEQ, as `braidlab replay --qlog` and `braidftp --qlog` write it",
+        "it is no qlog file of the form JSON-SEQ, as `braidlab qlog` and `braidftp --qlog` write it",
     )?;
     Ok(head["title"].as_str().unwrap_or("without a title").to_owned())
 }

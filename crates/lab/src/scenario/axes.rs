@@ -231,7 +231,19 @@ impl Scope {
             Some(external) => Ok(cc::Choice::from(cc::Kind::External(*external))),
             None => text.parse().map_err(|error: cc::ChoiceError| {
                 let own = self.controllers.iter().map(|external| format!(", {}", external.name));
-                format!("{error}{}", own.collect::<String>())
+                let name = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or("");
+                let known: Vec<&str> = cc::Kind::ALL
+                    .iter()
+                    .map(|kind| kind.name())
+                    .chain(self.controllers.iter().map(|external| external.name))
+                    .collect();
+                let meant = match nearest(name, known.iter().copied()) {
+                    meant if meant.starts_with("did you mean") && !known.contains(&name) => {
+                        format!("; {meant}")
+                    }
+                    _ => String::new(),
+                };
+                format!("{error}{}{meant}", own.collect::<String>())
             }),
         }
     }

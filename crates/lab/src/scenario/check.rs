@@ -153,9 +153,7 @@ fn quantity_of(node: &Node, dimensions: &[quantity::Dimension], field: &Field) -
             )));
         }
     };
-    let dimension = quantity::parse(&shown).map(|quantity| quantity.dimension);
-    let fitting = dimensions.iter().find(|its| Some(**its) == dimension).unwrap_or(&dimensions[0]);
-    quantity::of(*fitting, &shown).map(drop).map_err(failed)
+    quantity::of_any(dimensions, &shown).map(drop).map_err(failed)
 }
 
 fn name(node: &Node, names: Names, field: &Field, known: &Known<'_>) -> Result<(), Wrong> {

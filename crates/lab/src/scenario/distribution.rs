@@ -7,6 +7,9 @@ use braidftp_sim::Random;
 use super::tree::{Node, Value, Wrong};
 use super::view::{self, View};
 
+/// The largest standard deviation of the logarithm: beyond it a number is the least or the most.
+const SIGMA_MAX: f64 = 10.0;
+
 /// A distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
@@ -67,6 +70,9 @@ impl Distribution {
             }
             _ => {
                 let (median, sigma) = (needs("median")?, view.number("sigma").unwrap_or(1.0));
+                if sigma > SIGMA_MAX {
+                    return Err(view.wrong("sigma", format!("`sigma` is {SIGMA_MAX} at most")));
+                }
                 Self::LogNormal { median, sigma, max: most(median) }
             }
         };

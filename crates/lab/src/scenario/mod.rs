@@ -20,10 +20,12 @@ mod names;
 mod network;
 mod plan;
 pub mod quantity;
+mod resident;
 mod run;
 pub mod schema;
 mod shape;
 pub mod templates;
+mod traced;
 mod transports;
 pub mod tree;
 mod view;
@@ -35,6 +37,7 @@ use std::path::{Path, PathBuf};
 
 use braidftp_cc as cc;
 pub use run::{Look, Shot, ShotOfLink, Watcher};
+pub use traced::{Traceable, Traced, TracedEnd};
 pub use tree::ScenarioError;
 
 use crate::claim::Finding;
@@ -81,6 +84,11 @@ impl Scenario {
     /// Runs one point of the sweep once with a watcher. The numbers are those of a run without a watcher.
     pub fn watch(&self, point: &Point, seed: u64, watcher: &mut dyn Watcher) -> Row {
         (self.watched)(point, seed, watcher)
+    }
+
+    /// The workloads of a point, in the order of [`Traced::workload`].
+    pub fn traceable(&self, point: &Point) -> Vec<Traceable> {
+        self.document.plan(point).workloads.iter().map(workloads::Workload::traceable).collect()
     }
 }
 

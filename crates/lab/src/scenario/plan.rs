@@ -80,6 +80,14 @@ impl Plan {
             return Err(root.wrong("measure-from", "nothing is measured: the run ends before"));
         }
         for (workload, node) in self.workloads.iter().zip(root.list("workload")) {
+            let waits = workload.about_waits();
+            if self.lasts.is_none() && waits > LASTS_MAX.as_secs_f64() {
+                let what = format!(
+                    "its last request would begin after about {:.0} days, and a run lasts 30 at most: give `lasts`, or fewer or shorter pauses",
+                    waits / 86_400.0
+                );
+                return Err(Wrong::at(node, what));
+            }
             let Some(bytes) = workload.about_bytes() else { continue };
             let paths = if workload.is_tcp() { &workload.paths[..1] } else { &workload.paths[..] };
             let reasons: Vec<Option<String>> =

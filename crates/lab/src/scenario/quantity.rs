@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use super::tree::nearest;
+
 /// The dimension of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
@@ -154,10 +156,35 @@ pub fn of(dimension: Dimension, text: &str) -> Result<f64, String> {
             Err(format!("`{shown}` has no unit: write one of {}, as in \"{}\"", units(), dimension.example()))
         }
         (None, Some((number, _))) if number < 0.0 => Err(format!("`{shown}` is negative")),
-        (None, Some((_, wrong))) if !wrong.is_empty() => {
-            Err(format!("`{}` is no unit of {dimension}: there are {}", wrong.escape_debug(), units()))
-        }
+        (None, Some((_, its))) if unit(its).is_some() => Err(format!("`{shown}` is too large")),
+        (None, Some((_, wrong))) if !wrong.is_empty() => Err(no_unit(&[dimension], wrong)),
         _ => Err(format!("`{shown}` is not {dimension}, as in \"{}\"", dimension.example())),
+    }
+}
+
+/// The error for an unknown unit.
+fn no_unit(dimensions: &[Dimension], wrong: &str) -> String {
+    let units =
+        dimensions.iter().flat_map(|its| its.units()).filter(|unit| !matches!(*unit, "µs" | "packet"));
+    let named: Vec<String> = dimensions.iter().map(ToString::to_string).collect();
+    format!("`{}` is no unit of {}: {}", wrong.escape_debug(), named.join(" or "), nearest(wrong, units))
+}
+
+/// Parses a quantity that may be of several dimensions.
+///
+/// # Errors
+///
+/// As in [`of`].
+pub fn of_any(dimensions: &[Dimension], text: &str) -> Result<f64, String> {
+    let its = parse(text).map(|quantity| quantity.dimension);
+    let fitting = dimensions.iter().find(|dimension| Some(**dimension) == its);
+    match (fitting, split(text)) {
+        (None, Some((number, wrong)))
+            if dimensions.len() > 1 && number >= 0.0 && !wrong.is_empty() && unit(wrong).is_none() =>
+        {
+            Err(no_unit(dimensions, wrong))
+        }
+        _ => of(*fitting.unwrap_or(&dimensions[0]), text),
     }
 }
 
@@ -190,12 +217,14 @@ mod tests {
         for (dimension, text, said) in [
             (Dimension::Rate, "3", "has no unit: write one of bit/s, kbit/s, Mbit/s"),
             (Dimension::Rate, "3 furlongs", "`furlongs` is no unit of a rate: there are bit/s"),
+            (Dimension::Rate, "3 Mbits", "`Mbits` is no unit of a rate: did you mean `Mbit/s`?"),
+            (Dimension::Rate, "1e300 Gbit/s", "`1e300 Gbit/s` is too large"),
             (Dimension::Rate, "3 ms", "`3 ms` is a time, not a rate, as in \"10 Mbit/s\""),
             (Dimension::Time, "-3 ms", "negative"),
             (Dimension::Time, "soon", "is not a time, as in \"35 ms\""),
             (Dimension::Fraction, "101 %", "more than 100 %"),
             (Dimension::Fraction, "2", "is not a fraction from 0 to 1"),
-            (Dimension::Bytes, "1e999 B", "`B`"),
+            (Dimension::Bytes, "1e999 B", "`1e999 B` is too large"),
         ] {
             let error = of(dimension, text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

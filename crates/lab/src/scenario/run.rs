@@ -1,22 +1,24 @@
 //! One run of a scenario: the world of a plan, its workloads, and the measured numbers.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use braidftp_base::{Datagram, Output, Time};
+use braidftp_base::Time;
 use braidftp_sctp::PathStats;
 use braidftp_sim::apps::bulk::{self, Bulk, Span};
-use braidftp_sim::apps::ftp::{DuringRun, Holds, Node, Outcome, Session};
-use braidftp_sim::apps::transfers::{self, Transfers};
+use braidftp_sim::apps::ftp::{DuringRun, Holds, Outcome, Session};
+use braidftp_sim::apps::transfers;
 use braidftp_sim::link::{Counters, Sighting};
+use braidftp_sim::record::HostEvent;
 use braidftp_sim::windows::SendWindows;
-use braidftp_sim::{Actor, Host, HostId, LinkId, World};
+use braidftp_sim::{Host, HostId, LinkId, World};
 
 use super::measure::{Measure, Of, OfLink, What};
 use super::plan::{LASTS_MAX, Plan};
+use super::resident::{Kind, Resident};
+use super::traced::{Traced, TracedEnd};
 use super::workloads::{Clock, Does, Workload, between, random};
-use crate::figure::Row;
+use crate::figure::{Row, RunFailed};
 use crate::papers::ftp;
 use crate::stats;
 
@@ -38,6 +40,14 @@ pub trait Watcher {
 
     /// Receives a shot, the last one when the run has ended.
     fn shoot(&mut self, _shot: Shot) {}
+
+    /// The host whose events it receives, if any.
+    fn traces(&self) -> Option<Traced> {
+        None
+    }
+
+    /// Receives the events at that host since the last call, the last ones when the run has ended.
+    fn trace(&mut self, _events: Vec<HostEvent>) {}
 }
 
 /// The state of a run at one time.
@@ -73,70 +83,6 @@ pub struct ShotOfLink {
     pub queue_bytes: u64,
     /// What happened to its packets since the last shot.
     pub packets: Vec<Sighting>,
-}
-
-/// A host of a scenario's world.
-#[derive(Debug)]
-enum Resident {
-    Ftp(Box<Node>),
-    Bulk(Box<Host<Bulk>>),
-    Transfers(Box<Host<Transfers>>),
-}
-
-impl Actor for Resident {
-    fn handle(&mut self, now: Time, datagram: Datagram) {
-        match self {
-            Self::Ftp(host) => host.handle(now, datagram),
-            Self::Bulk(host) => host.handle(now, datagram),
-            Self::Transfers(host) => host.handle(now, datagram),
-        }
-    }
-
-    fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
-        match self {
-            Self::Ftp(host) => host.poll(now),
-            Self::Bulk(host) => host.poll(now),
-            Self::Transfers(host) => host.poll(now),
-        }
-    }
-}
-
-impl From<Node> for Resident {
-    fn from(node: Node) -> Self {
-        Self::Ftp(Box::new(node))
-    }
-}
-
-impl Holds for Resident {
-    fn ftp(&self) -> &Node {
-        match self {
-            Self::Ftp(node) => node,
-            _ => panic!("this host is not one of the ftp session"),
-        }
-    }
-
-    fn ftp_mut(&mut self) -> &mut Node {
-        match self {
-            Self::Ftp(node) => node,
-            _ => panic!("this host is not one of the ftp session"),
-        }
-    }
-}
-
-impl Resident {
-    fn bulk(&self) -> &Host<Bulk> {
-        match self {
-            Self::Bulk(host) => host,
-            _ => panic!("this host is not one of a bulk flow"),
-        }
-    }
-
-    fn transfers(&self) -> &Transfers {
-        match self {
-            Self::Transfers(host) => host.app(),
-            _ => panic!("this host asks for nothing"),
-        }
-    }
 }
 
 /// A flow other than the FTP session: its workload and its hosts.
@@ -186,9 +132,7 @@ impl Links {
 
 /// Runs a plan.
 ///
-/// # Panics
-///
-/// If its FTP session fails, or its requests are not answered within 30 days.
+/// It ends with [`RunFailed`] if its FTP session fails, or if its requests are not answered within 30 days.
 pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<&mut dyn Watcher>) -> Row {
     let mut world: World<Resident> = World::new(seed);
     let mut links = Links(vec![None; plan.network.links.len()]);
@@ -220,6 +164,14 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<
     if let Some(watcher) = watcher {
         seen.next_look = Some(Time::ZERO + watcher.every());
         seen.server = ftp.as_ref().map(|(at, .., [_, server])| (*at, *server));
+        if let Some(traced) = watcher.traces() {
+            let its = ftp.as_ref().filter(|(at, ..)| *at == traced.workload).map(|(.., ends)| *ends);
+            let flow = || flows.iter().filter(|flow| flow.workload == traced.workload).nth(traced.flow);
+            let ends = its.or_else(|| flow().map(|flow| flow.ends)).expect("the flow exists");
+            let host = ends[usize::from(traced.end == TracedEnd::Server)];
+            world.host(host).trace();
+            seen.traced = Some(host);
+        }
         if watcher.is_filming() {
             links.0.iter().flatten().flatten().for_each(|id| world.record_link(*id));
         }
@@ -237,6 +189,9 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<
         }
     };
     world.check();
+    if let Some(why) = outcome.as_ref().and_then(|done| done.outcome.failed.as_deref()) {
+        RunFailed::end(format!("the FTP session failed: {why}"));
+    }
     Row(measures.iter().map(|measure| seen.number(measure.what, outcome.as_ref(), plan, &world)).collect())
 }
 
@@ -264,13 +219,13 @@ fn add(
                 let span = Span { begins, ends: ends.map(|ends| Time::ZERO + ends) };
                 let [mut sender, reader] = bulk::flow_between(span, protocol, from, to, seed ^ number as u64);
                 sender.parts_mut().1.write_at_a_time(*write_bytes);
-                [sender, reader].map(|host| Resident::Bulk(Box::new(host)))
+                [sender, reader].map(Resident::bulk_host)
             }
             Does::Transfers { protocol, source, starts, connections } => {
                 let starts = between(*starts, &mut random);
                 let asked = source.plan(starts, &mut random);
                 transfers::hosts(protocol, asked, *connections, from, to, seed ^ number as u64)
-                    .map(|host| Resident::Transfers(Box::new(host)))
+                    .map(Resident::transfers_host)
             }
         };
         let [first, second] = hosts;
@@ -299,11 +254,10 @@ fn alone(world: &mut World<Resident>, plan: &Plan, flows: &[Flow], seen: &mut Se
             break;
         }
         if stop >= until {
-            assert!(
-                is_timed,
-                "requests are not answered after {} s of virtual time",
-                until.as_nanos() / 1_000_000_000
-            );
+            if !is_timed {
+                let seconds = until.as_nanos() / 1_000_000_000;
+                RunFailed::end(format!("requests are not answered after {seconds} s of simulated time"));
+            }
             break;
         }
         seen.happen(world);
@@ -369,6 +323,8 @@ struct Seen<'a> {
     next_look: Option<Time>,
     /// With a watcher: the workload and the server of the FTP session.
     server: Option<(usize, HostId)>,
+    /// With a watcher: the host whose events it receives.
+    traced: Option<HostId>,
     /// The next event.
     event: usize,
     /// The queue samples of each link and direction, in bytes.
@@ -405,6 +361,7 @@ impl<'a> Seen<'a> {
             watcher: None,
             next_look: None,
             server: None,
+            traced: None,
             event: 0,
             queues: vec![[Vec::new(), Vec::new()]; plan.network.links.len()],
             sums: vec![Sums::default(); flows.len()],
@@ -414,8 +371,8 @@ impl<'a> Seen<'a> {
 
     fn mark(&self, world: &mut World<Resident>) -> Mark {
         world.settle();
-        let read = |flow: &Flow| match world.host(flow.ends[1]) {
-            Resident::Bulk(host) => host.app().bytes_read(),
+        let read = |flow: &Flow| match &world.host(flow.ends[1]).kind {
+            Kind::Bulk(host) => host.app().bytes_read(),
             _ => world.host(flow.ends[0]).transfers().bytes_read(),
         };
         let counters = |ids: &Option<[LinkId; 2]>| match ids {
@@ -431,8 +388,8 @@ impl<'a> Seen<'a> {
 
     fn look(&self, world: &World<Resident>) -> Look {
         let flows = self.flows.iter().map(|flow| {
-            let read = match world.host(flow.ends[1]) {
-                Resident::Bulk(host) => host.app().bytes_read(),
+            let read = match &world.host(flow.ends[1]).kind {
+                Kind::Bulk(host) => host.app().bytes_read(),
                 _ => world.host(flow.ends[0]).transfers().bytes_read(),
             };
             (self.plan.workloads[flow.workload].name.clone(), read)
@@ -448,6 +405,12 @@ impl<'a> Seen<'a> {
     /// Passes a sample or a shot to the watcher.
     fn watch(&mut self, world: &mut World<Resident>) {
         world.settle();
+        if let Some(host) = self.traced {
+            let events = world.host(host).take_trace();
+            if let Some(watcher) = &mut self.watcher {
+                watcher.trace(events);
+            }
+        }
         if self.watcher.as_ref().is_some_and(|watcher| watcher.is_filming()) {
             let shot = self.shot(world);
             if let Some(watcher) = &mut self.watcher {
@@ -467,7 +430,7 @@ impl<'a> Seen<'a> {
             senders.push((workload, world.host(server).ftp().send_windows()));
         }
         for flow in self.flows {
-            let Resident::Bulk(host) = world.host(flow.ends[0]) else { continue };
+            let Kind::Bulk(host) = &world.host(flow.ends[0]).kind else { continue };
             if senders.last().is_none_or(|(workload, _)| *workload != flow.workload) {
                 senders.push((flow.workload, Vec::new()));
             }
@@ -516,14 +479,7 @@ impl<'a> Seen<'a> {
         match what {
             What::Ftp(column) => ftp.map_or(f64::NAN, |done| done.column(column)),
             What::Of(workload, of) => match ftp.filter(|done| done.workload == workload) {
-                Some(done) => {
-                    assert!(
-                        done.outcome.failed.is_none(),
-                        "{}",
-                        done.outcome.failed.as_deref().unwrap_or_default()
-                    );
-                    done.number(of)
-                }
+                Some(done) => done.number(of),
                 None => self.of_flows(workload, of, world),
             },
             What::Fairness => {
@@ -643,7 +599,7 @@ impl DuringRun<Resident> for Seen<'_> {
         };
         self.marks[0].get_or_insert(empty);
         self.marks[1] = Some(mark);
-        if self.watcher.as_ref().is_some_and(|watcher| watcher.is_filming()) {
+        if self.traced.is_some() || self.watcher.as_ref().is_some_and(|watcher| watcher.is_filming()) {
             self.watch(world);
         }
     }

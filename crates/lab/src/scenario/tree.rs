@@ -57,6 +57,10 @@ impl Wrong {
     }
 }
 
+/// The maximum number of characters of a line that are shown with an error, and of those before it.
+const SHOWN_MAX: usize = 160;
+const SHOWN_BEFORE: usize = 100;
+
 /// An error with its line, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -100,9 +104,18 @@ impl fmt::Display for ScenarioError {
         let Self { file, line, column, what, source, width } = self;
         writeln!(f, "{file}:{line}:{column}: {what}")?;
         let number = line.to_string();
-        let shown: String = source.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        // Of a long line only the part around the error is shown.
+        let hidden = (column - 1).saturating_sub(SHOWN_BEFORE);
+        let shown: String = source
+            .chars()
+            .skip(hidden)
+            .take(SHOWN_MAX)
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
         writeln!(f, "  {number} | {shown}")?;
-        write!(f, "  {:1$} | {2:3$}{4}", "", number.len(), "", column - 1, "^".repeat(*width))
+        let (place, width) = (column - 1 - hidden, (*width).min(SHOWN_MAX));
+        let width = width.min(SHOWN_MAX - place);
+        write!(f, "  {:1$} | {2:3$}{4}", "", number.len(), "", place, "^".repeat(width))
     }
 }
 
@@ -136,7 +149,16 @@ fn node(value: &Spanned<DeValue<'_>>) -> Result<Node, Wrong> {
     let wrong = |what: String| Wrong { span: span.clone(), what };
     let list = |array: &DeArray<'_>| array.iter().map(node).collect::<Result<Vec<_>, _>>();
     let value = match value.get_ref() {
-        DeValue::String(text) => Value::Text(text.clone().into_owned()),
+        DeValue::String(text) => match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+            // Pictures and reports cannot contain them.
+            Some(control) => {
+                return Err(wrong(format!(
+                    "a text has no control characters, such as {}",
+                    control.escape_unicode()
+                )));
+            }
+            None => Value::Text(text.clone().into_owned()),
+        },
         DeValue::Integer(number) => {
             let parsed = i64::from_str_radix(number.as_str(), number.radix());
             Value::Number(parsed.map_err(|_| wrong(format!("{number} is too large")))? as f64)
@@ -233,9 +255,25 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_line_the_part_around_the_error_is_shown() {
+        let text = format!(
+            "a = [{}, 99999999999999999999, {}]",
+            vec!["1"; 9_000].join(", "),
+            vec!["2"; 9_000].join(", ")
+        );
+        let said = error(&text);
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines[0].starts_with("my.toml:1:27006: ") && lines.len() == 3, "{}", lines[0]);
+        assert!(lines.iter().all(|line| line.len() < 200), "{said}");
+        let under = lines[2].find('^').unwrap();
+        assert_eq!(&lines[1][under..under + 20], "99999999999999999999");
+    }
+
+    #[test]
     fn an_error_shows_its_line_and_column() {
         assert!(error("a = 1\nb = \n").starts_with("my.toml:2:"), "{}", error("a = 1\nb = \n"));
         assert!(error("day = 2026-01-01").contains("a scenario has no dates"));
+        assert!(error("title = \"a\\u0007b\"").contains("my.toml:1:9: a text has no control characters"));
         assert!(error("n = 99999999999999999999").contains("is too large"));
         let text = "\"ü\" = \"x\"\n";
         let node = parse(text).unwrap();

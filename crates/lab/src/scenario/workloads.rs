@@ -11,6 +11,7 @@ use braidftp_sim::apps::transfers::{Connections, Due, Transfer};
 use super::distribution::Distribution;
 use super::files::{Arrival, Files};
 use super::network::Network;
+use super::traced::{Traceable, TracedEnd};
 use super::transports::{self, Given};
 use super::tree::{Node, Value, Wrong};
 use super::view::View;
@@ -174,6 +175,15 @@ impl Workload {
         }
     }
 
+    /// What can be traced of it.
+    pub(super) fn traceable(&self) -> Traceable {
+        let sends = match self.does {
+            Does::Bulk { .. } => TracedEnd::Client,
+            Does::Ftp { .. } | Does::Transfers { .. } => TracedEnd::Server,
+        };
+        Traceable { name: self.name.clone(), is_tcp: self.is_tcp(), flows: self.flows(), sends }
+    }
+
     /// Whether runs depend on the seed.
     pub(super) fn is_random(&self) -> bool {
         match &self.does {
@@ -199,6 +209,25 @@ impl Workload {
             }
             Does::Transfers { source: Source::Arrivals { list, .. }, .. } => {
                 Some(list.iter().map(|arrival| arrival.bytes as f64).sum())
+            }
+        }
+    }
+
+    /// The approximate time in which it waits by itself, whatever the network: until its last request, or with all pauses.
+    pub(super) fn about_waits(&self) -> f64 {
+        let starts = |starts: &[Duration; 2]| starts[1].as_secs_f64();
+        match &self.does {
+            Does::Ftp { .. } => 0.0,
+            Does::Bulk { starts: at, .. } => starts(at),
+            Does::Transfers { source, starts: at, .. } => {
+                starts(at)
+                    + match source {
+                        Source::Requests { count, pause, .. } => *count as f64 * pause.about(),
+                        Source::Web { ends, .. } => ends.as_secs_f64(),
+                        Source::Arrivals { list, .. } => {
+                            list.iter().map(|arrival| arrival.at.as_secs_f64()).fold(0.0, f64::max)
+                        }
+                    }
             }
         }
     }
@@ -467,6 +496,9 @@ fn web(view: View<'_>, request_bytes: u64, size: Distribution) -> Result<Source,
         Distribution::Fixed(mean) => Distribution::Exponential { mean, max: mean * 1e3 },
         other => other,
     };
+    if every.about() <= 0.0 {
+        return Err(view.wrong("every", "`every` is a time above 0"));
+    }
     let ends = view.time("ends").unwrap_or_default();
     let about = ends.as_secs_f64() / every.about();
     if !about.is_finite() || about > TRANSFERS_MAX as f64 / 2.0 {

@@ -1,4 +1,5 @@
-//! `braidlab film`: well-formed, the same bytes for the same seed, and at a known time the packets where they must be.
+//! `braidlab film`: well-formed, the same bytes for the same seed, and at a known time the packets where they must be. In place of
+//! ffmpeg, a program keeps the frames that it is given.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -151,11 +152,96 @@ fn figures_have_films_and_what_cannot_be_filmed_is_refused() {
         (&["multistream/fig6", "--at", "variant"], "write AXIS=VALUE"),
         (&["multistream/fig6", "--from", "100000"], "--from begins the film too late"),
         (&["multistream/fig6", "--screen", "0"], "0.1 s on the screen at least"),
-        (&["multistream/fig6", "-o", "film.mp4"], "a film is an SVG"),
+        (&["multistream/fig6", "-o", "film.avi"], "a film is an SVG or an MP4"),
     ] {
         let output = film(folder.path(), words);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{words:?}: {error}");
         assert!(error.contains(says), "{words:?}: {error}");
     }
+}
+
+/// A folder with a program `ffmpeg` that runs these lines of a shell.
+#[cfg(unix)]
+fn with_ffmpeg(lines: &str) -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("ffmpeg");
+    std::fs::write(&program, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+#[cfg(unix)]
+fn film_with(programs: &Path, folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_braidlab"));
+    // The shell's own programs stay on the path, behind.
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    command.arg("film").args(words).env("PATH", path).current_dir(folder).output().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn an_mp4_is_encoded_from_frames_with_the_packets_where_they_are_in_the_film() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.toml"), SCENARIO).unwrap();
+    // Its last argument is the file: the frames become the film, so that they can be seen here.
+    let keeps = with_ffmpeg(
+        "case \"$1\" in -version) exit 0;; esac\necho \"$@\" > words\nfor last; do :; done\ncat > \"${last#file:}\"",
+    );
+    let words = ["my.toml", "--lasts", "0.5", "--screen", "0.44", "-o", "film.mp4"];
+    let output = film_with(keeps.path(), folder.path(), &words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.starts_with("film.mp4: scenario=all: 0.000 s to 0.500 s of ") && said.ends_with(" 11 frames\n"),
+        "{said}"
+    );
+    let given = std::fs::read_to_string(folder.path().join("words")).unwrap();
+    let size = given.split(' ').skip_while(|word| *word != "-video_size").nth(1).unwrap();
+    let (width, height) = size.split_once('x').unwrap();
+    let [width, height]: [usize; 2] = [width, height].map(|text| text.parse().unwrap());
+    assert!(width == 1_920 && width % 2 == 0 && height % 2 == 0, "{size}");
+    let frames = std::fs::read(folder.path().join("film.mp4")).unwrap();
+    assert_eq!(frames.len(), 11 * width * height * 4);
+    assert!(!folder.path().join("film.mp4.part").exists());
+    assert!(frames.ends_with(&[255; 8]), "the paper is white to the last row");
+    // Frame 1 is at 50 ms: INIT is in the middle of the wire, and nothing on the way back. Frame 3 is at 150 ms: the answer.
+    let is_dark = |frame: usize, x: f64, y: f64| {
+        let [x, y] = [x, y].map(|place| (place * 1.92).round() as usize);
+        let dot = ((frame * height + y) * width + x) * 4;
+        frames[dot..dot + 3].iter().all(|part| *part < 90)
+    };
+    let middle = (250.0 + 866.0) / 2.0;
+    let lanes = [92.0 + 28.0, 92.0 + 46.0];
+    let near =
+        |frame: usize, lane: f64| (-20..=20).any(|dx| is_dark(frame, middle + f64::from(dx), lane + 2.0));
+    assert_eq!(lanes.map(|lane| near(1, lane)), [true, false]);
+    assert_eq!(lanes.map(|lane| near(3, lane)), [false, true]);
+}
+
+#[cfg(unix)]
+#[test]
+fn without_ffmpeg_or_with_one_that_fails_no_mp4_is_made_and_an_earlier_one_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.toml"), SCENARIO).unwrap();
+    std::fs::write(folder.path().join("film.mp4"), "an earlier film").unwrap();
+    let words = ["my.toml", "--lasts", "0.5", "--screen", "0.2", "-o", "film.mp4"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_braidlab"));
+    let output = command
+        .arg("film")
+        .args(words)
+        .env("PATH", folder.path())
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("install ffmpeg"), "{error}");
+    let fails = with_ffmpeg("case \"$1\" in -version) exit 0;; esac\necho 'no encoder' >&2\nexit 3");
+    let output = film_with(fails.path(), folder.path(), &words);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(6), "{error}");
+    assert!(error.contains("no encoder") && error.contains("cannot make film.mp4: ffmpeg failed"), "{error}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("film.mp4")).unwrap(), "an earlier film");
 }

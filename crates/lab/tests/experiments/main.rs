@@ -7,4 +7,5 @@ mod compare;
 mod film;
 mod link;
 mod net;
+mod qlog;
 mod scenario;

@@ -137,7 +137,11 @@ fn errors_have_a_place_and_the_nearest_known_word() {
     for (replaced, by, said) in [
         ("rate =", "ratee =", "my.toml:7:1: links.NAME has no key `ratee`; did you mean `rate`?"),
         ("\"10 Mbit/s\"", "10", "my.toml:7:8: `rate`: `10` has no unit: write one of bit/s, kbit/s"),
-        ("\"10 Mbit/s\"", "\"10 Mbits\"", "my.toml:7:8: `rate`: `Mbits` is no unit of a rate"),
+        (
+            "\"10 Mbit/s\"",
+            "\"10 Mbits\"",
+            "my.toml:7:8: `rate`: `Mbits` is no unit of a rate: did you mean `Mbit/s`?",
+        ),
         ("\"10 Mbit/s\"", "\"10 ms\"", "`10 ms` is a time, not a rate"),
         ("\"10 Mbit/s\"", "\"0 Mbit/s\"", "7:8: a rate is 1 bit/s to"),
         ("\"$loss\"", "\"$los\"", "my.toml:8:8: no axis `los`; did you mean `loss`?"),
@@ -154,6 +158,7 @@ fn errors_have_a_place_and_the_nearest_known_word() {
         ("transport = \"$transport\"", "", "workload, kind = \"bulk\" needs `transport`"),
         ("transport = \"$transport\"", "transport = \"tpc\"", "no transport `tpc`; did you mean `tcp`?"),
         ("\"cubic\"", "\"cubik\"", "no congestion control is called `cubik`"),
+        ("\"cubic\"", "\"cubik\"", "; did you mean `cubic`?"),
         ("lasts = \"10 s\"\n", "", "a run of this scenario cannot end: give `lasts`"),
         (
             "lasts = \"10 s\"",
@@ -201,6 +206,131 @@ fn errors_have_a_place_and_the_nearest_known_word() {
         let error = scenario::parse("my", &with(replaced, by)).expect_err(by).to_string();
         assert!(error.contains(said), "{by}: {error}");
     }
+}
+
+#[test]
+fn impossible_values_in_templates_are_refused_with_their_places() {
+    for (template, replaced, by, said) in [
+        ("two-paths", "loss = \"0.5 %\"", "loss = nan", "my.toml:13:8: nan is not a number"),
+        (
+            "two-paths",
+            "delay = \"10 ms\"",
+            "delay = \"-10 ms\"",
+            "my.toml:11:9: `delay`: `-10 ms` is negative",
+        ),
+        (
+            "two-paths",
+            "\"10 Mbit/s\"\ndelay",
+            "\"1e300 Gbit/s\"\ndelay",
+            "my.toml:10:8: `rate`: `1e300 Gbit/s` is too large",
+        ),
+        (
+            "two-paths",
+            "count = 20",
+            "count = 99999999999999999999",
+            "my.toml:36:19: 99999999999999999999 is too large",
+        ),
+        (
+            "two-paths",
+            "size = \"1 MB\"",
+            "size = \"1 EB\"",
+            "my.toml:36:30: `size`: `EB` is no unit of a number of bytes: did you mean `B`?",
+        ),
+        (
+            "two-paths",
+            "[\"1 Mbit/s\", \"5 Mbit/s\", \"10 Mbit/s\"]",
+            "[]",
+            "my.toml:42:10: an axis has a list of 1 to",
+        ),
+        ("two-paths", "max = 50 }", "max = 4 }", "my.toml:7:25: `max` is `min` at least"),
+        (
+            "two-paths",
+            "title = \"20",
+            "title = \"\\u0000",
+            "my.toml:5:9: a text has no control characters, such as \\u{0}",
+        ),
+        (
+            "cross-traffic",
+            "every = \"200 ms\"",
+            "every = \"0 ms\"",
+            "my.toml:60:9: `every` is a time above 0",
+        ),
+        (
+            "cross-traffic",
+            "every = \"200 ms\"",
+            "every = \"1 ns\"",
+            "my.toml:60:9: up to 50000 downloads are possible",
+        ),
+        ("cross-traffic", "max = \"1 MB\"", "max = \"1 kB\"", "my.toml:61:68: `max` is below the least"),
+        (
+            "cross-traffic",
+            "[\"0 s\", \"1 s\"]",
+            "[\"3 s\", \"1 s\"]",
+            "my.toml:53:10: the second time is the later one",
+        ),
+        ("requests", "sigma = 0.5", "sigma = 1e308", "my.toml:25:66: `sigma` is 10 at most"),
+        (
+            "requests",
+            "mean = \"100 ms\"",
+            "mean = \"30 days\"",
+            "`days` is no unit of a number of bytes or a time: there are B, kB",
+        ),
+        (
+            "requests",
+            "mean = \"100 ms\"",
+            "mean = \"300 h\"",
+            "my.toml:20:1: its last request would begin after about 2500 days",
+        ),
+        (
+            "requests",
+            "count = 200",
+            "count = 200\nstarts = [\"0 s\", \"1000 h\"]",
+            "its last request would begin after about 42 days",
+        ),
+        (
+            "outage",
+            "[[\"2 s\", \"$cut.until\"]]",
+            "[[\"2 s\", \"1 s\"], [\"3 s\", \"$cut.until\"]]",
+            "my.toml:12:9: cuts end after they begin",
+        ),
+        (
+            "outage",
+            "set = { rate",
+            "set = { rat",
+            "my.toml:22:9: links.NAME has no key `rat`; did you mean `rate`?",
+        ),
+    ] {
+        let text = templates::text(template).unwrap();
+        assert!(text.contains(replaced), "{template}: {replaced}");
+        let text = text.replacen(replaced, by, 1);
+        let error = scenario::parse("my", &text).expect_err(by).to_string();
+        assert!(error.contains(said), "{by}: {error}");
+    }
+}
+
+#[test]
+fn a_session_that_fails_ends_its_run_alone_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = templates::text("outage").unwrap();
+    let text = text.replace("down = [[\"2 s\", \"$cut.until\"]]", "down = [[\"2 s\", \"700 h\"]]");
+    let cut = text.find("[[axis]]\nname = \"cut\"").unwrap();
+    let paths = text.find("[[axis]]\nname = \"paths\"").unwrap();
+    let text = format!("{}{}", &text[..cut], &text[paths..]);
+    let text = text.replace("expect = [\"both < first at cut != short\"]\n", "");
+    std::fs::write(folder.path().join("my.toml"), text).unwrap();
+    let output = lab(folder.path(), &["run", "my.toml", "--runs", "2"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("failed: paths=first") && said.contains("the FTP session failed: the session was lost"),
+        "{said}"
+    );
+    assert!(!said.contains("panicked"), "{said}");
+    let csv = std::fs::read_to_string(folder.path().join("results/my.csv")).unwrap();
+    let rows =
+        |path: &str| csv.lines().filter(|line| line.starts_with(path)).map(str::to_owned).collect::<Vec<_>>();
+    assert!(rows("first").iter().all(|row| row.contains("NaN")) && rows("first").len() == 2, "{csv}");
+    assert!(rows("both").iter().all(|row| !row.contains("NaN")) && rows("both").len() == 2, "{csv}");
 }
 
 #[test]

@@ -191,6 +191,14 @@ impl Transfers {
         self.conns.len()
     }
 
+    /// The associations that are open here.
+    pub fn associations(&self) -> impl Iterator<Item = sctp::AssociationId> + '_ {
+        self.conns.iter().filter_map(|conn| match conn.id {
+            Id::Sctp(id) => Some(id),
+            Id::Tcp(_) => None,
+        })
+    }
+
     fn at(&mut self, id: Id) -> usize {
         self.conns.iter().position(|conn| conn.id == id).unwrap_or_else(|| {
             self.conns.push(Conn::new(id));

@@ -58,6 +58,12 @@ impl Download {
     ///
     /// If the download ended early although no packet is lost.
     pub(super) fn run(self) -> Row {
+        self.run_watched(AT_MOST, |_, _| ())
+    }
+
+    /// Like [`Download::run`]; `watch` is called after each `step` with the time and the bytes that the satellite link
+    /// has delivered, and at the end.
+    fn run_watched(self, step: Duration, mut watch: impl FnMut(Duration, u64)) -> Row {
         let [client_ip, server_ip] = [topology::address(0, 1), topology::address(1, 1)];
         let mut server = endpoints(2);
         let fresh = "a fresh endpoint listens nowhere";
@@ -89,7 +95,17 @@ impl Download {
         let client = world.add_host(Host::new(client, asks), [client_ip]);
         let server = world.add_host(Host::new(server, answers), [server_ip]);
         let links = topology::client_router_server(&mut world, client_ip, server_ip, &self.links);
-        world.run_while(AT_MOST, |world| world.host(client).app().closed.is_none());
+        let mut until = Duration::ZERO;
+        while until < AT_MOST {
+            let at_most = step.min(AT_MOST - until);
+            until += at_most;
+            let ended = world.run_while(at_most, |world| world.host(client).app().closed.is_none());
+            world.settle();
+            watch(world.now().since(Time::ZERO), world.link(links.near[1]).counters().bytes_out);
+            if ended {
+                break;
+            }
+        }
         let read = world.host(client).app().read;
         let ended = world.host(client).app().closed.filter(|_| read == self.bytes);
         let seconds = ended.map_or(AT_MOST, |at| at.since(Time::ZERO)).as_secs_f64();
@@ -107,6 +123,37 @@ impl Download {
             fast as f64,
             satellite.dropped_queue as f64,
         ])
+    }
+}
+
+/// The bytes that the satellite link has delivered over the time of a download.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// The duration of the download.
+    pub(super) seconds: Duration,
+    /// Times, and the bytes until then.
+    points: Vec<(Duration, u64)>,
+}
+
+impl Progress {
+    /// Runs a deterministic download once per `of`.
+    pub(super) fn once(of: String, step: Duration, download: impl FnOnce() -> Download) -> Arc<Self> {
+        type Cell = Arc<OnceLock<Arc<Progress>>>;
+        static MADE: Mutex<BTreeMap<String, Cell>> = Mutex::new(BTreeMap::new());
+        let cell = MADE.lock().expect("nobody panics while it is held").entry(of).or_default().clone();
+        let made = cell.get_or_init(|| {
+            let mut points = Vec::new();
+            download().run_watched(step, |at, bytes| points.push((at, bytes)));
+            let seconds = points.last().map_or(Duration::ZERO, |(at, _)| *at);
+            Arc::new(Self { seconds, points })
+        });
+        made.clone()
+    }
+
+    /// The bytes until a time, which is rounded down to one at which the link was read.
+    pub(super) fn bytes(&self, until: Duration) -> f64 {
+        let place = self.points.partition_point(|(at, _)| *at <= until);
+        place.checked_sub(1).map_or(0.0, |place| self.points[place].1 as f64)
     }
 }
 

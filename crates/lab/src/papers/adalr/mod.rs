@@ -27,6 +27,7 @@ mod fig4;
 mod fig5;
 mod fig6;
 mod fig7;
+mod intervals;
 mod latency;
 mod printed;
 mod sctp;
@@ -64,6 +65,7 @@ static FIGURES: &[Figure] = &[
     fig5::FIGURE,
     fig6::FIGURE,
     fig7::FIGURE,
+    intervals::FIGURE,
     errors::FIGURE,
     congestion::FIGURE,
     both::FIGURE,

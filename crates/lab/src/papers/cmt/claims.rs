@@ -255,7 +255,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "P4-C23",
         says: "over two congested paths FAST does much better than SCTP with the same finite buffer (§3.2; argued)",
-        needs: &["cmt/congested"],
+        needs: &["cmt/congested", "cmt/begins"],
         check: |data| {
             let table = data.table("cmt/congested");
             let ratio = |beside: &str, kb: &str| {
@@ -268,11 +268,25 @@ pub(super) const CLAIMS: &[Claim] = &[
             let compared: Vec<Compared> =
                 buffers.map(|kb| Compared { place: format!("{kb} KB"), ratio: ratio("own", kb) }).into();
             let told = |beside: &str| series(&buffers.map(|kb| ratio(beside, kb)));
+            let begins = data.table("cmt/begins");
+            let by_begin = |begin: &str| {
+                series(&buffers.map(|kb| {
+                    let of = |controller: &str| {
+                        begins.at(&format!("begins={begin} buffer={kb} controller={controller}"))
+                    };
+                    of("fast").ratio(&of("loss"), "mbps")
+                }))
+            };
             let remark = format!(
                 "That is beside one more flow of the same kind on each path. With nobody else there it is {} at the same buffers, and beside TCP with \
-                 Reno, which fills the queues, {}.",
+                 Reno, which fills the queues, {}. The association begins first here, and a FAST source that begins later takes its packets for a part \
+                 of the way. With the beginnings 5 s apart and all else the same (cmt/begins) it is {} where the association begins before the others, \
+                 {} where all begin together, and {} where it begins after them.",
                 told("nobody"),
-                told("tcp")
+                told("tcp"),
+                by_begin("before"),
+                by_begin("with"),
+                by_begin("after")
             );
             let what = "FAST : SCTP's windows";
             Everywhere { what, bound: Bound::Above(1.0), remark: &remark }.judge(&compared)
@@ -313,7 +327,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "P4-C25",
         says: "a multihomed transport with FAST, on complex networks, too (§4; future work)",
-        needs: &["cmt/complex"],
+        needs: &["cmt/complex", "cmt/alpha"],
         check: |data| {
             let table = data.table("cmt/complex");
             let mut compared = Vec::new();
@@ -328,9 +342,23 @@ pub(super) const CLAIMS: &[Claim] = &[
                     compared.push(Compared { place: format!("{spoken}, {kb}"), ratio });
                 }
             }
-            let remark = "It is built: FAST on each path of an association; here it runs over paths of two hops that TCP crosses, and is to bring \
-                          no less than windows steered by losses.";
-            Everywhere { what: "SCTP's windows : FAST", bound: Bound::NotAbove(1.05), remark }
+            let alpha = data.table("cmt/alpha");
+            let told: Vec<String> = ["10", "25", "50", "100", "200"]
+                .map(|packets| {
+                    let ratios = ["512", "1024", "16384"].map(|kb| {
+                        let of = |control: &str| alpha.at(&format!("buffer={kb} control={control}"));
+                        of("loss").ratio(&of(packets), "mbps")
+                    });
+                    format!("{} with α = {packets}", series(&ratios))
+                })
+                .into();
+            let remark = format!(
+                "It is built: FAST on each path of an association; here it runs over paths of two hops that TCP crosses, and is to bring \
+                 no less than windows steered by losses. It keeps α packets in queues that Reno fills, and α decides its part of them: beside TCP, \
+                 with 512 KB, 1 MB and an ample buffer, it is {} (cmt/alpha).",
+                told.join(", ")
+            );
+            Everywhere { what: "SCTP's windows : FAST", bound: Bound::NotAbove(1.05), remark: &remark }
                 .judge(&compared)
         },
     },

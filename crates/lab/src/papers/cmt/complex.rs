@@ -54,10 +54,10 @@ pub(super) const FIGURE: Figure = Figure {
         runs: Runs { min: 2, max: 4, within: 0.05 },
         run: &|point, seed| {
             let config = controlled(point.name("controller"), point.number("buffer"));
-            let mut network = network(config);
-            if point.name("cross") == "tcp" {
-                (0..HOPS.len()).for_each(|hop| cross(&mut network, hop, seed));
-            }
+            let network = match point.name("cross") {
+                "tcp" => crossed(config, seed),
+                _ => network(config),
+            };
             row(&network, FROM..TO, seed)
         },
         plot: Plot::lines("buffer", "mbps", "Mbit/s of user data")
@@ -68,8 +68,10 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
-const FROM: Duration = Duration::from_secs(5);
-const TO: Duration = Duration::from_secs(65);
+/// The beginning of the measurement.
+pub(super) const FROM: Duration = Duration::from_secs(5);
+/// Its end.
+pub(super) const TO: Duration = Duration::from_secs(65);
 
 /// A hop, equal in both directions.
 struct Hop {
@@ -103,6 +105,13 @@ fn network(config: braidftp_sctp::Config) -> Network {
     let association =
         Flow { protocol: shared::over_sctp(config), span: Span::ALWAYS, routes: vec![path(0), path(2)] };
     Network { links, flows: vec![association] }
+}
+
+/// The association, and TCP across each hop.
+pub(super) fn crossed(config: braidftp_sctp::Config, seed: u64) -> Network {
+    let mut network = network(config);
+    (0..HOPS.len()).for_each(|hop| cross(&mut network, hop, seed));
+    network
 }
 
 /// Adds successive connections that cross a hop.

@@ -18,6 +18,8 @@
 //! `multipath` show the remedies. Only DATA is lost and no SACK, because lost SACKs would obscure which path
 //! is worse.
 
+mod alpha;
+mod begins;
 mod buffer;
 mod claims;
 mod complex;
@@ -64,8 +66,10 @@ static FIGURES: &[Figure] = &[
     short::FIGURE,
     timeouts::FIGURE,
     congested::FIGURE,
+    begins::FIGURE,
     order::FIGURE,
     complex::FIGURE,
+    alpha::FIGURE,
 ];
 
 /// The rate of a path in bits per second.

@@ -382,11 +382,7 @@ struct Loads {
 
 /// Records the statistics of a host's associations that differ from those recorded before.
 fn record_stats<H: Holds>(world: &World<H>, host: crate::HostId, points: &mut Vec<StatsPoint>) {
-    let host = &world.host(host).ftp().host;
-    for association in host.app().ledger.associations() {
-        let Some(stats) = host.endpoints().sctp.association(association).map(sctp::Association::stats) else {
-            continue;
-        };
+    for (association, stats) in world.host(host).ftp().association_stats() {
         let last = points.iter().rev().find(|point| point.association == association);
         if last.is_none_or(|last| last.stats != stats) {
             points.push(StatsPoint { at: world.now(), association, stats });

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 
 use braidftp_base::{Datagram, Output, Time};
-use braidftp_sctp::{AssociationId, Event};
+use braidftp_sctp::{AssociationId, Event, Stats};
 use braidftp_tcp as tcp;
 use bytes::{Bytes, BytesMut};
 
@@ -288,6 +288,12 @@ impl Node {
             }
         }
         sum
+    }
+
+    /// The statistics of its associations.
+    pub fn association_stats(&self) -> impl Iterator<Item = (AssociationId, Stats)> + '_ {
+        let stats = |id| Some((id, self.host.endpoints().sctp.association(id)?.stats()));
+        self.host.app().ledger.associations().filter_map(stats)
     }
 
     /// Packets that the NAT discarded because they belong to no flow started inside.
