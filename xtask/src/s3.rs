@@ -1,4 +1,5 @@
-//! `cargo xtask test store-s3`: servers before a bucket of moto, an S3 server from PyPI, which is kept in `target/s3`.
+//! `cargo xtask test store-s3`: servers before a bucket of moto, an S3 server from PyPI, which is kept in `target/s3` and started by
+//! `s3_server.py`.
 
 use std::path::PathBuf;
 
@@ -9,23 +10,24 @@ use crate::shell::{cargo, check, root};
 
 const MOTO: &[&str] = &["moto[server]>=5,<6"];
 
-/// The variable by which tests find the program.
+/// The program that starts moto, beside this file, and the Python that runs it, below `target/s3`.
+pub(crate) const SERVER: &str = "xtask/src/s3_server.py";
+/// The variable by which tests find that Python.
 pub(crate) const VARIABLE: &str = "BRAIDFTP_MOTO";
 
-/// The program, which is installed if it is missing.
+/// The Python with moto, which is installed if it is missing.
 ///
 /// # Errors
 ///
 /// There is no python3-venv, or PyPI cannot be reached.
 pub(crate) fn moto() -> Result<PathBuf> {
     let folder = root().join("target/s3");
-    let program = folder.join("bin/moto_server");
-    if !program.is_file() {
+    if !folder.join("bin/moto_server").is_file() {
         venv(&folder)
             .and_then(|()| install(&folder, MOTO))
             .context("moto, an S3 server, cannot be installed from PyPI")?;
     }
-    Ok(program)
+    Ok(folder.join("bin/python"))
 }
 
 /// Runs the tests of the object store; `args` are arguments of the test binary.

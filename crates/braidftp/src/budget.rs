@@ -21,6 +21,7 @@ use crate::dashboard;
 use crate::identity::CLIENT_CHAIN_BYTES_MAX;
 use crate::progress::LINES_MAX;
 use crate::server::{self, Settings, hooks, log, metrics_http};
+use crate::store::bucket;
 use crate::store::fs::{BLOCK_BYTES, FOLDERS_MAX, MAX_DEPTH, POOL_BYTES, SESSION_BYTES};
 use crate::tls::{self, server as tls_server};
 use crate::users;
@@ -230,6 +231,10 @@ rows! { now;
         bytes(POOL_BYTES), "nobody; blocks get smaller and are not read ahead; a listing in ms or ms-cp: 451", "nothing";
     FileBytesOfSession Server "guaranteed bytes of files in memory, for each session" NONE, bytes(SESSION_BYTES),
         "nobody; a transfer uses a block of 4 KiB", "nothing";
+    BucketUploads Server "bytes of uploads to object stores in memory, over all sessions" NONE, bytes(bucket::UPLOADS_BYTES),
+        "nobody; the upload waits for others to end", "nothing";
+    BucketFile Server "bytes of a file in an object store" NONE, Amount::Bytes(bucket::OBJECT_BYTES_MAX),
+        "the upload: 452", "debug: the store refused";
     DiskThreads Server "threads for disk operations and password checks" NONE, count(server::DISK_THREADS_MAX),
         "nobody; the operation waits", "nothing";
     Digests Server "files read at once for HASH, XCRC and similar commands" NONE, count(server::DIGESTS_MAX),
@@ -267,7 +272,7 @@ rows! { now;
         "nobody; the oldest are removed", "info: made room for a newer one";
     PartsCount Server "partial files of a home directory, without those in progress" NONE, count(server::PARTS_MAX),
         "nobody; the oldest are removed", "info: made room for a newer one";
-    PartsAge Server "time that a partial file is kept" Some("parts-kept-days"), match now.settings.parts_kept {
+    PartsAge Server "time that a partial file is kept, or the parts of an upload to S3, these at least a day" Some("parts-kept-days"), match now.settings.parts_kept {
             Some(time) => Amount::Time(time),
             None => Amount::Machine("no limit"),
         },

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::limiter::Limiter;
 use crate::store::Tree;
+use crate::store::bucket::{Bucket, Charge, Lease};
 use crate::store::fs;
 
 /// The age of the count of a home after which it is counted again when an upload begins.
@@ -115,6 +116,8 @@ pub struct Share {
     used: AtomicU64,
     /// The time of the last count.
     counted: Mutex<Option<Instant>>,
+    /// What this server may add to a home in a bucket, where other servers add files too.
+    lease: Arc<Lease>,
 }
 
 /// The user's files would exceed the quota.
@@ -162,6 +165,9 @@ impl Share {
     /// [`OverQuota`], or the home cannot be read.
     pub(crate) async fn begin(&self, home: &Tree, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
         let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
+        if let Some(bucket) = self.leases(home) {
+            return Ok(if self.lease.ensure(bucket, quota, bytes).await? { Ok(()) } else { Err(OverQuota) });
+        }
         self.count(home, RECOUNT).await?;
         let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
         if !fits() {
@@ -170,15 +176,36 @@ impl Share {
         Ok(if fits() { Ok(()) } else { Err(OverQuota) })
     }
 
-    /// Counts bytes of an upload that are about to be written.
+    /// The bucket, if the quota holds over several servers by leases.
+    fn leases<'a>(&self, home: &'a Tree) -> Option<&'a Bucket> {
+        match home {
+            Tree::Bucket(bucket) if self.limits.quota.is_some() && bucket.has_conditions() => Some(bucket),
+            Tree::Bucket(_) | Tree::Folder(_) => None,
+        }
+    }
+
+    /// The bytes of an upload, for [`Share::charge`], if they are part of a lease.
+    pub(crate) fn charged(&self, home: &Tree) -> Option<Charge> {
+        self.leases(home).map(|bucket| Charge::new(&self.lease, bucket))
+    }
+
+    /// Counts bytes of an upload that are about to be written, or checks that those before them still count.
     ///
     /// # Errors
     /// [`OverQuota`], or the home cannot be read.
     ///
     /// # Cancel safety
     /// The bytes count until the next recount even if this is cancelled.
-    pub(crate) async fn charge(&self, home: &Tree, bytes: u64) -> Result<Result<(), OverQuota>, fs::Error> {
+    pub(crate) async fn charge(
+        &self,
+        home: &Tree,
+        charge: Option<&mut Charge>,
+        bytes: u64,
+    ) -> Result<Result<(), OverQuota>, fs::Error> {
         let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
+        if let Some(charge) = charge {
+            return Ok(if charge.take(quota, bytes).await? { Ok(()) } else { Err(OverQuota) });
+        }
         if self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= quota {
             return Ok(Ok(()));
         }
@@ -228,8 +255,8 @@ mod tests {
         let share = Share::new(Limits { quota: Some(1000), ..Limits::default() });
         assert_eq!(share.begin(&home, 100).await.unwrap(), Ok(()));
         assert_eq!(share.begin(&home, 101).await.unwrap(), Err(OverQuota));
-        assert_eq!(share.charge(&home, 100).await.unwrap(), Ok(()));
-        assert_eq!(share.charge(&home, 1).await.unwrap(), Err(OverQuota));
+        assert_eq!(share.charge(&home, None, 100).await.unwrap(), Ok(()));
+        assert_eq!(share.charge(&home, None, 1).await.unwrap(), Err(OverQuota));
         std::fs::remove_file(folder.path().join("sub/a")).unwrap();
         tokio::time::advance(RECOUNT_BEFORE_REFUSAL).await;
         assert_eq!(share.begin(&home, 700).await.unwrap(), Ok(()));

@@ -79,6 +79,8 @@ pub enum StoreError {
     Busy,
     /// A newer session of the same user is writing the file.
     TakenOver,
+    /// Another upload to this name was completed first.
+    Replaced,
     /// Not enough memory is available for the operation at present.
     NoMemory,
     /// A device error, or another error of the system.
@@ -102,7 +104,7 @@ impl StoreError {
             Self::BadOffset => Code::BAD_RESTART,
             Self::NoSpace => Code::NO_SPACE,
             Self::Quota => Code::QUOTA,
-            Self::Busy | Self::TakenOver => Code::FILE_BUSY,
+            Self::Busy | Self::TakenOver | Self::Replaced => Code::FILE_BUSY,
             Self::NoMemory | Self::Io => Code::LOCAL_ERROR,
             Self::Unsupported => Code::NOT_FOR_THAT_PARAMETER,
         }
@@ -125,6 +127,7 @@ impl fmt::Display for StoreError {
             Self::Quota => "quota exceeded",
             Self::Busy => "file is busy",
             Self::TakenOver => "a newer session of the same user writes this file",
+            Self::Replaced => "another upload to this name was completed first, and remains",
             Self::NoMemory => "not enough free memory; try again later",
             Self::Io => "local error",
             Self::Unsupported => "not supported by this store",

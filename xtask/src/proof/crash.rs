@@ -9,6 +9,10 @@
 //! power is simulated by a copy of the receiver's tree taken while the job runs. After both programs are
 //! killed the tree is restored to this copy, and unfinished files lose a part of their tail, as on file
 //! systems that order data before metadata.
+//!
+//! The kinds `s3-client`, `s3-server` and `s3-server-alone`, which run only if they are named, are in `crash/s3.rs`.
+
+mod s3;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -88,7 +92,8 @@ struct Cell {
     too_late: u64,
     wrong: Vec<String>,
     failed: Vec<String>,
-    slow: Vec<String>,
+    /// Reruns that took too long; `None` if their time is not judged.
+    slow: Option<Vec<String>>,
     again: Vec<String>,
 }
 
@@ -129,9 +134,13 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     make(&tree.join("middle"), &middle)?;
     let ground = Ground { served, tree, dir: bench.dir.clone(), metrics: free_tcp_port()?, seed };
     let wanted = &bench.options.crashes;
-    if let Some(unknown) = wanted.iter().find(|wanted| !CRASHES.iter().any(|(name, _)| name == wanted)) {
-        bail!("there is no kind of crash `{unknown}`");
+    let known: Vec<&str> =
+        CRASHES.iter().map(|(name, _)| *name).chain(s3::CRASHES.iter().map(|(name, _)| *name)).collect();
+    if let Some(unknown) = wanted.iter().find(|wanted| !known.contains(&wanted.as_str())) {
+        bail!("there is no kind of crash `{unknown}`: there are {}", known.join(", "));
     }
+    let before_buckets: Vec<_> =
+        s3::CRASHES.into_iter().filter(|(name, _)| wanted.iter().any(|wanted| wanted == name)).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     let crashes: Vec<_> = CRASHES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
     println!(
@@ -156,6 +165,11 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
             rounds_of(bench, &ground, crash, cell, share, until).with_context(|| format!("{name} {cell}"))?;
             cell.tell(bench, name, share);
         }
+        println!("proof: crash: {name}: {:.0} s", start.elapsed().as_secs_f64());
+    }
+    for (name, crash) in before_buckets {
+        let start = Instant::now();
+        s3::run(bench, name, crash, rounds, seed).with_context(|| name.to_owned())?;
         println!("proof: crash: {name}: {:.0} s", start.elapsed().as_secs_f64());
     }
     Ok(())
@@ -423,7 +437,7 @@ impl Ground {
         }
         let limit = SLOWER * cell.clean_longest();
         if seconds > limit {
-            cell.slow.push(format!("{told}: {seconds:.2} s, of {limit:.2} s"));
+            cell.slow.get_or_insert_default().push(format!("{told}: {seconds:.2} s, of {limit:.2} s"));
         }
         Ok(())
     }
@@ -483,7 +497,7 @@ impl Cell {
             too_late: 0,
             wrong: Vec::new(),
             failed: Vec::new(),
-            slow: Vec::new(),
+            slow: Some(Vec::new()),
             again: Vec::new(),
         }
     }
@@ -509,12 +523,13 @@ impl Cell {
             self.reruns.iter().copied().fold(0.0, f64::max),
         );
         bench.verdict(self.rounds >= share, &format!("{what}: {} rounds of {share} in time", self.rounds));
-        for (found, of_what) in [
-            (&self.wrong, "wrong files"),
-            (&self.failed, "failed reruns"),
-            (&self.slow, "reruns slower than 1.5 times the longest clean run"),
-            (&self.again, "finished files sent again"),
-        ] {
+        let judged = [
+            (Some(&self.wrong), "wrong files"),
+            (Some(&self.failed), "failed reruns"),
+            (self.slow.as_ref(), "reruns slower than 1.5 times the longest clean run"),
+            (Some(&self.again), "finished files sent again"),
+        ];
+        for (found, of_what) in judged.into_iter().filter_map(|(found, of_what)| Some((found?, of_what))) {
             let first = found.iter().take(5).cloned().collect::<Vec<_>>().join("\n  ");
             bench.verdict(found.is_empty(), &format!("{what}: {} {of_what} {first}", found.len()));
         }

@@ -19,7 +19,7 @@ use super::{ADMISSIONS_WAITING_MAX, HELD_ALL_BYTES, Listen, OUT_BYTES, Settings}
 use crate::budget::{self, Effective};
 use crate::identity::folder_of;
 use crate::store::Tree;
-use crate::store::bucket::Bucket;
+use crate::store::bucket::{Bucket, UPLOADS_BYTES};
 use crate::store::fs::{FOLDERS_ALWAYS, FOLDERS_MAX, POOL_BYTES, Root, SESSION_BYTES, SMALLEST_BYTES};
 use crate::tls::server::SESSIONS_BYTES;
 use crate::tls::{MESSAGE_BYTES, UNSENT_BYTES};
@@ -88,7 +88,9 @@ pub(super) fn check(mut plan: Plan) -> Result<(), ServeError> {
         Err(error) => findings.add(error.exit as u8, error.to_string()),
     }
     describe(&mut said, &plan.settings);
-    check_limits(&mut findings, &plan.listen, &plan.settings);
+    let is_bucket = Tree::is_address(&plan.dir) || !plan.hosts.iter().all(HostPlan::is_folder);
+    let uploads = if is_bucket { UPLOADS_BYTES } else { 0 };
+    check_limits(&mut findings, &plan.listen, &plan.settings, uploads);
     let (dir, settings) = (plan.dir.clone(), plan.settings.clone());
     let homes: Vec<(String, PathBuf)> = plan
         .users
@@ -247,14 +249,21 @@ async fn check_bucket(findings: &mut Findings, said: &mut String, bucket: &Bucke
     }
     let renames =
         if bucket.renames() { "are renamed by the store" } else { "are renamed by a copy and a deletion" };
+    let remains = if bucket.has_conditions() { "first" } else { "last" };
+    let parts = match bucket.can_remove_parts() {
+        true => "removed after parts-kept-days",
+        false => "not removed: a rule of the bucket should",
+    };
     let _ = writeln!(
         said,
-        "object store: files {renames}; no symbolic links, no permission bits; an interrupted upload begins again"
+        "object store: files {renames}; no symbolic links, no permission bits; an interrupted upload begins again; of two uploads to \
+         one name the one that ends {remains} remains; parts that a killed server left are {parts}"
     );
 }
 
-/// Reports limits that contradict each other, or that exceed the resources of this machine.
-fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings) {
+/// Reports limits that contradict each other, or that exceed the resources of this machine. `uploads` is the memory for uploads to
+/// object stores.
+fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings, uploads: usize) {
     let (sessions, from_one) = (settings.max_sessions, settings.max_sessions_per_address);
     if sessions == 0 || from_one == 0 {
         findings.add(1, "max-sessions or max-sessions-per-address is 0: nobody could log in".into());
@@ -283,8 +292,9 @@ fn check_limits(findings: &mut Findings, listen: &[Listen], settings: &Settings)
         settings.session.window_bytes + settings.session.replies_bytes + OUT_BYTES + SESSION_BYTES + tls;
     let files = POOL_BYTES + (TRANSFERS_MAX + TRANSFERS_ALWAYS * sessions) * SMALLEST_BYTES;
     let sctp = super::sctp_limits(settings).memory_bytes.saturating_mul(endpoints);
-    let memory =
-        sctp.saturating_add(HELD_ALL_BYTES + files).saturating_add(sessions.saturating_mul(each)) as u64;
+    let memory = sctp
+        .saturating_add(HELD_ALL_BYTES + files + uploads)
+        .saturating_add(sessions.saturating_mul(each)) as u64;
     if let Some(machine) = machine_memory_bytes().filter(|machine| memory > machine / 2) {
         findings.add(
             1,

@@ -130,6 +130,9 @@ const ABOUT_TO_STOP: &str = "The server is about to stop; try again in a minute"
 /// Time for sessions to send a last reply once the server has stopped.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// Time for the parts of unfinished uploads to be removed from an object store once the sessions have ended.
+const PARTS_GRACE: Duration = Duration::from_secs(10);
+
 /// The server's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -451,6 +454,18 @@ impl Server {
         let _ = timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await;
         for endpoint in endpoints {
             let _ = timeout(GRACE, endpoint.close()).await;
+        }
+        // What was aborted leaves no parts in an object store.
+        for (_, site) in shared.sites() {
+            if let Tree::Bucket(bucket) = &site.root
+                && timeout(PARTS_GRACE, bucket.uploads_ended()).await.is_err()
+            {
+                let place = bucket.shown();
+                tracing::warn!(
+                    place,
+                    "parts of unfinished uploads remain in the object store, until they are too old"
+                );
+            }
         }
     }
 }

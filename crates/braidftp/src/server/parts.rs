@@ -11,11 +11,14 @@ use tokio::task::JoinSet;
 
 use super::{DISK_RESERVE_MAX, Settings, Shared};
 use crate::store::Tree;
+use crate::store::bucket::Bucket;
 use crate::store::fs::{Allowance, Kept, Part, Removal, Root};
 use crate::users::Users;
 
 /// The interval of searches for them; the first is at the start.
 const LOOK: Duration = Duration::from_secs(3600);
+/// The minimum time that parts in a bucket are kept: an upload may take as long.
+const BUCKET_PARTS_KEPT: Duration = Duration::from_secs(86_400);
 /// The maximum number of files removed or found in one search.
 const MOST: usize = 100_000;
 /// The maximum number of files kept in a home.
@@ -92,9 +95,13 @@ pub(super) async fn look_after_all(shared: Arc<Shared>) {
 
 async fn look_after(shared: Arc<Shared>, host: Option<HostId>) {
     let site = shared.site(host);
-    // The unfinished uploads of a bucket are parts in the store, which expire by its rules.
-    // The server ends when this returns.
-    let Some(folder) = site.root.folder() else { return std::future::pending().await };
+    let folder = match &site.root {
+        Tree::Folder(folder) => folder,
+        Tree::Bucket(bucket) => {
+            let may_write = || site.users.now().users.any_may_write();
+            return look_after_bucket(&shared, bucket, may_write).await;
+        }
+    };
     loop {
         let lists = site.users.now();
         if !lists.users.any_may_write() {
@@ -118,6 +125,24 @@ async fn look_after(shared: Arc<Shared>, host: Option<HostId>) {
                 tracing::info!(%path, size, "an unfinished upload that is too old was removed");
             }),
             Err(error) => tracing::warn!(%error, "cannot look for unfinished uploads"),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Removes the parts of uploads that began too long ago. Whether one still runs on another server is unknown.
+async fn look_after_bucket(shared: &Shared, bucket: &Bucket, may_write: impl Fn() -> bool) {
+    loop {
+        let kept = shared.settings.now().parts_kept.map(|kept| kept.max(BUCKET_PARTS_KEPT));
+        let before = kept.and_then(|kept| SystemTime::now().checked_sub(kept));
+        if let Some(before) = before.filter(|_| may_write()) {
+            match bucket.remove_parts(before, MOST).await {
+                Ok(removed) => removed.iter().for_each(|part| {
+                    let path = part.path.display();
+                    tracing::info!(%path, "the parts of an unfinished upload that is too old were removed");
+                }),
+                Err(error) => tracing::warn!(%error, "cannot look for unfinished uploads"),
+            }
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -15,6 +15,7 @@ use super::activity::Transfer;
 use super::audit::Subject;
 use super::body::Lf;
 use super::store::{Store, failure, native, system_time};
+use crate::store::bucket::Charge;
 use crate::store::fs::{self, Commit, Durability, Keep, Start, Why};
 use crate::store::{Tree, Writer};
 use crate::user_limits::{OverQuota, Right, Share};
@@ -43,6 +44,8 @@ pub(super) struct Intake {
     /// Limits of the user, and the location of the user's files.
     share: Arc<Share>,
     home: Tree,
+    /// What of the quota it has, in a bucket.
+    charge: Option<Box<Charge>>,
     /// Counts its bytes.
     transfer: Option<Arc<Transfer>>,
 }
@@ -118,6 +121,7 @@ impl Intake {
             announced_size: sink.announced_size,
             share: store.share.clone(),
             home: store.root.clone(),
+            charge: store.share.charged(&store.root).map(Box::new),
             transfer: store.transfer.clone(),
         }
     }
@@ -151,7 +155,7 @@ impl Intake {
     /// lost.
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), Failure> {
         let length = bytes.len();
-        over_quota(self.share.charge(&self.home, length as u64).await)?;
+        over_quota(self.share.charge(&self.home, self.charge.as_deref_mut(), length as u64).await)?;
         self.bytes += length as u64;
         if let Some(transfer) = &self.transfer {
             transfer.passed(length);
@@ -183,11 +187,23 @@ impl Intake {
         ending: Ending,
         then: impl FnOnce(Result<Outcome, Failure>) + Send + 'static,
     ) {
-        let Self { subject, path, mut writer, text, name, bytes, .. } = self;
+        let Self { subject, path, mut writer, text, name, bytes, mut charge, share, home, .. } = self;
+        let mut fits = Ok(());
+        if let Some(charge) = &mut charge {
+            // It may have taken longer than its part of the quota was reserved.
+            fits = over_quota(share.charge(&home, Some(charge), 0).await);
+            if fits.is_ok() {
+                charge.keep();
+            }
+        }
         let then = move |put: Result<(), Failure>| {
+            drop(charge);
             subject.uploaded(&path, bytes, put.as_ref().err());
             then(put.map(|()| Outcome::Received { bytes, name }));
         };
+        if let Err(failure) = fits {
+            return then(Err(failure));
+        }
         if let Some(lf) = text
             && let Err(error) = writer.write(lf.finish()).await
         {

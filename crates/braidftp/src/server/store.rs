@@ -158,6 +158,7 @@ pub(super) fn failure(error: &fs::Error) -> Failure {
         Why::ReadOnly => StoreError::ReadOnly,
         Why::Busy => StoreError::Busy,
         Why::TakenOver => StoreError::TakenOver,
+        Why::Replaced => StoreError::Replaced,
         Why::PastEnd { .. } => StoreError::BadOffset,
         // While a file is being read it can only be too short.
         Why::WrongLength { .. } => return Failure::Shrank,

@@ -26,6 +26,18 @@ fn check_prints_the_effective_limits_and_problems() {
     assert!(Row::ALL.iter().all(|row| out.contains(row.entry().what)), "{out}");
 
     let config = room.path("serve.toml");
+    // Uploads to an object store have memory of their own.
+    std::fs::write(&config, "max-sessions = 10000000").unwrap();
+    let memory = |place: &str| {
+        let mut command: Command = client_support::braidftp(&room.home());
+        command.args(["serve", place, "--check", "--config", config.to_str().unwrap()]).args(here);
+        let (_, _, err) = client_support::run(&mut command);
+        let words = err.split(" sessions may take ").nth(1).unwrap_or_else(|| panic!("{err}"));
+        words.split(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    let bucket = memory("s3://box?endpoint=http://127.0.0.1:1&region=x&access_key_id=k&secret_access_key=s");
+    let uploads = limit(Row::BucketUploads, &quick()) >> 20;
+    assert!(memory(dir.to_str().unwrap()).abs_diff(bucket - uploads) <= 1, "{bucket}");
     let with = |text: &str| {
         std::fs::write(&config, text).unwrap();
         serve(&[&here[..], &["--config", config.to_str().unwrap()]].concat())

@@ -1,5 +1,6 @@
 //! Attacks on the disk: deep trees, uploads and their temporary files.
 
+use super::server_support::program;
 use super::*;
 
 pub(super) fn deep_tree(row: Row) {
@@ -116,4 +117,106 @@ pub(super) fn digests(_: Row) {
         say(&other, "HASH small\r\n").await;
         hear(&other, "213").await;
     });
+}
+
+/// An S3 server that begins every upload and takes no byte of it.
+fn silent_store() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(client));
+        }
+    });
+    address
+}
+
+fn answer(mut client: std::net::TcpStream) {
+    loop {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            match client.read(&mut byte) {
+                Ok(1) => head.push(byte[0]),
+                _ => return,
+            }
+        }
+        let (status, body) = match head.split(|byte| *byte == b' ').next() {
+            Some(b"HEAD") => ("404 Not Found", ""),
+            Some(b"GET") => {
+                ("200 OK", "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
+            }
+            Some(b"POST") => (
+                "200 OK",
+                "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>",
+            ),
+            // A body, which is not read.
+            _ => loop {
+                std::thread::park();
+            },
+        };
+        let length = body.len();
+        if write!(client, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").is_err() {
+            return;
+        }
+    }
+}
+
+/// Uploads in all ways to a server of an object store that takes nothing. The whole process keeps within its budget of 256 MB.
+pub(super) fn dead_store(_: Row) {
+    const PROCESS_BYTES: usize = 256_000_000;
+    let place = format!(
+        "s3://box/home?endpoint=http://{}&region=us-east-1&access_key_id=key&secret_access_key=secret",
+        silent_store()
+    );
+    let mut command = program::braidftp(&["serve", &place, "--writable", "--drain-seconds", "0"]);
+    command.args(["--listen", "ftp://127.0.0.1:0", "--listen", "ftp+sctp://127.0.0.1:0"]);
+    let server = program::Running::start(command, 2);
+    let log_in = || Control::at(server.tcp(), None).log_in();
+    let mut control = log_in();
+    control.command(&format!("ALLO {}", limit(Row::BucketFile, &quick()) + 1), "2");
+    assert!(control.store("STOR giant", b"x").starts_with("452"));
+
+    // Zeros, which take no disk.
+    let folder = Folder::new();
+    for nth in 0..16 {
+        folder.put(format!("{nth}"), b"");
+        let file = std::fs::OpenOptions::new().write(true).open(folder.path(format!("{nth}"))).unwrap();
+        file.set_len(20_000_000).unwrap();
+    }
+    let from = folder.path("").display().to_string();
+    let mut clients: Vec<_> = (0..6)
+        .map(|nth| {
+            let to = format!("{}/{nth}", server.places[nth % 2]);
+            program::braidftp(&["mirror", "-R", &from, &to, "--retries", "0"]).spawn().unwrap()
+        })
+        .collect();
+    let mut connections = Vec::new();
+    for nth in 0..12 {
+        let mut control = log_in();
+        let mut data = control.begin(&format!("STOR raw-{nth}"));
+        data.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+        // It ends when the server reads no more.
+        let _ = data.write_all(&vec![0; 16_000_000]);
+        connections.push((control, data));
+    }
+    let peak = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() * 1024
+    };
+    // Until it has not risen for a while.
+    let (mut most, mut steady, until) = (peak(), 0, Instant::now() + Duration::from_secs(180));
+    while steady < 40 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(250));
+        steady = if peak() > most { 0 } else { steady + 1 };
+        most = most.max(peak());
+    }
+    for client in &mut clients {
+        let _ = client.kill();
+        let _ = client.wait();
+    }
+    println!("dead store: {most} bytes resident at most");
+    assert!(most > limit(Row::BucketUploads, &quick()) / 2, "the uploads hold little: {most}");
+    assert!(most <= PROCESS_BYTES, "{most}");
 }

@@ -74,6 +74,7 @@ fn attack(row: Row) -> fn(Row) {
         Row::TreeDepth => files::deep_tree,
         Row::OpenFolders | Row::DiskThreads => transfers::deep_listings,
         Row::UploadSize => files::giant_upload,
+        Row::BucketUploads | Row::BucketFile => files::dead_store,
         Row::DiskReserve => files::full_disk,
         Row::PartsBytes | Row::PartsCount => files::broken_uploads,
         Row::PartsAge => files::old_uploads,

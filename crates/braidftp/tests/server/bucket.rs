@@ -1,15 +1,17 @@
-//! `braidftp serve s3://…` before a real S3 server, moto. `cargo xtask test` installs it and names it by
+//! `braidftp serve s3://…` before a real S3 server, moto. `cargo xtask test` installs it and names its Python by
 //! `BRAIDFTP_MOTO`; without it the tests are skipped, or fail where all peers are required.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
 
+use braidftp::store::bucket::Bucket;
 use rustix::process::Signal;
 
 use crate::server_support::program::{Running, braidftp};
-use crate::server_support::{Folder, assert_same_tree, eventually, pattern};
+use crate::server_support::{Control, Folder, assert_same_tree, eventually, pattern};
 
 /// The S3 server; it is killed when this value is dropped.
 struct Moto {
@@ -29,12 +31,13 @@ impl Moto {
     fn start() -> Option<Self> {
         let Some(program) = std::env::var_os("BRAIDFTP_MOTO") else {
             assert!(std::env::var_os("BRAIDFTP_REQUIRE_PEERS").is_none(), "moto is not named");
-            println!("skipped: BRAIDFTP_MOTO does not name moto_server (`cargo xtask test store-s3`)");
+            println!("skipped: BRAIDFTP_MOTO does not name a Python with moto (`cargo xtask test store-s3`)");
             return None;
         };
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(program);
-        command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]);
+        let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/src/s3_server.py");
+        command.args([server, &address.port().to_string()]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let moto = Self { child, address };
         eventually("moto answers", || TcpStream::connect(address).is_ok());
@@ -56,6 +59,35 @@ impl Moto {
         stream.read_to_end(&mut answer).unwrap();
         String::from_utf8_lossy(&answer).into_owned()
     }
+
+    /// Whether there are parts of an upload that is not complete.
+    fn has_parts(&self) -> bool {
+        self.ask("GET /box?uploads").contains("<UploadId>")
+    }
+
+    /// The address of the tree that the servers serve.
+    fn place(&self) -> String {
+        format!("s3://box/home?endpoint=http://{}&region=us-east-1", self.address)
+    }
+}
+
+/// A session of one that sends a file by STOR, up to its 150.
+fn storing(server: &Running, name: &str) -> (Control, TcpStream) {
+    let mut control = Control::at(server.tcp(), None).log_in();
+    control.command("TYPE I", "200");
+    let data = control.begin(&format!("STOR {name}"));
+    (control, data)
+}
+
+fn store(server: &Running, name: &str, bytes: &[u8]) -> String {
+    let mut control = Control::at(server.tcp(), None).log_in();
+    control.command("TYPE I", "200");
+    control.store(&format!("STOR {name}"), bytes)
+}
+
+/// The contents of a file.
+fn contents(server: &Running, name: &str) -> Vec<u8> {
+    Control::at(server.tcp(), None).log_in().fetch(&format!("RETR {name}")).0
 }
 
 /// A server before the bucket, reached at `endpoint`.
@@ -142,7 +174,7 @@ fn two_servers_share_a_bucket_and_one_is_killed_in_the_middle_of_an_upload() {
     let (one, two) = (format!("{}/t", first.places[1]), format!("{}/t", second.places[1]));
     let client = ["mirror", "-R", &from, &one, "--limit", "4MB", "--retries", "0"];
     let mut client = braidftp(&client).spawn().unwrap();
-    eventually("a part has arrived", || moto.ask("GET /box?uploads").contains("<UploadId>"));
+    eventually("a part has arrived", || moto.has_parts());
     first.signal(Signal::KILL);
     first.ended();
     let _ = client.kill();
@@ -154,6 +186,141 @@ fn two_servers_share_a_bucket_and_one_is_killed_in_the_middle_of_an_upload() {
     let to = copy.path("t").display().to_string();
     well(&["mirror", &two, &to]);
     assert_same_tree(&source.path(""), Path::new(&to));
+}
+
+#[test]
+fn of_two_uploads_to_one_name_through_two_servers_the_first_completion_remains() {
+    let Some(moto) = Moto::start() else { return };
+    let (first, second) = (serve(moto.address, &[]), serve(moto.address, &[]));
+    let (small, large) = (pattern(1_000), pattern(12_000_000));
+    // One request or several parts, of a new name or of one that exists.
+    for (number, (bytes, before)) in
+        [(&small, None), (&large, None), (&small, Some(b"old")), (&large, Some(b"old"))]
+            .into_iter()
+            .enumerate()
+    {
+        let name = format!("file{number}");
+        if let Some(before) = before {
+            assert!(store(&second, &name, before).starts_with("226"));
+        }
+        let (mut control, mut data) = storing(&first, &name);
+        data.write_all(&bytes[..bytes.len() - 1]).unwrap();
+        if bytes.len() == large.len() {
+            eventually("a part has arrived", || moto.has_parts());
+        }
+        assert!(store(&second, &name, b"the other").starts_with("226"), "{name}");
+        data.write_all(&bytes[bytes.len() - 1..]).unwrap();
+        drop(data);
+        let reply = control.reply();
+        assert!(reply.starts_with("450") && reply.contains("completed first"), "{name}: {reply}");
+        assert_eq!(contents(&first, &name), b"the other", "{name}");
+        assert!(!moto.has_parts(), "{name}: what was refused leaves no parts");
+        // A later one replaces it.
+        assert!(store(&first, &name, bytes).starts_with("226"), "{name}");
+        assert!(contents(&second, &name) == *bytes, "{name}");
+    }
+}
+
+#[test]
+fn an_upload_whose_client_or_server_goes_away_leaves_no_parts() {
+    let Some(moto) = Moto::start() else { return };
+    let mut server = serve(moto.address, &[]);
+    let begin = |server: &Running| {
+        let (control, mut data) = storing(server, "large");
+        data.write_all(&pattern(12_000_000)).unwrap();
+        eventually("a part has arrived", || moto.has_parts());
+        (control, data)
+    };
+    let (control, data) = begin(&server);
+    // The control connection first: the end of the data connection would be the end of the file.
+    drop(control);
+    eventually("the parts of a client that went away are removed", || !moto.has_parts());
+    drop(data);
+    let (mut control, data) = begin(&server);
+    control.send("ABOR");
+    eventually("the parts of a transfer that was aborted are removed", || !moto.has_parts());
+    drop((control, data));
+    let _connections = begin(&server);
+    server.signal(Signal::TERM);
+    server.ended();
+    assert!(!moto.has_parts(), "a server that ends removes the parts of what it interrupts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_of_a_server_that_was_killed_are_removed_by_their_age() {
+    let Some(moto) = Moto::start() else { return };
+    let mut server = serve(moto.address, &[]);
+    // With a name that needs care.
+    let (_control, mut data) = storing(&server, "large \u{fc}+%&=x");
+    data.write_all(&pattern(12_000_000)).unwrap();
+    eventually("a part has arrived", || moto.has_parts());
+    server.signal(Signal::KILL);
+    server.ended();
+    let bucket = |address: &str| {
+        Bucket::open(&format!("{address}&access_key_id=key&secret_access_key=secret")).unwrap()
+    };
+    let here = bucket(&moto.place());
+    let elsewhere = bucket(&moto.place().replace("/home", "/ho"));
+    // The time at which every upload begins in moto.
+    let began = SystemTime::UNIX_EPOCH + Duration::from_secs(1_289_422_113);
+    assert_eq!(here.remove_parts(began, 10).await.unwrap(), []);
+    assert_eq!(elsewhere.remove_parts(began + Duration::from_secs(1), 10).await.unwrap(), []);
+    assert!(moto.has_parts());
+    let removed = here.remove_parts(began + Duration::from_secs(1), 10).await.unwrap();
+    assert_eq!(
+        removed.iter().map(|part| part.path.as_path()).collect::<Vec<_>>(),
+        [Path::new("large \u{fc}+%&=x")]
+    );
+    assert!(!moto.has_parts());
+    // A server does that when it starts.
+    let mut server = serve(moto.address, &[]);
+    let (_control, mut data) = storing(&server, "large");
+    data.write_all(&pattern(12_000_000)).unwrap();
+    eventually("a part has arrived", || moto.has_parts());
+    server.signal(Signal::KILL);
+    server.ended();
+    assert!(moto.has_parts());
+    let _next = serve(moto.address, &[]);
+    eventually("the next server removes the parts", || !moto.has_parts());
+}
+
+#[test]
+fn two_servers_to_which_all_upload_at_once_keep_within_a_quota() {
+    const FILES: usize = 24;
+    const FILE_BYTES: usize = 500_000;
+    const QUOTA_BYTES: usize = 4_000_000;
+    let Some(moto) = Moto::start() else { return };
+    let folder = Folder::new();
+    let users = format!("[[user]]\nname = 'anonymous'\nquota = '{QUOTA_BYTES}B'\nwritable = true\n");
+    folder.put("users.toml", users);
+    let users = folder.path("users.toml").display().to_string();
+    let servers = [serve(moto.address, &["--users", &users]), serve(moto.address, &["--users", &users])];
+    let bytes = pattern(FILE_BYTES);
+    let replies: Vec<String> = std::thread::scope(|scope| {
+        let uploads: Vec<_> = (0..FILES)
+            .map(|number| {
+                let (server, bytes) = (&servers[number % 2], &bytes);
+                scope.spawn(move || store(server, &format!("file{number}"), bytes))
+            })
+            .collect();
+        uploads.into_iter().map(|upload| upload.join().unwrap()).collect()
+    });
+    let stored = replies.iter().filter(|reply| reply.starts_with("226")).count();
+    let others: Vec<&String> = replies.iter().filter(|reply| !reply.starts_with("226")).collect();
+    assert!(others.iter().all(|reply| reply.starts_with("552") || reply.starts_with("450")), "{others:?}");
+    assert!(stored > 0 && stored * FILE_BYTES <= QUOTA_BYTES, "{stored} files: {replies:?}");
+    let listed = well(&["ls", &format!("{}/", servers[0].places[0])]);
+    assert_eq!(listed.lines().filter(|line| line.contains("file")).count(), stored, "{listed}");
+    assert!(!listed.contains("quota"), "{listed}");
+    // What is deleted is free again, and what an idle server had reserved, too.
+    let mut control = Control::at(servers[1].tcp(), None).log_in();
+    for number in 0..FILES {
+        control.send(&format!("DELE file{number}"));
+        control.reply();
+    }
+    let all = pattern(QUOTA_BYTES - 1);
+    eventually("all of the quota is free", || store(&servers[1], "all", &all).starts_with("226"));
+    assert!(store(&servers[0], "more", &bytes).starts_with("552"));
 }
 
 #[test]
@@ -171,7 +338,8 @@ fn a_quota_counts_what_other_servers_wrote() {
     assert_eq!(refused.status.code(), Some(7), "{}", String::from_utf8_lossy(&refused.stderr));
 }
 
-/// Passes connections to the S3 server; of sixteen, one ends in the middle of a body, one answers 500, one 503.
+/// Passes connections to the S3 server; of sixteen, one ends in the middle of a body, one before its first answer, one answers 500,
+/// one 503.
 fn faulty(upstream: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -193,7 +361,11 @@ fn pass(number: usize, mut client: TcpStream, upstream: SocketAddr) {
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut from, &mut up);
             });
-            let most = if number % 16 == 3 { 200_000 } else { u64::MAX };
+            let most = match number % 16 {
+                3 => 200_000,
+                5 => 0,
+                _ => u64::MAX,
+            };
             let _ = std::io::copy(&mut (&mut server).take(most), &mut client);
             let _ = client.shutdown(std::net::Shutdown::Both);
             let _ = server.shutdown(std::net::Shutdown::Both);
@@ -209,7 +381,7 @@ fn pass(number: usize, mut client: TcpStream, upstream: SocketAddr) {
 }
 
 #[test]
-fn transfers_survive_a_store_that_answers_500_and_503_and_half_a_body() {
+fn transfers_survive_a_store_that_answers_500_and_503_and_half_a_body_and_one_whose_answers_are_lost() {
     let Some(moto) = Moto::start() else { return };
     let server = serve(faulty(moto.address), &[]);
     let (source, copy) = (tree(), Folder::new());

@@ -3,21 +3,24 @@
 //! The objects whose keys begin with a prefix form a tree, in which `/` separates folders. A folder exists as
 //! long as an object is below it, or an empty object marks it whose key is that of the folder and a `/`.
 //! An object appears under its name when all of it has arrived and was checked: several servers may use one
-//! bucket at once, and of two uploads to one name the later completion remains.
+//! bucket at once, and of two uploads to one name the first completion remains ([`Writer`]).
 //!
 //! What an object store lacks: symbolic links and permission bits are refused ([`Why::Unsupported`]), a
 //! modification time is metadata of the object (`mtime`, as rclone writes it), a rename copies where the store
 //! has none, an interrupted upload begins again.
 
+mod lease;
 mod list;
 mod reader;
+mod remains;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use braidftp_ftp::HashName;
@@ -25,17 +28,23 @@ use futures_util::{StreamExt, TryStreamExt};
 use opendal::{ErrorKind, Operator};
 use tokio::sync::Semaphore;
 
+pub use lease::{Charge, Lease};
 pub use list::{Lister, Walk};
 pub use reader::Reader;
+pub(crate) use writer::OBJECT_BYTES_MAX;
 pub use writer::Writer;
 
 use super::fs::{Digested, Error, Hashing, Kind, Metadata, Pieces, Why};
 
 /// The kinds of object stores, as they begin an address.
 pub const SCHEMES: [&str; 5] = ["s3", "gcs", "azblob", "webdav", "webhdfs"];
-/// Bytes of uploads in memory, over all uploads to one bucket. A part of an object must be in memory before it
+/// Bytes of uploads in memory, over all uploads of the process. A part of an object must be in memory before it
 /// is sent.
-pub const UPLOADS_BYTES: usize = 128 << 20;
+pub const UPLOADS_BYTES: usize = 96 << 20;
+/// The same, in units of [`writer::UNIT_BYTES`].
+const UPLOADS_UNITS: u32 = (UPLOADS_BYTES / writer::UNIT_BYTES) as u32;
+/// The memory for uploads of the process.
+static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(UPLOADS_UNITS as usize)));
 /// How long a request, or a block of its body, may take before it is sent again.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a request that failed for a passing reason is sent again: at a connection that broke, and at 429, 500, 502, 503
@@ -56,8 +65,10 @@ pub struct Bucket {
     shown: Arc<str>,
     /// The beginning of the keys of this tree: empty, or with a `/` at its end.
     prefix: String,
-    /// Memory for uploads, in units of [`writer::UNIT_BYTES`].
+    /// Memory for uploads, in units of [`writer::UNIT_BYTES`]: that of the process.
     room: Arc<Semaphore>,
+    /// Requests that OpenDAL does not make, for S3.
+    remains: Option<Arc<remains::Remains>>,
 }
 
 impl Bucket {
@@ -82,9 +93,11 @@ impl Bucket {
             return Err(format!("no object store is called `{scheme}`: an address begins with {known}://"));
         }
         opendal::install_default();
-        let operator = Operator::from_uri(address)
-            .map_err(|error| format!("cannot use the object store {shown}: {}", sentence(&error)))?;
-        Ok(Self::of(operator, &shown))
+        let unusable =
+            |error: opendal::Error| format!("cannot use the object store {shown}: {}", sentence(&error));
+        let operator = Operator::from_uri(address).map_err(unusable)?;
+        let remains = remains::Remains::open(address).map_err(unusable)?.map(Arc::new);
+        Ok(Self { remains, room: ROOM.clone(), ..Self::of(operator, &shown) })
     }
 
     /// The tree of all objects of `operator`.
@@ -98,7 +111,8 @@ impl Bucket {
             operator: operator.layer(timeout).layer(retry),
             shown: shown.into(),
             prefix: String::new(),
-            room: Arc::new(Semaphore::new(UPLOADS_BYTES / writer::UNIT_BYTES)),
+            room: Arc::new(Semaphore::new(UPLOADS_UNITS as usize)),
+            remains: None,
         }
     }
 
@@ -114,6 +128,16 @@ impl Bucket {
     /// The address as [`Bucket::without_secrets`] shows it.
     pub fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// Waits until no upload is in memory, and the parts of those that were dropped are removed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is changed.
+    pub async fn uploads_ended(&self) {
+        // The semaphore is never closed.
+        let _ = self.room.acquire_many(UPLOADS_UNITS).await;
     }
 
     /// Whether the store renames without copying.
@@ -230,8 +254,14 @@ impl Bucket {
             return Err(Error::new(what, path, Why::NotAFolder));
         }
         let key = self.folder_key(what, path)?;
-        if self.some_below(what, path, 2).await?.iter().any(|found| *found != key) {
+        // A home that was removed keeps no quota.
+        let ledger = format!("{key}{}", lease::LEDGER);
+        let found = self.some_below(what, path, 3).await?;
+        if found.iter().any(|found| *found != key && *found != ledger) {
             return Err(Error::new(what, path, Why::NotEmpty));
+        }
+        if found.contains(&ledger) {
+            self.operator.delete(&ledger).await.map_err(|error| failed(what, path, &error))?;
         }
         self.operator.delete(&key).await.map_err(|error| failed(what, path, &error))
     }
@@ -301,11 +331,11 @@ impl Bucket {
     }
 
     /// Sets the modification time of a file, by writing the object again with other metadata. A folder has no time, and
-    /// nothing happens. Of another upload that completes meanwhile, the later completion remains.
+    /// nothing happens.
     ///
     /// # Errors
     ///
-    /// It does not exist, was replaced while it was read ([`Why::Busy`]), or the store refuses.
+    /// It does not exist, was replaced meanwhile ([`Why::Busy`], [`Why::Replaced`]), or the store refuses.
     ///
     /// # Cancel safety
     ///
@@ -356,7 +386,10 @@ impl Bucket {
         let lister = self.operator.lister_with(&root_or(&self.prefix)).recursive(true).await;
         let bytes = match lister {
             Ok(lister) => {
-                let sizes = lister.map_ok(|entry| entry.metadata().content_length());
+                let sizes = lister.map_ok(|entry| match entry.name() {
+                    lease::LEDGER => 0,
+                    _ => entry.metadata().content_length(),
+                });
                 sizes.try_fold(0_u64, async |sum, size| Ok(sum.saturating_add(size))).await
             }
             Err(error) => Err(error),
@@ -432,6 +465,11 @@ fn parse_time(text: &str) -> Option<SystemTime> {
     }
     let nanos = format!("{fraction:0<9}").parse().ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::new(whole.parse().ok()?, nanos))
+}
+
+/// A number that no other server has.
+fn random() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
 }
 
 /// Whether there is nothing of this name.

@@ -1,22 +1,41 @@
 //! Writes an object, which appears under its name when it is complete: small ones by one request, large ones in parts.
+//!
+//! Of two uploads to one name, through any two servers, the first completion remains, and the other fails with
+//! [`Why::Replaced`]: the request that completes an object is conditional on what had the name when the upload
+//! began (`If-None-Match`, or `If-Match` with its version). Stores without such requests
+//! ([`Bucket::has_conditions`]) keep the later completion.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use opendal::ErrorKind;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::fs::{Commit, Error, Pieces, Start, Why};
-use super::{Bucket, MTIME, UPLOADS_BYTES, failed, time_text};
+use super::{Bucket, MTIME, UPLOADS_BYTES, failed, is_missing, time_text};
 
 /// The unit in which memory of uploads is counted, in bytes.
 pub(super) const UNIT_BYTES: usize = 64 << 10;
 /// The smallest size of a part, in bytes: that of S3.
 const PART_BYTES: usize = 5 << 20;
-/// The number of parts into which an object of known size is divided at most; S3 permits 10,000.
-const PARTS_MAX: u64 = 9_000;
-/// The number of parts that are sent at once.
+/// The number of parts into which an object is divided at most: that of S3.
+const PARTS_MAX: u64 = 10_000;
+/// The number of parts that are sent at once, while at least half of the memory for uploads is free; then one.
 const PARTS_AT_ONCE: usize = 2;
+/// The number of parts of an upload in memory, besides those that are being sent, if there are several: one that fills up, and one
+/// that OpenDAL keeps until it knows whether it is the last.
+const PARTS_BESIDES: usize = 2;
+/// The largest size of a part, in bytes: all memory for one upload.
+const PART_BYTES_MAX: usize = UPLOADS_BYTES / (PARTS_AT_ONCE + PARTS_BESIDES);
+/// The largest size of an object in a store that takes no parts, in bytes.
+const WHOLE_BYTES_MAX: u64 = UPLOADS_BYTES as u64 / 2;
+/// The largest size of an object, in bytes.
+pub(crate) const OBJECT_BYTES_MAX: u64 = PART_BYTES_MAX as u64 * PARTS_MAX;
+/// The user metadata that tells which upload wrote an object. Azure permits letters, digits and `_` in its name.
+const UPLOAD: &str = "uploadid";
+/// The time limit of the removal of the parts of an upload that was dropped.
+const REMOVAL: Duration = Duration::from_secs(120);
 /// The bytes of an upload that are held before memory is taken for it.
 const FREE_BYTES: usize = 16 << 10;
 
@@ -32,18 +51,53 @@ pub struct Writer {
     exact: Option<u64>,
     /// The number of bytes that were accepted.
     taken: u64,
-    /// Whether the name was checked.
-    is_checked: bool,
+    /// What had the name when the upload began, once it was looked at.
+    seen: Option<Seen>,
+    /// The number of this upload, as the object tells it.
+    id: String,
     modified: Option<SystemTime>,
     pending: Vec<Bytes>,
     pending_bytes: usize,
     open: Option<Open>,
 }
 
+/// What had the name of an upload when it began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// An object of this ETag, or of this generation where these are compared.
+    Version(String),
+    /// The store has no conditional requests.
+    Unknown,
+}
+
 /// Bytes are being sent.
 struct Open {
     writer: opendal::Writer,
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
+}
+
+impl Open {
+    /// Removes the parts that were sent.
+    async fn remove(mut self, path: &Path) {
+        if let Err(error) = self.writer.abort().await {
+            tracing::info!(path = %path.display(), %error, "parts of an upload remain in the object store");
+        }
+        drop(self.room);
+    }
+}
+
+impl Drop for Writer {
+    /// An upload that was cancelled leaves no parts either. Its memory is free when they are removed.
+    fn drop(&mut self) {
+        let (Some(open), Ok(runtime)) = (self.open.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let path = std::mem::take(&mut self.path);
+        runtime.spawn(async move {
+            let _ = tokio::time::timeout(REMOVAL, open.remove(&path)).await;
+        });
+    }
 }
 
 impl std::fmt::Debug for Writer {
@@ -62,7 +116,8 @@ impl Bucket {
             size_hint,
             exact: None,
             taken: 0,
-            is_checked: false,
+            seen: None,
+            id: format!("{:016x}", super::random()),
             modified: None,
             pending: Vec::new(),
             pending_bytes: 0,
@@ -77,24 +132,27 @@ impl Writer {
         (self.exact, self.modified) = (bytes, modified);
     }
 
-    /// Checks that the object may be written, so that an error occurs before the first byte.
+    /// Checks that the object may be written, so that an error occurs before the first byte, and notes what it replaces.
     ///
     /// # Errors
     ///
-    /// The name is not one of the store, or is that of a folder.
+    /// The name is not one of the store, or is that of a folder; the file is too large.
     ///
     /// # Cancel safety
     ///
     /// Safe: nothing is changed.
     pub async fn open(&mut self) -> Result<(), Error> {
-        self.bucket.key(WRITE, &self.path)?;
-        match self.bucket.is_folder(WRITE, &self.path).await? {
-            true => Err(Error::new(WRITE, &self.path, Why::IsAFolder)),
-            false => {
-                self.is_checked = true;
-                Ok(())
-            }
+        let key = self.bucket.key(WRITE, &self.path)?;
+        if self.exact.max(self.size_hint).is_some_and(|size| size > self.bucket.file_bytes_max()) {
+            return Err(Error::new(WRITE, &self.path, Why::NoSpace));
         }
+        let (is_folder, seen) =
+            tokio::join!(self.bucket.is_folder(WRITE, &self.path), self.bucket.seen(&key, &self.path));
+        if is_folder? {
+            return Err(Error::new(WRITE, &self.path, Why::IsAFolder));
+        }
+        self.seen = Some(seen?);
+        Ok(())
     }
 
     /// Accepts the next bytes.
@@ -111,6 +169,9 @@ impl Writer {
         if let Some(expected) = self.exact.filter(|expected| self.taken > *expected) {
             let why = Why::WrongLength { expected, found: self.taken };
             return Err(Error::new(WRITE, &self.path, why));
+        }
+        if self.taken > self.bucket.file_bytes_max() {
+            return Err(Error::new(WRITE, &self.path, Why::NoSpace));
         }
         if !bytes.is_empty() {
             self.pending_bytes += bytes.len();
@@ -136,37 +197,41 @@ impl Writer {
     /// Begins the object, with the bytes of the existing one that it keeps.
     async fn begin(&mut self, extent: Extent) -> Result<(), Error> {
         let key = self.bucket.key(WRITE, &self.path)?;
-        if !self.is_checked {
+        if self.seen.is_none() {
             self.open().await?;
         }
         let keeps = self.start != Start::New;
-        let by_size = self.exact.max(self.size_hint).unwrap_or(0).div_ceil(PARTS_MAX);
-        let part = usize::try_from(by_size).unwrap_or(usize::MAX).clamp(PART_BYTES, UPLOADS_BYTES / 4);
-        let bytes = match extent {
-            Extent::Pending if !keeps => self.pending_bytes,
-            _ => match self.exact {
-                Some(exact) if !keeps && exact < part as u64 => exact as usize,
-                _ => part * (1 + PARTS_AT_ONCE),
-            },
+        let has_room = self.bucket.room.available_permits() >= UPLOADS_BYTES / UNIT_BYTES / 2;
+        let size = self.exact.max(self.size_hint);
+        let Plan { part, at_once, bytes } = plan(size, self.bucket.file_bytes_max(), has_room);
+        let bytes = match (extent, self.exact) {
+            (Extent::Pending, _) if !keeps => self.pending_bytes,
+            (_, Some(exact)) if !keeps && exact < part as u64 => exact as usize,
+            _ => bytes,
         };
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES).max(1)).unwrap_or(u32::MAX);
         let room = self.bucket.room.clone().acquire_many_owned(units).await;
         let room = room.map_err(|_| Error::new(WRITE, &self.path, Why::Busy))?;
-        let mut opening = self.bucket.operator.writer_with(&key).chunk(part).concurrent(PARTS_AT_ONCE);
-        if let Some(modified) = self.modified.filter(|_| self.bucket.keeps_times()) {
-            opening = opening.user_metadata([(MTIME.to_owned(), time_text(modified))]);
+        let mut opening = self.bucket.operator.writer_with(&key).chunk(part).concurrent(at_once);
+        if self.bucket.keeps_times() {
+            let time = self.modified.map(|modified| (MTIME.to_owned(), time_text(modified)));
+            opening = opening.user_metadata(time.into_iter().chain([(UPLOAD.to_owned(), self.id.clone())]));
         }
+        opening = match &self.seen {
+            Some(Seen::Nothing) => opening.if_not_exists(true),
+            Some(Seen::Version(version)) => match self.bucket.operator.info().capability() {
+                can if can.write_with_if_match => opening.if_match(version),
+                _ => opening.if_version_match(version),
+            },
+            Some(Seen::Unknown) | None => opening,
+        };
         let writer = opening.await.map_err(|error| failed(WRITE, &self.path, &error))?;
-        let mut open = Open { writer, _room: room };
-        if keeps {
-            self.keep(&mut open.writer).await?;
-        }
-        self.open = Some(open);
-        Ok(())
+        self.open = Some(Open { writer, room });
+        if keeps { self.keep().await } else { Ok(()) }
     }
 
     /// Copies the bytes of the existing object before the new ones.
-    async fn keep(&self, writer: &mut opendal::Writer) -> Result<(), Error> {
+    async fn keep(&mut self) -> Result<(), Error> {
         let reader = match self.bucket.reader(Pieces::default(), &self.path, 0).await {
             Ok(reader) => Some(reader),
             Err(error) if error.why == Why::NotFound => None,
@@ -181,12 +246,12 @@ impl Writer {
             }
             Start::At(offset) => offset,
         };
-        let Some(mut reader) = reader else { return Ok(()) };
+        let (Some(mut reader), Some(open)) = (reader, &mut self.open) else { return Ok(()) };
         while left > 0 {
             let Some(mut block) = reader.next_block().await? else { break };
             block.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             left -= block.len() as u64;
-            writer.write(block).await.map_err(|error| failed(WRITE, &self.path, &error))?;
+            open.writer.write(block).await.map_err(|error| failed(WRITE, &self.path, &error))?;
         }
         Ok(())
     }
@@ -195,7 +260,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The store refused or does not answer; there is the old object, or none. [`Why::WrongLength`].
+    /// The store refused or does not answer; there is the old object, or none. [`Why::WrongLength`]; [`Why::Replaced`].
     ///
     /// # Cancel safety
     ///
@@ -204,17 +269,35 @@ impl Writer {
         self.modified = self.modified.or(commit.modified);
         let done = match self.flush(Extent::Pending).await {
             Ok(()) => match &mut self.open {
-                Some(open) => {
-                    open.writer.close().await.map(drop).map_err(|error| failed(WRITE, &self.path, &error))
-                }
+                Some(open) => match open.writer.close().await {
+                    Ok(_) => Ok(()),
+                    Err(error) => self.judge(error).await,
+                },
                 None => Ok(()),
             },
             Err(error) => Err(error),
         };
-        if done.is_err() {
-            self.abandon().await;
+        if let (Err(_), Some(open)) = (&done, self.open.take()) {
+            open.remove(&self.path).await;
         }
         done
+    }
+
+    /// Decides what the failure of the last request means. A request whose answer was lost is repeated, and the repeated one fails
+    /// although the object is there.
+    async fn judge(&self, error: opendal::Error) -> Result<(), Error> {
+        let key = self.bucket.key(WRITE, &self.path)?;
+        if let Ok(found) = self.bucket.operator.stat(&key).await
+            && found.user_metadata().and_then(|kept| kept.get(UPLOAD)) == Some(&self.id)
+        {
+            return Ok(());
+        }
+        match error.kind() {
+            ErrorKind::ConditionNotMatch | ErrorKind::Conflict => {
+                Err(Error::new(WRITE, &self.path, Why::Replaced))
+            }
+            _ => Err(failed(WRITE, &self.path, &error)),
+        }
     }
 
     /// Ends the upload without an object; parts that were sent are removed.
@@ -223,18 +306,18 @@ impl Writer {
     ///
     /// Not safe: parts may remain in the store, invisible; a rule of the bucket can remove them.
     pub async fn abandon(mut self) {
-        if let Some(open) = &mut self.open
-            && let Err(error) = open.writer.abort().await
-        {
-            tracing::debug!(path = %self.path.display(), %error, "parts of an upload remain in the object store");
+        if let Some(open) = self.open.take() {
+            open.remove(&self.path).await;
         }
     }
 
     /// Writes an existing object again, with another modification time.
     pub(super) async fn again(bucket: &Bucket, path: &Path, modified: SystemTime) -> Result<(), Error> {
+        let mut writer = bucket.writer(path, Start::New, None);
+        // Before the reader, so that what is read is what had the name, or the writer fails.
+        writer.open().await?;
         let mut reader = bucket.reader(Pieces::default(), path, 0).await?;
         let size = reader.metadata().size;
-        let mut writer = bucket.writer(path, Start::New, Some(size));
         writer.expect(Some(size), Some(modified));
         let copied = async {
             while let Some(block) = reader.next_block().await? {
@@ -252,6 +335,32 @@ impl Writer {
     }
 }
 
+/// How an object is sent.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// Bytes of a part.
+    part: usize,
+    /// The number of parts that are sent at once.
+    at_once: usize,
+    /// Bytes in memory.
+    bytes: usize,
+}
+
+/// Decides how an object of this size is sent, to a store that takes files of up to `most` bytes. `has_room` is whether half of the
+/// memory for uploads is free.
+fn plan(size: Option<u64>, most: u64, has_room: bool) -> Plan {
+    if most <= WHOLE_BYTES_MAX {
+        // A part that is never full is sent at the end.
+        let (part, bytes) = (most as usize + 1, size.unwrap_or(most).min(most) as usize);
+        return Plan { part, at_once: 1, bytes };
+    }
+    let by_size = usize::try_from(size.unwrap_or(0).div_ceil(PARTS_MAX)).unwrap_or(usize::MAX);
+    let part = by_size.clamp(PART_BYTES, PART_BYTES_MAX);
+    // One at a time is sent while the next one fills up, so that the part that OpenDAL keeps is the one that is sent.
+    let (at_once, held) = if has_room { (PARTS_AT_ONCE, PARTS_AT_ONCE + PARTS_BESIDES) } else { (1, 2) };
+    Plan { part, at_once, bytes: part * held }
+}
+
 /// How much memory the object needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
@@ -266,7 +375,60 @@ impl Bucket {
     pub(super) fn keeps_times(&self) -> bool {
         self.operator.info().capability().write_with_user_metadata
     }
+
+    /// The largest size of a file: where the store takes no parts, all of it must be in memory.
+    pub fn file_bytes_max(&self) -> u64 {
+        match self.operator.info().capability().write_can_multi {
+            true => OBJECT_BYTES_MAX,
+            false => WHOLE_BYTES_MAX,
+        }
+    }
+
+    /// Whether the store compares versions, so that of two uploads to one name the first completion remains.
+    pub fn has_conditions(&self) -> bool {
+        let can = self.operator.info().capability();
+        can.write_with_if_not_exists && (can.write_with_if_match || can.write_with_if_version_match)
+    }
+
+    /// What has this name now.
+    async fn seen(&self, key: &str, path: &Path) -> Result<Seen, Error> {
+        if !self.has_conditions() {
+            return Ok(Seen::Unknown);
+        }
+        let found = match self.operator.stat(key).await {
+            Ok(found) => found,
+            Err(error) if is_missing(&error) => return Ok(Seen::Nothing),
+            Err(error) => return Err(failed(WRITE, path, &error)),
+        };
+        let version = match self.operator.info().capability().write_with_if_match {
+            true => found.etag(),
+            false => found.version(),
+        };
+        Ok(version.map_or(Seen::Unknown, |version| Seen::Version(version.to_owned())))
+    }
 }
 
-const _: () = assert!(UPLOADS_BYTES / 4 * (1 + PARTS_AT_ONCE) <= UPLOADS_BYTES);
-const _: () = assert!(UPLOADS_BYTES / UNIT_BYTES <= Semaphore::MAX_PERMITS);
+const _: () = assert!(PART_BYTES <= PART_BYTES_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_grows_with_the_file_and_memory_is_never_more_than_all() {
+        let plan = |size, has_room| super::plan(size, OBJECT_BYTES_MAX, has_room);
+        let (small, large) = (PART_BYTES, PART_BYTES_MAX);
+        assert_eq!(plan(None, true), Plan { part: small, at_once: 2, bytes: 4 * small });
+        assert_eq!(plan(None, false), Plan { part: small, at_once: 1, bytes: 2 * small });
+        assert_eq!(
+            plan(Some(OBJECT_BYTES_MAX), true),
+            Plan { part: large, at_once: 2, bytes: UPLOADS_BYTES }
+        );
+        for size in [0, 1, 52_428_800_000, 52_428_800_001, OBJECT_BYTES_MAX - 1] {
+            let Plan { part, bytes, .. } = plan(Some(size), true);
+            assert!(part as u64 * PARTS_MAX >= size && bytes <= UPLOADS_BYTES, "{size}");
+        }
+        let whole = |size| super::plan(size, WHOLE_BYTES_MAX, true).bytes as u64;
+        assert_eq!((whole(Some(7)), whole(None)), (7, WHOLE_BYTES_MAX));
+    }
+}

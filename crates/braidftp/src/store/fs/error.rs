@@ -46,6 +46,8 @@ pub enum Why {
     Busy,
     /// A newer writer of the same owner has taken the file over.
     TakenOver,
+    /// Another upload to this name was completed first (in an object store).
+    Replaced,
     /// The number of bytes differs from the expected one.
     WrongLength {
         /// The expected number of bytes.
@@ -131,6 +133,7 @@ impl fmt::Display for Why {
             Self::ReadOnly => f.write_str("the file system is read-only"),
             Self::Busy => f.write_str("another transfer is using it now"),
             Self::TakenOver => f.write_str("a newer session of the same user writes it now"),
+            Self::Replaced => f.write_str("another upload to this name was completed first"),
             Self::WrongLength { expected, found } => {
                 write!(f, "{found} bytes where {expected} were promised")
             }
