@@ -144,10 +144,11 @@ pub(super) fn run(bench: &mut Bench) -> Result<()> {
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     let crashes: Vec<_> = CRASHES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
     println!(
-        "proof: crash: {} kinds of crash, about {} min each, at most {} min",
+        "proof: crash: {} kinds of crash before a folder, about {} min each, at most {} min; {} before a bucket",
         crashes.len(),
         (rounds * ROUND_SECS).div_ceil(60),
         KIND_LIMIT.as_secs() / 60,
+        before_buckets.len(),
     );
     for (name, crash) in crashes {
         let start = Instant::now();
