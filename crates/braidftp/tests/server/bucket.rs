@@ -1,5 +1,5 @@
 //! `braidftp serve s3://…` before a real S3 server, moto. `cargo xtask test` installs it and names its Python by
-//! `BRAIDFTP_MOTO`; without it the tests are skipped, or fail where all peers are required.
+//! `BRAIDFTP_MOTO`; without it the tests are skipped, or fail where all peers are required. One test is before WsgiDAV.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use crate::server_support::program::{Running, braidftp};
 use crate::server_support::{Control, Folder, assert_same_tree, eventually, pattern};
 
-/// The S3 server; it is killed when this value is dropped.
+/// The S3 server, or another store; it is killed when this value is dropped.
 struct Moto {
     child: Child,
     address: SocketAddr,
@@ -246,6 +246,40 @@ fn an_upload_whose_client_or_server_goes_away_leaves_no_parts() {
     assert!(!moto.has_parts(), "a server that ends removes the parts of what it interrupts");
 }
 
+#[test]
+fn an_upload_that_is_cancelled_while_the_store_begins_it_leaves_no_parts() {
+    let Some(moto) = Moto::start() else { return };
+    // Every answer arrives late.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, upstream) = (listener.local_addr().unwrap(), moto.address);
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let server = TcpStream::connect(upstream).unwrap();
+            let (mut up, mut from) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut up));
+            std::thread::spawn(move || late(server, client));
+        }
+    });
+    let server = serve(address, &[]);
+    let (control, mut data) = storing(&server, "large");
+    // The connection may end before all is read.
+    std::thread::spawn(move || data.write_all(&pattern(12_000_000)));
+    eventually("the upload has begun", || moto.has_parts());
+    drop(control);
+    eventually("it is removed", || !moto.has_parts());
+}
+
+/// Copies answers, each after a while.
+fn late(mut from: TcpStream, mut to: TcpStream) {
+    let mut answer = [0; 10_000];
+    while let Ok(length @ 1..) = from.read(&mut answer) {
+        std::thread::sleep(Duration::from_millis(1_500));
+        if to.write_all(&answer[..length]).is_err() {
+            return;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_of_a_server_that_was_killed_are_removed_by_their_age() {
     let Some(moto) = Moto::start() else { return };
@@ -391,6 +425,49 @@ fn transfers_survive_a_store_that_answers_500_and_503_and_half_a_body_and_one_wh
     let to = copy.path("t").display().to_string();
     well(&["mirror", &url, &to]);
     assert_same_tree(&source.path(""), Path::new(&to));
+}
+
+#[test]
+fn a_webdav_store_is_served_like_a_folder_with_files_that_fit_into_memory() {
+    let Some(python) = std::env::var_os("BRAIDFTP_MOTO") else { return };
+    let (room, kept) = (Folder::new(), Folder::new());
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate =
+        rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
+    room.put("certificate.pem", certificate.pem());
+    room.put("key.pem", key.serialize_pem());
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = Command::new(python);
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/src/webdav_server.py"));
+    command.arg(address.port().to_string()).arg(kept.path(""));
+    command.arg(room.path("certificate.pem")).arg(room.path("key.pem"));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let _store = Moto { child, address };
+    eventually("WsgiDAV answers", || TcpStream::connect(address).is_ok());
+
+    let place = format!("webdav://{address}/home");
+    // Its certificate is outside of what a confined server may read.
+    let mut command =
+        braidftp(&["serve", &place, "--writable", "--confine", "off", "--listen", "ftp://127.0.0.1:0"]);
+    command.args(["--listen", "ftp+sctp://127.0.0.1:0"]).env("SSL_CERT_FILE", room.path("certificate.pem"));
+    let server = Running::start(command, 2);
+    let (source, copy) = (tree(), Folder::new());
+    let (from, to) = (source.path("").display().to_string(), copy.path("t").display().to_string());
+    for place in &server.places {
+        let url = format!("{place}/t");
+        well(&["mirror", "-R", &from, &url]);
+        well(&["mirror", &url, &to]);
+        assert_same_tree(&source.path(""), Path::new(&to));
+        // Files that are there are replaced.
+        well(&["put", &source.path("large").display().to_string(), &format!("{url}/a/one")]);
+        assert!(contents(&server, "t/a/one") == pattern(12_000_000));
+        well(&["mv", &format!("{url}/a"), &format!("{url}/c")]);
+        well(&["rm", "-r", &url]);
+    }
+    assert!(store(&server, "t", b"1").starts_with("226"));
+    let reply = store(&server, "t", &vec![1; (48 << 20) + 1]);
+    assert!(reply.starts_with("452"), "{reply}");
+    assert_eq!(contents(&server, "t"), b"1");
 }
 
 #[test]

@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use opendal::ErrorKind;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::super::fs::{Commit, Error, Pieces, Start, Why};
+use super::super::fs::{Commit, Error, Kind, Pieces, Start, Why};
 use super::{Bucket, MTIME, UPLOADS_BYTES, failed, is_missing, time_text};
 
 /// The unit in which memory of uploads is counted, in bytes.
@@ -147,7 +147,7 @@ impl Writer {
             return Err(Error::new(WRITE, &self.path, Why::NoSpace));
         }
         let (is_folder, seen) =
-            tokio::join!(self.bucket.is_folder(WRITE, &self.path), self.bucket.seen(&key, &self.path));
+            tokio::join!(self.bucket.hides_files(&self.path), self.bucket.seen(&key, &self.path));
         if is_folder? {
             return Err(Error::new(WRITE, &self.path, Why::IsAFolder));
         }
@@ -190,8 +190,25 @@ impl Writer {
         }
         let pending = std::mem::take(&mut self.pending);
         self.pending_bytes = 0;
-        let Some(open) = self.open.as_mut().filter(|_| !pending.is_empty()) else { return Ok(()) };
-        open.writer.write(pending).await.map_err(|error| failed(WRITE, &self.path, &error))
+        if pending.is_empty() { Ok(()) } else { self.send(pending).await }
+    }
+
+    /// Sends bytes, in a task of its own: the answer to the request that begins an upload in parts is needed to remove them, even if
+    /// this writer is dropped meanwhile.
+    async fn send(&mut self, bytes: Vec<Bytes>) -> Result<(), Error> {
+        let gone = || Error::new(WRITE, &self.path, Why::Busy);
+        let mut open = self.open.take().ok_or_else(gone)?;
+        let (give, given) = oneshot::channel();
+        let path = self.path.clone();
+        tokio::spawn(async move {
+            let done = open.writer.write(bytes).await;
+            if let Err((open, _)) = give.send((open, done)) {
+                let _ = tokio::time::timeout(REMOVAL, open.remove(&path)).await;
+            }
+        });
+        let (open, done) = given.await.map_err(|_| gone())?;
+        self.open = Some(open);
+        done.map_err(|error| failed(WRITE, &self.path, &error))
     }
 
     /// Begins the object, with the bytes of the existing one that it keeps.
@@ -246,12 +263,12 @@ impl Writer {
             }
             Start::At(offset) => offset,
         };
-        let (Some(mut reader), Some(open)) = (reader, &mut self.open) else { return Ok(()) };
+        let Some(mut reader) = reader else { return Ok(()) };
         while left > 0 {
             let Some(mut block) = reader.next_block().await? else { break };
             block.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             left -= block.len() as u64;
-            open.writer.write(block).await.map_err(|error| failed(WRITE, &self.path, &error))?;
+            self.send(vec![block]).await?;
         }
         Ok(())
     }
@@ -388,6 +405,19 @@ impl Bucket {
     pub fn has_conditions(&self) -> bool {
         let can = self.operator.info().capability();
         can.write_with_if_not_exists && (can.write_with_if_match || can.write_with_if_version_match)
+    }
+
+    /// Whether this is the name of a folder, so that it cannot be that of a file.
+    async fn hides_files(&self, path: &Path) -> Result<bool, Error> {
+        // Where folders are more than the beginnings of keys, stores rename them. There a file cannot be listed.
+        if !self.renames() {
+            return self.is_folder(WRITE, path).await;
+        }
+        match self.metadata(path).await {
+            Ok(found) => Ok(found.kind == Kind::Folder),
+            Err(error) if error.why == Why::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// What has this name now.
