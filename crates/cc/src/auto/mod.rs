@@ -38,6 +38,8 @@
 //!   pairs of packets of competing flows.
 //! - *Lossy*: paced at the measured delivery rate plus the loss rate, with a probe and its drain in every
 //!   eight round trips, a window slightly larger than what fills the path, and no response to single losses.
+//!   Between probes packets are sent a tenth faster while fewer are in flight than the path and four packets
+//!   of queue hold: losses are irregular, and a link that receives exactly its rate idles after each.
 //!   It differs from the first version of BBR in three ways. A probe without gain makes the next one smaller.
 //!   If the drains have not shown the shortest RTT, half of the path is emptied instead of all but four
 //!   packets. The window is not two bandwidth-delay products: several such flows keep a queue of a whole
@@ -94,6 +96,8 @@ pub struct Auto {
     /// The windows of other paths of this association that share the bottleneck, in bytes: they count as one
     /// flow.
     siblings: usize,
+    /// Bytes in flight after the last packet, acknowledgement or loss.
+    flight: usize,
     competing: CompetingFlows,
     model: Model,
     evidence: Evidence,
@@ -179,6 +183,8 @@ struct Cycle {
 enum Drain {
     /// The queue that a ramp filled.
     Queue,
+    /// The packets of queue that the model keeps, to see the shortest RTT.
+    Own,
     /// Half of the path too, to see the shortest RTT where other flows keep a queue.
     Path,
 }
@@ -217,13 +223,13 @@ impl Cycle {
         Self { phase: 0, began: now, drain: None, rate, probe: constants.probe_max, streak: 0 }
     }
 
-    /// The gain of the pacing rate, in hundredths.
-    fn gain(&self) -> u64 {
+    /// The gain of the pacing rate, in hundredths; between probes `refill` more.
+    fn gain(&self, refill: u64) -> u64 {
         match (self.drain, self.phase) {
             (Some(_), _) => 50,
             (None, 0) => 100 + self.probe,
             (None, 1) => 100 - self.probe,
-            _ => 100,
+            _ => 100 + refill,
         }
     }
 }
@@ -238,6 +244,7 @@ impl Auto {
             cwnd: options.initial_window.bytes(mtu),
             cubic: Cubic::new(options, mtu),
             siblings: 0,
+            flight: 0,
             competing: CompetingFlows::new(options.auto),
             model: Model::new(options.auto),
             evidence: Evidence::new(options.auto),
@@ -268,6 +275,13 @@ impl Auto {
             _ => self.options.auto.window,
         };
         self.model.window(hundredths).saturating_add(self.spare()).min(WINDOW_MAX)
+    }
+
+    /// The gain by which the model refills the path between probes, in hundredths: none if the path and a queue of a few packets
+    /// are full.
+    fn refill(&self) -> u64 {
+        let is_full = self.flight >= self.model.window(100).saturating_add(self.spare());
+        if is_full { 0 } else { self.options.auto.probe_min }
     }
 
     fn is_random(&self) -> bool {
@@ -506,17 +520,20 @@ impl Auto {
     fn cycle(&mut self, ack: &Ack<'_>) {
         let (product, target, spare) = (self.model.product(), self.target(), self.spare());
         let (rate, lately) = (self.model.rate(), self.model.recent_rate(4));
-        let (min_rtt, srtt) = (self.min_rtt(), self.srtt);
-        let flight = ack.flight_before.saturating_sub(ack.bytes);
+        let (min_rtt, srtt, filled) = (self.min_rtt(), self.srtt, self.model.window(100));
+        let flight = self.flight;
         let Mode::Lossy(cycle) = &mut self.mode else { return };
-        if cycle.phase > 1 && self.model.is_stale(ack.now) {
-            self.model.begin_min_rtt_search(ack.now);
-            *cycle = Cycle { drain: Some(Drain::Path), ..Cycle::new(ack.now, rate, self.options.auto) };
+        if cycle.phase > 1
+            && cycle.drain.is_none()
+            && let Some(drain) = self.model.drain_for_min_rtt(ack.now)
+        {
+            *cycle = Cycle { drain: Some(drain), ..Cycle::new(ack.now, rate, self.options.auto) };
         }
         let lasted = ack.now.since(cycle.began);
         if let Some(drain) = cycle.drain {
             let empty = match drain {
                 Drain::Queue => product + spare,
+                Drain::Own => filled,
                 Drain::Path => product / 2,
             };
             if flight <= empty || lasted > 2 * srtt {
@@ -592,7 +609,7 @@ impl Controller for Auto {
             Mode::Shared if self.cubic.window() < self.options.auto.paced_mtus * self.mtu => None,
             Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),
             Mode::Shared => self.pace(120),
-            Mode::Lossy(cycle) => self.model.pace(cycle.gain()),
+            Mode::Lossy(cycle) => self.model.pace(cycle.gain(self.refill())),
         }
     }
 
@@ -601,11 +618,13 @@ impl Controller for Auto {
     }
 
     fn on_sent(&mut self, sent: Sent) {
+        self.flight = sent.flight_before.saturating_add(sent.bytes);
         self.model.on_sent(sent);
     }
 
     fn on_ack(&mut self, ack: Ack<'_>) {
         self.mtu = ack.mtu;
+        self.flight = ack.flight_before.saturating_sub(ack.bytes);
         self.siblings = ack.siblings.iter().map(|view| view.window).sum();
         self.srtt = ack.srtt.or(ack.rtt).unwrap_or(self.srtt);
         if let Some(rtt) = ack.rtt {
@@ -648,6 +667,7 @@ impl Controller for Auto {
 
     fn on_lost(&mut self, lost: Lost) {
         self.mtu = lost.mtu;
+        self.flight = lost.flight_bytes;
         self.model.on_lost(&lost);
         self.evidence.on_lost(lost.sent_at);
         self.lost_in_ramp = lost.sent_at < self.ramped_at;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use braidftp_base::{Rate, Time};
 
-use super::Constants;
+use super::{Constants, Drain};
 use crate::delivery::{Delivery, RateSample};
 use crate::{Ack, Lost, Sent};
 
@@ -26,8 +26,10 @@ pub(super) struct Model {
     /// The smoothed feedback delay; `None` if no feedback returned on another path for a whole span.
     took: Option<Duration>,
     burst: Burst,
-    /// When a sample was last close to the shortest RTT, or a search for it began.
+    /// When a sample was last close to the shortest RTT, or half of the path was drained to see it.
     shortest_at: Time,
+    /// Whether this flow's own queue was drained for that since then.
+    own_queue_drained: bool,
     /// The shortest sample, the sum and the number of samples of this round trip.
     round: Option<(Duration, Duration, u32)>,
     /// The mean excess of samples over the shortest of their round trip, which excludes a standing queue.
@@ -82,7 +84,7 @@ impl Model {
             self.round = Some((shortest.min(rtt), sum.saturating_add(rtt), count.saturating_add(1)));
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             if self.min_rtt().is_some_and(|min| rtt <= min + self.near_shortest(min, ack.mtu)) {
-                self.shortest_at = ack.now;
+                (self.shortest_at, self.own_queue_drained) = (ack.now, false);
             }
         }
         if ack.cross_path_age.is_some() || self.took.is_some() {
@@ -197,14 +199,19 @@ impl Model {
         (min_rtt / self.constants.about).max(self.constants.shortest).max(packet * 2)
     }
 
-    /// Whether no sample close to the shortest RTT was seen for half as long as it is remembered.
-    pub(super) fn is_stale(&self, now: Time) -> bool {
-        now.since(self.shortest_at) > self.constants.rtt_span
-    }
-
-    /// Begins a search for the shortest RTT.
-    pub(super) fn begin_min_rtt_search(&mut self, now: Time) {
-        self.shortest_at = now;
+    /// What to drain in order to see the shortest RTT: this flow's own queue, which costs nothing, if no sample was close to it for
+    /// a quarter as long as it is remembered, and half of the path if none was for half as long.
+    pub(super) fn drain_for_min_rtt(&mut self, now: Time) -> Option<Drain> {
+        let unseen = now.since(self.shortest_at);
+        if unseen > self.constants.rtt_span {
+            (self.shortest_at, self.own_queue_drained) = (now, false);
+            Some(Drain::Path)
+        } else if unseen > self.constants.rtt_span / 2 && !self.own_queue_drained {
+            self.own_queue_drained = true;
+            Some(Drain::Own)
+        } else {
+            None
+        }
     }
 
     /// The flight with which the path is full despite varying RTTs, in hundredths, plus the lost data in it
@@ -252,19 +259,25 @@ impl Losses {
     }
 
     fn end_span(&mut self) {
-        self.last = (self.lost as u64 * 1_000).checked_div(self.all as u64).unwrap_or(0);
+        self.last = self.so_far();
         self.parts.rotate_right(1);
         self.parts[0] = self.last;
         self.known = (self.known + 1).min(self.parts.len());
         (self.lost, self.all) = (0, 0);
     }
 
-    /// The loss rate without queue overflows in thousandths: the lower quartile of the spans, at most 200.
+    /// The loss rate without queue overflows in thousandths: the lower quartile of the spans, before the end of the first that of
+    /// its packets so far; at most 200.
     fn usual(&self) -> u64 {
         let mut parts = self.parts;
         let parts = &mut parts[..self.known];
         parts.sort_unstable();
-        parts.get(self.known / 4).map_or(0, |part| (*part).min(200))
+        parts.get(self.known / 4).copied().unwrap_or_else(|| self.so_far()).min(200)
+    }
+
+    /// The loss rate of the current span, in thousandths.
+    fn so_far(&self) -> u64 {
+        (self.lost as u64 * 1_000).checked_div(self.all as u64).unwrap_or(0)
     }
 }
 

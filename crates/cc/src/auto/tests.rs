@@ -251,6 +251,57 @@ fn the_model_does_not_fill_the_queue() {
 }
 
 #[test]
+fn the_first_losses_raise_the_pacing_rate_of_the_model_before_a_span_of_packets_is_over() {
+    let mut model = Model::new(&Constants::DEFAULT);
+    let ack = |millis: u64| Ack {
+        now: Time::from_millis(millis),
+        bytes: MTU,
+        gap_bytes: 0,
+        regained_bytes: 0,
+        flight_before: 10 * MTU,
+        rtt: Some(ms(10)),
+        srtt: Some(ms(10)),
+        cross_path_age: None,
+        mtu: MTU,
+        cum_advanced: true,
+        in_recovery: false,
+        siblings: &[],
+    };
+    model.on_sent(Sent { now: Time::from_millis(1), bytes: MTU, flight_before: 0 });
+    for packet in 0..18 {
+        model.on_ack(&ack(11 + packet));
+    }
+    let before = model.pace(100).unwrap();
+    for _ in 0..2 {
+        let lost = Lost {
+            now: Time::from_millis(30),
+            sent_at: Time::from_millis(20),
+            bytes: MTU,
+            flight_bytes: MTU,
+            mtu: MTU,
+        };
+        model.on_lost(&lost);
+    }
+    // Two of 20 packets are lost: a tenth more must be sent for the same rate at the receiver.
+    let ratio = model.pace(100).unwrap().bits_per_second() as f64 / before.bits_per_second() as f64;
+    assert!((ratio - 10.0 / 9.0).abs() < 1e-3, "{ratio}");
+}
+
+#[test]
+fn between_probes_the_model_sends_faster_until_a_queue_of_a_few_packets_stands() {
+    let mut flow = lossy();
+    flow.auto.mode = Mode::Lossy(Cycle { phase: 2, ..Cycle::new(flow.now, 0, &Constants::DEFAULT) });
+    let filled = flow.auto.model.window(100) + flow.auto.spare();
+    let mut pace_at = |flight_before: usize| {
+        flow.auto.on_sent(Sent { now: flow.now, bytes: MTU, flight_before });
+        flow.auto.pacing_rate().unwrap()
+    };
+    let (below, at) = (pace_at(filled - 2 * MTU), pace_at(filled));
+    assert_eq!(below, flow.auto.model.pace(110).unwrap());
+    assert_eq!(at, flow.auto.model.pace(100).unwrap());
+}
+
+#[test]
 fn the_models_window_slightly_exceeds_the_product_and_more_where_rtts_vary() {
     // 100 packets fill the path; a part of 1/p is lost, which is detected a quarter of a round trip late.
     for (one_in, most) in [(100, 120), (10, 140)] {
