@@ -3,7 +3,8 @@
 //! Client and server run on this machine over 127.0.0.1 and use the same file system, tmpfs if available.
 //! braid is protected, which is its default; rsync and lftp are not, and lftp uses this server's FTP over
 //! TCP. lftp moves a sample of the files: it announces no size, so the server waits 250 ms for each upload
-//! before it accepts the file as complete. Each round runs all of them one after another, so that other load
+//! before it accepts the file as complete. A second table compares FTP over TCP without TLS: this client with one session
+//! and with four, and lftp with four. Each round runs all of them one after another, so that other load
 //! on the machine affects all equally. Ratios are taken within a round, and medians over the rounds.
 
 use std::fs;
@@ -25,6 +26,8 @@ const USAGE: &str = "usage: cargo xtask bench files [--rounds N] [--quick] [--fi
 const RSYNC_TARGET: f64 = 1.0;
 /// The required multiple of lftp's files per second.
 const LFTP_TARGET: f64 = 10.0;
+/// The required multiple of lftp's files per second over TCP, both with four sessions.
+const TCP_TARGET: f64 = 1.0;
 /// The number of files in a folder, and the size of a file in bytes.
 const FOLDER_FILES: usize = 100;
 const FILE_BYTES: usize = 1_000;
@@ -99,6 +102,8 @@ struct Servers {
 }
 
 const WHO: [&str; 3] = ["braid", "rsync", "lftp"];
+/// FTP over TCP without TLS: `braidftp --mode tcp` and lftp, with this number of sessions.
+const OVER_TCP: [&str; 3] = ["tcp-1", "tcp-4", "lftp-4"];
 const WHAT: [&str; 4] = ["down", "down again", "up", "up again"];
 
 /// Runs the benchmark and prints the table.
@@ -134,18 +139,40 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs all rounds over one tree, which is removed at the end; returns whether a target was missed.
-fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<bool> {
+/// The seconds of each program for each direction, by round, and its number of files.
+struct Measured {
+    files: [usize; 3],
+    seconds: [[Vec<f64>; WHAT.len()]; 3],
+}
+
+impl Measured {
+    /// Files a second: the median.
+    fn rate(&self, who: usize, what: usize) -> f64 {
+        self.files[who] as f64 / median(self.seconds[who][what].clone())
+    }
+
+    /// The ratio of two programs' files a second: the median over the rounds.
+    fn ratio(&self, who: usize, other: usize, what: usize) -> f64 {
+        let rounds = self.seconds[who][what].iter().zip(&self.seconds[other][what]);
+        let within = rounds.map(|(ours, theirs)| theirs / ours).collect();
+        median(within) * self.files[who] as f64 / self.files[other] as f64
+    }
+}
+
+/// Runs all rounds of these programs over one tree.
+fn measure(options: &Options, place: &Path, program: &Path, programs: [&str; 3]) -> Result<Measured> {
     let served = place.join("served");
-    let sources = WHO.map(|who| served.join(source_of(who)));
-    let files = [count(&sources[0])?, count(&sources[1])?, count(&sources[2])?];
-    let mut seconds = vec![vec![Vec::new(); WHAT.len()]; WHO.len()];
+    let mut files = [0; 3];
+    for (files, who) in files.iter_mut().zip(programs) {
+        *files = count(&served.join(source_of(who)))?;
+    }
+    let mut seconds: [[Vec<f64>; WHAT.len()]; 3] = Default::default();
     for round in 1..=options.rounds {
         for folder in [served.join("up"), place.join("copy")] {
             fs::create_dir_all(folder)?;
         }
         let servers = Servers::start(program, place)?;
-        for ((who, files), seconds) in WHO.iter().zip(files).zip(&mut seconds) {
+        for ((who, files), seconds) in programs.iter().zip(files).zip(&mut seconds) {
             for (what, seconds) in WHAT.iter().zip(seconds) {
                 let mut command = servers.command(who, what, place);
                 let begun = Instant::now();
@@ -169,28 +196,40 @@ fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<
             }
         }
     }
-    fs::remove_dir_all(&sources[0])?;
-    fs::remove_dir_all(&sources[2])?;
-    println!(
-        "\n{name}: {} files, {} of them by lftp; median of {} round(s)\n",
-        files[0], files[2], options.rounds
-    );
-    println!(
-        "| | {} |\n|---|{}",
-        WHO.map(|who| format!("{who}, files/s")).join(" | "),
-        "---:|".repeat(WHO.len() + 2)
-    );
+    Ok(Measured { files, seconds })
+}
+
+/// Measures over one tree, which is removed at the end; returns whether a target was missed.
+fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<bool> {
+    let measured = measure(options, place, program, WHO)?;
+    let over_tcp = measure(options, place, program, OVER_TCP)?;
+    for source in ["source", "sample"] {
+        fs::remove_dir_all(place.join("served").join(source))?;
+    }
     let mut failed = false;
+    let head = |programs: [&str; 3], title: &str| {
+        println!("\n{title}; median of {} round(s)\n", options.rounds);
+        println!(
+            "| | {} |\n|---|{}",
+            programs.map(|who| format!("{who}, files/s")).join(" | "),
+            "---:|".repeat(programs.len() + 2)
+        );
+    };
+    let rates = |measured: &Measured, what: usize| {
+        [0, 1, 2].map(|who| format!("{:.0}", measured.rate(who, what))).join(" | ")
+    };
+    let files = measured.files;
+    head(WHO, &format!("{name}: {} files, {} of them by lftp", files[0], files[2]));
     for (at, what) in WHAT.iter().enumerate() {
-        let rates = (0..WHO.len()).map(|who| files[who] as f64 / median(seconds[who][at].clone()));
-        let ratio = |other: usize| {
-            let within = seconds[0][at].iter().zip(&seconds[other][at]).map(|(ours, theirs)| theirs / ours);
-            median(within.collect()) * files[0] as f64 / files[other] as f64
-        };
-        let (rsync, lftp) = (ratio(1), ratio(2));
+        let (rsync, lftp) = (measured.ratio(0, 1, at), measured.ratio(0, 2, at));
         failed |= rsync < RSYNC_TARGET || (!what.ends_with("again") && lftp < LFTP_TARGET);
-        let rates: Vec<String> = rates.map(|rate| format!("{rate:.0}")).collect();
-        println!("| {what} | {} | {rsync:.2} x rsync | {lftp:.1} x lftp |", rates.join(" | "));
+        println!("| {what} | {} | {rsync:.2} x rsync | {lftp:.1} x lftp |", rates(&measured, at));
+    }
+    head(OVER_TCP, &format!("{} of these files by FTP over TCP, with as many sessions", over_tcp.files[0]));
+    for (at, what) in WHAT.iter().enumerate() {
+        let (one, lftp) = (over_tcp.ratio(1, 0, at), over_tcp.ratio(1, 2, at));
+        failed |= !what.ends_with("again") && lftp < TCP_TARGET;
+        println!("| {what} | {} | {one:.2} x one session | {lftp:.1} x lftp |", rates(&over_tcp, at));
     }
     Ok(failed)
 }
@@ -247,6 +286,16 @@ impl Servers {
                 };
                 command
             }
+            "tcp-1" | "tcp-4" => {
+                let mut command = Command::new(&self.program);
+                let url = |path: &str| format!("ftp://127.0.0.1:{}/{path}", self.tcp);
+                command.args(["mirror", "-q", "--plain", "--parallel", &who[4..]]);
+                match down {
+                    true => command.arg(url("sample")).arg(&copy),
+                    false => command.arg("-R").arg(&source).arg(url(&up)),
+                };
+                command
+            }
             "rsync" => {
                 let _ = fs::create_dir_all(&copy);
                 let url = |path: &str| format!("rsync://127.0.0.1:{}/{path}/", self.rsync);
@@ -263,8 +312,9 @@ impl Servers {
                     false => (source.display().to_string(), format!("/{up}")),
                 };
                 let reverse = if down { "" } else { "-R " };
+                let sessions = if who == "lftp-4" { 4 } else { 8 };
                 let script = format!(
-                    "set ftp:ssl-allow no; open ftp://127.0.0.1:{}; mirror {reverse}--parallel=8 {from} {to}; quit",
+                    "set ftp:ssl-allow no; open ftp://127.0.0.1:{}; mirror {reverse}--parallel={sessions} {from} {to}; quit",
                     self.tcp
                 );
                 let mut command = Command::new("lftp");
@@ -279,7 +329,7 @@ impl Servers {
 
 /// The folder of files that a program moves.
 fn source_of(who: &str) -> &'static str {
-    if who == "lftp" { "sample" } else { "source" }
+    if matches!(who, "braid" | "rsync") { "source" } else { "sample" }
 }
 
 fn make_tree(root: &Path, files: usize) -> Result<()> {

@@ -6,12 +6,15 @@
 //! time is measured from the last byte of the line to that of the reply. The server is a separate process,
 //! and its memory is VmRSS of /proc. The active clients are threads of this process, so that they use as much
 //! of the processors as the server does.
+//!
+//! With `--associations N` it measures the SCTP stack alone: a process that has accepted N associations of another one
+//! (`crates/net/examples/idle.rs`), which send HEARTBEATs and nothing else.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,12 +24,17 @@ use anyhow::{Context, Result, bail};
 use super::in_memory;
 use crate::shell::{cargo, check, root};
 
-const USAGE: &str =
-    "usage: cargo xtask bench idle [--idle N] [--active N] [--seconds N] [--program FILE] [--quick]";
+const USAGE: &str = "usage: cargo xtask bench idle [--idle N] [--active N] [--seconds N] [--program FILE] [--quick]\n\
+       or: cargo xtask bench idle --associations N [--seconds N]";
 
 /// The limits of the server's memory, and of the time of a NOOP.
 const MEMORY_TARGET_MB: u64 = 200;
 const NOOP_TARGET_MS: f64 = 50.0;
+/// The limits of an idle association's memory, and of the processor's share that all of them take.
+const ASSOCIATION_TARGET_KB: f64 = 8.0;
+const ASSOCIATIONS_TARGET_PERCENT: f64 = 1.0;
+/// The seconds in which each association sends at least one HEARTBEAT.
+const HEARTBEATS_SECONDS: u64 = 60;
 /// The size in bytes of the file that the active sessions fetch.
 const FILE_BYTES: usize = 64 << 20;
 /// The pause between two NOOPs.
@@ -37,25 +45,33 @@ struct Options {
     active: usize,
     seconds: u64,
     program: Option<PathBuf>,
+    /// Measures this number of associations instead.
+    associations: Option<usize>,
 }
 
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
-        let mut options = Self { idle: 1_000, active: 100, seconds: 30, program: None };
+        let mut options = Self { idle: 1_000, active: 100, seconds: 30, program: None, associations: None };
+        let mut seconds = None;
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().context(USAGE);
             match arg.as_str() {
                 "--idle" => options.idle = value()?.parse().context("--idle takes a number")?,
                 "--active" => options.active = value()?.parse().context("--active takes a number")?,
-                "--seconds" => options.seconds = value()?.parse().context("--seconds takes a number")?,
+                "--seconds" => seconds = Some(value()?.parse().context("--seconds takes a number")?),
+                "--associations" => {
+                    options.associations = Some(value()?.parse().context("--associations takes a number")?);
+                    options.seconds = HEARTBEATS_SECONDS;
+                }
                 "--program" => options.program = Some(value()?.into()),
                 "--quick" => (options.idle, options.active, options.seconds) = (100, 10, 5),
                 _ => bail!("{USAGE}"),
             }
         }
-        if options.idle == 0 || options.seconds == 0 {
-            bail!("--idle and --seconds take a number from 1 on");
+        options.seconds = seconds.unwrap_or(options.seconds);
+        if options.idle == 0 || options.seconds == 0 || options.associations == Some(0) {
+            bail!("--idle, --seconds and --associations take a number from 1 on");
         }
         Ok(options)
     }
@@ -120,20 +136,80 @@ impl Served {
         Ok(served)
     }
 
-    /// The current memory in kB.
     fn rss_kb(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.server.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
-        line.split_whitespace().nth(1).context("no number")?.parse().context("VmRSS")
+        rss_kb(&self.server)
     }
 
-    /// The CPU time used so far, in seconds.
     fn cpu_seconds(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.server.id()))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok()).context("stat");
-        Ok((ticks(11)? + ticks(12)?) / 100.0)
+        cpu_seconds(&self.server)
     }
+}
+
+/// The current memory of a process in kB.
+fn rss_kb(process: &Child) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id()))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
+    line.split_whitespace().nth(1).context("no number")?.parse().context("VmRSS")
+}
+
+/// The CPU time that a process has used so far, in seconds.
+fn cpu_seconds(process: &Child) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.id()))?;
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok()).context("stat");
+    Ok((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+/// A process that is killed when this value is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Measures a process that has accepted idle associations of another one.
+fn associations(count: usize, seconds: u64) -> Result<()> {
+    check(cargo().args(["build", "--release", "--package", "braidftp-net", "--example", "idle"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let program = target.join("release/examples/idle");
+    let start = |args: &[&str]| -> Result<(Running, BufReader<ChildStdout>)> {
+        let mut command = Command::new(&program);
+        let mut child = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let said = child.stdout.take().context("no output")?;
+        Ok((Running(child), BufReader::new(said)))
+    };
+    let line = |said: &mut BufReader<ChildStdout>| -> Result<String> {
+        let mut line = String::new();
+        said.read_line(&mut line)?;
+        Ok(line.trim().to_owned())
+    };
+    let (server, mut said) = start(&["serve"])?;
+    let address = line(&mut said)?;
+    let before = rss_kb(&server.0)?;
+    let begun = Instant::now();
+    let (_client, mut said) = start(&["connect", &address, &count.to_string()])?;
+    if line(&mut said)? != "up" {
+        bail!("not all associations are up");
+    }
+    let opened = begun.elapsed().as_secs_f64();
+    let with = rss_kb(&server.0)?;
+    let (begun, cpu) = (Instant::now(), cpu_seconds(&server.0)?);
+    std::thread::sleep(Duration::from_secs(seconds));
+    let share = (cpu_seconds(&server.0)? - cpu) / begun.elapsed().as_secs_f64() * 100.0;
+    let each = rss_kb(&server.0)?.max(with).saturating_sub(before) as f64 / count as f64;
+    println!(
+        "{count} idle associations, opened in {opened:.1} s, for {seconds} s:\n\
+         memory of the server {:.1} MB at the start, {:.1} MB with them ({each:.2} kB each), its processor time {share:.2} %",
+        before as f64 / 1e3,
+        with as f64 / 1e3,
+    );
+    if each > ASSOCIATION_TARGET_KB || share > ASSOCIATIONS_TARGET_PERCENT {
+        bail!("a target was missed: {ASSOCIATION_TARGET_KB} kB each, {ASSOCIATIONS_TARGET_PERCENT} %");
+    }
+    Ok(())
 }
 
 /// A logged-in session.
@@ -202,6 +278,9 @@ impl Session {
 /// Runs the benchmark and prints the results.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::read(args)?;
+    if let Some(count) = options.associations {
+        return associations(count, options.seconds);
+    }
     let served = Served::start(&options)?;
     let before = served.rss_kb()?;
     let mut idle = Vec::with_capacity(options.idle);
