@@ -24,15 +24,15 @@ const WAYS: [Way; 5] = [
 ];
 
 /// Our server, on all loopback addresses.
-struct Ours {
-    room: Room,
+pub(super) struct Ours {
+    pub(super) room: Room,
     places: Vec<(String, SocketAddr)>,
     _running: Running,
 }
 
 impl Ours {
     /// Starts it with this line in its configuration file.
-    fn new(setting: &str) -> Self {
+    pub(super) fn new(setting: &str) -> Self {
         let room = Room::new();
         let config = room.path("serve.toml");
         fs::write(&config, format!("{setting}\ndurability = 'none'\n")).unwrap();
@@ -58,7 +58,7 @@ impl Ours {
         Self { room, places, _running: running }
     }
 
-    fn address(&self, way: Way, ip: IpAddr) -> SocketAddr {
+    pub(super) fn address(&self, way: Way, ip: IpAddr) -> SocketAddr {
         let scheme = if matches!(way, Way::Implicit(_)) { "ftps" } else { "ftp" };
         self.places.iter().find(|(has, place)| has == scheme && place.ip() == ip).unwrap().1
     }

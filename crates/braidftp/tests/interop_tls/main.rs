@@ -1,13 +1,14 @@
 //! Third-party clients with our server, and our client with third-party servers: plain and with TLS (RFC
 //! 4217), over IPv4 and IPv6.
 //!
-//! Each cell of the table lists, fetches, sends and resumes. A cell that fails is our error, unless `FAULTS`
+//! `operations.rs` tries each operation without TLS. Each cell of the other tables lists, fetches, sends and resumes. A cell that fails is our error, unless `FAULTS`
 //! of its side contains it with the sentence that the other program violates. `cargo xtask test interop-tls`
 //! installs the programs and prints the tables. The row of a missing program is skipped with a message; with
 //! `BRAIDFTP_REQUIRE_PEERS` that is an error.
 
 mod clients;
 mod filezilla;
+mod operations;
 mod servers;
 
 use std::fmt;

@@ -18,11 +18,11 @@ use super::{
 const FAULTS: &[Fault] = &[];
 
 /// Starts a server in a room, at an address, with this protection.
-type Start = fn(&Room, Way, SocketAddr) -> Option<Command>;
+pub(super) type Start = fn(&Room, Way, SocketAddr) -> Option<Command>;
 
 /// The user name.
-const ANONYMOUS: &str = "anonymous";
-const JOE: &str = "joe";
+pub(super) const ANONYMOUS: &str = "anonymous";
+pub(super) const JOE: &str = "joe";
 
 #[test]
 fn our_client_and_other_peoples_servers() {
@@ -63,12 +63,12 @@ fn our_client_and_other_peoples_servers() {
 }
 
 /// An address for a server that cannot say which port the system chose.
-fn free(ip: IpAddr) -> SocketAddr {
+pub(super) fn free(ip: IpAddr) -> SocketAddr {
     TcpListener::bind(SocketAddr::new(ip, 0)).unwrap().local_addr().unwrap()
 }
 
 /// Starts a server, and waits until it listens.
-fn served(command: &mut Command, address: SocketAddr) -> Result<Running, String> {
+pub(super) fn served(command: &mut Command, address: SocketAddr) -> Result<Running, String> {
     let mut said = tempfile::tempfile().unwrap();
     let output = || Stdio::from(said.try_clone().unwrap());
     let child = command.stdin(Stdio::null()).stdout(output()).stderr(output()).spawn();
@@ -164,7 +164,7 @@ fn unpacked(program: &str) -> Option<Command> {
     Some(command)
 }
 
-fn vsftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
+pub(super) fn vsftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
     let mut vsftpd = unpacked("usr/sbin/vsftpd")?;
     let (tree, key) = (room.path("tree"), room.path("key.pem"));
     let empty = room.path("empty");
@@ -198,7 +198,7 @@ fn vsftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
     Some(vsftpd)
 }
 
-fn proftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
+pub(super) fn proftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
     let mut proftpd = unpacked("usr/sbin/proftpd")?;
     let modules = peers().join("usr/lib/proftpd");
     let here = room.dir.path().display();
@@ -227,7 +227,7 @@ fn proftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
     Some(proftpd)
 }
 
-fn pure_ftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
+pub(super) fn pure_ftpd(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
     let (mut pure_ftpd, mut pure_pw) = (unpacked("usr/sbin/pure-ftpd")?, unpacked("usr/bin/pure-pw")?);
     let (users, db) = (room.path("users"), room.path("users.db"));
     pure_pw.args(["useradd", "joe", "-u", "nobody", "-g", "nogroup", "-d"]).arg(room.path("tree"));
@@ -270,7 +270,7 @@ handler.authorizer.add_user('joe', 'secret', tree, perm='elradfmwMT')
 FTPServer((host, port), handler).serve_forever()
 "#;
 
-fn pyftpdlib(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
+pub(super) fn pyftpdlib(room: &Room, way: Way, address: SocketAddr) -> Option<Command> {
     let mut python = python("pyftpdlib, OpenSSL")?;
     python.args(["-W", "ignore", "-c", PYFTPDLIB]).arg(room.path("tree"));
     python
