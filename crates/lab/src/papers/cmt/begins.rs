@@ -1,9 +1,9 @@
 //! The two congested paths of `cmt/congested` with one change: which of the flows begins first (P4-C23).
 //!
-//! A FAST source that begins late takes the packets that others keep in the queue for a part of the way: its baseRTT is too
-//! long, and it keeps its α packets beyond theirs (`fast/late`). In `cmt/congested` the association begins before the flows
-//! beside it, and loses by that. Here it begins before them, with them, and after them; all else is the same. Windows that
-//! are steered by losses know no baseRTT.
+//! A FAST source that begins late may take the packets that others keep in the queue for a part of the way: its baseRTT is
+//! then too long, and it keeps its α packets beyond theirs (`fast/late`). In `cmt/congested` the association begins before the
+//! flows beside it. Here it begins before them, with them, and after them; all else is the same. Windows that are steered by
+//! losses know no baseRTT. The column `others` tells what an association takes from the flows beside it.
 //!
 //! Published: nothing. Ours: `braidlab check P4-C23`.
 

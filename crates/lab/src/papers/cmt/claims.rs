@@ -277,16 +277,26 @@ pub(super) const CLAIMS: &[Claim] = &[
                     of("fast").ratio(&of("loss"), "mbps")
                 }))
             };
+            let of = |controller: &str| {
+                let cell = begins.at(&format!("begins=with buffer=2048 controller={controller}"));
+                let (own, others) = (cell.mean("mbps").mean, cell.mean("others").mean);
+                (own / (own + others), own + others)
+            };
+            let (fast, loss) = (of("fast"), of("loss"));
             let remark = format!(
                 "That is beside one more flow of the same kind on each path. With nobody else there it is {} at the same buffers, and beside TCP with \
-                 Reno, which fills the queues, {}. The association begins first here, and a FAST source that begins later takes its packets for a part \
-                 of the way. With the beginnings 5 s apart and all else the same (cmt/begins) it is {} where the association begins before the others, \
-                 {} where all begin together, and {} where it begins after them.",
+                 Reno, which fills the queues, {}. With beginnings 5 s apart and all else the same (cmt/begins) it is {} where the association begins before \
+                 the others, {} where all begin together, and {} where it begins after them. With 2 MB, begun together, FAST has {} of what all three flows \
+                 bring and SCTP's windows {}, where half is fair; all three together bring {} Mbit/s with FAST and {} with SCTP's windows.",
                 told("nobody"),
                 told("tcp"),
                 by_begin("before"),
                 by_begin("with"),
-                by_begin("after")
+                by_begin("after"),
+                short(fast.0),
+                short(loss.0),
+                short(fast.1),
+                short(loss.1)
             );
             let what = "FAST : SCTP's windows";
             Everywhere { what, bound: Bound::Above(1.0), remark: &remark }.judge(&compared)
