@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use opendal::ErrorKind;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -193,22 +194,34 @@ impl Writer {
         if pending.is_empty() { Ok(()) } else { self.send(pending).await }
     }
 
-    /// Sends bytes, in a task of its own: the answer to the request that begins an upload in parts is needed to remove them, even if
-    /// this writer is dropped meanwhile.
     async fn send(&mut self, bytes: Vec<Bytes>) -> Result<(), Error> {
+        let sent = self.uncancelled(move |writer| Box::pin(writer.write(bytes))).await?;
+        sent.map_err(|error| failed(WRITE, &self.path, &error))
+    }
+
+    /// Does something with OpenDAL's writer, in a task of its own. Cancelled, that writer would know nothing of an upload that it has
+    /// begun, and could not remove its parts; so they are removed at the end of the task if this writer is dropped meanwhile.
+    async fn uncancelled<F>(&mut self, work: F) -> Result<opendal::Result<()>, Error>
+    where
+        F: for<'a> FnOnce(&'a mut opendal::Writer) -> BoxFuture<'a, opendal::Result<()>> + Send + 'static,
+    {
         let gone = || Error::new(WRITE, &self.path, Why::Busy);
         let mut open = self.open.take().ok_or_else(gone)?;
         let (give, given) = oneshot::channel();
         let path = self.path.clone();
         tokio::spawn(async move {
-            let done = open.writer.write(bytes).await;
-            if let Err((open, _)) = give.send((open, done)) {
-                let _ = tokio::time::timeout(REMOVAL, open.remove(&path)).await;
+            let done = work(&mut open.writer).await;
+            match give.send((open, done)) {
+                // It is complete, or was given back.
+                Ok(()) => {}
+                Err((open, _)) => {
+                    let _ = tokio::time::timeout(REMOVAL, open.remove(&path)).await;
+                }
             }
         });
         let (open, done) = given.await.map_err(|_| gone())?;
         self.open = Some(open);
-        done.map_err(|error| failed(WRITE, &self.path, &error))
+        Ok(done)
     }
 
     /// Begins the object, with the bytes of the existing one that it keeps.
@@ -285,13 +298,14 @@ impl Writer {
     pub async fn commit(mut self, commit: Commit) -> Result<(), Error> {
         self.modified = self.modified.or(commit.modified);
         let done = match self.flush(Extent::Pending).await {
-            Ok(()) => match &mut self.open {
-                Some(open) => match open.writer.close().await {
-                    Ok(_) => Ok(()),
-                    Err(error) => self.judge(error).await,
-                },
-                None => Ok(()),
-            },
+            Ok(()) if self.open.is_none() => Ok(()),
+            Ok(()) => {
+                match self.uncancelled(|writer| Box::pin(async { writer.close().await.map(drop) })).await {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => self.judge(error).await,
+                    Err(error) => Err(error),
+                }
+            }
             Err(error) => Err(error),
         };
         if let (Err(_), Some(open)) = (&done, self.open.take()) {
