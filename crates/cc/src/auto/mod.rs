@@ -718,6 +718,9 @@ impl Controller for Auto {
 
     fn on_idle(&mut self, idle: Idle) {
         self.mtu = idle.mtu;
+        // Where each transfer waits for a command, a round trip passes between two of them. An RTO hardly longer than the round
+        // trip would otherwise restart the window at each transfer.
+        let idle = Idle { idle_for: idle.idle_for.saturating_sub(self.srtt), ..idle };
         match self.mode {
             Mode::Shared => self.cubic.on_idle(idle),
             // The measurements are out of date.

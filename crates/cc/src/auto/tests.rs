@@ -748,6 +748,30 @@ fn a_timeout_leaves_the_model_unchanged_and_ends_a_ramp() {
 }
 
 #[test]
+fn the_round_trip_between_an_answer_and_the_next_command_is_no_idle_time() {
+    let started = || {
+        let mut flow = Flow::new(Wire::new(ms(100), 1_000, 0));
+        flow.run(ms(1_000));
+        flow
+    };
+    let mut shared = started();
+    shared.auto.enter_shared(100 * MTU);
+    for mut flow in [started(), lossy(), shared] {
+        let (before, initial) = (flow.auto.window(), flow.auto.initial_window());
+        assert!(before > 2 * initial, "{}: {before}", flow.mode());
+        let (srtt, now) = (flow.auto.srtt, flow.now);
+        // Hardly longer than the round trip, as where its RTT varies little.
+        let rto = srtt + ms(2);
+        let mut wait = |idle_for| {
+            flow.auto.on_idle(Idle { now, idle_for, rto, mtu: MTU, ssthresh_min: 0 });
+            flow.auto.window()
+        };
+        assert_eq!(wait(srtt + ms(20)), before);
+        assert!(wait(srtt + rto) <= before / 2);
+    }
+}
+
+#[test]
 fn the_flow_follows_a_rate_that_falls_to_a_tenth_and_returns() {
     let mut flow = lossy();
     flow.wire.packet_time = ms(10);
