@@ -286,3 +286,112 @@ pub(super) fn bytes_in(bytes_per_second: u64, time: Duration) -> usize {
     let bytes = u128::from(bytes_per_second) * time.as_nanos() / 1_000_000_000;
     usize::try_from(bytes).unwrap_or(usize::MAX).min(u32::MAX as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MTU: usize = 1_000;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// An acknowledgement without an RTT.
+    fn ack(now: Time, bytes: usize, flight_before: usize) -> Ack<'static> {
+        Ack {
+            now,
+            bytes,
+            gap_bytes: 0,
+            regained_bytes: 0,
+            flight_before,
+            mtu: MTU,
+            rtt: None,
+            cross_path_age: None,
+            srtt: None,
+            cum_advanced: true,
+            in_recovery: false,
+            siblings: &[],
+        }
+    }
+
+    #[test]
+    fn the_first_losses_raise_the_pacing_rate_of_the_model_before_a_span_of_packets_is_over() {
+        let mut model = Model::new(&Constants::DEFAULT);
+        let ack = |millis: u64| Ack {
+            rtt: Some(ms(10)),
+            srtt: Some(ms(10)),
+            ..ack(Time::from_millis(millis), MTU, 10 * MTU)
+        };
+        model.on_sent(Sent { now: Time::from_millis(1), bytes: MTU, flight_before: 0 });
+        for packet in 0..18 {
+            model.on_ack(&ack(11 + packet));
+        }
+        let before = model.pace(100).unwrap();
+        for _ in 0..2 {
+            let lost = Lost {
+                now: Time::from_millis(30),
+                sent_at: Time::from_millis(20),
+                bytes: MTU,
+                flight_bytes: MTU,
+                mtu: MTU,
+            };
+            model.on_lost(&lost);
+        }
+        // Two of 20 packets are lost: a tenth more must be sent for the same rate at the receiver.
+        let ratio = model.pace(100).unwrap().bits_per_second() as f64 / before.bits_per_second() as f64;
+        assert!((ratio - 10.0 / 9.0).abs() < 1e-3, "{ratio}");
+    }
+
+    /// A path of 100 packets per second and 100 ms, with feedback every 50 ms on another path half as long.
+    #[test]
+    fn feedback_on_a_shorter_path_reduces_the_model_window() {
+        let mut model = Model::default();
+        for step in 0..400 {
+            let now = Time::from_millis(50 * step);
+            for _ in 0..5 {
+                model.on_sent(Sent { now, bytes: MTU, flight_before: 10 * MTU });
+            }
+            model.on_ack(&Ack {
+                rtt: (step > 10).then_some(ms(100)),
+                cross_path_age: (step > 10 && step < 200).then_some(ms(50)),
+                ..ack(now, 5 * MTU, 10 * MTU)
+            });
+            if step == 199 {
+                assert_eq!(model.cross_path_delay(), Some(ms(50)));
+                // Five packets arrive in 50 ms, and five are acknowledged at once.
+                assert_eq!((model.product() / MTU, model.feedback_delay()), (9, Some(ms(50))));
+            }
+        }
+        assert_eq!(
+            (model.product() / MTU, model.feedback_delay()),
+            (10, Some(ms(100))),
+            "the other feedback has expired"
+        );
+        assert_eq!(model.cross_path_delay(), None);
+    }
+
+    #[test]
+    fn the_rate_is_measured_from_feedback_on_another_path() {
+        // One packet per millisecond. Every 20 ms a SACK on another path covers all data sent up to 31 ms ago;
+        // just before, a SACK on this path covers the little data sent since, 49 ms ago.
+        let mut model = Model::default();
+        let mut told = 0;
+        for at in 0..2_000 {
+            let now = Time::from_millis(at);
+            model.on_sent(Sent { now, bytes: MTU, flight_before: 40 * MTU });
+            let (rtt, cross_path_age) = match at % 20 {
+                0 => (None, Some(ms(31))),
+                19 => (Some(ms(49)), None),
+                _ => continue,
+            };
+            let left = at.saturating_sub(if rtt.is_some() { 49 } else { 31 });
+            let bytes = (left.saturating_sub(told)) as usize * MTU;
+            told = told.max(left);
+            model.on_ack(&Ack { rtt, cross_path_age, ..ack(now, bytes, 40 * MTU) });
+        }
+        let rate = model.rate();
+        let all = 1_000 * MTU as u64;
+        assert!((all * 95 / 100..=all * 105 / 100).contains(&rate), "{rate} of {all}");
+    }
+}
