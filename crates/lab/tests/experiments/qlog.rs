@@ -200,7 +200,7 @@ fn what_cannot_be_recorded_is_refused() {
         (&["my.toml", "--flow", "3"], "workload `a` has 2 flows; --flow is 3"),
         (&["my.toml", "--flow", "0"], "0 is not in 1.."),
         (&["my.toml", "--at", "los=1"], "no axis `los`; there are loss"),
-        (&["my.toml", "--from", "9"], "has no packets: the last one of this host is at 2.996 s"),
+        (&["my.toml", "--from", "9"], "has no packets: the last one of this host is at 2.9"),
     ] {
         let output = lab(folder.path(), &[&["qlog"], words].concat());
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
