@@ -210,7 +210,7 @@ fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<
     let head = |programs: [&str; 3], title: &str| {
         println!("\n{title}; median of {} round(s)\n", options.rounds);
         println!(
-            "| | {} |\n|---|{}",
+            "| | {} | | |\n|---|{}",
             programs.map(|who| format!("{who}, files/s")).join(" | "),
             "---:|".repeat(programs.len() + 2)
         );

@@ -110,6 +110,16 @@ struct Ground {
     seed: u64,
 }
 
+/// The moment of a crash, drawn for a round.
+struct Moment {
+    /// As a part of a clean run.
+    part: f64,
+    /// The round, as failures name it.
+    told: String,
+    /// Draws what else is random in the round.
+    random: Rng,
+}
+
 /// The parameters of a run.
 struct Run {
     url: String,
@@ -266,16 +276,7 @@ impl Ground {
         let start = Instant::now();
         let finished = self.start(bench, cell, &run, "client")?.finish(RUN_LIMIT)?;
         let seconds = start.elapsed().as_secs_f64();
-        let found = differences(&self.tree, &run.copy, Times::Compared)?;
-        if finished.code() != 0 || !found.is_empty() {
-            bail!(
-                "a clean run failed: exit code {}, {}, {}",
-                finished.code(),
-                finished.stderr,
-                found.join("; ")
-            );
-        }
-        cell.clean.push(seconds);
+        cell.clean(seconds, &finished, &differences(&self.tree, &run.copy, Times::Compared)?)?;
         remove(&run.copy)
     }
 
@@ -287,11 +288,7 @@ impl Ground {
         cell: &mut Cell,
         number: u64,
     ) -> Result<()> {
-        let mut random = Rng(self.seed ^ (number << 8) ^ ((crash as u64) << 4) ^ (cell.direction as u64));
-        let part = (random.below(1_000_000) as f64) / 1e6;
-        // Half of the crashes come late in the job.
-        let part = if random.below(2) == 0 { part } else { 0.6 + 0.4 * part };
-        let told = format!("round {number} at {part:.3} of a clean run");
+        let Moment { part, told, mut random } = Moment::draw(self.seed, crash as u64, cell.direction, number);
         let run = self.prepare(server, cell, &format!("round-{number}"))?;
         let sessions_before = self.sessions_begun(cell.mode)?;
         let mut client = self.start(bench, cell, &run, "client")?;
@@ -330,21 +327,10 @@ impl Ground {
             cell.wrong.push(format!("{told}: {wrong}"));
         }
         let found = differences(&self.tree, &run.copy, Times::Compared)?;
-        if finished.code() != 0 || !found.is_empty() {
-            cell.failed.push(format!(
-                "{told}: exit code {}: {}; {}",
-                finished.code(),
-                finished.stderr,
-                found.join("; ")
-            ));
-        }
+        cell.judge(&told, &finished, &found);
         if crash != Crash::ServerAlone {
             self.judge_rerun(bench, server, cell, &told, seconds)?;
-            for (name, bytes) in sent(&finished) {
-                if whole.contains(name.trim_start_matches('/')) {
-                    cell.again.push(format!("{told}: {name}, {bytes} bytes"));
-                }
-            }
+            cell.judge_sent(&told, &finished, &whole);
         }
         cell.reruns.push(seconds);
         remove(&frozen)?;
@@ -487,6 +473,16 @@ impl Ground {
     }
 }
 
+impl Moment {
+    fn draw(seed: u64, crash: u64, direction: Direction, number: u64) -> Self {
+        let mut random = Rng(seed ^ (number << 8) ^ (crash << 4) ^ (direction as u64));
+        let part = (random.below(1_000_000) as f64) / 1e6;
+        // Half of the crashes come late in the job.
+        let part = if random.below(2) == 0 { part } else { 0.6 + 0.4 * part };
+        Self { part, told: format!("round {number} at {part:.3} of a clean run"), random }
+    }
+}
+
 impl Cell {
     fn new(mode: &'static str, direction: Direction) -> Self {
         Self {
@@ -500,6 +496,33 @@ impl Cell {
             failed: Vec::new(),
             slow: Some(Vec::new()),
             again: Vec::new(),
+        }
+    }
+
+    /// Records a clean run, or tells why it is none.
+    fn clean(&mut self, seconds: f64, finished: &Finished, differ: &[String]) -> Result<()> {
+        if finished.code() != 0 || !differ.is_empty() {
+            let (code, stderr) = (finished.code(), &finished.stderr);
+            bail!("a clean run failed: exit code {code}, {stderr}, {}", differ.join("; "));
+        }
+        self.clean.push(seconds);
+        Ok(())
+    }
+
+    /// Records a run after a crash that failed, or left other files than the source's.
+    fn judge(&mut self, told: &str, finished: &Finished, differ: &[String]) {
+        if finished.code() != 0 || !differ.is_empty() {
+            let (code, stderr) = (finished.code(), &finished.stderr);
+            self.failed.push(format!("{told}: exit code {code}: {stderr}; {}", differ.join("; ")));
+        }
+    }
+
+    /// Records the files that a run sent although they were whole before.
+    fn judge_sent(&mut self, told: &str, finished: &Finished, whole: &BTreeSet<String>) {
+        for (name, bytes) in sent(finished) {
+            if whole.contains(name.trim_start_matches('/')) {
+                self.again.push(format!("{told}: {name}, {bytes} bytes"));
+            }
         }
     }
 

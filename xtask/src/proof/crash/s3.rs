@@ -19,9 +19,9 @@ use anyhow::{Context, Result, bail};
 use super::super::actors::{Finished, Running, Server, free_tcp_port};
 use super::super::compare::{Times, differences};
 use super::super::{Bench, remove};
-use super::{Cell, Direction, OLD, RUN_LIMIT, does_the_work, each_file, old_content, sent};
+use super::{Cell, Direction, Moment, OLD, RUN_LIMIT, does_the_work, each_file, old_content};
 use crate::shell::root;
-use crate::tree::{Kind as Files, Rng, Shape, make};
+use crate::tree::{Kind as Files, Shape, make};
 
 /// The kinds of crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,22 +212,12 @@ impl Ground<'_> {
         let finished = self.start(cell, 0, &name)?.finish(RUN_LIMIT)?;
         let seconds = start.elapsed().as_secs_f64();
         let found = self.differences(cell, &name)?;
-        if finished.code() != 0 || !found.is_empty() {
-            bail!(
-                "a clean run failed: exit code {}, {}, {}",
-                finished.code(),
-                finished.stderr,
-                found.join("; ")
-            );
-        }
-        cell.clean.push(seconds);
+        cell.clean(seconds, &finished, &found)?;
         self.forget(cell, &name)
     }
 
     fn round(&mut self, crash: Crash, cell: &mut Cell, number: u64) -> Result<()> {
-        let mut random = Rng(self.seed ^ (number << 8) ^ ((crash as u64) << 4) ^ (cell.direction as u64));
-        let part = (random.below(1_000_000) as f64) / 1e6;
-        let told = format!("round {number} at {part:.3} of a clean run");
+        let Moment { part, told, .. } = Moment::draw(self.seed, crash as u64, cell.direction, number);
         let name = format!("round-{number}");
         self.prepare(cell, &name)?;
         let mut client = self.start(cell, 0, &name)?;
@@ -270,17 +260,10 @@ impl Ground<'_> {
         let (whole, wrong) = self.look(&found)?;
         cell.wrong.extend(wrong.into_iter().map(|wrong| format!("{told}: {wrong}")));
         let differ = self.differences(cell, &name)?;
-        if finished.code() != 0 || !differ.is_empty() {
-            let (code, stderr) = (finished.code(), &finished.stderr);
-            cell.failed.push(format!("{told}: exit code {code}: {stderr}; {}", differ.join("; ")));
-        }
+        cell.judge(&told, &finished, &differ);
         // The report of a client that went on names what it had sent before.
         if crash != Crash::ServerAlone {
-            for (name, bytes) in sent(&finished) {
-                if whole.contains(name.trim_start_matches('/')) {
-                    cell.again.push(format!("{told}: {name}, {bytes} bytes"));
-                }
-            }
+            cell.judge_sent(&told, &finished, &whole);
         }
         self.forget(cell, &name)
     }
