@@ -214,6 +214,8 @@ commands! {
     "REST" Restart(u64);
     /// RETR: retrieve a file.
     "RETR" Retrieve(PathArg);
+    /// RETR without a path: the next of the first files of a tree that is being listed (specs/ftp-over-sctp.md §8.6).
+    "RETR" RetrieveNext;
     /// RMD: delete a folder.
     "RMD" RemoveDirectory(PathArg);
     /// RNFR: the old name.
@@ -353,7 +355,7 @@ impl Command {
             b"QUIT" => none(Self::Quit),
             b"REIN" => none(Self::Reinitialize),
             b"REST" => number().map(Self::Restart),
-            b"RETR" => Ok(Self::Retrieve(path()?)),
+            b"RETR" => argument.map_or(Ok(Self::RetrieveNext), |_| path().map(Self::Retrieve)),
             b"RMD" | b"XRMD" => Ok(Self::RemoveDirectory(path()?)),
             b"RNFR" => Ok(Self::RenameFrom(path()?)),
             b"RNTO" => Ok(Self::RenameTo(path()?)),
@@ -442,6 +444,7 @@ impl Command {
             | Self::PrintDirectory
             | Self::Quit
             | Self::Reinitialize
+            | Self::RetrieveNext
             | Self::System => Vec::new(),
             Self::ExtendedPort(address) => {
                 let family = if address.is_ipv4() { 1 } else { 2 };
@@ -717,7 +720,6 @@ mod tests {
             (b"FROB x", CommandError::Unknown),
             (b"RETR a\0", CommandError::Forbidden),
             (b"RETR a\rb", CommandError::Forbidden),
-            (b"RETR", CommandError::Argument),
             (b"RETR ", CommandError::Argument),
             (b"QUIT now", CommandError::Argument),
             (b"REST -1", CommandError::Argument),

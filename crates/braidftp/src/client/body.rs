@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use braidftp_ftp::mapping::frame::{Digest, Header, truncated};
 use braidftp_ftp::stamp::Timestamp;
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
@@ -144,6 +144,20 @@ pub enum Sink {
     File(Box<FileSink>),
     /// A reader within this program: a listing, standard output.
     Queue(QueueSink),
+    /// A file that the listing of its tree will name.
+    Unnamed(oneshot::Receiver<Box<FileSink>>),
+}
+
+/// Names the file of a [`Sink::Unnamed`]. If it is dropped, the file is not wanted.
+#[derive(Debug)]
+pub struct Name(oneshot::Sender<Box<FileSink>>);
+
+impl Name {
+    /// The bytes go to this file.
+    pub(crate) fn is(self, file: FileSink) {
+        // The transfer may have ended: its body is lost with the session.
+        let _ = self.0.send(Box::new(file));
+    }
 }
 
 /// A file that is written.
@@ -251,8 +265,44 @@ impl Sink {
         (Self::Queue(sink), Queue { from, room })
     }
 
-    /// braid: processes the header, before any content.
-    pub(crate) fn begin(&mut self, header: &Header) -> Result<()> {
+    /// Creates a sink for a file that is named later.
+    pub(crate) fn unnamed() -> (Self, Name) {
+        let (name, named) = oneshot::channel();
+        (Self::Unnamed(named), Name(name))
+    }
+
+    /// Whether it is for a file without a name.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        matches!(self, Self::Unnamed(_))
+    }
+
+    /// The same sink, or the file if it was named meanwhile.
+    pub(crate) fn named(self) -> Self {
+        match self {
+            Self::Unnamed(mut named) => match named.try_recv() {
+                Ok(file) => Self::File(file),
+                Err(_) => Self::Unnamed(named),
+            },
+            sink => sink,
+        }
+    }
+
+    /// braid: processes the header, before any content. Waits for the name of the file.
+    ///
+    /// # Errors
+    ///
+    /// The file is not permitted, or not wanted: then the sink remains unnamed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the sink remains as it is.
+    pub(crate) async fn begin(&mut self, header: &Header) -> Result<()> {
+        if let Self::Unnamed(named) = self {
+            let Ok(file) = named.await else {
+                return Err(Error::new(Exit::Interrupted, "fetch the file", "it is not needed"));
+            };
+            *self = Self::File(file);
+        }
         let Self::File(file) = self else { return Ok(()) };
         let what = file.what();
         if header.offset != file.offset {
@@ -319,6 +369,8 @@ impl Sink {
                 // The reader is gone, so the bytes are not needed.
                 let _ = queue.to.send(bytes);
             }
+            // Content follows the header, which waits for the name.
+            Self::Unnamed(_) => {}
         }
         Ok(())
     }
@@ -330,7 +382,7 @@ impl Sink {
                 let told = file.size.or_else(|| file.announced_size.get().copied());
                 told == Some(file.offset.saturating_add(file.taken))
             }
-            Self::Queue(_) => false,
+            Self::Queue(_) | Self::Unnamed(_) => false,
         }
     }
 
@@ -339,6 +391,7 @@ impl Sink {
         match self {
             Self::File(file) => file.is_over(),
             Self::Queue(queue) => queue.over,
+            Self::Unnamed(_) => false,
         }
     }
 

@@ -271,6 +271,7 @@ impl Engine {
                 }
                 self.session.handle(Input::DataFailed(tag));
             }
+            Note::Unwanted(tag) => self.session.cancel(tag),
             Note::DataDone(tag, body, end) => {
                 let result = match &end.error {
                     None => DataResult::Complete(end.bytes),
@@ -472,6 +473,7 @@ type Explain = fn(&str, &Reply) -> Error;
 fn describe(transfer: &Transfer) -> (String, Explain) {
     match transfer {
         Transfer::Retrieve { path, .. } => (format!("fetch {path}"), of_reply),
+        Transfer::RetrieveNext => ("fetch a file of the tree".into(), of_reply),
         Transfer::Store { path, .. } | Transfer::Append { path, .. } => {
             (format!("send {path}"), of_write_reply)
         }

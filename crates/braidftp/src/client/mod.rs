@@ -34,7 +34,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub use body::{
-    Body, DataEnd, FileSink, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Queue, QueueSink, Sink, Source,
+    Body, DataEnd, FileSink, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Name, Queue, QueueSink, Sink, Source,
     same_time, system_time, timestamp,
 };
 pub use bounds::{
@@ -488,6 +488,17 @@ impl Client {
     /// The session has ended, with the reason.
     pub async fn retrieve(&self, path: PathArg, offset: u64, sink: Sink) -> Result<UnderWay> {
         self.transfer(Transfer::Retrieve { path, offset }, Body::Sink(sink)).await
+    }
+
+    /// braid: fetches the next of the first files of the tree whose listing was requested last, before the listing has named it.
+    /// The result is the transfer, and the means to name it.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, with the reason.
+    pub(crate) async fn retrieve_next(&self) -> Result<(UnderWay, Name)> {
+        let (sink, name) = Sink::unnamed();
+        Ok((self.transfer(Transfer::RetrieveNext, Body::Sink(sink)).await?, name))
     }
 
     /// Sends a file of `length` bytes from `offset` on.

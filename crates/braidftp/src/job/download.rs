@@ -4,13 +4,14 @@
 //! renamed. The data of an interrupted transfer is marked with the modification time of the source, and
 //! resumed by a later transfer if the source still has the same time.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braidftp_ftp::client::Finished;
-use braidftp_ftp::mapping::{Mode, frame};
+use braidftp_ftp::mapping::{FIRST_FILES, Mode, frame};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::FileKind;
 use braidftp_ftp::{PathArg, SafePath};
@@ -21,7 +22,7 @@ use super::digests::{Digests, Pair};
 use super::facts::{Facts, Told, is_folder, of_file};
 use super::tasks::Tasks;
 use super::{Record, named_path};
-use crate::client::{Body, Client, Done, FileSink, Sink, same_time, system_time, timestamp};
+use crate::client::{Body, Client, Done, FileSink, Name, Sink, UnderWay, same_time, system_time, timestamp};
 use crate::exit::{Error, Exit, Result};
 use crate::progress::Reporter;
 use crate::report::Action;
@@ -69,6 +70,33 @@ pub(crate) struct Downloads {
     holes: Holes,
 }
 
+/// What is known of a file that is to be fetched, and what was requested.
+#[derive(Debug, Default)]
+struct Request {
+    /// The facts that were requested together with the file.
+    told: Option<Told>,
+    /// What exists locally; `None`: not examined.
+    have: Option<Have>,
+    /// The transfer, if it was requested before the listing had named the file.
+    ahead: Option<Ahead>,
+}
+
+/// A file of a tree that was requested before the listing has named it. If this is dropped, it is not wanted.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    under_way: UnderWay,
+    name: Name,
+}
+
+/// The sink of a file that was named, and that the server refused to send without its name.
+fn refused_without_name(done: &mut Done) -> Option<Sink> {
+    let is_refused = done.result.as_ref().is_err_and(|error| !error.is_transient());
+    match done.body.take_if(|body| is_refused && matches!(body, Body::Sink(sink) if sink.is_unnamed())) {
+        Some(Body::Sink(sink)) => Some(sink.named()).filter(|sink| !sink.is_unnamed()),
+        _ => None,
+    }
+}
+
 /// What exists locally of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Have {
@@ -105,16 +133,36 @@ impl Downloads {
     ///
     /// The session has ended, or an error that affects every file.
     pub(crate) async fn fetch(&mut self, file: Fetch) -> Result<()> {
-        self.begin(file, None, None).await
+        self.begin(file, Request::default()).await
     }
 
-    /// The same for a file that [`Self::look_ahead`] has examined.
+    /// Requests the first files of the tree whose listing was requested last, before it has named them: they come with the
+    /// listing, a round trip earlier.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended.
+    pub(crate) async fn request_first(&self) -> Result<VecDeque<Ahead>> {
+        let mut first = VecDeque::with_capacity(FIRST_FILES);
+        for _ in 0..FIRST_FILES {
+            let (under_way, name) = self.client.retrieve_next().await?;
+            first.push_back(Ahead { under_way, name });
+        }
+        Ok(first)
+    }
+
+    /// The same for a file that [`Self::look_ahead`] has examined, and that may have been requested.
     ///
     /// # Errors
     ///
     /// As [`Self::fetch`].
-    pub(crate) async fn fetch_rest(&mut self, file: Fetch, have: Option<Have>) -> Result<()> {
-        self.begin(file, None, have).await
+    pub(crate) async fn fetch_rest(
+        &mut self,
+        file: Fetch,
+        have: Option<Have>,
+        ahead: Option<Ahead>,
+    ) -> Result<()> {
+        self.begin(file, Request { have, ahead, told: None }).await
     }
 
     /// What exists locally of many files; `None` for those that must be examined individually. With
@@ -177,7 +225,7 @@ impl Downloads {
     ///
     /// As [`Self::fetch`].
     pub(super) async fn fetch_and_ask(&mut self, file: Fetch, told: Told) -> Result<()> {
-        self.begin(file, Some(told), None).await
+        self.begin(file, Request { told: Some(told), ..Request::default() }).await
     }
 
     /// Whether nothing of a file exists locally.
@@ -194,12 +242,12 @@ impl Downloads {
         self.root.blocking(look).await.is_ok_and(|missing: bool| missing)
     }
 
-    async fn begin(&mut self, file: Fetch, told: Option<Told>, have: Option<Have>) -> Result<()> {
+    async fn begin(&mut self, file: Fetch, request: Request) -> Result<()> {
         self.tasks.reap()?;
         if self.record.is_settled(file.local.as_bytes()) {
             return Ok(());
         }
-        let have = match have {
+        let have = match request.have {
             Some(have) => Ok(have),
             None => self.look(&file).await,
         };
@@ -224,8 +272,8 @@ impl Downloads {
             }
             Have::ButMode => self.set_mode(&file).await,
             Have::ButFacts => self.set_facts(&file).await,
-            Have::Part(bytes) => return self.retrieve(file, told, bytes).await,
-            Have::Nothing => return self.retrieve(file, told, 0).await,
+            Have::Part(bytes) => return self.retrieve(file, Request { ahead: None, ..request }, bytes).await,
+            Have::Nothing => return self.retrieve(file, request, 0).await,
         }
         Ok(())
     }
@@ -250,7 +298,8 @@ impl Downloads {
     }
 
     /// Requests the bytes of a file from `offset` on, as soon as there is room for another file in progress.
-    async fn retrieve(&mut self, file: Fetch, told: Option<Told>, offset: u64) -> Result<()> {
+    async fn retrieve(&mut self, file: Fetch, request: Request, offset: u64) -> Result<()> {
+        let Request { told, ahead, .. } = request;
         self.reporter.expect(file.size.unwrap_or(0).saturating_sub(offset));
         let permit = self.under_way.clone().acquire_owned().await;
         let Ok(permit) = permit else { return Ok(()) };
@@ -266,7 +315,13 @@ impl Downloads {
             sink.announced_size = told.size.clone();
         }
         let lane = self.client.lane().await;
-        let under_way = lane.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?;
+        let under_way = match ahead {
+            Some(Ahead { under_way, name }) => {
+                name.is(sink);
+                under_way
+            }
+            None => lane.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?,
+        };
         let finish = Finish {
             root: self.root.clone(),
             reporter: self.reporter.clone(),
@@ -279,7 +334,11 @@ impl Downloads {
             _permit: permit,
         };
         self.tasks.spawn(async move {
-            let done = under_way.done().await;
+            let mut done = under_way.done().await;
+            if let Some(sink) = refused_without_name(&mut done) {
+                let remote = finish.file.remote.clone();
+                done = lane.client.retrieve(remote, offset, sink).await?.done().await;
+            }
             drop(lane);
             finish.run(done).await
         });

@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::exit::{Error, Exit, Result, escape};
 
 /// The server's information about one path.
+#[derive(Debug)]
 pub(super) enum Facts {
     Of(Box<Metadata>),
     /// The path does not exist, or is not visible.
@@ -25,6 +26,7 @@ pub(super) enum Facts {
 }
 
 /// The facts requested together with a file.
+#[derive(Debug)]
 pub(super) struct Told {
     pub(super) facts: oneshot::Receiver<Result<Facts>>,
     /// The size, as soon as it is known.

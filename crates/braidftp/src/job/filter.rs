@@ -131,6 +131,12 @@ impl Filter {
         self.exclude.as_ref().is_some_and(|globs| globs.match_any_level(path))
     }
 
+    /// Whether every path is selected.
+    pub fn takes_everything(&self) -> bool {
+        let Self { include, exclude, ignored, rules, listed } = self;
+        include.is_none() && exclude.is_none() && ignored.is_none() && rules.is_none() && listed.is_none()
+    }
+
     /// Whether a file is selected.
     pub fn takes_file(&self, path: &[u8]) -> bool {
         !self.excludes(path)

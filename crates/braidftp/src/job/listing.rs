@@ -42,6 +42,8 @@ pub(crate) struct Listing {
     max_entries: u64,
     /// The maximum size in bytes.
     listing_bytes: u64,
+    /// Whether it was requested now, and not by an earlier run.
+    is_requested: bool,
     what: String,
 }
 
@@ -72,7 +74,7 @@ impl Listing {
         let kept = journal.as_ref().filter(|_| client.mode() == Mode::Braid);
         let Some(journal) = kept else { return Self::ask(client, form, path).await };
         if let Some(feed) = journal.listing(form) {
-            return Ok(Self::of(client, form, path.as_ref(), feed));
+            return Ok(Self { is_requested: false, ..Self::of(client, form, path.as_ref(), feed) });
         }
         let (queue, under_way) = client.list(form, path.clone()).await?;
         Ok(Self::of(client, form, path.as_ref(), journal.keep(form, queue, under_way)))
@@ -117,8 +119,14 @@ impl Listing {
             left: bounds.max_entries,
             max_entries: bounds.max_entries,
             listing_bytes: bounds.listing_bytes(),
+            is_requested: true,
             what,
         }
+    }
+
+    /// Whether it was requested now, and not by an earlier run.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.is_requested
     }
 
     /// Returns the next line; `None` at the end of a complete listing.

@@ -5,7 +5,7 @@
 //! fetched before the next folder is listed; ms-cp lists all folders first, and then requests all files at
 //! once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ use super::bounds::{TreeBounds, Unique, depth};
 use super::compare::Compare;
 use super::delete::{self, Seen};
 use super::digests::Digests;
-use super::download::{Downloads, Fetch, Have, Wanted, as_path};
+use super::download::{Ahead, Downloads, Fetch, Have, Wanted, as_path};
 use super::filter::Filter;
 use super::hard_links::{self, Names};
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
@@ -192,6 +192,7 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
         }
         Err(error) => return Err(Error::store(&error)),
     };
+    let is_new = std::fs::read_dir(&down.to).is_ok_and(|mut entries| entries.next().is_none());
     let in_the_way = match down.mirror.delete {
         Delete::Yes => InTheWay::Delete,
         _ => InTheWay::Keep,
@@ -212,6 +213,8 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
         have: HashMap::default(),
         digests,
         names: Names::default(),
+        is_new,
+        first: VecDeque::new(),
         job,
         root,
     };
@@ -276,6 +279,10 @@ struct Down {
     /// Compares contents, if requested.
     digests: Option<Digests>,
     names: Names<SafePath>,
+    /// Whether the local folder was empty.
+    is_new: bool,
+    /// The first files that the listing will name, and that were requested with it.
+    first: VecDeque<Ahead>,
 }
 
 /// A file to request when all folders are listed. Small, because there may be many.
@@ -298,6 +305,9 @@ impl Down {
             self.job.record.journal(),
         )
         .await?;
+        if listing.is_requested() && self.fetches_everything() {
+            self.first = self.downloads.request_first().await?;
+        }
         loop {
             let lines = listing.next_lines(LOOK_AHEAD).await?;
             if lines.is_empty() {
@@ -315,10 +325,28 @@ impl Down {
         }
     }
 
+    /// Whether every file of the tree is fetched, whatever its name.
+    fn fetches_everything(&self) -> bool {
+        let Mirror { filter, delete, keep, plan, .. } = &self.mirror;
+        self.is_new
+            && self.digests.is_none()
+            && filter.takes_everything()
+            && !delete.is_dry()
+            && !keep.hard_links
+            && matches!(plan, Plan::None)
+    }
+
     async fn tree_line(&mut self, line: Line) -> Result<()> {
         match line {
-            Line::Bad(line, why) => self.bad(&SafePath::ROOT, &line, &why),
+            Line::Bad(line, why) => {
+                // The server may have counted it as a file.
+                self.first.clear();
+                self.bad(&SafePath::ROOT, &line, &why);
+            }
             Line::Entry(entry) => {
+                let is_file = entry.metadata.kind == FileKind::File && !entry.path.is_root();
+                // Dropped if the file is not fetched.
+                let ahead = if is_file { self.first.pop_front() } else { None };
                 let is_folder = entry.metadata.kind == FileKind::Directory;
                 let folder = if is_folder { Some(entry.path.clone()) } else { entry.path.parent() };
                 if let Some(Err(error)) = folder.map(|folder| self.tree.check_depth(&folder)) {
@@ -331,7 +359,7 @@ impl Down {
                 if is_folder && let Some(seen) = &mut self.seen {
                     seen.is_whole(entry.path.as_bytes());
                 }
-                self.entry(entry.path, entry.metadata, entry.listed).await?;
+                self.entry(*entry, ahead).await?;
             }
         }
         Ok(())
@@ -433,7 +461,7 @@ impl Down {
                     }
                     continue;
                 }
-                self.entry(path, entry.metadata, entry.listed).await?;
+                self.entry(Entry { path, ..entry }, None).await?;
             }
             // Depth first, in the order of the listing.
             waiting.extend(below.into_iter().rev());
@@ -517,13 +545,14 @@ impl Down {
             self.look_ahead(files.iter().map(|(path, metadata)| (path, metadata))).await?;
             for (path, metadata) in files {
                 self.tree.release(&path);
-                self.entry(path, metadata, Listed::Whole).await?;
+                self.entry(Entry { path, metadata, listed: Listed::Whole }, None).await?;
             }
         }
     }
 
-    /// Processes one entry of the tree.
-    async fn entry(&mut self, path: SafePath, metadata: store::Metadata, listed: Listed) -> Result<()> {
+    /// Processes one entry of the tree, whose file may have been requested.
+    async fn entry(&mut self, entry: Entry, ahead: Option<Ahead>) -> Result<()> {
+        let Entry { path, metadata, listed } = entry;
         let name = path.as_bytes();
         if path.is_root() && metadata.kind != FileKind::Directory {
             return Err(Error::new(
@@ -593,7 +622,7 @@ impl Down {
                         compare: self.mirror.compare,
                     };
                     let have = self.have.remove(&path_hash(fetch.local.as_bytes()));
-                    self.downloads.fetch_rest(fetch, have).await?;
+                    self.downloads.fetch_rest(fetch, have, ahead).await?;
                 }
             }
             FileKind::Symlink if self.mirror.keep.links => self.link(&path, &metadata).await?,

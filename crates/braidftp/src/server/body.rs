@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use braidftp_ftp::command::Type;
 use braidftp_ftp::listing::{
     Gap, What, encode_incomplete, encode_line, encode_name, encode_tree_line, encode_unix,
 };
+use braidftp_ftp::mapping::FIRST_FILES;
+use braidftp_ftp::path::PathError;
 use braidftp_ftp::server::{Extent, Failure, Form, Source};
 use braidftp_ftp::stamp::Timestamp;
 use braidftp_ftp::store::StoreError;
@@ -127,6 +130,14 @@ impl Body {
                 })
             }
         }
+    }
+
+    /// The same body, which reports the first files of a tree while it lists it.
+    pub(super) fn reporting(mut self, first_files: Option<FirstFiles>) -> Self {
+        if let BodyKind::Listing(listing) = &mut self.kind {
+            listing.first_files = first_files;
+        }
+        self
     }
 
     /// Whether the last returned bytes were the end. For a listing this may be unknown.
@@ -280,6 +291,44 @@ struct Listing {
     listed: VecDeque<Bytes>,
     /// The maximum size of a piece in bytes.
     piece_bytes: usize,
+    /// Reports the first files, if requested.
+    first_files: Option<FirstFiles>,
+}
+
+/// Reports the first files of a tree while it is listed (specs/ftp-over-sctp.md §8.6).
+pub(super) struct FirstFiles {
+    to: Box<dyn FnMut(Vec<SafePath>) + Send + Sync>,
+    /// The number of files that are still to be reported.
+    left: usize,
+}
+
+impl FirstFiles {
+    /// For the listing of a tree; `None` for other sources.
+    pub(super) fn of(source: &Source, to: impl FnMut(Vec<SafePath>) + Send + Sync + 'static) -> Option<Self> {
+        let is_tree = matches!(source, Source::Listing { form: Form::Tree, .. });
+        is_tree.then(|| Self { to: Box::new(to), left: FIRST_FILES })
+    }
+
+    fn report(&mut self, items: &[WalkItem]) {
+        if self.left == 0 {
+            return;
+        }
+        let file = |item: &WalkItem| match item {
+            WalkItem::Found { path, metadata } if metadata.kind == Kind::File => safe(path).ok(),
+            _ => None,
+        };
+        let files: Vec<SafePath> = items.iter().filter_map(file).take(self.left).collect();
+        self.left -= files.len();
+        if !files.is_empty() {
+            (self.to)(files);
+        }
+    }
+}
+
+impl fmt::Debug for FirstFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FirstFiles").field("left", &self.left).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -337,6 +386,7 @@ impl Listing {
             is_listed: false,
             listed,
             piece_bytes,
+            first_files: None,
         })
     }
 
@@ -411,6 +461,9 @@ impl Listing {
                 }
                 Entries::Tree(walk) => {
                     let Some(chunk) = walk.next_chunk().await else { break };
+                    if let Some(first_files) = &mut self.first_files {
+                        first_files.report(&chunk);
+                    }
                     chunk.iter().for_each(|item| out.put_slice(&tree_line(item)));
                 }
             }
@@ -438,13 +491,15 @@ fn line(form: Form, found: &fs::Metadata, name: &SafePath, now: Timestamp) -> By
     }
 }
 
+/// A path of a tree, if a command can carry it.
+fn safe(path: &Path) -> Result<SafePath, PathError> {
+    if path.as_os_str().is_empty() {
+        return Ok(SafePath::ROOT);
+    }
+    SafePath::strict(path.as_os_str().as_bytes())
+}
+
 fn tree_line(item: &WalkItem) -> Vec<u8> {
-    let safe = |path: &Path| {
-        if path.as_os_str().is_empty() {
-            return Ok(SafePath::ROOT);
-        }
-        SafePath::strict(path.as_os_str().as_bytes())
-    };
     match item {
         WalkItem::Found { path, metadata: found } => match safe(path) {
             Ok(path) => encode_tree_line(&metadata(found), &path),

@@ -24,7 +24,7 @@ use std::time::Duration;
 use braidftp_base::{Output, Time};
 use braidftp_ftp::Mode;
 use braidftp_ftp::mapping::TransferNumber;
-use braidftp_ftp::server::{Do, Failure, Input, JobId, Outcome, Query, Session};
+use braidftp_ftp::server::{Do, Failure, Input, JobId, NO_FURTHER_FILE, Outcome, Query, Session};
 use braidftp_net::Association;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -469,7 +469,10 @@ impl Driver {
     /// Logs the refusals (4yz and 5yz) among the replies.
     fn log_refusals(&mut self, replies: &[u8]) {
         for reply in replies.split(|byte| *byte == b'\n') {
-            let [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ', ..] = reply else { continue };
+            let [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ', text @ ..] = reply else { continue };
+            if text.trim_ascii_end() == NO_FURTHER_FILE.as_bytes() {
+                continue;
+            }
             let reply = String::from_utf8_lossy(reply.trim_ascii_end());
             if self.refusals < REFUSALS_LOGGED {
                 tracing::info!(peer = %self.peer, reply = %reply.escape_debug(), "refused");

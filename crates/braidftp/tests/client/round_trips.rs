@@ -15,7 +15,7 @@ use braidftp::identity::{Files, ServerIdentity};
 use braidftp::packed::{Follows, Packer};
 use braidftp_ftp::mapping::frame::{Header, truncated};
 use braidftp_ftp::mapping::sender::{Sender, Then};
-use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, TransferNumber, ppid};
+use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, FIRST_FILES, TransferNumber, ppid};
 use braidftp_net::sctp::{GOODBYE, wire::Cause};
 use braidftp_net::{Association, Bind, Endpoint, Message, Ppid, Profile, Reason, StreamId, keys};
 use bytes::Bytes;
@@ -313,11 +313,14 @@ impl Braid {
         })
     }
 
-    /// Waits for these lines, without answering any.
+    /// Waits for these lines, without answering any. CREDIT among them is ignored.
     async fn flight(&mut self, expected: &[&str]) {
         let expected = expected.iter().map(|line| format!("{line}\r\n")).collect::<String>();
         while self.lines.len() < expected.len() {
             let piece = self.association.recv(StreamId(CONTROL_STREAM)).await.unwrap().unwrap();
+            if piece.ppid == Ppid(ppid::CREDIT) {
+                continue;
+            }
             assert_eq!(piece.ppid, Ppid(ppid::LINES));
             for part in piece.payload {
                 self.lines.push_str(std::str::from_utf8(&part).unwrap());
@@ -335,9 +338,13 @@ impl Braid {
     }
 
     async fn send_transfer(&self, content: &[u8]) {
-        let mut sender = Sender::new(1);
+        self.send_numbered(1, 1, content).await;
+    }
+
+    async fn send_numbered(&self, stream: u16, number: u32, content: &[u8]) {
+        let mut sender = Sender::new(stream);
         let header = Header {
-            transfer: TransferNumber(1),
+            transfer: TransferNumber(number),
             offset: 0,
             size: Some(content.len() as u64),
             modified: None,
@@ -345,7 +352,7 @@ impl Braid {
         sender.begin(header);
         let digest = truncated(blake3::hash(content).as_bytes());
         let frame = sender.frame(Bytes::copy_from_slice(content), Then::Complete(digest)).unwrap();
-        self.put(1, frame.ppid, frame.payload).await;
+        self.put(stream, frame.ppid, frame.payload).await;
     }
 }
 
@@ -391,4 +398,74 @@ fn an_upload_over_braid_takes_one_flight_and_sends_data_with_its_command() {
         server.say("226 done\r\n").await;
     });
     assert_eq!(code, 0, "{said}");
+}
+
+/// The first flight of a mirror into an empty folder.
+fn mirror_flight() -> Vec<&'static str> {
+    [LOGIN, &["TYPE I", "XTREE f"], &["RETR"; FIRST_FILES]].concat()
+}
+
+const MIRROR: [&str; 3] = ["mirror", "URL", "ROOM/out"];
+const TREE: &[u8] = b"type=dir; .\r\ntype=dir; d\r\ntype=file;size=5; d/a\r\ntype=file;size=3; b\r\n";
+
+async fn begin_tree(server: &mut Braid, listing: &[u8]) {
+    server.flight(&mirror_flight()).await;
+    server.say("220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n226 done\r\n").await;
+    server.send_transfer(&Packer::default().pack(listing, Follows::Nothing)).await;
+}
+
+#[test]
+fn a_tree_over_braid_takes_one_flight() {
+    let (code, said, room) = Braid::with(&MIRROR, async |server| {
+        server.flight(&mirror_flight()).await;
+        // Files before the listing that names them.
+        server.send_numbered(2, 3, b"bbb").await;
+        server.send_numbered(3, 2, b"aaaaa").await;
+        server
+            .say("220 hi\r\n331 password\r\n230 in\r\n200 ok\r\n226 done\r\n226 done\r\n226 done\r\n")
+            .await;
+        server.put(CONTROL_STREAM, ppid::LINES, "550 no further file\r\n".repeat(FIRST_FILES - 2)).await;
+        server.send_transfer(&Packer::default().pack(TREE, Follows::Nothing)).await;
+    });
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read(room.path("out/d/a")).unwrap(), b"aaaaa");
+    assert_eq!(fs::read(room.path("out/b")).unwrap(), b"bbb");
+}
+
+#[test]
+fn a_server_that_requires_paths_is_asked_with_them() {
+    let (code, said, room) = Braid::with(&MIRROR, async |server| {
+        begin_tree(server, b"type=dir; .\r\ntype=dir; d\r\ntype=file;size=5; d/a\r\n").await;
+        server.put(CONTROL_STREAM, ppid::LINES, "501 which file?\r\n".repeat(FIRST_FILES)).await;
+        server.flight(&["RETR f/d/a"]).await;
+        server.send_numbered(1, 18, b"aaaaa").await;
+        server.say("226 done\r\n").await;
+    });
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read(room.path("out/d/a")).unwrap(), b"aaaaa");
+}
+
+#[test]
+fn a_file_that_is_not_wanted_is_aborted_and_others_are_asked_by_their_paths_behind_an_invalid_line() {
+    let listing =
+        b"type=dir; .\r\ntype=file;size=90000; large\r\ntype=file;size=5; /evil\r\ntype=file;size=3; b\r\n";
+    let args = [&MIRROR[..], &["--max-size", "80k"]].concat();
+    let (code, said, room) = Braid::with_keys(&args, None, &async |server: &mut Braid| {
+        begin_tree(server, listing).await;
+        server.flight(&["RETR f/b"]).await;
+        // The first two files, as the server counts.
+        for number in [2, 3] {
+            server.put(1, ppid::FIRST, [&[0, number][..], b"content"].concat()).await;
+            let abort = format!("ABOR {number}");
+            server.flight(&[&abort]).await;
+            server.put(1, ppid::BREAK, 426_u16.to_be_bytes().to_vec()).await;
+        }
+        server.send_numbered(1, 18, b"bbb").await;
+        server.say("426 aborted\r\n426 aborted\r\n").await;
+        server.put(CONTROL_STREAM, ppid::LINES, "550 no further file\r\n".repeat(FIRST_FILES - 2)).await;
+        server.say("226 done\r\n226 done\r\n226 done\r\n").await;
+    });
+    assert_eq!(code, 10, "{said}");
+    assert_eq!(fs::read(room.path("out/b")).unwrap(), b"bbb");
+    assert!(!room.path("out/large").exists() && !said.contains("content"), "{said}");
 }

@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use braidftp_ftp::mapping::FIRST_FILES;
+
 use crate::client_support::{Room, Served, assert_same, cli, names, pattern};
 
 const TREES: [&str; 3] = ["tcp", "ms-cp", "braid"];
@@ -214,4 +216,42 @@ fn a_port_without_a_listener_is_reported_immediately() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
         assert!(code == 2 && err.contains("nobody listens"), "{mode}: {code} {err}");
     }
+}
+
+#[test]
+fn the_first_files_of_a_tree_are_requested_with_its_listing_if_all_of_it_goes_to_an_empty_folder() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    fs::create_dir_all(tree.join("a/b")).unwrap();
+    fs::create_dir(tree.join("empty")).unwrap();
+    for nth in 0..FIRST_FILES + 4 {
+        let folder = ["", "a", "a/b"][nth % 3];
+        fs::write(tree.join(folder).join(format!("f{nth}")), pattern(1_000 * nth)).unwrap();
+    }
+    symlink("f0", tree.join("link")).unwrap();
+    fs::hard_link(tree.join("f3"), tree.join("other name")).unwrap();
+    let server = Served::new(&tree);
+    let bare = |args: &[&str], out: &Path| {
+        let url = server.url("braid");
+        let args = [&["mirror", "-vv", &url, out.to_str().unwrap()], args].concat();
+        let (code, _, err) = cli(&room.home(), &args);
+        assert_eq!(code, 0, "{err}");
+        let asked = |line: &&str| line.starts_with("> RETR");
+        let without = err.lines().filter(|line| *line == "> RETR").count();
+        (without, err.lines().filter(asked).count())
+    };
+    let out = room.path("out");
+    assert_eq!(bare(&[], &out), (FIRST_FILES, FIRST_FILES + 5));
+    assert_same(&tree, &out);
+    fs::remove_file(out.join("f0")).unwrap();
+    assert_eq!(bare(&[], &out), (0, 1), "what is there is not requested");
+    assert_eq!(bare(&["--exclude", "nothing"], &room.path("some")), (0, FIRST_FILES + 5));
+    let small = room.folder("tree/only");
+    fs::write(small.join("one"), "1").unwrap();
+    let out = room.path("one");
+    let url = format!("{}only", server.url("braid"));
+    let (code, _, err) = cli(&room.home(), &["mirror", "-vv", &url, out.to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(fs::read(out.join("one")).unwrap(), b"1");
+    assert_eq!(err.lines().filter(|line| *line == "< 550 no further file").count(), FIRST_FILES - 1);
 }

@@ -271,6 +271,7 @@ fn act(line: &str, says: &Says, counts: &Counts, is_counted: bool) -> Act {
             let form = if verb == "XTREE" { Form::Tree } else { Form::Folder };
             Act::Data(Kind::Listing, says.listing(argument, form))
         }
+        "RETR" if argument.is_empty() => reply("501 which file?"),
         "RETR" => Act::Data(Kind::File, says.content()),
         // In a tree, `a` is a folder.
         "MLST" => match says.tree {
@@ -398,7 +399,11 @@ async fn sctp(endpoint: Endpoint, association: Association, says: Says, counts: 
             session.port = address.split('|').nth(3).and_then(|port| port.parse().ok()).unwrap_or(0);
         }
         match act(&line, &says, &session.counts.clone(), matches!(mode, Mode::Ms | Mode::MsCp)) {
-            Act::Reply(text) => session.say(&text).await,
+            Act::Reply(text) => {
+                // A refused transfer is numbered, too.
+                session.transfers += u32::from(line == "RETR");
+                session.say(&text).await;
+            }
             Act::Quit => {
                 session.say("221 bye\r\n").await;
                 session.association.start_shutdown();

@@ -23,6 +23,7 @@ impl Expect {
     pub(super) const fn of(command: &Command) -> Self {
         match command {
             Command::Retrieve(_)
+            | Command::RetrieveNext
             | Command::Store(_)
             | Command::StoreUnique(_)
             | Command::Append(_)

@@ -134,6 +134,9 @@ pub enum Transfer {
         /// The number of bytes to skip.
         offset: u64,
     },
+    /// braid: RETR of the next of the first files of the tree that the last [`ListForm::Tree`] lists, without its path
+    /// (specs/ftp-over-sctp.md §8.6).
+    RetrieveNext,
     /// STOR from an offset (with REST if it is not 0).
     Store {
         /// The path.

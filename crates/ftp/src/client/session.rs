@@ -374,7 +374,7 @@ impl Session {
                 steps.push_front(step(Command::Allocate(*length), Role::Prepare, Gate::Open));
                 steps
             }
-            (Mode::Ms | Mode::MsCp, Transfer::List { .. }) => {
+            (Mode::Ms | Mode::MsCp, Transfer::List { .. } | Transfer::RetrieveNext) => {
                 transfer_steps(transfer, Gate::Open, Rest::Checked)
             }
             (Mode::Braid, _) => transfer_steps(transfer, Gate::Open, Rest::Trusted),
@@ -790,10 +790,13 @@ impl Session {
             (Mode::Ms | Mode::MsCp, Transfer::Store { length, .. } | Transfer::Append { length, .. }, _) => {
                 Data::Counted(*length)
             }
-            (Mode::Ms | Mode::MsCp, Transfer::List { .. }, _) => Data::Message,
+            // RETR without a path is refused there.
+            (Mode::Ms | Mode::MsCp, Transfer::List { .. } | Transfer::RetrieveNext, _) => Data::Message,
         };
         self.events.push_back(match running.transfer {
-            Transfer::Retrieve { .. } | Transfer::List { .. } => Event::Receive(tag, data),
+            Transfer::Retrieve { .. } | Transfer::RetrieveNext | Transfer::List { .. } => {
+                Event::Receive(tag, data)
+            }
             Transfer::Store { .. } | Transfer::Append { .. } => Event::Send(tag, data),
         });
     }
@@ -876,6 +879,7 @@ enum Rest {
 fn transfer_steps(transfer: &Transfer, gate: Gate, rest: Rest) -> VecDeque<Step> {
     let (offset, command) = match transfer {
         Transfer::Retrieve { path, offset } => (*offset, Command::Retrieve(path.clone())),
+        Transfer::RetrieveNext => (0, Command::RetrieveNext),
         Transfer::Store { path, offset, .. } => (*offset, Command::Store(path.clone())),
         Transfer::Append { path, .. } => (0, Command::Append(path.clone())),
         Transfer::List { form: ListForm::Facts, path } => (0, Command::MachineList(path.clone())),

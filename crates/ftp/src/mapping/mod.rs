@@ -35,6 +35,8 @@ pub const DATA_STREAMS_MAX: u16 = 64;
 pub const LISTING_MESSAGE_MAX: usize = 16 << 20;
 /// The maximum number of sizes that a server remembers between SIZE and RETR (ms, ms-cp).
 pub const REPORTED_SIZES_MAX: usize = 4096;
+/// The number of files of a tree that can be retrieved without their paths (braid).
+pub const FIRST_FILES: usize = 16;
 
 /// Payload protocol identifiers of SCTP messages, in host order.
 pub mod ppid {

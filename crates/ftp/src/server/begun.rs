@@ -2,6 +2,7 @@
 
 use super::Do;
 use super::answer::Answer;
+use super::first_files::FirstFile;
 use super::state::After;
 use crate::path::SafePath;
 use crate::reply::Reply;
@@ -17,6 +18,8 @@ pub(super) enum What {
     Reply(Reply),
     Authenticate(Do),
     Job(Do, Answer),
+    /// A download of one of the first files of a tree that is being listed.
+    FirstFile(FirstFile),
 }
 
 impl Begun {

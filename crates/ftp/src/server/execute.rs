@@ -115,6 +115,7 @@ impl Session {
             Command::Site(site) => self.begin_site(job, site),
             // Transfers are numbered and handled elsewhere.
             Command::Retrieve(_)
+            | Command::RetrieveNext
             | Command::Store(_)
             | Command::StoreUnique(_)
             | Command::Append(_)
@@ -151,7 +152,7 @@ impl Begun {
 
 impl Touches {
     /// Only reads this path.
-    fn reading(path: SafePath) -> Self {
+    pub(super) fn reading(path: SafePath) -> Self {
         Self { reads: Some(path), ..Self::default() }
     }
 

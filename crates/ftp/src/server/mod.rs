@@ -8,6 +8,7 @@
 mod answer;
 mod begun;
 mod execute;
+mod first_files;
 mod hosts;
 mod session;
 mod state;
@@ -34,7 +35,7 @@ use crate::stamp::Timestamp;
 use crate::store::{Metadata, StoreError};
 
 pub use hosts::{HostId, VirtualHost, find as find_host, is_host_name};
-pub use session::Session;
+pub use session::{NO_FURTHER_FILE, Session};
 
 /// The transport of a session, which determines how transfers travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -425,6 +426,14 @@ pub enum Input {
         size: Option<u64>,
         /// The name chosen for STOU.
         name: Option<SafePath>,
+    },
+    /// The job, a [`Form::Tree`], has listed these files next: regular files, by their paths in the tree. Further ones than
+    /// the first [`FIRST_FILES`](crate::mapping::FIRST_FILES) are ignored.
+    Listed {
+        /// The job.
+        job: JobId,
+        /// The files.
+        files: Vec<SafePath>,
     },
     /// The job ended.
     Done {

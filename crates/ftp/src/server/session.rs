@@ -12,12 +12,13 @@ use bytes::{Bytes, BytesMut};
 
 use super::answer::Answer;
 use super::begun::{Barrier, Begun, Touches, What};
+use super::first_files::FirstFile;
 use super::hosts::{self, HostId};
 use super::state::{After, Channel, DataChannel, Login, State};
-use super::{Carrier, Config, Do, Failure, Input, JobId, LoginError, Outcome, Upload};
-use crate::command::{Command, CommandError, TransferKind, split_verb};
+use super::{Carrier, Config, Do, Extent, Failure, Input, JobId, LoginError, Outcome, Source, Upload};
+use crate::command::{Command, CommandError, TransferKind, Type, split_verb};
 use crate::line::{LineError, Splitter, escape_iac};
-use crate::mapping::TransferNumber;
+use crate::mapping::{DataPath, TransferNumber};
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
 
@@ -25,6 +26,8 @@ use crate::reply::{Code, Reply};
 const SEND_BYTES: usize = 16 << 10;
 /// The memory of a queued reply besides its text, in bytes.
 const REPLY_OVERHEAD_BYTES: usize = 96;
+/// The text of the reply to RETR without a path if the tree has no further file: no fault of the client, who cannot know.
+pub const NO_FURTHER_FILE: &str = "no further file";
 /// The maximum number of concurrent queries and changes in braid.
 const CONCURRENT_LOOKUPS: usize = 64;
 
@@ -44,6 +47,8 @@ pub struct Session {
     next_job: u64,
     /// The numbers of the slots whose jobs are not issued, in order.
     waiting: VecDeque<u64>,
+    /// The numbers of those among them whose file is not named yet.
+    unnamed: VecDeque<u64>,
     /// The numbers of jobs that are not issued, and of those that run.
     waiting_jobs: Jobs,
     running_jobs: Jobs,
@@ -107,6 +112,8 @@ enum Phase {
         answer: Answer,
         behind: Option<u64>,
     },
+    /// A download whose file the listing of its tree has not named yet.
+    Unnamed(FirstFile),
     Running {
         job: JobId,
         answer: Answer,
@@ -165,6 +172,7 @@ impl Session {
             first_slot: 0,
             next_job: 0,
             waiting: VecDeque::new(),
+            unnamed: VecDeque::new(),
             waiting_jobs: Jobs::default(),
             running_jobs: Jobs::default(),
             transfers_read: 0,
@@ -243,6 +251,7 @@ impl Session {
             Input::Closed => self.close(),
             Input::Authenticated(result) => self.authenticated(result),
             Input::Started { job, size, name } => self.started(job, size, name.as_ref()),
+            Input::Listed { job, files } => self.listed(job, &files),
             Input::Done { job, outcome } => self.done(job, outcome),
             Input::Drain if self.ending == Ending::No => self.ending = Ending::Draining,
             Input::Drain => {}
@@ -301,7 +310,7 @@ impl Session {
         let slot = self.slots.iter().find(|slot| slot.transfer == Some((transfer, TransferKind::Upload)));
         match slot.map(|slot| &slot.phase) {
             Some(Phase::Running { job, .. }) => Upload::Open(*job),
-            Some(Phase::Waiting { .. }) => Upload::Undecided,
+            Some(Phase::Waiting { .. } | Phase::Unnamed(_)) => Upload::Undecided,
             Some(Phase::Authenticating | Phase::Done) => Upload::Over,
             None if transfer.0 > self.transfers_begun => Upload::Undecided,
             None => Upload::Over,
@@ -395,7 +404,7 @@ impl Session {
                         result = Aborted::OutOfStep;
                     }
                 }
-                Phase::Waiting { .. } => {
+                Phase::Waiting { .. } | Phase::Unnamed(_) => {
                     *self.waiting_jobs.of(slot.kind()) -= 1;
                     slot.finish(cancelled());
                 }
@@ -405,6 +414,8 @@ impl Session {
         for queued in self.queue.iter_mut().filter(|queued| meant(queued.transfer)) {
             queued.abort = Aborted::Cancelled;
         }
+        // The listing may be among them.
+        self.name_first_files();
         result
     }
 
@@ -439,6 +450,9 @@ impl Session {
         self.next_job += 1;
         let begun = match abort {
             Aborted::Cancelled => {
+                if let (Ok(Command::RetrieveNext), Some(first)) = (&command, &mut self.state.first_files) {
+                    first.request();
+                }
                 self.forget_preparations(transfer.map(|(_, kind)| kind));
                 Begun::reply(cancelled())
             }
@@ -467,9 +481,52 @@ impl Session {
                 *self.waiting_jobs.of(slot.kind()) += 1;
                 slot.phase = Phase::Waiting { job, todo, answer, behind: None };
             }
+            What::FirstFile(file) => {
+                self.waiting.push_back(job.0);
+                self.unnamed.push_back(job.0);
+                *self.waiting_jobs.of(slot.kind()) += 1;
+                slot.phase = Phase::Unnamed(file);
+            }
         }
         self.slots.push_back(slot);
+        self.name_first_files();
         true
+    }
+
+    /// Names the downloads of first files that the listing of their tree has named; refuses those that it does not have.
+    fn name_first_files(&mut self) {
+        while let Some(&number) = self.unnamed.front() {
+            let unnamed = self.place(number).and_then(|at| match self.slots[at].phase {
+                Phase::Unnamed(file) => Some((at, file)),
+                _ => None,
+            });
+            let Some((at, file)) = unnamed else {
+                // Cancelled.
+                self.unnamed.pop_front();
+                continue;
+            };
+            let first = self.state.first_files.as_ref().filter(|first| first.listing() == file.listing);
+            let is_listing = first.is_some()
+                && self.place(file.listing.0).is_some_and(|listing| !self.slots[listing].is_done());
+            let slot = &mut self.slots[at];
+            match (first.and_then(|first| first.path(file.place)), slot.transfer) {
+                (Some(Ok(path)), Some((transfer, _))) => {
+                    let job = JobId(number);
+                    let (todo, answer, touches) = retrieve_whole(job, transfer, path);
+                    slot.phase = Phase::Waiting { job, todo, answer, behind: None };
+                    slot.touches = touches;
+                }
+                (None, _) if is_listing => return,
+                (named, _) => {
+                    slot.finish(match named {
+                        Some(Err(error)) => Reply::new(Code::NAME_NOT_ALLOWED, error.to_string()),
+                        _ => Reply::new(Code::FILE_UNAVAILABLE, NO_FURTHER_FILE),
+                    });
+                    *self.waiting_jobs.of(self.slots[at].kind()) -= 1;
+                }
+            }
+            self.unnamed.pop_front();
+        }
     }
 
     /// STAT during a transfer is answered immediately (RFC 959 §4.1.3).
@@ -497,14 +554,14 @@ impl Session {
             }
             _ => (1, 1),
         };
-        let (mut next, mut is_upload_held_up) = (0, false);
+        let (mut next, mut is_upload_held_up, mut is_download_held_up) = (0, false, false);
         while let Some(&number) = self.waiting.get(next) {
             let Jobs { lookups, downloads, uploads } = self.running_jobs;
             let has_place = downloads + uploads < transfers_max;
             //= specs/ftp-over-sctp.md#section-6.3
             //# An upload that must wait for earlier commands (6.4) MUST hold up the uploads behind it
             let may_upload = has_place && !is_upload_held_up;
-            let may_download = has_place && downloads < downloads_max;
+            let may_download = has_place && downloads < downloads_max && !is_download_held_up;
             let may_look_up = lookups < CONCURRENT_LOOKUPS;
             let left = self.waiting_jobs;
             if !(may_upload && left.uploads > 0
@@ -513,9 +570,9 @@ impl Session {
             {
                 return;
             }
-            let Some(at) =
-                self.place(number).filter(|at| matches!(self.slots[*at].phase, Phase::Waiting { .. }))
-            else {
+            let is_open =
+                |at: &usize| matches!(self.slots[*at].phase, Phase::Waiting { .. } | Phase::Unnamed(_));
+            let Some(at) = self.place(number).filter(is_open) else {
                 // Cancelled, or the session has ended.
                 self.waiting.remove(next);
                 continue;
@@ -533,6 +590,8 @@ impl Session {
             } else {
                 // Otherwise uploads whose frames are behind those of this one could take all places.
                 is_upload_held_up |= kind == Some(TransferKind::Upload);
+                // Downloads begin in order.
+                is_download_held_up |= matches!(self.slots[at].phase, Phase::Unnamed(_));
                 next += 1;
             }
         }
@@ -619,6 +678,14 @@ impl Session {
             let reply = self.state.answer(answer, outcome);
             self.slots[at].replies.push(reply);
         }
+        self.name_first_files();
+    }
+
+    fn listed(&mut self, job: JobId, files: &[SafePath]) {
+        if let Some(first) = self.state.first_files.as_mut().filter(|first| first.listing() == job) {
+            first.add(files);
+            self.name_first_files();
+        }
     }
 
     fn authenticated(&mut self, result: Result<(), LoginError>) {
@@ -646,6 +713,7 @@ impl Session {
         }
         self.slots.clear();
         self.waiting.clear();
+        self.unnamed.clear();
         (self.waiting_jobs, self.running_jobs) = (Jobs::default(), Jobs::default());
         self.queue.clear();
         self.queue_bytes = 0;
@@ -721,6 +789,14 @@ impl Slot {
         self.phase = Phase::Done;
         self.replies.push(reply);
     }
+}
+
+/// RETR of a file, named by the listing of its tree.
+fn retrieve_whole(job: JobId, transfer: TransferNumber, path: &SafePath) -> (Do, Answer, Touches) {
+    let representation = Type::Image;
+    let source = Source::File { path: path.clone(), offset: 0, representation, extent: Extent::ToEnd };
+    let todo = Do::Send { job, data: DataPath::Framed { transfer }, source };
+    (todo, Answer::Transfer { path: path.clone() }, Touches::reading(path.clone()))
 }
 
 fn cancelled() -> Reply {

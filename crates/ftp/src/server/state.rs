@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::Carrier;
+use super::first_files::FirstFiles;
 use crate::command::Type;
 use crate::hash::HashName;
 use crate::listing::FactSet;
@@ -42,6 +43,8 @@ pub(super) struct State {
     pub(super) epsv_all: EpsvAll,
     pub(super) data_channel: DataChannel,
     pub(super) told: ReportedSizes,
+    /// From XTREE, for RETRs without a path (braid).
+    pub(super) first_files: Option<FirstFiles>,
     /// From OPTS MLST.
     pub(super) facts: FactSet,
     /// From OPTS HASH.
@@ -134,6 +137,7 @@ impl State {
             epsv_all: EpsvAll::No,
             data_channel: DataChannel::Clear,
             told: ReportedSizes { max, ..ReportedSizes::default() },
+            first_files: None,
             facts: FactSet::ALL,
             // The function that most clients know.
             hash: HashName::Sha256,

@@ -293,14 +293,16 @@ impl Inbound {
         let result = match incoming {
             Incoming::Bytes(part) => return self.bytes(part, current).await,
             Incoming::Header(header) => {
-                let mut begun = self.begin(&header).await?;
+                let begun = current.insert(self.begin(&header).await?);
                 begun.end.header = Some(header);
-                if let Some((_, sink)) = &mut begun.to
-                    && let Err(error) = sink.begin(&header)
+                if let Some((tag, sink)) = &mut begun.to
+                    && let Err(error) = sink.begin(&header).await
                 {
                     begun.end.error = Some(error);
+                    if sink.is_unnamed() {
+                        let _ = self.notes.send(Note::Unwanted(*tag)).await;
+                    }
                 }
-                *current = Some(begun);
                 return Ok(());
             }
             Incoming::Complete(digest) => Ok(digest),

@@ -44,6 +44,8 @@ pub(crate) enum Note {
     Connected(Tag, Wire),
     /// The data path could not be opened.
     DataFailed(Tag, Error),
+    /// braid: the content of this download is not wanted.
+    Unwanted(Tag),
     /// The data path returns the body.
     DataDone(Tag, Body, DataEnd),
     /// The peer violated the protocol on a data path, or a local task cannot continue.

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use braidftp_ftp::command::Type;
 use braidftp_ftp::mapping::DataPath;
-use braidftp_ftp::server::{Failure, JobId, Outcome, Sink, Source};
+use braidftp_ftp::server::{Failure, Input, JobId, Outcome, Sink, Source};
 use braidftp_ftp::{HashName, SafePath};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::super::activity::Direction;
-use super::super::body::{Body, Gives};
+use super::super::body::{Body, FirstFiles, Gives};
 use super::super::events::{Event, Post, Upload};
 use super::super::sink::{Ending, Intake};
 use super::super::store::Store;
@@ -71,9 +71,16 @@ impl Driver {
             (Data::Braid(lanes), DataPath::Framed { transfer }) => {
                 let turn = lanes.turn();
                 let lanes = lanes.clone();
+                let first_files = FirstFiles::of(&source, {
+                    let post = post.clone();
+                    move |files| post.send(Event::Input(Input::Listed { job, files }))
+                });
                 self.begin(async move {
-                    let outcome =
-                        lanes.send(turn, transfer, Body::open(&store, source, Gives::Frames), stop).await;
+                    let open = async {
+                        let body = Body::open(&store, source, Gives::Frames).await?;
+                        Ok(body.reporting(first_files))
+                    };
+                    let outcome = lanes.send(turn, transfer, open, stop).await;
                     post.done(job, outcome);
                 });
             }

@@ -27,6 +27,7 @@ impl Session {
             self.state.login = Login::Named(name);
             Begun::reply(Reply::new(Code::NEED_PASSWORD, "send the password"))
         };
+        self.state.first_files = None;
         if was_in {
             // The previous user is logged out before any further command begins.
             self.give(Do::LogOut);

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 
 use super::early::{Early, no, ok};
 use crate::command::{Command, Epsv, PathArg, Type};
-use crate::mapping::{DataPath, TransferNumber};
+use crate::mapping::{DataPath, FIRST_FILES, TransferNumber};
 use crate::path::SafePath;
 use crate::reply::{Code, Reply};
 use crate::server::answer::{Answer, PassiveReply};
-use crate::server::begun::{Barrier, Begun, Touches};
+use crate::server::begun::{Barrier, Begun, Touches, What};
+use crate::server::first_files::FirstFiles;
 use crate::server::session::Session;
-use crate::server::state::EpsvAll;
+use crate::server::state::{After, EpsvAll};
 use crate::server::{Active, Carrier, Do, Extent, Form, JobId, Sink, Source, Write, protocol};
 
 impl Session {
@@ -48,6 +49,7 @@ impl Session {
                 let todo = Do::Send { job, data: self.data_path(transfer)?, source };
                 Ok(Begun::job(todo, Answer::Transfer { path: path.clone() }, Touches::reading(path)))
             }
+            Command::RetrieveNext => self.begin_next_file(restart),
             Command::List(path) => self.begin_listing(job, transfer, Form::List, path.as_ref()),
             Command::NameList(path) => self.begin_listing(job, transfer, Form::Names, path.as_ref()),
             Command::MachineList(path) => {
@@ -56,7 +58,12 @@ impl Session {
             Command::Tree(_) if matches!(self.carrier, Carrier::Ms) => {
                 no(Code::NOT_IMPLEMENTED, "XTREE is not available in this mode")
             }
-            Command::Tree(path) => self.begin_listing(job, transfer, Form::Tree, path.as_ref()),
+            Command::Tree(path) => {
+                let begun = self.begin_listing(job, transfer, Form::Tree, path.as_ref())?;
+                let tree = begun.touches.reads.clone().unwrap_or(SafePath::ROOT);
+                self.state.first_files = Some(FirstFiles::new(job, tree));
+                Ok(begun)
+            }
             Command::Store(path) => {
                 let write = if restart == 0 { Write::Replace } else { Write::From(restart) };
                 let path = self.resolve(&path)?;
@@ -72,6 +79,26 @@ impl Session {
                 self.begin_upload(Upload { job, transfer, path, write: Write::Unique, restart: 0, allocated })
             }
             _ => no(Code::NOT_IMPLEMENTED, "not a transfer"),
+        }
+    }
+
+    /// RETR without a path.
+    fn begin_next_file(&mut self, restart: u64) -> Early<Begun> {
+        if !self.is_braid() {
+            return no(Code::BAD_PARAMETER, "RETR needs a path");
+        }
+        let Some(first) = &mut self.state.first_files else {
+            return no(
+                Code::BAD_SEQUENCE,
+                "XTREE must come first: without a path, RETR requests its first files",
+            );
+        };
+        let touches = Touches::reading(first.tree().clone());
+        // A refused one counts, too.
+        match first.request() {
+            _ if restart > 0 => no(Code::BAD_RESTART, "REST is for RETR with a path"),
+            Some(file) => Ok(Begun { what: What::FirstFile(file), touches, after: After::Nothing }),
+            None => no(Code::FILE_UNAVAILABLE, format!("the first {FIRST_FILES} files alone need no path")),
         }
     }
 
