@@ -214,9 +214,20 @@ impl Opened {
     ///
     /// The runtime cannot register a socket.
     pub fn start(self) -> Result<Endpoint, BindError> {
+        Ok(self.start_with(|_| ())?.0)
+    }
+
+    /// The same; calls `prepare` before the task reads its first packet, and also returns its result. An INIT that finds no listener
+    /// is refused (RFC 9260 §8.4), and peers can send one as soon as the sockets are bound, so a server opens its listeners here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`]; then `prepare` is not called.
+    pub fn start_with<T>(self, prepare: impl FnOnce(&Endpoint) -> T) -> Result<(Endpoint, T), BindError> {
         let (endpoint, task) = self.into_task()?;
+        let prepared = prepare(&endpoint);
         tokio::spawn(task.run());
-        Ok(endpoint)
+        Ok((endpoint, prepared))
     }
 
     /// Registers the sockets with the current runtime, and returns the task for the caller to run there.
@@ -242,7 +253,8 @@ impl Opened {
 
 impl Endpoint {
     /// Binds the addresses and spawns the task that drives them. Must be called within a tokio runtime with I/O and
-    /// time enabled.
+    /// time enabled. Peers whose first packet arrives before [`Self::listen`] is called are refused; [`Opened::start_with`]
+    /// refuses none.
     pub fn bind(bind: Bind) -> Result<Self, BindError> {
         Self::open(bind)?.start()
     }

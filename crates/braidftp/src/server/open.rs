@@ -252,15 +252,17 @@ fn open_sctp(mut bind: Bind, port: u16, settings: &Settings) -> Result<OpenedAt,
 }
 
 fn start_sctp(opened: braidftp_net::Opened, port: u16, settings: &Settings) -> Result<Bound, StartError> {
-    let endpoint = opened.start().map_err(StartError::Sctp)?;
     let config = Arc::new(listening(&settings.sctp));
-    let listener = match settings.protection.keys().map_err(StartError::Tls)? {
+    let keys = settings.protection.keys().map_err(StartError::Tls)?;
+    // Clients may have connected already: none is to find an endpoint that does not listen yet.
+    let listen = |endpoint: &Endpoint| match keys {
         None => endpoint.listen(port, config),
         Some(keys) => {
             let keys = braidftp_net::keys::Settings { handshake_timeout: handshake_time(settings), ..keys };
             endpoint.listen_protected(port, config, Arc::new(keys))
         }
     };
+    let (endpoint, listener) = opened.start_with(listen).map_err(StartError::Sctp)?;
     let listener = listener.map_err(|error| StartError::SctpPort(error.to_string()))?;
     Ok(Bound::Sctp(endpoint, listener))
 }

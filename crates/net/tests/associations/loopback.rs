@@ -358,6 +358,26 @@ async fn bind_again(addr: std::net::SocketAddr) {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_opened_with_its_endpoint_refuses_no_peer() {
+    let opened = Endpoint::open(Bind::to(["127.0.0.1:0".parse().unwrap()])).unwrap();
+    let client_end = endpoint();
+    let config = Arc::new(modern());
+    let mut connect = to(&client_end, &config);
+    connect.peer = opened.local_addrs();
+    let client = client_end.connect(connect).unwrap();
+    // Its INIT waits at the socket.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let (_server_end, listener) = opened
+        .start_with(|server_end| {
+            std::thread::sleep(Duration::from_millis(50));
+            server_end.listen(PORT, config)
+        })
+        .unwrap();
+    soon(listener.unwrap().accept()).await.unwrap();
+    soon(client.up()).await.unwrap();
+}
+
 #[tokio::test]
 async fn closing_gives_up_on_a_silent_peer_after_linger() {
     let nobody = UdpSocket::bind("127.0.0.1:0").await.unwrap();

@@ -275,9 +275,10 @@ impl std::fmt::Display for Reason {
         match self {
             Self::Shutdown => f.write_str("shut down; all data arrived"),
             Self::Aborted(words) => write!(f, "aborted here: {}", words.escape_ascii()),
-            Self::PeerAborted(causes) => match self.peer_abort_reason() {
-                Some(words) => write!(f, "aborted by the peer: {}", words.escape_ascii()),
-                None => write!(f, "aborted by the peer: {causes:?}"),
+            Self::PeerAborted(causes) => match (self.peer_abort_reason(), &causes[..]) {
+                (Some(words), _) => write!(f, "aborted by the peer: {}", words.escape_ascii()),
+                (None, []) => f.write_str("aborted by the peer, which gave no reason"),
+                (None, [first, ..]) => write!(f, "aborted by the peer: {first}"),
             },
             Self::NoAnswer => f.write_str("the peer does not answer"),
             Self::Refused => f.write_str("nobody listens at the UDP port"),

@@ -590,6 +590,9 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
         _ => {}
     }
     let hint = match reason {
+        Reason::PeerAborted(causes) if causes.is_empty() => {
+            "SCTP answers there, but nobody listens for FTP: check the port, or try again if the server is just stopping"
+        }
         Reason::PeerAborted(_) => {
             "the port is right, but the server there does not serve FTP over SCTP, or is full"
         }
