@@ -288,7 +288,8 @@ impl Ground {
         cell: &mut Cell,
         number: u64,
     ) -> Result<()> {
-        let Moment { part, told, mut random } = Moment::draw(self.seed, crash as u64, cell.direction, number);
+        let Moment { part, told, mut random } =
+            Moment::draw(self.seed, crash as u64, cell.direction, number, 0.0);
         let run = self.prepare(server, cell, &format!("round-{number}"))?;
         let sessions_before = self.sessions_begun(cell.mode)?;
         let mut client = self.start(bench, cell, &run, "client")?;
@@ -474,11 +475,13 @@ impl Ground {
 }
 
 impl Moment {
-    fn draw(seed: u64, crash: u64, direction: Direction, number: u64) -> Self {
+    /// Draws a moment from `earliest` on, a part of a clean run.
+    fn draw(seed: u64, crash: u64, direction: Direction, number: u64, earliest: f64) -> Self {
         let mut random = Rng(seed ^ (number << 8) ^ (crash << 4) ^ (direction as u64));
         let part = (random.below(1_000_000) as f64) / 1e6;
         // Half of the crashes come late in the job.
         let part = if random.below(2) == 0 { part } else { 0.6 + 0.4 * part };
+        let part = earliest + (1.0 - earliest) * part;
         Self { part, told: format!("round {number} at {part:.3} of a clean run"), random }
     }
 }

@@ -217,13 +217,14 @@ impl Ground<'_> {
     }
 
     fn round(&mut self, crash: Crash, cell: &mut Cell, number: u64) -> Result<()> {
-        let Moment { part, told, .. } = Moment::draw(self.seed, crash as u64, cell.direction, number);
+        // A client that has never reached a server gives up at once, by design.
+        let earliest = if crash == Crash::ServerAlone { 0.3 } else { 0.0 };
+        let Moment { part, told, .. } =
+            Moment::draw(self.seed, crash as u64, cell.direction, number, earliest);
         let name = format!("round-{number}");
         self.prepare(cell, &name)?;
         let mut client = self.start(cell, 0, &name)?;
-        // A client that has never reached a server gives up at once, by design.
-        let earliest = if crash == Crash::ServerAlone { 0.3 } else { 0.0 };
-        sleep(Duration::from_secs_f64(cell.clean_median() * (earliest + (1.0 - earliest) * part)));
+        sleep(Duration::from_secs_f64(cell.clean_median() * part));
         if client.ended()?.is_some() {
             cell.too_late += 1;
             return self.forget(cell, &name);
