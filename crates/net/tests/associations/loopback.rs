@@ -379,6 +379,14 @@ async fn a_listener_opened_with_its_endpoint_refuses_no_peer() {
 }
 
 #[tokio::test]
+async fn an_endpoint_without_a_listener_refuses_in_words() {
+    let (client_end, server_end) = (endpoint(), endpoint());
+    let client = client_end.connect(to(&server_end, &Arc::new(modern()))).unwrap();
+    let reason = soon(client.closed()).await;
+    assert_eq!(reason.to_string(), "aborted by the peer, which gave no reason");
+}
+
+#[tokio::test]
 async fn closing_gives_up_on_a_silent_peer_after_linger() {
     let nobody = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut bind = Bind::to(["127.0.0.1:0".parse().unwrap()]);
