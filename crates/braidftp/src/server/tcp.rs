@@ -263,6 +263,9 @@ impl Way {
             for part in block.chunks(BLOCK_BYTES) {
                 let written = timeout(settings.stall, wire.write_all(part)).await;
                 written.map_err(|_| Failure::DataLost)?.map_err(|_| Failure::DataLost)?;
+                // A client that reads as fast as this writes never lets a write wait: the replies of other sessions have a
+                // turn after each part.
+                tokio::task::yield_now().await;
             }
             bytes += block.len() as u64;
         }
