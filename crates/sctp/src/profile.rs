@@ -76,6 +76,11 @@ const FIELDS: &[Field] = &[
         "RFC 9260 §16: Max.Init.Retransmits",
     ),
     (
+        "handshake.copy_after",
+        |c| or_none(c.handshake.copy_after, seconds),
+        "RFC 9260 §5.1: T1 alone repeats INIT and COOKIE ECHO",
+    ),
+    (
         "handshake.init_interval",
         |c| or_none(c.handshake.init_interval, seconds),
         "RFC 9260 §5.1.6: T1-init follows the RTO",
@@ -288,6 +293,7 @@ impl Profile {
                 // second is what losses cost most.
                 c.timers.rto =
                     cc::rtt::Bounds { min: Duration::from_millis(100), ..cc::rtt::Bounds::default() };
+                c.handshake.copy_after = Some(Duration::from_millis(10));
                 c.handshake.init_interval = Some(Duration::from_millis(250));
                 // With INITs at these intervals: 66 s in total.
                 c.handshake.max_init_retransmits = 26;
@@ -396,6 +402,7 @@ impl Profile {
             (Self::Modern, "recovery.undo_spurious") => "RFC 3708",
             (Self::Modern, "security.skip_tsn_every") => "ours: 6 MB; against peers that lie",
             (Self::Modern, "timers.rto.min") => "ours: probes come first",
+            (Self::Modern, "handshake.copy_after") => "RFC 8305 §8: no attempt within 10 ms of another",
             (Self::Modern, "handshake.init_interval") => "RFC 8305 §5: Connection Attempt Delay",
             (Self::Modern, "handshake.max_init_retransmits") => "ours: 66 s in all",
             (Self::Modern, "recovery.early_repair") => "ours: see `specs/exceptions/rfc9260.toml`",

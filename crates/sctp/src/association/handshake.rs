@@ -363,11 +363,16 @@ impl Association {
         //# At any state other than COOKIE-ECHOED, an endpoint SHOULD silently
         //# discard a received COOKIE ACK chunk.
         let State::CookieEchoed { retry, .. } = self.state else { return };
-        // A COOKIE ECHO that was sent once gives an RTT sample.
-        if let Some(sent_at) = self.renewal.cookie_sent_at.filter(|_| retry == 0)
+        // A COOKIE ECHO that was sent once gives an RTT sample, and so does one whose copy cannot have been answered yet.
+        if let Some(sent_at) = self.renewal.cookie_sent_at
             && self.config.recovery.early_repair
         {
-            self.paths[0].measure(now, now.since(sent_at));
+            let took = now.since(sent_at);
+            let since_copy = took.saturating_sub(self.config.handshake.copy_after.unwrap_or_default());
+            let is_too_soon = self.paths[0].rtt.measured_srtt().is_none_or(|srtt| since_copy < srtt);
+            if retry == 0 || (retry <= self.copies() && is_too_soon) {
+                self.paths[0].measure(now, took);
+            }
         }
         self.established(now);
     }

@@ -249,7 +249,7 @@ impl Association {
         //# Retransmissions of INIT chunks and
         //# COOKIE ECHO chunks SHOULD use all addresses of the peer similar to
         //# retransmissions of DATA chunks.
-        PathId((retry as usize % self.paths.len()) as u8)
+        PathId((retry.saturating_sub(self.copies()) as usize % self.paths.len()) as u8)
     }
 
     fn transmit_by(&mut self, now: Time, path: PathId) -> Option<Transmit> {

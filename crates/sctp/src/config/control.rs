@@ -9,11 +9,17 @@ use braidftp_cc as cc;
 /// | | `rfc2960-kame` | `rfc9260` | `modern` | `ns2` |
 /// |---|---|---|---|---|
 /// | `max_init_retransmits` | 8 | 8 | 26 | 8 |
+/// | `copy_after` | none | none | 0.01 s | none |
 /// | `init_interval` | none | none | 0.25 s | none |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handshake {
     /// Max.Init.Retransmits (RFC 9260 §16). Default 8.
     pub max_init_retransmits: u32,
+    /// The time after which an INIT that is not answered yet is sent a second time, to the same address, and so is a COOKIE ECHO whose
+    /// first flight is one packet: on a path with a longer RTT, one loss in the handshake costs this much in place of a time-out. The
+    /// copies are two small packets each way (Vulimiri et al., CoNEXT 2013), and at least 10 ms apart (RFC 8305 §8), so that a burst of
+    /// losses seldom takes both. `None`, the default: nothing is sent before T1 expires (RFC 9260 §5.1).
+    pub copy_after: Option<Duration>,
     /// The time until an unanswered INIT is retransmitted, to the peer's next address if there are several:
     /// the Connection Attempt Delay of RFC 8305 §5. After four such intervals, each wait is a quarter of
     /// the time since the first INIT, and at most RTO.Initial for the first 20 INITs. `None`, the default:
@@ -33,6 +39,7 @@ impl Default for Handshake {
     fn default() -> Self {
         Self {
             max_init_retransmits: 8,
+            copy_after: None,
             init_interval: None,
             refused_inits: None,
             valid_cookie_life: Duration::from_secs(60),

@@ -35,23 +35,39 @@ impl Association {
     //# peer.
     // Addresses are tried in sequence: one timer runs at a time, with the RTO of its address.
     pub(super) fn arm_t1(&mut self, now: Time, retry: u32) {
-        let wait = match &self.state {
-            State::CookieWait { sent_at, .. } => {
+        let path = self.handshake_path(retry);
+        let wait = match (&self.state, retry.checked_sub(self.copies())) {
+            (_, None) => self.config.handshake.copy_after.unwrap_or_default(),
+            (State::CookieWait { sent_at, .. }, Some(retry)) => {
                 let elapsed = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
-                self.init_wait(elapsed, retry)
+                self.init_wait(path, elapsed, retry)
             }
             // The RTT of the path of the INIT ACK was measured.
-            _ if retry < self.control_probes() => self.control_wait(PathId(0), retry),
-            _ => self.control_wait(self.handshake_path(retry), retry),
+            (_, Some(retry)) if retry < self.control_probes() => self.control_wait(PathId(0), retry),
+            (_, Some(retry)) => self.control_wait(path, retry),
         };
-        self.timers.arm(Timer::T1, now + wait);
+        // A copy does not put off what follows it.
+        let is_after_copy = retry > 0 && retry == self.copies();
+        let passed = self.config.handshake.copy_after.filter(|_| is_after_copy).unwrap_or_default();
+        self.timers.arm(Timer::T1, now + wait.saturating_sub(passed));
     }
 
-    /// The wait for an INIT ACK after `retry` retransmissions, `elapsed` after the first INIT: the RTO
+    /// The number of copies that follow the first INIT or COOKIE ECHO before T1 decides (`Config.handshake.copy_after`). The
+    /// retransmissions are counted with them.
+    pub(in crate::association) fn copies(&self) -> u32 {
+        let is_one_packet = match self.state {
+            State::CookieWait { .. } => true,
+            // Messages of key management take several packets, whose copies would delay what follows on a slow link.
+            _ => self.dtls_agreement().is_none(),
+        };
+        u32::from(self.config.handshake.copy_after.is_some() && is_one_packet)
+    }
+
+    /// The wait for an INIT ACK of `path` after `retry` retransmissions, `elapsed` after the first INIT: the RTO
     /// of the destination, or as `Config.handshake.init_interval` says.
-    fn init_wait(&self, elapsed: Duration, retry: u32) -> Duration {
+    fn init_wait(&self, path: PathId, elapsed: Duration, retry: u32) -> Duration {
         let Some(interval) = self.config.handshake.init_interval else {
-            return self.paths[usize::from(self.handshake_path(retry).0)].rtt.rto();
+            return self.paths[usize::from(path.0)].rtt.rto();
         };
         let wait = interval.max(elapsed / 4);
         if retry < RANDOM_LOSSES_MAX { wait.min(self.config.timers.rto.initial) } else { wait }
@@ -75,7 +91,9 @@ impl Association {
 
     /// T1 expired.
     pub(in crate::association) fn on_t1(&mut self, now: Time) {
-        let (mut max, probes) = (self.config.handshake.max_init_retransmits, self.control_probes());
+        let (copies, probes) = (self.copies(), self.control_probes());
+        // Copies and probes do not count towards Max.Init.Retransmits.
+        let mut max = self.config.handshake.max_init_retransmits + copies;
         let retry = match &mut self.state {
             //= specs/rfc9260.txt#section-4
             //# 2)  If the T1-init timer expires, the endpoint MUST retransmit the
@@ -97,7 +115,6 @@ impl Association {
                 for (index, path) in self.paths.iter_mut().enumerate() {
                     path.flight_bytes -= up.sent.mark_path_lost(PathId(index as u8));
                 }
-                // Retransmissions that are probes do not count towards Max.Init.Retransmits.
                 max += probes;
                 *retry
             }
@@ -112,9 +129,9 @@ impl Association {
             //# defined in Section 6.3 to determine the proper timer value.
             let follows_rto = match &self.state {
                 State::CookieWait { .. } => self.config.handshake.init_interval.is_none(),
-                _ => retry >= self.control_probes(),
+                _ => retry >= probes + copies,
             };
-            if follows_rto {
+            if follows_rto && retry > copies {
                 let path = self.handshake_path(retry - 1);
                 self.paths[usize::from(path.0)].rtt.back_off();
             }
@@ -151,14 +168,15 @@ impl Association {
         };
         let number = (1..=*retry).find(reports);
         let Some(first) = sent_at.first() else { return };
-        let takes_bound = self.config.handshake.init_interval.is_some();
+        let (takes_bound, copies) = (self.config.handshake.init_interval.is_some(), self.copies());
         // Only retransmitted INITs are sent to other addresses than the first.
         let path = if takes_bound { path } else { PathId(0) };
         let path = &mut self.paths[usize::from(path.0)];
         match number.and_then(|number| sent_at.get(number as usize)) {
             Some(sent_at) => path.measure(now, now.since(*sent_at)),
-            // An INIT that was sent once gives an RTT sample like a DATA chunk (§6.3.1).
-            None if *retry == 0 => path.measure(now, now.since(*first)),
+            // An INIT that was sent once gives an RTT sample like a DATA chunk (§6.3.1). If its copy was answered by a peer that does
+            // not report the number, the sample is too long by `copy_after`.
+            None if *retry <= copies => path.measure(now, now.since(*first)),
             // Karn's algorithm (§6.3.1 C5): only an upper bound. It is exact if the peer reports
             // parameters and answered the first INIT.
             None if takes_bound => {

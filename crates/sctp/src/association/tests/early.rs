@@ -7,6 +7,8 @@ use crate::config::{AuthConfig, SharedKey};
 use crate::wire::Init;
 
 const ROUND_TRIP: Duration = Duration::from_millis(20);
+/// `Config.handshake.copy_after` of `modern`.
+const COPY_AFTER: Duration = Duration::from_millis(10);
 
 /// Loses the first `times` packets of `side` that contain a chunk of this type.
 fn losing(side: Side, kind: u8, times: usize) -> Option<Drop> {
@@ -41,13 +43,16 @@ fn echoes_cookie(pair: &mut Pair) -> bool {
     matches!(pair.association(Client).state, State::CookieEchoed { .. })
 }
 
-/// The time of the INIT with this number: every 250 ms, then after a quarter of the time since the first, and up to the
-/// twentieth at least once a second.
+/// The time of the INIT with this number: a copy after 10 ms, then every 250 ms, then after a quarter of the time since the first,
+/// and up to the twentieth at least once a second.
 fn init_at(number: usize) -> Duration {
+    if number == 1 {
+        return COPY_AFTER;
+    }
     let interval = Duration::from_millis(250);
-    (0..number).fold(Duration::ZERO, |at, number| {
+    (1..number).fold(Duration::ZERO, |at, number| {
         let wait = interval.max(at / 4);
-        at + if number < 20 { wait.min(Duration::from_secs(1)) } else { wait }
+        at + if number <= 20 { wait.min(Duration::from_secs(1)) } else { wait }
     })
 }
 
@@ -103,7 +108,12 @@ fn with_an_rtt_above_the_init_interval_the_first_init_ack_counts() {
         assert_eq!(pair.read(Server, 0), [b"hello"]);
         assert!(count(&pair, Client, Init::KIND) > 1, "INITs were repeated");
         assert_eq!(count(&pair, Server, Init::ACK_KIND), count(&pair, Client, Init::KIND));
-        assert_eq!(count(&pair, Client, Chunk::COOKIE_ECHO), 1, "one INIT ACK was taken");
+        let is_echo = |chunk: &&Chunk| chunk.kind() == Chunk::COOKIE_ECHO;
+        let echoes = pair.packets(Client).concat();
+        let mut echoes: Vec<&Chunk> = echoes.iter().filter(is_echo).collect();
+        assert_eq!(echoes.len(), 2, "the second is a copy");
+        echoes.dedup();
+        assert_eq!(echoes.len(), 1, "one INIT ACK was taken");
         assert_eq!(count(&pair, Client, Chunk::ABORT), 0);
         assert_eq!(srtt(&mut pair, Server), Some(2 * pair.latency));
     }
@@ -116,13 +126,61 @@ fn an_unreachable_host_is_given_up_after_66_seconds() {
     assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
     let took = pair.now.since(Time::ZERO).as_secs_f64();
     assert!((65.0..67.0).contains(&took), "{took}");
-    assert_eq!(count(&pair, Client, Init::KIND), 27);
+    assert_eq!(count(&pair, Client, Init::KIND), 28, "the first, its copy and 26 retransmissions");
+}
+
+#[test]
+fn a_lost_packet_of_the_handshake_costs_as_long_as_its_copy_waits() {
+    let of_server = [(Server, Init::ACK_KIND), (Server, Chunk::COOKIE_ACK)];
+    for (side, kind) in of_server.into_iter().chain([(Client, Init::KIND), (Client, Chunk::COOKIE_ECHO)]) {
+        for lost in [0, 1] {
+            let mut pair = Pair::new(modern());
+            pair.drop = losing(side, kind, lost);
+            pair.send(Client, 0, "hello");
+            let took = up_at(&mut pair, Client);
+            assert_eq!(took, 2 * ROUND_TRIP + COPY_AFTER * lost as u32, "{side:?} {kind}");
+            assert_eq!(srtt(&mut pair, Client), Some(ROUND_TRIP), "{side:?} {kind}");
+            pair.run(Duration::from_secs(1));
+            assert_eq!(pair.read(Server, 0), [b"hello"]);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_copied_where_the_answer_comes_sooner_and_nothing_else_is_repeated_for_it() {
+    for (latency, copies) in [(4, 0), (6, 1), (60, 1)] {
+        let mut pair = Pair::new(modern());
+        pair.latency = Duration::from_millis(latency);
+        pair.send(Client, 0, "hello");
+        assert!(pair.run_until(|pair| pair.server_id.is_some()));
+        pair.send(Server, 0, pattern(10_000));
+        pair.run(Duration::from_secs(2));
+        for (side, kind) in [(Client, Init::KIND), (Client, Chunk::COOKIE_ECHO), (Server, Chunk::COOKIE_ACK)]
+        {
+            assert_eq!(count(&pair, side, kind), 1 + copies, "{latency} ms: {kind}");
+        }
+        assert_eq!(pair.association(Server).stats().paths[0].retransmitted_chunks, 0, "{latency} ms");
+    }
+}
+
+#[test]
+fn a_copy_goes_to_the_same_address() {
+    let addresses = super::multihoming::addresses();
+    let first = addresses[1][0].ip();
+    let mut pair = Pair::between(addresses, modern(), modern());
+    pair.cut.insert(first);
+    assert_eq!(
+        up_at(&mut pair, Client),
+        init_at(2) + 2 * ROUND_TRIP,
+        "the retransmission goes to the other address"
+    );
+    assert_eq!(count(&pair, Client, Init::KIND), 3);
 }
 
 #[test]
 fn a_lost_cookie_echo_or_cookie_ack_costs_about_two_round_trips() {
     for (side, kind) in [(Client, Chunk::COOKIE_ECHO), (Server, Chunk::COOKIE_ACK)] {
-        for (lost, most) in [(1, 85), (2, 170)] {
+        for (lost, most) in [(1, 50), (2, 85), (3, 170)] {
             let mut pair = Pair::new(modern());
             pair.drop = losing(side, kind, lost);
             let took = up_at(&mut pair, Client);
