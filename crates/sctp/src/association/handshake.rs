@@ -48,6 +48,8 @@ const RENEWAL_GRACE: Duration = Duration::from_millis(500);
 pub(super) struct Renewal {
     /// When COOKIE ECHO was first sent with the present cookie.
     pub(super) cookie_sent_at: Option<Time>,
+    /// The time from the first INIT to the INIT ACK: an upper bound of the RTT.
+    pub(super) init_took: Duration,
     /// The requested extension of the next cookie's lifetime, after a stale one.
     extension: Option<Duration>,
     /// The chunks that were bundled with the stale cookie and dropped with it.

@@ -2,6 +2,7 @@
 //! peer's addresses and streams, and echoes the cookie; or rejects it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use braidftp_base::Time;
 use bytes::{Bytes, BytesMut};
@@ -67,6 +68,9 @@ impl Association {
             Err(refusal) => return self.refuse_init_ack(path, init_ack, refusal),
         };
         self.measure_init(now, path, init_ack);
+        if let State::CookieWait { sent_at, .. } = &self.state {
+            self.renewal.init_took = sent_at.first().map_or(Duration::ZERO, |first| now.since(*first));
+        }
         let offered = self.offered();
         self.replace_paths(self.routes_to(path, from, init_ack));
         //= specs/rfc9260.txt#section-5.1.1

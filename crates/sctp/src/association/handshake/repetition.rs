@@ -120,7 +120,7 @@ impl Association {
             }
             State::Up(_) | State::Closed(_) => return,
         };
-        if retry <= max {
+        if retry <= max || self.is_cookie_ack_under_way(now) {
             //= specs/rfc9260.txt#section-5.1
             //# The T1-init timer and T1-cookie timer SHOULD follow the same rules
             //# given in Section 6.3.
@@ -144,6 +144,15 @@ impl Association {
             //# error to the SCTP user.
             self.close(Reason::NoAnswer);
         }
+    }
+
+    /// Whether a COOKIE ACK may still arrive: less time has passed since the first COOKIE ECHO than twice that of INIT and INIT ACK.
+    /// On a path with a queue of many seconds, retransmissions that follow no RTO reach their number sooner.
+    fn is_cookie_ack_under_way(&self, now: Time) -> bool {
+        let since = self.renewal.cookie_sent_at.map(|sent_at| now.since(sent_at));
+        matches!(self.state, State::CookieEchoed { .. })
+            && self.config.recovery.early_repair
+            && since.is_some_and(|since| since < self.renewal.init_took * 2)
     }
 
     /// Returns the INIT after `retry` retransmissions. Retransmissions carry [`INIT_NUMBER`], except for

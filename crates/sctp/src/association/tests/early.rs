@@ -190,6 +190,22 @@ fn a_lost_cookie_echo_or_cookie_ack_costs_about_two_round_trips() {
 }
 
 #[test]
+fn a_handshake_is_not_given_up_while_its_cookie_ack_is_under_way() {
+    let mut pair = Pair::new(modern().with(|c| {
+        c.handshake.init_interval = None;
+        c.handshake.max_init_retransmits = 5;
+    }));
+    pair.latency = Duration::from_secs(6);
+    let took = up_at(&mut pair, Client);
+    assert_eq!(took, 4 * pair.latency);
+    // It is, once no answer can come any more.
+    let mut pair = Pair::new(modern().with(|c| c.handshake.max_init_retransmits = 5));
+    pair.drop = losing(Server, Chunk::COOKIE_ACK, 100);
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::NoAnswer));
+}
+
+#[test]
 fn a_cookie_that_is_lost_many_times_is_echoed_at_least_about_once_a_second() {
     for (lost, after_a_bound) in [(12, false), (5, true)] {
         let mut pair = Pair::new(modern());
