@@ -146,13 +146,14 @@ impl Association {
         }
     }
 
-    /// Whether a COOKIE ACK may still arrive: less time has passed since the first COOKIE ECHO than twice that of INIT and INIT ACK.
-    /// On a path with a queue of many seconds, retransmissions that follow no RTO reach their number sooner.
+    /// Whether a COOKIE ACK may still arrive: less than two round trips have passed since the first COOKIE ECHO. On a path with a queue
+    /// of many seconds, retransmissions that follow no RTO reach their number sooner.
     fn is_cookie_ack_under_way(&self, now: Time) -> bool {
+        let round_trip = self.paths[0].rtt.measured_srtt().unwrap_or(self.renewal.init_took);
         let since = self.renewal.cookie_sent_at.map(|sent_at| now.since(sent_at));
         matches!(self.state, State::CookieEchoed { .. })
             && self.config.recovery.early_repair
-            && since.is_some_and(|since| since < self.renewal.init_took * 2)
+            && since.is_some_and(|since| since < round_trip * 2)
     }
 
     /// Returns the INIT after `retry` retransmissions. Retransmissions carry [`INIT_NUMBER`], except for
