@@ -706,7 +706,7 @@ impl Endpoint {
         }
     }
 
-    /// Removes the addresses of a closed association from the table.
+    /// Updates the table after a packet: changed addresses, a new tag, a closed association.
     //= specs/rfc9260.txt#section-14.2
     //# Note: No "CLOSED" state is illustrated, since, if an association is
     //# "CLOSED", its TCB SHOULD be removed.
@@ -714,6 +714,13 @@ impl Endpoint {
         // The peer's addresses may have changed.
         if self.table.get_mut(id).is_some_and(|slot| slot.association.take_moved()) {
             self.map_paths(id);
+        }
+        if self.table.get(id).is_some_and(|slot| slot.association.needs_tag()) {
+            let tag = self.new_tag();
+            self.table.retag(now, id, tag, None);
+            if let Some(slot) = self.table.get_mut(id) {
+                slot.association.renew_tag(tag);
+            }
         }
         // Until the final packet is sent, packets are still mapped to the association, which ignores
         // them: otherwise an out-of-the-blue response would be sent first, and the peer would receive an

@@ -50,6 +50,10 @@ pub(super) struct Renewal {
     pub(super) cookie_sent_at: Option<Time>,
     /// The time from the first INIT to the INIT ACK: an upper bound of the RTT.
     pub(super) init_took: Duration,
+    /// How often a longer lifetime was requested.
+    requests: u32,
+    /// The new INIT needs a new tag, which the endpoint gives.
+    needs_tag: bool,
     /// The requested extension of the next cookie's lifetime, after a stale one.
     extension: Option<Duration>,
     /// The chunks that were bundled with the stale cookie and dropped with it.
@@ -390,13 +394,16 @@ impl Association {
         }
     }
 
-    /// A stale cookie (RFC 9260 §5.2.6): once, sends a new INIT that requests a longer cookie lifetime, the third alternative.
+    /// A stale cookie (RFC 9260 §5.2.6): sends a new INIT that requests a longer cookie lifetime, the third alternative, up to
+    /// Max.Init.Retransmits times. The INIT has a new tag: an INIT ACK or ERROR that answers an earlier INIT or cookie is discarded.
     pub(super) fn on_stale_cookie(&mut self, now: Time) {
         //= specs/rfc9260.txt#section-5.2.6
         //# an endpoint SHOULD first examine if an association is in the process
         //# of being set up, i.e., the association is in the COOKIE-ECHOED state.
         let State::CookieEchoed { up, .. } = &mut self.state else { return };
-        let Some(sent_at) = self.renewal.cookie_sent_at.filter(|_| self.renewal.extension.is_none()) else {
+        let renewal = &mut self.renewal;
+        let may_request = renewal.requests < self.config.handshake.max_init_retransmits;
+        let Some(sent_at) = renewal.cookie_sent_at.filter(|_| may_request) else {
             return self.close(Reason::StaleCookie);
         };
         //= specs/rfc9260.txt#section-5.2.6
@@ -404,13 +411,26 @@ impl Association {
         //# extension, an implementation SHOULD use the RTT information
         //# measured based on the previous COOKIE ECHO/ERROR chunk exchange
         //# and SHOULD add no more than 1 second beyond the measured RTT,
-        self.renewal.extension = Some(now.since(sent_at) + RENEWAL_GRACE);
-        self.renewal.bundled = Some(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1)));
+        renewal.extension = renewal.extension.max(Some(now.since(sent_at) + RENEWAL_GRACE));
+        renewal.requests += 1;
+        renewal.needs_tag = true;
+        renewal.bundled = Some(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1)));
         self.state = State::cookie_wait(true);
         for path in &mut self.paths {
             path.flight_bytes = 0;
         }
         self.arm_t1(now, 0);
+    }
+
+    /// Whether the next INIT needs a new tag.
+    pub(crate) fn needs_tag(&self) -> bool {
+        self.renewal.needs_tag
+    }
+
+    /// Sets the tag of the INIT after a stale cookie.
+    pub(crate) fn renew_tag(&mut self, tag: VerificationTag) {
+        self.tag = tag;
+        self.renewal.needs_tag = false;
     }
 
     fn up_from_cookie(&mut self, now: Time, opened: &Opened) {

@@ -315,7 +315,7 @@ impl Endpoint {
         }
         slot.association.restart(now, opened);
         slot.known.tie_tags = tie_tags;
-        self.table.retag(now, id, opened.local_tag, opened.created + opened.lifespan);
+        self.table.retag(now, id, opened.local_tag, Some(opened.created + opened.lifespan));
         self.map_paths(id);
         Some(id)
     }

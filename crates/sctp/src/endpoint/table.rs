@@ -294,12 +294,12 @@ impl Table {
         }
     }
 
-    /// Changes the tag of an association because its peer restarted: the tag is from a cookie that is
-    /// valid until `until`.
-    pub(super) fn retag(&mut self, now: Time, id: AssociationId, tag: VerificationTag, until: Time) {
+    /// Changes the tag of an association: its peer restarted, and the tag is from a cookie that is valid
+    /// until `until`; or this side begins its handshake anew.
+    pub(super) fn retag(&mut self, now: Time, id: AssociationId, tag: VerificationTag, until: Option<Time>) {
         let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
         let old = std::mem::replace(&mut slot.known.tag, tag);
-        let old_until = slot.known.cookie_until.replace(until);
+        let old_until = std::mem::replace(&mut slot.known.cookie_until, until);
         self.by_tag.remove(&old.0);
         self.by_tag.insert(tag.0, id);
         self.spend(now, old, old_until);

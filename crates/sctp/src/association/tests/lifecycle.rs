@@ -193,6 +193,61 @@ fn data_of_a_stale_cookie_is_bundled_with_the_next() {
 }
 
 #[test]
+fn a_lifetime_that_is_too_short_again_is_extended_again() {
+    // The second COOKIE ECHO is lost: its cookie is stale when T1-cookie expires.
+    let impatient = rfc().with(|c| c.handshake.valid_cookie_life = Duration::from_millis(5));
+    let mut pair = Pair::with(rfc(), impatient);
+    let mut echoes = 0;
+    pair.drop = Some(Box::new(move |side, _, packet| {
+        echoes += usize::from(side == Client && has(packet, Chunk::COOKIE_ECHO));
+        side == Client && has(packet, Chunk::COOKIE_ECHO) && echoes == 2
+    }));
+    pair.send(Client, 0, "once");
+    pair.run(Duration::from_secs(4));
+    assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
+    assert_eq!(pair.read(Server, 0).len(), 1);
+}
+
+#[test]
+fn an_init_ack_from_before_the_cookie_was_stale_is_discarded() {
+    let impatient = rfc().with(|c| c.handshake.valid_cookie_life = Duration::from_millis(5));
+    let mut pair = Pair::with(rfc(), impatient);
+    pair.latency = Duration::from_millis(700);
+    pair.run(Duration::from_millis(950));
+    // The second INIT takes long: its INIT ACK arrives between the third INIT and the INIT ACK of that.
+    pair.latency = Duration::from_millis(600);
+    pair.run(Duration::from_millis(100));
+    pair.latency = Duration::from_millis(100);
+    pair.run(Duration::from_secs(2));
+    let kinds: Vec<_> = pair.log.iter().take(10).map(|entry| chunks(&entry.2)[0].kind()).collect();
+    assert_eq!(kinds, [1, 2, 1, 10, 9, 2, 1, 2, 10, 11], "the second INIT ACK is answered by nothing");
+    assert!(pair.association(Client).is_up() && pair.association(Server).is_up());
+}
+
+#[test]
+fn a_cookie_that_is_always_stale_ends_the_handshake() {
+    let impatient = rfc().with(|c| c.handshake.valid_cookie_life = Duration::ZERO);
+    let mut pair = Pair::with(rfc(), impatient);
+    // A round trip is longer than the extension that the server grants.
+    pair.latency = Duration::from_secs(12);
+    assert!(pair.run_until(|pair| pair.closed(Client).is_some()));
+    assert_eq!(pair.closed(Client), Some(&Reason::StaleCookie));
+    let tags: BTreeSet<_> = pair
+        .log
+        .iter()
+        .filter_map(|entry| match &chunks(&entry.2)[0] {
+            Chunk::Init(init) if entry.1 == Client => Some(init.initiate_tag.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        tags.len(),
+        9,
+        "Max.Init.Retransmits longer lifetimes are requested, each with a tag of its own"
+    );
+}
+
+#[test]
 fn an_acknowledgement_resets_the_error_count() {
     //= specs/rfc9260.txt#section-8.1
     //= type=test
