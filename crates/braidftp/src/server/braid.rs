@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use braidftp_ftp::mapping::frame::{Credit, Digest, FrameError, Header, truncated};
+use braidftp_ftp::mapping::frame::{BYTES_MAX, Credit, Digest, FrameError, Header, truncated};
 use braidftp_ftp::mapping::pool::CreditPool;
 use braidftp_ftp::mapping::receiver::{End, Incoming, Piece, Receiver};
 use braidftp_ftp::mapping::sender::{Frame, Sender, Then, freest};
 use braidftp_ftp::mapping::{CONTROL_STREAM, TransferNumber, ppid};
 use braidftp_ftp::server::{Failure, Outcome};
 use braidftp_net::{Association, Message, Order, Ppid, StreamId};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
@@ -135,6 +135,14 @@ impl Lanes {
         Ok(())
     }
 
+    /// The longest message of a short file: what the fastest path sends within [`MESSAGE_TIME`], at least [`MESSAGE_BYTES`].
+    fn message_bytes(&self) -> u64 {
+        let paths = self.association.stats().paths;
+        let rates = paths.iter().filter_map(|path| Some(path.cwnd as f64 / path.srtt?.as_secs_f64()));
+        let bytes = rates.fold(0.0, f64::max) * MESSAGE_TIME.as_secs_f64();
+        (bytes as u64).clamp(MESSAGE_BYTES as u64, BYTES_MAX as u64)
+    }
+
     /// Takes the next turn.
     pub(super) fn turn(self: &Arc<Self>) -> Turn {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,9 +246,8 @@ impl Lane {
     }
 }
 
-/// The number of content bytes in the first message of a download that has further ones. That message is a
-/// copy, which must not double the memory held for a client that reads nothing.
-const FIRST_BYTES: usize = 1 << 10;
+/// The longest time that the one message of a short file may take on the path: lines on stream 0 wait for it.
+const MESSAGE_TIME: Duration = Duration::from_millis(250);
 
 /// A download in progress.
 struct Out<'a> {
@@ -261,15 +268,14 @@ impl Out<'_> {
     ///
     /// Safe for the stream: bytes passed to the transport were counted.
     async fn pump(&mut self, body: &mut Body, first: Option<Bytes>) -> Result<(), Failure> {
-        let mut next = first;
+        let mut next = self.joined(body, first).await?;
         while let Some(mut block) = next {
             let ends = body.is_at_end();
             while !block.is_empty() {
                 let room = timeout(self.lanes.stall, self.hold.lane.room()).await;
                 let room = room.map_err(|_| Failure::DataLost)?;
-                let size = usize::try_from(room).unwrap_or(usize::MAX).min(MESSAGE_BYTES).min(block.len());
+                let size = usize::try_from(room).unwrap_or(usize::MAX).min(BYTES_MAX).min(block.len());
                 let is_whole = ends && size == block.len();
-                let size = if self.bytes == 0 && !is_whole { size.min(FIRST_BYTES) } else { size };
                 let part = block.split_to(size);
                 let ending = if is_whole && self.hasher.is_none() {
                     Then::Complete(truncated(blake3::hash(&part).as_bytes()))
@@ -288,16 +294,32 @@ impl Out<'_> {
         self.frame(Bytes::new(), ending).await
     }
 
+    /// Returns all of a file that fits in the credit and in one message, else its first block: each message less saves the
+    /// header of a chunk.
+    async fn joined(&self, body: &mut Body, first: Option<Bytes>) -> Result<Option<Bytes>, Failure> {
+        let Some(block) = first.as_ref().filter(|_| !body.is_at_end()) else { return Ok(first) };
+        let fits =
+            |length: &u64| *length <= self.hold.lane.lock().room() && *length <= self.lanes.message_bytes();
+        let Some(length) = body.length.filter(fits) else { return Ok(first) };
+        let mut whole = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
+        whole.extend_from_slice(block);
+        drop(first);
+        while !body.is_at_end() {
+            let Some(block) = body.next().await? else { break };
+            whole.extend_from_slice(&block);
+        }
+        Ok(Some(whole.freeze()))
+    }
+
     fn complete(&self) -> Then {
         let digest = self.hasher.as_ref().map_or_else(|| blake3::hash(&[]), |hasher| hasher.finalize());
         Then::Complete(truncated(digest.as_bytes()))
     }
 
     async fn frame(&mut self, content: Bytes, ending: Then) -> Result<(), Failure> {
-        let frame = self.hold.lane.lock().frame(content.clone(), ending);
+        // The frame is the content, or a copy of it, which replaces it: a client that reads nothing makes the server hold one.
+        let frame = self.hold.lane.lock().frame(content, ending);
         match frame {
-            // The content counts as held until the transport has accepted it, as a copy in the frame or
-            // directly: `content` lives as long.
             Some(frame) => self.push(frame).await,
             None => Ok(()),
         }
