@@ -23,6 +23,8 @@ mod pool;
 mod protection;
 mod qlog;
 mod raw;
+#[cfg(target_os = "linux")]
+mod several;
 mod sockets;
 mod streams;
 mod task;

@@ -28,6 +28,8 @@ use crate::carrier::Carrier;
 use crate::icmp::Notice;
 use crate::in_process::InProcess;
 use crate::pool::{Buffer, Pool};
+#[cfg(target_os = "linux")]
+use crate::several::{self, Common};
 use crate::{icmp, raw, udp};
 
 /// The requested kernel receive buffer in bytes; the system may grant less (`net.core.rmem_max`).
@@ -41,6 +43,12 @@ const SEND_BUFFER_BYTES: usize = 2 << 20;
 /// The maximum number of bytes queued for a blocked socket; newer packets are dropped, as a router
 /// would.
 const MAX_QUEUED_BYTES: usize = 2 << 20;
+
+/// The maximum number of datagrams of a system call.
+const DATAGRAMS_A_CALL: usize = 32;
+
+/// The number of queued bytes from which a system call is worth it; fewer wait for further ones of the same turn of the task.
+const CALL_BYTES: usize = 32 << 10;
 
 /// The number of coalesced batches per receive call.
 const BATCHES: usize = 8;
@@ -61,6 +69,8 @@ pub(crate) struct Socket {
     usual: Split,
     /// The current setting of the socket.
     split: Split,
+    /// Whether the kernel did not accept the first datagram of the queue.
+    is_blocked: bool,
     /// Whether a call failed, so that the kernel may have kept an ICMP message.
     failed: bool,
 }
@@ -131,6 +141,7 @@ impl BoundSocket {
             queued_bytes: 0,
             usual: split,
             split,
+            is_blocked: false,
             failed: false,
         })
     }
@@ -160,7 +171,7 @@ impl Socket {
 
     /// Whether the kernel did not accept the last datagram.
     pub(crate) fn is_blocked(&self) -> bool {
-        !self.queue.is_empty()
+        self.is_blocked
     }
 
     /// Resets the runtime's readiness state of the socket: a socket with an error stays writable there
@@ -219,73 +230,157 @@ impl Socket {
 
     /// Passes queued packets to the kernel, as many as it accepts.
     fn flush(&mut self) {
-        let (io, state) = (&self.io, &self.state);
-        while let Some(transmit) = self.queue.front_mut() {
-            let len = transmit.payload.len();
-            let part = match transmit.segment_size {
-                Some(segment) if len > segment => match self.carrier {
-                    Carrier::Udp => udp::batch(len, segment, state.max_gso_segments()),
-                    Carrier::Ip | Carrier::InProcess => raw::batch(len, segment),
-                },
-                _ => len,
-            };
-            let split = if transmit.split == Split::Unspecified { self.usual } else { transmit.split };
+        self.is_blocked = false;
+        while let Some(first) = self.queue.front() {
+            let split = self.split_of(first);
             if split != self.split {
-                match allow(&socket2::SockRef::from(io), self.local, split) {
+                match allow(&socket2::SockRef::from(&self.io), self.local, split) {
                     Ok(()) => self.split = split,
                     Err(error) => debug!(from = %self.local, %error, "cannot set or clear DF"),
                 }
             }
-            let src_ip = Some(transmit.from.ip())
-                .filter(|ip| self.local.ip().is_unspecified() && !ip.is_unspecified());
+            let sent = match self.send_several() {
+                Some(Ok(sent)) => Ok(sent),
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+                // An error is one of the first datagram, or the kernel's report of an ICMP message about an earlier packet.
+                Some(Err(_)) => {
+                    self.failed = true;
+                    self.send_first()
+                }
+                None => self.send_first(),
+            };
+            let Ok(sent) = sent else {
+                self.is_blocked = true;
+                return;
+            };
+            self.advance(sent);
+        }
+    }
+
+    /// Removes bytes that were sent or are lost from the queue.
+    fn advance(&mut self, mut bytes: usize) {
+        self.queued_bytes -= bytes;
+        while let Some(first) = self.queue.front_mut()
+            && (bytes > 0 || first.payload.is_empty())
+        {
+            let part = bytes.min(first.payload.len());
+            first.payload.advance(part);
+            bytes -= part;
+            if first.payload.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+    }
+
+    fn split_of(&self, transmit: &Transmit) -> Split {
+        if transmit.split == Split::Unspecified { self.usual } else { transmit.split }
+    }
+
+    /// The source address of a packet, if the socket does not determine it.
+    fn source(&self, transmit: &Transmit) -> Option<IpAddr> {
+        Some(transmit.from.ip()).filter(|ip| self.local.ip().is_unspecified() && !ip.is_unspecified())
+    }
+
+    /// The maximum size of a datagram of packets of `segment` bytes.
+    fn datagram_bytes(&self, segment: usize) -> usize {
+        match self.carrier {
+            Carrier::Udp => udp::batch(segment, self.state.max_gso_segments()),
+            Carrier::Ip | Carrier::InProcess => segment,
+        }
+    }
+
+    /// Sends the datagrams at the head of the queue that one system call takes, if these are several. Returns the number of bytes
+    /// that the kernel accepted.
+    #[cfg(target_os = "linux")]
+    fn send_several(&self) -> Option<io::Result<usize>> {
+        let first = self.queue.front()?;
+        let segment = first.segment_size.filter(|segment| first.payload.len() > *segment);
+        let offloaded = segment.filter(|segment| self.datagram_bytes(*segment) > *segment);
+        let is_alike = |other: &&Transmit| {
+            let is_one_packet = other.segment_size.is_none_or(|segment| other.payload.len() <= segment);
+            let fits = match offloaded {
+                // A datagram shorter than a segment is sent as it is.
+                Some(segment) => {
+                    other.segment_size == Some(segment) || is_one_packet && other.payload.len() <= segment
+                }
+                None => {
+                    is_one_packet || other.segment_size.is_some_and(|size| self.datagram_bytes(size) == size)
+                }
+            };
+            fits && self.source(other) == self.source(first)
+                && other.ecn == first.ecn
+                && self.split_of(other) == self.split_of(first)
+        };
+        let datagrams: Vec<_> = self
+            .queue
+            .iter()
+            .take_while(is_alike)
+            .flat_map(|transmit| {
+                let size = transmit.segment_size.map_or(usize::MAX, |segment| self.datagram_bytes(segment));
+                transmit.payload.chunks(size).map(|part| (transmit.to, part))
+            })
+            .take(DATAGRAMS_A_CALL)
+            .collect();
+        if datagrams.len() < 2 {
+            return None;
+        }
+        let common = Common {
+            from: self.source(first),
+            ecn: to_codepoint(first.ecn),
+            segment: offloaded.and_then(|segment| u16::try_from(segment).ok()),
+        };
+        let sent = self.io.try_io(Interest::WRITABLE, || several::send(&self.io, &common, &datagrams));
+        Some(sent.map(|sent| datagrams[..sent].iter().map(|(_, part)| part.len()).sum()))
+    }
+
+    /// Other systems take one datagram a system call.
+    #[cfg(not(target_os = "linux"))]
+    fn send_several(&self) -> Option<io::Result<usize>> {
+        None
+    }
+
+    /// Sends the first datagram of the queue. Returns the number of bytes that were sent or are lost; an error means that the
+    /// kernel accepts none now.
+    fn send_first(&mut self) -> io::Result<usize> {
+        let Some(first) = self.queue.front().cloned() else { return Ok(0) };
+        loop {
+            let segment = first.segment_size.filter(|segment| first.payload.len() > *segment);
+            let part = segment
+                .map_or(first.payload.len(), |segment| first.payload.len().min(self.datagram_bytes(segment)));
             //= specs/rfc6951.txt#section-5.8
             //# If the implementation supports the sending and receiving of the ECN
             //# bits for the IP protocols being used by an SCTP association, the ECN
             //# bits MUST NOT be changed during sending and receiving.
-            let ecn = to_codepoint(transmit.ecn);
-            let contents = &transmit.payload[..part];
-            let send = || match (self.carrier, transmit.segment_size) {
-                #[cfg(target_os = "linux")]
-                (Carrier::Ip, Some(segment)) if part > segment => raw::send(
-                    io,
-                    &raw::Batch { to: transmit.to, from: src_ip, ecn, packets: contents, segment },
-                ),
-                (_, segment_size) => {
-                    let destination = transmit.to;
-                    let datagrams = quinn_udp::Transmit { destination, ecn, contents, segment_size, src_ip };
-                    state.try_send(io.into(), &datagrams).map(|()| part)
-                }
+            let datagram = quinn_udp::Transmit {
+                destination: first.to,
+                ecn: to_codepoint(first.ecn),
+                contents: &first.payload[..part],
+                segment_size: segment.filter(|segment| part > *segment),
+                src_ip: self.source(&first),
             };
-            let outcome = io.try_io(Interest::WRITABLE, || match send() {
+            let mut failed = false;
+            let send = || self.state.try_send((&self.io).into(), &datagram);
+            let outcome = self.io.try_io(Interest::WRITABLE, || match send() {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                     // The kernel may report an ICMP message about an earlier packet.
-                    self.failed = true;
+                    failed = true;
                     send()
                 }
                 outcome => outcome,
             });
-            let sent = match outcome {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The device does not support segmentation: the state now says so, and the batch is sent
-                // packet by packet.
+            self.failed |= failed;
+            match outcome {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                // The device does not support segmentation: the state now says so, and the batch is sent packet by packet.
                 Err(_)
-                    if self.carrier == Carrier::Udp
-                        && transmit
-                            .segment_size
-                            .is_some_and(|segment| part > segment && state.max_gso_segments() == 1) =>
-                {
-                    continue;
+                    if segment
+                        .is_some_and(|segment| part > segment && self.datagram_bytes(segment) == segment) => {
                 }
                 Err(error) => {
-                    debug!(from = %self.local, to = %transmit.to, %error, "datagram lost on sending");
-                    part
+                    debug!(from = %self.local, to = %first.to, %error, "datagram lost on sending");
+                    return Ok(part);
                 }
-                Ok(sent) => sent,
-            };
-            transmit.payload.advance(sent);
-            self.queued_bytes -= sent;
-            if transmit.payload.is_empty() {
-                self.queue.pop_front();
+                Ok(()) => return Ok(part),
             }
         }
     }
@@ -421,8 +516,8 @@ impl Sockets {
         .await;
     }
 
-    /// Sends a packet, or several of equal size, on the socket of its source address; what the kernel
-    /// does not accept now is queued.
+    /// Queues a packet, or several of equal size, on the socket of its source address. They are passed to the kernel at once if
+    /// a system call is worth it, otherwise by [`Self::flush`].
     pub(crate) fn send(&mut self, transmit: Transmit) {
         if let Some(carrier) = &mut self.in_process {
             carrier.send(transmit);
@@ -432,7 +527,12 @@ impl Sockets {
         match best.filter(|socket| socket.fit(transmit.from) > 0) {
             Some(socket) => {
                 socket.push(transmit);
-                socket.flush();
+                if socket.is_blocked
+                    || socket.queued_bytes >= CALL_BYTES
+                    || socket.queue.len() >= DATAGRAMS_A_CALL
+                {
+                    socket.flush();
+                }
             }
             None => {
                 debug!(from = %transmit.from, to = %transmit.to, "no socket has this source address: dropped")
@@ -609,6 +709,44 @@ mod tests {
             assert_eq!(sent.payload, whole);
         }
         assert!(!one.all_blocked());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn batches_and_packets_of_several_sizes_leave_with_one_system_call() {
+        for (bound, reached) in [("127.0.0.1:0", None), ("0.0.0.0:0", Some("127.0.0.1")), ("[::1]:0", None)] {
+            let ((mut one, from), (mut other, to)) = (sockets(bound), sockets(bound));
+            let at = |addr: SocketAddr| match reached {
+                Some(ip) => SocketAddr::new(ip.parse().unwrap(), addr.port()),
+                None => addr,
+            };
+            let (from, to) = (at(from), at(to));
+            let sizes = [
+                (3_700, Some(1_200)),
+                (2_000, Some(1_200)),
+                (700, None),
+                (1_200, None),
+                (3_600, Some(1_200)),
+            ];
+            one.all[0].io.writable().await.unwrap();
+            let all: Vec<_> = sizes.iter().map(|(len, segment)| transmit(from, to, *len, *segment)).collect();
+            all.iter().for_each(|transmit| one.send(transmit.clone()));
+            // Packets that the others' call does not divide rightly.
+            one.send(transmit(from, to, 2_100, Some(700)));
+            let total: usize = sizes.iter().map(|(len, _)| len).sum();
+            assert_eq!(one.all[0].send_several().unwrap().unwrap(), total, "{bound}");
+            one.all[0].advance(total);
+            let got = exchange(&mut one, &mut other, 14).await;
+            let sent = all.into_iter().chain([transmit(from, to, 2_100, Some(700))]);
+            let sent: Vec<_> =
+                sent.flat_map(Transmit::into_datagrams).map(|datagram| datagram.payload).collect();
+            assert_eq!(
+                got.iter().map(|datagram| datagram.payload.clone()).collect::<Vec<_>>(),
+                sent,
+                "{bound}"
+            );
+            assert!(got.iter().all(|datagram| datagram.from == from && datagram.ecn == Ecn::Ect0));
+        }
     }
 
     //= specs/rfc8899.txt#section-3

@@ -99,11 +99,21 @@ impl Task {
             match next {
                 Next::Send(transmit) => {
                     self.sockets.send(transmit);
+                    self.sockets.flush();
                     yield_once().await;
                 }
-                Next::Wait(_) if more => yield_once().await,
-                Next::Wait(deadline) => self.wait(&mut alarm, deadline).await,
-                Next::End => return,
+                Next::Wait(deadline) => {
+                    self.sockets.flush();
+                    if more {
+                        yield_once().await;
+                    } else {
+                        self.wait(&mut alarm, deadline).await;
+                    }
+                }
+                Next::End => {
+                    self.sockets.flush();
+                    return;
+                }
             }
         }
     }
@@ -198,6 +208,7 @@ impl Drop for Task {
             while let Next::Send(transmit) = self.step() {
                 self.sockets.send(transmit);
             }
+            self.sockets.flush();
         }
         self.sockets.close();
         self.shared.lock().end(&Reason::Aborted(Bytes::from_static(why)));

@@ -27,8 +27,7 @@ pub(crate) fn open(addr: SocketAddr) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// Returns how many of `len` bytes are sent in one call, as packets of `segment` bytes.
-pub(crate) fn batch(len: usize, segment: usize, max_segments: usize) -> usize {
-    let segments = (MAX_SEND_BYTES / segment).min(max_segments).max(1);
-    len.min(segments * segment)
+/// Returns the maximum size of a datagram that is a batch of packets of `segment` bytes.
+pub(crate) fn batch(segment: usize, max_segments: usize) -> usize {
+    (MAX_SEND_BYTES / segment).min(max_segments).max(1) * segment
 }
