@@ -82,6 +82,12 @@ pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<S
         let node = document.root.get("only").unwrap_or(&document.root);
         return Err(Wrong::at(node, "no point fulfils `only`"));
     }
+    if let Some(node) = document.root.get("quick")
+        && !points.iter().any(|point| document.has(&document.quick, point))
+    {
+        return Err(Wrong::at(node, "no point fulfils `quick`"));
+    }
+    let expects = expects(document, &points)?;
     // Each point is read now, so that no run fails because of an invalid value.
     for point in &points {
         Plan::read(document.view(&document.picks(point)), &document.files)?;
@@ -99,14 +105,7 @@ pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<S
         run::run(&document.plan(point), &document.measures, seed, Some(watcher))
     }));
     let (file, text) = (added.file, added.text);
-    Ok(Scenario {
-        figure: Box::leak(Box::new(figure)),
-        expects: expects(document)?,
-        watched,
-        document,
-        file,
-        text,
-    })
+    Ok(Scenario { figure: Box::leak(Box::new(figure)), expects, watched, document, file, text })
 }
 
 pub(super) fn leaked(text: &str) -> &'static str {
@@ -298,6 +297,14 @@ fn plot(document: &'static Document, axes: &'static [Axis]) -> Result<Plot, Wron
             found.ok_or_else(|| Wrong::at(node, format!("no column `{name}`; {}", nearest(name, known()))))?
         }
     };
+    let chosen = ["x", "by", "facet", "rows"].map(|key| (key, given(key)));
+    for (at, (key, node)) in chosen.iter().enumerate() {
+        let (Some(node), before) = (node, &chosen[..at]) else { continue };
+        let other = before.iter().find(|(_, its)| its.is_some_and(|its| its.text() == node.text()));
+        if let Some((other, _)) = other {
+            return Err(Wrong::at(node, format!("`{key}` and `{other}` are the same axis")));
+        }
+    }
     let marks = match given("marks").and_then(Node::text) {
         Some("bars") => Marks::Bars,
         Some("tail") => Marks::Tail,
@@ -334,7 +341,7 @@ fn plot(document: &'static Document, axes: &'static [Axis]) -> Result<Plot, Wron
     Ok(Plot { by, facet, rows, marks, x_scale: scale("log-x"), y_scale: scale("log-y"), ..base })
 }
 
-fn expects(document: &'static Document) -> Result<Vec<Expectation>, Wrong> {
+fn expects(document: &'static Document, points: &[Point]) -> Result<Vec<Expectation>, Wrong> {
     let list = document.root.get("expect").map_or(&[][..], Node::list);
     let one = |node: &Node| {
         let text = node.text().unwrap_or("");
@@ -342,6 +349,9 @@ fn expects(document: &'static Document) -> Result<Vec<Expectation>, Wrong> {
         let columns: Vec<&str> = document.measures.iter().map(|measure| measure.name.as_str()).collect();
         names::check_claim(&claim, &document.scope.axes, &columns)
             .map_err(|error| within(node, error.span, error.what))?;
+        if claim.at.is_some() && !points.iter().any(|point| document.has(&claim.at, point)) {
+            return Err(Wrong::at(node, "no point fulfils the condition of this claim"));
+        }
         Ok(Expectation { text: text.to_owned(), claim, axes: &document.scope.axes })
     };
     list.iter().map(one).collect()

@@ -108,6 +108,12 @@ fn paths(root: View<'_>, links: &[Link]) -> Result<Vec<Path>, Wrong> {
     if hosts.len() < 2 {
         return Err(root.wrong("hosts", "a network has two hosts at least"));
     }
+    if let Some((at, twice)) = repeated(&hosts) {
+        return Err(Wrong::at(
+            root.list("hosts")[at],
+            format!("there is another host `{}`", twice.escape_debug()),
+        ));
+    }
     let ends = [hosts[0].to_owned(), hosts[1].to_owned()];
     let nodes = root.list("path");
     if nodes.is_empty() {
@@ -128,6 +134,10 @@ fn paths(root: View<'_>, links: &[Link]) -> Result<Vec<Path>, Wrong> {
         if via.is_empty() {
             return Err(path.wrong("via", "a path has a link at least"));
         }
+        if let Some((at, twice)) = repeated(&names) {
+            let what = format!("link `{twice}` is in this path twice, and a path passes each link once");
+            return Err(Wrong::at(path.list("via")[at], what));
+        }
         let between = match path.texts("between")[..] {
             [a, b] if a == b => return Err(path.wrong("between", "a path is between two different hosts")),
             [a, b] => [a.to_owned(), b.to_owned()],
@@ -140,6 +150,11 @@ fn paths(root: View<'_>, links: &[Link]) -> Result<Vec<Path>, Wrong> {
         paths.push(Path { name, between, via, is_reversed: path.flag("reversed").unwrap_or(false) });
     }
     Ok(paths)
+}
+
+/// The first name that a list has again, and its place.
+fn repeated<'a>(names: &[&'a str]) -> Option<(usize, &'a str)> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(at, name)| (at, *name))
 }
 
 /// Both directions of a link.

@@ -2,18 +2,24 @@
 
 use std::time::Duration;
 
+use braidftp_base::Time;
 use braidftp_sim::Probability;
 use braidftp_sim::apps::bulk::Protocol;
-use braidftp_sim::link::{LinkConfig, Loss, Management};
+use braidftp_sim::link::{Bandwidth, Down, LinkConfig, Loss, Management};
 
 use super::files::Files;
 use super::network::Network;
-use super::tree::Wrong;
-use super::view::View;
+use super::tree::{Node, Wrong};
+use super::view::{self, View};
 use super::workloads::{self, Does, Workload};
 
 /// The maximum duration of a run, in virtual time.
 pub(super) const LASTS_MAX: Duration = Duration::from_secs(30 * 86_400);
+
+/// The maximum number of samples of a run.
+const SAMPLES_MAX: u128 = 10_000_000;
+/// The approximate maximum number of packets of a bulk workload.
+const PACKETS_MAX: f64 = 1e10;
 
 /// The plan of a run.
 #[derive(Debug, Clone)]
@@ -50,6 +56,7 @@ impl Plan {
         }
         let mut plan = Self { network, workloads, lasts, from, every };
         plan.check_end(root)?;
+        plan.check_times(root)?;
         Ok(plan)
     }
 
@@ -88,8 +95,11 @@ impl Plan {
                 );
                 return Err(Wrong::at(node, what));
             }
-            let Some(bytes) = workload.about_bytes() else { continue };
             let paths = if workload.is_tcp() { &workload.paths[..1] } else { &workload.paths[..] };
+            let Some(bytes) = workload.about_bytes() else {
+                self.check_bulk(root.of(node), workload, paths)?;
+                continue;
+            };
             let reasons: Vec<Option<String>> =
                 paths.iter().map(|path| self.blocked(*path, workload)).collect();
             if self.lasts.is_none()
@@ -107,6 +117,85 @@ impl Plan {
                 );
                 return Err(Wrong::at(node, what));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that a bulk workload does not send without limit.
+    fn check_bulk(&self, view: View<'_>, workload: &Workload, paths: &[usize]) -> Result<(), Wrong> {
+        let (Does::Bulk { protocol, flows, .. }, Some(lasts)) = (&workload.does, self.lasts) else {
+            return Ok(());
+        };
+        let buffer_bytes = match protocol {
+            Protocol::Sctp(config) => config.memory.receive_buffer_bytes,
+            Protocol::Tcp(config) => config.receive_buffer_bytes,
+        } as f64;
+        let mut bytes = 0.0;
+        for path in paths {
+            let path = &self.network.paths[*path];
+            let ways = || path.via.iter().flat_map(|link| &self.network.links[*link].ways);
+            let changes = self.network.events.iter().any(|event| path.via.contains(&event.link));
+            let round_trip: Duration = ways().map(|way| way.delay).sum();
+            let is_unlimited = ways().all(|way| matches!(way.rate, Bandwidth::Unlimited));
+            if is_unlimited && round_trip.is_zero() && !changes {
+                let what = format!(
+                    "a run of this scenario cannot end: packets of bulk flows take no time over path `{}`: give a link a `rate` or a `delay`",
+                    path.name
+                );
+                return Err(view.wrong("paths", what));
+            }
+            // A receive buffer a round trip, if there is no rate.
+            let rate = match is_unlimited {
+                true => *flows as f64 * buffer_bytes * 8.0 / round_trip.as_secs_f64().max(1e-6),
+                false => self.slowest_of(&path.via),
+            };
+            bytes += lasts.as_secs_f64() * rate / 8.0;
+        }
+        let packets = bytes / 1_500.0;
+        if packets > PACKETS_MAX {
+            let what = format!(
+                "this would be about {:.0} million packets, and {:.0} million are possible: give a shorter `lasts` or a lower `rate`",
+                packets / 1e6,
+                PACKETS_MAX / 1e6
+            );
+            return Err(view.wrong("kind", what));
+        }
+        Ok(())
+    }
+
+    /// Checks that everything that the file times is within the run.
+    fn check_times(&self, root: View<'_>) -> Result<(), Wrong> {
+        let ends = self.lasts.unwrap_or(LASTS_MAX);
+        let end = match self.lasts {
+            Some(lasts) => format!("the run ends at {} s", lasts.as_secs_f64()),
+            None => "a run lasts 30 days at most".to_owned(),
+        };
+        for node in root.list("event") {
+            let event = root.of(node);
+            if event.time("at").is_some_and(|at| at >= ends) {
+                return Err(event.wrong("at", format!("this event changes nothing: {end}")));
+            }
+        }
+        for (workload, node) in self.workloads.iter().zip(root.list("workload")) {
+            if workload.begins() >= ends {
+                let view = root.of(node);
+                let key = ["starts", "list", "file"].into_iter().find(|key| view.get(key).is_some());
+                return Err(view.wrong(key.unwrap_or("kind"), format!("this workload never begins: {end}")));
+            }
+        }
+        for entry in root.get("links").map_or(&[][..], Node::entries) {
+            let link = root.of(&entry.node);
+            for way in [Some(link), link.table("back")].into_iter().flatten() {
+                let begins = |cut: &&Node| cut.list().first().and_then(|at| view::time(root.resolve(at)));
+                let late = way.list("down").into_iter().find(|cut| begins(cut).is_some_and(|at| at >= ends));
+                if let Some(cut) = late {
+                    return Err(Wrong::at(cut, format!("this cut changes nothing: {end}")));
+                }
+            }
+        }
+        if self.lasts.is_some_and(|lasts| lasts.as_nanos() / self.every.as_nanos() > SAMPLES_MAX) {
+            let what = format!("there are {SAMPLES_MAX} samples at most: give a longer `sample-every`");
+            return Err(root.wrong("sample-every", what));
         }
         Ok(())
     }
@@ -134,6 +223,15 @@ impl Plan {
                 if loses_all(&way.loss) {
                     return Some(format!("link `{}` loses every packet", it.name));
                 }
+                if stays_bad(&way.loss) {
+                    return Some(format!(
+                        "link `{}` loses every packet in its bad state, and never leaves that state",
+                        it.name
+                    ));
+                }
+                if is_always_down(&way.down) {
+                    return Some(format!("link `{}` is cut from the beginning to the end", it.name));
+                }
                 if way.corrupt == Probability::ALWAYS {
                     return Some(format!("link `{}` corrupts every packet", it.name));
                 }
@@ -151,7 +249,11 @@ impl Plan {
 
     /// The lowest rate of a path, in bits per second.
     fn slowest(&self, path: usize) -> f64 {
-        let links = self.network.paths[path].via.iter().flat_map(|link| &self.network.links[*link].ways);
+        self.slowest_of(&self.network.paths[path].via)
+    }
+
+    fn slowest_of(&self, via: &[usize]) -> f64 {
+        let links = via.iter().flat_map(|link| &self.network.links[*link].ways);
         links
             .filter_map(|way| way.rate.slowest())
             .map(|rate| rate.bits_per_second() as f64)
@@ -167,6 +269,22 @@ fn loses_all(loss: &Loss) -> bool {
         }
         Loss::None | Loss::Script(_) => false,
     }
+}
+
+/// Whether a link that turned bad loses every packet from then on.
+fn stays_bad(loss: &Loss) -> bool {
+    match loss {
+        Loss::GilbertElliott(model) => {
+            let [never, bad] = [Probability::NEVER, model.pass_bad];
+            model.to_bad > never && model.to_good == never && bad == never
+        }
+        Loss::None | Loss::Bernoulli(_) | Loss::Script(_) => false,
+    }
+}
+
+fn is_always_down(down: &Down) -> bool {
+    let Down::Between(cuts) = down else { return false };
+    cuts.first().is_some_and(|(from, to)| *from == Time::ZERO && to.since(*from) >= LASTS_MAX)
 }
 
 fn is_random(link: &LinkConfig) -> bool {

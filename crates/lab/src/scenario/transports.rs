@@ -1,6 +1,7 @@
 //! The transports of a scenario: a profile with changes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use braidftp_cc as cc;
 use braidftp_sctp as sctp;
@@ -12,6 +13,9 @@ use super::view::View;
 
 /// The words for values in the command lines of programs.
 const PLACEHOLDERS: [&str; 6] = ["address", "port", "folder", "to", "file", "seconds"];
+
+/// The minimum of the initial and of the largest RTO.
+const RTO_MIN: Duration = Duration::from_millis(1);
 
 /// A transport as the file names it, for programs that are given the same names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,6 +115,9 @@ fn over_sctp(view: View<'_>) -> Result<sctp::Config, Wrong> {
     rto.initial = view.time("rto-initial").unwrap_or(rto.initial);
     rto.min = view.time("rto-min").unwrap_or(rto.min);
     rto.max = view.time("rto-max").unwrap_or(rto.max);
+    if rto.initial.min(rto.max) < RTO_MIN {
+        return Err(view.wrong("rto-initial", "`rto-initial` and `rto-max` are 1 ms at least"));
+    }
     if rto.min > rto.max || rto.initial > rto.max {
         return Err(view.wrong("rto-max", "the RTO's maximum is below its minimum or its initial value"));
     }
@@ -149,6 +156,9 @@ fn over_tcp(view: View<'_>) -> Result<tcp::Config, Wrong> {
     rto.initial = view.time("rto-initial").unwrap_or(rto.initial);
     rto.min = view.time("rto-min").unwrap_or(rto.min);
     rto.max = view.time("rto-max").unwrap_or(rto.max);
+    if rto.initial.min(rto.max) < RTO_MIN {
+        return Err(view.wrong("rto-initial", "`rto-initial` and `rto-max` are 1 ms at least"));
+    }
     if rto.min > rto.max || rto.initial > rto.max {
         return Err(view.wrong("rto-max", "the RTO's maximum is below its minimum or its initial value"));
     }

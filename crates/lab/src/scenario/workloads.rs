@@ -232,6 +232,23 @@ impl Workload {
         }
     }
 
+    /// The earliest time at which it begins.
+    pub(super) fn begins(&self) -> Duration {
+        match &self.does {
+            Does::Ftp { .. } => Duration::ZERO,
+            Does::Bulk { starts, .. } => starts[0],
+            Does::Transfers { source, starts, .. } => {
+                let first = match source {
+                    Source::Arrivals { list, .. } => {
+                        list.first().map_or(Duration::ZERO, |arrival| arrival.at)
+                    }
+                    Source::Requests { .. } | Source::Web { .. } => Duration::ZERO,
+                };
+                starts[0] + first
+            }
+        }
+    }
+
     /// The approximate number of requests; `None`: it has none.
     pub(super) fn transfers(&self) -> Option<f64> {
         match &self.does {
@@ -500,6 +517,9 @@ fn web(view: View<'_>, request_bytes: u64, size: Distribution) -> Result<Source,
         return Err(view.wrong("every", "`every` is a time above 0"));
     }
     let ends = view.time("ends").unwrap_or_default();
+    if ends < starts(view)?[1] {
+        return Err(view.wrong("ends", "it ends before it begins"));
+    }
     let about = ends.as_secs_f64() / every.about();
     if !about.is_finite() || about > TRANSFERS_MAX as f64 / 2.0 {
         return Err(view.wrong(

@@ -308,6 +308,156 @@ fn impossible_values_in_templates_are_refused_with_their_places() {
     }
 }
 
+/// A valid scenario with two links and one flow that lasts 5 s, with texts replaced.
+fn flow(replaced: &[(&str, &str)]) -> Result<scenario::Scenario, String> {
+    let mut text = r#"
+title = "t"
+hosts = ["client", "server"]
+lasts = "5 s"
+
+[links.near]
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[links.far]
+delay = "$delay"
+
+[[path]]
+via = ["near", "far"]
+
+[transports.one]
+protocol = "sctp"
+
+[[workload]]
+kind = "bulk"
+transport = "one"
+
+[[axis]]
+name = "delay"
+values = ["1 ms", "2 ms"]
+
+[[event]]
+at = "1 s"
+link = "near"
+set = { rate = "5 Mbit/s" }
+"#
+    .to_owned();
+    for (old, new) in replaced {
+        assert!(text.contains(old), "{old}");
+        text = text.replacen(old, new, 1);
+    }
+    scenario::parse("my", &text).map_err(|error| error.to_string())
+}
+
+/// Notes what is said of a scenario that is not refused with these words.
+fn refused(replaced: &[(&str, &str)], said: &str, others: &mut Vec<String>) {
+    match flow(replaced) {
+        Err(error) if error.contains(said) => {}
+        Err(error) => others.push(format!("{said}: {error}")),
+        Ok(_) => others.push(format!("{said}: accepted")),
+    }
+}
+
+#[test]
+fn what_never_happens_in_a_run_is_refused() {
+    assert!(flow(&[]).is_ok());
+    let (bulk, lasts, near) = ("kind = \"bulk\"", "lasts = \"5 s\"", "rate = \"10 Mbit/s\"");
+    let requests = (bulk, "kind = \"requests\"\ncount = 5");
+    let mut others = Vec::new();
+    for (replaced, said) in [
+        (&[("\"far\"]", "\"far\", \"near\"]")][..], "my.toml:14:23: link `near` is in this path twice"),
+        (&[("\"server\"]", "\"client\"]")], "my.toml:3:20: there is another host `client`"),
+        (
+            &[("at = \"1 s\"", "at = \"5 s\"")],
+            "my.toml:28:6: this event changes nothing: the run ends at 5 s",
+        ),
+        (
+            &[(lasts, "runs = 1"), requests, ("at = \"1 s\"", "at = \"1000 h\"")],
+            "my.toml:29:6: this event changes nothing: a run lasts 30 days at most",
+        ),
+        (
+            &[(bulk, "kind = \"bulk\"\nstarts = \"6 s\"")],
+            "my.toml:21:10: this workload never begins: the run ends at 5 s",
+        ),
+        (
+            &[requests, ("count = 5", "count = 5\nstarts = \"6 s\"")],
+            "my.toml:22:10: this workload never begins",
+        ),
+        (
+            &[(bulk, "kind = \"arrivals\"\nlist = [{ at = \"7 s\", size = \"1 kB\" }]")],
+            "my.toml:21:8: this workload never begins",
+        ),
+        (
+            &[(bulk, "kind = \"web\"\nevery = \"1 s\"\nstarts = \"3 s\"\nends = \"2 s\"")],
+            "my.toml:23:8: it ends before it begins",
+        ),
+        (
+            &[(near, "rate = \"10 Mbit/s\"\ndown = [[\"1 s\", \"2 s\"], [\"6 s\", \"7 s\"]]")],
+            "my.toml:8:25: this cut changes nothing: the run ends at 5 s",
+        ),
+        (
+            &[(near, "rate = \"10 Mbit/s\"\nback = { down = [[\"6 s\", \"7 s\"]] }")],
+            "my.toml:8:18: this cut changes nothing",
+        ),
+        (&[(lasts, "lasts = \"5 s\"\nquick = \"delay > 2 ms\"")], "my.toml:5:9: no point fulfils `quick`"),
+        (
+            &[(lasts, "lasts = \"5 s\"\nexpect = [\"goodput > 1 kbit/s at delay > 2 ms\"]")],
+            "my.toml:5:11: no point fulfils the condition of this claim",
+        ),
+        (
+            &[("[[event]]", "[plot]\nx = \"delay\"\nby = \"delay\"\n[[event]]")],
+            "my.toml:29:6: `by` and `x` are the same axis",
+        ),
+    ] {
+        refused(replaced, said, &mut others);
+    }
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+#[test]
+fn runs_without_end_are_refused() {
+    let (bulk, lasts, near) = ("kind = \"bulk\"", "lasts = \"5 s\"", "rate = \"10 Mbit/s\"");
+    let event = "\n[[event]]\nat = \"1 s\"\nlink = \"near\"\nset = { rate = \"5 Mbit/s\" }\n";
+    let requests = (bulk, "kind = \"requests\"\ncount = 5");
+    let free = ("rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n", "");
+    let (no_event, still) = ((event, ""), ("\"1 ms\", ", "\"0 ms\", "));
+    let mut others = Vec::new();
+    for (replaced, said) in [
+        (
+            &[free, no_event, still][..],
+            "my.toml:17:1: a run of this scenario cannot end: packets of bulk flows take no time over path `near`",
+        ),
+        (
+            &[(lasts, "lasts = \"5 s\"\nsample-every = \"100 us\""), ("\"5 s\"", "\"1 h\"")],
+            "my.toml:5:16: there are 10000000 samples at most",
+        ),
+        (
+            &[("\"5 s\"", "\"700 h\""), ("\"10 Mbit/s\"", "\"100 Gbit/s\"")],
+            "my.toml:20:8: this would be about 21000000 million packets, and 10000 million are possible",
+        ),
+        (
+            &[(
+                "protocol = \"sctp\"",
+                "protocol = \"sctp\"\nrto-max = \"0 s\"\nrto-min = \"0 s\"\nrto-initial = \"0 s\"",
+            )],
+            "my.toml:20:15: `rto-initial` and `rto-max` are 1 ms at least",
+        ),
+        (
+            &[(lasts, "runs = 1"), requests, (near, "burst-loss = { to-bad = 1, to-good = 0 }"), no_event],
+            "my.toml:19:1: a run of this scenario cannot end: link `near` loses every packet in its bad state",
+        ),
+        (
+            &[(lasts, "runs = 1"), requests, (near, "down = [[\"0 s\", \"1000 h\"]]"), no_event],
+            "my.toml:19:1: a run of this scenario cannot end: link `near` is cut from the beginning to the end",
+        ),
+    ] {
+        refused(replaced, said, &mut others);
+    }
+    assert!(others.is_empty(), "{others:#?}");
+    // With a window that a round trip limits, time passes.
+    assert!(flow(&[(near, ""), no_event]).is_ok());
+}
+
 #[test]
 fn a_session_that_fails_ends_its_run_alone_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
