@@ -27,6 +27,7 @@ mod fig4;
 mod fig5;
 mod fig6;
 mod fig7;
+mod growth;
 mod intervals;
 mod latency;
 mod printed;
@@ -65,6 +66,7 @@ static FIGURES: &[Figure] = &[
     fig5::FIGURE,
     fig6::FIGURE,
     fig7::FIGURE,
+    growth::FIGURE,
     intervals::FIGURE,
     errors::FIGURE,
     congestion::FIGURE,

@@ -15,6 +15,7 @@ mod burst;
 pub(super) mod changes;
 pub mod claims;
 mod count;
+pub(super) mod fewer;
 mod fig2a;
 mod fig2b;
 mod fig3a;
@@ -52,6 +53,7 @@ static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
         fig3a::figure(),
         fig3b::figure(),
         changes::FIGURE,
+        fewer::figure(),
         sack::FIGURE,
         burst::FIGURE,
         reverse::FIGURE,

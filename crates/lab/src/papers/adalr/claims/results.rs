@@ -1,5 +1,6 @@
 //! Claims of P3 about its figures (section 5).
 
+use super::super::growth;
 use super::{SIZES, largest, less, means, percents, place, ratios};
 use crate::claim::{Claim, Finding, Holds, Measured, Verdict};
 use crate::papers::judge::{Bound, Compared, Everywhere, and, but, grows, number, series};
@@ -191,17 +192,18 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "P3-C09",
         says: "(5) ADaLR's throughput of TCP rises from 50 to 500 MB",
-        needs: &["adalr/fig5"],
+        needs: &["adalr/fig5", growth::FIGURE.id],
         check: |data| {
             let table = data.table("adalr/fig5");
             let (fast, slow) = (rise(table, "throughput", "adalr"), rise(table, "throughput", "adalr-slow"));
             let why = format!(
-                "to rise is by a twentieth or more: NewReno's rises by {} %, since the start counts for less. ADaLR's rises by {} %, with k = 0.05 by {} %; kB/s {} and {}. {RECONSTRUCTION}",
+                "to rise is by a twentieth or more: NewReno's rises by {} %, since the start counts for less. ADaLR's rises by {} %, with k = 0.05 by {} %; kB/s {} and {}. {RECONSTRUCTION}. {}",
                 short(100.0 * (rise(table, "throughput", "newreno").mean - 1.0)),
                 short(100.0 * (fast.mean - 1.0)),
                 short(100.0 * (slow.mean - 1.0)),
                 series(&means(table, "size", &SIZES[1..], "throughput", "adalr")),
-                series(&means(table, "size", &SIZES[1..], "throughput", "adalr-slow"))
+                series(&means(table, "size", &SIZES[1..], "throughput", "adalr-slow")),
+                growth::told(data, "throughput", "500000000")
             );
             number(Bound::AtLeast(RISES), "throughput of ADaLR, 500 MB : 50 MB", "x", fast, why)
         },
@@ -272,7 +274,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "P3-C13",
         says: "(6, 7) ADaLR's link throughput and utilisation rise for sizes up to 400 MB",
-        needs: &["adalr/fig7"],
+        needs: &["adalr/fig7", "adalr/fig5", growth::FIGURE.id],
         check: |data| {
             let table = data.table("adalr/fig7");
             let rising = means(table, "size", &SIZES[..6], "utilisation", "adalr");
@@ -280,9 +282,10 @@ pub(super) const CLAIMS: &[Claim] = &[
             let value = quotient(rising[5], rising[1]);
             let what = "utilisation with 400 MB : with 50 MB, ADaLR";
             let why = format!(
-                "% of 2 Mbit/s from 500 kB to 400 MB: {}; with k = 0.05 {}. {RECONSTRUCTION}; which of both the authors' was, nobody can say",
+                "% of 2 Mbit/s from 500 kB to 400 MB: {}; with k = 0.05 {}. {RECONSTRUCTION}. {}",
                 series(&rising),
-                series(&slow)
+                series(&slow),
+                growth::told(data, "utilisation", "400000000")
             );
             number(Bound::AtLeast(RISES), what, "x", value, why)
         },

@@ -3,7 +3,7 @@
 use super::{FIGURES, SIZES, THREE, everywhere, within};
 use crate::claim::{Claim, Finding, Holds, Measured};
 use crate::data::Data;
-use crate::papers::fcs::changes;
+use crate::papers::fcs::{changes, fewer};
 use crate::papers::ftp::{LAN, SATELLITE};
 use crate::papers::judge::{
     ALL_LOSSES, Bound, Compared, Everywhere, LOSSES, and, cell, number, places, ratios, series, waits,
@@ -174,12 +174,13 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "P2-C24",
         says: "(6) LAN, 100 x 1M, 10 %: SCTP-naive is four times faster than TCP",
-        needs: &["multistream/fig6", "fcs/changes"],
+        needs: &["multistream/fig6", "fcs/changes", fewer::ID],
         check: |data| {
             let remark = format!(
-                "Here {}. {}.",
+                "Here {}. {}. {}.",
                 waits(data.table("multistream/fig6"), "size=1000000 loss=0.1", &["tcp", "naive"]),
-                changes::told(data)
+                changes::told(data),
+                fewer::told(data)
             );
             Everywhere { what: "time of TCP : naive", bound: Bound::Between(3.5, 4.5), remark: &remark }
                 .judge(&within(data, 0, &["1000000"], &["0.1"], "tcp", "naive"))
