@@ -1,18 +1,17 @@
 //! `braidlab merge`: combines the parts of sweeps made by several machines.
 
-use braidftp_lab::papers;
 use clap::Args as ClapArgs;
 
-use super::{Progress, Running, print};
+use super::{Progress, Running, figures, print};
 use crate::Failure;
 
 /// Combine the parts that `braidlab run --shard` made, as far as they are in the folder of results.
 ///
-/// Example: braidlab merge multistream/fig6
+/// Example: braidlab merge multistream/fig6; braidlab merge my.toml
 #[derive(Debug, ClapArgs)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Figures or papers; see `braidlab list`
+    /// Figures or papers, see `braidlab list`, or scenario files
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
@@ -20,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let figures = papers::find_figures(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    let figures = figures(&args.ids)?;
     let bench = args.running.bench();
     let mut progress = Progress::new();
     let mut merged = 0;

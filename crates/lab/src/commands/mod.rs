@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use braidftp_lab::bench::{Bench, BenchError, Fresh, Options, Quick, Reporter};
 use braidftp_lab::figure::Figure;
+use braidftp_lab::papers;
 use braidftp_lab::scenario::{self, LoadError, Scenario};
 use braidftp_lab::store::Store;
 use clap::Args as ClapArgs;
@@ -94,6 +95,24 @@ pub(crate) fn is_scenario(id: &str) -> bool {
 /// Reads a scenario file.
 pub(crate) fn load(id: &str) -> Result<Scenario, Failure> {
     scenario::load(Path::new(id)).map_err(refused)
+}
+
+/// The figures of papers, figures and scenario files, each once.
+pub(crate) fn figures(ids: &[String]) -> Result<Vec<&'static Figure>, Failure> {
+    let mut figures: Vec<&'static Figure> = Vec::new();
+    for id in ids {
+        let found = match is_scenario(id) {
+            true => vec![load(id)?.figure],
+            false => papers::find_figures(std::slice::from_ref(id))
+                .map_err(|unknown| Failure::Usage(unknown.to_string()))?,
+        };
+        for figure in found {
+            if !figures.iter().any(|its| its.id == figure.id) {
+                figures.push(figure);
+            }
+        }
+    }
+    Ok(figures)
 }
 
 /// Why a scenario cannot be used.

@@ -22,7 +22,7 @@ use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 
 use super::compare::end_on_signal;
-use super::{Progress, Running, check, is_scenario, load, print, refused};
+use super::{Progress, Running, check, figures, is_scenario, load, print, refused};
 use crate::Failure;
 
 /// Run figures and store their data (CSV, Parquet) and pictures (SVG, PNG) in a folder.
@@ -66,19 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.live {
         return run_live(args);
     }
-    let mut figures = Vec::new();
-    for id in &args.ids {
-        let found = match is_scenario(id) {
-            true => vec![load(id)?.figure],
-            false => papers::find_figures(std::slice::from_ref(id))
-                .map_err(|unknown| Failure::Usage(unknown.to_string()))?,
-        };
-        for figure in found {
-            if !figures.iter().any(|its: &&Figure| its.id == figure.id) {
-                figures.push(figure);
-            }
-        }
-    }
+    let figures = figures(&args.ids)?;
     let bench = args.running.bench();
     let bench = Bench { options: Options { shard: args.shard, ..bench.options.clone() }, ..bench };
     let mut progress = Progress::new();

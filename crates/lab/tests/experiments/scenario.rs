@@ -722,6 +722,35 @@ fn a_failed_run_does_not_end_other_runs() {
     assert!(told.failed[0].ends_with(": at its first loss"), "{}", told.failed[0]);
 }
 
+#[test]
+fn a_slurm_array_gives_the_rows_and_pictures_of_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.toml"), with("lasts = \"10 s\"", "lasts = \"1 s\"\nruns = 2"))
+        .unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sweep_slurm.sh");
+    let submit = |task: Option<&str>| {
+        let mut command = Command::new("sh");
+        command.args([script, "my.toml", "parts"]).current_dir(folder.path());
+        command.env("BRAIDLAB", env!("CARGO_BIN_EXE_braidlab")).env_remove("SLURM_ARRAY_TASK_ID");
+        if let Some(task) = task {
+            command.env("SLURM_ARRAY_TASK_ID", task).env("SLURM_ARRAY_TASK_COUNT", "2");
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{task:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    [Some("1"), Some("2"), None].into_iter().for_each(submit);
+    assert!(lab(folder.path(), &["run", "my.toml"]).status.success());
+    let read = |of: &str, name: &str| std::fs::read(folder.path().join(of).join(name)).unwrap();
+    let rows = |of: &str| -> Vec<String> {
+        let text = String::from_utf8(read(of, "my.csv")).unwrap();
+        text.lines().filter(|line| !line.starts_with("# command: ")).map(str::to_owned).collect()
+    };
+    assert_eq!(rows("parts"), rows("results"));
+    for name in ["my.svg", "my.png"] {
+        assert!(read("parts", name) == read("results", name), "{name}");
+    }
+}
+
 struct Watching {
     looks: Vec<scenario::Look>,
 }
