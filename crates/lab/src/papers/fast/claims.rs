@@ -307,7 +307,7 @@ const CLAIMS: &[Claim] = &[
         says: "the first SCTP flow's exponential phase stops too early, far from congestion, and a long linear climb follows (Fig 4)",
         needs: &["fast/fig4", "fast/threshold"],
         check: |data| {
-            let judge = |film: &Film| {
+            let judge = |start: &str, film: &Film| {
                 let at = |second: f64| film.value(&film.cwnd[0], second);
                 let begins = at(15.0);
                 let a_second = (at(45.0) - begins) / 30.0 / film.shorter();
@@ -318,12 +318,11 @@ const CLAIMS: &[Claim] = &[
                     "x",
                     exact(begins / film.way()),
                     format!(
-                        "the first slow start ends at an overflowing queue (P4-C01); time-outs in the first 50 s: {}; with a window of one a lost packet \
-                         is repaired in a round trip (fast/fig4), so that of the {} packets that the way holds the flow has {} at 15 s and {} at 45 s",
-                        film.value(&film.timeouts, 49.0),
+                        "{start}; of the {} packets that the way holds the flow has {} at 15 s and {} at 45 s; time-outs in the first 50 s: {}",
                         short(film.way()),
                         short(begins),
-                        short(at(45.0))
+                        short(at(45.0)),
+                        film.value(&film.timeouts, 49.0)
                     ),
                 );
                 let linear = number(
@@ -339,8 +338,10 @@ const CLAIMS: &[Claim] = &[
                 );
                 and(early, linear)
             };
-            let finding = both(data, "fast/fig4", judge);
-            let changed = both(data, "fast/threshold", judge);
+            let overflows = "the first slow start ends at an overflowing queue (P4-C01), and with a window of one a lost packet is repaired in a round trip";
+            let finding = both(data, "fast/fig4", |film| judge(overflows, film));
+            let ends_early = "the first slow start ends at the threshold";
+            let changed = both(data, "fast/threshold", |film| judge(ends_early, film));
             let drops = READINGS.map(|(reading, ..)| {
                 let film = Film::of(data, "fast/threshold", reading);
                 short(film.value(&film.drops, 102.8))
