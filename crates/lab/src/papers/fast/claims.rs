@@ -117,7 +117,7 @@ const CLAIMS: &[Claim] = &[
             let judge = |figures: [&str; 2]| and(one(figures, READINGS[0].0), one(figures, READINGS[1].0));
             let finding = judge(["fast/fig2", "fast/fig4"]);
             let why = format!(
-                "{} Two flows swing the queue from empty to full as it is, and more of them cannot swing it further. {STANDS_STILL}. {}",
+                "{} {STANDS_STILL}. {}",
                 finding.why,
                 isolated(ENDS, &judge(["fast/recovered2", "fast/recovered4"]))
             );
@@ -397,13 +397,12 @@ const CLAIMS: &[Claim] = &[
                     near.unwrap_or(f64::NAN)
                 };
                 let one = |to: f64| {
-                    number(
-                        Bound::Between(0.9 * to, 1.1 * to),
-                        format!("the cut that is nearest to {to} s"),
-                        "s",
-                        exact(nearest(to)),
-                        format!("{} s is the nearest to {to} s", short(nearest(to))),
-                    )
+                    let why = match cuts.is_empty() {
+                        true => format!("there is none near {to} s"),
+                        false => format!("{} s is the nearest to {to} s", short(nearest(to))),
+                    };
+                    let what = format!("the cut that is nearest to {to} s");
+                    number(Bound::Between(0.9 * to, 1.1 * to), what, "s", exact(nearest(to)), why)
                 };
                 let finding = and(one(200.0), one(800.0));
                 let why = format!(
@@ -414,9 +413,16 @@ const CLAIMS: &[Claim] = &[
                 Finding { why, ..finding }
             };
             let finding = both(data, "fast/fig4", judge);
+            let first = |figure: &str| {
+                let cuts = Film::of(data, figure, READINGS[0].0).cuts(150.0..1_000.0);
+                cuts.first().map_or_else(|| "no".to_owned(), |at| short(*at))
+            };
             let why = format!(
-                "{}. The fourth flow's slow start takes seconds, so that the cut that it causes is at 150 s and not at 200 s. {}. {}",
+                "{}. The fourth flow begins at 150 s, and where its slow start ends decides when the queue overflows: {} s with 100 ms there and back and no \
+                 threshold, {} s with ns-2's (fast/threshold). {}. {}",
                 finding.why,
+                first("fast/fig4"),
+                first("fast/threshold"),
                 isolated(ENDS, &both(data, "fast/recovered4", judge)),
                 isolated(
                     "With ns-2's initial threshold of 65,536 bytes (fast/threshold)",
