@@ -40,6 +40,8 @@ const MESSAGES_MAX: usize = 200;
 const OUTPUTS_MAX: usize = 20_000;
 /// Time limit for both sides to finish without the attacker.
 const PATIENCE: Duration = Duration::from_secs(3_600);
+/// The number of packets in a row that both sides discard until they are told that the peer has another association.
+const DISCARDED_MAX: u32 = 20;
 /// The type of the ABORT chunk.
 const ABORT: u8 = 6;
 
@@ -187,6 +189,8 @@ struct Host {
     /// Whether an ABORT is ignored without AUTH.
     authenticates_aborts: bool,
     wake: Option<Time>,
+    /// The number of packets that the endpoint has discarded since it last accepted one.
+    discarded_in_a_row: u32,
     /// Whether the endpoint had no association when it last became idle.
     was_empty: bool,
 }
@@ -301,6 +305,7 @@ impl Table {
             buffer_bytes: buffers[side as usize],
             authenticates_aborts: aborts[side as usize],
             wake: None,
+            discarded_in_a_row: 0,
             was_empty: true,
         };
         Self {
@@ -478,7 +483,11 @@ impl Table {
 
     fn deliver(&mut self, from: Side, packet: Datagram) {
         self.delivered += usize::from(from == Client);
-        self.hosts[from.other() as usize].endpoint.handle(self.now, packet);
+        let host = &mut self.hosts[from.other() as usize];
+        let before = host.endpoint.counters().discarded;
+        host.endpoint.handle(self.now, packet);
+        let is_discarded = host.endpoint.counters().discarded > before;
+        host.discarded_in_a_row = if is_discarded { host.discarded_in_a_row + 1 } else { 0 };
     }
 
     fn send(&mut self, side: Side, stream: u8, bytes: usize, order: Order, reliability: Reliability) {
@@ -582,7 +591,8 @@ impl Table {
             }
             // A peer that lost the association has no keys (RFC 4895 §6.3): an ABORT that must be authenticated is ignored, and
             // since this test lifts the limits of retransmission, only the user ends the association.
-            if let Some(left) = [Client, Server].into_iter().find(|side| self.is_left_alone(*side))
+            let alone = |side: &Side| self.is_left_alone(*side) || self.are_strangers();
+            if let Some(left) = [Client, Server].into_iter().find(alone)
                 && let Some(association) = self.hosts[left as usize].association()
             {
                 association.abort(Bytes::from_static(b"nobody is there"));
@@ -610,6 +620,12 @@ impl Table {
     fn is_left_alone(&self, side: Side) -> bool {
         let (own, other) = (&self.hosts[side as usize], &self.hosts[side.other() as usize]);
         own.authenticates_aborts && own.id.is_some() && other.id.is_none()
+    }
+
+    /// Whether both sides have an association, but not the same one, so that each discards what the other sends (RFC 9260 §8.5): an
+    /// ABORT was lost, and a COOKIE ECHO arrived late that the client had given up.
+    fn are_strangers(&self) -> bool {
+        self.hosts.iter().all(|host| host.id.is_some() && host.discarded_in_a_row >= DISCARDED_MAX)
     }
 
     /// Whether all messages were delivered in the associations that both sides have.
