@@ -130,7 +130,9 @@ async fn the_packet_log_and_the_qlog_have_every_packet() {
         "{}",
         lines[0]
     );
-    assert!(lines[1].contains(" < ") && lines[1].contains("INIT_ACK["), "{}", lines[1]);
+    // On a busy machine a copy of INIT leaves first.
+    let received = lines.iter().find(|line| line.contains(" < ")).unwrap();
+    assert!(received.contains("INIT_ACK["), "{received}");
     assert!(
         lines.iter().any(|line| line.contains("DATA[flgs="))
             && lines.iter().any(|line| line.contains(" SACK["))
