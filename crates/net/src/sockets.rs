@@ -446,8 +446,9 @@ impl Sockets {
         self.all.push(socket);
     }
 
-    /// Closes a socket.
+    /// Closes a socket, after what it has queued.
     pub(crate) fn remove(&mut self, local: SocketAddr) {
+        self.flush();
         self.all.retain(|socket| socket.local != local);
     }
 
