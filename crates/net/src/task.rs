@@ -110,10 +110,8 @@ impl Task {
                         self.wait(&mut alarm, deadline).await;
                     }
                 }
-                Next::End => {
-                    self.sockets.flush();
-                    return;
-                }
+                // Dropping the task sends the rest.
+                Next::End => return,
             }
         }
     }

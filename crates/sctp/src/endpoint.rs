@@ -715,7 +715,9 @@ impl Endpoint {
         if self.table.get_mut(id).is_some_and(|slot| slot.association.take_moved()) {
             self.map_paths(id);
         }
-        if self.table.get(id).is_some_and(|slot| slot.association.needs_tag()) {
+        let Some(association) = self.table.get(id).map(|slot| &slot.association) else { return };
+        let (needs_tag, has_ended) = (association.needs_tag(), association.has_sent_final_packet());
+        if needs_tag {
             let tag = self.new_tag();
             self.table.retag(now, id, tag, None);
             if let Some(slot) = self.table.get_mut(id) {
@@ -725,7 +727,7 @@ impl Endpoint {
         // Until the final packet is sent, packets are still mapped to the association, which ignores
         // them: otherwise an out-of-the-blue response would be sent first, and the peer would receive an
         // ABORT without the cause.
-        if self.table.get(id).is_some_and(|slot| slot.association.has_sent_final_packet()) {
+        if has_ended {
             self.table.unmap(now, id);
         }
     }

@@ -135,14 +135,6 @@ impl Lanes {
         Ok(())
     }
 
-    /// The longest message of a short file: what the fastest path sends within [`MESSAGE_TIME`], at least [`MESSAGE_BYTES`].
-    fn message_bytes(&self) -> u64 {
-        let paths = self.association.stats().paths;
-        let rates = paths.iter().filter_map(|path| Some(path.cwnd as f64 / path.srtt?.as_secs_f64()));
-        let bytes = rates.fold(0.0, f64::max) * MESSAGE_TIME.as_secs_f64();
-        (bytes as u64).clamp(MESSAGE_BYTES as u64, BYTES_MAX as u64)
-    }
-
     /// Takes the next turn.
     pub(super) fn turn(self: &Arc<Self>) -> Turn {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,6 +241,14 @@ impl Lane {
 /// The longest time that the one message of a short file may take on the path: lines on stream 0 wait for it.
 const MESSAGE_TIME: Duration = Duration::from_millis(250);
 
+/// The longest message of a short file over paths with these windows and round-trip times: what the fastest one sends within
+/// [`MESSAGE_TIME`], and at least [`MESSAGE_BYTES`].
+fn longest_message(paths: impl Iterator<Item = (usize, Option<Duration>)>) -> u64 {
+    let rates = paths.filter_map(|(cwnd, srtt)| Some(cwnd as f64 / srtt?.as_secs_f64()));
+    let bytes = rates.fold(0.0, f64::max) * MESSAGE_TIME.as_secs_f64();
+    (bytes as u64).clamp(MESSAGE_BYTES as u64, BYTES_MAX as u64)
+}
+
 /// A download in progress.
 struct Out<'a> {
     lanes: &'a Lanes,
@@ -295,12 +295,18 @@ impl Out<'_> {
     }
 
     /// Returns all of a file that fits in the credit and in one message, else its first block: each message less saves the
-    /// header of a chunk.
+    /// header of a chunk. Blocks are joined here because only now the credit is known: a long block that is sent in parts would be
+    /// held until the last of them has arrived.
     async fn joined(&self, body: &mut Body, first: Option<Bytes>) -> Result<Option<Bytes>, Failure> {
         let Some(block) = first.as_ref().filter(|_| !body.is_at_end()) else { return Ok(first) };
-        let fits =
-            |length: &u64| *length <= self.hold.lane.lock().room() && *length <= self.lanes.message_bytes();
-        let Some(length) = body.length.filter(fits) else { return Ok(first) };
+        let short = body.length.filter(|length| *length <= BYTES_MAX as u64);
+        let Some(length) = short.filter(|length| *length <= self.hold.lane.lock().room()) else {
+            return Ok(first);
+        };
+        let paths = self.lanes.association.stats().paths;
+        if length > longest_message(paths.iter().map(|path| (path.cwnd, path.srtt))) {
+            return Ok(first);
+        }
         let mut whole = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
         whole.extend_from_slice(block);
         drop(first);
@@ -557,5 +563,20 @@ impl Reader {
             intake.give_up(why).await;
             post.done(job, Err(why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_takes_no_longer_than_250_ms_on_the_fastest_path() {
+        let path = |cwnd, ms| (cwnd, Some(Duration::from_millis(ms)));
+        assert_eq!(longest_message([(14_520, None)].into_iter()), 16_384, "nothing is measured");
+        assert_eq!(longest_message([path(14_520, 250)].into_iter()), 16_384, "464 kbit/s");
+        assert_eq!(longest_message([path(8_000, 250), path(16_000, 100)].into_iter()), 40_000, "1.28 Mbit/s");
+        assert_eq!(longest_message([path(37_500, 100)].into_iter()), 65_536, "3 Mbit/s");
+        assert_eq!(longest_message([path(14_520, 0)].into_iter()), 65_536, "no time at all");
     }
 }

@@ -352,6 +352,23 @@ async fn braid_streams_many_small_files_in_the_order_of_their_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_several_blocks_is_one_message_up_to_the_longest_frame() {
+    let folder = Folder::new();
+    folder.put("short", pattern(65_536));
+    folder.put("long", pattern(65_537));
+    let served = serve(folder.root());
+    let mut client = Client::braid(&served, 2).await;
+    client.say("RETR short\r\nRETR long").await;
+    let (kind, payload) = client.frame(1).await;
+    let (_, length) = Header::decode(&payload).unwrap().unwrap();
+    assert_eq!((kind, payload.len()), (ppid::WHOLE, length + 65_536 + DIGEST_LENGTH));
+    assert_eq!(payload[length..length + 65_536], pattern(65_536));
+    let (kind, payload) = client.frame(2).await;
+    let (_, length) = Header::decode(&payload).unwrap().unwrap();
+    assert_eq!((kind, payload.len()), (ppid::FIRST, length + 16_384));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unread_stream_gets_its_credit_and_blocks_no_other() {
     let folder = Folder::new();
     folder.put("large", pattern(2_000_000));

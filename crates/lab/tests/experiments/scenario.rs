@@ -127,8 +127,16 @@ name = "transport"
 paired = true
 values = ["tcp", "sctp"]
 "#;
-    assert!(text.contains(replaced), "{replaced}");
-    text.replacen(replaced, by, 1)
+    edited(text, &[(replaced, by)])
+}
+
+/// A text with others replaced, each once.
+fn edited(text: &str, replaced: &[(&str, &str)]) -> String {
+    let one = |text: String, (old, new): &(&str, &str)| {
+        assert!(text.contains(old), "{old}");
+        text.replacen(old, new, 1)
+    };
+    replaced.iter().fold(text.to_owned(), one)
 }
 
 #[test]
@@ -310,7 +318,7 @@ fn impossible_values_in_templates_are_refused_with_their_places() {
 
 /// A valid scenario with two links and one flow that lasts 5 s, with texts replaced.
 fn flow(replaced: &[(&str, &str)]) -> Result<scenario::Scenario, String> {
-    let mut text = r#"
+    let text = r#"
 title = "t"
 hosts = ["client", "server"]
 lasts = "5 s"
@@ -340,13 +348,8 @@ values = ["1 ms", "2 ms"]
 at = "1 s"
 link = "near"
 set = { rate = "5 Mbit/s" }
-"#
-    .to_owned();
-    for (old, new) in replaced {
-        assert!(text.contains(old), "{old}");
-        text = text.replacen(old, new, 1);
-    }
-    scenario::parse("my", &text).map_err(|error| error.to_string())
+"#;
+    scenario::parse("my", &edited(text, replaced)).map_err(|error| error.to_string())
 }
 
 /// Notes what is said of a scenario that is not refused with these words.
