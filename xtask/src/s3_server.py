@@ -1,4 +1,4 @@
-"""moto, an S3 server, which does one request at a time: `python s3_server.py PORT`.
+"""moto, an S3 server, which does one request at a time: `python s3_server.py PORT`; it prints the port, which it chooses itself for 0.
 
 moto checks a condition and then writes, so that two conditional requests at once may both succeed; S3 decides for one of them. moto
 also ignores If-Match of CompleteMultipartUpload, which this program checks before moto sees the request. Everything else is moto's.
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from moto.s3.models import s3_backends
-from werkzeug.serving import run_simple
+from werkzeug.serving import make_server
 
 ACCOUNT = "123456789012"
 FAILED = b"<?xml version='1.0'?><Error><Code>PreconditionFailed</Code><Message>If-Match</Message></Error>"
@@ -40,4 +40,6 @@ def serve(environ, start_response):
         return list(moto(environ, start_response))
 
 
-run_simple("127.0.0.1", int(sys.argv[1]), serve, threaded=True, request_handler=MotoRequestHandler)
+server = make_server("127.0.0.1", int(sys.argv[1]), serve, threaded=True, request_handler=MotoRequestHandler)
+print(server.port, flush=True)
+server.serve_forever()

@@ -1,4 +1,4 @@
-"""WsgiDAV over TLS, with a folder that everybody may write: `python webdav_server.py PORT FOLDER CERTIFICATE KEY`."""
+"""WsgiDAV over TLS, with a folder that everybody may write: `python webdav_server.py FOLDER CERTIFICATE KEY`; prints its port."""
 
 import sys
 
@@ -6,7 +6,7 @@ from cheroot import wsgi
 from cheroot.ssl.builtin import BuiltinSSLAdapter
 from wsgidav.wsgidav_app import WsgiDAVApp
 
-port, folder, certificate, key = sys.argv[1:]
+folder, certificate, key = sys.argv[1:]
 app = WsgiDAVApp(
     {
         "provider_mapping": {"/": folder},
@@ -17,6 +17,8 @@ app = WsgiDAVApp(
         "verbose": 0,
     }
 )
-server = wsgi.Server(("127.0.0.1", int(port)), app)
+server = wsgi.Server(("127.0.0.1", 0), app)
 server.ssl_adapter = BuiltinSSLAdapter(certificate, key)
-server.start()
+server.prepare()
+print(server.bind_addr[1], flush=True)
+server.serve()

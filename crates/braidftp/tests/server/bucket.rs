@@ -1,8 +1,8 @@
 //! `braidftp serve s3://…` before a real S3 server, moto. `cargo xtask test` installs it and names its Python by
 //! `BRAIDFTP_MOTO`; without it the tests are skipped, or fail where all peers are required. One test is before WsgiDAV.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
@@ -34,15 +34,20 @@ impl Moto {
             println!("skipped: BRAIDFTP_MOTO does not name a Python with moto (`cargo xtask test store-s3`)");
             return None;
         };
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(program);
-        let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/src/s3_server.py");
-        command.args([server, &address.port().to_string()]);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let moto = Self { child, address };
-        eventually("moto answers", || TcpStream::connect(address).is_ok());
+        command.args([concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/src/s3_server.py"), "0"]);
+        let moto = Self::running(command);
         assert!(moto.ask("PUT /box").starts_with("HTTP/1.1 200"), "{}", moto.ask("GET /"));
         Some(moto)
+    }
+
+    /// The server that a command starts, which prints its port once it listens.
+    fn running(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let port = port.trim().parse().expect("the server listens");
+        Self { child, address: (Ipv4Addr::LOCALHOST, port).into() }
     }
 
     /// The answer to a request without a body.
@@ -436,16 +441,12 @@ fn a_webdav_store_is_served_like_a_folder_with_files_that_fit_into_memory() {
         rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
     room.put("certificate.pem", certificate.pem());
     room.put("key.pem", key.serialize_pem());
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = Command::new(python);
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/src/webdav_server.py"));
-    command.arg(address.port().to_string()).arg(kept.path(""));
-    command.arg(room.path("certificate.pem")).arg(room.path("key.pem"));
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let _store = Moto { child, address };
-    eventually("WsgiDAV answers", || TcpStream::connect(address).is_ok());
+    command.arg(kept.path("")).arg(room.path("certificate.pem")).arg(room.path("key.pem"));
+    let dav = Moto::running(command);
 
-    let place = format!("webdav://{address}/home");
+    let place = format!("webdav://{}/home", dav.address);
     // Its certificate is outside of what a confined server may read.
     let mut command =
         braidftp(&["serve", &place, "--writable", "--confine", "off", "--listen", "ftp://127.0.0.1:0"]);
