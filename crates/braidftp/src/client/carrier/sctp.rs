@@ -43,8 +43,7 @@ const OPEN: Duration = Duration::from_secs(45);
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 /// The time limit for shutting an association down when only the peer's shutdown is awaited.
 const GOODBYE: Duration = Duration::from_secs(2);
-/// The time limit for shutting the control association down. After it the association ends without the
-/// server's answer.
+/// The time limit for the last packet of the control association.
 const LINGER: Duration = Duration::from_millis(50);
 
 /// The number of INITs to each address of the server that must be refused because nobody listens, at
@@ -261,18 +260,11 @@ impl Sctp {
     }
 
     pub(super) async fn close(self) {
-        // An acknowledgement without news is not worth a round trip. Over a short path the server receives
-        // the complete shutdown, with retransmissions.
-        let round_trip = self.association.stats().paths.iter().filter_map(|path| path.srtt).min();
-        if round_trip.is_some_and(|round_trip| round_trip <= LINGER / 2) {
-            let _ = tokio::time::timeout(LINGER, self.association.shutdown()).await;
-        }
+        // An acknowledgement without news is not worth a round trip, nor a retransmission if it is lost.
         //= specs/ftp-over-sctp.md#section-2.3
         //# A client whose commands are all answered MAY end the session without QUIT, by the end of the association
-        if self.association.reason().is_none() {
-            self.association.leave();
-            let _ = tokio::time::timeout(LINGER, self.association.closed()).await;
-        }
+        self.association.leave();
+        let _ = tokio::time::timeout(LINGER, self.association.closed()).await;
         self.stop().await;
     }
 
