@@ -271,7 +271,9 @@ impl Braid {
         let room = Room::new();
         runtime.block_on(async {
             let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-            let endpoint = Endpoint::bind(Bind::to([any])).unwrap();
+            let mut bind = Bind::to([any]);
+            bind.pcap = Some(room.path("packets"));
+            let endpoint = Endpoint::bind(bind).unwrap();
             let mut config = Profile::Modern.config();
             (config.streams.inbound, config.streams.outbound) = (65, 65);
             let config = Arc::new(config);
@@ -309,6 +311,9 @@ impl Braid {
             let reason = server.association.closed().await;
             assert!(reason == Reason::Shutdown || reason == goodbye, "{reason}");
             let (code, out, err) = client.await.unwrap();
+            // Nor is it asked for a SHUTDOWN ACK (RFC 9260 §3.3.9), which might be lost.
+            let packets = fs::read(room.path("packets")).unwrap();
+            assert!(!packets.windows(4).any(|four| four == [8, 0, 0, 4]), "a SHUTDOWN ACK was sent");
             (code, out + &err, room)
         })
     }
