@@ -7,7 +7,7 @@
 //! LOCAL_UDP and PEER_UDP are ports of 127.0.0.1, or addresses with a port.
 //!
 //! Options: `carrier` (udp; ip: protocol 132, with the right to raw sockets), `port` (SCTP, 5001), `bytes` (0), `message` (65536
-//! bytes), `fill` (the profile's; 1: packets are filled with parts of messages), `mtu` (1452), `profile` (modern), `cc` (the
+//! bytes), `fragments` (filling; or even, full), `mtu` (1452), `profile` (modern), `cc` (the
 //! profile's; as in `bbr:version=1`), `threads` (0: one thread for all; else the workers of the runtime), `buffer` (bytes, both
 //! directions; the profile's), `stats` (0; 1 prints the association's numbers to stderr), `pcap` (a file), `pause` (ms before
 //! the receiver reads), `trust` (a file: the association is protected; the receiver writes its certificate there, and the sender
@@ -21,6 +21,7 @@ use braidftp_cc::Choice;
 use braidftp_net::keys::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use braidftp_net::keys::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use braidftp_net::keys::{Settings, provider};
+use braidftp_net::sctp::Fragments;
 use braidftp_net::{Bind, Carrier, Config, Connect, Endpoint, Message, Ppid, Profile, StreamId};
 use bytes::Bytes;
 
@@ -56,7 +57,12 @@ async fn run(args: &[String]) -> Result<()> {
             option(args, "cc", String::new())?.parse().map_err(|error| format!("{error}"))?;
         choice.apply(&mut config.congestion.control, &mut config.congestion.options);
     }
-    config.messages.fill_packets = option(args, "fill", u8::from(config.messages.fill_packets))? == 1;
+    config.messages.fragments = match option(args, "fragments", "filling".to_owned())?.as_str() {
+        "full" => Fragments::Full,
+        "even" => Fragments::Even,
+        "filling" => Fragments::Filling,
+        other => return Err(format!("fragments={other}: full, even or filling").into()),
+    };
     config.path_mtu.packet_bytes = option(args, "mtu", config.path_mtu.packet_bytes)?;
     config.memory.receive_buffer_bytes = option(args, "buffer", config.memory.receive_buffer_bytes)?;
     config.memory.send_buffer_bytes = option(args, "buffer", config.memory.send_buffer_bytes)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use braidftp_emu::wires::Wire;
 use braidftp_net::sctp::{
-    AuthConfig, Direction, Outcome, PeerMay, Reliability, SharedKey, StreamReset, Streams,
+    AuthConfig, Direction, Fragments, Outcome, PeerMay, Reliability, SharedKey, StreamReset, Streams,
 };
 use braidftp_net::{Carrier, Config, Event, Message, Order, Ppid, Profile, StreamId};
 use common::{content, receive_all, send_all};
@@ -34,7 +34,7 @@ fn messages_of_one_i_data_chunk() {
         for role in BOTH {
             let config = modern().with(|c| {
                 c.messages.interleaving = true;
-                c.messages.fill_packets = false;
+                c.messages.fragments = Fragments::Full;
             });
             let options = [".intl_enable=1", "idata=1"];
             let mut session = machine.over(Carrier::Ip, ONE, role, config, &options).await;
@@ -61,7 +61,7 @@ fn messages_may_be_given_up(interleaving: bool) {
                 let config = modern().with(|c| {
                     c.messages.partial_reliability = true;
                     c.messages.interleaving = interleaving;
-                    c.messages.fill_packets = false;
+                    c.messages.fragments = Fragments::Full;
                 });
                 let idata = if interleaving { "idata=1" } else { "idata=0" };
                 let intl = if interleaving { ".intl_enable=1" } else { ".intl_enable=0" };
@@ -345,7 +345,7 @@ fn everything_at_once() {
         for (role, carrier) in BOTH.into_iter().flat_map(|role| [(role, Carrier::Ip), (role, Carrier::Udp)]) {
             let config = modern().with(|c| {
                 c.messages.interleaving = true;
-                c.messages.fill_packets = false;
+                c.messages.fragments = Fragments::Full;
                 c.messages.partial_reliability = true;
                 c.sack.nr_sack = true;
                 c.streams.reconfiguration = true;

@@ -24,9 +24,9 @@ pub use association::{
     SendError, Split, StreamReset, Streams, Transmit, Violation,
 };
 pub use config::{
-    AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
-    MtuDiscovery, Multipath, MultipathConstants, MultipathError, MultipathWith, PathScheduler, PeerMay,
-    Remedy, RetransmitBy, RetransmitTo, Scheduler, SharedKey, WindowUpdates,
+    AllowedPath, AuthConfig, BurstRule, Config, ErrorDetection, Fragments, LossDetection, LossRecovery,
+    MeasureEach, MtuDiscovery, Multipath, MultipathConstants, MultipathError, MultipathWith, PathScheduler,
+    PeerMay, Remedy, RetransmitBy, RetransmitTo, Scheduler, SharedKey, WindowUpdates,
 };
 pub use dtls::DtlsConfig;
 pub use endpoint::turns::Turns;

@@ -7,7 +7,8 @@ use braidftp_base::named;
 use braidftp_cc as cc;
 
 use crate::config::{
-    BurstRule, Config, LossDetection, LossRecovery, MeasureEach, MtuDiscovery, RetransmitTo, WindowUpdates,
+    BurstRule, Config, Fragments, LossDetection, LossRecovery, MeasureEach, MtuDiscovery, RetransmitTo,
+    WindowUpdates,
 };
 
 const TWO: NonZeroU8 = NonZeroU8::new(2).expect("2 is not 0");
@@ -69,7 +70,7 @@ const FIELDS: &[Field] = &[
         |c| or_none(c.path_mtu.discovery, |m| format!("up to {} B", m.max)),
         "RFC 9260 §7.3 leaves it open",
     ),
-    ("messages.fill_packets", |c| on_off(c.messages.fill_packets), "RFC 9260 §6.9 has both"),
+    ("messages.fragments", |c| format!("{:?}", c.messages.fragments), "RFC 9260 §6.9 leaves it open"),
     (
         "handshake.max_init_retransmits",
         |c| c.handshake.max_init_retransmits.to_string(),
@@ -309,7 +310,7 @@ impl Profile {
                 c.sack.delay = Duration::from_millis(20);
                 c.sack.immediate_at_end = true;
                 c.sack.compact_sack = true;
-                c.messages.fill_packets = true;
+                c.messages.fragments = Fragments::Filling;
                 // 1 Gbit/s over 60 ms. A process limited to 64 MB has room for one such association that
                 // stalls; unused buffer costs nothing.
                 c.memory.receive_buffer_bytes = 8 << 20;
@@ -411,7 +412,7 @@ impl Profile {
             (Self::Modern, "sack.delay") => "ours: a tenth of RFC 9260's",
             (Self::Modern, "sack.immediate_at_end") => "RFC 7053",
             (Self::Modern, "sack.compact_sack") => "ours: as many gaps as a gigabit a second has",
-            (Self::Modern, "messages.fill_packets") => "ours: RFC 9260 §6.9 has both",
+            (Self::Modern, "messages.fragments") => "ours: the fewest packets",
             (Self::Modern, "memory.receive_buffer_bytes") => "ours: a gigabit a second over 60 ms",
             (Self::Modern, "memory.send_buffer_bytes") => "ours: a gigabit a second over 30 ms",
             (Self::Modern, "memory.receive_buffer_max_bytes" | "memory.send_buffer_max_bytes") => {

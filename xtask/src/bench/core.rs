@@ -1,7 +1,7 @@
 //! `cargo xtask bench core`: the cost of a byte at ten message sizes, at both ends of one flow over a veth pair (root): CPU
-//! time, and system calls, which strace counts in a separate run. Contestants are this stack over UDP with `fill_packets` on
-//! and off, and over protocol 132 (without segmentation offload); usrsctp; and quinn, which writes pieces of these sizes to one
-//! stream.
+//! time, and system calls, which strace counts in a separate run. Contestants are this stack over UDP, with filled packets and
+//! with even fragments, and over protocol 132 (without segmentation offload); usrsctp; and quinn, which writes pieces of these
+//! sizes to one stream.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,9 +90,9 @@ fn contestants(quick: bool) -> Result<Vec<Contestant>> {
     };
     let peer = |name, program, bytes| Contestant { name, program, options: Vec::new(), bytes, ours: false };
     let mut contestants = vec![
-        this("ours, UDP", &["fill=1"]),
-        this("ours, UDP, whole messages in a packet", &["fill=0"]),
-        this("ours, protocol 132", &["fill=1", "carrier=ip"]),
+        this("ours, UDP", &["fragments=filling"]),
+        this("ours, UDP, even fragments", &["fragments=even"]),
+        this("ours, protocol 132", &["fragments=filling", "carrier=ip"]),
     ];
     contestants.extend(flow::quinn()?.map(|program| peer("quinn", program, bytes)));
     contestants.extend(flow::usrsctp()?.map(|program| peer("usrsctp", program, bytes / 10)));

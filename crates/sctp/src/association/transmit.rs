@@ -11,6 +11,7 @@ use crate::association::permit::SendPermit;
 use crate::association::state::{Shutdown, State};
 use crate::association::timers::Timer;
 use crate::association::{Association, Split, Transmit};
+use crate::config::Fragments;
 use crate::ids::{PathId, VerificationTag};
 use crate::packet_builder::Checksum;
 use crate::stats::PathState;
@@ -326,7 +327,7 @@ impl Association {
 
     /// Pads the open packet if it would end its batch although more data follows, and the padding is
     /// shorter than any fragment. A GSO batch is worth more than these bytes. With protected packets, where padding
-    /// also hides the length of a message; in others, if packets are filled and the peer certainly skips PAD (RFC 4820
+    /// also hides the length of a message; in others, if batches matter and the peer certainly skips PAD (RFC 4820
     /// §3). pion and webrtc-sctp drop packets with a chunk that they do not know; a peer with COMPACT-SACK is none of those.
     //= specs/draft-ietf-tsvwg-sctp-dtls-chunk.md#section-3.2
     //# However, the padding MUST be applied within the encryption envelope to ensure
@@ -336,7 +337,8 @@ impl Association {
             (self.builder.missing(), data::FRAGMENT_MIN_IN_BATCH + self.queue.header_len());
         let is_cut_short = (Chunk::HEADER_LEN..least).contains(&missing) && self.queue.peek_len().is_some();
         let knows_pad = || self.extensions().is_some_and(|extensions| extensions.compact_sack);
-        let may_pad = self.builder.is_protected() || (self.config.messages.fill_packets && knows_pad());
+        let may_pad =
+            self.builder.is_protected() || (self.config.messages.fragments != Fragments::Full && knows_pad());
         if may_pad && is_cut_short {
             self.builder.push(&Chunk::Pad((missing - Chunk::HEADER_LEN) as u16));
         }

@@ -29,21 +29,31 @@ impl Default for Streams {
     }
 }
 
+/// Where messages are cut into DATA chunks. RFC 9260 §6.9 permits all of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fragments {
+    /// Only a message longer than a packet is fragmented, into full packets and a rest. Common in other stacks.
+    Full,
+    /// Only a message longer than a packet is fragmented, into as few fragments, of the same size but for less than a word: the
+    /// packets of equal messages are equally long, so that many of them leave in one batch (segmentation offload).
+    Even,
+    /// Any message is fragmented to fill the room in a packet: the fewest packets. A fragment has at least 256 bytes, or 8
+    /// where the packet would otherwise be shorter than those before it in its batch, and end the batch.
+    Filling,
+}
+
 /// How messages are cut into chunks, scheduled and abandoned (RFC 9260 §6.9, RFC 8260, RFC 3758).
 ///
 /// | | `rfc2960-kame` | `rfc9260` | `modern` | `ns2` |
 /// |---|---|---|---|---|
-/// | `fill_packets` | off | off | on | off |
+/// | `fragments` | Full | Full | Filling | Full |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Messages {
     /// The longest message that can be sent, in bytes. One longer than the send buffer is only accepted by
     /// an empty buffer. Default 16 MiB.
     pub max_bytes: usize,
-    /// Whether a message is fragmented to fill the room in a packet. If not, only messages longer than a
-    /// packet are fragmented, into full packets: fewer chunks, more packets, and common in other stacks.
-    /// RFC 9260 §6.9 permits both. A fragment has at least 256 bytes, or 8 where the packet would otherwise be
-    /// shorter than those before it in its batch, and end the batch. Default off.
-    pub fill_packets: bool,
+    /// Where messages are cut. Default [`Fragments::Full`].
+    pub fragments: Fragments,
     /// The stream scheduler (RFC 8260 §3). Default round robin.
     pub scheduler: Scheduler,
     /// Whether messages of different streams are interleaved, if the peer supports it (I-DATA, RFC 8260
@@ -60,7 +70,7 @@ impl Default for Messages {
     fn default() -> Self {
         Self {
             max_bytes: 16 << 20,
-            fill_packets: false,
+            fragments: Fragments::Full,
             scheduler: Scheduler::RoundRobin,
             //= specs/rfc8260.txt#section-2.2.1
             //# An endpoint implementing the socket API specified in [RFC6458] MUST

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::control::{Congestion, Handshake, LossDetection, Recovery, Sack, Timers};
-pub use self::data::{Memory, Messages, PeerMay, Scheduler, Streams};
+pub use self::data::{Fragments, Memory, Messages, PeerMay, Scheduler, Streams};
 pub use self::legacy::{BurstRule, Legacy, LossRecovery, MeasureEach, RetransmitTo, WindowUpdates};
 pub use self::multipath::{
     Multipath, MultipathConstants, MultipathError, PathScheduler, Remedy, RetransmitBy, UnknownPathScheduler,

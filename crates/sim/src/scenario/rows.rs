@@ -14,9 +14,10 @@ use braidftp_base::{Rate, Time};
 use braidftp_cc as cc;
 use braidftp_cc::coupled::Coupling;
 use braidftp_sctp::{
-    Announce, AuthConfig, BurstRule, Config, ErrorDetection, LossDetection, LossRecovery, MeasureEach,
-    MtuDiscovery, Multipath, MultipathWith, Order, PathScheduler, PathUse, PeerMay, Profile, Reliability,
-    Remedy, RetransmitBy, RetransmitTo, Scheduler, SharedKey, StreamId, StreamReset, Streams, WindowUpdates,
+    Announce, AuthConfig, BurstRule, Config, ErrorDetection, Fragments, LossDetection, LossRecovery,
+    MeasureEach, MtuDiscovery, Multipath, MultipathWith, Order, PathScheduler, PathUse, PeerMay, Profile,
+    Reliability, Remedy, RetransmitBy, RetransmitTo, Scheduler, SharedKey, StreamId, StreamReset, Streams,
+    WindowUpdates,
 };
 
 use bytes::Bytes;
@@ -189,7 +190,7 @@ fn answering(draw: &mut Draw, scenario: &mut Scenario) {
     each(draw, scenario, |draw, config| {
         if draw.one_in(2) {
             config.sack.immediate_at_end = draw.one_in(2);
-            config.messages.fill_packets = draw.one_in(2);
+            config.messages.fragments = draw.pick(&[Fragments::Full, Fragments::Even, Fragments::Filling]);
             config.sack.delay = draw.duration(0, 500);
             config.sack.frequency = draw.between(1, 4) as u32;
         }

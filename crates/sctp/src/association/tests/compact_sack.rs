@@ -1,6 +1,7 @@
 //! COMPACT-SACK (`specs/compact-sack.md`): more gaps than fit in a SACK.
 
 use super::*;
+use crate::config::Fragments;
 use crate::ids::Tsn;
 use crate::wire::{CompactSack, Parameter};
 
@@ -113,7 +114,7 @@ struct Forger {
 
 impl Forger {
     fn new() -> Self {
-        let mut pair = Pair::up(modern_halving().with(|c| c.messages.fill_packets = false));
+        let mut pair = Pair::up(modern_halving().with(|c| c.messages.fragments = Fragments::Full));
         pair.send(Client, 0, "a");
         pair.run(Duration::from_millis(500));
         let header = pair.log.iter().rev().find(|entry| entry.1 == Server).unwrap().2.header;

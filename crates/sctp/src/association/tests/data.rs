@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::association::{Order, SendError, Transmit};
-use crate::config::Scheduler;
+use crate::config::{Fragments, Scheduler};
 
 #[test]
 fn a_message_crosses_in_both_directions() {
@@ -501,11 +501,25 @@ fn a_packet_that_would_end_its_batch_is_padded_if_no_fragment_fits() {
     // A chunk with 8 bytes of data has as many bytes as the longest padding and a word.
     assert_eq!(batches_of(&[1_424, 1_404, 1_424]), [[1_452; 3]]);
     assert_eq!(batches_of(&[1_424, 1_400, 1_424]), [[1_452, 1_452, 1_444]]);
-    let whole = modern().with(|c| c.messages.fill_packets = false);
+    let whole = modern().with(|c| c.messages.fragments = Fragments::Full);
     let of_another_stack = modern().with(|c| c.sack.compact_sack = false);
     for config in [whole, of_another_stack] {
         assert_eq!(batches_with(config, &[1_424, 1_412, 1_424]), [vec![1_452, 1_440], vec![1_452]]);
     }
+}
+
+#[test]
+fn even_fragments_of_equal_messages_leave_in_one_batch() {
+    let even = || modern().with(|c| c.messages.fragments = Fragments::Even);
+    // 1,368, 1,364 and 1,364 bytes, of which the shorter ones are padded.
+    assert_eq!(batches_with(even(), &[4_096; 3]), [[vec![1_396; 8], vec![1_392]].concat()]);
+    // A longer packet than those before it begins a batch.
+    assert_eq!(batches_with(even(), &[1_426, 1_424]), [vec![744, 744], vec![1_452]]);
+    // Half of it would be shorter than any fragment.
+    let mut small = even();
+    small.path_mtu.packet_bytes = 512;
+    small.path_mtu.discovery = None;
+    assert_eq!(batches_with(small, &[488]), [[284, 260]]);
 }
 
 #[test]

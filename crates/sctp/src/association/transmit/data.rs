@@ -16,7 +16,7 @@ use crate::association::sent::Transmission;
 use crate::association::state::{Shutdown, State, Window};
 use crate::association::timers::Timer;
 use crate::association::undo::Resent;
-use crate::config::{BurstRule, Multipath};
+use crate::config::{BurstRule, Fragments, Multipath};
 use crate::extensions::Extensions;
 use crate::ids::{PathId, Tsn};
 use crate::stats::PathState;
@@ -33,6 +33,12 @@ pub(super) const FRAGMENT_MIN_IN_BATCH: usize = 8;
 const SMALL_WINDOW: usize = 4;
 /// On average, a TSN is skipped once in this many windows, or less often.
 const SKIP_TSN_WINDOWS: u64 = 128;
+
+/// The length of the next fragment of a message of which `rest` bytes are left, in as few fragments of at most `largest` bytes
+/// as possible, all of the same length but for less than a word. Where packets are small, the first has [`FRAGMENT_MIN`] bytes.
+fn even(rest: usize, largest: usize) -> usize {
+    rest.div_ceil(rest.div_ceil(largest)).next_multiple_of(4).max(FRAGMENT_MIN).min(largest)
+}
 
 /// A packet being filled with DATA, and its contents so far.
 #[derive(Debug, Clone, Copy)]
@@ -409,18 +415,21 @@ impl Association {
         //= specs/rfc9260.txt#section-6.9
         //# The data sender MUST break the user message into a series of DATA
         //# chunks.
-        let largest = amdcs - self.queue.header_len();
+        let largest = match self.config.messages.fragments {
+            Fragments::Even => even(rest, amdcs - self.queue.header_len()),
+            Fragments::Full | Fragments::Filling => amdcs - self.queue.header_len(),
+        };
         // A message that is fragmented anyway leaves room for a SACK before it.
         let first_of_packet = !filled.brought_new && filled.resent.is_none();
-        let may_cut = self.config.messages.fill_packets || (first_of_packet && rest > largest);
+        let is_filling = self.config.messages.fragments == Fragments::Filling;
+        let may_cut = is_filling || (first_of_packet && rest > largest);
         if rest.min(largest) > room && !may_cut && !self.builder.is_empty() {
             return None;
         }
         let mut len = rest.min(largest).min(room);
         // How much shorter than the packets before it in its batch, which it would end, the packet is.
         let is_protected = self.builder.is_protected();
-        let fills = self.config.messages.fill_packets && !is_protected;
-        let missing = if fills { self.builder.missing() } else { 0 };
+        let missing = if is_filling && !is_protected { self.builder.missing() } else { 0 };
         let is_filled_up = missing >= self.queue.header_len() + FRAGMENT_MIN_IN_BATCH;
         if is_filled_up && len < rest && len < FRAGMENT_MIN {
             len = len.min(missing - self.queue.header_len());
