@@ -12,12 +12,17 @@ use tokio::time::Instant;
 use crate::limiter::Limiter;
 use crate::store::Tree;
 use crate::store::bucket::{Bucket, Charge, Lease};
-use crate::store::fs;
+use crate::store::fs::{self, BLOCK_BYTES};
 
 /// The age of the count of a home after which it is counted again when an upload begins.
 const RECOUNT: Duration = Duration::from_secs(60);
-/// The age of the count after which the home is counted again before an upload is refused by the quota.
-const RECOUNT_BEFORE_REFUSAL: Duration = Duration::from_secs(2);
+/// The same before an upload is refused by the quota: this multiple of the time that the last count took, so that refused uploads
+/// spend at most a tenth of the time on counting, and a file that was deleted makes room at once in all but huge homes.
+const RECOUNT_BEFORE_REFUSAL: u32 = 10;
+/// The maximum of that age.
+const RECOUNT_BEFORE_REFUSAL_MAX: Duration = Duration::from_secs(2);
+/// The maximum number of bytes of an upload that are received and not on the disk, so that no count includes them.
+const UNWRITTEN_BYTES: u64 = 2 * BLOCK_BYTES as u64;
 /// The maximum number of unfinished uploads of a home that are counted.
 const PARTS_COUNTED: usize = 100_000;
 
@@ -114,10 +119,49 @@ pub struct Share {
     sessions: Option<Arc<Semaphore>>,
     /// The size of the home in bytes: the last count, plus what was received since.
     used: AtomicU64,
-    /// The time of the last count.
-    counted: Mutex<Option<Instant>>,
+    /// The last count.
+    counted: Mutex<Option<Counted>>,
+    /// Bytes of all uploads in progress that may not be on the disk yet.
+    unwritten: AtomicU64,
     /// What this server may add to a home in a bucket, where other servers add files too.
     lease: Arc<Lease>,
+}
+
+/// A count of the files of a home.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    begun: Instant,
+    took: Duration,
+}
+
+/// How old a count may be.
+#[derive(Debug, Clone, Copy)]
+enum Age {
+    /// As at the beginning of an upload.
+    Usual,
+    /// As before a refusal.
+    BeforeRefusal,
+}
+
+/// The bytes of an upload in progress that may not be on the disk yet.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    share: Arc<Share>,
+    bytes: u64,
+}
+
+impl Unwritten {
+    fn add(&mut self, bytes: u64) {
+        let more = bytes.min(UNWRITTEN_BYTES - self.bytes);
+        self.bytes += more;
+        self.share.unwritten.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        self.share.unwritten.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// The user's files would exceed the quota.
@@ -168,10 +212,10 @@ impl Share {
         if let Some(bucket) = self.leases(home) {
             return Ok(if self.lease.ensure(bucket, quota, bytes).await? { Ok(()) } else { Err(OverQuota) });
         }
-        self.count(home, RECOUNT).await?;
+        self.count(home, Age::Usual).await?;
         let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
         if !fits() {
-            self.count(home, RECOUNT_BEFORE_REFUSAL).await?;
+            self.count(home, Age::BeforeRefusal).await?;
         }
         Ok(if fits() { Ok(()) } else { Err(OverQuota) })
     }
@@ -189,6 +233,11 @@ impl Share {
         self.leases(home).map(|bucket| Charge::new(&self.lease, bucket))
     }
 
+    /// An upload that has received nothing.
+    pub(crate) fn upload(self: &Arc<Self>) -> Unwritten {
+        Unwritten { share: self.clone(), bytes: 0 }
+    }
+
     /// Counts bytes of an upload that are about to be written, or checks that those before them still count.
     ///
     /// # Errors
@@ -200,29 +249,38 @@ impl Share {
         &self,
         home: &Tree,
         charge: Option<&mut Charge>,
+        upload: &mut Unwritten,
         bytes: u64,
     ) -> Result<Result<(), OverQuota>, fs::Error> {
         let Some(quota) = self.limits.quota else { return Ok(Ok(())) };
         if let Some(charge) = charge {
             return Ok(if charge.take(quota, bytes).await? { Ok(()) } else { Err(OverQuota) });
         }
+        upload.add(bytes);
         if self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= quota {
             return Ok(Ok(()));
         }
         // Files may have been deleted or replaced since the last count.
-        self.count(home, RECOUNT_BEFORE_REFUSAL).await?;
+        self.count(home, Age::BeforeRefusal).await?;
         Ok(if self.used.load(Ordering::Relaxed) <= quota { Ok(()) } else { Err(OverQuota) })
     }
 
-    /// Counts the home again if the last count is older than this.
-    async fn count(&self, home: &Tree, older_than: Duration) -> Result<(), fs::Error> {
+    /// Counts the home again if the last count is too old.
+    async fn count(&self, home: &Tree, age: Age) -> Result<(), fs::Error> {
         let mut counted = self.counted.lock().await;
-        if counted.is_some_and(|at| at.elapsed() < older_than) {
+        let valid = |last: Counted| match age {
+            Age::Usual => RECOUNT,
+            Age::BeforeRefusal => {
+                last.took.saturating_mul(RECOUNT_BEFORE_REFUSAL).min(RECOUNT_BEFORE_REFUSAL_MAX)
+            }
+        };
+        if counted.is_some_and(|last| last.begun.elapsed() < valid(last)) {
             return Ok(());
         }
+        let begun = Instant::now();
         let bytes = home.used_bytes(PARTS_COUNTED).await?;
-        self.used.store(bytes, Ordering::Relaxed);
-        *counted = Some(Instant::now());
+        self.used.store(bytes.saturating_add(self.unwritten.load(Ordering::Relaxed)), Ordering::Relaxed);
+        *counted = Some(Counted { begun, took: begun.elapsed() });
         Ok(())
     }
 }
@@ -252,15 +310,23 @@ mod tests {
         write("sub/a", 600);
         write(".b.braidftp-part", 300);
         let home = Tree::open(folder.path()).unwrap();
-        let share = Share::new(Limits { quota: Some(1000), ..Limits::default() });
+        let share = Arc::new(Share::new(Limits { quota: Some(1000), ..Limits::default() }));
         assert_eq!(share.begin(&home, 100).await.unwrap(), Ok(()));
         assert_eq!(share.begin(&home, 101).await.unwrap(), Err(OverQuota));
-        assert_eq!(share.charge(&home, None, 100).await.unwrap(), Ok(()));
-        assert_eq!(share.charge(&home, None, 1).await.unwrap(), Err(OverQuota));
+        let (mut first, mut second) = (share.upload(), share.upload());
+        assert_eq!(share.charge(&home, None, &mut first, 100).await.unwrap(), Ok(()));
+        assert_eq!(share.charge(&home, None, &mut second, 1).await.unwrap(), Err(OverQuota));
+        drop((first, second));
+        // What was refused, and what was deleted, makes room at once.
+        assert_eq!(share.begin(&home, 100).await.unwrap(), Ok(()));
         std::fs::remove_file(folder.path().join("sub/a")).unwrap();
-        tokio::time::advance(RECOUNT_BEFORE_REFUSAL).await;
         assert_eq!(share.begin(&home, 700).await.unwrap(), Ok(()));
         assert_eq!(share.begin(&home, 701).await.unwrap(), Err(OverQuota));
+        let mut third = share.upload();
+        for _ in 0..7 {
+            assert_eq!(share.charge(&home, None, &mut third, 100).await.unwrap(), Ok(()));
+        }
+        assert_eq!(share.charge(&home, None, &mut third, 1).await.unwrap(), Err(OverQuota));
         let free = Share::default();
         assert_eq!(free.begin(&home, u64::MAX).await.unwrap(), Ok(()));
     }

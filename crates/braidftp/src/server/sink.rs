@@ -18,7 +18,7 @@ use super::store::{Store, failure, native, system_time};
 use crate::store::bucket::Charge;
 use crate::store::fs::{self, Commit, Durability, Keep, Start, Why};
 use crate::store::{Tree, Writer};
-use crate::user_limits::{OverQuota, Right, Share};
+use crate::user_limits::{OverQuota, Right, Share, Unwritten};
 
 /// The number of attempts to find a name for STOU.
 const UNIQUE_TRIES: u32 = 100;
@@ -46,6 +46,8 @@ pub(super) struct Intake {
     home: Tree,
     /// What of the quota it has, in a bucket.
     charge: Option<Box<Charge>>,
+    /// What a count of the home may lack.
+    unwritten: Unwritten,
     /// Counts its bytes.
     transfer: Option<Arc<Transfer>>,
 }
@@ -122,6 +124,7 @@ impl Intake {
             share: store.share.clone(),
             home: store.root.clone(),
             charge: store.share.charged(&store.root).map(Box::new),
+            unwritten: store.share.upload(),
             transfer: store.transfer.clone(),
         }
     }
@@ -155,7 +158,8 @@ impl Intake {
     /// lost.
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), Failure> {
         let length = bytes.len();
-        over_quota(self.share.charge(&self.home, self.charge.as_deref_mut(), length as u64).await)?;
+        let (charge, upload) = (self.charge.as_deref_mut(), &mut self.unwritten);
+        over_quota(self.share.charge(&self.home, charge, upload, length as u64).await)?;
         self.bytes += length as u64;
         if let Some(transfer) = &self.transfer {
             transfer.passed(length);
@@ -187,17 +191,19 @@ impl Intake {
         ending: Ending,
         then: impl FnOnce(Result<Outcome, Failure>) + Send + 'static,
     ) {
-        let Self { subject, path, mut writer, text, name, bytes, mut charge, share, home, .. } = self;
+        let Self {
+            subject, path, mut writer, text, name, bytes, mut charge, mut unwritten, share, home, ..
+        } = self;
         let mut fits = Ok(());
         if let Some(charge) = &mut charge {
             // It may have taken longer than its part of the quota was reserved.
-            fits = over_quota(share.charge(&home, Some(charge), 0).await);
+            fits = over_quota(share.charge(&home, Some(charge), &mut unwritten, 0).await);
             if fits.is_ok() {
                 charge.keep();
             }
         }
         let then = move |put: Result<(), Failure>| {
-            drop(charge);
+            drop((charge, unwritten));
             subject.uploaded(&path, bytes, put.as_ref().err());
             then(put.map(|()| Outcome::Received { bytes, name }));
         };
