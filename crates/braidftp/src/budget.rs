@@ -24,7 +24,7 @@ use crate::server::{self, Settings, hooks, log, metrics_http};
 use crate::store::bucket;
 use crate::store::fs::{BLOCK_BYTES, FOLDERS_MAX, MAX_DEPTH, POOL_BYTES, SESSION_BYTES};
 use crate::tls::{self, server as tls_server};
-use crate::users;
+use crate::{users, users_file};
 
 /// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,7 +209,7 @@ rows! { now;
     PasswordBytes Server "bytes of a password that is checked" NONE, bytes(users::MAX_PASSWORD_BYTES),
         "the login: 530", "info: login refused";
     PasswordMemory Server "memory of a password check, of which one runs at a time" NONE,
-        Amount::Bytes((users::MAX_HASH_KIB as u64) << 10), "the users file, at the start", "a sentence, and no start";
+        Amount::Bytes((users_file::MAX_HASH_KIB as u64) << 10), "the users file, at the start", "a sentence, and no start";
     CommandLine Server "bytes of a command line" NONE, bytes(LINE_MAX), "the command: 500; the rest of the line is dropped", "nothing";
     CommandsAhead Server "commands read ahead in a session" NONE, count(now.settings.session.window_commands),
         "nobody; the connection is not read", "nothing";

@@ -24,3 +24,4 @@ mod tls;
 pub mod url;
 pub mod user_limits;
 pub mod users;
+mod users_file;

@@ -16,18 +16,14 @@ use std::time::Duration;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
-use braidftp_base::ParseRateError;
-use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use toml::Spanned;
 use zeroize::Zeroizing;
 
 use crate::identity::Fingerprint;
-use crate::size::Size;
-use crate::store::fs;
 pub use crate::user_limits::Access;
 use crate::user_limits::{Limits, Rights, Share};
+use crate::users_file::{self, Entry};
 
 /// The maximum number of addresses, and of unknown names, whose failures are remembered; beyond that the one
 /// with the oldest failure is forgotten. A hash of the default cost takes more than 10 ms and one is checked
@@ -51,13 +47,6 @@ const FIRST_DELAY: Duration = Duration::from_millis(250);
 const LONGEST_DELAY: Duration = Duration::from_secs(8);
 /// The maximum length of a password that is hashed, in bytes.
 pub(crate) const MAX_PASSWORD_BYTES: usize = 1024;
-/// The maximum memory of a hash in the users file, in KiB: a mistyped cost must not exhaust the machine.
-pub(crate) const MAX_HASH_KIB: u32 = 256 * 1024;
-/// The memory of a hash below which it is reported as weak, in KiB: the minimum of OWASP's Password Storage
-/// Cheat Sheet for argon2id.
-const MIN_HASH_KIB: u32 = 7_168;
-/// The memory times passes of a hash below which it is reported as weak, in KiB; from the same source.
-const MIN_HASH_WORK_KIB: u32 = 35_840;
 
 /// The rights of a logged-in user.
 #[derive(Debug, Clone)]
@@ -271,89 +260,13 @@ impl Failures {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    user: Vec<Spanned<Entry>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: String,
-    hash: Option<String>,
-    #[serde(default)]
-    keys: Vec<String>,
-    #[serde(default)]
-    home: String,
-    writable: Option<bool>,
-    rights: Option<Vec<String>>,
-    quota: Option<String>,
-    rate: Option<String>,
-    sessions: Option<usize>,
-}
-
-impl Entry {
-    fn rights(&self, access: Access) -> Result<Rights, String> {
-        match (&self.rights, self.writable) {
-            (Some(_), Some(_)) => Err("it has `rights` and `writable`: leave `writable` out".into()),
-            (Some(names), None) => Rights::parse(names.iter().map(String::as_str)),
-            (None, Some(true)) => Ok(Access::Writable.into()),
-            (None, Some(false)) => Ok(Access::ReadOnly.into()),
-            (None, None) => Ok(access.into()),
-        }
-    }
-
-    fn limits(&self) -> Result<Limits, String> {
-        if self.sessions == Some(0) {
-            return Err("sessions is 0: they could never log in; leave the user out".into());
-        }
-        let quota = self.quota.as_deref().map(|text| text.parse().map(|Size(bytes)| bytes)).transpose();
-        let rate = self.rate.as_deref().map(str::parse).transpose();
-        Ok(Limits {
-            quota: quota.map_err(|why| format!("quota: {why}"))?,
-            rate: rate.map_err(|why: ParseRateError| format!("rate: {why}"))?,
-            sessions: self.sessions,
-        })
-    }
-
-    fn keys(&self) -> Result<Vec<Fingerprint>, String> {
-        let parsed: Result<Vec<Fingerprint>, _> = self.keys.iter().map(|key| key.parse()).collect();
-        parsed.map_err(|_| {
-            "one of its keys is not a fingerprint as printed by `braidftp key`: `SHA256:…`".into()
-        })
-    }
-
-    /// What is weak about the hash, if anything.
-    fn check_hash(&self) -> Result<Option<String>, String> {
-        let Some(hash) = &self.hash else { return Ok(None) };
-        match PasswordHash::new(hash).map(|hash| argon2::Params::try_from(&hash)) {
-            Ok(Ok(params)) if params.m_cost() > MAX_HASH_KIB => {
-                Err("its hash asks for more than 256 MiB of memory".into())
-            }
-            Ok(Ok(params)) => {
-                let (memory, passes) = (params.m_cost(), params.t_cost());
-                let is_weak = memory < MIN_HASH_KIB || memory.saturating_mul(passes) < MIN_HASH_WORK_KIB;
-                Ok(is_weak.then(|| {
-                    format!(
-                        "the hash is weak (m={memory}, t={passes}): who reads it guesses fast; `braidftp serve --hash-password` \
-                         makes a strong one"
-                    )
-                }))
-            }
-            _ => Err("its hash is not one of argon2 (`$argon2id$…`)".into()),
-        }
-    }
-}
-
-/// An error in a users file.
+/// The mistakes in a users file, one sentence each.
 #[derive(Debug)]
-pub struct UsersError(String);
+pub struct UsersError(pub(crate) Vec<String>);
 
 impl fmt::Display for UsersError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.0.join("; "))
     }
 }
 
@@ -420,10 +333,8 @@ impl Users {
     /// The file cannot be read, is not a file of users, names a user twice, or has an invalid hash.
     pub fn load(path: &Path, access: Access) -> Result<Self, UsersError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|e| UsersError(format!("cannot read the users file `{}`: {e}", path.display())))?;
-        Self::parse(&text, access).map_err(|UsersError(why)| {
-            UsersError(format!("the users file `{}` cannot be used: {why}", path.display()))
-        })
+            .map_err(|e| UsersError(vec![format!("cannot read the users file `{}`: {e}", path.display())]))?;
+        Self::read(path, &text, access)
     }
 
     /// Parses a users file.
@@ -432,42 +343,20 @@ impl Users {
     ///
     /// As [`Users::load`].
     pub fn parse(text: &str, access: Access) -> Result<Self, UsersError> {
-        // Without the line itself, which may contain a password in place of its hash.
-        let file: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
-            UsersError(format!("line {line}: {}", error.message()))
-        })?;
-        let mut known = BTreeMap::new();
-        for entry in file.user {
-            let line = line_of(text, entry.span().start);
-            let entry = entry.into_inner();
-            let wrong =
-                |why: &str| UsersError(format!("line {line}: user `{}`: {why}", entry.name.escape_debug()));
-            let told = |why: String| wrong(&why);
-            let keys = entry.keys().map_err(told)?;
-            let is_nobody = entry.name == "anonymous" || entry.name == "ftp";
-            let proof = match (&entry.hash, keys.is_empty()) {
-                (Some(hash), _) => Proof::Password(hash.clone()),
+        Self::read(Path::new("users.toml"), text, access)
+    }
+
+    fn read(path: &Path, text: &str, access: Access) -> Result<Self, UsersError> {
+        let known = users_file::parse(path, text, access).map_err(UsersError)?.into_iter().map(|entry| {
+            let Entry { name, hash, weakness, keys, home, rights, limits } = entry;
+            let proof = match (hash, keys.is_empty()) {
+                (Some(hash), _) => Proof::Password(hash),
                 (None, false) => Proof::Key,
-                (None, true) if is_nobody => Proof::Anything,
-                (None, true) => {
-                    return Err(wrong(
-                        "no hash and no keys; make a hash with `braidftp serve --hash-password`, or have `braidftp key new` print a \
-                         key's fingerprint",
-                    ));
-                }
+                (None, true) => Proof::Anything,
             };
-            let weakness = entry.check_hash().map_err(told)?;
-            let home = fs::relative(entry.home.as_bytes());
-            let home = home.map_err(|_| wrong("its home is not a folder within the root"))?;
-            let rights = entry.rights(access).map_err(told)?;
-            let share = Arc::new(Share::new(entry.limits().map_err(told)?));
-            let user = User { proof, keys, home, rights, share, weakness };
-            if known.insert(entry.name.clone(), user).is_some() {
-                return Err(wrong("it is there twice"));
-            }
-        }
-        Ok(Self::new(known))
+            (name, User { proof, keys, home, rights, share: Arc::new(Share::new(limits)), weakness })
+        });
+        Ok(Self::new(known.collect()))
     }
 
     fn new(known: BTreeMap<String, User>) -> Self {
@@ -543,7 +432,7 @@ impl Users {
     pub fn hash(password: &[u8]) -> Result<String, UsersError> {
         match Argon2::default().hash_password(password) {
             Ok(hash) => Ok(hash.to_string()),
-            Err(e) => Err(UsersError(format!("cannot hash the password: {e}"))),
+            Err(e) => Err(UsersError(vec![format!("cannot hash the password: {e}")])),
         }
     }
 
@@ -630,11 +519,6 @@ impl Users {
 
 fn lock(failures: &Mutex<Failures>) -> std::sync::MutexGuard<'_, Failures> {
     failures.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The number of the line that contains this byte.
-fn line_of(text: &str, at: usize) -> usize {
-    text[..at].matches('\n').count() + 1
 }
 
 fn delay_after(failures: usize) -> Duration {
@@ -832,8 +716,8 @@ mod tests {
             ("[[user]]\nname = 'ftp'\nquota = 'much'", "quota"),
             ("[[user]]\nname = 'ftp'\nrate = 'fast'", "rate"),
             ("[[user]]\nname = 'ftp'\nsessions = 0", "could never log in"),
-            ("# a comment\n[[user]]\nname = 'ftp'\n\n[[user]]\nname = 'a'", "line 5: user `a`"),
-            ("[[user]]\nname = 'ftp'\nhoem = 'x'", "line 3"),
+            ("# a comment\n[[user]]\nname = 'ftp'\n\n[[user]]\nname = 'a'", "users.toml:5:1: user `a`"),
+            ("[[user]]\nname = 'ftp'\nhoem = 'x'", "users.toml:3:1"),
             ("[[user]\nname", "expected"),
         ] {
             let error = Users::parse(text, Access::ReadOnly).unwrap_err().to_string();

@@ -28,7 +28,7 @@ use crate::dashboard;
 use crate::identity::folder_of;
 use crate::size::Size;
 use crate::store::Tree;
-use crate::users::{Access, Users};
+use crate::users::{Access, Users, UsersError};
 
 /// The plan of a server: the command line merged with the file of settings.
 #[derive(Debug)]
@@ -305,7 +305,9 @@ pub(super) fn plan(mut args: Args) -> Result<Plan, ServeError> {
     let access = if writable { Access::Writable } else { Access::ReadOnly };
     let users_file = args.users.or(file.users).map(|path| (path, access));
     let users = match &users_file {
-        Some((path, access)) => Users::load(path, *access).map_err(|error| usage(error.to_string()))?,
+        Some((path, access)) => {
+            Users::load(path, *access).map_err(|UsersError(why)| ServeError::Settings(why))?
+        }
         None => Users::anonymous(access),
     };
     let hosts = hosts(file.host.take(), access, &protection).map_err(usage)?;

@@ -260,16 +260,19 @@ fn an_invalid_users_file_prevents_the_start_and_weak_hashes_are_reported() {
     for (text, says) in [
         (
             "[[user]]\nname = 'anna'\nkeys = ['SHA256:unknown']\n".into(),
-            "line 1: user `anna`: one of its keys",
+            "users.toml:3:8: one of its keys is not a fingerprint",
         ),
         (
             format!(
                 "[[user]]\nname = 'anna'\nhash = '{strong}'\n[[user]]\nname = 'anna'\nhash = '{strong}'\n"
             ),
-            "line 4: user `anna`: it is there twice",
+            "users.toml:4:1: user `anna`: it is there twice",
         ),
         ("[[user]]\nname = 'anna'\nhash = 'secret'\n".into(), "not one of argon2"),
-        ("[[user]]\nname = 'anna'\nhsah = 'secret'\n".into(), "unknown field `hsah`"),
+        (
+            "[[user]]\nname = 'anna'\nhsah = 'secret'\n".into(),
+            "there is no key `hsah` here; did you mean `hash`?",
+        ),
         ("[[user]]\nname = 'anna'\n".into(), "braidftp serve --hash-password"),
     ] {
         fs::write(&users, text).unwrap();
