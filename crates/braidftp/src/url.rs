@@ -125,6 +125,10 @@ impl FromStr for Url {
             return Err(wrong("it has a fragment".into()).hint("write a `#` in a file's name as %23"));
         }
         let (path, query) = match tail.split_once('?') {
+            Some((_, "")) => {
+                return Err(wrong("nothing follows its `?`".into())
+                    .hint("write a `?` in a file's name, or in a glob, as %3F"));
+            }
             Some((path, query)) => (path, Some(query)),
             None => (tail, None),
         };
@@ -375,6 +379,7 @@ mod tests {
             ("ftp+sctp://h/?adr=1.2.3.4", "only one"),
             ("ftp+sctp://h/?addr=nohost", "not an IP address"),
             ("ftp+sctp://h/?addr=::1&addr=::1", "given twice"),
+            ("ftp://h/f?", "nothing follows"),
             ("ftp://h/#x", "fragment"),
         ] {
             let error = text.parse::<Url>().expect_err(text);
