@@ -3,9 +3,9 @@
 //! A glob without a slash is matched against the last name, one with a slash against the whole path from the top of
 //! the tree. `*` does not cross a slash, `**` does. Bytes that are not UTF-8 are matched as they are.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use braidftp_ftp::SafePath;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
@@ -33,6 +33,8 @@ struct Listed {
     paths: HashSet<Vec<u8>>,
     /// Their parent folders.
     above: HashSet<Vec<u8>>,
+    /// The listed paths that have not been found in the source yet.
+    missing: Mutex<BTreeSet<Vec<u8>>>,
 }
 
 impl Listed {
@@ -114,6 +116,7 @@ impl Filter {
             listed.above.extend(ends(path).filter(|end| *end < path.len()).map(|end| path[..end].to_vec()));
             listed.paths.insert(path.to_vec());
         }
+        listed.missing = Mutex::new(listed.paths.iter().cloned().collect());
         self.listed = Some(Arc::new(listed));
         Ok(self)
     }
@@ -153,6 +156,21 @@ impl Filter {
                 .listed
                 .as_ref()
                 .is_none_or(|listed| path.is_empty() || listed.above.contains(path) || listed.holds(path))
+    }
+
+    /// Records that the source has this path.
+    pub(super) fn found(&self, path: &[u8]) {
+        if let Some(listed) = &self.listed {
+            listed.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+        }
+    }
+
+    /// The paths of `--files-from` that were not found in the source.
+    pub(super) fn missing(&self) -> Vec<Vec<u8>> {
+        let missing = self.listed.as_ref().map(|listed| listed.missing.lock());
+        missing.map_or(Vec::new(), |missing| {
+            missing.unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        })
     }
 
     /// Whether there is an include: folders are then created only for selected files in them.

@@ -256,7 +256,7 @@ pub(crate) fn missing(folder: &SafePath, gap: &Gap) -> (Vec<u8>, Error) {
 
 /// The error of a path that contains a line end.
 pub(crate) fn line_end_in_name(what: &str) -> Error {
-    Error::new(Exit::Refused, what, "its name holds a line end, which FTP cannot carry: left out")
+    Error::new(Exit::SomeFailed, what, "its name holds a line end, which FTP cannot carry: left out")
         .hint("rename it where it is")
 }
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::hash::BuildHasherDefault;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braidftp_ftp::client::ListForm;
@@ -93,6 +93,17 @@ impl Mirror {
             job.reporter.plan(path, action, facts.size.unwrap_or(0));
         }
         self.plan.found(path, Some(action), facts, was)
+    }
+
+    /// Reports the paths of `--files-from` that the source does not have.
+    pub(super) fn report_missing(&self, job: &Job) {
+        for path in self.filter.missing() {
+            job.record.left_out(
+                &job.reporter,
+                &path,
+                "--files-from lists it, and the source does not have it",
+            );
+        }
     }
 
     /// Checks the number of deletions.
@@ -239,6 +250,7 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
     job.reporter.expect_no_more();
     let finished = downloads.finish().await;
     result.and(finished)?;
+    mirror.report_missing(&job);
     hard_links::make(&job, &mut folders, names.others).await;
     if let Some(seen) = seen {
         delete_local(&root, &seen, &mirror, &job).await?;
@@ -565,6 +577,7 @@ impl Down {
         if let Some(seen) = &mut self.seen {
             seen.is_there(name);
         }
+        self.mirror.filter.found(name);
         if let Listed::Incomplete(gap) = &listed {
             self.missing(&path, gap);
             if gap.name.is_some() {
@@ -581,6 +594,10 @@ impl Down {
         }
         if let Some(first) = self.first_name(&path, &metadata)? {
             return self.other_name(path, first).await;
+        }
+        if let Some(why) = self.why_left_out(&path, &metadata) {
+            self.job.record.left_out(&self.job.reporter, name, why);
+            return Ok(());
         }
         if self.mirror.delete.is_dry() {
             return self.plan(&path, &metadata).await;
@@ -626,12 +643,25 @@ impl Down {
                 }
             }
             FileKind::Symlink if self.mirror.keep.links => self.link(&path, &metadata).await?,
-            FileKind::Symlink => {}
-            FileKind::Other => {
-                self.job.record.left_out(&self.job.reporter, name, DEVICE);
-            }
+            FileKind::Symlink | FileKind::Other => {}
         }
         Ok(())
+    }
+
+    /// Why this entry cannot be mirrored, also in a dry run.
+    fn why_left_out(&self, path: &SafePath, metadata: &store::Metadata) -> Option<String> {
+        match (metadata.kind, &metadata.target) {
+            (FileKind::Other, _) => Some(DEVICE.to_owned()),
+            (FileKind::Symlink, _) if !self.mirror.keep.links => None,
+            (FileKind::Symlink, None) => {
+                Some("it is a link, and the server does not report its target".to_owned())
+            }
+            (FileKind::Symlink, Some(target)) => {
+                let is_inside = fs::link_stays_inside(as_path(path), Path::new(OsStr::from_bytes(target)));
+                (!is_inside).then(|| leads_out(target))
+            }
+            (FileKind::File | FileKind::Directory, _) => None,
+        }
     }
 
     /// The name under which the same file was listed before, if hard links are kept.
@@ -702,11 +732,7 @@ impl Down {
     }
 
     async fn link(&mut self, path: &SafePath, metadata: &store::Metadata) -> Result<()> {
-        let Some(target) = &metadata.target else {
-            let why = "it is a link, and the server does not report its target";
-            self.job.record.left_out(&self.job.reporter, path.as_bytes(), why);
-            return Ok(());
-        };
+        let Some(target) = &metadata.target else { return Ok(()) };
         if self.job.record.is_settled(path.as_bytes()) || !self.make_parent(path).await? {
             return Ok(());
         }
@@ -718,8 +744,7 @@ impl Down {
             }
             Ok(Linked::Before) => {}
             Ok(Linked::Refused) => {
-                let why = format_args!("the link leads out of the tree, to {}", escape(target));
-                self.job.record.left_out(&self.job.reporter, path.as_bytes(), why);
+                self.job.record.left_out(&self.job.reporter, path.as_bytes(), leads_out(target));
             }
             Err(error) => self.job.record.failed(&self.job.reporter, path.as_bytes(), error),
         }
@@ -832,18 +857,19 @@ impl Down {
             (FileKind::Symlink, _) if !self.mirror.keep.links => None,
             (FileKind::Symlink, there) => {
                 let target = metadata.target.as_ref().map(|target| PathBuf::from(OsStr::from_bytes(target)));
-                match target {
-                    None => None,
-                    Some(target) if !fs::link_stays_inside(as_path(path), &target) => None,
-                    Some(target) => match there.map(|there| there.kind) {
-                        Some(Kind::Link(there)) if there == target => None,
-                        _ => Some(Action::Linked),
-                    },
+                match (there.map(|there| there.kind), target) {
+                    (Some(Kind::Link(there)), Some(target)) if there == target => None,
+                    _ => Some(Action::Linked),
                 }
             }
             (FileKind::Other, _) => None,
         }
     }
+}
+
+/// Why a link with this target is left out.
+pub(super) fn leads_out(target: &[u8]) -> String {
+    format!("the link leads out of the tree, to {}", escape(target))
 }
 
 /// The local state of a destination, for a plan.

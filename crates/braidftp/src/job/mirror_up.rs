@@ -23,7 +23,7 @@ use super::digests::{Digests, Pair};
 use super::hard_links::{Names, without_file};
 use super::journal::Journal;
 use super::listing::{Line, Listing, folder_form, line_end_in_name};
-use super::mirror::{DEVICE, Mirror};
+use super::mirror::{DEVICE, Mirror, leads_out};
 use super::plan::Facts;
 use super::upload::{Send, Uploads};
 use super::{Job, Ready, named_path, path_hash, remote_path};
@@ -163,6 +163,7 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     job.reporter.expect_no_more();
     let finished = uploads.finish().await;
     result.and(finished)?;
+    up.mirror.report_missing(&job);
     if let Some(seen) = seen {
         delete_remote(&client, &job, &up.mirror, &base, &seen, &remote.features).await?;
     }
@@ -339,6 +340,7 @@ impl Sending<'_> {
 
     async fn found(&mut self, path: PathBuf, metadata: fs::Metadata) -> Result<()> {
         let name = path.as_os_str().as_bytes();
+        self.mirror.filter.found(name);
         if let Some(seen) = &mut self.seen {
             seen.is_there(name);
             if metadata.kind == Kind::Folder {
@@ -390,9 +392,7 @@ impl Sending<'_> {
             Kind::Link(_) if !self.mirror.keep.links => Ok(()),
             Kind::Link(target) => self.found_link(&found, target).await,
             Kind::Other => {
-                if !dry {
-                    self.job.record.left_out(&self.job.reporter, found.name(), DEVICE);
-                }
+                self.job.record.left_out(&self.job.reporter, found.name(), DEVICE);
                 Ok(())
             }
         }
@@ -560,14 +560,8 @@ impl Sending<'_> {
             return if dry { self.mirror.plan.found(name, None, &found.facts, &found.was()) } else { Ok(()) };
         }
         if !fs::link_stays_inside(&found.path, target) {
-            if !dry {
-                let why = format_args!("the link leads out of the tree, to {}", escape(to));
-                self.job.record.left_out(&self.job.reporter, name, why);
-            }
+            self.job.record.left_out(&self.job.reporter, name, leads_out(to));
             return Ok(());
-        }
-        if dry {
-            return self.mirror.planned(self.job, name, Action::Linked, &found.facts, &found.was());
         }
         if !self.remote.features.tree && self.is_tcp {
             // SITE SYMLINK is available with XTREE (specs/ftp-over-sctp.md §8.4); other servers do not know
@@ -575,6 +569,9 @@ impl Sending<'_> {
             let why = "it is a symbolic link, which the server cannot make";
             self.job.record.left_out(&self.job.reporter, name, why);
             return Ok(());
+        }
+        if dry {
+            return self.mirror.planned(self.job, name, Action::Linked, &found.facts, &found.was());
         }
         let command = Command::Site(Site::Symlink(Bytes::copy_from_slice(to), named_path(self.base, name)?));
         self.uploads.command(command, name, Action::Linked).await

@@ -64,6 +64,8 @@ fn a_mirror_transfers_the_selection_and_deletes_at_most_the_maximum() {
     fs::write(&patterns, "*.txt\n!x.txt\n").unwrap();
     let list = room.path("list");
     fs::write(&list, "b/c\nz\n").unwrap();
+    let longer = room.path("longer");
+    fs::write(&longer, "b/c\nb/nothing\nz\n").unwrap();
     let (server, store) = (Served::new(&tree), room.folder("store"));
     let up = Served::writable(&store);
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -94,6 +96,14 @@ fn a_mirror_transfers_the_selection_and_deletes_at_most_the_maximum() {
                 (vec!["b".into(), "z".into()], vec!["y.txt".into()])
             );
             assert_eq!(names(&there.join("b")), ["c"]);
+            for options in [&["--dry-run"][..], &[]] {
+                let (code, _, err) =
+                    run(&[&["--files-from", longer.to_str().unwrap(), "-q"], options].concat());
+                assert!(
+                    code == 10 && err.contains("b/nothing: --files-from lists it"),
+                    "{mode}: {code} {err}"
+                );
+            }
 
             good(&[]);
             let file = fs::File::options().append(true).open(there.join("a")).unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::net::UdpSocket;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -201,7 +202,38 @@ fn a_dry_run_does_not_report_existing_links() {
         assert_eq!(out, "receive file\n", "{name}");
         assert_eq!(cli(&room.home(), &args).0, 10, "a link is left out");
         let (code, out, _) = cli(&room.home(), &[&args[..], &["--dry-run"]].concat());
-        assert_eq!((code, out.as_str()), (0, ""), "{name}");
+        assert_eq!((code, out.as_str()), (10, ""), "{name}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_reported_by_every_run_and_dry_run_with_exit_code_10() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    fs::write(tree.join("file"), "x").unwrap();
+    for (folder, why) in [("link", "leads out of the tree"), ("name", "line end"), ("other", "a socket")] {
+        let one = room.folder(&format!("tree/{folder}"));
+        match folder {
+            "link" => symlink("../..", one.join("out")).unwrap(),
+            "name" => fs::write(one.join("two\nlines"), "x").unwrap(),
+            _ => drop(UnixListener::bind(one.join("socket")).unwrap()),
+        }
+        let (server, up) = (Served::new(&tree), Served::writable(&room.folder("store")));
+        for mode in ["tcp", "braid"] {
+            let copy = room.path(&format!("{mode}-{folder}"));
+            let down = ["mirror", &format!("{}{folder}", server.url(mode)), copy.to_str().unwrap()];
+            let to = format!("{}{mode}-{folder}", up.url(mode));
+            let up = ["mirror", "-R", one.to_str().unwrap(), &to];
+            for args in [&down[..], &up[..]] {
+                // The second run has nothing to do.
+                for options in [&["--dry-run"][..], &[], &[], &["--dry-run"]] {
+                    let (code, out, err) =
+                        cli(&room.home(), &[args, &["--mode", mode, "--json"], options].concat());
+                    assert!(code == 10 && err.contains(why), "{args:?} {options:?}: {code} {err}");
+                    assert!(out.contains(r#""failed":1"#), "{out}");
+                }
+            }
+        }
     }
 }
 
