@@ -17,6 +17,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use braidftp_ftp::client::ListForm;
 use bytes::Bytes;
@@ -32,6 +33,10 @@ use crate::url::Url;
 const HASH_BYTES: usize = 16;
 /// Bytes of a listing that are read at once.
 const READ_BYTES: usize = 64 << 10;
+
+/// The time within which the system releases the lock of a process that was killed, and the interval of attempts to take it.
+const KILLED_WITHIN: Duration = Duration::from_secs(2);
+const LOCK_LOOK: Duration = Duration::from_millis(10);
 
 /// An open journal. Clones share it.
 #[derive(Debug, Clone)]
@@ -60,21 +65,28 @@ impl Journal {
             Error::new(Exit::Local, "use --journal", "there is no folder for it")
                 .hint("set HOME, or XDG_STATE_HOME to a folder")
         })?;
-        let (job, done) = match files(&folder, name) {
-            Ok(files) => files,
-            Err(error) => {
-                reporter.caution(format_args!(
-                    "the journal {} cannot be opened ({error}): the job continues without it",
-                    folder.display()
-                ));
-                return Ok(None);
+        let begun = Instant::now();
+        let (job, done) = loop {
+            let (job, done) = match files(&folder, name) {
+                Ok(files) => files,
+                Err(error) => {
+                    reporter.caution(format_args!(
+                        "the journal {} cannot be opened ({error}): the job continues without it",
+                        folder.display()
+                    ));
+                    return Ok(None);
+                }
+            };
+            if job.try_lock().is_ok() {
+                break (job, done);
             }
+            if begun.elapsed() > KILLED_WITHIN {
+                let what = format!("use the journal {}", folder.display());
+                return Err(Error::new(Exit::Local, what, "another job between the same places uses it")
+                    .hint("wait for it, or leave out --journal"));
+            }
+            std::thread::sleep(LOCK_LOOK);
         };
-        if job.try_lock().is_err() {
-            let what = format!("use the journal {}", folder.display());
-            return Err(Error::new(Exit::Local, what, "another job between the same places uses it")
-                .hint("wait for it, or leave out --journal"));
-        }
         let (done, reporter) = (Mutex::new(Some(done)), reporter.clone());
         Ok(Some(Self(Arc::new(Inner { folder, _job: job, done, replays, reporter }))))
     }
@@ -182,6 +194,17 @@ impl Journal {
             }
         };
         tell.send_modify(|kept| kept.state = state);
+    }
+
+    /// Forgets the finished files: the destination does not have them any more.
+    pub fn forget(&self) {
+        let mut done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let cut = done.as_ref().map(|file| file.set_len(0));
+        if let Some(Err(error)) = cut {
+            *done = None;
+            drop(done);
+            self.cannot_write("done", &error);
+        }
     }
 
     /// Removes the journal of a complete job.

@@ -87,6 +87,21 @@ fn a_resumed_job_lists_and_transfers_nothing_twice() {
 }
 
 #[test]
+fn files_are_fetched_again_if_the_folder_of_a_killed_job_was_removed() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    many(&tree);
+    let server = Served::new(&tree);
+    let copy = room.path("copy");
+    let args = [&server.url("braid"), copy.to_str().unwrap()];
+    stopped(&args, &room, |child| child.kill().unwrap());
+    fs::remove_dir_all(&copy).unwrap();
+    let (code, _, err) = run(mirror(&args, &room).arg("-q"));
+    assert_eq!(code, 0, "{err}");
+    assert_same(&tree, &copy);
+}
+
+#[test]
 fn a_terminated_job_makes_no_new_connection() {
     let room = Room::new();
     let tree = room.folder("tree");
