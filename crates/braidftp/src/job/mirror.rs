@@ -616,12 +616,22 @@ impl Down {
             }
             return Ok(());
         }
+        self.carry_out(path, &metadata, ahead).await
+    }
+
+    /// Makes the folder, fetches the file or makes the link of this entry.
+    async fn carry_out(
+        &mut self,
+        path: SafePath,
+        metadata: &store::Metadata,
+        ahead: Option<Ahead>,
+    ) -> Result<()> {
         match metadata.kind {
             FileKind::Directory => {
                 if metadata.modified.is_some() {
                     self.tree.hold(&path)?;
                 }
-                self.folders.remember(&path, metadata.modified, self.kept_mode(&metadata));
+                self.folders.remember(&path, metadata.modified, self.kept_mode(metadata));
                 if !self.mirror.filter.is_selective() {
                     self.make(&path).await?;
                 }
@@ -631,18 +641,18 @@ impl Down {
                     // A server that does not know the size also reports 0, so 0 says nothing.
                     let size = (metadata.size > 0 || metadata.modified.is_some()).then_some(metadata.size);
                     let fetch = Fetch {
-                        remote: named_path(&self.base, name)?,
+                        remote: named_path(&self.base, path.as_bytes())?,
                         local: path,
                         size,
                         modified: metadata.modified,
-                        unix_mode: self.kept_mode(&metadata),
+                        unix_mode: self.kept_mode(metadata),
                         compare: self.mirror.compare,
                     };
                     let have = self.have.remove(&path_hash(fetch.local.as_bytes()));
                     self.downloads.fetch_rest(fetch, have, ahead).await?;
                 }
             }
-            FileKind::Symlink if self.mirror.keep.links => self.link(&path, &metadata).await?,
+            FileKind::Symlink if self.mirror.keep.links => self.link(&path, metadata).await?,
             FileKind::Symlink | FileKind::Other => {}
         }
         Ok(())
