@@ -2,6 +2,7 @@
 
 use super::axes::{self, Axis as Varied, Place, Scope};
 use super::check::{self, within};
+use super::effects::Effects;
 use super::expression::{self, Condition};
 use super::files::Files;
 use super::measure::{self, Measure};
@@ -89,9 +90,13 @@ pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<S
     }
     let expects = expects(document, &points)?;
     // Each point is read now, so that no run fails because of an invalid value.
+    let mut effects = Effects::default();
     for point in &points {
-        Plan::read(document.view(&document.picks(point)), &document.files)?;
+        let picks = document.picks(point);
+        let view = document.view(&picks);
+        effects.note(view, &Plan::read(view, &document.files)?);
     }
+    effects.check()?;
     let root = &document.root;
     let text = |key: &str| root.get(key).and_then(Node::text).unwrap_or("");
     let figure = Figure {

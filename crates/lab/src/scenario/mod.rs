@@ -11,6 +11,7 @@ mod axes;
 mod check;
 mod decide;
 mod distribution;
+mod effects;
 pub mod expression;
 mod figure;
 mod files;

@@ -261,6 +261,11 @@ impl Workload {
         }
     }
 
+    /// The indices of the paths on which it sends: TCP uses the first.
+    pub(super) fn paths_used(&self) -> &[usize] {
+        if self.is_tcp() { &self.paths[..1] } else { &self.paths }
+    }
+
     /// Whether the transport is TCP.
     pub(super) fn is_tcp(&self) -> bool {
         match &self.does {

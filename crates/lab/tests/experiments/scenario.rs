@@ -417,6 +417,74 @@ fn what_never_happens_in_a_run_is_refused() {
     assert!(others.is_empty(), "{others:#?}");
 }
 
+/// Runs of 5 s and of 9 s.
+const LASTS: (&str, &str) = ("lasts = \"5 s\"", "lasts = \"$a\"");
+const TWICE: (&str, &str) = ("[[axis]]", "[[axis]]\nname = \"a\"\nvalues = [\"5 s\", \"9 s\"]\n\n[[axis]]");
+
+#[test]
+fn what_no_workload_uses_is_refused() {
+    let via = "via = [\"near\", \"far\"]";
+    let apart = (via, "via = [\"near\"]\n\n[[path]]\nvia = [\"far\"]");
+    let more = (via, "name = \"a\"\nvia = [\"near\", \"far\"]\n\n[[path]]\nname = \"b\"\nvia = [\"far\"]");
+    let only = |path| ("transport = \"one\"", path);
+    let tcp = ("protocol = \"sctp\"", "protocol = \"tcp\"");
+    let mut others = Vec::new();
+    for (replaced, said) in [
+        (&[(via, "via = [\"near\"]")][..], "my.toml:10:8: link `far` is in no path: name it in the `via`"),
+        (
+            &[apart, only("transport = \"one\"\npaths = [\"near\"]")],
+            "my.toml:10:8: no workload uses a path over link `far`",
+        ),
+        (&[apart, tcp], "my.toml:10:8: no workload uses a path over link `far`"),
+        (&[more, only("transport = \"one\"\npaths = [\"a\"]")], "my.toml:17:1: no workload uses path `b`"),
+        (&[more, tcp], "my.toml:17:1: nothing is sent on path `b`: TCP uses the first path of a workload"),
+        (
+            &[("[[workload]]", "[transports.two]\nprotocol = \"tcp\"\n\n[[workload]]")],
+            "my.toml:19:13: no workload uses transport `two`",
+        ),
+    ] {
+        refused(replaced, said, &mut others);
+    }
+    assert!(others.is_empty(), "{others:#?}");
+    // An axis may choose. Here each path is used at a point; the event changes its link or the other one.
+    let chosen = |values: &str| {
+        let axis = format!("[[axis]]\nname = \"use\"\nvalues = [{values}]\n\n[[axis]]");
+        let event = ("link = \"near\"", "link = \"$use.link\"");
+        flow(&[apart, only("transport = \"one\"\npaths = \"$use.path\""), event, ("[[axis]]", &axis)])
+    };
+    let same = "{ name = \"x\", path = [\"near\"], link = \"near\" }, { name = \"y\", path = [\"far\"], link = \"far\" }";
+    assert!(chosen(same).is_ok());
+    let crossed = "{ name = \"x\", path = [\"near\"], link = \"far\" }, { name = \"y\", path = [\"far\"], link = \"near\" }";
+    let said = "my.toml:29:49: this event changes nothing: no workload uses a path over link `far`";
+    assert!(chosen(crossed).is_err_and(|error| error.contains(said)), "{:?}", chosen(crossed).err());
+}
+
+#[test]
+fn what_happens_after_the_end_of_every_run_is_refused() {
+    let near = "rate = \"10 Mbit/s\"";
+    let steps = (near, r#"rate = [{ rate = "10 Mbit/s" }, { rate = "5 Mbit/s", from = "7 s" }]"#);
+    let back = (near, r#"back = { rate = [{ rate = "10 Mbit/s" }, { rate = "5 Mbit/s", from = "7 s" }] }"#);
+    let set = "set = { rate = \"5 Mbit/s\" }";
+    let (cut, later) = (
+        (set, "set = { down = [[\"7 s\", \"8 s\"]] }"),
+        (set, r#"set = { rate = [{ rate = "1 Mbit/s" }, { rate = "5 Mbit/s", from = "7 s" }] }"#),
+    );
+    let mut others = Vec::new();
+    for (replaced, said) in [
+        (&[steps][..], "my.toml:7:61: this rate changes nothing: the run ends at 5 s"),
+        (&[back], "my.toml:7:70: this rate changes nothing: the run ends at 5 s"),
+        (&[later], "my.toml:30:68: this rate changes nothing: the run ends at 5 s"),
+        (&[cut], "my.toml:30:17: this cut changes nothing: the run ends at 5 s"),
+    ] {
+        refused(replaced, said, &mut others);
+    }
+    assert!(others.is_empty(), "{others:#?}");
+    // The longer run has them.
+    for late in [steps, back, later, cut, ("at = \"1 s\"", "at = \"7 s\"")] {
+        assert!(flow(&[late, LASTS, TWICE]).is_ok(), "{late:?}: {:?}", flow(&[late, LASTS, TWICE]).err());
+    }
+}
+
 #[test]
 fn runs_without_end_are_refused() {
     let (bulk, lasts, near) = ("kind = \"bulk\"", "lasts = \"5 s\"", "rate = \"10 Mbit/s\"");
