@@ -13,7 +13,7 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_sim::apps::bulk::{Protocol, Span};
 
-use super::congested::{CONTROLLER, Units, columns, controlled, link, row};
+use super::congested::{CONTROLLER, Units, columns, controlled, link, own, row};
 use crate::figure::{Axis, Figure, Kind, Runs, Sweep, Value};
 use crate::papers::paths::{Flow, Network};
 use crate::plot::Plot;
@@ -56,8 +56,7 @@ pub(super) const FIGURE: Figure = Figure {
                 _ => (LATER, Duration::ZERO),
             };
             network.flows[0].span = Span { begins: Time::ZERO + association, ends: None };
-            let ample = controlled(point.name("controller"), super::AMPLE_KB);
-            let protocol = Protocol::Sctp(Arc::new(ample.with(|c| c.paths.multipath = None)));
+            let protocol = Protocol::Sctp(Arc::new(own(point.name("controller"))));
             for path in [0, 1] {
                 // The seed moves them by less than a round trip.
                 let apart = Duration::from_millis(seed % 50 * (path as u64 + 1));
@@ -83,7 +82,7 @@ const LATER: Duration = Duration::from_secs(5);
 const FROM: Duration = Duration::from_secs(15);
 const TO: Duration = Duration::from_secs(40);
 
-const BUFFER: Axis = Axis {
+pub(super) const BUFFER: Axis = Axis {
     values: &[Value::Number(256.0), Value::Number(512.0), Value::Number(1_024.0), Value::Number(2_048.0)],
     ..super::BUFFER
 };

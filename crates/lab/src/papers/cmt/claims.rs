@@ -3,7 +3,7 @@
 //! has less, with the sum of both ("their sum").
 
 use super::DELAY;
-use crate::claim::{Claim, Finding, Holds, Measured};
+use crate::claim::{Claim, Finding, Holds, Measured, Verdict};
 use crate::papers::judge::{Bound, Compared, Everywhere, and, grows, number, series};
 use crate::stats::{Estimate, quotient, short};
 use crate::table::Table;
@@ -255,7 +255,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "P4-C23",
         says: "over two congested paths FAST does much better than SCTP with the same finite buffer (§3.2; argued)",
-        needs: &["cmt/congested", "cmt/begins"],
+        needs: &["cmt/congested", "cmt/begins", "cmt/share"],
         check: |data| {
             let table = data.table("cmt/congested");
             let ratio = |beside: &str, kb: &str| {
@@ -277,29 +277,52 @@ pub(super) const CLAIMS: &[Claim] = &[
                     of("fast").ratio(&of("loss"), "mbps")
                 }))
             };
-            let of = |controller: &str| {
-                let cell = begins.at(&format!("begins=with buffer=2048 controller={controller}"));
+            let shares = data.table("cmt/share");
+            // The part of what all bring that the association has, and what all bring.
+            let share = |beside: &str, controller: &str| {
+                let cell = shares.at(&format!("beside={beside} buffer=2048 controller={controller}"));
                 let (own, others) = (cell.mean("mbps").mean, cell.mean("others").mean);
-                (own / (own + others), own + others)
+                [short(own / (own + others)), short(own + others)]
             };
-            let (fast, loss) = (of("fast"), of("loss"));
+            let [fast, flows] = ["fast", "loss"].map(|controller| share("flows", controller));
+            let what = "FAST : SCTP's windows";
+            let judge = |compared: &[Compared], remark: &str| {
+                Everywhere { what, bound: Bound::Above(1.0), remark }.judge(compared)
+            };
+            let changed = |beside: &str| {
+                let equal = buffers.map(|kb| {
+                    let of = |controller: &str| {
+                        shares.at(&format!("beside={beside} buffer={kb} controller={controller}"))
+                    };
+                    Compared { place: format!("{kb} KB"), ratio: of("fast").ratio(&of("loss"), "mbps") }
+                });
+                let ratios = series(&equal.clone().map(|compared| compared.ratio));
+                let holds = match judge(&equal, "").verdict {
+                    Verdict::Holds => "the claim holds",
+                    _ => "the claim does not hold",
+                };
+                format!("has {} with SCTP's windows, and {holds}: {ratios}", share(beside, "loss")[0])
+            };
             let remark = format!(
                 "That is beside one more flow of the same kind on each path. With nobody else there it is {} at the same buffers, and beside TCP with \
                  Reno, which fills the queues, {}. With beginnings 5 s apart and all else the same (cmt/begins) it is {} where the association begins before \
-                 the others, {} where all begin together, and {} where it begins after them. With 2 MB, begun together, FAST has {} of what all three flows \
-                 bring and SCTP's windows {}, where half is fair; all three together bring {} Mbit/s with FAST and {} with SCTP's windows.",
+                 the others, {} where all begin together, and {} where it begins after them. What decides is the share and not the use of the paths: over \
+                 100 s, with 2 MB, all three bring {} Mbit/s with FAST and {} with SCTP's windows, but the association has {} of that with FAST and {} \
+                 with SCTP's windows (cmt/share). Where the flows' packets are acknowledged one by one, so that flows do not send pairs into a full queue, it {}. \
+                 Beside a second association with an ample buffer it {}.",
                 told("nobody"),
                 told("tcp"),
                 by_begin("before"),
                 by_begin("with"),
                 by_begin("after"),
-                short(fast.0),
-                short(loss.0),
-                short(fast.1),
-                short(loss.1)
+                fast[1],
+                flows[1],
+                fast[0],
+                flows[0],
+                changed("prompt"),
+                changed("twin")
             );
-            let what = "FAST : SCTP's windows";
-            Everywhere { what, bound: Bound::Above(1.0), remark: &remark }.judge(&compared)
+            judge(&compared, &remark)
         },
     },
     Claim {
@@ -353,23 +376,25 @@ pub(super) const CLAIMS: &[Claim] = &[
                 }
             }
             let alpha = data.table("cmt/alpha");
+            let (bound, what) = (Bound::NotAbove(1.05), "SCTP's windows : FAST");
             let told: Vec<String> = ["10", "25", "50", "100", "200"]
                 .map(|packets| {
                     let ratios = ["512", "1024", "16384"].map(|kb| {
                         let of = |control: &str| alpha.at(&format!("buffer={kb} control={control}"));
                         of("loss").ratio(&of(packets), "mbps")
                     });
-                    format!("{} with α = {packets}", series(&ratios))
+                    let no_less =
+                        if ratios.iter().all(|ratio| bound.has(ratio)) { "no less" } else { "less" };
+                    format!("{} with α = {packets} ({no_less})", series(&ratios))
                 })
                 .into();
             let remark = format!(
                 "It is built: FAST on each path of an association; here it runs over paths of two hops that TCP crosses, and is to bring \
-                 no less than windows steered by losses. It keeps α packets in queues that Reno fills, and α decides its part of them: beside TCP, \
+                 no less than windows steered by losses. It keeps α packets in queues that Reno fills, and α alone decides its part of them: beside TCP, \
                  with 512 KB, 1 MB and an ample buffer, it is {} (cmt/alpha).",
                 told.join(", ")
             );
-            Everywhere { what: "SCTP's windows : FAST", bound: Bound::NotAbove(1.05), remark: &remark }
-                .judge(&compared)
+            Everywhere { what, bound, remark: &remark }.judge(&compared)
         },
     },
 ];

@@ -54,24 +54,12 @@ pub(super) const FIGURE: Figure = Figure {
         runs: Runs { min: 3, max: 5, within: 0.05 },
         run: &|point, seed| {
             let config = controlled(point.name("controller"), point.number("buffer"));
-            let mut network = Network::paths(&[link(), link()]).with(config, &[0, 1]);
             let beside = match point.name("beside") {
                 "nobody" => None,
-                "own" => {
-                    let ample = controlled(point.name("controller"), super::AMPLE_KB);
-                    Some(Protocol::Sctp(Arc::new(ample.with(|c| c.paths.multipath = None))))
-                }
+                "own" => Some(Protocol::Sctp(Arc::new(own(point.name("controller"))))),
                 _ => Some(shared::over_tcp(shared::tcp(cc::Kind::Reno, 16 << 20))),
             };
-            for (path, protocol) in beside.iter().flat_map(|protocol| [(0, protocol), (1, protocol)]) {
-                let begins = braidftp_base::Time::from_millis(500 + 300 * path as u64 + seed % 1_000);
-                let span = Span { begins, ends: None };
-                network.flows.push(Flow {
-                    protocol: protocol.clone(),
-                    span,
-                    routes: vec![Network::route(path)],
-                });
-            }
+            let network = network(config, beside.as_ref(), seed);
             row(&network, FROM..TO, seed)
         },
         plot: Plot::lines("buffer", "mbps", "Mbit/s of user data")
@@ -82,10 +70,27 @@ pub(super) const FIGURE: Figure = Figure {
     }),
 };
 
+/// The association over both paths, and one more flow on each, if any.
+pub(super) fn network(config: sctp::Config, beside: Option<&Protocol>, seed: u64) -> Network {
+    let mut network = Network::paths(&[link(), link()]).with(config, &[0, 1]);
+    for (path, protocol) in beside.iter().flat_map(|protocol| [(0, protocol), (1, protocol)]) {
+        let begins = braidftp_base::Time::from_millis(500 + 300 * path as u64 + seed % 1_000);
+        let span = Span { begins, ends: None };
+        let protocol = Protocol::clone(protocol);
+        network.flows.push(Flow { protocol, span, routes: vec![Network::route(path)] });
+    }
+    network
+}
+
+/// The configuration of a flow of the same congestion control on one path.
+pub(super) fn own(controller: &str) -> sctp::Config {
+    controlled(controller, super::AMPLE_KB).with(|c| c.paths.multipath = None)
+}
+
 /// The rate of a path in bits per second.
 pub(super) const RATE: u64 = 40_000_000;
-const FROM: Duration = Duration::from_secs(10);
-const TO: Duration = Duration::from_secs(35);
+pub(super) const FROM: Duration = Duration::from_secs(10);
+pub(super) const TO: Duration = Duration::from_secs(35);
 
 /// The units of the two columns that describe the queues and the other flows.
 pub(super) struct Units {

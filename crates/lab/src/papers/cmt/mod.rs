@@ -28,6 +28,7 @@ mod delay;
 mod loss;
 mod order;
 mod policies;
+mod share;
 mod short;
 mod timeouts;
 
@@ -67,6 +68,7 @@ static FIGURES: &[Figure] = &[
     timeouts::FIGURE,
     congested::FIGURE,
     begins::FIGURE,
+    share::FIGURE,
     order::FIGURE,
     complex::FIGURE,
     alpha::FIGURE,
