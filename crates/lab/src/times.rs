@@ -100,6 +100,9 @@ pub struct Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { figures, unknown, threads, lasts, at_least } = self;
+        if *unknown > 0 && unknown == figures {
+            return write!(f, "{figures} figures: their times are not recorded");
+        }
         let minutes = lasts.as_secs_f64() / 60.0;
         let about = if *at_least { "at least" } else { "about" };
         let time = match minutes {
@@ -271,6 +274,8 @@ mod tests {
         let text = times.estimate(&bench(2, Quick::No), &figures).to_string();
         assert!(text.starts_with("2 figures: about 2.0 h on 2 threads"), "{text}");
         assert!(text.ends_with("the times of 1 of them are not recorded"), "{text}");
+        let unknown = Times::default().estimate(&bench(1, Quick::No), &figures).to_string();
+        assert_eq!(unknown, "2 figures: their times are not recorded");
         // From a quick run follows the time of the minimum number of runs, at least.
         let sweep = figures[1].sweep().unwrap();
         times.put(figures[1], Form::Quick, 10, 2.0);

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use braidftp_lab::bench::{Bench, BenchError, Fresh, Made, Options, Quick, Reporter, Silent};
 use braidftp_lab::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
+use braidftp_lab::papers;
 use braidftp_lab::plot::Plot;
 use braidftp_lab::store::{Store, Variety, csv};
 use braidftp_lab::sweep::{self, Chance, Shard};
 use braidftp_lab::table::Table;
+use braidftp_lab::times::Times;
 
 const AXES: &[Axis] = &[
     Axis {
@@ -312,4 +314,13 @@ fn a_full_disk_keeps_complete_rows_and_the_sweep_continues_later() {
     assert!(again.status.success(), "{said}");
     assert!(said.contains("multistream/nat: continues with"), "{said}");
     assert!(!folder.path().join("multistream/nat-quick.csv.part").exists());
+}
+
+#[test]
+fn how_long_each_figure_takes_is_known() {
+    let bench = Bench { store: Store::new("/nonexistent"), options: Options::default() };
+    let estimate = |figure: &'static Figure| Times::recorded().estimate(&bench, &[figure]);
+    let unknown: Vec<&str> =
+        papers::figures().filter(|figure| estimate(figure).unknown > 0).map(|figure| figure.id).collect();
+    assert!(unknown.is_empty(), "`braidlab run ID --times FILE` records them: {unknown:?}");
 }
