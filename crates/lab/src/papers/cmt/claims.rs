@@ -309,7 +309,8 @@ pub(super) const CLAIMS: &[Claim] = &[
                  the others, {} where all begin together, and {} where it begins after them. What decides is the share and not the use of the paths: over \
                  100 s, with 2 MB, all three bring {} Mbit/s with FAST and {} with SCTP's windows, but the association has {} of that with FAST and {} \
                  with SCTP's windows (cmt/share). Where the flows' packets are acknowledged one by one, so that flows do not send pairs into a full queue, it {}. \
-                 Beside a second association with an ample buffer it {}.",
+                 Beside a second association with an ample buffer it {}. So FAST is better \
+                 where the buffer blocks, and where nothing does, both have about half.",
                 told("nobody"),
                 told("tcp"),
                 by_begin("before"),

@@ -6,7 +6,8 @@
 //! not pairs, as the association does, whose SACKs are for packets of both paths; and the other one is a second association with an ample
 //! buffer, so that each has half by symmetry where no buffer limits.
 //!
-//! Published: nothing. Ours: `braidlab check P4-C23`.
+//! Published: nothing. Ours, with 2 MB and SCTP's windows: the association has .569 of what all bring, .509 with every packet acknowledged,
+//! and .514 beside a second association; with FAST .501 (`braidlab check P4-C23`).
 
 use std::sync::Arc;
 use std::time::Duration;
