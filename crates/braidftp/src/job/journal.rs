@@ -59,7 +59,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// There is no location for it, or another job uses it.
+    /// There is no location for it, or another job still uses it after two seconds.
     pub fn open(name: &str, replays: bool, reporter: &Reporter) -> Result<Option<Self>> {
         let folder = folder(name).ok_or_else(|| {
             Error::new(Exit::Local, "use --journal", "there is no folder for it")
