@@ -711,6 +711,10 @@ impl Controller for Bbr {
         self.prior_cwnd = self.cwnd;
     }
 
+    fn trim(&mut self) {
+        self.delivery.trim();
+    }
+
     fn on_mtu(&mut self, mtu: usize) {
         self.take_mtu(mtu);
     }

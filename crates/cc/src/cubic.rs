@@ -115,6 +115,11 @@ impl Cubic {
         }
     }
 
+    /// What it was created with.
+    pub(crate) const fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Creates a controller with the plateau halfway to W_max and this window in bytes, in congestion
     /// avoidance, as after a slow start that ended without a loss (§4.10).
     pub(crate) fn halfway(options: Options, mtu: usize, window: usize) -> Self {

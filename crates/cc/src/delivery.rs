@@ -168,7 +168,10 @@ impl Delivery {
         self.limited_until = Some(until);
         if !self.current.app_limited {
             self.current.app_limited = true;
-            self.keep(now, Duration::ZERO);
+            // The first packet makes its own stamp.
+            if !self.stamps.is_empty() {
+                self.keep(now, Duration::ZERO);
+            }
         }
     }
 
@@ -197,6 +200,12 @@ impl Delivery {
                 odd
             });
         }
+    }
+
+    /// Nothing is in flight: drops the stamps of all packets sent.
+    pub fn trim(&mut self) {
+        self.stamps.drain(..self.stamps.len().saturating_sub(1));
+        self.stamps.shrink_to_fit();
     }
 
     /// Drops the stamps of packets sent before `before`.

@@ -146,6 +146,10 @@ impl<C: Controller + Clone> Controller for Guard<C> {
         self.inner.on_idle(Idle { now, mtu: sane_mtu(idle.mtu), ssthresh_min, ..idle });
     }
 
+    fn trim(&mut self) {
+        self.inner.trim();
+    }
+
     fn on_recovered(&mut self, recovered: Recovered) {
         let now = self.clock(recovered.now);
         let flight_bytes = recovered.flight_bytes.min(BYTES_MAX);

@@ -78,6 +78,9 @@ pub trait Controller: fmt::Debug + Send {
     /// The path was idle for an RTO or more (RFC 9260 §7.2.1). Called before data is sent again.
     fn on_idle(&mut self, _idle: Idle) {}
 
+    /// Nothing is in flight, and the path has been idle for long: frees what only a path in use needs. Changes no decision.
+    fn trim(&mut self) {}
+
     /// A recovery ended: all data in flight at its begin is acknowledged.
     fn on_recovered(&mut self, _recovered: Recovered) {}
 

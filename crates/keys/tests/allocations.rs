@@ -1,4 +1,4 @@
-//! Protection allocates nothing per packet: a transfer with sealed and opened packets allocates as often as one in the clear.
+//! What associations allocate: protection nothing per packet, and an association that pauses little in all.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,28 +20,31 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static HELD_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-fn count() {
-    // At the end of a thread the counter is gone.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+fn count(allocations: u64, bytes: usize, freed_bytes: usize) {
+    // At the end of a thread the counters are gone.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + allocations));
+    let _ = HELD_BYTES.try_with(|held| held.set(held.get() + bytes as i64 - freed_bytes as i64));
 }
 
 // SAFETY: every call is passed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(1, layout.size(), 0);
         // SAFETY: the caller keeps to the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(0, 0, layout.size());
         // SAFETY: the pointer came from the system's allocator, with this layout.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
+        count(1, new_size, layout.size());
         // SAFETY: the pointer came from the system's allocator, with this layout.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
@@ -174,4 +177,27 @@ fn protection_allocates_nothing_per_packet() {
     let (plain, protected) = (allocations(None), allocations(Some(DtlsConfig::default())));
     println!("allocations per packet: {plain:.4} in the clear, {protected:.4} protected");
     assert!(protected < plain + 0.02, "{protected} allocations per packet, in the clear {plain}");
+}
+
+/// The bytes that a pair of endpoints holds after both sides have sent this many bytes and then paused for two minutes.
+fn held_after(bytes: usize) -> i64 {
+    let before = HELD_BYTES.get();
+    let mut pair = Pair::new(Profile::Modern.config());
+    (0..10).for_each(|_| pair.turn());
+    let payload = Bytes::from(vec![7; 1_000]);
+    if bytes > 0 {
+        pair.transfer(bytes, &payload);
+    }
+    drop(payload);
+    (0..120_000).for_each(|_| pair.turn());
+    pair.under_way.shrink_to_fit();
+    HELD_BYTES.get() - before
+}
+
+#[test]
+fn an_association_that_pauses_keeps_nothing_of_its_busiest_time() {
+    let (fresh, used) = (held_after(0), held_after(20_000_000));
+    println!("bytes of two endpoints with one association: {fresh} unused, {used} after 20 MB");
+    assert!(fresh < 32_000, "{fresh}");
+    assert!(used < fresh + 4_000, "{used} after a transfer, {fresh} without");
 }

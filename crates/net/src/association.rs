@@ -414,7 +414,7 @@ impl Drop for Seated {
 
 impl Core {
     fn protection(&self, id: AssociationId) -> Option<&Protection> {
-        self.seats.get(&id)?.protection.as_ref()
+        self.seats.get(&id)?.protection.as_deref()
     }
 
     /// Whether messages must wait for keys.

@@ -194,7 +194,7 @@ pub(crate) struct Seat {
     /// Whether a handle exists or may still be accepted; otherwise received messages are discarded.
     pub(crate) held: bool,
     /// Its protection, if it must be protected.
-    pub(crate) protection: Option<Protection>,
+    pub(crate) protection: Option<Box<Protection>>,
 }
 
 impl Seat {
@@ -214,7 +214,8 @@ impl Seat {
 
     /// The state of an association that must be protected.
     pub(crate) fn protected(settings: Option<Arc<Settings>>) -> Self {
-        Self { protection: settings.map(Protection::new), ..Self::new() }
+        let protection = settings.map(|settings| Box::new(Protection::new(settings)));
+        Self { protection, ..Self::new() }
     }
 
     /// The association can be used from now on.
@@ -317,7 +318,7 @@ impl Core {
         seat.wake_all();
         let held = seat.held;
         // An association that ended before its peer was authenticated is never accepted.
-        let is_wanted = seat.protection.as_ref().is_none_or(Protection::is_up) || !self.withdraw(id);
+        let is_wanted = seat.protection.as_deref().is_none_or(Protection::is_up) || !self.withdraw(id);
         self.stop_keys(id);
         if !held || !is_wanted {
             self.forget(id);
@@ -351,7 +352,7 @@ impl Core {
     pub(crate) fn accept(&mut self, port: u16) -> Result<Option<AssociationId>, NobodyListens> {
         let waiting = &mut self.backlogs.get_mut(&port).ok_or(NobodyListens)?.waiting;
         let is_ready = |id: &AssociationId| {
-            let protection = self.seats.get(id).and_then(|seat| seat.protection.as_ref());
+            let protection = self.seats.get(id).and_then(|seat| seat.protection.as_deref());
             !self.unanswered.contains(id) && protection.is_none_or(Protection::is_up)
         };
         let ready = waiting.iter().position(is_ready);

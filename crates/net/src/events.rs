@@ -145,6 +145,10 @@ impl Events {
     /// Adds an event; drops the oldest ones if there are too many.
     pub(crate) fn push(&mut self, event: Event) {
         self.list_bytes += event.list_bytes();
+        if self.queue.capacity() == 0 {
+            // Often nobody reads the first event, and none follows.
+            self.queue.reserve_exact(1);
+        }
         self.queue.push_back(event);
         while self.queue.len() > EVENTS_MAX || self.list_bytes > EVENTS_BYTES_MAX {
             let Some(oldest) = self.queue.pop_front() else { return };

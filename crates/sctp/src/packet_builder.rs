@@ -38,7 +38,7 @@ pub struct PacketBuilder {
     /// The maximum end of the open packet.
     limit: usize,
     /// Which chunks must follow an AUTH chunk, if that was negotiated.
-    authentic: Option<Authentic>,
+    authentic: Option<Box<Authentic>>,
     /// The offset of the open packet's AUTH chunk, if it has one.
     auth_at: Option<usize>,
     /// The keys that protect packets, if packets can be protected.
@@ -64,6 +64,9 @@ pub struct PacketBuilder {
 impl PacketBuilder {
     /// The number of consecutive small batches after which a large buffer is freed.
     const PATIENCE: u32 = 64;
+
+    /// Reserved for the first packet, which often has control chunks only; the buffer grows with larger ones.
+    const SMALL_PACKET_BYTES: usize = 128;
 
     /// The maximum number of packets in a batch, as in a GSO send of Linux.
     pub const MAX_PACKETS: usize = 64;
@@ -96,9 +99,8 @@ impl PacketBuilder {
         let start = self.buffer.len();
         let max = max.min(Self::MAX_BYTES);
         if start == 0 {
-            self.make_room(max);
+            self.make_room(Self::SMALL_PACKET_BYTES);
         }
-        self.buffer.reserve(max.max(Header::LEN));
         self.buffer.extend_from_slice(&header.source_port.to_be_bytes());
         self.buffer.extend_from_slice(&header.destination_port.to_be_bytes());
         self.buffer.extend_from_slice(&header.tag.0.to_be_bytes());
@@ -159,7 +161,7 @@ impl PacketBuilder {
 
     /// Inserts an AUTH chunk before the first chunk of each packet that needs one.
     pub(crate) fn authenticate(&mut self, authentic: Authentic) {
-        self.authentic = Some(authentic);
+        self.authentic = Some(Box::new(authentic));
     }
 
     /// The room left in the open packet, for chunks of any type with padding; 0 if none is open.
@@ -167,13 +169,13 @@ impl PacketBuilder {
     //# The total size of the resultant SCTP packet MUST be less that or equal
     //# to the current PMTU.
     pub fn room(&self) -> usize {
-        self.room_behind(self.authentic.as_ref().filter(|authentic| !authentic.chunks.is_empty()), 0)
+        self.room_behind(self.authentic.as_deref().filter(|authentic| !authentic.chunks.is_empty()), 0)
     }
 
     /// The room left in the open packet for chunks of one type: more than for any type, if those need no
     /// AUTH chunk, or their padding may be left out at the end of a record.
     pub fn room_for(&self, kind: u8) -> usize {
-        let authentic = self.authentic.as_ref().filter(|authentic| authentic.chunks.contains(kind));
+        let authentic = self.authentic.as_deref().filter(|authentic| authentic.chunks.contains(kind));
         let unpadded = if matches!(kind, Data::KIND | Data::INTERLEAVED_KIND) { self.unpadded() } else { 0 };
         self.room_behind(authentic, unpadded)
     }
@@ -354,11 +356,17 @@ impl PacketBuilder {
         let wanted = self.before.max(max);
         self.small = if wanted < self.reserved / 4 { self.small + 1 } else { 0 };
         if self.small >= Self::PATIENCE {
-            let (authentic, sending) = (self.authentic.take(), self.sending.take());
-            *self = Self { authentic, sending, ..Self::new() };
+            self.free();
         }
         self.reserved = self.reserved.max(wanted);
         self.buffer.reserve(wanted);
+    }
+
+    /// Frees the buffer. Between batches.
+    pub(crate) fn free(&mut self) {
+        debug_assert!(self.buffer.is_empty() && self.carried.is_empty());
+        let (authentic, sending) = (self.authentic.take(), self.sending.take());
+        *self = Self { authentic, sending, ..Self::new() };
     }
 
     /// Returns the sealed packets, if any, and resets the builder. An open packet is discarded.

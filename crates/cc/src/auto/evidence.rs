@@ -52,6 +52,11 @@ impl Evidence {
         Self { constants, ..Self::default() }
     }
 
+    /// Frees unused memory.
+    pub(super) fn trim(&mut self) {
+        self.samples.shrink_to_fit();
+    }
+
     /// Takes an RTT sample.
     pub(super) fn on_sample(&mut self, now: Time, rtt: Duration) {
         let sent_at = now - rtt;

@@ -66,6 +66,11 @@ impl Model {
         Self { constants, ..Self::default() }
     }
 
+    /// Nothing is in flight: frees the memory of past packets.
+    pub(super) fn trim(&mut self) {
+        self.delivery.trim();
+    }
+
     pub(super) fn on_sent(&mut self, sent: Sent) {
         self.delivery.on_sent(sent.now, sent.bytes, sent.flight_before);
     }

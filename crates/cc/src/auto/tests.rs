@@ -344,7 +344,7 @@ fn losses_of_a_ramp_detected_after_its_end_cause_no_further_reduction() {
 #[test]
 fn pacing_uses_the_latest_rtt_while_the_smoothed_rtt_lags() {
     let mut auto = Flow::new(Wire::new(ms(100), 100, 0)).auto;
-    (auto.mode, auto.cubic) = (Mode::Shared, Cubic::halfway(auto.options, MTU, 100 * MTU));
+    (auto.mode, auto.cubic) = (Mode::Shared, Cubic::halfway(*auto.cubic.options(), MTU, 100 * MTU));
     let mut pace = |mean, latest| {
         (auto.srtt, auto.latest_rtt) = (ms(mean), ms(latest));
         auto.pacing_rate().unwrap().bits_per_second() / 1_000
@@ -398,7 +398,7 @@ fn a_path_is_far_where_reno_takes_twice_as_long_as_cubic() {
     (auto.base_rtt, auto.carries) = (Some(ms(50)), Some(1_000));
     let mut opens = |millis, packets| {
         auto.srtt = ms(millis);
-        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         auto.growth()
     };
     assert_eq!([opens(100, 181), opens(100, 182)], [WindowGrowth::Cubic, WindowGrowth::Reno]);
@@ -407,7 +407,7 @@ fn a_path_is_far_where_reno_takes_twice_as_long_as_cubic() {
     auto.siblings = 100 * MTU;
     let mut opens = |packets| {
         auto.srtt = ms(100);
-        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         auto.growth()
     };
     assert_eq!(
@@ -424,7 +424,7 @@ fn a_flow_with_half_of_the_capacity_grows_slowly_and_one_without_an_estimate_gro
     (auto.base_rtt, auto.srtt) = (Some(ms(500)), ms(1_000));
     auto.competing.on_reduction(100, 70);
     let mut opens = |packets, carries| {
-        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         auto.carries = carries;
         auto.growth()
     };
@@ -432,7 +432,7 @@ fn a_flow_with_half_of_the_capacity_grows_slowly_and_one_without_an_estimate_gro
     assert_eq!([opens(499, None), opens(499, all)], [WindowGrowth::Cubic, WindowGrowth::Reno]);
     auto.competing.on_reduction(71, 70);
     let mut opens = |packets| {
-        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         auto.carries = all;
         auto.growth()
     };
@@ -446,15 +446,15 @@ fn with_more_than_half_beside_a_slow_flow_the_window_shrinks_while_that_shortens
     (auto.base_rtt, auto.srtt, auto.carries) = (Some(ms(500)), ms(1_000), Some(1_000_000));
     auto.latest_rtt = ms(1_000);
     let mut opens = |packets| {
-        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         auto.growth()
     };
     let of_half = [opens(509), opens(510), opens(899), opens(900)];
     assert_eq!(of_half, [WindowGrowth::Reno, WindowGrowth::Shrink, WindowGrowth::Shrink, WindowGrowth::Reno]);
-    auto.cubic = Cubic::halfway(auto.options, MTU, 700 * MTU);
+    auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, 700 * MTU);
     auto.latest_rtt = ms(700);
     assert_eq!(auto.growth(), WindowGrowth::Reno, "the flow is alone by the latest RTT");
-    auto.cubic = Cubic::halfway(auto.options, MTU, 800 * MTU);
+    auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, 800 * MTU);
     let mut now = Time::from_millis(1_000);
     for _ in 0..800 {
         now += ms(1);
@@ -572,7 +572,7 @@ fn a_share_below_a_third_grows_as_cubic_until_it_is_half() {
     assert_eq!(auto.growth(), WindowGrowth::Cubic, "350 of 1100: other flows have filled the queue");
     let mut auto = far(700);
     let mut reduce = |packets| {
-        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         let (now, flight_bytes) = (Time::from_millis(60_000), packets * MTU);
         auto.respond_to_congestion(Congestion { cause: Cause::Loss, now, flight_bytes, mtu: MTU });
         auto.update_share();
@@ -580,7 +580,7 @@ fn a_share_below_a_third_grows_as_cubic_until_it_is_half() {
     };
     assert_eq!([reduce(472), reduce(470)], [WindowGrowth::Reno, WindowGrowth::Cubic]);
     let mut ack = |packets, at| {
-        auto.cubic = Cubic::halfway(auto.options, MTU, packets * MTU);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         auto.on_sent(Sent { now: Time::from_millis(at), bytes: MTU, flight_before: packets * MTU });
         let rtt = Some(ms(1_000));
         auto.on_ack(Ack {

@@ -545,6 +545,9 @@ impl Association {
         //# idle destination transport address(es) of its peer by sending a
         //# HEARTBEAT chunk periodically to the destination transport address(es).
         let is_idle = path.flight_bytes == 0 && path.data_sent_at.is_none_or(idle_for);
+        if is_idle {
+            self.trim();
+        }
         if is_idle || self.is_probed(id) {
             //= specs/rfc9260.txt#section-8.3
             //# Only one heartbeat SHOULD be sent each time the heartbeat timer

@@ -57,7 +57,7 @@ pub(super) struct Renewal {
     /// The requested extension of the next cookie's lifetime, after a stale one.
     extension: Option<Duration>,
     /// The chunks that were bundled with the stale cookie and dropped with it.
-    bundled: Option<Sent>,
+    bundled: Option<Box<Sent>>,
 }
 
 /// Parameters of a new association started by this side.
@@ -275,7 +275,7 @@ impl Association {
             buffer: ReceiveBuffer::new(&config),
             outbound_streams: config.streams.outbound,
             inbound_streams: config.streams.inbound,
-            events: std::collections::VecDeque::new(),
+            events: std::collections::VecDeque::with_capacity(2),
             final_packet: None,
             leaving: false,
             renewal: Renewal::default(),
@@ -414,7 +414,7 @@ impl Association {
         renewal.extension = renewal.extension.max(Some(now.since(sent_at) + RENEWAL_GRACE));
         renewal.requests += 1;
         renewal.needs_tag = true;
-        renewal.bundled = Some(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1)));
+        renewal.bundled = Some(Box::new(std::mem::replace(&mut up.sent, Sent::new(self.initial_tsn, 1))));
         self.state = State::cookie_wait(true);
         for path in &mut self.paths {
             path.flight_bytes = 0;
@@ -506,7 +506,7 @@ impl Association {
         self.keep_key_management_aside();
         let several = self.config.paths.multipath.is_some() && !uses_cmt_rules(&self.config);
         let sent = match self.renewal.bundled.take() {
-            Some(bundled) => bundled.restarted(self.paths.len()).with_many_gaps(several.then_some(0)),
+            Some(bundled) => (*bundled).restarted(self.paths.len()).with_many_gaps(several.then_some(0)),
             None => Sent::new(self.initial_tsn, self.paths.len())
                 .with_missing_reports(self.config.legacy.missing_reports)
                 .with_many_gaps(several.then_some(0)),

@@ -68,6 +68,14 @@ impl Inbox {
         self.unread_bytes + self.chunks * self.chunk_memory_bytes + datagrams + spare
     }
 
+    /// Frees unused memory.
+    pub(super) fn trim(&mut self) {
+        self.streams.iter_mut().for_each(VecDeque::shrink_to_fit);
+        self.turns.shrink_to_fit();
+        self.fresh.shrink_to_fit();
+        (self.spare, self.spare_room) = (VecDeque::new(), 0);
+    }
+
     /// Returns a stream with a readable message.
     pub(super) fn readable(&self) -> Option<StreamId> {
         self.turns.front().copied()

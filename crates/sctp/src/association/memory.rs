@@ -5,7 +5,7 @@
 
 use crate::association::path::Path;
 use crate::association::reassembly::Reassembly;
-use crate::association::state::Up;
+use crate::association::state::{State, Up};
 use crate::association::{Association, Reason};
 use crate::ids::Tsn;
 use crate::wire::Cause;
@@ -83,6 +83,23 @@ impl Association {
     pub(crate) fn limit_memory(&mut self, bytes: usize, counted: usize) {
         self.memory_limit = bytes;
         self.memory_room = bytes.saturating_sub(counted);
+    }
+
+    /// Frees what only an association in use needs, if nothing is queued or outstanding. Called when a path has been idle for a
+    /// heartbeat interval, so that associations that pause keep no buffers of their busiest time.
+    pub(super) fn trim(&mut self) {
+        let State::Up(up) = &mut self.state else { return };
+        if !up.sent.is_empty() || !self.queue.is_empty() || self.carried.is_some() {
+            return;
+        }
+        up.sent.trim();
+        up.received.trim();
+        up.packed = Vec::new();
+        self.queue.trim();
+        self.inbound.trim();
+        self.events.shrink_to_fit();
+        self.builder.free();
+        self.paths.iter_mut().for_each(Path::trim);
     }
 
     /// Aborts the association because its memory is needed elsewhere, and discards unread data.

@@ -442,7 +442,7 @@ pub struct Association {
     inbound_streams: u16,
     events: VecDeque<Event>,
     /// A last packet: when the association ends, or in response to an invalid INIT ACK.
-    final_packet: Option<FinalPacket>,
+    final_packet: Option<Box<FinalPacket>>,
     /// Whether the next packet is the last one.
     leaving: bool,
     renewal: Renewal,

@@ -92,6 +92,7 @@ pub(crate) fn in_scope(addresses: impl IntoIterator<Item = SocketAddr>, peer: Ip
         }
     }
     kept.truncate(PATHS_MAX);
+    kept.shrink_to_fit();
     kept
 }
 

@@ -2,6 +2,7 @@
 //! §8.2).
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -152,7 +153,7 @@ pub(super) struct Path {
     pub(super) heartbeats_answered: u8,
     pub(super) heartbeat: Option<PendingHeartbeat>,
     /// Expired HEARTBEATs, the newest first.
-    late_heartbeats: [Option<PendingHeartbeat>; LATE_HEARTBEATS],
+    late_heartbeats: VecDeque<PendingHeartbeat>,
     /// Reports of ICMP about the path.
     pub(super) refused: Refused,
     pub(super) heartbeat_due: bool,
@@ -270,7 +271,7 @@ impl Path {
             t3_unanswered: false,
             heartbeats_answered: 0,
             heartbeat: None,
-            late_heartbeats: [None; LATE_HEARTBEATS],
+            late_heartbeats: VecDeque::new(),
             refused: Refused::default(),
             heartbeat_due: false,
             params: PathParams {
@@ -301,16 +302,19 @@ impl Path {
     /// it arrives late.
     pub(super) fn expire_heartbeat(&mut self) -> Option<PendingHeartbeat> {
         let heartbeat = self.heartbeat.take()?;
-        self.late_heartbeats.rotate_right(1);
-        self.late_heartbeats[0] = Some(heartbeat);
+        self.late_heartbeats.truncate(LATE_HEARTBEATS - 1);
+        self.late_heartbeats.push_front(heartbeat);
         Some(heartbeat)
     }
 
     /// Takes the HEARTBEAT with this nonce: the outstanding one, or with `takes_late` an expired one.
     pub(super) fn take_heartbeat(&mut self, nonce: u64, takes_late: bool) -> Option<PendingHeartbeat> {
-        let is_it = |heartbeat: &mut PendingHeartbeat| heartbeat.nonce == nonce;
-        let mut late = || self.late_heartbeats.iter_mut().find_map(|late| late.take_if(is_it));
-        self.heartbeat.take_if(is_it).or_else(|| if takes_late { late() } else { None })
+        let is_it = |heartbeat: &PendingHeartbeat| heartbeat.nonce == nonce;
+        if let Some(heartbeat) = self.heartbeat.take_if(|heartbeat| is_it(heartbeat)) {
+            return Some(heartbeat);
+        }
+        let at = self.late_heartbeats.iter().position(is_it).filter(|_| takes_late)?;
+        self.late_heartbeats.remove(at)
     }
 
     /// Creates a new controller from the current configuration.
@@ -341,7 +345,7 @@ impl Path {
     /// The path was removed: nothing is sent on it any more.
     pub(super) fn retire(&mut self) {
         self.heartbeat = None;
-        self.late_heartbeats = [None; LATE_HEARTBEATS];
+        self.late_heartbeats.clear();
         self.heartbeat_due = false;
         self.probe_due = false;
         self.fast_retransmit_due = false;
@@ -542,6 +546,22 @@ impl Path {
     pub(super) fn memory_bytes(&self) -> usize {
         let order = self.send_order.as_ref().map_or(0, SendOrder::memory_bytes);
         size_of::<Self>() + size_of_val(&*self.controller) + order + self.send_times.memory_bytes()
+    }
+
+    /// Frees what only a path in use needs.
+    pub(super) fn trim(&mut self) {
+        if self.flight_bytes > 0 {
+            return;
+        }
+        self.controller.trim();
+        self.send_times.trim();
+        self.spurious_loss.trim();
+        if let Some(order) = &mut self.send_order {
+            order.trim();
+        }
+        if self.late_heartbeats.is_empty() {
+            self.late_heartbeats = VecDeque::new();
+        }
     }
 
     pub(super) fn stats(&self) -> PathStats {

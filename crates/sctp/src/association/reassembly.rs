@@ -188,6 +188,11 @@ impl Reassembly {
         self.inbox.memory_bytes() + streams + ready + interleaved
     }
 
+    /// Frees unused memory.
+    pub(super) fn trim(&mut self) {
+        self.inbox.trim();
+    }
+
     /// Whether payloads that are small compared with their datagram may keep it allocated; `has_room`:
     /// the association may use [`KEPT_DATAGRAMS_ROOM_BYTES`] more. If so, the datagram counts as held
     /// until nothing is.

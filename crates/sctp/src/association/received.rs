@@ -148,6 +148,12 @@ impl Received {
         self.runs.capacity() * size_of::<(Tsn, Tsn)>()
     }
 
+    /// Frees unused memory.
+    pub(super) fn trim(&mut self) {
+        self.runs.shrink_to_fit();
+        self.duplicates.shrink_to_fit();
+    }
+
     /// Checks the invariants.
     pub(super) fn check(&self) {
         let mut last = self.cum_tsn;

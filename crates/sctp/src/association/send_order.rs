@@ -63,6 +63,12 @@ impl SendOrder {
         (self.log.len() + self.unreported.len()) * size_of::<(u64, Tsn)>()
     }
 
+    /// Frees unused memory.
+    pub(super) fn trim(&mut self) {
+        self.log.shrink_to_fit();
+        self.unreported.shrink_to_fit();
+    }
+
     /// The number of the most recently sent packet that was acknowledged.
     #[cfg(test)]
     pub(super) fn newest_arrived(&self) -> Option<u64> {

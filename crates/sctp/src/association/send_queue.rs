@@ -491,6 +491,12 @@ impl SendQueue {
         self.queued_bytes + self.messages * size_of::<Queued>()
     }
 
+    /// Frees unused memory.
+    pub(super) fn trim(&mut self) {
+        self.streams.iter_mut().for_each(|stream| stream.messages.shrink_to_fit());
+        self.fresh.shrink_to_fit();
+    }
+
     /// Bytes queued on one stream.
     pub(super) fn stream_queued_bytes(&self, stream: StreamId) -> usize {
         self.streams.get(usize::from(stream.0)).map_or(0, |stream| stream.queued_bytes)

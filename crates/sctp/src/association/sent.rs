@@ -307,6 +307,15 @@ impl Sent {
         self.retained_bytes + self.slots.len() * size_of::<Slot>()
     }
 
+    /// Frees unused memory; nothing is outstanding.
+    pub(super) fn trim(&mut self) {
+        self.slots.shrink_to_fit();
+        self.lost.shrink_to_fit();
+        for runs in [&mut self.acked, &mut self.released, &mut self.blocks] {
+            runs.shrink_to_fit();
+        }
+    }
+
     /// The chunk with this TSN, if it is not cumulatively acknowledged.
     pub(super) fn get(&self, tsn: Tsn) -> Option<&Slot> {
         self.slots.get(tsn.distance_from(self.base) as usize)

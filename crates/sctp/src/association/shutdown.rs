@@ -120,10 +120,11 @@ impl Association {
 
     fn send_final_packet(&mut self, chunk: Chunk) {
         let path = self.closing_path();
-        let known = self.state.up().map(|up| FinalPacket { path, tag: up.peer_tag, chunk: None });
+        let known = self.state.up().map(|up| Box::new(FinalPacket { path, tag: up.peer_tag, chunk: None }));
         // Without the peer's tag no ABORT can be sent; the peer will time out.
-        if let Some(final_packet) = self.final_packet.take().or(known) {
-            self.final_packet = Some(FinalPacket { chunk: Some(chunk), ..final_packet });
+        self.final_packet = self.final_packet.take().or(known);
+        if let Some(final_packet) = &mut self.final_packet {
+            final_packet.chunk = Some(chunk);
         }
     }
 

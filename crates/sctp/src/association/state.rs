@@ -198,6 +198,8 @@ const QUOTE_MAX: usize = 256;
 impl Control {
     pub(super) fn add_heartbeat_ack(&mut self, path: PathId, ack: Chunk) {
         if self.heartbeat_acks.len() < HEARTBEAT_ACKS_MAX {
+            // Usually there is one, and the next comes after a heartbeat interval.
+            self.heartbeat_acks.reserve_exact(1);
             self.heartbeat_acks.push_back((path, ack));
         }
     }

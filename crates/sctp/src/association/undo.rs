@@ -69,6 +69,12 @@ impl SpuriousLoss {
         (self.is_recording, self.has_proof) = (false, false);
     }
 
+    /// Frees unused memory.
+    pub(super) fn trim(&mut self) {
+        self.resent.shrink_to_fit();
+        self.excluded.shrink_to_fit();
+    }
+
     /// A chunk is retransmitted as a tail loss probe.
     pub(super) fn on_probed(&mut self, tsn: Tsn) {
         self.exclude(tsn);

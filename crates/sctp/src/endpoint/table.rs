@@ -123,7 +123,7 @@ type Place = (u16, u16, SocketAddr);
 /// All associations.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<Box<Slot>>>,
     free: Vec<u32>,
     /// The number of associations created; part of the next id.
     made: u32,
@@ -167,7 +167,7 @@ impl Table {
         self.made += 1;
         let id = AssociationId(u64::from(self.made) << 32 | u64::from(index));
         self.by_tag.insert(known.tag.0, id);
-        self.slots[index as usize] = Some(Slot {
+        let slot = Slot {
             id,
             association: association(id),
             known,
@@ -179,7 +179,8 @@ impl Table {
             memory_bytes: 0,
             progress_at: Time::ZERO,
             heard_at: Time::ZERO,
-        });
+        };
+        self.slots[index as usize] = Some(Box::new(slot));
         self.ready(id);
         id
     }
@@ -204,7 +205,7 @@ impl Table {
 
     /// Iterates over all slots in use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter().flatten()
+        self.slots.iter().flatten().map(Box::as_ref)
     }
 
     /// Iterates over associations that a peer opened and the user has not admitted.
@@ -218,7 +219,7 @@ impl Table {
             return false;
         }
         let Self { half_open, slots, .. } = self;
-        half_open.retain(|id| slots[index(*id)].as_ref().is_some_and(Slot::is_half_open));
+        half_open.retain(|id| slots[index(*id)].as_deref().is_some_and(Slot::is_half_open));
         half_open.len() >= count
     }
 
@@ -240,11 +241,11 @@ impl Table {
     }
 
     pub(super) fn get(&self, id: AssociationId) -> Option<&Slot> {
-        self.slots.get(index(id))?.as_ref().filter(|slot| slot.id == id)
+        self.slots.get(index(id))?.as_deref().filter(|slot| slot.id == id)
     }
 
     pub(super) fn get_mut(&mut self, id: AssociationId) -> Option<&mut Slot> {
-        self.slots.get_mut(index(id))?.as_mut().filter(|slot| slot.id == id)
+        self.slots.get_mut(index(id))?.as_deref_mut().filter(|slot| slot.id == id)
     }
 
     /// Returns the association with the tag and ports of a packet.
@@ -269,7 +270,7 @@ impl Table {
     /// Maps exactly these addresses of the peer to an association. Addresses that are mapped to another
     /// one stay so.
     pub(super) fn map(&mut self, id: AssociationId, peers: &[SocketAddr]) {
-        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_deref_mut) else { return };
         if slot.peers == peers {
             return;
         }
@@ -277,6 +278,7 @@ impl Table {
         for peer in slot.peers.drain(..) {
             self.by_place.remove(&(local_port, peer_port, peer));
         }
+        slot.peers.reserve_exact(peers.len());
         for &peer in peers {
             let holder = *self.by_place.entry((local_port, peer_port, peer)).or_insert(id);
             if holder == id {
@@ -297,7 +299,7 @@ impl Table {
     /// Changes the tag of an association: its peer restarted, and the tag is from a cookie that is valid
     /// until `until`; or this side begins its handshake anew.
     pub(super) fn retag(&mut self, now: Time, id: AssociationId, tag: VerificationTag, until: Option<Time>) {
-        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_deref_mut) else { return };
         let old = std::mem::replace(&mut slot.known.tag, tag);
         let old_until = std::mem::replace(&mut slot.known.cookie_until, until);
         self.by_tag.remove(&old.0);
@@ -307,7 +309,7 @@ impl Table {
 
     /// Removes all mappings to an association.
     pub(super) fn unmap(&mut self, now: Time, id: AssociationId) {
-        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_mut) else { return };
+        let Some(slot) = self.slots.get_mut(index(id)).and_then(Option::as_deref_mut) else { return };
         if self.by_tag.get(&slot.known.tag.0) == Some(&id) {
             self.by_tag.remove(&slot.known.tag.0);
         }
@@ -362,8 +364,9 @@ impl Table {
     /// Takes the next association from the polling queue.
     pub(super) fn next_ready(&mut self) -> Option<&mut Slot> {
         let id = self.queue.pop_front()?;
-        let slot =
-            self.slots[index(id)].as_mut().expect("a slot is removed from the queue before it is freed");
+        let slot = self.slots[index(id)]
+            .as_deref_mut()
+            .expect("a slot is removed from the queue before it is freed");
         debug_assert_eq!(slot.id, id, "a slot is removed from the queue before it is freed");
         slot.ready = false;
         Some(slot)
@@ -385,7 +388,7 @@ impl Table {
     /// An association has nothing to do until `when`. One that was removed by the user is deleted and
     /// returned.
     pub(super) fn wait(&mut self, now: Time, id: AssociationId, when: Option<Time>) -> Option<Slot> {
-        let slot = self.slots.get_mut(index(id)).and_then(Option::as_mut)?;
+        let slot = self.slots.get_mut(index(id)).and_then(Option::as_deref_mut)?;
         let when = when.filter(|_| !slot.forgotten);
         if slot.wake != when {
             if let Some(before) = std::mem::replace(&mut slot.wake, when) {
@@ -400,7 +403,7 @@ impl Table {
             let slot = self.slots[index(id)].take();
             self.free.push(index(id) as u32);
             self.half_open.remove(&id);
-            let slot = slot?;
+            let slot = *slot?;
             if let Some(network) = slot.opened_from
                 && let Some(count) = self.opened_from.get_mut(&network)
             {

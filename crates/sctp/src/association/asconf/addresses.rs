@@ -37,7 +37,7 @@ pub(in crate::association) struct Addresses {
     pub(super) next_serial: Tsn,
     pub(super) next_correlation: u32,
     pub(super) waiting: VecDeque<PendingChange>,
-    pub(super) outstanding: Option<Outstanding>,
+    pub(super) outstanding: Option<Box<Outstanding>>,
     /// Whether the peer does not support adding and deleting (§5.3 F3a), or ASCONF at all.
     pub(super) lacks_add_and_delete: bool,
     /// Whether the peer does not support setting the primary address (§5.3 F3b).

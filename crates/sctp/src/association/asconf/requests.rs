@@ -200,13 +200,9 @@ impl Association {
         let removal = |pending_change: &&PendingChange| matches!(pending_change, PendingChange::Remove(_));
         let going: Vec<_> =
             pending_changes.iter().filter(removal).map(|pending_change| pending_change.address()).collect();
-        addresses.outstanding = Some(Outstanding {
-            chunk,
-            pending_changes: pending_changes.clone(),
-            due: true,
-            path: up.primary,
-            retries: 0,
-        });
+        let (pending, path) = (pending_changes.clone(), up.primary);
+        let outstanding = Outstanding { chunk, pending_changes: pending, due: true, path, retries: 0 };
+        addresses.outstanding = Some(Box::new(outstanding));
         //= specs/rfc5061.txt#section-5.3
         //# This means that until such time as the ASCONF
         //# containing the add is acknowledged, the sender MUST NOT use the
@@ -332,9 +328,8 @@ impl Association {
             }
             return;
         }
-        let Some(Outstanding { chunk, pending_changes, path, .. }) = addresses.outstanding.take() else {
-            return;
-        };
+        let Some(outstanding) = addresses.outstanding.take() else { return };
+        let Outstanding { chunk, pending_changes, path, .. } = *outstanding;
         //= specs/rfc5061.txt#section-5.1
         //# A5)  When the ASCONF-ACK that acknowledges the Sequence Number last
         //# sent arrives, the sender MUST stop the T-4 RTO timer, and clear

@@ -240,7 +240,7 @@ impl Association {
                 //# with the Initiate Tag set to 0, it MUST destroy the TCB and SHOULD
                 //# send an ABORT chunk with the T bit set.
                 let chunk = Chunk::Abort { reflected: true, causes: vec![Cause::InvalidMandatoryParameter] };
-                self.final_packet = Some(FinalPacket { path, tag: self.tag, chunk: Some(chunk) });
+                self.final_packet = Some(Box::new(FinalPacket { path, tag: self.tag, chunk: Some(chunk) }));
                 self.close(Reason::PeerViolation(Violation::InitAckInvalid));
             }
             Refusal::SmallWindow => {
@@ -252,7 +252,7 @@ impl Association {
                 //# state of any existing association.
                 let chunk = Chunk::Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
                 self.final_packet =
-                    Some(FinalPacket { path, tag: init_ack.initiate_tag, chunk: Some(chunk) });
+                    Some(Box::new(FinalPacket { path, tag: init_ack.initiate_tag, chunk: Some(chunk) }));
             }
             Refusal::AsconfWithoutAuth => {
                 self.close(Reason::PeerViolation(Violation::AsconfWithoutAuth));
@@ -267,7 +267,8 @@ impl Association {
                 //= specs/rfc9260.txt#section-5.1.2
                 //# The ABORT chunk SHOULD be sent to the source IP address from which the
                 //# last peer packet was received.
-                self.final_packet = Some(FinalPacket { path, tag: init_ack.initiate_tag, chunk: None });
+                self.final_packet =
+                    Some(Box::new(FinalPacket { path, tag: init_ack.initiate_tag, chunk: None }));
                 // An unresolvable address is quoted, as on the passive side; a name that is too long is
                 // reported without quotation.
                 let name = host_name(init_ack).filter(|_| violation == Violation::HostName);

@@ -59,6 +59,11 @@ impl SendTimes {
         self.0.front().map(|(_, at)| *at)
     }
 
+    /// Frees unused memory.
+    pub(in crate::association) fn trim(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
     /// Heap memory in bytes.
     pub(in crate::association) fn memory_bytes(&self) -> usize {
         self.0.len() * size_of::<(Tsn, Time)>()
