@@ -164,6 +164,12 @@ impl std::error::Error for Error {}
 /// `\xNN`, so that a name cannot move the cursor or start a new line.
 pub fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
+    if let (Ok(text), true) =
+        (std::str::from_utf8(bytes), bytes.iter().all(|byte| matches!(byte, b' '..=b'~')))
+    {
+        out.push_str(text);
+        return out;
+    }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             if c.is_control() || is_bidi_or_invisible(c) {
@@ -180,6 +186,15 @@ pub fn escape(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// Shows bytes as [`escape`] does.
+pub struct Escaped<'a>(pub &'a [u8]);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&escape(self.0))
+    }
 }
 
 /// Characters that invisibly change how the rest of a line is displayed.

@@ -5,6 +5,7 @@
 //! not match their command. [`Command::encode`] of a parsed command parses to the same command. Paths are
 //! bytes. The session decides which commands a state permits.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -119,6 +120,27 @@ pub enum Site {
     Parts(Option<PathArg>),
     /// `DELPARTS path`: removes them.
     RemoveParts(PathArg),
+}
+
+impl Site {
+    /// The argument of SITE.
+    fn argument(&self) -> Cow<'_, [u8]> {
+        let own = |argument: Vec<u8>| Cow::Owned(argument);
+        match self {
+            Self::Help => Cow::Borrowed(b"HELP"),
+            Self::Chmod(mode, path) => own([format!("CHMOD {mode:o} ").as_bytes(), &path.0].concat()),
+            Self::Utime(stamp, path) => own([format!("UTIME {stamp} ").as_bytes(), &path.0].concat()),
+            Self::Parts(None) => Cow::Borrowed(b"PARTS"),
+            Self::Parts(Some(path)) => own([&b"PARTS "[..], &path.0].concat()),
+            Self::RemoveParts(path) => own([&b"DELPARTS "[..], &path.0].concat()),
+            Self::Symlink(target, path) => {
+                own([b"SYMLINK ", percent_encode(target).as_slice(), b" ", &path.0].concat())
+            }
+            Self::HardLink(existing, path) => {
+                own([b"HARDLINK ", percent_encode(&existing.0).as_slice(), b" ", &path.0].concat())
+            }
+        }
+    }
 }
 
 macro_rules! commands {
@@ -381,13 +403,13 @@ impl Command {
 
     /// Encodes the line with its end, and 0xFF bytes doubled for TELNET.
     pub fn encode(&self) -> Bytes {
-        let mut line = self.verb().as_bytes().to_vec();
-        let argument = self.argument();
+        let (verb, argument) = (self.verb(), self.argument());
+        let mut line = Vec::with_capacity(verb.len() + argument.len() + 3);
+        line.extend_from_slice(verb.as_bytes());
         if !argument.is_empty() {
             line.push(b' ');
-            line.extend_from_slice(&argument);
+            escape_iac(&argument, &mut line);
         }
-        let mut line = escape_iac(&line);
         line.extend_from_slice(b"\r\n");
         line.into()
     }
@@ -397,9 +419,12 @@ impl Command {
         TransferKind::of_verb(self.verb().as_bytes())
     }
 
-    fn argument(&self) -> Vec<u8> {
+    fn argument(&self) -> Cow<'_, [u8]> {
+        let own = |argument: Vec<u8>| Cow::Owned(argument);
         match self {
-            Self::Abort(number) => number.map(|number| number.to_string().into_bytes()).unwrap_or_default(),
+            Self::Abort(number) => {
+                own(number.map(|number| number.to_string().into_bytes()).unwrap_or_default())
+            }
             Self::Account(text)
             | Self::Auth(text)
             | Self::ClientName(text)
@@ -409,8 +434,8 @@ impl Command {
             | Self::Options(text)
             | Self::ProtectionBuffer(text)
             | Self::Protection(text)
-            | Self::User(text) => text.to_vec(),
-            Self::Allocate(number) | Self::Restart(number) => number.to_string().into_bytes(),
+            | Self::User(text) => Cow::Borrowed(text),
+            Self::Allocate(number) | Self::Restart(number) => own(number.to_string().into_bytes()),
             Self::Append(path)
             | Self::ChangeDirectory(path)
             | Self::Crc32(path)
@@ -428,14 +453,14 @@ impl Command {
             | Self::Sha256(path)
             | Self::Sha512(path)
             | Self::Size(path)
-            | Self::Store(path) => path.0.to_vec(),
+            | Self::Store(path) => Cow::Borrowed(&path.0),
             Self::List(path)
             | Self::MachineList(path)
             | Self::MachineFacts(path)
             | Self::NameList(path)
             | Self::Status(path)
             | Self::StoreUnique(path)
-            | Self::Tree(path) => path.as_ref().map(|path| path.0.to_vec()).unwrap_or_default(),
+            | Self::Tree(path) => Cow::Borrowed(path.as_ref().map_or(&[][..], |path| &path.0)),
             Self::ClearCommandChannel
             | Self::ToParent
             | Self::Features
@@ -445,35 +470,24 @@ impl Command {
             | Self::Quit
             | Self::Reinitialize
             | Self::RetrieveNext
-            | Self::System => Vec::new(),
+            | Self::System => Cow::Borrowed(b""),
             Self::ExtendedPort(address) => {
                 let family = if address.is_ipv4() { 1 } else { 2 };
-                format!("|{family}|{}|{}|", address.ip(), address.port()).into_bytes()
+                own(format!("|{family}|{}|{}|", address.ip(), address.port()).into_bytes())
             }
-            Self::ExtendedPassive(epsv) => match epsv {
-                Epsv::Same => Vec::new(),
-                Epsv::Ipv4 => b"1".to_vec(),
-                Epsv::Ipv6 => b"2".to_vec(),
-                Epsv::All => b"ALL".to_vec(),
-            },
-            Self::SetModifiedTime(stamp, path) => [stamp.to_string().as_bytes(), b" ", &path.0].concat(),
-            Self::Mode(letter) | Self::Structure(letter) => vec![*letter],
-            Self::Password(secret) => secret.0.to_vec(),
-            Self::Port(address) => host_port(*address).into_bytes(),
-            Self::Site(Site::Help) => b"HELP".to_vec(),
-            Self::Site(Site::Chmod(mode, path)) => [format!("CHMOD {mode:o} ").as_bytes(), &path.0].concat(),
-            Self::Site(Site::Utime(stamp, path)) => [format!("UTIME {stamp} ").as_bytes(), &path.0].concat(),
-            Self::Site(Site::Parts(None)) => b"PARTS".to_vec(),
-            Self::Site(Site::Parts(Some(path))) => [&b"PARTS "[..], &path.0].concat(),
-            Self::Site(Site::RemoveParts(path)) => [&b"DELPARTS "[..], &path.0].concat(),
-            Self::Site(Site::Symlink(target, path)) => {
-                [b"SYMLINK ", percent_encode(target).as_slice(), b" ", &path.0].concat()
-            }
-            Self::Site(Site::HardLink(existing, path)) => {
-                [b"HARDLINK ", percent_encode(&existing.0).as_slice(), b" ", &path.0].concat()
-            }
-            Self::Type(Type::Ascii) => b"A".to_vec(),
-            Self::Type(Type::Image) => b"I".to_vec(),
+            Self::ExtendedPassive(epsv) => Cow::Borrowed(match epsv {
+                Epsv::Same => b"",
+                Epsv::Ipv4 => b"1",
+                Epsv::Ipv6 => b"2",
+                Epsv::All => b"ALL",
+            }),
+            Self::SetModifiedTime(stamp, path) => own([stamp.to_string().as_bytes(), b" ", &path.0].concat()),
+            Self::Mode(letter) | Self::Structure(letter) => Cow::Borrowed(std::slice::from_ref(letter)),
+            Self::Password(secret) => Cow::Borrowed(&secret.0),
+            Self::Port(address) => own(host_port(*address).into_bytes()),
+            Self::Site(site) => site.argument(),
+            Self::Type(Type::Ascii) => Cow::Borrowed(b"A"),
+            Self::Type(Type::Image) => Cow::Borrowed(b"I"),
         }
     }
 }

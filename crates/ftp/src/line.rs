@@ -11,6 +11,8 @@ use bytes::{Bytes, BytesMut};
 
 /// The maximum length of a line in bytes, without its end.
 pub const LINE_MAX: usize = 8192;
+/// Bytes reserved for a line, which most commands and replies do not exceed.
+const LINE_USUAL: usize = 64;
 
 const IAC: u8 = 0xff;
 
@@ -117,6 +119,9 @@ fn keep(line: &mut BytesMut, overlong: &mut Overlong, byte: u8) -> Option<Result
         }
         // One more for the CR of the line end.
         (byte, Overlong::No) if line.len() < LINE_MAX || (line.len() == LINE_MAX && byte == b'\r') => {
+            if line.capacity() == 0 {
+                line.reserve(LINE_USUAL);
+            }
             line.extend_from_slice(&[byte]);
             None
         }
@@ -128,16 +133,14 @@ fn keep(line: &mut BytesMut, overlong: &mut Overlong, byte: u8) -> Option<Result
     }
 }
 
-/// Doubles each 0xFF, as TELNET requires (RFC 854).
-pub fn escape_iac(text: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::with_capacity(text.len());
-    for byte in text {
-        escaped.push(*byte);
-        if *byte == IAC {
-            escaped.push(IAC);
+/// Appends `text` to a line, with each 0xFF doubled, as TELNET requires (RFC 854).
+pub fn escape_iac(text: &[u8], line: &mut Vec<u8>) {
+    for piece in text.split_inclusive(|byte| *byte == IAC) {
+        line.extend_from_slice(piece);
+        if piece.ends_with(&[IAC]) {
+            line.push(IAC);
         }
     }
-    escaped
 }
 
 #[cfg(test)]
@@ -210,7 +213,9 @@ mod tests {
 
         #[test]
         fn escaped_text_comes_back(text in proptest::collection::vec(any::<u8>().prop_filter("line end", |b| !matches!(b, b'\n' | b'\r')), 0..80)) {
-            let wire = [escape_iac(&text), b"\r\n".to_vec()].concat();
+            let mut wire = Vec::new();
+            escape_iac(&text, &mut wire);
+            wire.extend_from_slice(b"\r\n");
             prop_assert_eq!(lines(&wire), [line(&text)]);
         }
     }

@@ -208,6 +208,11 @@ impl From<SafeName> for SafePath {
 /// Writes bytes for a terminal: valid UTF-8 without control characters unchanged, everything else as
 /// `\xNN`.
 pub fn escape(bytes: &[u8], f: &mut impl fmt::Write) -> fmt::Result {
+    if let (Ok(text), true) =
+        (std::str::from_utf8(bytes), bytes.iter().all(|byte| matches!(byte, b' '..=b'~')))
+    {
+        return f.write_str(text);
+    }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             if c.is_control() || is_bidi_control(c) {

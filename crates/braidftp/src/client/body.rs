@@ -242,7 +242,8 @@ impl FileSink {
         }
     }
 
-    fn what(&self) -> String {
+    /// What is done with it, for errors.
+    pub(crate) fn what(&self) -> String {
         format!("fetch {}", crate::exit::escape(&self.name))
     }
 
@@ -304,25 +305,25 @@ impl Sink {
             *self = Self::File(file);
         }
         let Self::File(file) = self else { return Ok(()) };
-        let what = file.what();
         if header.offset != file.offset {
             return Err(Error::new(
                 Exit::Protocol,
-                what,
+                file.what(),
                 format_args!("asked from byte {}, the server sends from byte {}", file.offset, header.offset),
             ));
         }
         if file.offset > 0 && header.modified.is_some() && !same_time(header.modified, file.modified) {
-            return Err(changed(&what));
+            return Err(changed(&file.what()));
         }
         if file.offset > 0 && header.size.is_some() && header.size != file.size {
-            return Err(changed(&what));
+            return Err(changed(&file.what()));
         }
         // The header is more recent than the listing.
         file.size = header.size.or(file.size);
         file.modified = header.modified.or(file.modified);
         if let Some(size) = header.size {
-            if let Err(error) = file.bounds.check_size(&what, size) {
+            let what = format_args!("fetch {}", crate::exit::Escaped(&file.name));
+            if let Err(error) = file.bounds.check_size(what, size) {
                 file.over = true;
                 return Err(error);
             }

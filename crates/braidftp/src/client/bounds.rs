@@ -3,6 +3,8 @@
 //! A size that the server reported is always a limit, whatever the options say. Each error names the limit
 //! and the option that changes it.
 
+use std::fmt;
+
 use crate::exit::{Error, Exit};
 use crate::store::fs::MAX_DEPTH;
 
@@ -48,7 +50,7 @@ impl Bounds {
     /// # Errors
     ///
     /// It may not; `what` is the operation that fails.
-    pub(crate) fn check_size(&self, what: &str, bytes: u64) -> Result<(), Error> {
+    pub(crate) fn check_size(&self, what: impl fmt::Display, bytes: u64) -> Result<(), Error> {
         match self.max_size {
             Some(max) if bytes > max => Err(Error::new(
                 Exit::Local,

@@ -1,6 +1,7 @@
 //! The task that runs one FTP session: requests in, lines to the control connection, data paths to the carrier.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -12,7 +13,7 @@ use braidftp_ftp::client::{
 };
 use braidftp_ftp::command::{Command, Secret, Type};
 use braidftp_ftp::mapping::Mode;
-use braidftp_ftp::{Code, Reply};
+use braidftp_ftp::{Code, PathArg, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -67,7 +68,7 @@ enum Waiting {
 
 /// A transfer. The body is here before it is passed to the data path and after it was returned.
 struct Pending {
-    what: String,
+    what: Doing,
     /// How an error reply is interpreted.
     explain: Explain,
     body: Option<Body>,
@@ -470,15 +471,34 @@ fn trace(direction: char, bytes: &[u8]) {
 /// Converts an error reply to the program's error: [`of_reply`] or [`of_write_reply`].
 type Explain = fn(&str, &Reply) -> Error;
 
-fn describe(transfer: &Transfer) -> (String, Explain) {
-    match transfer {
-        Transfer::Retrieve { path, .. } => (format!("fetch {path}"), of_reply),
-        Transfer::RetrieveNext => ("fetch a file of the tree".into(), of_reply),
-        Transfer::Store { path, .. } | Transfer::Append { path, .. } => {
-            (format!("send {path}"), of_write_reply)
+/// What a transfer does, for errors.
+enum Doing {
+    Fetch(PathArg),
+    FetchNext,
+    Send(PathArg),
+    List(Option<PathArg>),
+}
+
+impl fmt::Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fetch(path) => write!(f, "fetch {path}"),
+            Self::FetchNext => f.write_str("fetch a file of the tree"),
+            Self::Send(path) => write!(f, "send {path}"),
+            Self::List(Some(path)) => write!(f, "list {path}"),
+            Self::List(None) => f.write_str("list the folder"),
         }
-        Transfer::List { path: Some(path), .. } => (format!("list {path}"), of_reply),
-        Transfer::List { path: None, .. } => ("list the folder".into(), of_reply),
+    }
+}
+
+fn describe(transfer: &Transfer) -> (Doing, Explain) {
+    match transfer {
+        Transfer::Retrieve { path, .. } => (Doing::Fetch(path.clone()), of_reply),
+        Transfer::RetrieveNext => (Doing::FetchNext, of_reply),
+        Transfer::Store { path, .. } | Transfer::Append { path, .. } => {
+            (Doing::Send(path.clone()), of_write_reply)
+        }
+        Transfer::List { path, .. } => (Doing::List(path.clone()), of_reply),
     }
 }
 
@@ -506,9 +526,9 @@ fn refused(pending: &Pending, error: &TransferError) -> Error {
     let here = pending.data.as_ref().and_then(|data| data.error.clone());
     match (here, error) {
         (Some(here), _) if !here.is_transient() => here,
-        (_, TransferError::Refused(reply)) => (pending.explain)(&pending.what, reply),
+        (_, TransferError::Refused(reply)) => (pending.explain)(&pending.what.to_string(), reply),
         (_, TransferError::Data(Some(reply))) if reply.code.is_error() => {
-            (pending.explain)(&pending.what, reply)
+            (pending.explain)(&pending.what.to_string(), reply)
         }
         (Some(here), _) => here,
         (None, TransferError::Data(_)) => lost("the data connection broke"),

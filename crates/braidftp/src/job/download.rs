@@ -260,7 +260,7 @@ impl Downloads {
         };
         if let Some(size) = file.size
             && have != Have::Whole
-            && let Err(error) = self.client.bounds().check_size(&format!("fetch {}", file.local), size)
+            && let Err(error) = self.client.bounds().check_size(format_args!("fetch {}", file.local), size)
         {
             self.record.failed(&self.reporter, file.local.as_bytes(), error);
             return Ok(());
@@ -473,7 +473,7 @@ impl Finish {
             done.result = self.take_facts(told, done.result).await;
         }
         let name = self.file.local.as_bytes();
-        let what = format!("fetch {}", crate::exit::escape(name));
+        let what = || format!("fetch {}", crate::exit::escape(name));
         let sink = match done.body {
             Some(Body::Sink(Sink::File(sink))) => Some(*sink),
             _ => None,
@@ -488,15 +488,15 @@ impl Finish {
             let Some(sink) = sink else {
                 let error = Error::new(
                     Exit::Protocol,
-                    &what,
+                    what(),
                     "the server reports that it sent the file, but nothing was received",
                 );
                 self.record.failed(&self.reporter, name, error);
                 return Ok(());
             };
-            return self.keep(sink, &what, done.data.bytes, done.data.digest).await;
+            return self.keep(sink, done.data.bytes, done.data.digest).await;
         };
-        let error = Error { what, ..error };
+        let error = Error { what: what(), ..error };
         let lost = error.is_transient() || error.exit == Exit::Sigint;
         if let Some(sink) = sink {
             // Bytes of a file that the server aborted are as good as those of a lost connection. Bytes with a
@@ -537,7 +537,7 @@ impl Finish {
     }
 
     /// Checks a file that was received completely, and renames it.
-    async fn keep(self, sink: FileSink, what: &str, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
+    async fn keep(self, sink: FileSink, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
         let name = self.file.local.as_bytes();
         let length = self.offset + bytes;
         // In braid the frames mark the end; elsewhere only the size in the listing is known.
@@ -548,7 +548,7 @@ impl Finish {
         if expected.is_some_and(|expected| expected != length) {
             let error = Error::new(
                 Exit::Verify,
-                what,
+                sink.what(),
                 format_args!("{length} bytes of a file of {} bytes were received", expected.unwrap_or(0)),
             )
             .hint("the same command again, if the file was changing meanwhile; otherwise the server is at fault");
@@ -566,7 +566,6 @@ impl Finish {
         };
         let permit = self.finishing.clone().acquire_owned().await;
         let Self { record, reporter, file, offset, _permit: under_way, .. } = self;
-        let what = what.to_owned();
         let told = move |result: Result<fs::Written, fs::Error>| {
             let name = file.local.as_bytes();
             match result {
@@ -576,6 +575,7 @@ impl Finish {
                 }
                 Err(error) => {
                     let no_space = error.why == Why::NoSpace;
+                    let what = format!("fetch {}", crate::exit::escape(name));
                     let error = Error { what, ..Error::store(&error) };
                     match no_space {
                         true => record.fatal(&reporter, name, error),

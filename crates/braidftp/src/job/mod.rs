@@ -503,7 +503,8 @@ impl Signals {
 ///
 /// It is too long for a command, or contains bytes that no command can contain.
 pub(crate) fn remote_path(base: &[u8], below: &[u8]) -> Result<Option<PathArg>> {
-    let mut path = base.to_vec();
+    let mut path = Vec::with_capacity(base.len() + 1 + below.len());
+    path.extend_from_slice(base);
     if !below.is_empty() {
         if !path.is_empty() && !path.ends_with(b"/") {
             path.push(b'/');
@@ -513,13 +514,11 @@ pub(crate) fn remote_path(base: &[u8], below: &[u8]) -> Result<Option<PathArg>> 
     if path.is_empty() {
         return Ok(None);
     }
-    let shown = crate::exit::escape(&path);
-    match PathArg::new(path) {
-        Some(path) => Ok(Some(path)),
-        None => {
-            Err(Error::new(Exit::Usage, format_args!("use the path {shown}"), "no FTP command can carry it"))
-        }
-    }
+    let path = bytes::Bytes::from(path);
+    PathArg::new(path.clone()).map(Some).ok_or_else(|| {
+        let what = format_args!("use the path {}", crate::exit::escape(&path)).to_string();
+        Error::new(Exit::Usage, what, "no FTP command can carry it")
+    })
 }
 
 /// A path on the server that must not be empty.

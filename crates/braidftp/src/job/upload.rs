@@ -278,7 +278,6 @@ struct Finish {
 impl Finish {
     async fn run(self, done: crate::client::Done) -> Result<()> {
         let name = &self.file.name;
-        let what = format!("send {}", escape(name));
         if let Some(Body::Source(mut source)) = done.body {
             source.close();
         }
@@ -291,7 +290,7 @@ impl Finish {
             (Err(_), Some(here)) => Some(here),
         };
         if let Some(error) = error {
-            let error = Error { what, ..error };
+            let error = Error { what: format!("send {}", escape(name)), ..error };
             if error.is_transient() || error.exit == Exit::Sigint {
                 return Err(error);
             }

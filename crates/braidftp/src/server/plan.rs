@@ -273,10 +273,11 @@ pub(super) fn processors() -> usize {
 /// Maximum number of threads that wait for the disk or check passwords. Each has a stack, and an arena of the allocator.
 pub(crate) const DISK_THREADS_MAX: usize = 32;
 
-/// Builds the runtime of the server, with a thread for each processor.
+/// Builds the runtime of the server. One processor is left to the kernel's network and the threads that wait for the disk: with a
+/// thread for it too, each task that wakes two others wakes that thread, which finds nothing to do and delays them.
 pub(super) fn runtime(processors: usize) -> Result<tokio::runtime::Runtime, ServeError> {
     let built = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(processors)
+        .worker_threads(processors.saturating_sub(1).max(1))
         .max_blocking_threads(DISK_THREADS_MAX)
         .enable_all()
         .build();

@@ -184,11 +184,10 @@ pub fn parse_facts(facts: &[u8]) -> Option<Facts> {
     let mut metadata = Metadata::new(FileKind::Other, 0);
     for fact in facts.split(|byte| *byte == b';').filter(|fact| !fact.is_empty()) {
         let at = fact.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = (fact[..at].to_ascii_lowercase(), &fact[at + 1..]);
+        let (name, value) = (Lowercase::of(&fact[..at]), &fact[at + 1..]);
         match name.as_slice() {
             b"type" => {
-                let lower = value.to_ascii_lowercase();
-                kind = Some(match lower.as_slice() {
+                kind = Some(match Lowercase::of(value).as_slice() {
                     b"file" => FileKind::File,
                     b"dir" => FileKind::Directory,
                     b"cdir" => {
@@ -231,6 +230,23 @@ pub fn parse_facts(facts: &[u8]) -> Option<Facts> {
     }
     metadata.kind = kind?;
     Some(Facts { what, metadata, error, missing })
+}
+
+/// The beginning of a name in lower case, in which all known names fit.
+struct Lowercase([u8; 16], usize);
+
+impl Lowercase {
+    fn of(text: &[u8]) -> Self {
+        let mut lower = [0; 16];
+        let length = text.len().min(lower.len());
+        lower[..length].copy_from_slice(&text[..length]);
+        lower.make_ascii_lowercase();
+        Self(lower, length)
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
 }
 
 fn parse_octal(text: &[u8]) -> Option<u32> {

@@ -740,9 +740,11 @@ impl Session {
         //= specs/rfc3659.txt#section-2.2
         //# the Telnet IAC character, if part of a pathname sent over the control connection, MUST be correctly escaped as
         //# defined by the Telnet protocol.
-        let bytes: Bytes = escape_iac(&reply.encode()).into();
+        let reply = reply.encode();
+        let mut bytes = Vec::with_capacity(reply.len());
+        escape_iac(&reply, &mut bytes);
         self.replies_bytes += bytes.len() + REPLY_OVERHEAD_BYTES;
-        self.replies.push_back(bytes);
+        self.replies.push_back(bytes.into());
     }
 
     fn next_send(&mut self) -> Option<Bytes> {
