@@ -4,6 +4,7 @@ mod bounds;
 #[path = "../client_support/mod.rs"]
 mod client_support;
 mod digests;
+mod drain;
 #[path = "../endless/mod.rs"]
 mod endless;
 mod hard_links;

@@ -81,6 +81,11 @@ impl Served {
         }
     }
 
+    /// Lets the server end once its transfers are over, as SIGTERM does.
+    pub(crate) fn drain(&self) {
+        self.handle.stop();
+    }
+
     /// Closes the sockets without any message.
     pub(crate) fn kill(mut self) {
         if let Some(runtime) = self.runtime.take() {

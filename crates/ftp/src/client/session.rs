@@ -45,6 +45,8 @@ pub struct Session {
     extended: Extended,
     lines: VecDeque<Bytes>,
     events: VecDeque<Event>,
+    /// The 421 of a server after which data of finished transfers is still awaited.
+    leaving: Option<Reply>,
     over: Over,
 }
 
@@ -156,6 +158,13 @@ struct Running {
     reply: Option<Reply>,
 }
 
+impl Running {
+    /// Whether the server has finished the transfer, and its data is not complete here.
+    fn awaits_data(&self) -> bool {
+        self.flow == Flow::Begun && self.reply.as_ref().is_some_and(|reply| !reply.code.is_error())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Awaited,
@@ -211,6 +220,7 @@ impl Session {
             extended: Extended::Untried,
             lines: VecDeque::new(),
             events: VecDeque::new(),
+            leaving: None,
             over: Over::No,
         }
     }
@@ -308,7 +318,13 @@ impl Session {
                 self.parser.push(&bytes);
                 self.read_replies();
             }
-            Input::Closed => self.end(Ended::Lost),
+            // Data that has arrived is read to its end. The connections or the stream of these modes report their own end;
+            // in braid, the data streams have been read before.
+            Input::Closed if self.config.mode != Mode::Braid && self.awaits_data() => {}
+            Input::Closed => {
+                let why = self.leaving.take().map_or(Ended::Lost, Ended::ByServer);
+                self.end(why);
+            }
             Input::Connected(tag) => self.connection(tag, Connection::Ready),
             Input::Listening(tag, address) => {
                 if let Some(unit) = self.current.as_mut().filter(|unit| unit.tag == tag) {
@@ -324,6 +340,11 @@ impl Session {
                 }
                 self.settle(tag);
             }
+        }
+        if !self.awaits_data()
+            && let Some(reply) = self.leaving.take()
+        {
+            self.end(Ended::ByServer(reply));
         }
         self.advance();
     }
@@ -384,9 +405,15 @@ impl Session {
         }
     }
 
+    /// Whether the server leaves, and data of a transfer that it has finished is not complete here.
+    fn awaits_data(&self) -> bool {
+        self.leaving.is_some() && self.running.values().any(Running::awaits_data)
+    }
+
     /// Sends the lines that may be sent.
     fn advance(&mut self) {
         while self.over == Over::No
+            && self.leaving.is_none()
             && self.channel == Channel::Settled
             && (self.greeting == Greeting::Seen || self.config.mode == Mode::Braid)
         {
@@ -548,7 +575,7 @@ impl Session {
     }
 
     fn read_replies(&mut self) {
-        while self.over == Over::No {
+        while self.over == Over::No && self.leaving.is_none() {
             match self.parser.next_reply() {
                 Ok(Some(reply)) => self.on_reply(reply),
                 Ok(None) => return,
@@ -559,7 +586,9 @@ impl Session {
 
     fn on_reply(&mut self, reply: Reply) {
         if (reply.code == Code::UNAVAILABLE && !self.is_quitting()) || is_final_error(&reply) {
-            return self.end(Ended::ByServer(reply));
+            self.lines.clear();
+            self.leaving = Some(reply);
+            return;
         }
         if self.greeting == Greeting::Awaited {
             return self.on_greeting(reply);

@@ -490,6 +490,50 @@ fn the_end_is_reported_once_with_its_reason() {
     assert_eq!(dialogue.take_events(), [Event::Ended(Ended::Lost)]);
 }
 
+#[test]
+fn a_transfer_that_the_server_has_finished_before_its_421_is_received_to_its_end() {
+    let served = |end: fn(Tag) -> Input| {
+        let mut dialogue = Dialogue::new(Mode::Braid, Pipelining::Deep);
+        let (finished, unfinished) = (dialogue.get("/a"), dialogue.get("/b"));
+        dialogue.drain();
+        dialogue.reply("220 hi\r\n226 sent\r\n421 the server shuts down");
+        dialogue.size("/c");
+        assert_eq!(dialogue.take_sent(), ["RETR /a", "RETR /b"], "nothing is sent after the 421");
+        let before = dialogue.take_events();
+        assert!(!before.iter().any(|event| matches!(event, Event::Ended(_))), "{before:?}");
+        dialogue.handle(end(finished));
+        let events = dialogue.take_events();
+        assert!(!events.iter().any(|event| matches!(event, Event::Finished(tag, _) if *tag == unfinished)));
+        (finished, events)
+    };
+    let (tag, events) = served(|finished| complete(finished, 7));
+    assert!(
+        matches!(&events[..], [Event::Finished(found, Ok(_)), Event::Ended(Ended::ByServer(_))] if *found == tag),
+        "{events:?}"
+    );
+    let (_, events) = served(|_| Input::Closed);
+    assert!(matches!(events[..], [Event::Ended(Ended::ByServer(_))]), "{events:?}");
+}
+
+#[test]
+fn a_data_connection_is_read_to_its_end_after_the_server_has_closed_the_control_connection() {
+    let mut dialogue = Dialogue::new(Mode::Tcp, Pipelining::LockStep);
+    let tag = dialogue.get("/a");
+    dialogue.drain();
+    dialogue.reply("229 (|||2000|)");
+    dialogue.handle(Input::Connected(tag));
+    dialogue.reply("150 data\r\n226 sent\r\n421 the server shuts down");
+    dialogue.handle(Input::Closed);
+    let before = dialogue.take_events();
+    assert!(!before.iter().any(|event| matches!(event, Event::Ended(_))), "{before:?}");
+    dialogue.handle(complete(tag, 7));
+    let events = dialogue.take_events();
+    assert!(
+        matches!(&events[..], [Event::Finished(_, Ok(_)), Event::Ended(Ended::ByServer(_))]),
+        "{events:?}"
+    );
+}
+
 mod any_server {
     use proptest::prelude::*;
 

@@ -16,6 +16,7 @@ use braidftp_ftp::mapping::sender::{Frame, Sender, Then, freest};
 use braidftp_net::{Association, Message, Ppid, StreamId};
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
 
 use super::Note;
 use super::messages::{Out, endless, violation};
@@ -107,11 +108,14 @@ impl Senders {
 }
 
 impl Framed {
+    /// Starts the tasks of the data streams. `readers` gets those that receive: they end when all data that arrived before the
+    /// end of the association was read.
     pub(super) fn new(
         association: &Association,
         pump: &Pump,
         notes: &mpsc::Sender<Note>,
         control: &mpsc::UnboundedSender<Out>,
+        readers: &mut JoinSet<()>,
         streams: u16,
     ) -> Self {
         let pool = CreditPool::new(streams, data_buffer_bytes(association));
@@ -133,7 +137,7 @@ impl Framed {
                 receiver: Receiver::new(stream),
                 pool: pool.clone(),
             };
-            tokio::spawn(inbound.run());
+            readers.spawn(inbound.run());
             let outbound = Outbound {
                 association: association.clone(),
                 stream,

@@ -17,10 +17,11 @@ use braidftp_net::sctp::dtls::Disagreement;
 use braidftp_net::sctp::wire::Cause;
 use braidftp_net::{
     AllowedPath, Association, Bind, Carrier, Config, Connect, Endpoint, Listener, Message, Order, Ppid,
-    Reason, StreamId,
+    Reason, SendError, StreamId,
 };
 use bytes::BytesMut;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 
 use super::framed::{CONTROL_BUFFER_BYTES, Framed, Senders};
 use super::messages::{Out, joined, violation};
@@ -119,6 +120,7 @@ impl Sctp {
         }
 
         let (control, out) = mpsc::unbounded_channel();
+        let mut readers = JoinSet::new();
         let paths = match mode {
             Mode::Naive | Mode::Tcp => Paths::Naive(Naive {
                 config: config.clone(),
@@ -128,7 +130,9 @@ impl Sctp {
             }),
             Mode::Ms | Mode::MsCp => Paths::Stream1(Stream1::new(&association, &pump, &notes)),
             Mode::Braid => {
-                Paths::Framed(Framed::new(&association, &pump, &notes, &control, DATA_STREAMS_DEFAULT))
+                let framed =
+                    Framed::new(&association, &pump, &notes, &control, &mut readers, DATA_STREAMS_DEFAULT);
+                Paths::Framed(framed)
             }
         };
         tokio::spawn(write_control(association.clone(), out, mode, notes.clone()));
@@ -136,7 +140,8 @@ impl Sctp {
             Paths::Framed(framed) => Some(framed.senders()),
             _ => None,
         };
-        tokio::spawn(read_control(association.clone(), credits, notes.clone(), pump.stop.clone()));
+        let reading = read_control(association.clone(), credits, readers, notes.clone(), pump.stop.clone());
+        tokio::spawn(reading);
         Ok(Self { pump, control, notes, gauge, endpoint, association, was_up, url: url.clone(), paths })
     }
 
@@ -618,17 +623,19 @@ async fn check_streams(
 }
 
 /// Passes on the input of the control stream: replies, and in braid (with `credits`) the server's credit.
-/// Ends with the stream, after a violation, or when stopped.
+/// Ends with the stream, after a violation, or when stopped. The end by a shutdown is reported after `readers`: data that
+/// arrived before it is read first.
 async fn read_control(
     association: Association,
     credits: Option<Senders>,
+    mut readers: JoinSet<()>,
     notes: mpsc::Sender<Note>,
     mut stop: watch::Receiver<bool>,
 ) {
     loop {
         let piece = tokio::select! {
             piece = association.recv(StreamId(CONTROL_STREAM)) => piece,
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stop.wait_for(|stop| *stop) => break,
         };
         let note = match piece {
             Ok(Some(piece)) => match (piece.ppid.0, &credits) {
@@ -642,13 +649,23 @@ async fn read_control(
                     Note::Fatal(violation(&association, &error))
                 }
             },
-            Ok(None) | Err(_) => Note::Closed,
+            // An association that was lost is reported at once: the job opens another.
+            Err(_) => Note::Closed,
+            Ok(None) => {
+                tokio::select! {
+                    () = async { while readers.join_next().await.is_some() {} } => {}
+                    _ = stop.wait_for(|stop| *stop) => break,
+                }
+                Note::Closed
+            }
         };
         let over = !matches!(note, Note::Control(_));
         if notes.send(note).await.is_err() || over {
-            return;
+            break;
         }
     }
+    // They return what they hold, so that a file is kept for resuming.
+    readers.detach_all();
 }
 
 async fn write_control(
@@ -683,9 +700,14 @@ async fn write_control(
                 Message { order: Order::Unordered, ..Message::new(Ppid(ppid::CREDIT), credit.encode()) }
             }
         };
-        if association.send(StreamId(CONTROL_STREAM), message).await.is_err() {
-            let _ = notes.send(Note::Closed).await;
-            return;
+        match association.send(StreamId(CONTROL_STREAM), message).await {
+            Ok(()) => {}
+            // The reader of the control stream reports the end.
+            Err(SendError::ShuttingDown | SendError::Closed(_)) => return,
+            Err(_) => {
+                let _ = notes.send(Note::Closed).await;
+                return;
+            }
         }
     }
 }
