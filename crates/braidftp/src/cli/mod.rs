@@ -583,11 +583,7 @@ fn journal(args: &args::Mirror, job: &Job, local: &std::path::Path) -> Result<Op
     // Deletions need a current listing.
     let journal = Journal::open(&name, !args.delete, &job.reporter)?;
     if let Some(journal) = &journal {
-        let is_empty = || std::fs::read_dir(&local).map_or(true, |mut entries| entries.next().is_none());
-        if !args.reverse && is_empty() {
-            journal.forget();
-        }
-        job.record.keep(journal.clone(), job.options.bounds)?;
+        job.record.keep(journal.clone());
     }
     Ok(journal)
 }

@@ -9,7 +9,7 @@
 //!   however long the files take.
 //!
 //! The kernel has received a write before the job continues, so the write survives a `kill -9`; after a power
-//! failure some files are checked again. If a journal cannot be written, this is reported once, and the job
+//! failure some files are checked again. If the destination was removed, the journal is not believed. If a journal cannot be written, this is reported once, and the job
 //! continues without it. The journal is removed when the job is complete.
 
 use std::fs::{self, File, OpenOptions};
@@ -91,12 +91,27 @@ impl Journal {
         Ok(Some(Self(Arc::new(Inner { folder, _job: job, done, replays, reporter }))))
     }
 
-    /// The hashes of the paths that earlier runs have finished, at most `most`.
+    /// The hashes of the paths that earlier runs have finished, at most `most`. If the destination `is_gone`, missing or empty,
+    /// somebody has removed it since: the journal is forgotten, and no path is finished.
     ///
     /// # Errors
     ///
-    /// They cannot be read.
-    pub(super) fn finished(&self, most: u64) -> Result<Vec<u128>> {
+    /// They cannot be read, or it is not known whether the destination is gone.
+    pub(super) async fn finished(
+        &self,
+        most: u64,
+        is_gone: impl Future<Output = Result<bool>>,
+    ) -> Result<Vec<u128>> {
+        let finished = self.read(most)?;
+        let is_new = finished.is_empty() && !self.0.folder.join("listing").exists();
+        if is_new || !is_gone.await? {
+            return Ok(finished);
+        }
+        self.forget();
+        Ok(Vec::new())
+    }
+
+    fn read(&self, most: u64) -> Result<Vec<u128>> {
         let path = self.0.folder.join("done");
         let read = || {
             let file = File::open(&path)?;
@@ -196,8 +211,10 @@ impl Journal {
         tell.send_modify(|kept| kept.state = state);
     }
 
-    /// Forgets the finished files: the destination does not have them any more.
-    pub fn forget(&self) {
+    /// Forgets the finished files, and the listing, which for an upload is that of the destination.
+    fn forget(&self) {
+        // If it does not exist, there is nothing to forget.
+        let _ = fs::remove_file(self.0.folder.join("listing"));
         let mut done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
         let cut = done.as_ref().map(|file| file.set_len(0));
         if let Some(Err(error)) = cut {
@@ -212,6 +229,11 @@ impl Journal {
         // Remaining files do no harm: the next run finds and removes them.
         let _ = fs::remove_dir_all(&self.0.folder);
     }
+}
+
+/// Whether the local destination is missing or empty.
+pub(super) fn is_gone(folder: &Path) -> bool {
+    fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
 }
 
 /// Opens or creates the files `job` and `done`.

@@ -26,6 +26,7 @@ use super::digests::Digests;
 use super::download::{Ahead, Downloads, Fetch, Have, Wanted, as_path};
 use super::filter::Filter;
 use super::hard_links::{self, Names};
+use super::journal;
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
 use super::plan::{Facts, Plan};
@@ -190,6 +191,7 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
     if down.mirror.delete.is_dry() {
         down.mirror.plan.begin()?;
     }
+    job.record.resume(client.bounds(), async { Ok(journal::is_gone(&down.to)) }).await?;
     if !down.mirror.delete.is_dry() {
         std::fs::create_dir_all(&down.to)
             .map_err(|e| Error::local(format_args!("make {}", down.to.display()), &e))?;

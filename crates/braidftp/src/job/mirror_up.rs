@@ -120,6 +120,7 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     let (features, mut listed) = (client.features().await?, Vec::new());
     let mut identities = HashMap::default();
     let base = job.url.path.clone();
+    job.record.resume(client.bounds(), is_gone(&client, &base, &features)).await?;
     let read = read_remote(&client, &base, &features, job.record.journal(), |path, there, unique| {
         let path = path_hash(path.as_bytes());
         if let (There::File { .. }, Some(identity), true) = (there, unique, up.mirror.keep.hard_links) {
@@ -182,6 +183,22 @@ async fn walk_ahead(root: &Root) -> Result<mpsc::Receiver<Vec<WalkItem>>> {
         }
     });
     Ok(chunks)
+}
+
+/// Whether the destination on the server is missing or empty.
+async fn is_gone(client: &Client, base: &[u8], features: &Features) -> Result<bool> {
+    let mut listing = Listing::ask(client, folder_form(features), remote_path(base, b"")?).await?;
+    let mut is_empty = true;
+    // Read to its end: a listing cannot be aborted cheaply.
+    loop {
+        match listing.next().await {
+            Ok(Some(Line::Entry(entry))) => is_empty &= entry.path.is_root(),
+            Ok(Some(Line::Bad(..))) => is_empty = false,
+            Ok(None) => return Ok(is_empty),
+            Err(error) if error.is_transient() || error.again == Again::Worthwhile => return Err(error),
+            Err(_) => return Ok(true),
+        }
+    }
 }
 
 /// The result of reading the remote tree.

@@ -120,6 +120,8 @@ struct Recorded {
     tries: HashMap<u128, u32, BuildHasherDefault<Ready>>,
     /// The journal, in which finished files are recorded.
     journal: Option<Journal>,
+    /// Whether the journal was read.
+    is_resumed: bool,
     /// The last error for which another attempt is needed.
     again: Option<Error>,
 }
@@ -196,16 +198,31 @@ impl Record {
         }
     }
 
-    /// Uses a journal, and treats paths as complete that earlier runs have finished.
+    /// Uses a journal from now on.
+    pub fn keep(&self, journal: Journal) {
+        self.lock().journal = Some(journal);
+    }
+
+    /// In the first attempt, treats paths as complete that earlier runs with the same journal have finished; see
+    /// [`Journal::finished`].
     ///
     /// # Errors
     ///
-    /// It cannot be read.
-    pub fn keep(&self, journal: Journal, bounds: Bounds) -> Result<()> {
-        let finished = journal.finished(bounds.max_entries)?;
+    /// The journal cannot be read, or the session has ended.
+    pub(crate) async fn resume(
+        &self,
+        bounds: Bounds,
+        is_gone: impl Future<Output = Result<bool>>,
+    ) -> Result<()> {
+        let journal = {
+            let recorded = self.lock();
+            recorded.journal.clone().filter(|_| !recorded.is_resumed)
+        };
+        let Some(journal) = journal else { return Ok(()) };
+        let finished = journal.finished(bounds.max_entries, is_gone).await?;
         let mut recorded = self.lock();
         recorded.settled.extend(finished);
-        recorded.journal = Some(journal);
+        recorded.is_resumed = true;
         Ok(())
     }
 

@@ -87,18 +87,30 @@ fn a_resumed_job_lists_and_transfers_nothing_twice() {
 }
 
 #[test]
-fn files_are_fetched_again_if_the_folder_of_a_killed_job_was_removed() {
+fn files_are_transferred_again_if_the_destination_of_a_killed_job_was_removed_or_emptied() {
     let room = Room::new();
-    let tree = room.folder("tree");
+    let (tree, store) = (room.folder("tree"), room.folder("store"));
     many(&tree);
-    let server = Served::new(&tree);
-    let copy = room.path("copy");
-    let args = [&server.url("braid"), copy.to_str().unwrap()];
-    stopped(&args, &room, |child| child.kill().unwrap());
-    fs::remove_dir_all(&copy).unwrap();
-    let (code, _, err) = run(mirror(&args, &room).arg("-q"));
-    assert_eq!(code, 0, "{err}");
-    assert_same(&tree, &copy);
+    let (server, up) = (Served::new(&tree), Served::writable(&store));
+    let (copy, sent) = (room.path("copy"), store.join("sent"));
+    let url = format!("{}sent", up.url("braid"));
+    let down = [&server.url("braid"), copy.to_str().unwrap()];
+    let up = ["-R", tree.to_str().unwrap(), &url];
+    for (args, there) in [(&down[..], &copy), (&up[..], &sent)] {
+        for is_emptied in [false, true] {
+            fs::create_dir(there).unwrap();
+            stopped(args, &room, |child| child.kill().unwrap());
+            // The server may still write the last files.
+            while fs::remove_dir_all(there).is_err() {}
+            if is_emptied {
+                fs::create_dir(there).unwrap();
+            }
+            let (code, _, err) = run(mirror(args, &room).arg("-q"));
+            assert_eq!(code, 0, "{err}");
+            assert_same(&tree, there);
+            fs::remove_dir_all(there).unwrap();
+        }
+    }
 }
 
 #[test]
