@@ -439,7 +439,7 @@ pub struct Ls {
     #[arg(short = 'U', long, conflicts_with = "recursive")]
     pub unsorted: bool,
     /// List unfinished uploads that the server keeps, in all folders below
-    #[arg(long, conflicts_with_all = ["recursive", "long", "unsorted"])]
+    #[arg(long, conflicts_with_all = ["recursive", "unsorted"])]
     pub parts: bool,
     #[command(flatten)]
     /// Options of every command.

@@ -608,7 +608,7 @@ async fn ls(args: args::Ls) -> Result<()> {
     let form = if args.common.json { Form::Json } else { Form::Text };
     let common = quieter(args.common);
     if args.parts {
-        let parts = Parts::Show(form);
+        let parts = Parts::Show(Shown { form, long: args.long, sorted: false });
         return for_each_server(args.urls, &common, "ls", |client, job, urls| {
             job::parts(client, job, urls, parts)
         })

@@ -408,7 +408,7 @@ pub async fn parts(client: Client, job: Job, urls: Vec<Url>, what: Parts) -> Res
         for line in &reply.lines {
             let Some((path, metadata)) = line.strip_prefix(b" ").and_then(part) else { continue };
             match what {
-                Parts::Show(form) => show(&job, path, &metadata, Shown { form, long: false, sorted: false })?,
+                Parts::Show(shown) => show(&job, path, &metadata, shown)?,
                 Parts::Remove => job.reporter.done(path, Action::Deleted, 0, 0),
             }
         }
@@ -420,8 +420,8 @@ pub async fn parts(client: Client, job: Job, urls: Vec<Url>, what: Parts) -> Res
 /// What to do with unfinished uploads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parts {
-    /// List them.
-    Show(Form),
+    /// List them, unsorted.
+    Show(Shown),
     /// Remove them.
     Remove,
 }

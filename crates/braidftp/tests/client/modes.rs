@@ -142,6 +142,8 @@ fn single_files_and_small_commands_work_in_every_mode() {
         fs::write(store.join(mode).join("x/.big one.braidftp-part"), "1234").unwrap();
         let parts = good(&["ls", "--parts", &url(mode)]);
         assert!(parts.contains(" 4 ") && parts.trim_end().ends_with("x/big one"), "{parts}");
+        let long = good(&["ls", "--parts", "-l", &url(mode)]);
+        assert_eq!(long, parts.replacen("- ", "-????????? ", 1), "{mode}: permissions of parts are not known");
         good(&["rm", "--parts", &url(mode)]);
         assert_eq!(names(&store.join(mode).join("x")), ["a b", "moved", "y"]);
         good(&["rm", "-r", &url(mode)]);
