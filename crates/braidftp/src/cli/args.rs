@@ -280,7 +280,7 @@ pub struct Get {
     /// Files to fetch; `*`, `?`, `[a-z]` in the last part of the path select several (`?` is written %3F)
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<Url>,
-    /// The folder to put them in
+    /// The folder to put them in; `-` writes a single file to standard output
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
     #[command(flatten)]

@@ -431,6 +431,9 @@ where
 }
 
 async fn get(args: args::Get) -> Result<()> {
+    if args.output.as_os_str() == "-" {
+        return get_to_output(args).await;
+    }
     let output = args.output;
     let page = Page::open(&args.dashboard, "braidftp get", "download")?;
     for_each_server(args.urls, &args.common, "get", |client, job, urls| {
@@ -440,7 +443,39 @@ async fn get(args: args::Get) -> Result<()> {
     .await
 }
 
+/// `get URL -o -`: writes one file to standard output.
+async fn get_to_output(args: args::Get) -> Result<()> {
+    let refused = |why: &str| Error::usage("write to standard output", why);
+    let [url] = &args.urls[..] else {
+        return Err(refused("it takes one file, and there are several")
+            .hint("braidftp cat writes several, one after another; -o DIR puts them into a folder"));
+    };
+    if job::is_glob(url.file_name()) {
+        return Err(refused("it takes one file, and a glob may match several")
+            .hint("name the file; or -o DIR puts all into a folder"));
+    }
+    if url.file_name().is_empty() {
+        return Err(refused("it takes one file, and the URL names a folder")
+            .hint("braidftp mirror fetches folders"));
+    }
+    if args.common.json {
+        return Err(refused("--json would be mixed with the file")
+            .hint("without --json, progress is printed to standard error"));
+    }
+    let page = Page::open(&args.dashboard, "braidftp get", "download")?;
+    let job = job(url.clone(), &args.common)?;
+    page.show(&job);
+    run_job(job, "get", |client, job| job::cat(client, job, args.urls.clone())).await
+}
+
 async fn put(args: args::Put) -> Result<()> {
+    if args.files.iter().any(|file| file.as_os_str() == "-") {
+        return Err(Error::usage(
+            "put -",
+            "standard input cannot be sent: the size is announced first, and a lost connection resumes the file",
+        )
+        .hint("write it to a file first; a file of that name is ./-"));
+    }
     let job = job(args.url, &args.common)?;
     let files = args.files;
     let page = Page::open(&args.dashboard, "braidftp put", "upload")?;

@@ -12,7 +12,7 @@ use braidftp_ftp::{PathArg, Reply, SafePath};
 use tokio::sync::oneshot;
 
 use super::bounds::{TreeBounds, Unique};
-use super::facts::{Facts, facts, of_mlst};
+use super::facts::{Facts, facts, is_folder, of_mlst};
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::{Job, named_path, remote_path};
 use crate::client::{Client, LISTING_QUEUE_BYTES, Sink, of_reply, of_write_reply};
@@ -275,8 +275,11 @@ pub async fn cat(client: Client, job: Job, urls: Vec<Url>) -> Result<()> {
             }
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => {
-                let error = Error { again: Again::Vain, ..error };
-                job.record.failed(&job.reporter, &url.path, error);
+                let path = named_path(&url.path, b"")?;
+                let is_no_file = error.exit == Exit::NoSuchPath
+                    && matches!(facts(&client, &path).await?, Facts::Of(metadata) if metadata.kind == FileKind::Directory);
+                let error = if is_no_file { is_folder(&url.path) } else { error };
+                job.record.failed(&job.reporter, &url.path, Error { again: Again::Vain, ..error });
             }
         }
     }

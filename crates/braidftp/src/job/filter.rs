@@ -221,7 +221,7 @@ pub(super) fn name_glob(text: &str) -> Result<impl Fn(&[u8]) -> bool, Error> {
 }
 
 /// Whether a name in a URL is a glob.
-pub(super) fn is_glob(name: &[u8]) -> bool {
+pub(crate) fn is_glob(name: &[u8]) -> bool {
     name.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
 

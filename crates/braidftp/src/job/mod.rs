@@ -41,6 +41,7 @@ pub use files::{
     stat,
 };
 pub use filter::Filter;
+pub(crate) use filter::is_glob;
 pub use get::{get, put};
 pub use journal::{Journal, name as journal_name};
 pub use mirror::{Delete, Keep, Mirror, MirrorDown, mirror_down};

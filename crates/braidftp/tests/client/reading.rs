@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::client_support::{MODES, Room, Served, cli, names};
+use crate::client_support::{MODES, Room, Served, braidftp, cli, names, run};
 
 fn small_tree(tree: &Path) {
     fs::create_dir_all(tree.join("b/c")).unwrap();
@@ -53,6 +53,41 @@ fn trees_are_listed_counted_searched_and_drawn() {
     }
     let (code, _, err) = cli(&room.home(), &["tree", &format!("{}a", server.url("braid"))]);
     assert!(code == 5 && err.contains("it is no folder"), "{code} {err}");
+}
+
+#[test]
+fn get_writes_one_file_to_standard_output_and_nothing_else() {
+    let room = Room::new();
+    let tree = room.folder("tree");
+    small_tree(&tree);
+    let server = Served::new(&tree);
+    let here = room.folder("here");
+    let get = |args: &[&str]| run(braidftp(&room.home()).current_dir(&here).arg("get").args(args));
+    for mode in MODES {
+        let url = |path: &str| format!("{}{path}", server.url(mode));
+        let (code, out, err) = get(&[&url("a"), "-o", "-", "--mode", mode]);
+        assert_eq!((code, out), (0, ".".repeat(2_000)), "{mode}: {err}");
+        assert!(err.contains("1 file, 1.95 KiB"), "{mode}: {err}");
+        for (urls, why) in [
+            (&["a", "z"][..], "there are several"),
+            (&["*"], "a glob may match several"),
+            (&["b/"], "names a folder"),
+            (&["b"], "it is a folder"),
+            (&["nothing"], "nothing"),
+        ] {
+            let urls: Vec<String> = urls.iter().map(|path| url(path)).collect();
+            let mut args: Vec<&str> = urls.iter().map(String::as_str).collect();
+            args.extend(["-o", "-", "--mode", mode]);
+            let (code, out, err) = get(&args);
+            assert!(code != 0 && err.contains(why), "{mode} {urls:?}: {code} {err}");
+            assert_eq!(out, "", "{mode} {urls:?}");
+        }
+    }
+    let (code, _, err) = get(&[&format!("{}a", server.url("braid")), "-o", "-", "--json"]);
+    assert!(code == 1 && err.contains("mixed with the file"), "{code} {err}");
+    assert!(names(&here).is_empty(), "{:?}", names(&here));
+    let (code, _, err) = cli(&room.home(), &["put", "-", &server.url("braid")]);
+    assert!(code == 1 && err.contains("standard input cannot be sent"), "{code} {err}");
 }
 
 #[test]
