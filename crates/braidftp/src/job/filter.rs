@@ -3,9 +3,10 @@
 //! A glob without a slash is matched against the last name, one with a slash against the whole path from the top of
 //! the tree. `*` does not cross a slash, `**` does. Bytes that are not UTF-8 are matched as they are.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braidftp_ftp::SafePath;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
@@ -29,17 +30,15 @@ pub struct Filter {
 /// The paths of `--files-from`.
 #[derive(Debug, Default)]
 struct Listed {
-    /// The listed paths; a folder includes everything below it.
-    paths: HashSet<Vec<u8>>,
+    /// The listed paths, and whether each was found in the source; a folder includes everything below it.
+    paths: HashMap<Vec<u8>, AtomicBool>,
     /// Their parent folders.
     above: HashSet<Vec<u8>>,
-    /// The listed paths that have not been found in the source yet.
-    missing: Mutex<BTreeSet<Vec<u8>>>,
 }
 
 impl Listed {
     fn holds(&self, path: &[u8]) -> bool {
-        ends(path).any(|end| self.paths.contains(&path[..end]))
+        ends(path).any(|end| self.paths.contains_key(&path[..end]))
     }
 }
 
@@ -114,9 +113,8 @@ impl Filter {
             })?;
             let path = path.as_bytes();
             listed.above.extend(ends(path).filter(|end| *end < path.len()).map(|end| path[..end].to_vec()));
-            listed.paths.insert(path.to_vec());
+            listed.paths.insert(path.to_vec(), AtomicBool::new(false));
         }
-        listed.missing = Mutex::new(listed.paths.iter().cloned().collect());
         self.listed = Some(Arc::new(listed));
         Ok(self)
     }
@@ -160,17 +158,18 @@ impl Filter {
 
     /// Records that the source has this path.
     pub(super) fn found(&self, path: &[u8]) {
-        if let Some(listed) = &self.listed {
-            listed.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+        if let Some(is_found) = self.listed.as_ref().and_then(|listed| listed.paths.get(path)) {
+            is_found.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The paths of `--files-from` that were not found in the source.
-    pub(super) fn missing(&self) -> Vec<Vec<u8>> {
-        let missing = self.listed.as_ref().map(|listed| listed.missing.lock());
-        missing.map_or(Vec::new(), |missing| {
-            missing.unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-        })
+    /// The paths of `--files-from` that were not found in the source, sorted.
+    pub(super) fn missing(&self) -> Vec<&[u8]> {
+        let paths = self.listed.iter().flat_map(|listed| &listed.paths);
+        let missing = paths.filter(|(_, is_found)| !is_found.load(Ordering::Relaxed));
+        let mut missing: Vec<&[u8]> = missing.map(|(path, _)| &path[..]).collect();
+        missing.sort_unstable();
+        missing
     }
 
     /// Whether there is an include: folders are then created only for selected files in them.

@@ -101,7 +101,7 @@ impl Mirror {
         for path in self.filter.missing() {
             job.record.left_out(
                 &job.reporter,
-                &path,
+                path,
                 "--files-from lists it, and the source does not have it",
             );
         }
