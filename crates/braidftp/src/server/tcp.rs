@@ -48,6 +48,9 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Maximum number of a session's data connections that are finished except for the end of their TLS.
 pub(crate) const ENDING_MAX: usize = 4;
+/// The places that one of them takes if it brings new tickets. So at most two bring tickets at once, and the client has two left
+/// when the first does: a third would leave it without a ticket for the next data connection, which would be refused.
+const ENDING_WITH_TICKETS: u32 = 2;
 
 /// Turns TCP keep-alive on, so that the system ends the connection of a vanished client.
 pub(super) fn keep_alive(control: &TcpStream) {
@@ -283,7 +286,8 @@ impl Way {
             return Ok((sent, None));
         }
         // Waits only if the client leaves several finished connections open.
-        let place = self.ending.acquire_owned().await.map_err(|_| Failure::DataLost)?;
+        let places = if said { 1 } else { ENDING_WITH_TICKETS };
+        let place = self.ending.acquire_many_owned(places).await.map_err(|_| Failure::DataLost)?;
         Ok((sent, Some(Rest { wire, said, within: settings.data_open, _place: place })))
     }
 

@@ -1,16 +1,19 @@
 //! A server with TLS over TCP (RFC 4217) with manual commands: what it accepts and refuses, and with which
 //! replies.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::server_support::tls::{Bench, Session, Tls, tls};
 use crate::server_support::{Control, PATIENCE, eventually, pattern};
 use braidftp::server::Resumption;
 use braidftp_ftp::server::Active;
-use rustls::ClientConnection;
+use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, NamedGroup};
 
 fn close_notify(data: &mut Tls) {
     data.conn.send_close_notify();
@@ -95,6 +98,75 @@ fn a_data_connection_of_another_client_gets_522_and_no_byte() {
     lenient.folder.put("f", pattern(300_000));
     let mut session = Session::open(&lenient).log_in();
     assert_eq!(session.fetch("f", &lenient.client(&[b"ftp-data"])).0.len(), 300_000);
+}
+
+/// Tickets of a client that uses each once, the oldest first, as braidftp does.
+#[derive(Debug, Default)]
+struct OldestFirst(Mutex<VecDeque<Tls13ClientSessionValue>>);
+
+impl ClientSessionStore for OldestFirst {
+    fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        None
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        None
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {}
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.lock().unwrap().push_back(value);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.lock().unwrap().pop_front()
+    }
+}
+
+#[test]
+fn a_client_that_is_slow_to_read_its_new_tickets_is_never_left_without_one() {
+    let bench = Bench::new();
+    let content = pattern(1000);
+    bench.folder.put("f", &content);
+    let mut config = (*bench.client(&[b"ftp"])).clone();
+    config.resumption = rustls::client::Resumption::store(Arc::new(OldestFirst::default()));
+    let config = Arc::new(config);
+    let mut session = Session::inside(config.clone(), TcpStream::connect(bench.implicit()).unwrap());
+    session.expect("220");
+    let mut session = session.log_in();
+    let read = |data: &mut Tls| {
+        let mut bytes = Vec::new();
+        // A refused connection is reset; the reply says so.
+        let whole = data.read_to_end(&mut bytes).is_ok();
+        assert!(!whole || bytes == content);
+    };
+    let mut unread = Vec::new();
+    for turn in 0..12 {
+        let mut data = tls(&config, session.passive());
+        data.conn.write_tls(&mut data.sock).unwrap();
+        session.command("RETR f", "150");
+        unread.push(data);
+        // A connection without tickets is read at once, one with tickets as late as the server permits.
+        if turn % 6 < 3 {
+            unread.drain(..).for_each(|mut data| read(&mut data));
+        }
+        let control = &session.tls.get_ref().sock;
+        control.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let mut reply = String::new();
+        if session.tls.read_line(&mut reply).is_err() {
+            unread.drain(..).for_each(|mut data| read(&mut data));
+        }
+        session.tls.get_ref().sock.set_read_timeout(Some(PATIENCE)).unwrap();
+        if reply.is_empty() {
+            reply = session.line();
+        }
+        assert!(reply.starts_with("226"), "data connection {turn}: {reply}");
+    }
 }
 
 #[test]
