@@ -766,6 +766,8 @@ mod tests {
             retransmitted: Some(3),
             timeouts: Some(0),
             srtt_ms: Some(20.04),
+            min_rtt_ms: Some(20.0),
+            mtu: Some(1_452),
             cwnd: Some(14_000),
             state: Some("active"),
         };

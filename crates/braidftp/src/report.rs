@@ -237,6 +237,12 @@ pub struct PathSummary {
     pub timeouts: Option<u64>,
     /// Smoothed RTT in milliseconds.
     pub srtt_ms: Option<f64>,
+    /// The shortest RTT measured, in milliseconds.
+    #[serde(skip)]
+    pub min_rtt_ms: Option<f64>,
+    /// The size of the largest packet, in bytes, without headers below SCTP.
+    #[serde(skip)]
+    pub mtu: Option<u64>,
     /// The congestion window at the end, in bytes.
     pub cwnd: Option<u64>,
     /// The state, as in [`PathProgress::state`].
@@ -318,6 +324,8 @@ mod tests {
                 retransmitted: Some(0),
                 timeouts: Some(0),
                 srtt_ms: Some(1.5),
+                min_rtt_ms: Some(1.2),
+                mtu: Some(1452),
                 cwnd: Some(4380),
                 state: Some("active"),
             }],

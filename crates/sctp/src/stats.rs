@@ -84,6 +84,8 @@ pub struct PathStats {
     pub state: PathState,
     /// The smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
+    /// The shortest round-trip time measured so far.
+    pub min_rtt: Option<Duration>,
     /// The retransmission time-out including back-off.
     pub rto: Duration,
     /// The congestion window, in bytes.

@@ -7,9 +7,10 @@ use braidftp_ftp::Mode;
 use braidftp_ftp::command::Command;
 use tokio::net::TcpStream;
 
-use crate::client::{Client, Refusal, resolve};
+use crate::client::{Client, IpReach, Refusal, ip_reach, resolve};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::job::Job;
+use crate::report::PathSummary;
 use crate::url::{Scheme, TCP_PORT, UDP_PORT, Url};
 
 /// How long to wait for a port to answer.
@@ -19,6 +20,12 @@ const ROUND_TRIPS: usize = 20;
 /// The recommended size of a UDP socket buffer for fast paths: with a smaller one, bursts are lost in this
 /// machine.
 const BUFFER: u64 = 4 << 20;
+
+/// The command that permits raw sockets.
+const SETCAP: &str = "sudo setcap cap_net_raw+ep $(command -v braidftp)";
+/// The loss in per cent above which it limits the speed, and the number of lost packets from which on it says something: one or
+/// two may be probes of the tail of a flight.
+const MUCH_LOSS: (f64, u64) = (1.0, 3);
 
 /// The printed findings, and the first error.
 #[derive(Default)]
@@ -68,9 +75,9 @@ fn this_machine(findings: &Findings) {
     }
     match has_raw_sockets() {
         true => findings.good("raw sockets are allowed (CAP_NET_RAW): ftp+sctp-ip:// is possible"),
-        false => findings.note(
-            "raw sockets are not allowed: ftp+sctp-ip:// needs root or CAP_NET_RAW; ftp+sctp:// does not",
-        ),
+        false => findings.note(format_args!(
+            "raw sockets are not allowed: ftp+sctp-ip:// needs root or CAP_NET_RAW ({SETCAP}); ftp+sctp:// does not"
+        )),
     }
     let buffer = std::fs::read_to_string("/proc/sys/net/core/rmem_max");
     match buffer.ok().and_then(|text| text.trim().parse::<u64>().ok()) {
@@ -100,6 +107,11 @@ async fn server(findings: &mut Findings, url: Url, job: impl FnOnce(Url) -> Resu
     findings.good(format_args!("{} is {} (found in {})", url.host, shown.join(", "), ms(begun.elapsed())));
     for address in addresses.iter().chain(&url.addresses) {
         route(findings, *address);
+    }
+    if !url.scheme.is_tcp() {
+        for address in &addresses {
+            protocol_132(findings, &url, address.ip()).await;
+        }
     }
     if url.scheme.is_tcp() {
         for address in &addresses {
@@ -253,18 +265,60 @@ async fn look(findings: &Findings, job: &Job, client: &Client, begun: Instant) -
         findings.note("some answers took much longer: packets are lost, or the server is busy");
     }
     for path in client.paths() {
-        let rtt = path.srtt_ms.map(|rtt| format!(", round trip {rtt:.1} ms")).unwrap_or_default();
-        let state = path.state.unwrap_or("in use");
-        let line = format!("path {} – {}: {state}{rtt}", path.local, path.peer);
-        match path.retransmitted {
-            Some(0) | None => findings.good(line),
-            Some(count) => {
-                findings.note(format_args!("{line}; packets sent again in this short time: {count}"))
-            }
-        }
+        path_line(findings, &path);
     }
     limits(findings, client.mode(), median);
     Ok(())
+}
+
+/// Prints the loss, the RTT and the MTU of a path.
+fn path_line(findings: &Findings, path: &PathSummary) {
+    let rtt = match (path.min_rtt_ms, path.srtt_ms) {
+        (Some(min), Some(smoothed)) => format!(", RTT {min:.1} ms at least and {smoothed:.1} ms smoothed"),
+        (_, Some(smoothed)) => format!(", RTT {smoothed:.1} ms smoothed"),
+        _ => String::new(),
+    };
+    let mtu = path.mtu.map(|mtu| format!(", packets of up to {mtu} bytes")).unwrap_or_default();
+    let state = path.state.unwrap_or("in use");
+    let line = format!("path {} – {}: {state}{rtt}{mtu}", path.local, path.peer);
+    let (Some(lost), Some(sent @ 1..)) = (path.retransmitted, path.packets_sent) else {
+        return findings.good(line);
+    };
+    let per_cent = lost as f64 * 100.0 / sent as f64;
+    let line = format!("{line}, loss {per_cent:.1} % ({lost} sent again of {sent} packets)");
+    match per_cent > MUCH_LOSS.0 && lost >= MUCH_LOSS.1 {
+        false => findings.good(line),
+        true => findings.note(format_args!(
+            "{line}: if a larger transfer loses as many, losses limit the speed; look for a bad cable, weak radio or a full link, \
+             or leave the path out with --path"
+        )),
+    }
+}
+
+/// Tries an association over IP, and prints what became of it.
+async fn protocol_132(findings: &mut Findings, url: &Url, to: IpAddr) {
+    let is_needed = url.scheme == Scheme::FtpSctpIp;
+    match ip_reach(url, to).await {
+        Ok(IpReach::Served) => {
+            findings.good(format_args!("a server answers at {to} over IP protocol 132: ftp+sctp-ip:// works"))
+        }
+        Ok(IpReach::Aborted) => findings.note(format_args!(
+            "{to} answers over IP protocol 132 with an ABORT: packets pass, and no server listens at the SCTP port; there, \
+             braidftp serve --listen ftp+sctp-ip://{to}/ opens it"
+        )),
+        Ok(IpReach::Refused) => findings.note(format_args!(
+            "{to} refuses IP protocol 132 (ICMP: protocol unreachable): no SCTP over IP runs there; ftp+sctp:// needs none"
+        )),
+        Ok(IpReach::Silent) => findings.note(format_args!(
+            "{to} does not answer over IP protocol 132 within 1 s: no server listens there with ftp+sctp-ip://, or a firewall or an \
+             address translator (NAT) drops the packets; ftp+sctp:// puts them into UDP"
+        )),
+        Ok(IpReach::Forbidden) => findings.note(format_args!(
+            "whether IP protocol 132 reaches {to} was not tried: raw sockets are not allowed; root may, or {SETCAP}"
+        )),
+        Err(error) if is_needed => findings.bad(error),
+        Err(error) => findings.note(format_args!("IP protocol 132 was not tried: {error}")),
+    }
 }
 
 /// Prints what limits the throughput of one flow over such a path.

@@ -571,6 +571,7 @@ impl Path {
             peer: self.peer,
             state: self.state,
             srtt: self.rtt.srtt(),
+            min_rtt: self.shortest_rtt,
             rto: self.rtt.rto(),
             cwnd: self.controller.window(),
             ssthresh: self.controller.ssthresh(),

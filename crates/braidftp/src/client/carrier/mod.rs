@@ -12,6 +12,7 @@ mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use braidftp_ftp::Reply;
 use braidftp_ftp::client::{Data, Protection, Tag};
@@ -304,6 +305,8 @@ impl Gauge {
             retransmitted: None,
             timeouts: None,
             srtt_ms: None,
+            min_rtt_ms: None,
+            mtu: None,
             cwnd: None,
             state: None,
         });
@@ -417,12 +420,19 @@ fn numbers(association: &Association) -> (Vec<PathSummary>, Totals) {
             packets_sent: Some(path.packets_sent),
             retransmitted: Some(path.retransmitted_chunks),
             timeouts: Some(path.timeouts),
-            srtt_ms: path.srtt.map(|srtt| (srtt.as_secs_f64() * 1e6).round() / 1e3),
+            srtt_ms: path.srtt.map(in_ms),
+            min_rtt_ms: path.min_rtt.map(in_ms),
+            mtu: Some(path.mtu as u64),
             cwnd: Some(path.cwnd as u64),
             state: Some(path_state(path.state)),
         });
     }
     (paths, totals)
+}
+
+/// Milliseconds, to the microsecond.
+fn in_ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Adds the numbers of a path to those of the path with the same addresses. States, which cannot be summed,
@@ -438,6 +448,11 @@ fn add(all: &mut Vec<PathSummary>, path: PathSummary) {
             old.retransmitted = sum(old.retransmitted, path.retransmitted);
             old.timeouts = sum(old.timeouts, path.timeouts);
             old.srtt_ms = path.srtt_ms.or(old.srtt_ms);
+            old.min_rtt_ms = match (path.min_rtt_ms, old.min_rtt_ms) {
+                (Some(new), Some(old)) => Some(new.min(old)),
+                (new, old) => new.or(old),
+            };
+            old.mtu = path.mtu.or(old.mtu);
             old.cwnd = path.cwnd.or(old.cwnd);
             old.state = path.state.or(old.state);
         }
