@@ -9,6 +9,7 @@
 mod expect;
 mod features;
 mod session;
+mod steps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

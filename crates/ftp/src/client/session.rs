@@ -1,6 +1,6 @@
 //! The client session: when each command is sent, and which command a reply belongs to.
 //!
-//! A command or transfer becomes a [`Unit`] of one or more consecutive lines. Units wait in order; the mode
+//! A command or transfer becomes a [`Unit`] of one or more consecutive lines (`steps.rs`). Units wait in order; the mode
 //! decides when the next line may be sent. Each sent line is queued as [`Sent`] with its permitted replies,
 //! and every reply is matched with the first entry of that queue.
 
@@ -10,9 +10,10 @@ use braidftp_base::{Output, Time};
 use bytes::{Bytes, BytesMut};
 
 use super::expect::{Expect, passive_port};
+use super::steps::{Gate, Rest, Role, Step, Unit, transfer_steps};
 use super::{
-    Config, Data, DataResult, Ended, Event, Finished, Input, ListForm, Passive, Pipelining, Protection, Tag,
-    Transfer, TransferError, Violation,
+    Config, Data, DataResult, Ended, Event, Finished, Input, Passive, Pipelining, Protection, Tag, Transfer,
+    TransferError, Violation,
 };
 use crate::command::{Command, Epsv, PathArg, Secret};
 use crate::mapping::{Mode, REPORTED_SIZES_MAX, TransferNumber};
@@ -81,58 +82,6 @@ enum Extended {
 enum Over {
     No,
     Yes,
-}
-
-/// Consecutive lines.
-#[derive(Debug)]
-struct Unit {
-    tag: Tag,
-    steps: VecDeque<Step>,
-}
-
-#[derive(Debug)]
-struct Step {
-    command: Command,
-    role: Role,
-    gate: Gate,
-}
-
-/// The purpose of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// The reply is passed to the caller.
-    Plain,
-    Host,
-    User,
-    Password,
-    Auth,
-    ProtectionBuffer,
-    Protection,
-    /// EPSV or PASV.
-    Passive,
-    /// EPRT.
-    Port,
-    Size,
-    /// REST or ALLO.
-    Prepare,
-    Transfer,
-    /// The reply is ignored: ABOR, a PASS sent with its USER and not needed, or ALLO over TCP, which
-    /// servers may refuse.
-    Silent,
-}
-
-/// The condition for sending a line, besides those of the mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gate {
-    Open,
-    /// None: sent with the preceding line.
-    Together,
-    /// All preceding lines of the unit have been answered.
-    Answered,
-    /// The same, unless the server is known to support pipelining.
-    Login,
-    /// The data connection is open, or its socket listens.
-    Data,
 }
 
 /// A line without its final reply.
@@ -895,34 +844,4 @@ impl Session {
 /// lacks memory or processes, because too many sessions are open.
 fn is_final_error(reply: &Reply) -> bool {
     reply.code.number() == 500 && reply.text().starts_with(b"OOPS: ")
-}
-
-/// Whether the reply to REST is awaited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    Checked,
-    Trusted,
-}
-
-/// REST if there is an offset, then the transfer command; `gate` applies to the first of them.
-fn transfer_steps(transfer: &Transfer, gate: Gate, rest: Rest) -> VecDeque<Step> {
-    let (offset, command) = match transfer {
-        Transfer::Retrieve { path, offset } => (*offset, Command::Retrieve(path.clone())),
-        Transfer::RetrieveNext => (0, Command::RetrieveNext),
-        Transfer::Store { path, offset, .. } => (*offset, Command::Store(path.clone())),
-        Transfer::Append { path, .. } => (0, Command::Append(path.clone())),
-        Transfer::List { form: ListForm::Facts, path } => (0, Command::MachineList(path.clone())),
-        Transfer::List { form: ListForm::List, path } => (0, Command::List(path.clone())),
-        Transfer::List { form: ListForm::Names, path } => (0, Command::NameList(path.clone())),
-        Transfer::List { form: ListForm::Tree, path } => (0, Command::Tree(path.clone())),
-    };
-    let mut steps = VecDeque::new();
-    if offset > 0 {
-        steps.push_back(Step { command: Command::Restart(offset), role: Role::Prepare, gate });
-    }
-    // A refused REST must not be followed by a transfer of the whole file. In braid the header contains the
-    // offset.
-    let gate = if offset > 0 && rest == Rest::Checked { Gate::Answered } else { gate };
-    steps.push_back(Step { command, role: Role::Transfer, gate });
-    steps
 }
