@@ -455,8 +455,9 @@ async fn get_to_output(args: args::Get) -> Result<()> {
             .hint("name the file; or -o DIR puts all into a folder"));
     }
     if url.file_name().is_empty() {
-        return Err(refused("it takes one file, and the URL names a folder")
-            .hint("braidftp mirror fetches folders"));
+        return Err(
+            refused("it takes one file, and the URL names a folder").hint("braidftp mirror fetches folders")
+        );
     }
     if args.common.json {
         return Err(refused("--json would be mixed with the file")

@@ -143,7 +143,11 @@ fn single_files_and_small_commands_work_in_every_mode() {
         let parts = good(&["ls", "--parts", &url(mode)]);
         assert!(parts.contains(" 4 ") && parts.trim_end().ends_with("x/big one"), "{parts}");
         let long = good(&["ls", "--parts", "-l", &url(mode)]);
-        assert_eq!(long, parts.replacen("- ", "-????????? ", 1), "{mode}: permissions of parts are not known");
+        assert_eq!(
+            long,
+            parts.replacen("- ", "-????????? ", 1),
+            "{mode}: permissions of parts are not known"
+        );
         good(&["rm", "--parts", &url(mode)]);
         assert_eq!(names(&store.join(mode).join("x")), ["a b", "moved", "y"]);
         good(&["rm", "-r", &url(mode)]);
