@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{capture, cargo, check, root};
+use crate::shell::{capture, cargo, check, root, target};
 use crate::{cites, suite, tidy, typos};
 
 /// The scenarios of the soak: always these. CI thus stays deterministic; `soak` without `--from` tries new seeds.
@@ -146,7 +146,7 @@ fn soak() -> suite::Binary {
     suite::Binary {
         name: "soak".to_owned(),
         folder: root(),
-        executable: root().join("target/debug/soak"),
+        executable: target().join("debug/soak"),
         args: args.into(),
         yields: true,
     }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use crate::browser::Browser;
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, target};
 
 /// The maximum size of the picture in bytes.
 const PICTURE_BYTES: usize = 150 << 10;
@@ -54,8 +54,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         bail!("usage: cargo xtask picture");
     }
     check(cargo().args(["build", "-p", "braidftp", "-p", "braidftp-lab"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let program = |name: &str| Command::new(target.join("debug").join(name));
+    let program = |name: &str| Command::new(target().join("debug").join(name));
     let folder = std::env::temp_dir().join(format!("braidftp-picture-{}", std::process::id()));
     let result = take(&folder, program);
     let _ = fs::remove_dir_all(&folder);

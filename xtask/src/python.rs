@@ -1,14 +1,14 @@
 //! `cargo xtask test python` and `cargo xtask test notebooks`: the Python package, from a wheel in a clean environment.
 //!
-//! All that comes from PyPI is kept in `target/python`. Where there is no Python, or PyPI cannot be reached, the tests are left
-//! out with a notice.
+//! The wheel, the environments and all that comes from PyPI are kept in `python` in the folder of builds (`target`, or
+//! `CARGO_TARGET_DIR`). Where there is no Python, or PyPI cannot be reached, the tests are left out with a notice.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{capture, cargo, check, root};
+use crate::shell::{capture, cargo, check, root, target};
 
 /// The tools that build the wheel.
 const TOOLS: &[&str] = &["maturin>=1.9.4,<2"];
@@ -23,11 +23,11 @@ pub(crate) fn tests(args: &[String]) -> Result<()> {
     let sources = root().join("python");
     let mut mypy = Command::new(&python);
     mypy.args(["-m", "mypy", "--config-file"]).arg(sources.join("pyproject.toml"));
-    mypy.args(["--cache-dir", "target/python/mypy", "python/src/braidftp"]);
+    mypy.arg("--cache-dir").arg(home().join("mypy")).arg(sources.join("src/braidftp"));
     check(&mut mypy)?;
     let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest", "-p", "no:cacheprovider", "python/tests"]).args(args);
-    pytest.env("BRAIDFTP_PROGRAM", root().join("target/debug/braidftp"));
+    pytest.env("BRAIDFTP_PROGRAM", program()).current_dir(root());
     pytest.env("PYTHONDONTWRITEBYTECODE", "1");
     check(&mut pytest)
 }
@@ -47,10 +47,20 @@ pub(crate) fn notebooks() -> Result<()> {
     for path in paths {
         let mut run = Command::new(&python);
         run.arg(root().join("python/tests/run_notebook.py")).arg(&path);
-        run.env("BRAIDFTP_PROGRAM", root().join("target/debug/braidftp"));
+        run.env("BRAIDFTP_PROGRAM", program());
         check(&mut run)?;
     }
     Ok(())
+}
+
+/// The folder of the wheel and of the environments.
+fn home() -> PathBuf {
+    target().join("python")
+}
+
+/// The program that the tests run as a server.
+fn program() -> PathBuf {
+    target().join("debug/braidftp")
 }
 
 /// Creates an environment with a new wheel of the package and one of its dependency groups; returns its
@@ -64,7 +74,7 @@ fn environment(group: &str) -> Result<Option<PathBuf>> {
     if !Command::new("python3").args(["-c", version]).status().is_ok_and(|status| status.success()) {
         return left_out("there is no python3 of version 3.10 or later");
     }
-    let home = root().join("target/python");
+    let home = home();
     let tools = home.join("tools");
     if !has(&tools, "maturin") && (venv(&tools).is_err() || install(&tools, TOOLS).is_err()) {
         return left_out("maturin cannot be installed: is there python3-venv, and can PyPI be reached?");
@@ -74,6 +84,7 @@ fn environment(group: &str) -> Result<Option<PathBuf>> {
     let mut build = Command::new(tools.join("bin/maturin"));
     // The profile of all other tests, in which the protocols and the simulator are optimised.
     build.args(["build", "--profile", "dev", "--out"]).arg(&wheels).current_dir(root().join("python"));
+    build.env("CARGO_TARGET_DIR", target());
     check(&mut build)?;
     let wheel = std::fs::read_dir(&wheels)?.flatten().map(|entry| entry.path()).next();
     let wheel = wheel.context("maturin built no wheel")?;

@@ -14,6 +14,18 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
+/// The folder in which cargo builds: that of `CARGO_TARGET_DIR`, else `target` at the root.
+pub(crate) fn target() -> PathBuf {
+    target_by(std::env::var_os("CARGO_TARGET_DIR"))
+}
+
+fn target_by(set: Option<std::ffi::OsString>) -> PathBuf {
+    let set = set.filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = set.unwrap_or_else(|| root().join("target"));
+    // The programs in it also run in other folders.
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
 /// The `cargo` that runs this program.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -64,4 +76,18 @@ pub(crate) fn on_path(program: &str) -> bool {
 fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_builds_is_the_one_that_cargo_is_given() {
+        assert_eq!(target_by(Some("/somewhere/else".into())), PathBuf::from("/somewhere/else"));
+        assert!(target_by(Some("beside".into())).is_absolute());
+        for unset in [None, Some("".into())] {
+            assert_eq!(target_by(unset), root().join("target"));
+        }
+    }
 }

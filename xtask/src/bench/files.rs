@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{in_memory, median};
 use crate::peers::{Proof, install};
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, root, target};
 
 const USAGE: &str = "usage: cargo xtask bench files [--rounds N] [--quick] [--files N,...] [--tree DIR] [--dir DIR] [--program FILE]";
 
@@ -114,8 +114,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Some(program) => program.clone(),
         None => {
             check(cargo().current_dir(root()).args(["build", "--release", "-p", "braidftp"]))?;
-            let target = std::env::var_os("CARGO_TARGET_DIR");
-            target.map_or_else(|| root().join("target"), PathBuf::from).join("release/braidftp")
+            target().join("release/braidftp")
         }
     };
     let place = Place(options.dir.join(format!("braidftp-bench-{}", std::process::id())));

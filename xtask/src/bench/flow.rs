@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::link::{End, Link};
 use crate::peers::{Proof, install};
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, target};
 
 /// The time limit of one run, for the slowest acceptable rate.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -76,10 +76,6 @@ pub(super) fn peers_folder() -> Result<PathBuf> {
     let peers = target().join("bench-peers");
     fs::create_dir_all(&peers).with_context(|| format!("cannot create {}", peers.display()))?;
     Ok(peers)
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Prints that a peer is left out, and how to install it.

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::in_memory;
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, root, target};
 
 const USAGE: &str = "usage: cargo xtask bench idle [--idle N] [--active N] [--seconds N] [--program FILE] [--quick]\n\
        or: cargo xtask bench idle --associations N [--seconds N]";
@@ -98,8 +98,7 @@ impl Served {
             Some(program) => program.clone(),
             None => {
                 check(cargo().current_dir(root()).args(["build", "--release", "-p", "braidftp"]))?;
-                let target = std::env::var_os("CARGO_TARGET_DIR");
-                target.map_or_else(|| root().join("target"), PathBuf::from).join("release/braidftp")
+                target().join("release/braidftp")
             }
         };
         let place = in_memory().unwrap_or_else(std::env::temp_dir);
@@ -173,8 +172,7 @@ impl Drop for Running {
 /// Measures a process that has accepted idle associations of another one.
 fn associations(count: usize, seconds: u64) -> Result<()> {
     check(cargo().args(["build", "--release", "--package", "braidftp-net", "--example", "idle"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let program = target.join("release/examples/idle");
+    let program = target().join("release/examples/idle");
     let start = |args: &[&str]| -> Result<(Running, BufReader<ChildStdout>)> {
         let mut command = Command::new(&program);
         let mut child = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

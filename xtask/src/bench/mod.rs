@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, target};
 
 /// Runs the benchmark that `args` names.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -58,8 +58,7 @@ fn released(programs: Option<PathBuf>) -> Result<PathBuf> {
         return Ok(std::path::absolute(folder)?);
     }
     check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    Ok(target.map_or_else(|| root().join("target"), PathBuf::from).join("release"))
+    Ok(target().join("release"))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

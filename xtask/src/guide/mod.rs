@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use self::page::Item;
 use self::session::Session;
 use crate::sandbox;
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, root, target};
 use crate::tools::MDBOOK;
 
 /// The pages, and the settings of the book.
@@ -88,7 +88,7 @@ pub(crate) fn test(args: &[String]) -> Result<()> {
     for path in pages(names.unwrap_or(args))? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut machine = sandbox::command("bash");
-        machine.env("PROGRAMS", root().join("target/debug"));
+        machine.env("PROGRAMS", target().join("debug"));
         let mut session = Session::start(machine, MACHINE)?;
         let mut commands = 0;
         for item in &items(&path)? {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, target};
 
 /// The polling interval of a process, and so the resolution of its time: the shortest runs take 10 ms.
 const LOOK: Duration = Duration::from_millis(1);
@@ -42,9 +42,7 @@ impl Programs {
         check(cargo().args(["build", "--release", "--package", "braidftp", "--package", "braidftp-lab"]))?;
         check(cargo().args(["build", "--release", "--package", "braidftp-sim", "--example", "attack"]))?;
         check(cargo().args(["build", "--release", "--package", "braidftp-net", "--example", "hellos"]))?;
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-        Ok(Self::in_folder(&target.join("release")))
+        Ok(Self::in_folder(&target().join("release")))
     }
 
     /// The `braidftp` program.
