@@ -124,7 +124,16 @@ fn unit(node: &Node, values: &[Node]) -> Result<Option<(Dimension, f64)>, Wrong>
         None => None,
         Some(at) => {
             let unit = at.text().and_then(quantity::unit);
-            Some(unit.ok_or_else(|| Wrong::at(at, format!("{} is no unit, such as ms or kB", at.shown())))?)
+            Some(unit.ok_or_else(|| {
+                // Of the dimension of the values, if these have one.
+                let all = [Dimension::Rate, Dimension::Time, Dimension::Bytes, Dimension::Packets];
+                let of = first.map_or(&all[..], |first| std::slice::from_ref(&first.dimension));
+                let known = of.iter().flat_map(|dimension| dimension.units());
+                Wrong::at(
+                    at,
+                    format!("{} is no unit; {}", at.shown(), nearest(at.text().unwrap_or(""), known)),
+                )
+            })?)
         }
     };
     let Some(Quantity { dimension, .. }) = first else {
@@ -141,7 +150,10 @@ fn unit(node: &Node, values: &[Node]) -> Result<Option<(Dimension, f64)>, Wrong>
     match chosen {
         Some((its, _)) if its != *dimension => {
             let at = node.get("in").unwrap_or(node);
-            Err(Wrong::at(at, format!("the values of this axis are each {dimension}")))
+            Err(Wrong::at(
+                at,
+                format!("this is a unit of {its}, and the values of this axis are each {dimension}"),
+            ))
         }
         Some(unit) => Ok(Some(unit)),
         None => Ok(Some((*dimension, 1.0))),
@@ -185,6 +197,26 @@ fn choice(node: &Node, label: Option<&str>, unit: Option<(Dimension, f64)>) -> R
 
 fn stats_text(number: f64) -> String {
     if number == number.trunc() { number.to_string() } else { stats::short(number) }
+}
+
+impl Axis {
+    /// Checks that a value has a key, if values are tables.
+    fn check_key(&self, node: &Node, key: &str) -> Result<(), Wrong> {
+        let entries = || self.choices.iter().flat_map(|choice| choice.node.entries());
+        if entries().next().is_none() || entries().any(|entry| entry.key == key) {
+            return Ok(());
+        }
+        let mut known: Vec<&str> = entries().map(|entry| entry.key.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        let what = format!(
+            "no value of axis `{}` has a `{}`; {}",
+            self.name,
+            key.escape_debug(),
+            nearest(key, known)
+        );
+        Err(Wrong::at(node, what))
+    }
 }
 
 /// A reference to an axis, as in `$size` or `$variant.mode`.
@@ -260,6 +292,9 @@ impl Scope {
         uses: &Uses,
     ) -> Result<Vec<&Node>, Wrong> {
         let at = self.axis(node, reference)?;
+        if let Some(key) = reference.key {
+            self.axes[at].check_key(node, key)?;
+        }
         uses.0.borrow_mut().insert((at, reference.key.map(str::to_owned)));
         self.axes[at].choices.iter().map(|choice| value(&self.axes[at], choice, node, reference)).collect()
     }

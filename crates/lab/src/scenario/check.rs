@@ -64,6 +64,12 @@ fn table(node: &Node, shape: &Shape, known: &Known<'_>) -> Result<(), Wrong> {
 }
 
 fn unknown(entry: &Entry, shape: &Shape) -> Wrong {
+    if let Some(inner) = shape.fields.iter().find(|field| field.takes.has_key(&entry.key)) {
+        let (key, inner) = (&entry.key, inner.key);
+        let what =
+            format!("{} has no key `{key}`, but `{inner}` has: {inner} = {{ {key} = .. }}", shape.name);
+        return Wrong { span: entry.span.clone(), what };
+    }
     let keys = shape.fields.iter().map(|field| field.key);
     let what =
         format!("{} has no key `{}`; {}", shape.name, entry.key.escape_debug(), nearest(&entry.key, keys));
@@ -117,7 +123,25 @@ fn value(node: &Node, takes: &Takes, field: &Field, known: &Known<'_>) -> Result
             choice.map(drop).map_err(|error| Wrong::at(node, format!("`{}`: {error}", field.key)))
         }
         Takes::List(each) => {
-            let Value::List(list) = &node.value else { return Err(is_not("a list in brackets")) };
+            let Value::List(list) = &node.value else {
+                return Err(match (&node.value, &**each) {
+                    (Value::Table(_), Takes::Table(_) | Takes::Tagged(..)) => {
+                        Wrong::at(node, format!("`{0}` may be there several times: write [[{0}]]", field.key))
+                    }
+                    _ => is_not("a list in brackets"),
+                });
+            };
+            if let (Takes::Tuple(_, count), Some(item)) =
+                (&**each, list.iter().find(|item| item.list().is_empty()))
+                && Reference::of(item).is_none()
+            {
+                let what = format!(
+                    "`{}` is a list of lists of {count} values, and this is {}",
+                    field.key,
+                    item.shown()
+                );
+                return Err(Wrong::at(item, what));
+            }
             list.iter().try_for_each(|item| value(item, each, field, known))
         }
         Takes::Tuple(each, count) => match &node.value {
@@ -245,5 +269,25 @@ fn either(node: &Node, several: &[Takes], field: &Field, known: &Known<'_>) -> R
         Value::List(_) => matches!(takes, Takes::List(_) | Takes::Tuple(..)),
         _ => !matches!(takes, Takes::Table(_) | Takes::List(_) | Takes::Tuple(..)),
     };
-    value(node, several.iter().find(is_of_form).unwrap_or(&several[0]), field, known)
+    value(node, several.iter().find(is_of_form).unwrap_or(&several[0]), field, known)?;
+    match several {
+        [Takes::Quantity(dimensions), Takes::Table(shape)] => drawn(node, dimensions, shape, known),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the quantities of a distribution are of the dimension of what is drawn.
+fn drawn(
+    node: &Node,
+    dimensions: &'static [quantity::Dimension],
+    shape: &'static Shape,
+    known: &Known<'_>,
+) -> Result<(), Wrong> {
+    for entry in node.entries() {
+        let field = shape.fields.iter().find(|field| field.key == entry.key);
+        if let Some(field) = field.filter(|field| matches!(field.takes, Takes::Quantity(_))) {
+            value(&entry.node, &Takes::Quantity(dimensions), field, known)?;
+        }
+    }
+    Ok(())
 }

@@ -199,8 +199,12 @@ pub(super) fn find(name: &str, workloads: &[Workload], network: &Network) -> Res
                 }
                 known.extend(OF_WORKLOAD.iter().filter(|(_, of, _)| of.is_of(does)).map(|(its, ..)| *its));
             }
-            known.extend(["fairness", "link.NAME.queue"]);
             known.dedup();
+            if let Some((workload, _)) = name.split_once('.') {
+                let (workload, shown) = (workload.escape_debug(), stat.escape_debug());
+                return Err(format!("workload `{workload}` has no `{shown}`; {}", nearest(stat, known)));
+            }
+            known.extend(["fairness", "link.NAME.queue"]);
             Err(format!("nothing is called `{}`; {}", name.escape_debug(), nearest(stat, known)))
         }
         _ => Err(format!(

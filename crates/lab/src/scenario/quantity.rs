@@ -59,7 +59,42 @@ const UNITS: &[(&str, Dimension, f64)] = &[
     ("%", Dimension::Fraction, 0.01),
 ];
 
+/// Other spellings of units, which are answered with ours: a nearest word would be another unit.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("bps", "bit/s"),
+    ("kbps", "kbit/s"),
+    ("mbps", "Mbit/s"),
+    ("gbps", "Gbit/s"),
+    ("sec", "s"),
+    ("minutes", "min"),
+    ("hours", "h"),
+];
+
 impl Dimension {
+    /// The dimension of a column, by the words that explain its unit, as in `s, smoothed`; `None`: it counts something.
+    pub fn of_column(unit: &str) -> Option<Self> {
+        let first = unit.split([',', ' ']).next().unwrap_or("");
+        [Self::Rate, Self::Time, Self::Bytes].into_iter().find(|dimension| dimension.base() == first)
+    }
+
+    /// The unit with a size in the base unit, as in `Mbit/s` for 1e6.
+    pub fn unit_of(self, scale: f64) -> &'static str {
+        let unit = UNITS.iter().find(|(_, its, size)| *its == self && (size - scale).abs() <= 1e-9 * scale);
+        unit.filter(|_| self != Self::Fraction).map_or("", |(unit, ..)| unit)
+    }
+
+    /// The decimal unit in which a number of the base unit is best read, and the unit's size.
+    pub fn readable(self, number: f64) -> (&'static str, f64) {
+        let units: &[(&'static str, f64)] = match self {
+            Self::Rate => &[("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)],
+            Self::Bytes => &[("GB", 1e9), ("MB", 1e6), ("kB", 1e3)],
+            Self::Time => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6)],
+            Self::Packets | Self::Fraction => &[],
+        };
+        let fitting = units.iter().find(|(_, size)| *size <= number.abs());
+        fitting.copied().unwrap_or((self.base(), 1.0))
+    }
+
     /// The units of the dimension.
     pub fn units(self) -> impl Iterator<Item = &'static str> {
         UNITS.iter().filter(move |(_, its, _)| *its == self).map(|(unit, ..)| *unit)
@@ -167,7 +202,17 @@ fn no_unit(dimensions: &[Dimension], wrong: &str) -> String {
     let units =
         dimensions.iter().flat_map(|its| its.units()).filter(|unit| !matches!(*unit, "µs" | "packet"));
     let named: Vec<String> = dimensions.iter().map(ToString::to_string).collect();
-    format!("`{}` is no unit of {}: {}", wrong.escape_debug(), named.join(" or "), nearest(wrong, units))
+    let (shown, named) = (wrong.escape_debug(), named.join(" or "));
+    if wrong.starts_with(',') {
+        return format!("a decimal fraction has a point, as in 10.5, and not `{shown}`");
+    }
+    let ours = SPELLINGS.iter().find(|(spelling, _)| wrong.eq_ignore_ascii_case(spelling));
+    let units: Vec<&str> = units.collect();
+    let meant = match ours.filter(|(_, unit)| units.contains(unit)) {
+        Some((_, unit)) => format!("did you mean `{unit}`?"),
+        None => nearest(wrong, units),
+    };
+    format!("`{shown}` is no unit of {named}: {meant}")
 }
 
 /// Parses a quantity that may be of several dimensions.
@@ -217,6 +262,9 @@ mod tests {
         for (dimension, text, said) in [
             (Dimension::Rate, "3", "has no unit: write one of bit/s, kbit/s, Mbit/s"),
             (Dimension::Rate, "3 furlongs", "`furlongs` is no unit of a rate: there are bit/s"),
+            (Dimension::Rate, "3Mbps", "`Mbps` is no unit of a rate: did you mean `Mbit/s`?"),
+            (Dimension::Bytes, "4 TB", "`TB` is no unit of a number of bytes: did you mean `GB`?"),
+            (Dimension::Time, "10,5 ms", "a decimal fraction has a point, as in 10.5"),
             (Dimension::Rate, "3 Mbits", "`Mbits` is no unit of a rate: did you mean `Mbit/s`?"),
             (Dimension::Rate, "1e300 Gbit/s", "`1e300 Gbit/s` is too large"),
             (Dimension::Rate, "3 ms", "`3 ms` is a time, not a rate, as in \"10 Mbit/s\""),
@@ -229,6 +277,25 @@ mod tests {
             let error = of(dimension, text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn numbers_are_shown_in_the_unit_in_which_they_are_best_read() {
+        for (dimension, number, unit, size) in [
+            (Dimension::Rate, 19_326_566.0, "Mbit/s", 1e6),
+            (Dimension::Rate, -950.0, "bit/s", 1.0),
+            (Dimension::Bytes, 42_406.0, "kB", 1e3),
+            (Dimension::Time, 0.0876, "ms", 1e-3),
+            (Dimension::Time, 7_300.0, "s", 1.0),
+            (Dimension::Time, 0.0, "s", 1.0),
+        ] {
+            assert_eq!(dimension.readable(number), (unit, size), "{number}");
+        }
+        assert_eq!(Dimension::of_column("bit/s of user data, all flows"), Some(Dimension::Rate));
+        assert_eq!(Dimension::of_column("s, smoothed"), Some(Dimension::Time));
+        assert_eq!(Dimension::of_column("kB on the wire"), None);
+        assert_eq!(Dimension::Rate.unit_of(1e6), "Mbit/s");
+        assert_eq!(Dimension::Fraction.unit_of(1.0), "");
     }
 
     proptest! {

@@ -64,6 +64,17 @@ pub(super) enum Takes {
     Values,
 }
 
+impl Takes {
+    /// Whether it may be a table that has this key.
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        match self {
+            Self::Table(shape) => shape.fields.iter().any(|field| field.key == key),
+            Self::Either(several) => several.iter().any(|takes| takes.has_key(key)),
+            _ => false,
+        }
+    }
+}
+
 /// The kinds of named items in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {

@@ -237,8 +237,10 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Stri
     let known: Vec<&str> = known.into_iter().collect();
     let distance =
         |candidate: &&str| strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase());
-    match known.iter().map(|candidate| (distance(candidate), *candidate)).min() {
-        Some((distance, candidate)) if distance <= 1 + word.chars().count() / 3 => {
+    // Of equally near words the one of the same length: `TB` is rather GB than B.
+    let length = |candidate: &str| candidate.chars().count().abs_diff(word.chars().count());
+    match known.iter().map(|candidate| (distance(candidate), length(candidate), *candidate)).min() {
+        Some((distance, _, candidate)) if distance <= 1 + word.chars().count() / 3 => {
             format!("did you mean `{candidate}`?")
         }
         Some(_) => format!("there are {}", known.join(", ")),

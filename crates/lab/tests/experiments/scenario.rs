@@ -217,6 +217,77 @@ fn errors_have_a_place_and_the_nearest_known_word() {
 }
 
 #[test]
+fn mistakes_are_answered_with_the_word_that_was_meant() {
+    for (template, replaced, by, said) in [
+        (
+            "two-paths",
+            "\"10 Mbit/s\"\ndelay",
+            "\"10Mbps\"\ndelay",
+            "my.toml:10:8: `rate`: `Mbps` is no unit of a rate: did you mean `Mbit/s`?",
+        ),
+        (
+            "two-paths",
+            "delay = \"10 ms\"",
+            "delay = \"10,5 ms\"",
+            "my.toml:11:9: `delay`: a decimal fraction has a point",
+        ),
+        (
+            "two-paths",
+            "in = \"Mbit/s\"",
+            "in = \"Mbits\"",
+            "my.toml:41:6: \"Mbits\" is no unit; did you mean `Mbit/s`?",
+        ),
+        (
+            "two-paths",
+            "in = \"Mbit/s\"",
+            "in = \"ms\"",
+            "this is a unit of a time, and the values of this axis are each a rate",
+        ),
+        (
+            "two-paths",
+            "[[workload]]",
+            "[workload]",
+            "`workload` may be there several times: write [[workload]]",
+        ),
+        (
+            "two-paths",
+            "\"$paths.use\"",
+            "\"$paths.uses\"",
+            "my.toml:35:9: no value of axis `paths` has a `uses`; did you mean `use`?",
+        ),
+        (
+            "outage",
+            "set = { rate = \"10 Mbit/s\" }",
+            "rate = \"10 Mbit/s\"",
+            "my.toml:22:1: event has no key `rate`, but `set` has: set = { rate = .. }",
+        ),
+        (
+            "outage",
+            "[[\"2 s\", \"$cut.until\"]]",
+            "[\"2 s\", \"$cut.until\"]",
+            "my.toml:12:9: `down` is a list of lists of 2 values, and this is \"2 s\"",
+        ),
+        ("cross-traffic", "\"web.p95\"", "\"web.p96\"", "workload `web` has no `p96`; did you mean `p90`?"),
+        (
+            "requests",
+            "median = \"10 kB\"",
+            "median = \"10 ms\"",
+            "my.toml:25:49: `median`: `10 ms` is a time, not a number of bytes",
+        ),
+        (
+            "requests",
+            "mean = \"100 ms\"",
+            "mean = \"100 kB\"",
+            "my.toml:26:48: `mean`: `100 kB` is a number of bytes, not a time",
+        ),
+    ] {
+        let text = edited(templates::text(template).unwrap(), &[(replaced, by)]);
+        let error = scenario::parse("my", &text).expect_err(by).to_string();
+        assert!(error.contains(said), "{by}: {error}");
+    }
+}
+
+#[test]
 fn impossible_values_in_templates_are_refused_with_their_places() {
     for (template, replaced, by, said) in [
         ("two-paths", "loss = \"0.5 %\"", "loss = nan", "my.toml:13:8: nan is not a number"),
@@ -242,7 +313,7 @@ fn impossible_values_in_templates_are_refused_with_their_places() {
             "two-paths",
             "size = \"1 MB\"",
             "size = \"1 EB\"",
-            "my.toml:36:30: `size`: `EB` is no unit of a number of bytes: did you mean `B`?",
+            "my.toml:36:30: `size`: `EB` is no unit of a number of bytes: did you mean `GB`?",
         ),
         (
             "two-paths",
