@@ -162,7 +162,9 @@ impl Bench {
     /// How often the points of a figure are run.
     pub fn runs(&self, sweep: &Sweep) -> Runs {
         let runs = match self.options.quick {
-            Quick::Yes if sweep.runs.is_counted() => Runs::counted(sweep.runs.max.div_ceil(100)),
+            Quick::Yes if sweep.runs.is_counted() => {
+                Runs::counted(sweep.runs.max.div_ceil(100).max(2).min(sweep.runs.max))
+            }
             Quick::Yes => Runs { max: Runs::QUICK.max.min(sweep.runs.max), ..Runs::QUICK },
             Quick::No => sweep.runs,
         };
@@ -546,9 +548,12 @@ impl Open {
         capped.sort();
         if bench.options.quick == Quick::Yes && !capped.is_empty() {
             reporter.on_note(&format!(
-                "{}: {} points reached the maximum of {} runs; their intervals are wider than {} %",
+                "{}: {} reached the maximum of {} runs with an interval wider than {} %",
                 figure.id,
-                capped.len(),
+                match capped.len() {
+                    1 => "1 point".to_owned(),
+                    count => format!("{count} points"),
+                },
                 runs.max,
                 runs.within * 100.0
             ));

@@ -127,7 +127,7 @@ pub struct Runs {
 impl Runs {
     /// As in the papers: at least 10 runs, and an interval of 5 %.
     pub const PAPER: Self = Self { min: 10, max: 400, within: 0.05 };
-    /// A fixed number of runs, for figures of distributions. `--quick` runs a hundredth of them.
+    /// A fixed number of runs, for figures of distributions. `--quick` runs a hundredth of them, and two at least.
     pub const fn counted(count: u32) -> Self {
         Self { min: count, max: count, within: f64::INFINITY }
     }

@@ -4,18 +4,20 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use braidftp_lab::bench::Made;
-use braidftp_lab::claim::{Claim, Finding, Verdict};
-use braidftp_lab::{golden, papers, plot};
+use braidftp_lab::claim::{Claim, Finding, Paper, Verdict};
+use braidftp_lab::stats::Estimate;
+use braidftp_lab::{golden, papers, plot, scenario};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
-use super::{Progress, Running, is_scenario, load, print};
+use super::{JUDGED_AT_ONCE, Progress, Running, is_scenario, load, print};
 use crate::Failure;
 
 /// Check the claims of the papers: prints each claim with its verdict, our number with its 90 % interval,
 /// and the explanation.
 ///
-/// Stored figures are loaded from the folder of results; missing ones are run.
+/// Stored figures are loaded from the folder of results; missing ones are run. `--quick` is for scenario files: it decides no
+/// claim of a paper.
 ///
 /// `golden` checks the scenarios of ns-2's SCTP validation suite and some of our own against ns-2's packet
 /// traces.
@@ -77,6 +79,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return run_scenarios(args);
     }
     let claims = papers::find_claims(&args.ids).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
+    if args.running.quick {
+        refuse_quick(&claims)?;
+    }
     let bench = args.running.bench();
     let data = {
         let mut progress = Progress::new();
@@ -92,6 +97,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         text.push_str(&totals(&findings));
     }
     print(&text)
+}
+
+/// Refuses `--quick` for claims that need whole figures.
+fn refuse_quick(claims: &[&Claim]) -> Result<(), Failure> {
+    let needs_all = |claim: &&&Claim| {
+        let its = |paper: &&&Paper| paper.claims().any(|its| its.id == claim.id);
+        papers::ALL.iter().find(its).is_some_and(|paper| !JUDGED_AT_ONCE.contains(&paper.name))
+    };
+    match claims.iter().find(needs_all) {
+        None => Ok(()),
+        Some(claim) => Err(Failure::Usage(format!(
+            "--quick decides no claim of a paper, such as {}: it leaves out points and runs that the claim is about; leave out --quick",
+            claim.id
+        ))),
+    }
 }
 
 /// Decides the claims of scenario files.
@@ -120,7 +140,7 @@ fn run_scenarios(args: &Args) -> Result<(), Failure> {
             let name = format!("{}-{}", scenario.figure.id, number + 1);
             text.push_str(&match args.json {
                 true => json_line(&name, &expectation.text, &[scenario.figure.id], &finding),
-                false => as_text(&name, &expectation.text, &finding),
+                false => as_text(&name, &expectation.text, &readable(finding)),
             });
         }
     }
@@ -172,11 +192,25 @@ pub(super) fn block(claim: &Claim, finding: &Finding) -> String {
     as_text(claim.id, claim.says, finding)
 }
 
+/// A finding of a scenario with its number in the unit in which it is best read.
+fn readable(mut finding: Finding) -> Finding {
+    if let Some(measured) = &mut finding.figure {
+        let (unit, size) = scenario::readable(measured.unit, measured.value.mean);
+        measured.unit = unit;
+        let Estimate { mean, low, high, .. } = &mut measured.value;
+        [mean, low, high].into_iter().for_each(|number| *number /= size);
+    }
+    finding
+}
+
 fn as_text(id: &str, says: &str, finding: &Finding) -> String {
     let mut text = format!("{id:<8} {:<20}", finding.verdict.to_string());
     if let Some(measured) = &finding.figure {
-        let runs =
-            if measured.value.runs > 0 { format!(", {} runs", measured.value.runs) } else { String::new() };
+        let runs = match measured.value.runs {
+            0 => String::new(),
+            1 => ", 1 run".to_owned(),
+            runs => format!(", {runs} runs"),
+        };
         let unit = if measured.unit.is_empty() { String::new() } else { format!(" {}", measured.unit) };
         let _ = write!(text, " {}{unit}{runs} ({})", measured.value, measured.what);
     }

@@ -31,6 +31,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 
+/// Topics without a published paper, whose claims are checked on the cells that were run.
+const JUDGED_AT_ONCE: [&str; 4] = ["utilisation", "fairness", "multipath", "early"];
+
 /// Options for running figures.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Running {

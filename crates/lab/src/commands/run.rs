@@ -22,7 +22,7 @@ use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 
 use super::compare::end_on_signal;
-use super::{Progress, Running, check, figures, is_scenario, load, print, refused};
+use super::{JUDGED_AT_ONCE, Progress, Running, check, figures, is_scenario, load, print, refused};
 use crate::Failure;
 
 /// Run figures and store their data (CSV, Parquet) and pictures (SVG, PNG) in a folder.
@@ -219,6 +219,3 @@ fn differences(compared: &[Compared]) -> String {
     ));
     text
 }
-
-/// Topics without a published paper, whose claims are checked immediately on the cells that were run.
-const JUDGED_AT_ONCE: [&str; 4] = ["utilisation", "fairness", "multipath", "early"];

@@ -3,6 +3,7 @@
 use super::axes::Axis;
 use super::expression::{Claim, Compares, Operator, Sum};
 use super::names::{self, Meaning, Statistic};
+use super::quantity::Dimension;
 use crate::claim::{Finding, Holds, Measured};
 use crate::figure::{Point, Value};
 use crate::stats::{self, Estimate, short};
@@ -21,6 +22,7 @@ pub(super) fn decide(claim: &Claim, axes: &[Axis], table: &Table) -> Finding {
             groups.push(group);
         }
     }
+    let dimension = names::dimension(claim, axes, table.sweep().columns).ok().flatten();
     let tries: Vec<Option<Tried>> =
         groups.iter().map(|group| Tried::new(claim, axes, &columns, table, group)).collect();
     let tried: Vec<&Tried> = tries.iter().flatten().collect();
@@ -32,20 +34,30 @@ pub(super) fn decide(claim: &Claim, axes: &[Axis], table: &Table) -> Finding {
     };
     let holding = tried.iter().filter(|it| it.holds(claim)).count();
     let place = if worst.place.is_empty() { String::new() } else { format!(" at {}", worst.place) };
+    let [left, right] = worst.sides.map(|side| shown(side, dimension));
     let mut why = format!(
-        "{holding} of {} points hold; the nearest{place}: {} and {}",
-        tried.len(),
-        short(worst.sides[0]),
-        short(worst.sides[1])
+        "it holds at {holding} of {} points; the closest sides{place}: {left} and {right}",
+        tried.len()
     );
     if missing > 0 {
         why.push_str(&format!("; {missing} points lack a side"));
     }
     if !worst.holds(claim) && worst.is_open() {
-        why.push_str("; the interval includes 0: more runs would tell");
+        why.push_str(match worst.difference.runs {
+            1 => "; one run of what is random has no interval: more runs would tell",
+            _ => "; the interval includes 0: more runs would tell",
+        });
     }
-    let measured = Measured { what: format!("left - right{place}"), unit: "", value: worst.difference };
+    let unit = dimension.map_or("", Dimension::base);
+    let measured = Measured { what: format!("left - right{place}"), unit, value: worst.difference };
     Finding::decided(Holds::from(holding == tried.len()), measured, why)
+}
+
+/// A side of a claim, with its unit.
+fn shown(side: f64, dimension: Option<Dimension>) -> String {
+    let Some(dimension) = dimension else { return short(side) };
+    let (unit, size) = dimension.readable(side);
+    format!("{} {unit}", short(side / size))
 }
 
 /// The values of a point on the axes on which a claim selects none.
@@ -76,12 +88,13 @@ impl Tried {
         group: &[(&str, Value)],
     ) -> Option<Self> {
         let terms = [names::terms(&claim.left), names::terms(&claim.right)].concat();
-        let mut samples: Vec<Vec<f64>> = Vec::new();
+        let (mut samples, mut is_random): (Vec<Vec<f64>>, bool) = (Vec::new(), false);
         let mut statistics = Vec::new();
         for term in terms {
             let meaning = names::meaning(term, axes, columns).ok()?;
-            samples
-                .push(cell(table, group, &meaning)?.values(meaning.column.unwrap_or(table.sweep().plot.y)));
+            let cell = cell(table, group, &meaning)?;
+            is_random |= !(table.sweep().fixed)(cell.point());
+            samples.push(cell.values(meaning.column.unwrap_or(table.sweep().columns[0].name)));
             statistics.push(meaning.statistic);
         }
         let sides = |samples: &[Vec<f64>]| {
@@ -95,15 +108,18 @@ impl Tried {
             left - right
         };
         let by_means = statistics.iter().all(|statistic| *statistic == Statistic::Mean);
-        let difference = if by_means {
+        let mut difference = if by_means {
             stats::jackknife(&samples, difference)
         } else {
             stats::bootstrap(&samples, difference)
         };
+        if is_random && difference.runs == 1 {
+            (difference.low, difference.high) = (f64::NEG_INFINITY, f64::INFINITY);
+        }
         let place: Vec<String> = group
             .iter()
             .filter(|(axis, _)| *axis != "scenario")
-            .map(|(axis, value)| format!("{axis}={value}"))
+            .map(|(axis, value)| format!("{axis}={value}{}", unit(axis, axes)))
             .collect();
         Some(Self { place: place.join(" "), difference, sides: sides(&samples) })
     }
@@ -130,6 +146,13 @@ impl Tried {
     fn is_open(&self) -> bool {
         self.difference.low < 0.0 && self.difference.high > 0.0
     }
+}
+
+/// The unit of the values of an axis, after a space; empty if these have none.
+fn unit(axis: &str, axes: &[Axis]) -> String {
+    let unit = axes.iter().find(|its| its.name == axis).and_then(|its| its.unit);
+    let unit = unit.map_or("", |(dimension, size)| dimension.unit_of(size));
+    if unit.is_empty() { String::new() } else { format!(" {unit}") }
 }
 
 /// The runs of the point of a group that a term selects.

@@ -88,7 +88,7 @@ pub(super) fn read(id: &str, root: Node, files: Files, added: Added) -> Result<S
     {
         return Err(Wrong::at(node, "no point fulfils `quick`"));
     }
-    let expects = expects(document, &points)?;
+    let expects = expects(document, &points, sweep.columns)?;
     // Each point is read now, so that no run fails because of an invalid value.
     let mut effects = Effects::default();
     for point in &points {
@@ -346,13 +346,16 @@ fn plot(document: &'static Document, axes: &'static [Axis]) -> Result<Plot, Wron
     Ok(Plot { by, facet, rows, marks, x_scale: scale("log-x"), y_scale: scale("log-y"), ..base })
 }
 
-fn expects(document: &'static Document, points: &[Point]) -> Result<Vec<Expectation>, Wrong> {
+fn expects(
+    document: &'static Document,
+    points: &[Point],
+    columns: &[Column],
+) -> Result<Vec<Expectation>, Wrong> {
     let list = document.root.get("expect").map_or(&[][..], Node::list);
     let one = |node: &Node| {
         let text = node.text().unwrap_or("");
         let claim = expression::claim(text).map_err(|error| within(node, error.span, error.what))?;
-        let columns: Vec<&str> = document.measures.iter().map(|measure| measure.name.as_str()).collect();
-        names::check_claim(&claim, &document.scope.axes, &columns)
+        names::check_claim(&claim, &document.scope.axes, columns)
             .map_err(|error| within(node, error.span, error.what))?;
         if claim.at.is_some() && !points.iter().any(|point| document.has(&claim.at, point)) {
             return Err(Wrong::at(node, "no point fulfils the condition of this claim"));

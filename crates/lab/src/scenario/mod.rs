@@ -109,6 +109,14 @@ impl Expectation {
     }
 }
 
+/// Returns the unit in which a number of a base unit is best read, and its size: 19,326,566 bit/s are 19.3 Mbit/s.
+pub fn readable(unit: &'static str, number: f64) -> (&'static str, f64) {
+    match quantity::unit(unit) {
+        Some((dimension, size)) if size == 1.0 => dimension.readable(number),
+        _ => (unit, 1.0),
+    }
+}
+
 /// Why a scenario cannot be used.
 #[derive(Debug)]
 pub enum LoadError {

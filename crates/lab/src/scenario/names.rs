@@ -1,9 +1,14 @@
 //! The meaning of names in claims and conditions: axes, their values, columns and statistics.
 
+use std::ops::Range;
+
 use super::axes::{Axis, Place};
-use super::expression::{Claim, Compares, Condition, ExpressionError, Literal, Operand, Sum, Term, Word};
+use super::expression::{
+    Claim, Compares, Condition, ExpressionError, Literal, Operand, Operator, Sum, Term, Word,
+};
+use super::quantity::Dimension;
 use super::tree::nearest;
-use crate::figure::{Point, Value};
+use crate::figure::{Column, Point, Value};
 
 /// The statistics of a column over the runs of a point.
 const STATISTICS: &[(&str, Statistic)] = &[
@@ -144,16 +149,108 @@ pub(super) fn picked<'a>(
 /// # Errors
 ///
 /// A name is unknown, or the claim compares no measured value.
-pub(super) fn check_claim(claim: &Claim, axes: &[Axis], columns: &[&str]) -> Result<(), ExpressionError> {
+pub(super) fn check_claim(claim: &Claim, axes: &[Axis], measured: &[Column]) -> Result<(), ExpressionError> {
+    let names: Vec<&str> = measured.iter().map(|column| column.name).collect();
     if terms(&claim.left).is_empty() && terms(&claim.right).is_empty() {
         return Err(ExpressionError { span: 0..1, what: "a claim is about something measured".to_owned() });
     }
-    let picked = picked(claim, axes, columns)?;
+    let picked = picked(claim, axes, &names)?;
+    dimension(claim, axes, measured)?;
     let Some(at) = &claim.at else { return Ok(()) };
     check_condition(at, axes)?;
     match tested(at).into_iter().find(|word| picked.contains(&word.text.as_str())) {
         Some(word) => Err(wrong(word, format!("the claim itself names values of `{}`", word.text))),
         None => Ok(()),
+    }
+}
+
+/// What a side of a claim is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A number without a unit: a count, a fraction or a ratio.
+    Plain,
+    /// The number 0, which every kind has.
+    Zero,
+    /// A quantity.
+    Of(Dimension),
+    /// A product or a quotient for which there are no units.
+    Unknown,
+}
+
+/// Returns the dimension of the sides of a claim; `None`: they are numbers without a unit.
+///
+/// # Errors
+///
+/// Quantities of different dimensions are compared or added.
+pub(super) fn dimension(
+    claim: &Claim,
+    axes: &[Axis],
+    columns: &[Column],
+) -> Result<Option<Dimension>, ExpressionError> {
+    let (left, right) = (kind(&claim.left, axes, columns)?, kind(&claim.right, axes, columns)?);
+    Ok(match alike(&left, &right)? {
+        Kind::Of(dimension) => Some(dimension),
+        Kind::Plain | Kind::Zero | Kind::Unknown => None,
+    })
+}
+
+/// The kind of a sum, and the place of its last number or name.
+fn kind(sum: &Sum, axes: &[Axis], columns: &[Column]) -> Result<(Kind, Range<usize>), ExpressionError> {
+    Ok(match sum {
+        Sum::Number(Literal { number, dimension, span }) => {
+            let kind = match dimension {
+                None if *number == 0.0 => Kind::Zero,
+                None | Some(Dimension::Fraction | Dimension::Packets) => Kind::Plain,
+                Some(dimension) => Kind::Of(*dimension),
+            };
+            (kind, span.clone())
+        }
+        Sum::Term(term) => {
+            let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+            let named = meaning(term, axes, &names)?.column;
+            let column = columns.iter().find(|column| named.is_none_or(|name| name == column.name));
+            let dimension = column.and_then(|column| Dimension::of_column(column.unit));
+            (dimension.map_or(Kind::Plain, Kind::Of), term.name.span.clone())
+        }
+        Sum::Minus(sum) => kind(sum, axes, columns)?,
+        Sum::Both(left, operator, right) => {
+            let (left, right) = (kind(left, axes, columns)?, kind(right, axes, columns)?);
+            let kind = match (operator, left.0, right.0) {
+                (Operator::Plus | Operator::Minus, ..) => alike(&left, &right)?,
+                (_, kind, Kind::Plain) | (Operator::Times, Kind::Plain, kind) => kind,
+                (Operator::Over, one, other) if one == other => Kind::Plain,
+                _ => Kind::Unknown,
+            };
+            (kind, right.1)
+        }
+    })
+}
+
+/// The kind that two sides share.
+fn alike(
+    (left, _): &(Kind, Range<usize>),
+    (right, span): &(Kind, Range<usize>),
+) -> Result<Kind, ExpressionError> {
+    let named = |kind: Kind| match kind {
+        Kind::Of(dimension) => dimension.to_string(),
+        _ => "a number without a unit".to_owned(),
+    };
+    match (*left, *right) {
+        (Kind::Unknown, _) | (_, Kind::Unknown) => Ok(Kind::Unknown),
+        (one, Kind::Zero) => Ok(one),
+        (Kind::Zero, other) => Ok(other),
+        (one, other) if one == other => Ok(one),
+        (one, other) => {
+            let example = match (one, other) {
+                (Kind::Of(dimension), _) | (_, Kind::Of(dimension)) => dimension.example(),
+                _ => "",
+            };
+            let (one, other) = (named(one), named(other));
+            let what = format!(
+                "this is {other}, and what stands before it is {one}; a quantity is written as in {example}"
+            );
+            Err(ExpressionError { span: span.clone(), what })
+        }
     }
 }
 

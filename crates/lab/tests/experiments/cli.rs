@@ -18,6 +18,7 @@ fn unknown_names_are_answered_with_the_known_ones() {
         ),
         (&["check", "P2-C99"], "no claim, paper or figure `P2-C99`; there are P1 (P1-C01 to P1-C28)"),
         (&["check", "golden", "P1"], "`golden` cannot be combined"),
+        (&["check", "P2-C24", "--quick"], "--quick decides no claim of a paper, such as P2-C24"),
         (&["merge", "P9"], "no figure or paper `P9`"),
         (&["merge", "multistream/fig6"], "has no parts of these figures"),
         (&["profiles", "tahoe"], "no profile `tahoe`; there are sctp/rfc2960-kame"),
