@@ -212,7 +212,7 @@ fn the_program_writes_the_page_and_reports_missing_results_and_errors() {
     let said = String::from_utf8(made.stdout).unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     assert!(
-        said.contains("index.html: 0 of ") && said.contains("not run yet: braidlab run fcs/fig2a"),
+        said.contains("index.html: 0 of ") && said.ends_with("\nnot run yet: braidlab run fcs\n"),
         "{said}"
     );
     let html = std::fs::read_to_string(folder.path().join("a/site/index.html")).unwrap();

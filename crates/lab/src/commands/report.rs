@@ -47,21 +47,34 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let figures = || report.papers.iter().flat_map(|part| &part.figures);
     let claims = || report.papers.iter().flat_map(|part| &part.claims);
-    let missing: Vec<&str> =
-        figures().filter(|kept| kept.found.is_err()).map(|kept| kept.figure.id).collect();
+    let missing = figures().filter(|kept| kept.found.is_err()).count();
     let checked = claims().filter(|judged| matches!(judged.outcome, Outcome::Found(_))).count();
     print(&format!(
         "{}: {} of {} figures, {checked} of {} claims, {} kB\n",
         path.display(),
-        figures().count() - missing.len(),
+        figures().count() - missing,
         figures().count(),
         claims().count(),
         html.len().div_ceil(1_000)
     ))?;
-    if !missing.is_empty() {
-        print(&format!("not run yet: braidlab run {}\n", missing.join(" ")))?;
+    if missing > 0 {
+        print(&format!("not run yet: braidlab run {}\n", not_run(&report).join(" ")))?;
     }
     Ok(())
+}
+
+/// What was not run, as `braidlab run` takes it: a paper of which nothing was run, else the figures.
+fn not_run(report: &Report) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for part in &report.papers {
+        let missing = part.figures.iter().filter(|kept| kept.found.is_err());
+        let missing: Vec<&str> = missing.map(|kept| kept.figure.id).collect();
+        match missing.len() == part.figures.len() && missing.len() > 1 {
+            true => names.push(part.paper.name),
+            false => names.extend(missing),
+        }
+    }
+    names
 }
 
 pub(super) fn keep(path: &Path, html: &str) -> Result<(), Failure> {
