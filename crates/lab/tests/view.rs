@@ -95,13 +95,14 @@ fn is_as_file(shown: &Shown, qlog: &str) {
     let again = |tsns: &[u64]| tsns.len() - tsns.iter().collect::<BTreeSet<_>>().len();
     let chunks = sent.len() + received.len();
     for part in [
-        format!("{events} events of the "),
-        format!("{} paths", paths.len()),
+        format!("{events} events"),
+        format!("{} path{}", paths.len(), if paths.len() == 1 { " ·" } else { "s ·" }),
         format!("{chunks} DATA chunks, {} of them again", again(&sent) + again(&received)),
     ] {
         assert!(shown.summary.contains(&part), "{part}: {}", shown.summary);
     }
     assert!(!shown.summary.contains("incomplete"), "{}", shown.summary);
+    assert!(!shown.summary.contains("unknown"), "{}", shown.summary);
     assert_eq!(shown.drawn, [true; 4]);
     // The diagram has a point for each chunk of the direction with more of them, and for each acknowledgement.
     assert!(shown.points[0] > sent.len().max(received.len()), "{:?}", shown.points);
@@ -197,7 +198,7 @@ fn a_file_that_is_dropped_on_the_page_is_drawn_until_another_one_is() {
         assert!(lab(folder.path(), &replay).status.success());
         let Counts { events, .. } = counts(&std::fs::read_to_string(at("run.qlog")).unwrap());
         drop_on(&mut browser, &at("run.qlog"));
-        browser.wait_for(&says(&format!("{events} events of the ")));
+        browser.wait_for(&says(&format!("{events} events")));
         assert_eq!(browser.value("document.querySelectorAll('canvas').length"), 4);
         assert_eq!(browser.value("document.getElementById('view').hidden"), false);
     }

@@ -519,8 +519,11 @@ class Page {
     const chunks = [...model.associations.values()].flatMap((one) => [...one.sent.sends, ...one.received.sends]);
     const again = chunks.filter((send) => send.again).length;
     const streams = new Set([...this.flow.chunks.values()].map((chunk) => chunk.stream)).size;
+    const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
+    // The log of a real endpoint does not say which end it is.
+    const end = model.vantage === 'unknown' ? '' : ` of the ${model.vantage}`;
     const parts = [
-      `${model.events} events of the ${model.vantage}`, `${model.paths.size} paths`, `${chunks.length} DATA chunks, ${again} of them again`, `${streams} streams`,
+      count(model.events, 'event') + end, count(model.paths.size, 'path'), `${count(chunks.length, 'DATA chunk')}, ${again} of them again`, count(streams, 'stream'),
       `${short(model.end - model.start)} ms`,
     ];
     if (model.dtls) parts.push(`${model.dtls} protected chunks, whose contents only the two ends know`);
