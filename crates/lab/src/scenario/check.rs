@@ -122,28 +122,7 @@ fn value(node: &Node, takes: &Takes, field: &Field, known: &Known<'_>) -> Result
             let choice = known.scope.controller(text);
             choice.map(drop).map_err(|error| Wrong::at(node, format!("`{}`: {error}", field.key)))
         }
-        Takes::List(each) => {
-            let Value::List(list) = &node.value else {
-                return Err(match (&node.value, &**each) {
-                    (Value::Table(_), Takes::Table(_) | Takes::Tagged(..)) => {
-                        Wrong::at(node, format!("`{0}` may be there several times: write [[{0}]]", field.key))
-                    }
-                    _ => is_not("a list in brackets"),
-                });
-            };
-            if let (Takes::Tuple(_, count), Some(item)) =
-                (&**each, list.iter().find(|item| item.list().is_empty()))
-                && Reference::of(item).is_none()
-            {
-                let what = format!(
-                    "`{}` is a list of lists of {count} values, and this is {}",
-                    field.key,
-                    item.shown()
-                );
-                return Err(Wrong::at(item, what));
-            }
-            list.iter().try_for_each(|item| value(item, each, field, known))
-        }
+        Takes::List(each) => list(node, each, field, known),
         Takes::Tuple(each, count) => match &node.value {
             Value::List(list) if list.len() == *count => {
                 list.iter().try_for_each(|item| value(item, each, field, known))
@@ -151,16 +130,46 @@ fn value(node: &Node, takes: &Takes, field: &Field, known: &Known<'_>) -> Result
             _ => Err(is_not(&format!("a list of {count} values"))),
         },
         Takes::Table(shape) => table(node, shape, known),
-        Takes::Map(each) => match &node.value {
-            Value::Table(entries) => {
-                entries.iter().try_for_each(|entry| value(&entry.node, each, field, known))
-            }
-            _ => Err(is_not(&format!("a table of tables, as in [{}.name]", field.key))),
-        },
+        Takes::Map(each) => map(node, each, field, known),
         Takes::Tagged(tag, shapes) => tagged(node, tag, shapes, field, known),
         Takes::Either(several) => either(node, several, field, known),
         Takes::Values => Ok(()),
     }
+}
+
+fn list(node: &Node, each: &Takes, field: &Field, known: &Known<'_>) -> Result<(), Wrong> {
+    let key = field.key;
+    let Value::List(list) = &node.value else {
+        return Err(Wrong::at(
+            node,
+            match (&node.value, each) {
+                (Value::Table(_), Takes::Table(_) | Takes::Tagged(..)) => {
+                    format!("`{key}` may be there several times: write [[{key}]]")
+                }
+                _ => format!("`{key}` is a list in brackets, not {}", node.shown()),
+            },
+        ));
+    };
+    let is_scalar = |item: &&Node| item.list().is_empty() && Reference::of(item).is_none();
+    if let (Takes::Tuple(_, count), Some(item)) = (each, list.iter().find(is_scalar)) {
+        let what = format!("`{key}` is a list of lists of {count} values, and this is {}", item.shown());
+        return Err(Wrong::at(item, what));
+    }
+    list.iter().try_for_each(|item| value(item, each, field, known))
+}
+
+fn map(node: &Node, each: &Takes, field: &Field, known: &Known<'_>) -> Result<(), Wrong> {
+    let map = field.key;
+    let Value::Table(entries) = &node.value else {
+        let what = format!("`{map}` is a table of tables, as in [{map}.NAME], not {}", node.shown());
+        return Err(Wrong::at(node, what));
+    };
+    if let Some(entry) = entries.iter().find(|entry| !matches!(entry.node.value, Value::Table(_))) {
+        let key = entry.key.escape_debug();
+        let what = format!("`{map}` has a table for each name, as in [{map}.NAME], and `{key}` is none");
+        return Err(Wrong { span: entry.span.clone(), what });
+    }
+    entries.iter().try_for_each(|entry| value(&entry.node, each, field, known))
 }
 
 fn quantity_of(node: &Node, dimensions: &[quantity::Dimension], field: &Field) -> Result<(), Wrong> {

@@ -27,6 +27,9 @@ impl Effects {
                 plan.network.links.iter().zip(&used.links).any(|(its, used)| its.name == link && *used);
             let unused = || format!("this event changes nothing: no workload uses a path over link `{link}`");
             self.item(&span(event, "link"), (!is_used).then(unused));
+            let is_empty = event.get("set").is_some_and(|set| set.entries().is_empty());
+            let empty = || "this event changes nothing: `set` has no key, such as `rate`".to_owned();
+            self.item(&span(event, "set"), is_empty.then(empty));
         }
         self.times(root, plan);
     }

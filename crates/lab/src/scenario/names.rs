@@ -216,6 +216,10 @@ fn kind(sum: &Sum, axes: &[Axis], columns: &[Column]) -> Result<(Kind, Range<usi
         Sum::Both(left, operator, right) => {
             let (left, right) = (kind(left, axes, columns)?, kind(right, axes, columns)?);
             let kind = match (operator, left.0, right.0) {
+                (Operator::Over, _, Kind::Zero) => {
+                    let what = "a number cannot be divided by 0".to_owned();
+                    return Err(ExpressionError { span: right.1, what });
+                }
                 (Operator::Plus | Operator::Minus, ..) => alike(&left, &right)?,
                 (_, kind, Kind::Plain) | (Operator::Times, Kind::Plain, kind) => kind,
                 (Operator::Over, one, other) if one == other => Kind::Plain,

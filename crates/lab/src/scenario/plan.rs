@@ -89,25 +89,30 @@ impl Plan {
         for (workload, node) in self.workloads.iter().zip(root.list("workload")) {
             let waits = workload.about_waits();
             if self.lasts.is_none() && waits > LASTS_MAX.as_secs_f64() {
+                let (begins, remedy) = match workload.does {
+                    Does::Bulk { .. } => ("it would begin", "an earlier time"),
+                    _ => ("its last request would begin", "fewer or shorter pauses"),
+                };
                 let what = format!(
-                    "its last request would begin after about {:.0} days, and a run lasts 30 at most: give `lasts`, or fewer or shorter pauses",
+                    "{begins} after about {:.0} days, and a run lasts 30 at most: give `lasts`, or {remedy}",
                     waits / 86_400.0
                 );
                 return Err(Wrong::at(node, what));
             }
             let paths = workload.paths_used();
+            let blocked: Option<Vec<String>> =
+                paths.iter().map(|path| self.blocked(*path, workload)).collect();
+            if let Some(reason) = blocked.and_then(|all| all.into_iter().next()) {
+                let what = match self.lasts {
+                    None => "a run of this scenario cannot end",
+                    Some(_) => "no packet of this workload arrives",
+                };
+                return Err(Wrong::at(node, format!("{what}: {reason}")));
+            }
             let Some(bytes) = workload.about_bytes() else {
                 self.check_bulk(root.of(node), workload, paths)?;
                 continue;
             };
-            let reasons: Vec<Option<String>> =
-                paths.iter().map(|path| self.blocked(*path, workload)).collect();
-            if self.lasts.is_none()
-                && let Some(reason) =
-                    reasons.iter().cloned().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next())
-            {
-                return Err(Wrong::at(node, format!("a run of this scenario cannot end: {reason}")));
-            }
             let rate: f64 = paths.iter().map(|path| self.slowest(*path)).sum();
             let seconds = bytes * 8.0 / rate;
             if seconds > LASTS_MAX.as_secs_f64() {

@@ -129,7 +129,13 @@ impl std::error::Error for ScenarioError {}
 pub fn parse(text: &str) -> Result<Node, Wrong> {
     let table = DeTable::parse(text).map_err(|error| Wrong {
         span: error.span().unwrap_or(0..0),
-        what: format!("this is not TOML: {}", error.message()),
+        // The parser takes a word without quotes for the beginning of `true` or `false`.
+        what: match error.message().contains("invalid boolean") {
+            true => {
+                "this is not TOML: a text is in quotes, and other words are `true` and `false`".to_owned()
+            }
+            false => format!("this is not TOML: {}", error.message()),
+        },
     })?;
     let span = table.span();
     Ok(Node { value: Value::Table(entries(table.get_ref())?), span })

@@ -324,6 +324,27 @@ fn mistakes_are_answered_with_the_word_that_was_meant() {
             "[\"2 s\", \"$cut.until\"]",
             "my.toml:12:9: `down` is a list of lists of 2 values, and this is \"2 s\"",
         ),
+        (
+            "two-paths",
+            "[transports.sctp]",
+            "[transports]",
+            "my.toml:28:1: `transports` has a table for each name, as in [transports.NAME], and `protocol` is none",
+        ),
+        ("cross-traffic", "\"fifo\"", "fifo", "my.toml:68:14: this is not TOML: a text is in quotes"),
+        ("two-paths", "0.75 * first", "first / 0", "my.toml:6:27: a number cannot be divided by 0"),
+        (
+            "outage",
+            "set = { rate = \"10 Mbit/s\" }",
+            "set = {}",
+            "my.toml:22:7: this event changes nothing: `set` has no key",
+        ),
+        ("cross-traffic", "[\"0 s\", \"1 s\"]", "\"1000 h\"", "it would begin after about 42 days"),
+        (
+            "controllers",
+            "queue = \"100 kB\"",
+            "queue = \"100 kB\"\nloss = 1",
+            "no packet of this workload arrives: link `core` loses every packet",
+        ),
         ("cross-traffic", "\"web.p95\"", "\"web.p96\"", "workload `web` has no `p96`; did you mean `p90`?"),
         (
             "requests",
