@@ -112,7 +112,7 @@ impl Expectation {
 /// Returns the unit in which a number of a base unit is best read, and its size: 19,326,566 bit/s are 19.3 Mbit/s.
 pub fn readable(unit: &'static str, number: f64) -> (&'static str, f64) {
     match quantity::unit(unit) {
-        Some((dimension, size)) if size == 1.0 => dimension.readable(number),
+        Some((dimension, 1.0)) => dimension.readable(number),
         _ => (unit, 1.0),
     }
 }
