@@ -163,13 +163,10 @@ impl std::error::Error for Error {}
 /// Makes bytes from the peer, or from a file name, safe to print: control characters and invalid UTF-8 become
 /// `\xNN`, so that a name cannot move the cursor or start a new line.
 pub fn escape(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    if let (Ok(text), true) =
-        (std::str::from_utf8(bytes), bytes.iter().all(|byte| matches!(byte, b' '..=b'~')))
-    {
-        out.push_str(text);
-        return out;
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return String::from_utf8_lossy(bytes).into_owned();
     }
+    let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             if c.is_control() || is_bidi_or_invisible(c) {
@@ -186,15 +183,6 @@ pub fn escape(bytes: &[u8]) -> String {
         }
     }
     out
-}
-
-/// Shows bytes as [`escape`] does.
-pub struct Escaped<'a>(pub &'a [u8]);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&escape(self.0))
-    }
 }
 
 /// Characters that invisibly change how the rest of a line is displayed.

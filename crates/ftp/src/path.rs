@@ -208,10 +208,8 @@ impl From<SafeName> for SafePath {
 /// Writes bytes for a terminal: valid UTF-8 without control characters unchanged, everything else as
 /// `\xNN`.
 pub fn escape(bytes: &[u8], f: &mut impl fmt::Write) -> fmt::Result {
-    if let (Ok(text), true) =
-        (std::str::from_utf8(bytes), bytes.iter().all(|byte| matches!(byte, b' '..=b'~')))
-    {
-        return f.write_str(text);
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return f.write_str(&String::from_utf8_lossy(bytes));
     }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {

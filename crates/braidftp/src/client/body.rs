@@ -322,8 +322,7 @@ impl Sink {
         file.size = header.size.or(file.size);
         file.modified = header.modified.or(file.modified);
         if let Some(size) = header.size {
-            let what = format_args!("fetch {}", crate::exit::Escaped(&file.name));
-            if let Err(error) = file.bounds.check_size(what, size) {
+            if let Err(error) = file.bounds.check_size(|| file.what(), size) {
                 file.over = true;
                 return Err(error);
             }

@@ -3,8 +3,6 @@
 //! A size that the server reported is always a limit, whatever the options say. Each error names the limit
 //! and the option that changes it.
 
-use std::fmt;
-
 use crate::exit::{Error, Exit};
 use crate::store::fs::MAX_DEPTH;
 
@@ -50,11 +48,11 @@ impl Bounds {
     /// # Errors
     ///
     /// It may not; `what` is the operation that fails.
-    pub(crate) fn check_size(&self, what: impl fmt::Display, bytes: u64) -> Result<(), Error> {
+    pub(crate) fn check_size(&self, what: impl FnOnce() -> String, bytes: u64) -> Result<(), Error> {
         match self.max_size {
             Some(max) if bytes > max => Err(Error::new(
                 Exit::Local,
-                what,
+                what(),
                 format_args!("it has {bytes} bytes, more than --max-size, {max}"),
             )
             .hint("--max-size takes more, as in --max-size 2GB")),
@@ -117,7 +115,7 @@ mod tests {
         let bounds = Bounds { max_size: Some(2), ..bounds };
         assert_eq!((bounds.most(Some(4)), bounds.most(Some(1)), bounds.most(None)), (2, 1, 2));
         assert_eq!(bounds.beyond("x", Some(1)).exit, Exit::Verify);
-        assert!(bounds.check_size("x", 2).is_ok() && bounds.check_size("x", 3).is_err());
+        assert!(bounds.check_size(|| "x".into(), 2).is_ok() && bounds.check_size(|| "x".into(), 3).is_err());
     }
 
     #[test]

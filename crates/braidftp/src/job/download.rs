@@ -260,7 +260,7 @@ impl Downloads {
         };
         if let Some(size) = file.size
             && have != Have::Whole
-            && let Err(error) = self.client.bounds().check_size(format_args!("fetch {}", file.local), size)
+            && let Err(error) = self.client.bounds().check_size(|| format!("fetch {}", file.local), size)
         {
             self.record.failed(&self.reporter, file.local.as_bytes(), error);
             return Ok(());

@@ -258,8 +258,12 @@ impl Auto {
         }
     }
 
+    const fn constants(&self) -> &'static Constants {
+        self.cubic.options().auto
+    }
+
     fn spare(&self) -> usize {
-        self.cubic.options().auto.spare_mtus * self.mtu
+        self.constants().spare_mtus * self.mtu
     }
 
     fn min_rtt(&self) -> Duration {
@@ -269,8 +273,8 @@ impl Auto {
     /// The limit of the flight in the model.
     fn target(&self) -> usize {
         let hundredths = match &self.mode {
-            Mode::Lossy(Cycle { phase: 0, .. }) => 100 + self.cubic.options().auto.probe_max,
-            _ => self.cubic.options().auto.window,
+            Mode::Lossy(Cycle { phase: 0, .. }) => 100 + self.constants().probe_max,
+            _ => self.constants().window,
         };
         self.model.window(hundredths).saturating_add(self.spare()).min(WINDOW_MAX)
     }
@@ -279,22 +283,22 @@ impl Auto {
     /// are full.
     fn refill(&self) -> u64 {
         let is_full = self.flight >= self.model.window(100).saturating_add(self.spare());
-        if is_full { 0 } else { self.cubic.options().auto.probe_min }
+        if is_full { 0 } else { self.constants().probe_min }
     }
 
     fn is_random(&self) -> bool {
         let below = match &self.mode {
             Mode::Ramp(_) if self.latest_rtt <= self.min_rtt() * 9 / 8 => {
-                self.cubic.options().auto.congestion_at + WEIGHT_MAX
+                self.constants().congestion_at + WEIGHT_MAX
             }
-            Mode::Ramp(_) => self.cubic.options().auto.congestion_at,
-            Mode::Lossy(_) => self.cubic.options().auto.congestion_in_model_at,
-            Mode::Shared => self.cubic.options().auto.random_at,
+            Mode::Ramp(_) => self.constants().congestion_at,
+            Mode::Lossy(_) => self.constants().congestion_in_model_at,
+            Mode::Shared => self.constants().random_at,
         };
         let loss_max = if self.model.losses.is_long() {
-            self.cubic.options().auto.loss_max
+            self.constants().loss_max
         } else {
-            self.cubic.options().auto.loss_max_at_first
+            self.constants().loss_max_at_first
         };
         self.evidence.score() <= below && self.model.losses.last <= loss_max
     }
@@ -315,20 +319,15 @@ impl Auto {
             undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone(), self.competing)));
         if !matches!(self.mode, Mode::Shared) {
             let queued = self.srtt.max(self.latest_rtt);
-            self.enter_shared(bytes_in(
-                self.model.recent_rate(2),
-                queued.max(self.cubic.options().auto.shortest),
-            ));
+            self.enter_shared(bytes_in(self.model.recent_rate(2), queued.max(self.constants().shortest)));
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();
         self.cubic.on_congestion(congestion);
-        let large = window >= self.cubic.options().auto.paced_mtus * self.mtu;
-        if large
-            && congestion.cause == Cause::Loss
-            && self.evidence.score() < -self.cubic.options().auto.congestion_at
+        let large = window >= self.constants().paced_mtus * self.mtu;
+        if large && congestion.cause == Cause::Loss && self.evidence.score() < -self.constants().congestion_at
         {
-            self.cubic.raise(window / 100 * self.cubic.options().auto.leaning_cut);
+            self.cubic.raise(window / 100 * self.constants().leaning_cut);
         }
         if let Some(before) = self.competing.on_reduction(window, self.cubic.ssthresh().min(window)) {
             self.cubic.aim_at(before);
@@ -338,7 +337,7 @@ impl Auto {
     /// Whether Reno would need twice as long as CUBIC to regain this window.
     fn is_far(&self) -> bool {
         let packets = (self.all_windows() / self.mtu.max(1)) as u128;
-        packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > self.cubic.options().auto.far
+        packets.pow(2).saturating_mul(self.srtt.as_millis().saturating_pow(3)) > self.constants().far
     }
 
     /// The share of CUBIC's windows in all data in flight, in hundredths, if the capacity is known.
@@ -359,9 +358,9 @@ impl Auto {
     /// Updates the share after a round trip: it falls after a loss and when other flows fill the queue.
     fn update_share(&mut self) {
         let Some(part) = self.part() else { return };
-        if part < self.cubic.options().auto.behind && self.is_far() {
+        if part < self.constants().behind && self.is_far() {
             self.competing.fall_behind();
-        } else if part >= self.cubic.options().auto.caught_up {
+        } else if part >= self.constants().caught_up {
             self.competing.catch_up();
         }
     }
@@ -369,17 +368,15 @@ impl Auto {
     /// Whether the flow may leave room for slow competing flows. Where the capacity is unknown because
     /// others' queue dropped the first flight, it may not.
     fn may_leave_room(&self) -> bool {
-        self.part()
-            .is_some_and(|part| part >= self.cubic.options().auto.caught_up || self.competing.are_slow())
+        self.part().is_some_and(|part| part >= self.constants().caught_up || self.competing.are_slow())
     }
 
     /// Whether this flow has more than half of the path and a slow flow the rest; checked with the latest RTT
     /// too, because the smoothed RTT lags behind the queue after a loss.
     fn may_shrink(&self) -> bool {
         let is_most = |rtt| {
-            self.part_of(rtt).is_some_and(|part| {
-                part > self.cubic.options().auto.caught_up && part < self.cubic.options().auto.alone
-            })
+            self.part_of(rtt)
+                .is_some_and(|part| part > self.constants().caught_up && part < self.constants().alone)
         };
         self.competing.are_slow() && is_most(self.srtt) && is_most(self.latest_rtt)
     }
@@ -402,7 +399,7 @@ impl Auto {
         // The RTTs of a round trip are those of packets sent in the one before, and it takes two to know that the
         // window was full in between.
         if self.without_queue > 2 {
-            self.cubic.grow_to(window / 100 * (100 + self.cubic.options().auto.probe_min as usize));
+            self.cubic.grow_to(window / 100 * (100 + self.constants().probe_min as usize));
         }
     }
 
@@ -410,11 +407,9 @@ impl Auto {
     fn growth(&self) -> WindowGrowth {
         let base = self.base_rtt.unwrap_or(self.srtt);
         let queue = self.srtt.saturating_sub(base);
-        if queue > (base * 7).max(self.cubic.options().auto.queue_max) {
+        if queue > (base * 7).max(self.constants().queue_max) {
             WindowGrowth::Hold
-        } else if queue > (base / 8).max(self.cubic.options().auto.shortest)
-            && self.may_leave_room()
-            && self.is_far()
+        } else if queue > (base / 8).max(self.constants().shortest) && self.may_leave_room() && self.is_far()
         {
             if self.may_shrink() { WindowGrowth::Shrink } else { WindowGrowth::Reno }
         } else {
@@ -430,7 +425,7 @@ impl Auto {
         let (rate, spare) = (self.model.recent_rate(2), self.spare());
         let (app_limited, min_rtt) =
             (self.model.is_app_limited(), self.model.feedback_delay().unwrap_or(self.srtt));
-        let product = bytes_in(rate, min_rtt.max(self.cubic.options().auto.shortest));
+        let product = bytes_in(rate, min_rtt.max(self.constants().shortest));
         let score = self.evidence.settled();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
         ramp.score = ramp.score.min(score);
@@ -490,17 +485,17 @@ impl Auto {
             (if ramp.score < 0 { 125 } else { 112 }, shown)
         } else {
             let before = ramp.flight.max(initial);
-            let aim = if before < carried / self.cubic.options().auto.tried {
+            let aim = if before < carried / self.constants().tried {
                 carried / 4
             } else if ack
                 .rtt
-                .is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(self.cubic.options().auto.shortest))
+                .is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(self.constants().shortest))
             {
                 carried
             } else {
                 carried / 2
             };
-            ((100 * aim / before.max(1)).clamp(200, self.cubic.options().auto.ramp_max), before)
+            ((100 * aim / before.max(1)).clamp(200, self.constants().ramp_max), before)
         };
         let most = before.saturating_mul(gain + 100) / 100;
         let grown = self.cwnd.saturating_add(acked.saturating_mul(gain - 100) / 100);
@@ -511,13 +506,13 @@ impl Auto {
     /// grew.
     fn drain(&mut self, now: Time) -> bool {
         let Mode::Ramp(Ramp { score, .. }) = self.mode else { return false };
-        if score > self.cubic.options().auto.random_in_ramp_at {
+        if score > self.constants().random_in_ramp_at {
             return false;
         }
         self.evidence.settle_at(score);
         self.mode = Mode::Lossy(Cycle {
             drain: Some(Drain::Queue),
-            ..Cycle::new(now, self.model.rate(), self.cubic.options().auto)
+            ..Cycle::new(now, self.model.rate(), self.constants())
         });
         true
     }
@@ -527,12 +522,13 @@ impl Auto {
         let (rate, lately) = (self.model.rate(), self.model.recent_rate(4));
         let (min_rtt, srtt, filled) = (self.min_rtt(), self.srtt, self.model.window(100));
         let flight = self.flight;
+        let constants = self.constants();
         let Mode::Lossy(cycle) = &mut self.mode else { return };
         if cycle.phase > 1
             && cycle.drain.is_none()
             && let Some(drain) = self.model.drain_for_min_rtt(ack.now)
         {
-            *cycle = Cycle { drain: Some(drain), ..Cycle::new(ack.now, rate, self.cubic.options().auto) };
+            *cycle = Cycle { drain: Some(drain), ..Cycle::new(ack.now, rate, constants) };
         }
         let lasted = ack.now.since(cycle.began);
         if let Some(drain) = cycle.drain {
@@ -542,20 +538,19 @@ impl Auto {
                 Drain::Path => product / 2,
             };
             if flight <= empty || lasted > 2 * srtt {
-                *cycle = Cycle { phase: 2, ..Cycle::new(ack.now, rate, self.cubic.options().auto) };
+                *cycle = Cycle { phase: 2, ..Cycle::new(ack.now, rate, constants) };
             }
         } else if lasted >= min_rtt || (cycle.phase == 1 && flight <= product) {
-            cycle.phase = (cycle.phase + 1) % self.cubic.options().auto.phases;
+            cycle.phase = (cycle.phase + 1) % constants.phases;
             cycle.began = ack.now;
             // The effect of a probe is measured one round trip after the probe.
             if cycle.phase == 3 {
                 let grown = lately > cycle.rate + cycle.rate / 200 * cycle.probe;
                 cycle.rate = rate;
                 if !grown {
-                    (cycle.probe, cycle.streak) =
-                        ((cycle.probe / 2).max(self.cubic.options().auto.probe_min), 0);
+                    (cycle.probe, cycle.streak) = ((cycle.probe / 2).max(constants.probe_min), 0);
                 } else if cycle.streak == 0 {
-                    (cycle.probe, cycle.streak, cycle.phase) = (self.cubic.options().auto.probe_max, 1, 0);
+                    (cycle.probe, cycle.streak, cycle.phase) = (constants.probe_max, 1, 0);
                 } else {
                     self.mode = Mode::Ramp(Ramp { again: true, ..Ramp::default() });
                     return;
@@ -612,7 +607,7 @@ impl Controller for Auto {
                 let is_beyond = self.cwnd > bytes_in(ramp.train.rate, self.min_rtt());
                 Some(if is_beyond { shown.max(self.pace(120)?) } else { shown })
             }
-            Mode::Shared if self.cubic.window() < self.cubic.options().auto.paced_mtus * self.mtu => None,
+            Mode::Shared if self.cubic.window() < self.constants().paced_mtus * self.mtu => None,
             Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),
             Mode::Shared => self.pace(120),
             Mode::Lossy(cycle) => self.model.pace(cycle.gain(self.refill())),
@@ -647,7 +642,7 @@ impl Controller for Auto {
         if round && matches!(self.mode, Mode::Shared) && self.is_random() {
             // Pacing at the former rate makes a full window safe at once.
             self.cwnd = self.target().max(self.cubic.window());
-            self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate(), self.cubic.options().auto));
+            self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate(), self.constants()));
         }
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),

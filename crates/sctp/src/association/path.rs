@@ -559,9 +559,7 @@ impl Path {
         if let Some(order) = &mut self.send_order {
             order.trim();
         }
-        if self.late_heartbeats.is_empty() {
-            self.late_heartbeats = VecDeque::new();
-        }
+        self.late_heartbeats.shrink_to_fit();
     }
 
     pub(super) fn stats(&self) -> PathStats {
