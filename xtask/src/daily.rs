@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::shell::{capture, cargo, check, root};
-use crate::{suite, tidy, typos};
+use crate::shell::{capture, check, root};
+use crate::{shell, suite, tidy, typos};
 
 /// Checks the change.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -40,6 +40,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         check(cargo().args(["test", "--package", package, "--test", test]))?;
     }
     Ok(())
+}
+
+/// The `cargo` of somebody who edits, and builds the same crates again and again.
+fn cargo() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.env_remove("CARGO_INCREMENTAL");
+    cargo
 }
 
 /// The commit from which the change starts: its merge base with the upstream branch or `origin/main`, or the

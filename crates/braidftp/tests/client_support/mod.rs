@@ -49,7 +49,7 @@ impl Served {
         let identity = Some(ServerIdentity::load_or_make(files, &[]).unwrap());
         let plain_associations = Plain::Allowed;
         let protection = Protection { identity, plain_associations, ..Protection::default() };
-        let settings = Settings { protection, ..Settings::default() };
+        let settings = Settings { protection, disk_reserve: Some(0), ..Settings::default() };
         let server = runtime.block_on(async {
             loop {
                 let builder = Server::builder(Root::open(dir).unwrap()).access(access);

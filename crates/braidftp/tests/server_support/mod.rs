@@ -40,13 +40,14 @@ pub fn serve(root: Root) -> Served {
     serve_with(root, |builder| builder.access(Access::Writable))
 }
 
-/// Settings for tests: nothing is synced to the disk.
+/// Settings for tests: nothing is synced to the disk, and a disk that other builds have nearly filled is good enough.
 pub fn quick() -> Settings {
     let protection = Protection { plain_passwords: Plain::Allowed, ..Protection::default() };
     Settings {
         durability: Durability::None,
         protection,
         drain: Duration::from_secs(3),
+        disk_reserve: Some(0),
         ..Settings::default()
     }
 }
