@@ -16,5 +16,5 @@ pub mod wires;
 
 pub use braidftp_sim::link::{self, LinkConfig};
 pub use relay::{Relay, RelayConfig, RelayError, RelayHandle};
-pub use sys::{TcpInfo, limit_arenas, release_free_memory, tcp_info};
+pub use sys::{TcpInfo, release_free_memory, tcp_info};
 pub use trace::read_trace;

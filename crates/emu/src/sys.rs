@@ -1,8 +1,8 @@
 //! System calls without a safe wrapper: leaving a namespace, setting up a TUN device, real-time scheduling, the state of a
-//! TCP connection, returning free memory, and limiting what the allocator keeps.
+//! TCP connection, and returning free memory.
 #![allow(
     unsafe_code,
-    reason = "unshare, scheduling, TCP_INFO and the ioctls of TUN devices and interfaces have no safe wrapper"
+    reason = "unshare, scheduling, TCP_INFO, mallctl and the ioctls of TUN devices and interfaces have no safe wrapper"
 )]
 
 use std::io;
@@ -14,24 +14,16 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::thread::UnshareFlags;
 
-/// Returns free memory that glibc's allocator keeps to the system. Takes some milliseconds. With other
-/// allocators this function does nothing.
+/// Returns the free memory that jemalloc keeps to the system. Takes some milliseconds. In programs with another
+/// allocator this function does nothing.
 pub fn release_free_memory() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: malloc_trim takes a number and only changes free memory; it may be called from any thread.
+    // All arenas: MALLCTL_ARENAS_ALL is 4096.
+    let purge = c"arena.4096.purge".as_ptr();
+    let (nothing, none) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the name is a string of C, the command reads and writes no value, and any thread may give it. It only changes
+    // memory that is free.
     unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
-/// Limits the number of arenas of glibc's allocator. Each arena keeps free memory, and by default there are eight for each
-/// processor. Existing arenas stay, so this must be called before other threads are started. With other allocators this
-/// function does nothing.
-pub fn limit_arenas(most: u8) {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: mallopt takes two numbers, and changes a parameter of the allocator under its own lock.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, libc::c_int::from(most));
+        tikv_jemalloc_sys::mallctl(purge, nothing, none, nothing, 0);
     }
 }
 

@@ -27,9 +27,6 @@ use crate::users::Users;
 const STATUS_EVERY: Duration = Duration::from_secs(10);
 /// Time that stopping takes besides the time for transfers.
 const MARGIN: Duration = Duration::from_secs(15);
-/// Maximum number of the allocator's arenas. With one arena for each thread, 200 sessions leave a third more free memory
-/// between their allocations.
-const ARENAS_MAX: u8 = 4;
 /// Maximum length of a password that `--hash-password` reads.
 const HASHED_BYTES_MAX: usize = 4096;
 
@@ -50,7 +47,6 @@ pub fn serve_command(args: Args) -> Result<(), ServeError> {
     if args.check {
         return check(plan(args)?);
     }
-    braidftp_emu::limit_arenas(ARENAS_MAX);
     allow_open_files();
     // The memory limit of the control group; it cannot be read after confinement.
     let processors = processors();

@@ -1,5 +1,5 @@
-//! Returns freed memory to the system. glibc keeps the free memory below a newer allocation, so that without this a server that
-//! was attacked once would stay at its peak for ever.
+//! Returns freed memory to the system. jemalloc does so as it allocates, so that without this a server that was attacked once, and
+//! is idle since, would stay at its peak.
 
 use std::sync::Arc;
 use std::time::Duration;

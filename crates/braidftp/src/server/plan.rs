@@ -270,7 +270,7 @@ pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Maximum number of threads that wait for the disk or check passwords. Each has a stack, and an arena of the allocator.
+/// Maximum number of threads that wait for the disk or check passwords. Each has a stack, and a cache of the allocator.
 pub(crate) const DISK_THREADS_MAX: usize = 32;
 
 /// Builds the runtime of the server. One processor is left to the kernel's network and the threads that wait for the disk: with a
