@@ -1,0 +1,313 @@
+//! Scenarios that run: results, failures, added controllers, watchers, and sweeps in parts.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use braidftp_cc as cc;
+use braidftp_lab::bench::{self, Bench, Made, Opened, Reporter};
+use braidftp_lab::figure::RunFailed;
+use braidftp_lab::papers::ftp;
+use braidftp_lab::scenario::{self, templates};
+use braidftp_lab::store::Store;
+use braidftp_lab::sweep::Enough;
+use braidftp_lab::table::Record;
+
+use super::{lab, with};
+
+#[test]
+fn a_scenario_runs_and_is_checked_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.toml"), with("lasts = \"10 s\"", "lasts = \"2 s\"\nruns = 3\nmeasure = [\"goodput\", \"rtt\", \"cwnd\", \"link.core.queue\", \"link.core.lost\"]")).unwrap();
+    let output = lab(folder.path(), &["run", "my.toml"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for ending in ["csv", "parquet", "svg", "png"] {
+        assert!(folder.path().join(format!("results/my.{ending}")).exists(), "{ending}");
+    }
+    let csv = std::fs::read_to_string(folder.path().join("results/my.csv")).unwrap();
+    let rows: Vec<Vec<&str>> =
+        csv.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        rows[0],
+        ["loss", "transport", "run", "seed", "goodput", "rtt", "cwnd", "link.core.queue", "link.core.lost"]
+    );
+    assert_eq!(rows.len(), 1 + 4 * 3);
+    for row in &rows[1..] {
+        let numbers: Vec<f64> = row[4..].iter().map(|text| text.parse().unwrap()).collect();
+        assert!((1e5..10e6).contains(&numbers[0]), "{row:?}");
+        assert!(numbers.iter().all(|number| number.is_finite()), "{row:?}");
+        assert_eq!(row[0] == "0", numbers[4] == 0.0, "{row:?}");
+    }
+    assert!(csv.contains("# setting: link core: rate = 10 Mbit/s, loss = $loss\n"), "{csv}");
+    // Another text is another experiment, so its results are not reused.
+    let said = |output: Output| String::from_utf8(output.stderr).unwrap();
+    assert!(said(lab(folder.path(), &["run", "my.toml"])).contains("my: up to date"));
+    let text = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
+    std::fs::write(folder.path().join("my.toml"), format!("{text}# no longer the same\n")).unwrap();
+    assert!(!said(lab(folder.path(), &["run", "my.toml"])).contains("up to date"));
+    // The claim says that SCTP has less, which is clearly wrong without losses.
+    let output = lab(folder.path(), &["check", "my.toml", "--json"]);
+    let line: serde_json::Value =
+        serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    assert_eq!(line["says"], "sctp < tcp at loss >= 1 %");
+    assert_eq!(output.status.success(), line["verdict"] == "holds");
+    for (words, said) in [
+        (&["run", "no.toml"][..], "cannot read the scenario no.toml"),
+        (&["check", "my.toml", "P1"], "`P1` cannot be combined with scenario files"),
+        (&["new", "three-paths"], "invalid value 'three-paths'"),
+    ] {
+        let output = lab(folder.path(), words);
+        assert!(!output.status.success());
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(said),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn a_session_that_fails_ends_its_run_alone_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = templates::text("outage").unwrap();
+    let text = text.replace("down = [[\"2 s\", \"$cut.until\"]]", "down = [[\"2 s\", \"700 h\"]]");
+    let cut = text.find("[[axis]]\nname = \"cut\"").unwrap();
+    let paths = text.find("[[axis]]\nname = \"paths\"").unwrap();
+    let text = format!("{}{}", &text[..cut], &text[paths..]);
+    let text = text.replace("expect = [\"both < first at cut != short\"]\n", "");
+    std::fs::write(folder.path().join("my.toml"), text).unwrap();
+    let output = lab(folder.path(), &["run", "my.toml", "--runs", "2"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("failed: paths=first") && said.contains("the FTP session failed: the session was lost"),
+        "{said}"
+    );
+    assert!(!said.contains("panicked"), "{said}");
+    let csv = std::fs::read_to_string(folder.path().join("results/my.csv")).unwrap();
+    let rows =
+        |path: &str| csv.lines().filter(|line| line.starts_with(path)).map(str::to_owned).collect::<Vec<_>>();
+    assert!(rows("first").iter().all(|row| row.contains("NaN")) && rows("first").len() == 2, "{csv}");
+    assert!(rows("both").iter().all(|row| !row.contains("NaN")) && rows("both").len() == 2, "{csv}");
+}
+
+#[test]
+fn default_columns_that_other_workloads_have_too_name_the_session() {
+    let text = "title = \"t\"\n[links.l]\nrate = \"1 Mbit/s\"\n[transports.s]\nprotocol = \"sctp\"\n\
+                [[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\nfiles = [\"1 MB\"]\n";
+    let columns = |text: &str| -> Vec<&str> {
+        let scenario = scenario::parse("my", text).unwrap_or_else(|error| panic!("{error}"));
+        scenario.figure.sweep().unwrap().columns.iter().map(|column| column.name).collect()
+    };
+    assert_eq!(columns(text), ftp::COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>());
+    let beside = columns(&format!("{text}[[workload]]\nkind = \"bulk\"\ntransport = \"s\"\n"));
+    assert_eq!((beside[0], beside.len()), ("seconds", ftp::COLUMNS.len()));
+    assert_eq!(
+        beside.iter().filter(|name| name.starts_with("ftp.")).collect::<Vec<_>>(),
+        [&"ftp.timeouts", &"ftp.retransmissions"]
+    );
+}
+
+/// One flow with a controller that is not in `cc`.
+const EXTERNAL: &str = r#"
+title = "One flow"
+lasts = "3 s"
+runs = 4
+[links.dsl]
+rate = "8 Mbit/s"
+delay = "10 ms"
+loss = "1 %"
+[transports.mine]
+protocol = "sctp"
+controller = "$controller"
+[[workload]]
+kind = "bulk"
+transport = "mine"
+[[axis]]
+name = "controller"
+values = ["mine", "reno"]
+paired = true
+"#;
+
+/// A Reno called `mine`, which fails at its first loss if `fails` is set.
+fn with_own_controller(fails: bool) -> scenario::Scenario {
+    let build = move |options: cc::Options, mtu: usize| -> Box<dyn cc::Controller> {
+        let reno = cc::reno::Reno::new(options, mtu);
+        cc::guarded(mtu, |_| Own { reno, fails })
+    };
+    let own = cc::External { name: "mine", build: Box::leak(Box::new(build)) };
+    let (controllers, notes) = (vec![own], vec!["mine: as in this test".to_owned()]);
+    let source =
+        scenario::Source { id: "own", text: EXTERNAL, shown: "own.toml", folder: None, controllers, notes };
+    source.read().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[derive(Debug, Clone)]
+struct Own {
+    reno: cc::reno::Reno,
+    fails: bool,
+}
+
+impl cc::Controller for Own {
+    fn window(&self) -> usize {
+        self.reno.window()
+    }
+
+    fn ssthresh(&self) -> usize {
+        self.reno.ssthresh()
+    }
+
+    fn on_ack(&mut self, ack: cc::Ack<'_>) {
+        self.reno.on_ack(ack);
+    }
+
+    fn on_congestion(&mut self, congestion: cc::Congestion) {
+        if self.fails {
+            RunFailed::end("at its first loss".to_owned());
+        }
+        self.reno.on_congestion(congestion);
+    }
+
+    fn on_idle(&mut self, idle: cc::Idle) {
+        self.reno.on_idle(idle);
+    }
+
+    fn limit_window(&mut self, at_most: usize) {
+        self.reno.limit_window(at_most);
+    }
+
+    fn restart_window(&mut self, window: usize) {
+        self.reno.restart_window(window);
+    }
+}
+
+#[test]
+fn an_added_controller_runs_like_a_built_in_one() {
+    let scenario = with_own_controller(false);
+    let head = (scenario.figure.settings)();
+    assert!(head.iter().any(|line| line == "mine: as in this test"), "{head:?}");
+    let sweep = scenario.figure.sweep().unwrap();
+    let points = sweep.points();
+    let seed = sweep.seed(&points[0], 0, 1);
+    assert_eq!(seed, sweep.seed(&points[1], 0, 1));
+    assert_eq!((sweep.run)(&points[0], seed), (sweep.run)(&points[1], seed));
+    let error = scenario::parse("own", EXTERNAL).unwrap_err().to_string();
+    assert!(error.contains("no congestion control is called `mine`"), "{error}");
+}
+
+#[derive(Default)]
+struct Told {
+    failed: Vec<String>,
+}
+
+impl Reporter for Told {
+    fn on_failed(&mut self, what: &str) {
+        self.failed.push(what.to_owned());
+    }
+}
+
+#[test]
+fn a_failed_run_does_not_end_other_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = with_own_controller(true);
+    let bench = Bench { store: Store::new(folder.path()), options: bench::Options::default() };
+    let mut told = Told::default();
+    let Made::Sweep(table) = bench.make(scenario.figure, &mut told).unwrap() else { panic!("no sweep") };
+    let [own, reno] = ["controller=mine", "controller=reno"].map(|at| table.at(at).values("goodput"));
+    assert_eq!((own.len(), told.failed.len()), (4, 4));
+    assert!(own.iter().all(|goodput| goodput.is_nan()), "{own:?}");
+    assert!(reno.iter().all(|goodput| *goodput > 1e5), "{reno:?}");
+    assert!(told.failed[0].ends_with(": at its first loss"), "{}", told.failed[0]);
+}
+
+#[test]
+fn a_slurm_array_gives_the_rows_and_pictures_of_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.toml"), with("lasts = \"10 s\"", "lasts = \"1 s\"\nruns = 2"))
+        .unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sweep_slurm.sh");
+    let submit = |task: Option<&str>| {
+        let mut command = Command::new("sh");
+        command.args([script, "my.toml", "parts"]).current_dir(folder.path());
+        command.env("BRAIDLAB", env!("CARGO_BIN_EXE_braidlab")).env_remove("SLURM_ARRAY_TASK_ID");
+        if let Some(task) = task {
+            command.env("SLURM_ARRAY_TASK_ID", task).env("SLURM_ARRAY_TASK_COUNT", "2");
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{task:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    [Some("1"), Some("2"), None].into_iter().for_each(submit);
+    assert!(lab(folder.path(), &["run", "my.toml"]).status.success());
+    let read = |of: &str, name: &str| std::fs::read(folder.path().join(of).join(name)).unwrap();
+    let rows = |of: &str| -> Vec<String> {
+        let text = String::from_utf8(read(of, "my.csv")).unwrap();
+        text.lines().filter(|line| !line.starts_with("# command: ")).map(str::to_owned).collect()
+    };
+    assert_eq!(rows("parts"), rows("results"));
+    for name in ["my.svg", "my.png"] {
+        assert!(read("parts", name) == read("results", name), "{name}");
+    }
+}
+
+struct Watching {
+    looks: Vec<scenario::Look>,
+}
+
+impl scenario::Watcher for Watching {
+    fn every(&self) -> Duration {
+        Duration::from_millis(250)
+    }
+
+    fn look(&mut self, look: &scenario::Look) {
+        self.looks.push(look.clone());
+    }
+}
+
+#[test]
+fn a_watched_run_gives_the_same_numbers() {
+    let scenario = with_own_controller(false);
+    let sweep = scenario.figure.sweep().unwrap();
+    let point = &sweep.points()[0];
+    let mut watching = Watching { looks: Vec::new() };
+    assert_eq!(scenario.watch(point, 5, &mut watching), (sweep.run)(point, 5));
+    let times: Vec<u128> = watching.looks.iter().map(|look| look.now.as_millis()).collect();
+    assert_eq!(times, (1..12).map(|step| step * 250).collect::<Vec<_>>());
+    let last = watching.looks.last().unwrap();
+    assert!(last.flows[0].0 == "bulk" && last.flows[0].1 > 100_000, "{last:?}");
+    assert_eq!(last.queues[0].0, "dsl");
+}
+
+#[test]
+fn a_sweep_with_added_points_has_the_files_of_a_run_sweep() {
+    let scenario = with_own_controller(false);
+    let sweep = scenario.figure.sweep().unwrap();
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bench = |folder: &Path| Bench { store: Store::new(folder), options: bench::Options::default() };
+    bench(here.path()).make(scenario.figure, &mut bench::Silent).unwrap();
+    let by_points = || {
+        let Opened::Unfinished(open) =
+            bench(there.path()).open(scenario.figure, sweep, &mut bench::Silent).unwrap()
+        else {
+            panic!("it was never run")
+        };
+        open
+    };
+    let records = |point: usize| -> Vec<Record> {
+        let seeds = (0..4).map(|run| (run, sweep.seed(&sweep.points()[point], run, 1)));
+        let row = |seed| (sweep.run)(&sweep.points()[point], seed).0;
+        seeds.map(|(run, seed)| Record { point, run, seed, numbers: row(seed) }).collect()
+    };
+    // The last point first; then the program is interrupted.
+    by_points().add(1, &records(1), Enough::Known).unwrap();
+    let mut open = by_points();
+    assert_eq!((open.points(), open.known()), (&[0, 1][..], &records(1)[..]));
+    open.add(1, &records(1), Enough::Known).unwrap();
+    open.add(0, &records(0), Enough::Known).unwrap();
+    open.finish(&mut bench::Silent).unwrap();
+    for name in ["own.csv", "own.parquet", "own.svg", "own.png"] {
+        let [here, there] =
+            [here.path(), there.path()].map(|folder| std::fs::read(folder.join(name)).unwrap());
+        assert!(here == there, "{name}");
+    }
+    assert!(!there.path().join("own.csv.part").exists());
+}
