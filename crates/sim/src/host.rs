@@ -9,7 +9,7 @@ use std::convert::Infallible;
 
 use braidftp_base::{Datagram, Output, Time};
 use braidftp_keys::{KeyManager, Settings};
-use braidftp_sctp::{AssociationId, Endpoint, Event};
+use braidftp_sctp::{AssociationId, Endpoint, Event, Split};
 use braidftp_tcp as tcp;
 
 use crate::protection::Protection;
@@ -69,6 +69,8 @@ pub struct Host<A> {
     udp_encapsulation: Option<u16>,
     /// Packets of a batch that were not returned yet.
     outgoing: VecDeque<Datagram>,
+    /// Whether IP may fragment the packets of the last batch.
+    may_be_fragmented: bool,
     /// The keys of its associations, if they are protected.
     protection: Option<Protection>,
     /// Events that the application may see now.
@@ -83,6 +85,7 @@ impl<A: App> Host<A> {
             app,
             udp_encapsulation: Some(UDP_ENCAPSULATION_PORT),
             outgoing: VecDeque::new(),
+            may_be_fragmented: false,
             protection: None,
             events: VecDeque::new(),
         }
@@ -155,6 +158,7 @@ impl<A: App> Actor for Host<A> {
             let sctp_waits = match self.endpoints.sctp.poll(now) {
                 Output::Send(transmit) => {
                     woken = None;
+                    self.may_be_fragmented = transmit.split == Split::Allowed;
                     self.outgoing.extend(transmit.into_datagrams());
                     continue;
                 }
@@ -182,7 +186,10 @@ impl<A: App> Actor for Host<A> {
                 },
             };
             let tcp_waits = match self.endpoints.tcp.poll(now) {
-                Output::Send(datagram) => return Output::Send(datagram),
+                Output::Send(datagram) => {
+                    self.may_be_fragmented = false;
+                    return Output::Send(datagram);
+                }
                 Output::Event((id, event)) => {
                     woken = None;
                     self.app.on_tcp_event(now, &mut self.endpoints, id, event);
@@ -200,5 +207,9 @@ impl<A: App> Actor for Host<A> {
                 None => woken = Some(self.app.wake(now, &mut self.endpoints)),
             }
         }
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        self.may_be_fragmented
     }
 }

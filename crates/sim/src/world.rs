@@ -34,6 +34,12 @@ pub trait Actor {
 
     /// The next datagram to send, or when to ask again.
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible>;
+
+    /// Whether IP may fragment the datagram that the last poll returned. A link drops other datagrams that are longer than
+    /// its MTU.
+    fn may_be_fragmented(&self) -> bool {
+        false
+    }
 }
 
 /// Identifies a host of a [`World`].
@@ -135,6 +141,7 @@ type InTransit = Box<Routed>;
 #[derive(Debug, Clone)]
 struct Routed {
     datagram: Datagram,
+    may_be_fragmented: bool,
     route: RouteId,
     /// The number of links of the route already passed.
     hops: u32,
@@ -147,6 +154,10 @@ impl HasDatagram for InTransit {
 
     fn datagram_mut(&mut self) -> &mut Datagram {
         &mut self.datagram
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        self.may_be_fragmented
     }
 }
 
@@ -461,6 +472,7 @@ impl<H: Actor> World<H> {
         self.see(Sight::Sent, &datagram);
         let (from, to) = (datagram.from.ip(), datagram.to.ip());
         let place = &mut self.hosts[host];
+        let may_be_fragmented = place.what.may_be_fragmented();
         let route = match place.last_route {
             Some((last_from, last_to, route)) if last_from == from && last_to == to => route,
             _ => {
@@ -474,10 +486,10 @@ impl<H: Actor> World<H> {
         };
         let parcel = match self.spare_boxes.pop() {
             Some(mut parcel) => {
-                *parcel = Routed { datagram, route, hops: 0 };
+                *parcel = Routed { datagram, may_be_fragmented, route, hops: 0 };
                 parcel
             }
-            None => Box::new(Routed { datagram, route, hops: 0 }),
+            None => Box::new(Routed { datagram, may_be_fragmented, route, hops: 0 }),
         };
         let link = self.routes.get(route).links[0];
         self.enter(link as usize, parcel);

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use braidftp_base::Time;
+use braidftp_sctp as sctp;
 use braidftp_sim::Probability;
 use braidftp_sim::apps::bulk::Protocol;
 use braidftp_sim::link::{Bandwidth, Down, LinkConfig, Loss, Management};
+use braidftp_tcp as tcp;
 
 use super::files::Files;
 use super::network::Network;
@@ -191,49 +193,20 @@ impl Plan {
 
     /// The reason why no packet can pass a path, if there is one.
     fn blocked(&self, path: usize, workload: &Workload) -> Option<String> {
-        let longest = match &workload.does {
-            Does::Ftp { session, .. } if workload.is_tcp() => usize::from(session.tcp.mss) + 20,
-            Does::Ftp { session, .. } => session.sctp.path_mtu.packet_bytes,
-            Does::Bulk { protocol, .. } | Does::Transfers { protocol, .. } => match protocol {
-                Protocol::Sctp(config) => config.path_mtu.packet_bytes,
-                Protocol::Tcp(config) => usize::from(config.mss) + 20,
-            },
-        };
-        let discovers = match &workload.does {
-            Does::Ftp { session, .. } => !workload.is_tcp() && session.sctp.path_mtu.discovery.is_some(),
-            Does::Bulk { protocol, .. } | Does::Transfers { protocol, .. } => {
-                matches!(protocol, Protocol::Sctp(config) if config.path_mtu.discovery.is_some())
-            }
-        };
-        let changes = |link: usize| self.network.events.iter().any(|event| event.link == link);
-        for link in &self.network.paths[path].via {
-            let it = &self.network.links[*link];
-            for way in it.ways.iter().filter(|_| !changes(*link)) {
-                if loses_all(&way.loss) {
-                    return Some(format!("link `{}` loses every packet", it.name));
-                }
-                if stays_bad(&way.loss) {
-                    return Some(format!(
-                        "link `{}` loses every packet in its bad state, and never leaves that state",
-                        it.name
-                    ));
-                }
-                if is_always_down(&way.down) {
-                    return Some(format!("link `{}` is cut from the beginning to the end", it.name));
-                }
-                if way.corrupt == Probability::ALWAYS {
-                    return Some(format!("link `{}` corrupts every packet", it.name));
-                }
-                if way.mtu.is_some_and(|mtu| mtu < longest + way.overhead_bytes) && !discovers {
-                    let longest = longest + way.overhead_bytes;
-                    return Some(format!(
-                        "link `{}` drops packets that are longer than its `mtu`, and those of this transport are up to {longest} bytes",
-                        it.name
-                    ));
-                }
-            }
-        }
-        None
+        let packets = packets(workload);
+        self.network.paths[path].via.iter().find_map(|link| {
+            (0..2).find_map(|way| {
+                // The link as it is at the beginning and after each change.
+                let events = self.network.events.iter().filter(|event| event.link == *link);
+                let changed = events.filter_map(|event| event.ways[way].as_ref());
+                let mut reasons = [&self.network.links[*link].ways[way]]
+                    .into_iter()
+                    .chain(changed)
+                    .map(|config| blocks(config, &packets, &self.network.links[*link].name));
+                let first = reasons.next().flatten();
+                first.filter(|_| reasons.all(|reason| reason.is_some()))
+            })
+        })
     }
 
     /// The lowest rate of a path, in bits per second.
@@ -248,6 +221,70 @@ impl Plan {
             .map(|rate| rate.bits_per_second() as f64)
             .fold(f64::INFINITY, f64::min)
     }
+}
+
+/// The sizes of a transport's packets, without the headers of a link.
+struct Packets {
+    /// The longest packets that it sends, if no packets of that size arrive.
+    bytes: usize,
+    /// The notation of their size.
+    shown: &'static str,
+    remedy: &'static str,
+}
+
+/// The longest packets that a workload sends. With path MTU discovery they become smaller, down to MIN_PLPMTU (RFC 8899).
+fn packets(workload: &Workload) -> Packets {
+    let of_sctp = |config: &sctp::Config| match &config.path_mtu.discovery {
+        Some(discovery) => Packets {
+            bytes: discovery.min.min(config.path_mtu.packet_bytes) & !3,
+            shown: "those of this transport become no shorter than",
+            remedy: "give a larger `mtu`",
+        },
+        None => Packets {
+            bytes: config.path_mtu.packet_bytes,
+            shown: "those of this transport are up to",
+            remedy: "give a larger `mtu`, or the transport a smaller `packet`",
+        },
+    };
+    let of_tcp = |config: &tcp::Config| Packets {
+        bytes: usize::from(config.mss) + 20,
+        shown: "those of this transport are up to",
+        remedy: "give a larger `mtu`, or the transport a smaller `mss`",
+    };
+    match &workload.does {
+        Does::Ftp { session, .. } if workload.is_tcp() => of_tcp(&session.tcp),
+        Does::Ftp { session, .. } => of_sctp(&session.sctp),
+        Does::Bulk { protocol, .. } | Does::Transfers { protocol, .. } => match protocol {
+            Protocol::Sctp(config) => of_sctp(config),
+            Protocol::Tcp(config) => of_tcp(config),
+        },
+    }
+}
+
+/// The reason why one direction of a link passes none of these packets, if there is one.
+fn blocks(way: &LinkConfig, packets: &Packets, link: &str) -> Option<String> {
+    if loses_all(&way.loss) {
+        return Some(format!("link `{link}` loses every packet"));
+    }
+    if stays_bad(&way.loss) {
+        return Some(format!(
+            "link `{link}` loses every packet in its bad state, and never leaves that state"
+        ));
+    }
+    if is_always_down(&way.down) {
+        return Some(format!("link `{link}` is cut from the beginning to the end"));
+    }
+    if way.corrupt == Probability::ALWAYS {
+        return Some(format!("link `{link}` corrupts every packet"));
+    }
+    let longest = packets.bytes + way.overhead_bytes;
+    if way.mtu.is_some_and(|mtu| mtu < longest) {
+        let Packets { shown, remedy, .. } = packets;
+        return Some(format!(
+            "link `{link}` drops packets that are longer than its `mtu`, and {shown} {longest} bytes with the link's `overhead`: {remedy}"
+        ));
+    }
+    None
 }
 
 fn loses_all(loss: &Loss) -> bool {

@@ -136,6 +136,14 @@ impl Actor for Resident {
         }
         output
     }
+
+    fn may_be_fragmented(&self) -> bool {
+        match &self.kind {
+            Kind::Ftp(host) => host.may_be_fragmented(),
+            Kind::Bulk(host) => host.may_be_fragmented(),
+            Kind::Transfers(host) => host.may_be_fragmented(),
+        }
+    }
 }
 
 impl From<Node> for Resident {

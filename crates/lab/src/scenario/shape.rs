@@ -275,7 +275,12 @@ pub(super) static LINK: Shape = Shape {
             "\"20 B\"",
             "Bytes of a packet on the wire beyond SCTP or TCP: IPv4 has 20, UDP 8 more.",
         ),
-        field("mtu", BYTES, "none", "Longer packets are dropped silently."),
+        field(
+            "mtu",
+            BYTES,
+            "none",
+            "Longer packets are dropped silently. With the default `overhead`, SCTP that discovers the MTU needs 532 B.",
+        ),
         field("back", Takes::Table(&LINK), "as there", "What differs on the way back."),
     ],
 };

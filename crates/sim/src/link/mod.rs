@@ -47,6 +47,11 @@ pub trait HasDatagram: Clone {
     fn datagram(&self) -> &Datagram;
     /// The datagram, to mark or damage it.
     fn datagram_mut(&mut self) -> &mut Datagram;
+
+    /// Whether IP may fragment the datagram.
+    fn may_be_fragmented(&self) -> bool {
+        false
+    }
 }
 
 impl HasDatagram for Datagram {
@@ -365,7 +370,11 @@ impl<P: HasDatagram> LinkOf<P> {
     pub fn handle(&mut self, now: Time, mut cargo: P) {
         self.advance(now);
         let payload_bytes = cargo.datagram().payload.len();
-        let wire_bytes = payload_bytes + self.config.overhead_bytes;
+        let whole_bytes = payload_bytes + self.config.overhead_bytes;
+        let wire_bytes = match self.config.mtu {
+            Some(mtu) if whole_bytes > mtu && cargo.may_be_fragmented() => fragmented(whole_bytes, mtu),
+            _ => whole_bytes,
+        };
         self.counters.packets_in += 1;
         self.counters.bytes_in += wire_bytes as u64;
 
@@ -382,7 +391,7 @@ impl<P: HasDatagram> LinkOf<P> {
         if self.config.down.at(now) {
             return self.drop(now, Drop::Down, wire_bytes, cargo);
         }
-        if self.config.mtu.is_some_and(|mtu| wire_bytes > mtu) {
+        if self.config.mtu.is_some_and(|mtu| whole_bytes > mtu) && !cargo.may_be_fragmented() {
             return self.drop(now, Drop::Mtu, wire_bytes, cargo);
         }
         if corrupt && payload_bytes > 0 {
@@ -618,6 +627,15 @@ impl<P: HasDatagram> LinkOf<P> {
     fn see(&mut self, at: Time, what: Fate, cargo: &P) {
         see(&mut self.log, at, what, cargo);
     }
+}
+
+/// The length of a packet in IPv4 fragments for this MTU: each has a header of 20 bytes, and data in units of 8 bytes. A
+/// fragmented packet is otherwise treated as one: it is lost, queued and delayed as a whole.
+fn fragmented(whole_bytes: usize, mtu: usize) -> usize {
+    const HEADER: usize = 20;
+    let data = whole_bytes.saturating_sub(HEADER);
+    let fragments = data.div_ceil((mtu.saturating_sub(HEADER) & !7).max(8));
+    data + fragments * HEADER
 }
 
 fn discard<P: HasDatagram>(

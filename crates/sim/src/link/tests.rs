@@ -123,6 +123,41 @@ fn packets_longer_than_the_mtu_are_dropped() {
     assert_eq!(drain(&mut link), [(0, 0), (0, 1)]);
 }
 
+/// A datagram that IP may fragment.
+#[derive(Clone, Debug)]
+struct Fragmentable(Datagram);
+
+impl HasDatagram for Fragmentable {
+    fn datagram(&self) -> &Datagram {
+        &self.0
+    }
+
+    fn datagram_mut(&mut self) -> &mut Datagram {
+        &mut self.0
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        true
+    }
+}
+
+//= specs/rfc9260.txt#section-6.9
+//= type=test
+//# Instead, if
+//# the PMTU has been reduced, then IP fragmentation MUST be used.
+#[test]
+fn a_packet_that_may_be_fragmented_passes_any_mtu_with_a_header_for_each_fragment() {
+    for (mtu, bytes, on_the_wire) in
+        [(1_500, 1_500, 1_500), (1_480, 1_500, 1_520), (532, 1_472, 1_512), (68, 68, 68), (68, 69, 89)]
+    {
+        let mut link = LinkOf::new(format!("mtu={mtu}").parse().unwrap(), 1, 0);
+        link.handle(Time::ZERO, Fragmentable(datagram(0, bytes)));
+        assert!(matches!(link.poll(Time::ZERO), Output::Send(_)), "{mtu}");
+        let counters = link.counters();
+        assert_eq!((counters.bytes_out, counters.dropped_mtu), (on_the_wire, 0), "{bytes} bytes, MTU {mtu}");
+    }
+}
+
 #[test]
 fn a_packet_larger_than_the_queue_passes_an_idle_wire() {
     let mut link = link("rate=3mbit,queue=100B");

@@ -230,11 +230,41 @@ fn a_scenario_that_cannot_end_is_refused_before_it_runs() {
         ("loss = 1", "1 MB", "cannot end: link `l` loses every packet"),
         ("back = { loss = 1 }", "1 MB", "cannot end: link `l` loses every packet"),
         ("corrupt = 1", "1 MB", "cannot end: link `l` corrupts every packet"),
-        ("mtu = \"1000 B\"", "1 MB", "those of this transport are up to 1500 bytes"),
+        (
+            "mtu = \"1000 B\"",
+            "1 MB",
+            "those of this transport are up to 1500 bytes with the link's `overhead`: give a larger `mtu`, or the transport a smaller `packet`",
+        ),
         ("rate = \"1 kbit/s\"", "1 GB", "this would take 93 days at the rate of its links"),
         ("flap = { period = \"1 s\", down = \"1 s\" }", "1 MB", "a cut is shorter than its period"),
     ] {
         let error = scenario::parse("my", &base(link, files)).expect_err(link).to_string();
         assert!(error.contains(said), "{link}: {error}");
+    }
+}
+
+#[test]
+fn an_mtu_below_the_shortest_packets_of_discovery_is_refused_and_the_shortest_one_carries_data() {
+    let text = |mtu: &str, more: &str| {
+        format!(
+            "title = \"t\"\nlasts = \"60 s\"\nmeasure-from = \"30 s\"\n[links.l]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n\
+             mtu = \"{mtu}\"\n[transports.s]\nprotocol = \"sctp\"\n[[workload]]\nkind = \"bulk\"\ntransport = \"s\"\n{more}"
+        )
+    };
+    let said = "my.toml:10:1: no packet of this workload arrives: link `l` drops packets that are longer than its `mtu`, and \
+                those of this transport become no shorter than 532 bytes with the link's `overhead`: give a larger `mtu`";
+    // An event that leaves the MTU as it is changes nothing about this.
+    let slower = "[[event]]\nat = \"1 s\"\nlink = \"l\"\nset = { rate = \"2 Mbit/s\" }\n";
+    for (mtu, more) in [("500 B", ""), ("531 B", ""), ("500 B", slower)] {
+        let error = scenario::parse("my", &text(mtu, more)).expect_err(mtu).to_string();
+        assert!(error.contains(said), "{mtu}: {error}");
+    }
+    let larger = "[[event]]\nat = \"1 s\"\nlink = \"l\"\nset = { mtu = \"1000 B\" }\n";
+    assert!(scenario::parse("my", &text("500 B", larger)).is_ok());
+    for mtu in ["532 B", "576 B", "1000 B"] {
+        let scenario = scenario::parse("my", &text(mtu, "")).unwrap_or_else(|error| panic!("{error}"));
+        let sweep = scenario.figure.sweep().unwrap();
+        let goodput = (sweep.run)(&sweep.points()[0], 1).0[0];
+        assert!(goodput > 0.8e6, "{mtu}: {goodput} bit/s");
     }
 }

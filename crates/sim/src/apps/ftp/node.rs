@@ -329,6 +329,10 @@ impl Actor for Node {
         }
         Output::Send(datagram)
     }
+
+    fn may_be_fragmented(&self) -> bool {
+        self.host.may_be_fragmented()
+    }
 }
 
 /// Rewrites addresses, but neither ports nor addresses inside packets.
