@@ -258,6 +258,13 @@ fn tagged(
             format!("each of `{}` needs `{tag}`: one of {}", field.key, kinds.join(", ")),
         ));
     };
+    if Reference::of(kind).is_some() {
+        let (names, key) = (kinds().collect::<Vec<_>>().join(", "), field.key);
+        let what = format!(
+            "`{tag}` is one of {names}, and an axis does not vary it: write a table for each in `{key}`, and vary what names them"
+        );
+        return Err(Wrong::at(kind, what));
+    }
     match kind.text().and_then(|kind| shapes.iter().find(|(its, _)| *its == kind)) {
         Some((_, shape)) => table(node, shape, known),
         None => {

@@ -279,7 +279,7 @@ pub(super) static LINK: Shape = Shape {
             "mtu",
             BYTES,
             "none",
-            "Longer packets are dropped silently. With the default `overhead`, SCTP that discovers the MTU needs 532 B.",
+            "Longer packets are dropped silently, except those that IP may fragment. With the default `overhead`, SCTP that discovers the MTU needs 532 B.",
         ),
         field("back", Takes::Table(&LINK), "as there", "What differs on the way back."),
     ],

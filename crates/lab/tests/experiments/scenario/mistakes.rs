@@ -33,6 +33,11 @@ fn errors_have_a_place_and_the_nearest_known_word() {
         ("transport = \"$transport\"", "transport = \"tpc\"", "no transport `tpc`; did you mean `tcp`?"),
         ("\"cubic\"", "\"cubik\"", "no congestion control is called `cubik`"),
         ("\"cubic\"", "\"cubik\"", "; did you mean `cubic`?"),
+        (
+            "kind = \"bulk\"",
+            "kind = \"$transport\"",
+            "my.toml:15:8: `kind` is one of ftp, bulk, requests, web, arrivals, and an axis does not vary it: write a table for each",
+        ),
         ("lasts = \"10 s\"\n", "", "a run of this scenario cannot end: give `lasts`"),
         (
             "lasts = \"10 s\"",
