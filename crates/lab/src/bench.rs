@@ -9,7 +9,7 @@ pub use crate::figure::Quick;
 use crate::figure::{Figure, Kind, LiveSweep, Point, Runs, Sweep};
 use crate::papers::live::AT_ONCE;
 use crate::plot::{self, Marks};
-use crate::scenario::worlds;
+use crate::scenario::{Part, worlds};
 use crate::store::csv::{self, Head};
 use crate::store::{Appending, Store, StoreError, Variety};
 use crate::sweep::{self, Enough, Observer, Plan, Shard, SweepError};
@@ -170,6 +170,12 @@ impl Bench {
         };
         let max = self.options.runs_max.unwrap_or(runs.max).max(1);
         Runs { max, min: runs.min.min(max), ..runs }
+    }
+
+    /// What it runs of a sweep, for an estimate.
+    pub fn part(&self, sweep: &Sweep) -> Part {
+        let Options { shard, threads, .. } = self.options;
+        Part { is_quick: self.options.quick == Quick::Yes, shard, runs: self.runs(sweep), threads }
     }
 
     /// Whether a figure is stored, made by this build with the same settings.

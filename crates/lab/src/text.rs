@@ -1,6 +1,7 @@
-//! Prints the means of a sweep as a table: the data of its picture as text.
+//! Prints the means of a sweep as a table, the data of its picture as text; and times.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::figure::{Axis, Value};
 use crate::plot::{Marks, Plot};
@@ -101,6 +102,17 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// A time of seconds to days, as it is read best.
+pub fn time(time: Duration) -> String {
+    let minutes = time.as_secs_f64() / 60.0;
+    match minutes {
+        minutes if minutes < 1.5 => format!("{:.0} s", time.as_secs_f64().max(1.0)),
+        minutes if minutes < 90.0 => format!("{minutes:.0} min"),
+        minutes if minutes < 48.0 * 60.0 => format!("{:.1} h", minutes / 60.0),
+        minutes => format!("{:.0} days", minutes / 1_440.0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +138,19 @@ mod tests {
         assert_eq!(lines.len(), 2 + 4, "{table}");
         let widths: Vec<usize> = table.lines().skip(1).map(|line| line.chars().count()).collect();
         assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
+    }
+
+    #[test]
+    fn times_have_the_unit_in_which_they_are_best_read() {
+        for (seconds, shown) in [
+            (0, "1 s"),
+            (89, "89 s"),
+            (90, "2 min"),
+            (5_399, "90 min"),
+            (5_400, "1.5 h"),
+            (3 * 86_400, "3 days"),
+        ] {
+            assert_eq!(time(Duration::from_secs(seconds)), shown);
+        }
     }
 }

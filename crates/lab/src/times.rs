@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::bench::{Bench, Quick};
 use crate::figure::{Figure, Kind};
 use crate::papers::live::AT_ONCE;
+use crate::text;
 
 /// The times in the tree.
 const RECORDED: &str = include_str!("times.csv");
@@ -103,13 +104,7 @@ impl fmt::Display for Estimate {
         if *unknown > 0 && unknown == figures {
             return write!(f, "{figures} figures: their times are not recorded");
         }
-        let minutes = lasts.as_secs_f64() / 60.0;
-        let about = if *at_least { "at least" } else { "about" };
-        let time = match minutes {
-            minutes if minutes < 1.5 => format!("{:.0} s", lasts.as_secs_f64().max(1.0)),
-            minutes if minutes < 90.0 => format!("{minutes:.0} min"),
-            minutes => format!("{:.1} h", minutes / 60.0),
-        };
+        let (about, time) = (if *at_least { "at least" } else { "about" }, text::time(*lasts));
         let threads = if *threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
         write!(f, "{figures} figures: {about} {time} on {threads}, by recorded times of another machine")?;
         if *unknown > 0 {

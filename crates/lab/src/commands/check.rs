@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use braidftp_lab::bench::Made;
 use braidftp_lab::claim::{Claim, Finding, Paper, Verdict};
 use braidftp_lab::stats::Estimate;
+use braidftp_lab::store::Variety;
 use braidftp_lab::{golden, papers, plot, scenario};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
-use super::{JUDGED_AT_ONCE, Progress, Running, is_scenario, load, print};
+use super::{JUDGED_AT_ONCE, Progress, Running, announce, is_scenario, load, print, unended};
 use crate::Failure;
 
 /// Check the claims of the papers: prints each claim with its verdict, our number with its 90 % interval,
@@ -131,8 +132,17 @@ fn run_scenarios(args: &Args) -> Result<(), Failure> {
                 "{id} states no claims: add some, as in expect = [\"braid < 0.5 * tcp at loss >= 0.03\"]"
             )));
         }
-        let made = bench.take(scenario.figure, &mut Progress::new())?;
+        let mut progress = Progress::new();
+        let variety = Variety { quick: args.running.quick, shard: None };
+        if args.running.fresh || !bench.store.path(scenario.figure, variety, "csv").exists() {
+            announce(&bench, &scenario, &progress)?;
+        }
+        let made = bench.take(scenario.figure, &mut progress)?;
+        drop(progress);
         let Made::Sweep(table) = made else { continue };
+        if !args.json {
+            text.push_str(&unended(&scenario, &table));
+        }
         for (number, expectation) in scenario.expects.iter().enumerate() {
             let finding = expectation.decide(&table);
             all += 1;

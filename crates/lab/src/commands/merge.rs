@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 
-use super::{Progress, Running, figures, print};
+use super::{Progress, Running, chosen, print};
 use crate::Failure;
 
 /// Combine the parts that `braidlab run --shard` made, as far as they are in the folder of results.
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let figures = figures(&args.ids)?;
+    let figures = chosen(&args.ids)?.figures;
     let bench = args.running.bench();
     let mut progress = Progress::new();
     let mut merged = 0;

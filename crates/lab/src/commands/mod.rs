@@ -24,8 +24,10 @@ use std::time::Duration;
 use braidftp_lab::bench::{Bench, BenchError, Fresh, Options, Quick, Reporter};
 use braidftp_lab::figure::Figure;
 use braidftp_lab::papers;
-use braidftp_lab::scenario::{self, LoadError, Scenario};
+use braidftp_lab::scenario::worlds::Worlds;
+use braidftp_lab::scenario::{self, Cost, LoadError, Scenario};
 use braidftp_lab::store::Store;
+use braidftp_lab::table::Table;
 use clap::Args as ClapArgs;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -100,22 +102,68 @@ pub(crate) fn load(id: &str) -> Result<Scenario, Failure> {
     scenario::load(Path::new(id)).map_err(refused)
 }
 
-/// The figures of papers, figures and scenario files, each once.
-pub(crate) fn figures(ids: &[String]) -> Result<Vec<&'static Figure>, Failure> {
-    let mut figures: Vec<&'static Figure> = Vec::new();
+/// The figures that a command names.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    /// The figures of papers, figures and scenario files, each once.
+    pub(crate) figures: Vec<&'static Figure>,
+    /// The scenarios among them.
+    pub(crate) scenarios: Vec<Scenario>,
+}
+
+impl Chosen {
+    /// The scenario of a figure, if it is one.
+    pub(crate) fn scenario(&self, figure: &Figure) -> Option<&Scenario> {
+        self.scenarios.iter().find(|scenario| scenario.figure.id == figure.id)
+    }
+}
+
+/// The figures of papers, figures and scenario files.
+pub(crate) fn chosen(ids: &[String]) -> Result<Chosen, Failure> {
+    let mut chosen = Chosen::default();
     for id in ids {
-        let found = match is_scenario(id) {
-            true => vec![load(id)?.figure],
+        let (found, scenario) = match is_scenario(id) {
+            true => load(id).map(|scenario| (vec![scenario.figure], Some(scenario)))?,
             false => papers::find_figures(std::slice::from_ref(id))
+                .map(|figures| (figures, None))
                 .map_err(|unknown| Failure::Usage(unknown.to_string()))?,
         };
         for figure in found {
-            if !figures.iter().any(|its| its.id == figure.id) {
-                figures.push(figure);
+            if !chosen.figures.iter().any(|its| its.id == figure.id) {
+                chosen.figures.push(figure);
             }
         }
+        chosen.scenarios.extend(scenario);
     }
-    Ok(figures)
+    Ok(chosen)
+}
+
+/// Explains the infinite completion times and the failed runs of a scenario.
+pub(crate) fn unended(scenario: &Scenario, table: &Table) -> String {
+    scenario.unended(table).into_iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Says how long the runs of a scenario take, before they begin.
+pub(crate) fn announce(bench: &Bench, scenario: &Scenario, progress: &Progress) -> Result<(), Failure> {
+    let Some(sweep) = scenario.figure.sweep() else { return Ok(()) };
+    say(&scenario.cost(&bench.part(sweep)), progress)
+}
+
+/// Says how long the runs of a scenario take in both worlds, before they begin.
+pub(crate) fn announce_worlds(
+    bench: &Bench,
+    scenario: &Scenario,
+    worlds: &Worlds,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let Some(sweep) = worlds.figure.sweep() else { return Ok(()) };
+    say(&scenario.cost_of_worlds(&bench.part(sweep), worlds), progress)
+}
+
+fn say(cost: &Cost, progress: &Progress) -> Result<(), Failure> {
+    let lines = cost.says().map_err(Failure::Usage)?;
+    lines.iter().for_each(|line| progress.say(line));
+    Ok(())
 }
 
 /// Why a scenario cannot be used.

@@ -22,7 +22,10 @@ use braidftp_lab::{papers, text};
 use clap::Args as ClapArgs;
 
 use super::compare::end_on_signal;
-use super::{JUDGED_AT_ONCE, Progress, Running, check, figures, is_scenario, load, print, refused};
+use super::{
+    Chosen, JUDGED_AT_ONCE, Progress, Running, announce, announce_worlds, check, chosen, is_scenario, load,
+    print, refused, unended,
+};
 use crate::Failure;
 
 /// Run figures and store their data (CSV, Parquet) and pictures (SVG, PNG) in a folder.
@@ -66,15 +69,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.live {
         return run_live(args);
     }
-    let figures = figures(&args.ids)?;
+    let chosen = chosen(&args.ids)?;
     let bench = args.running.bench();
     let bench = Bench { options: Options { shard: args.shard, ..bench.options.clone() }, ..bench };
     let mut progress = Progress::new();
-    if figures.len() > 1 && args.shard.is_none() {
-        progress.say(&Times::recorded().estimate(&bench, &figures).to_string());
-    }
+    estimate(args, &bench, &chosen, &progress)?;
     let mut data = Data::default();
-    for figure in figures {
+    for figure in chosen.figures.iter().copied() {
         let is_named = args.ids.iter().any(|id| id == figure.id);
         if matches!(figure.kind, Kind::Live(_)) && args.running.quick && !is_named {
             print(&format!(
@@ -109,6 +110,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         match made {
             Made::Sweep(table) => {
                 print(&text::table(&table))?;
+                if let Some(scenario) = chosen.scenario(figure) {
+                    print(&unended(scenario, &table))?;
+                }
                 data.add_table(figure, table);
             }
             Made::Scene(rows) => data.add_scene(figure, rows),
@@ -122,6 +126,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print(&check::block(claim, &(claim.check)(&data)))?;
     }
     Ok(())
+}
+
+/// Says how long the figures take that are not stored: those of papers by recorded times, scenarios by their packets.
+fn estimate(args: &Args, bench: &Bench, chosen: &Chosen, progress: &Progress) -> Result<(), Failure> {
+    let of_papers: Vec<&'static Figure> =
+        chosen.figures.iter().copied().filter(|figure| chosen.scenario(figure).is_none()).collect();
+    if of_papers.len() > 1 && args.shard.is_none() {
+        progress.say(&Times::recorded().estimate(bench, &of_papers).to_string());
+    }
+    let scenarios = chosen.scenarios.iter().filter(|scenario| !bench.is_stored(scenario.figure));
+    scenarios.map(|scenario| announce(bench, scenario, progress)).collect()
 }
 
 /// Records how long a figure took.
@@ -165,8 +180,8 @@ fn run_live(args: &Args) -> Result<(), Failure> {
     namespace.map_err(|error| Failure::Usage(error.to_string()))?;
     end_on_signal(scratch.folder().to_owned())?;
     let bench = args.running.bench();
-    for worlds in all {
-        make_live(&bench, &worlds, args.running.quick)?;
+    for (scenario, worlds) in scenarios.iter().zip(all) {
+        make_live(&bench, scenario, &worlds, args.running.quick)?;
         if let Some(said) = tools.late.said() {
             print(&said)?;
         }
@@ -190,12 +205,17 @@ fn is_possible(worlds: &Worlds, braidftp: &Result<PathBuf, String>) -> Result<()
 }
 
 /// Makes the figure of both worlds and prints its means and where its medians differ.
-fn make_live(bench: &Bench, worlds: &Worlds, quick: bool) -> Result<(), Failure> {
+fn make_live(bench: &Bench, scenario: &Scenario, worlds: &Worlds, quick: bool) -> Result<(), Failure> {
     for note in &worlds.notes {
         print(&format!("{}: {note}\n", worlds.figure.id))?;
     }
+    let mut progress = Progress::new();
+    if !bench.is_stored(worlds.figure) {
+        announce_worlds(bench, scenario, worlds, &progress)?;
+    }
     let began = Instant::now();
-    let table = bench.make_worlds(worlds.figure, &mut Progress::new())?;
+    let table = bench.make_worlds(worlds.figure, &mut progress)?;
+    drop(progress);
     let path = bench.store.path(worlds.figure, Variety { quick, shard: None }, "csv");
     print(&format!(
         "{}: {} runs in {:.1} s: {}\n{}",
@@ -205,6 +225,7 @@ fn make_live(bench: &Bench, worlds: &Worlds, quick: bool) -> Result<(), Failure>
         path.display(),
         text::table(&table)
     ))?;
+    print(&unended(scenario, &table))?;
     print(&differences(&compare(&table)))
 }
 

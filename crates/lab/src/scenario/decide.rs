@@ -2,6 +2,7 @@
 
 use super::axes::Axis;
 use super::expression::{Claim, Compares, Operator, Sum};
+use super::figure::SCENARIO;
 use super::names::{self, Meaning, Statistic};
 use super::quantity::Dimension;
 use crate::claim::{Finding, Holds, Measured};
@@ -116,12 +117,7 @@ impl Tried {
         if is_random && difference.runs == 1 {
             (difference.low, difference.high) = (f64::NEG_INFINITY, f64::INFINITY);
         }
-        let place: Vec<String> = group
-            .iter()
-            .filter(|(axis, _)| *axis != "scenario")
-            .map(|(axis, value)| format!("{axis}={value}{}", unit(axis, axes)))
-            .collect();
-        Some(Self { place: place.join(" "), difference, sides: sides(&samples) })
+        Some(Self { place: place(group, axes), difference, sides: sides(&samples) })
     }
 
     fn holds(&self, claim: &Claim) -> bool {
@@ -146,6 +142,16 @@ impl Tried {
     fn is_open(&self) -> bool {
         self.difference.low < 0.0 && self.difference.high > 0.0
     }
+}
+
+/// The values of a point on these axes, with their units; empty if there is one point.
+pub(super) fn place(values: &[(&str, Value)], axes: &[Axis]) -> String {
+    let places: Vec<String> = values
+        .iter()
+        .filter(|(axis, _)| *axis != SCENARIO)
+        .map(|(axis, value)| format!("{axis}={value}{}", unit(axis, axes)))
+        .collect();
+    places.join(" ")
 }
 
 /// The unit of the values of an axis, after a space; empty if these have none.

@@ -17,7 +17,7 @@ use crate::plot::{Marks, Plot, Scale};
 /// The maximum number of points of a scenario.
 const POINTS_MAX: usize = 100_000;
 /// The axis of a scenario that varies nothing, or one parameter.
-const SCENARIO: &str = "scenario";
+pub(super) const SCENARIO: &str = "scenario";
 
 /// A file that was read; kept as long as the program runs.
 pub(super) struct Document {

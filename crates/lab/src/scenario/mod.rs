@@ -9,6 +9,7 @@
 
 mod axes;
 mod check;
+mod cost;
 mod decide;
 mod distribution;
 mod effects;
@@ -29,6 +30,7 @@ pub mod templates;
 mod traced;
 mod transports;
 pub mod tree;
+mod unended;
 mod view;
 mod words;
 mod workloads;
@@ -37,6 +39,7 @@ pub mod worlds;
 use std::path::{Path, PathBuf};
 
 use braidftp_cc as cc;
+pub use cost::{Cost, Part};
 pub use run::{Look, Shot, ShotOfLink, Watcher};
 pub use traced::{Traceable, Traced, TracedEnd};
 pub use tree::ScenarioError;
@@ -80,6 +83,17 @@ impl Scenario {
     pub fn in_both_worlds(&self, tools: &live::Tools) -> Result<worlds::Worlds, LoadError> {
         let wrong = |wrong| LoadError::Wrong(ScenarioError::new(&self.file, &self.text, wrong));
         worlds::worlds(self.figure, self.document, tools).map_err(wrong)
+    }
+
+    /// Estimates how long a part of it takes, simulated.
+    pub fn cost(&self, part: &Part) -> Cost {
+        cost::simulated(self.document, self.figure, part)
+    }
+
+    /// Estimates how long a part of it takes in both worlds.
+    pub fn cost_of_worlds(&self, part: &Part, both: &worlds::Worlds) -> Cost {
+        let at_once = worlds::RUNS_PER_THREAD * part.threads;
+        cost::in_both_worlds(self.document, both.figure, part, at_once, worlds::is_live)
     }
 
     /// Runs one point of the sweep once with a watcher. The numbers are those of a run without a watcher.

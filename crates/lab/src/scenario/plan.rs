@@ -214,6 +214,23 @@ impl Plan {
         self.slowest_of(&self.network.paths[path].via)
     }
 
+    /// The highest rate of a workload over all its paths, in bits per second: on each path that of the slowest link, in the
+    /// faster direction; without a rate so many bits in each round trip.
+    pub(super) fn fastest(&self, workload: &Workload, bits_in_a_round_trip: f64) -> f64 {
+        let of_path = |path: &usize| {
+            let via = &self.network.paths[*path].via;
+            let along = |way: usize| {
+                let rates = via.iter().filter_map(|link| self.network.links[*link].ways[way].rate.slowest());
+                rates.map(|rate| rate.bits_per_second() as f64).fold(f64::INFINITY, f64::min)
+            };
+            let ways = via.iter().flat_map(|link| &self.network.links[*link].ways);
+            let round_trip: Duration = ways.map(|way| way.delay).sum();
+            let rate = along(0).max(along(1));
+            if rate.is_finite() { rate } else { bits_in_a_round_trip / round_trip.as_secs_f64().max(1e-6) }
+        };
+        workload.paths_used().iter().map(of_path).sum()
+    }
+
     fn slowest_of(&self, via: &[usize]) -> f64 {
         let links = via.iter().flat_map(|link| &self.network.links[*link].ways);
         links

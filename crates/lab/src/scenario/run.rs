@@ -190,6 +190,12 @@ pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, watcher: Option<
     };
     world.check();
     if let Some(why) = outcome.as_ref().and_then(|done| done.outcome.failed.as_deref()) {
+        if plan.lasts.is_some_and(|lasts| world.now() >= Time::ZERO + lasts) {
+            RunFailed::end(format!(
+                "the FTP session was not over when the run ended, at {} s: give a longer `lasts`, or fewer or smaller files",
+                until.as_secs_f64()
+            ));
+        }
         RunFailed::end(format!("the FTP session failed: {why}"));
     }
     Row(measures.iter().map(|measure| seen.number(measure.what, outcome.as_ref(), plan, &world)).collect())

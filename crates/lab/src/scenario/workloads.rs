@@ -337,6 +337,14 @@ pub(super) fn between([from, to]: [Duration; 2], random: &mut Random) -> Duratio
 }
 
 impl Sizes {
+    /// The number of files.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Listed(sizes) => sizes.len(),
+            Self::Drawn(count, _) => *count,
+        }
+    }
+
     /// The file sizes of a run.
     pub(super) fn draw(&self, random: &mut Random) -> Vec<u64> {
         match self {

@@ -91,6 +91,104 @@ fn a_session_that_fails_ends_its_run_alone_with_the_reason() {
     assert!(rows("both").iter().all(|row| !row.contains("NaN")) && rows("both").len() == 2, "{csv}");
 }
 
+/// Downloads over a link of a rate, for a time.
+fn downloads(rate: &str, lasts: &str) -> String {
+    format!(
+        "title = \"t\"\n{lasts}runs = 3\nmeasure = [\"web.p95\", \"web.mean\", \"web.completed\"]\n\
+         [links.l]\nrate = \"$rate\"\ndelay = \"5 ms\"\nloss = \"1 %\"\n[transports.s]\nprotocol = \"sctp\"\n[[workload]]\n\
+         name = \"web\"\nkind = \"arrivals\"\ntransport = \"s\"\nlist = [{{ at = \"0 s\", size = \"1 MB\" }}]\n\
+         [[axis]]\nname = \"rate\"\nin = \"Mbit/s\"\nvalues = [\"{rate}\", \"100 Mbit/s\"]\n"
+    )
+}
+
+#[test]
+fn an_infinite_completion_time_is_explained_with_the_workload_the_point_and_the_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |text: &str, words: &[&str]| {
+        std::fs::write(folder.path().join("my.toml"), text).unwrap();
+        let output = lab(folder.path(), words);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let slow = downloads("1 Mbit/s", "lasts = \"2 s\"\n");
+    let explained = "  inf at rate=1 Mbit/s: in 3 of 3 runs no answer of workload `web` arrived before the run ended, at 2 s, or the \
+                     connection of one failed: `web.p95`, `web.mean`\n  try a longer `lasts`, fewer or smaller transfers";
+    let text = said(&slow, &["run", "my.toml"]);
+    assert!(text.contains(explained) && !text.contains("at rate=100"), "{text}");
+    // Stored results are explained as well.
+    assert!(said(&slow, &["run", "my.toml"]).contains(explained));
+    assert!(!said(&downloads("50 Mbit/s", "lasts = \"9 s\"\n"), &["run", "my.toml"]).contains("inf"));
+}
+
+#[test]
+fn a_session_that_is_not_over_in_time_is_counted_with_what_to_try() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "title = \"t\"\nlasts = \"500 ms\"\nruns = 2\nmeasure = [\"seconds\"]\n[links.l]\nrate = \"1 Mbit/s\"\n\
+                [transports.s]\nprotocol = \"sctp\"\n[[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\n\
+                files = [\"1 MB\"]\n";
+    std::fs::write(folder.path().join("my.toml"), text).unwrap();
+    let output = lab(folder.path(), &["run", "my.toml"]);
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(err.contains("not over when the run ended, at 0.5 s: give a longer `lasts`, or fewer"), "{err}");
+    assert!(out.contains("  NaN: 2 of 2 runs failed, or measured nothing\n"), "{out}");
+}
+
+#[test]
+fn a_run_says_before_it_starts_how_long_it_takes_and_an_absurd_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |files: &str, runs: &str, words: &[&str]| {
+        let text = format!(
+            "title = \"t\"\n{runs}\nmeasure = [\"seconds\"]\n[links.l]\nrate = \"100 Gbit/s\"\nloss = \"$loss\"\n\
+             [transports.s]\nprotocol = \"sctp\"\n[[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\n\
+             files = {files}\n[[axis]]\nname = \"loss\"\nvalues = [\"0 %\", \"0.1 %\"]\n"
+        );
+        std::fs::write(folder.path().join("my.toml"), text).unwrap();
+        let output = lab(folder.path(), words);
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (is_done, text) = said("[\"100 kB\"]", "runs = 3", &["run", "my.toml", "--threads", "2"]);
+    assert!(is_done && text.starts_with("my: 6 runs, about 1 s on 2 threads\n"), "{text}");
+    // A point without randomness is run twice, the other one until its mean is known.
+    let (is_done, text) =
+        said("[\"100 kB\"]", "runs = { min = 10, max = 20 }", &["run", "my.toml", "--threads", "1"]);
+    assert!(is_done && text.starts_with("my: 12 to 22 runs, about 1 s on 1 thread\n"), "{text}");
+    assert!(
+        said("[\"100 kB\"]", "runs = { min = 10, max = 20 }", &["run", "my.toml"])
+            .1
+            .starts_with("my: up to date")
+    );
+    let many = "runs = 100000";
+    for words in [&["run", "my.toml"][..], &["run", "my.toml", "--shard", "1/2"]] {
+        let (is_done, text) = said("{ count = 10, size = \"1000 GB\" }", many, words);
+        assert!(
+            !is_done
+                && text.contains(" days on ")
+                && text.contains("and 30 days are possible: a run at loss=0"),
+            "{text}"
+        );
+        assert!(text.contains("carries about 11 thousand million packets"), "{text}");
+    }
+}
+
+#[test]
+fn a_long_sweep_is_warned_of_with_its_longest_runs() {
+    let text = "title = \"t\"\nruns = 200\n[links.l]\nrate = \"10 Gbit/s\"\nloss = \"0.1 %\"\n[transports.s]\nprotocol = \"sctp\"\n\
+                [[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\nfiles = [\"100 GB\"]\n";
+    let scenario = scenario::parse("my", text).unwrap_or_else(|error| panic!("{error}"));
+    let options = bench::Options { threads: 4, ..bench::Options::default() };
+    let bench = Bench { store: Store::new("/nonexistent"), options };
+    let cost = scenario.cost(&bench.part(scenario.figure.sweep().unwrap()));
+    assert_eq!(cost.runs, [200; 2]);
+    let lines = cost.says().unwrap();
+    assert!(lines[0].starts_with("my: 200 runs, about ") && lines[0].ends_with(" on 4 threads"), "{lines:?}");
+    assert!(lines[1].starts_with("my: a run carries about 105 million packets and takes "), "{lines:?}");
+    assert!(lines[1].contains("smaller or fewer `files`") && lines.len() == 2, "{lines:?}");
+    // Flows without an end send until the session beside them is over.
+    let cross = scenario::parse("my", templates::text("cross-traffic").unwrap()).unwrap();
+    let cost = cross.cost(&bench.part(cross.figure.sweep().unwrap()));
+    assert!(cost.lasts[1] < Duration::from_secs(600), "{cost}");
+}
+
 #[test]
 fn default_columns_that_other_workloads_have_too_name_the_session() {
     let text = "title = \"t\"\n[links.l]\nrate = \"1 Mbit/s\"\n[transports.s]\nprotocol = \"sctp\"\n\
