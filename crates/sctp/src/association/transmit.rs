@@ -160,6 +160,7 @@ impl Association {
             unreachable!("the caller checked the state")
         };
         let mut path = self.handshake_path(retry);
+        let is_timed_out = retry > self.copies();
         // An acknowledgement of a retransmission may be one of the first transmission, which gives an upper
         // bound of the RTT.
         if retry == 0 {
@@ -179,7 +180,8 @@ impl Association {
         //# an SCTP packet larger than the PMTU, then the implementation MUST
         //# NOT send a COOKIE ECHO chunk to an UNCONFIRMED address.
         let mtu = self.paths[usize::from(path.0)].mtu;
-        if Header::LEN + Chunk::CookieEcho(cookie.clone()).padded_len() + HEARTBEAT_LEN_MAX > mtu {
+        let least = Header::LEN + Chunk::CookieEcho(cookie.clone()).padded_len();
+        if least + HEARTBEAT_LEN_MAX > mtu {
             path = up.primary;
         }
         if self.paths[usize::from(path.0)].state == PathState::Unconfirmed {
@@ -191,7 +193,9 @@ impl Association {
         //# DATA chunks, but it MUST be the first chunk in the packet and,
         //# until the COOKIE ACK chunk is returned, the sender MUST NOT send
         //# any other packets to the peer.
-        self.begin(path, tag);
+        // After a time-out, the packet also passes a path whose MTU, not discovered yet, is too small for full packets.
+        let discovery = self.config.path_mtu.discovery.as_ref().filter(|_| is_timed_out);
+        self.begin_sized(tag, discovery.map_or(mtu, |discovery| discovery.min.max(least).min(mtu)));
         //= specs/rfc9260.txt#section-3.2.2
         //# Any time a COOKIE ECHO chunk is sent in a packet, it MUST be the
         //# first chunk.

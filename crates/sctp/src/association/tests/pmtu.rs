@@ -396,3 +396,23 @@ fn without_discovery_the_size_is_fixed_and_df_is_unspecified() {
     pair.run(Duration::from_secs(1));
     assert_eq!(path(&mut pair).mtu, 1_452);
 }
+
+#[test]
+fn data_that_waits_for_the_handshake_does_not_keep_it_from_a_path_with_a_small_mtu() {
+    let config = discovering(1_452, MtuDiscovery::default());
+    let copied = config.clone().with(|c| c.handshake.copy_after = Some(Duration::from_millis(10)));
+    let config = config.with(|c| c.handshake.copy_after = None);
+    for (config, whole) in [(config, 1), (copied, 2)] {
+        let mut pair = Pair::new(config);
+        pair.carries = Some(512);
+        pair.send(Client, 0, pattern(200_000));
+        pair.run(Duration::from_millis(1_200));
+        let cookies = pair.log.iter().filter(|(_, _, packet)| has(packet, Chunk::COOKIE_ECHO));
+        let sizes: Vec<usize> = cookies.map(|(_, _, packet)| packet.len()).collect();
+        assert!(pair.log.iter().any(|(_, _, packet)| has(packet, Chunk::COOKIE_ACK)), "{sizes:?}");
+        assert_eq!(sizes[..whole], [1_452; 2][..whole], "{sizes:?}");
+        assert!(sizes.len() == whole + 1 && sizes[whole] <= 512, "{sizes:?}");
+        pair.run(Duration::from_secs(60));
+        assert_eq!(pair.read(Server, 0), [pattern(200_000)]);
+    }
+}
