@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use braidftp_base::{Datagram, Ecn, Output, Time};
 use braidftp_pcap::Direction;
-use braidftp_sim::{Link, LinkConfig, link};
+use braidftp_sim::LinkConfig;
+use braidftp_sim::link::{self, HasDatagram, LinkOf};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags};
 
@@ -111,7 +112,7 @@ impl Links {
             None => Capture::none(),
         };
         let link = |config: &LinkConfig, seed, id| {
-            Link::new(LinkConfig { overhead_bytes: 0, ..config.clone() }, seed, id)
+            IpLink::new(LinkConfig { overhead_bytes: 0, ..config.clone() }, seed, id)
         };
         let engine = Engine {
             clock,
@@ -199,7 +200,7 @@ pub(crate) struct Engine {
     pub(crate) devices: Vec<OwnedFd>,
     /// The route of each device's packets.
     pub(crate) routes: Vec<Route>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<IpLink>,
     /// The changes that are due, in order of time.
     pub(crate) changes: VecDeque<Change>,
     pub(crate) passed: Passed,
@@ -275,10 +276,10 @@ impl Engine {
                 let Some(mut packet) = read(device, buffer) else { break };
                 let now = self.clock.now();
                 if number == 0 {
-                    self.capture.write(|writer| writer.write_ip(now, Direction::Out, &packet.payload, ""));
+                    self.capture.write(|writer| writer.write_ip(now, Direction::Out, &packet.0.payload, ""));
                 }
                 self.passed.devices[number].first_sent.get_or_insert(now.since(Time::ZERO));
-                packet.to = place(number, 0);
+                packet.0.to = place(number, 0);
                 self.links[self.routes[number].via[0]].handle(now, packet);
                 packets += 1;
             }
@@ -312,17 +313,17 @@ impl Engine {
     }
 
     /// Passes a packet to the next link of its route, or to its device. Returns whether there was a next link.
-    fn forward(&mut self, now: Time, mut packet: Datagram) -> bool {
-        let (from, hop) = at(packet.to);
+    fn forward(&mut self, now: Time, mut packet: IpPacket) -> bool {
+        let (from, hop) = at(packet.0.to);
         let route = &self.routes[from];
         if let Some(next) = route.via.get(hop + 1) {
-            packet.to = place(from, hop + 1);
+            packet.0.to = place(from, hop + 1);
             self.links[*next].handle(now, packet);
             return true;
         }
         let to = route.to;
         if write(&self.devices[to], &packet) {
-            let data = tcp_data(&packet.payload);
+            let data = tcp_data(&packet.0.payload);
             let device = &mut self.passed.devices[to];
             device.data_bytes += data as u64;
             if data > 0 {
@@ -332,14 +333,14 @@ impl Engine {
             self.passed.unsent += 1;
         }
         if to == 0 {
-            self.capture.write(|writer| writer.write_ip(now, Direction::In, &packet.payload, ""));
+            self.capture.write(|writer| writer.write_ip(now, Direction::In, &packet.0.payload, ""));
         }
         false
     }
 
     fn publish(&mut self, shown: &Shown<Passed>) {
         self.passed.links.clear();
-        self.passed.links.extend(self.links.iter().map(Link::counters));
+        self.passed.links.extend(self.links.iter().map(IpLink::counters));
         self.passed.pcap_error.clone_from(&self.capture.error);
         shown.show(&self.passed);
     }
@@ -395,21 +396,43 @@ impl Pace {
     }
 }
 
+/// An IPv4 packet, as the payload of a datagram.
+#[derive(Debug, Clone)]
+pub(crate) struct IpPacket(Datagram);
+
+/// A link for IPv4 packets.
+pub(crate) type IpLink = LinkOf<IpPacket>;
+
+impl HasDatagram for IpPacket {
+    fn datagram(&self) -> &Datagram {
+        &self.0
+    }
+
+    fn datagram_mut(&mut self) -> &mut Datagram {
+        &mut self.0
+    }
+
+    /// The flag Don't Fragment of the IPv4 header is not set (RFC 791 §3.1).
+    fn may_be_fragmented(&self) -> bool {
+        self.0.payload.get(6).is_some_and(|flags| flags & 0x40 == 0)
+    }
+}
+
 /// The next IPv4 packet, if any. The link does not look at addresses.
-fn read(device: &OwnedFd, buffer: &mut [u8]) -> Option<Datagram> {
+fn read(device: &OwnedFd, buffer: &mut [u8]) -> Option<IpPacket> {
     loop {
         let length = rustix::io::read(device, &mut *buffer).ok()?;
         let packet = &buffer[..length];
         if packet.first().is_some_and(|byte| byte >> 4 == 4) {
             let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
             let payload = Bytes::copy_from_slice(packet);
-            return Some(Datagram { from: nowhere, to: nowhere, ecn: Ecn::NotEct, payload });
+            return Some(IpPacket(Datagram { from: nowhere, to: nowhere, ecn: Ecn::NotEct, payload }));
         }
     }
 }
 
 /// Writes a packet; returns whether the device accepted it.
-fn write(device: &OwnedFd, packet: &Datagram) -> bool {
+fn write(device: &OwnedFd, IpPacket(packet): &IpPacket) -> bool {
     rustix::io::write(device, &packet.payload).is_ok_and(|length| length == packet.payload.len())
 }
 
@@ -422,6 +445,20 @@ mod tests {
         let mut pace = Pace::default();
         let at = |microseconds| Time::ZERO + Duration::from_micros(microseconds);
         rounds.iter().map(|(began, moved)| pace.should_poll(at(*began), *moved)).collect()
+    }
+
+    #[test]
+    fn a_packet_without_dont_fragment_passes_a_small_mtu() {
+        for (flags, passes) in [(0x40, false), (0, true)] {
+            let mut payload = vec![0x45; 1_500];
+            payload[6] = flags;
+            let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+            let datagram = Datagram { from: nowhere, to: nowhere, ecn: Ecn::NotEct, payload: payload.into() };
+            let config = LinkConfig { mtu: Some(1_000), overhead_bytes: 0, ..LinkConfig::default() };
+            let mut link = IpLink::new(config, 1, 0);
+            link.handle(Time::ZERO, IpPacket(datagram));
+            assert_eq!(matches!(link.poll(Time::ZERO), Output::Send(_)), passes, "{flags:#x}");
+        }
     }
 
     #[test]

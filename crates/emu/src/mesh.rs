@@ -8,12 +8,10 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use braidftp_sim::Link;
-
 use crate::LinkConfig;
 use crate::clock::{Capture, Clock};
 pub use crate::links::{Change, Device, Passed, TunUnavailable};
-use crate::links::{Engine, Route};
+use crate::links::{Engine, IpLink, Route};
 use crate::running::Running;
 pub use crate::tun::Host;
 
@@ -127,7 +125,7 @@ impl Mesh {
         let MeshConfig { links, changes, seed, .. } = &self.config;
         let mut changes = changes.clone();
         changes.sort_by_key(|change| change.at);
-        let link = |(id, config): (usize, &LinkConfig)| Link::new(config.clone(), *seed, id as u32);
+        let link = |(id, config): (usize, &LinkConfig)| IpLink::new(config.clone(), *seed, id as u32);
         let clock = Clock::start();
         let engine = Engine {
             clock,

@@ -198,7 +198,8 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
     sorted.sort_by(f64::total_cmp);
     let place = part.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    below + (above - below) * place.fract()
+    // Infinite values have no difference.
+    if below == above { below } else { below + (above - below) * place.fract() }
 }
 
 /// Returns the smallest of sorted values that a fraction `part` of them does not exceed. The result is one
@@ -342,6 +343,7 @@ mod tests {
         close(quantile(&values, 0.0), 1.0);
         close(quantile(&values, 1.0), 4.0);
         close(quantile(&[7.0], 0.9), 7.0);
+        assert_eq!(quantile(&[f64::INFINITY; 2], 0.5), f64::INFINITY);
     }
 
     #[test]
