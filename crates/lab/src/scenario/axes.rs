@@ -80,6 +80,10 @@ fn one(node: &Node) -> Result<Axis, Wrong> {
     if list.is_empty() || list.len() > VALUES_MAX {
         return Err(Wrong::at(values, format!("an axis has a list of 1 to {VALUES_MAX} values")));
     }
+    if let Some(inner) = list.iter().find_map(referring) {
+        let what = format!("{} stands for a value of an axis, and cannot be one itself", inner.shown());
+        return Err(Wrong::at(inner, what));
+    }
     let unit = unit(node, list)?;
     let labels = node.get("labels").map(Node::list);
     if let (Some(labels), Some(at)) = (labels, node.get("labels"))
@@ -108,6 +112,14 @@ fn one(node: &Node) -> Result<Axis, Wrong> {
         unit,
         span: name_node.span.clone(),
     })
+}
+
+/// The first part of a value that refers to an axis.
+fn referring(value: &Node) -> Option<&Node> {
+    if Reference::of(value).is_some() {
+        return Some(value);
+    }
+    value.list().iter().chain(value.entries().iter().map(|entry| &entry.node)).find_map(referring)
 }
 
 fn is_name(name: &str) -> bool {

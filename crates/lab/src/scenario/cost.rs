@@ -192,6 +192,7 @@ impl fmt::Display for Cost {
         let [short, long] = lasts.map(text::time);
         let time = if short == long { short } else { format!("{short} to {long}") };
         match least == most {
+            true if *least == 1 => write!(f, "{id}: 1 run, about {time} on {threads}"),
             true => write!(f, "{id}: {least} runs, about {time} on {threads}"),
             false => write!(f, "{id}: {least} to {most} runs, about {time} on {threads}"),
         }
@@ -219,7 +220,7 @@ fn packets_of(plan: &Plan, workload: &Workload) -> f64 {
         _ => [workload.begins(), LASTS_MAX],
     };
     let ends = ends.min(about_end(plan));
-    // Without a rate, a receive buffer in each round trip.
+    // At most a receive buffer in each round trip.
     let rate = plan.fastest(workload, workload.flows() as f64 * buffer * 8.0);
     let possible = ends.saturating_sub(begins).as_secs_f64() * rate / 8.0;
     let bytes = workload.about_bytes().map_or(possible, |bytes| bytes.min(possible));

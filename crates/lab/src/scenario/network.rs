@@ -264,12 +264,20 @@ fn rate(view: View<'_>) -> Result<Bandwidth, Wrong> {
     if first.time("from").unwrap_or_default() > Duration::ZERO {
         return Err(first.wrong("from", "the first rate is that at the beginning"));
     }
-    let mut times = Vec::new();
+    let (mut times, mut last) = (Vec::new(), Duration::ZERO);
     for step in later {
         let step = view.of(step);
-        times.push((Time::ZERO + step.time("from").unwrap_or_default(), checked(step)?));
+        let from = step.time("from").unwrap_or_default();
+        if from <= last {
+            return Err(
+                step.wrong("from", "each rate of a list begins later than the one before: give it a `from`")
+            );
+        }
+        times.push((Time::ZERO + from, checked(step)?));
+        last = from;
     }
-    let steps = Steps::new(checked(first)?, times).map_err(|error| view.wrong("rate", error.to_string()))?;
+    let steps = Steps::new(checked(first)?, times)
+        .map_err(|_| view.wrong("rate", "a list has 10000 rates at most"))?;
     Ok(Bandwidth::Steps(Arc::new(steps)))
 }
 

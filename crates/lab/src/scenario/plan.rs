@@ -184,6 +184,11 @@ impl Plan {
                 return Err(view.wrong(key.unwrap_or("kind"), format!("this workload never begins: {end}")));
             }
         }
+        if root.get("sample-every").is_some()
+            && self.lasts.is_some_and(|lasts| self.from + self.every >= lasts)
+        {
+            return Err(root.wrong("sample-every", format!("nothing is sampled after the first time: {end}")));
+        }
         if self.lasts.is_some_and(|lasts| lasts.as_nanos() / self.every.as_nanos() > SAMPLES_MAX) {
             let what = format!("there are {SAMPLES_MAX} samples at most: give a longer `sample-every`");
             return Err(root.wrong("sample-every", what));
@@ -215,7 +220,7 @@ impl Plan {
     }
 
     /// The highest rate of a workload over all its paths, in bits per second: on each path that of the slowest link, in the
-    /// faster direction; without a rate so many bits in each round trip.
+    /// faster direction, and so many bits in each round trip at most.
     pub(super) fn fastest(&self, workload: &Workload, bits_in_a_round_trip: f64) -> f64 {
         let of_path = |path: &usize| {
             let via = &self.network.paths[*path].via;
@@ -226,7 +231,7 @@ impl Plan {
             let ways = via.iter().flat_map(|link| &self.network.links[*link].ways);
             let round_trip: Duration = ways.map(|way| way.delay).sum();
             let rate = along(0).max(along(1));
-            if rate.is_finite() { rate } else { bits_in_a_round_trip / round_trip.as_secs_f64().max(1e-6) }
+            rate.min(bits_in_a_round_trip / round_trip.as_secs_f64().max(1e-6))
         };
         workload.paths_used().iter().map(of_path).sum()
     }

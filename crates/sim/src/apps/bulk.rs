@@ -7,11 +7,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braidftp_base::Time;
+use braidftp_keys::Settings;
 use braidftp_sctp as sctp;
 use braidftp_tcp as tcp;
 use bytes::Bytes;
 
 use crate::host::{App, Endpoints, Host};
+use crate::protection::Identity;
 use crate::random::Random;
 
 /// The port of the side that reads.
@@ -26,6 +28,30 @@ pub enum Protocol {
     Sctp(Arc<sctp::Config>),
     /// TCP.
     Tcp(Arc<tcp::Config>),
+}
+
+impl Protocol {
+    /// The protocols of the side that connects and of the one that accepts, and the key management of both: a new identity's if
+    /// associations are protected, whatever their `Config.security.dtls`.
+    pub(crate) fn sides(&self) -> ([Self; 2], Option<[Settings; 2]>) {
+        let Self::Sctp(config) = self else { return ([self.clone(), self.clone()], None) };
+        if config.security.dtls.is_none() {
+            return ([self.clone(), self.clone()], None);
+        }
+        let identity = Identity::new();
+        let settings = [identity.client(), identity.server()];
+        let side = |settings: &Settings| {
+            Self::Sctp(Arc::new((**config).clone().with(|c| c.security.dtls = Some(settings.dtls()))))
+        };
+        ([side(&settings[0]), side(&settings[1])], Some(settings))
+    }
+}
+
+/// Both hosts of a flow, with their key management if they are protected.
+pub(crate) fn protected<A: App>(hosts: [Host<A>; 2], settings: Option<[Settings; 2]>) -> [Host<A>; 2] {
+    let Some([first, second]) = settings else { return hosts };
+    let [connects, accepts] = hosts;
+    [connects.protected(first), accepts.protected(second)]
 }
 
 /// When a flow sends.
@@ -107,7 +133,8 @@ pub fn flow_between(
     };
     let (sends, mut reads) = (endpoints(), endpoints());
     let fresh = "a fresh endpoint listens nowhere";
-    match protocol {
+    let ([connects, accepts], settings) = protocol.sides();
+    match &accepts {
         Protocol::Sctp(config) => reads.sctp.listen(PORT, config.clone()).expect(fresh),
         Protocol::Tcp(config) => reads.tcp.listen(PORT, config.clone()).expect(fresh),
     }
@@ -116,10 +143,10 @@ pub fn flow_between(
         reads.sctp.set_addresses(addresses, sctp::Announce::Always);
     }
     let (from, to) = (senders.to_vec(), readers.to_vec());
-    let connects = Connects { at: span.begins, from, to, protocol: protocol.clone() };
+    let connects = Connects { at: span.begins, from, to, protocol: connects };
     let bytes = Bytes::from(vec![0x5a; WRITE]);
     let sender = Bulk { connects: Some(connects), ends: span.ends, bytes, ..Bulk::reader() };
-    [Host::new(sends, sender), Host::new(reads, Bulk::reader())]
+    protected([Host::new(sends, sender), Host::new(reads, Bulk::reader())], settings)
 }
 
 impl Bulk {

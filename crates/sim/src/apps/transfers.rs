@@ -14,7 +14,7 @@ use braidftp_sctp as sctp;
 use braidftp_tcp as tcp;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::bulk::Protocol;
+use super::bulk::{Protocol, protected};
 use crate::host::{App, Endpoints, Host};
 use crate::random::Random;
 
@@ -147,7 +147,8 @@ pub fn hosts(
     };
     let (asks, mut answers) = (endpoints(), endpoints());
     let fresh = "a fresh endpoint listens nowhere";
-    match protocol {
+    let ([connects, accepts], settings) = protocol.sides();
+    match &accepts {
         Protocol::Sctp(config) => answers.sctp.listen(PORT, config.clone()).expect(fresh),
         Protocol::Tcp(config) => answers.tcp.listen(PORT, config.clone()).expect(fresh),
     }
@@ -157,7 +158,7 @@ pub fn hosts(
     }
     let fates = vec![Fate::default(); plan.len()];
     let client = Client {
-        protocol: protocol.clone(),
+        protocol: connects,
         from: clients.to_vec(),
         to: servers.to_vec(),
         connections,
@@ -167,7 +168,7 @@ pub fn hosts(
         fates,
     };
     let side = |client| Transfers { client, conns: Vec::new(), read: 0 };
-    [Host::new(asks, side(Some(client))), Host::new(answers, side(None))]
+    protected([Host::new(asks, side(Some(client))), Host::new(answers, side(None))], settings)
 }
 
 impl Transfers {

@@ -21,6 +21,26 @@ fn errors_have_a_place_and_the_nearest_known_word() {
         ("\"$loss\"", "\"$los\"", "my.toml:8:8: no axis `los`; did you mean `loss`?"),
         ("\"$loss\"", "\"$transport\"", "`loss`: `tcp` is not a fraction"),
         ("\"1 %\"]", "\"101 %\"]", "my.toml:20:18: `loss`: `101 %` is more than 100 %"),
+        (
+            "\"1 %\"]",
+            "\"$loss\"]",
+            "my.toml:20:18: \"$loss\" stands for a value of an axis, and cannot be one itself",
+        ),
+        (
+            "\"1 %\"]",
+            "[{ x = \"$transport\" }]]",
+            "my.toml:20:25: \"$transport\" stands for a value of an axis",
+        ),
+        (
+            "\"10 Mbit/s\"",
+            "[{ rate = \"1 Mbit/s\" }, { rate = \"2 Mbit/s\" }]",
+            "my.toml:7:32: each rate of a list begins later than the one before: give it a `from`",
+        ),
+        (
+            "lasts = \"10 s\"",
+            "lasts = \"10 s\"\nsample-every = \"10 s\"",
+            "my.toml:4:16: nothing is sampled after the first time: the run ends at 10 s",
+        ),
         ("\"1 %\"]", "\"0 %\"]", "axis `loss` has the value \"0 %\" twice"),
         ("\"1 %\"]", "\"x\"]", "the other values of this axis are each a fraction"),
         ("\"bulk\"", "\"bulkk\"", "`kind` cannot be \"bulkk\"; did you mean `bulk`?"),

@@ -171,6 +171,27 @@ fn a_run_says_before_it_starts_how_long_it_takes_and_an_absurd_one_is_refused() 
 }
 
 #[test]
+fn protected_flows_and_requests_carry_data() {
+    for (kind, columns) in
+        [("kind = \"bulk\"", "\"goodput\""), ("kind = \"requests\"\ncount = 20", "\"completed\"")]
+    {
+        let text = |protected: bool| {
+            format!(
+                "title = \"t\"\nlasts = \"5 s\"\nmeasure = [{columns}]\n[links.l]\nrate = \"5 Mbit/s\"\ndelay = \"10 ms\"\n\
+                 [transports.s]\nprotocol = \"sctp\"\nprotected = {protected}\n[[workload]]\n{kind}\ntransport = \"s\"\n"
+            )
+        };
+        let [plain, protected] = [false, true].map(|protected| {
+            let scenario = scenario::parse("my", &text(protected)).unwrap_or_else(|error| panic!("{error}"));
+            let sweep = scenario.figure.sweep().unwrap();
+            (sweep.run)(&sweep.points()[0], 1).0[0]
+        });
+        // The chunks of DTLS take some bytes of each packet.
+        assert!(plain > 0.0 && protected > 0.9 * plain && protected <= plain, "{kind}: {plain}, {protected}");
+    }
+}
+
+#[test]
 fn a_long_sweep_is_warned_of_with_its_longest_runs() {
     let text = "title = \"t\"\nruns = 200\n[links.l]\nrate = \"10 Gbit/s\"\nloss = \"0.1 %\"\n[transports.s]\nprotocol = \"sctp\"\n\
                 [[workload]]\nkind = \"ftp\"\nmode = \"braid\"\ntransport = \"s\"\nfiles = [\"100 GB\"]\n";
