@@ -53,7 +53,8 @@ pub struct LinkConfig {
     /// The bytes of a packet on the wire beyond its payload: 28 for UDP in IPv4, 48 in IPv6, 0 for whole IP
     /// packets. Default: 28.
     pub overhead_bytes: usize,
-    /// Packets longer on the wire, in bytes, are dropped silently. `None`: no limit.
+    /// Packets longer on the wire, in bytes, are dropped silently, except those that IP may fragment ([`HasDatagram`](super::HasDatagram)).
+    /// `None`: no limit.
     pub mtu: Option<usize>,
 }
 
