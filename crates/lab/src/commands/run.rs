@@ -135,8 +135,8 @@ fn estimate(args: &Args, bench: &Bench, chosen: &Chosen, progress: &Progress) ->
     if of_papers.len() > 1 && args.shard.is_none() {
         progress.say(&Times::recorded().estimate(bench, &of_papers).to_string());
     }
-    let scenarios = chosen.scenarios.iter().filter(|scenario| !bench.is_stored(scenario.figure));
-    scenarios.map(|scenario| announce(bench, scenario, progress)).collect()
+    let mut scenarios = chosen.scenarios.iter().filter(|scenario| !bench.is_stored(scenario.figure));
+    scenarios.try_for_each(|scenario| announce(bench, scenario, progress))
 }
 
 /// Records how long a figure took.
