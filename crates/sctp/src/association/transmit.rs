@@ -179,9 +179,8 @@ impl Association {
         //# ECHO chunk plus HEARTBEAT chunk (including nonce) would result in
         //# an SCTP packet larger than the PMTU, then the implementation MUST
         //# NOT send a COOKIE ECHO chunk to an UNCONFIRMED address.
-        let mtu = self.paths[usize::from(path.0)].mtu;
         let least = Header::LEN + Chunk::CookieEcho(cookie.clone()).padded_len();
-        if least + HEARTBEAT_LEN_MAX > mtu {
+        if least + HEARTBEAT_LEN_MAX > self.paths[usize::from(path.0)].mtu {
             path = up.primary;
         }
         if self.paths[usize::from(path.0)].state == PathState::Unconfirmed {
@@ -194,6 +193,7 @@ impl Association {
         //# until the COOKIE ACK chunk is returned, the sender MUST NOT send
         //# any other packets to the peer.
         // After a time-out, the packet also passes a path whose MTU, not discovered yet, is too small for full packets.
+        let mtu = self.paths[usize::from(path.0)].mtu;
         let discovery = self.config.path_mtu.discovery.as_ref().filter(|_| is_timed_out);
         self.begin_sized(tag, discovery.map_or(mtu, |discovery| discovery.min.max(least).min(mtu)));
         //= specs/rfc9260.txt#section-3.2.2
