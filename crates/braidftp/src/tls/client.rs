@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustls::client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, NamedGroup};
+use tokio::sync::Notify;
 
 use super::{ALPN_CONTROL, Wire, tls_error};
 use crate::exit::{Error, Exit, Result};
@@ -15,12 +17,15 @@ use crate::url::Url;
 
 /// Maximum number of TLS 1.3 tickets kept for one control connection: what two connections of a generous server issue.
 const TICKETS_MAX: usize = 12;
+/// How long a data connection waits for a ticket if all are in use.
+const TICKET_WAIT: Duration = Duration::from_secs(1);
 
 /// TLS of one control connection and its data connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Binding {
     verifier: Verifier,
     config: Arc<ClientConfig>,
+    sessions: Arc<Sessions>,
 }
 
 impl Binding {
@@ -32,8 +37,9 @@ impl Binding {
         let verifier = trust.verifier(Peer::new(&url.host.to_string(), url.port), &[ALPN_CONTROL])?;
         let mut config = verifier.config();
         // A cache of its own: data connections resume the session of this control connection, and never another's.
-        config.resumption = Resumption::store(Arc::new(Sessions::default()));
-        Ok(Self { verifier, config: Arc::new(config) })
+        let sessions = Arc::new(Sessions::default());
+        config.resumption = Resumption::store(sessions.clone());
+        Ok(Self { verifier, config: Arc::new(config), sessions })
     }
 
     /// Starts TLS on a connection, whichever side opened it, by sending the ClientHello.
@@ -45,6 +51,16 @@ impl Binding {
     pub(crate) fn begin(&self, wire: &Wire) -> io::Result<()> {
         let connection = ClientConnection::new(self.config.clone(), self.verifier.name());
         wire.begin(Connection::Client(connection.map_err(io::Error::other)?))
+    }
+
+    /// The same on a data connection. If all tickets are in use, waits for the next ones, which another data connection brings
+    /// at its end: without one, servers refuse the connection.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(crate) async fn begin_data(&self, wire: &Wire) -> io::Result<()> {
+        self.sessions.tickets.wait().await;
+        self.begin(wire)
     }
 
     /// Returns the server's key after the handshake of the control connection. The key of a server that was accepted for the
@@ -69,7 +85,7 @@ impl Binding {
     //# certificate as that used for the corresponding Control connection.
     pub(crate) async fn secure(&self, data: &Wire, key: Fingerprint) -> Result<()> {
         if !data.has_tls() {
-            self.begin(data).map_err(|error| self.explain(&error))?;
+            self.begin_data(data).await.map_err(|error| self.explain(&error))?;
         }
         data.secured().await.map_err(|error| self.explain(&error))?;
         let shown = data.with_tls(|tls| {
@@ -103,21 +119,22 @@ impl Binding {
     }
 }
 
-/// The sessions of one control connection and its data connections. The oldest ticket is used first, which tells a server that
-/// this client keeps several tickets.
+/// The sessions of one control connection and its data connections.
 #[derive(Debug, Default)]
-struct Sessions(Mutex<Kept>);
+struct Sessions {
+    kept: Mutex<Kept>,
+    tickets: Tickets<Tls13ClientSessionValue>,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
-    tickets: VecDeque<Tls13ClientSessionValue>,
 }
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,14 +160,113 @@ impl ClientSessionStore for Sessions {
     }
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
-        let mut kept = self.lock();
-        if kept.tickets.len() >= TICKETS_MAX {
-            kept.tickets.pop_front();
-        }
-        kept.tickets.push_back(value);
+        self.tickets.insert(value);
     }
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.tickets.take()
+    }
+}
+
+/// Tickets of TLS 1.3, each of which is used once (RFC 8446 §C.4). The oldest is used first, which tells a server that this client
+/// keeps several.
+#[derive(Debug)]
+struct Tickets<T> {
+    held: Mutex<Held<T>>,
+    arrived: Notify,
+}
+
+#[derive(Debug)]
+struct Held<T> {
+    tickets: VecDeque<T>,
+    /// Whether more are expected when all are used: some came, and no wait for more was in vain.
+    may_come: bool,
+}
+
+impl<T> Default for Tickets<T> {
+    fn default() -> Self {
+        let held = Held { tickets: VecDeque::new(), may_come: false };
+        Self { held: Mutex::new(held), arrived: Notify::new() }
+    }
+}
+
+impl<T> Tickets<T> {
+    fn lock(&self) -> MutexGuard<'_, Held<T>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(&self, ticket: T) {
+        let mut held = self.lock();
+        if held.tickets.len() >= TICKETS_MAX {
+            held.tickets.pop_front();
+        }
+        held.tickets.push_back(ticket);
+        held.may_come = true;
+        self.arrived.notify_waiters();
+    }
+
+    fn take(&self) -> Option<T> {
         self.lock().tickets.pop_front()
+    }
+
+    /// Waits until there is a ticket, if one may come.
+    async fn wait(&self) {
+        let arrived = async {
+            loop {
+                let arrived = self.arrived.notified();
+                let held = {
+                    let held = self.lock();
+                    !held.tickets.is_empty() || !held.may_come
+                };
+                if held {
+                    return;
+                }
+                arrived.await;
+            }
+        };
+        if tokio::time::timeout(TICKET_WAIT, arrived).await.is_err() {
+            self.lock().may_come = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_data_connection_waits_for_a_ticket_if_one_may_come() {
+        let tickets = Arc::new(Tickets::default());
+        let start = tokio::time::Instant::now();
+        // A server without tickets.
+        tickets.wait().await;
+        assert_eq!((start.elapsed(), tickets.take()), (Duration::ZERO, None));
+        tickets.insert(1);
+        tickets.wait().await;
+        assert_eq!((start.elapsed(), tickets.take()), (Duration::ZERO, Some(1)));
+        // All are in use, and the next one arrives.
+        let waits = tokio::spawn({
+            let tickets = tickets.clone();
+            async move { tickets.wait().await }
+        });
+        tokio::time::sleep(TICKET_WAIT / 2).await;
+        assert!(!waits.is_finished());
+        tickets.insert(2);
+        waits.await.unwrap();
+        assert_eq!((start.elapsed(), tickets.take()), (TICKET_WAIT / 2, Some(2)));
+        // A server that gives no more costs one wait.
+        tickets.wait().await;
+        tickets.wait().await;
+        assert_eq!(start.elapsed(), TICKET_WAIT / 2 + TICKET_WAIT);
+        tickets.insert(3);
+        assert_eq!(tickets.take(), Some(3));
+    }
+
+    #[test]
+    fn the_oldest_ticket_is_used_first_and_the_latest_are_kept() {
+        let tickets = Tickets::default();
+        (0..TICKETS_MAX + 3).for_each(|ticket| tickets.insert(ticket));
+        let taken: Vec<_> = std::iter::from_fn(|| tickets.take()).collect();
+        assert_eq!(taken, (3..TICKETS_MAX + 3).collect::<Vec<_>>());
     }
 }

@@ -144,7 +144,7 @@ impl Tcp {
                 if let Some(protected) = protected {
                     // The first TLS message is sent now and arrives before the server begins: TLS costs no
                     // round trip.
-                    protected.binding.begin(&wire)?;
+                    protected.binding.begin_data(&wire).await?;
                 }
                 std::io::Result::Ok(wire)
             };
