@@ -40,7 +40,9 @@ pub(super) fn million_files(bench: &mut Bench) -> Result<()> {
         let url = |path: &str| format!("{}{path}", server.url("braid", None));
         for what in [way, "again", "verify"] {
             let mut command = bench.programs.braidftp();
-            command.env("XDG_DATA_HOME", &bench.dir).env("XDG_STATE_HOME", &bench.dir);
+            for of_its_own in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
+                command.env(of_its_own, &bench.dir);
+            }
             match (what, way) {
                 ("verify", "down") => command.arg("verify").arg(url("tree")).arg(&copy),
                 ("verify", _) => command.arg("verify").arg(url("copy")).arg(&tree),
