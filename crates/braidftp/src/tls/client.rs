@@ -183,6 +183,13 @@ struct Held<T> {
     may_come: bool,
 }
 
+impl<T> Held<T> {
+    /// Whether there is a ticket, or none will come.
+    fn ends_wait(&self) -> bool {
+        !self.tickets.is_empty() || !self.may_come
+    }
+}
+
 impl<T> Default for Tickets<T> {
     fn default() -> Self {
         let held = Held { tickets: VecDeque::new(), may_come: false };
@@ -214,11 +221,7 @@ impl<T> Tickets<T> {
         let arrived = async {
             loop {
                 let arrived = self.arrived.notified();
-                let held = {
-                    let held = self.lock();
-                    !held.tickets.is_empty() || !held.may_come
-                };
-                if held {
+                if self.lock().ends_wait() {
                     return;
                 }
                 arrived.await;
