@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 
 use super::median;
 use crate::peers::{Proof, install};
-use crate::shell::{capture, cargo, check, root};
+use crate::shell::{capture, cargo, check, root, target};
 
 const USAGE: &str = "usage: cargo xtask bench sim [--rounds N] [--quick]";
 
@@ -147,7 +147,7 @@ fn judge(contestants: &[Contestant], results: &[Vec<Outcome>], pairs: u32) -> Re
 
 /// Builds the contestants; those that cannot be built here are left out with a notice.
 fn contestants(pairs: u32, seconds: u32) -> Result<Vec<Contestant>> {
-    let target = root().join("target");
+    let target = target();
     check(cargo().args(["build", "--release", "--package", "braidftp-sim", "--bin", "dumbbell"]))?;
     let ours = |name, protocol: &str| {
         let mut words = vec![protocol.to_owned()];
