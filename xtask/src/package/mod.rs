@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 pub(crate) use self::publish::test as test_publish;
 use crate::sandbox;
-use crate::shell::{cargo, check, root};
+use crate::shell::{cargo, check, root, target};
 
 /// The folder of packages and their parts.
 const FOLDER: &str = "target/package";
@@ -89,7 +89,7 @@ fn programs(packages: &[&str], profile: Profile, static_for: Option<&str>) -> Re
     let mut command = cargo();
     command.args(["build", "--locked", "--bins"]);
     command.args(packages.iter().flat_map(|package| ["--package", package]));
-    let mut folder = root().join("target");
+    let mut folder = target();
     if let Some(target) = static_for {
         command.args(["--target", target]).env("RUSTFLAGS", "-C target-feature=+crt-static");
         folder.push(target);
