@@ -36,6 +36,15 @@ const BETA_AMONG_SIBLINGS: (usize, usize) = (6, 10);
 /// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
 const ALPHA: (usize, usize) = (9, 17);
 
+/// Whose CUBIC [`Kind::Cubic`](crate::Kind::Cubic) is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// RFC 9438's: [`Cubic`].
+    Rfc9438,
+    /// That of Linux 6 at 250 Hz: [`LinuxCubic`](crate::linux_cubic::LinuxCubic).
+    Linux,
+}
+
 /// How a fully used window grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WindowGrowth {
@@ -246,7 +255,7 @@ impl Cubic {
 }
 
 /// The largest number whose cube is at most `value`.
-fn cube_root(value: u128) -> u64 {
+pub(crate) fn cube_root(value: u128) -> u64 {
     let (mut low, mut high) = (0_u64, 1 << 40);
     while low < high {
         let middle = (low + high).div_ceil(2);

@@ -9,7 +9,8 @@ use std::str::FromStr;
 use crate::frame::Framed;
 use crate::guard::Guard;
 use crate::{
-    Controller, External, Options, adalr, auto, bbr, cubic, fast, highspeed, hybla, reno, scalable, sctp,
+    Controller, External, Options, adalr, auto, bbr, cubic, fast, highspeed, hybla, linux_cubic, reno,
+    scalable, sctp,
 };
 
 /// The available controllers.
@@ -65,7 +66,12 @@ impl Kind {
         match self {
             Self::Sctp => Box::new(Guard::new(mtu, |mtu| sctp::Sctp::new(options, mtu))),
             Self::Reno => Box::new(Guard::new(mtu, |mtu| reno::Reno::new(options, mtu))),
-            Self::Cubic => Box::new(Guard::new(mtu, |mtu| cubic::Cubic::new(options, mtu))),
+            Self::Cubic => match options.cubic {
+                cubic::Version::Rfc9438 => Box::new(Guard::new(mtu, |mtu| cubic::Cubic::new(options, mtu))),
+                cubic::Version::Linux => {
+                    Box::new(Guard::new(mtu, |mtu| linux_cubic::LinuxCubic::new(options, mtu)))
+                }
+            },
             Self::HighSpeed => {
                 Box::new(Guard::new(mtu, |mtu| Framed::<highspeed::HighSpeed>::new(options, mtu)))
             }

@@ -17,6 +17,7 @@ pub mod highspeed;
 pub mod hybla;
 pub mod hystart;
 mod kind;
+pub mod linux_cubic;
 mod notation;
 pub mod pacer;
 pub mod reno;
@@ -256,6 +257,8 @@ pub struct Options {
     pub partial_bytes: PartialBytes,
     /// The effect of idle time on an SCTP path. Default: RFC 9260's.
     pub idle_rule: IdleRule,
+    /// Whose CUBIC. Default: RFC 9438's.
+    pub cubic: cubic::Version,
     /// The parameters of BBR. Default: the draft's.
     pub bbr: bbr::Params,
     /// The parameters of FAST. Default: those of its ns-2 module.
@@ -350,6 +353,7 @@ impl Default for Options {
             grows_on: GrowsOn::AnyAck,
             partial_bytes: PartialBytes::All,
             idle_rule: IdleRule::Rfc9260,
+            cubic: cubic::Version::Rfc9438,
             bbr: bbr::Params::default(),
             fast: fast::Params::default(),
             hybla: hybla::Params::default(),

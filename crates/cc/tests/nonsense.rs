@@ -8,7 +8,8 @@ use std::time::Duration;
 use braidftp_base::Time;
 use braidftp_cc::{
     Ack, Cause, Congestion, Controller, Counting, GrowsOn, Growth, Idle, IdleRule, InitialWindow, Kind, Lost,
-    Options, PartialBytes, Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, auto, bbr, fast, hybla,
+    Options, PartialBytes, Recovered, Sent, SlowStart, SlowStartEnd, Spurious, adalr, auto, bbr, cubic, fast,
+    hybla,
 };
 use proptest::prelude::*;
 
@@ -143,6 +144,7 @@ fn options() -> impl Strategy<Value = Options> {
                 grows_on: if flag(4) { GrowsOn::CumAdvance } else { GrowsOn::AnyAck },
                 idle_rule: if flag(6) { IdleRule::Rfc4960 } else { IdleRule::Rfc9260 },
                 partial_bytes: if flag(5) { PartialBytes::WhileUsed } else { PartialBytes::All },
+                cubic: if flag(7) { cubic::Version::Linux } else { cubic::Version::Rfc9438 },
                 fast,
                 hybla,
                 adalr,

@@ -65,6 +65,11 @@ pub struct Config {
     /// The tick of the retransmission timer: it expires, and elapsed time is counted, on multiples of the
     /// tick. 0: exact.
     pub timer_tick: Duration,
+    /// The tick of the timer wheel, as of Linux (1/CONFIG_HZ): the wait of every timer is rounded up to whole ticks, and the
+    /// timer expires at the tick after its wait. Long waits are less exact. RTTs are measured exactly. 0: exact.
+    pub wheel_tick: Duration,
+    /// What is added to the wait for a tail loss probe of several segments, and to that of the reordering timer.
+    pub timer_margin: Duration,
     /// The SRTT before the first measurement, for stacks that average the first sample like later ones (RFC
     /// 6298 §2.2 does not).
     pub initial_srtt: Option<Duration>,
@@ -150,6 +155,9 @@ pub enum Timing {
     Timestamps,
     /// The last segment newly covered by an acknowledgement, unless it was retransmitted.
     EverySegment,
+    /// The first segment newly covered by an acknowledgement, if none that it covers was retransmitted, or
+    /// else the first that was newly covered by SACK.
+    FirstSegment,
 }
 
 /// How losses are detected with SACK.
@@ -241,6 +249,8 @@ impl Default for Config {
             rto: RtoBounds::default(),
             timing: Timing::OneAtATime,
             timer_tick: Duration::ZERO,
+            wheel_tick: Duration::ZERO,
+            timer_margin: Duration::ZERO,
             initial_srtt: None,
             syn_backoff: SynBackoff::Doubling,
             syn_retries: 5,

@@ -694,7 +694,7 @@ impl Connection {
                 }
             }
             _ => {
-                if self.sender.is_timed_out(now) {
+                if self.sender.is_timed_out(&self.config, now) {
                     self.counters.timeouts += 1;
                     if self.sender.timeouts() >= u32::from(self.config.data_retries) {
                         self.end(Reason::TimedOut);

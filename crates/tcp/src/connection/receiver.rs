@@ -10,7 +10,7 @@ use std::ops::Range;
 use braidftp_base::Time;
 use bytes::Bytes;
 
-use super::rto::round_up;
+use super::rto::{after, round_up};
 use crate::config::{AckClock, Config};
 use crate::segment::SACK_BLOCKS_MAX;
 
@@ -262,7 +262,7 @@ impl Receiver {
                     self.ack_now = true;
                 } else if self.delayed_until.is_none() {
                     let at = match config.ack_clock {
-                        AckClock::Segment => round_up(now + config.ack_delay, config.timer_tick),
+                        AckClock::Segment => after(now, config.ack_delay, config.wheel_tick, config.timer_tick),
                         // The next tick after now.
                         AckClock::Free => {
                             round_up(now + std::time::Duration::from_nanos(1), config.ack_delay)

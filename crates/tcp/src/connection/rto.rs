@@ -6,11 +6,15 @@ use braidftp_base::Time;
 
 use crate::config::{Config, RtoBounds};
 
+/// The longest wait of the timer wheel, in ticks.
+const MAX_TICKS: u64 = 1 << 30;
+
 /// SRTT, RTTVAR, and the time-out computed from them.
 #[derive(Debug, Clone)]
 pub(crate) struct Rto {
     bounds: RtoBounds,
     tick: Duration,
+    wheel_tick: Duration,
     srtt: Option<Duration>,
     rttvar: Duration,
     rto: Duration,
@@ -22,6 +26,7 @@ impl Rto {
         Self {
             bounds: config.rto,
             tick: config.timer_tick,
+            wheel_tick: config.wheel_tick,
             srtt: config.initial_srtt,
             rttvar: Duration::ZERO,
             rto: config.rto.initial,
@@ -66,7 +71,7 @@ impl Rto {
 
     /// When a timer started now for `wait` expires: on the next tick of the clock.
     pub(crate) fn deadline(&self, now: Time, wait: Duration) -> Time {
-        round_up(now + wait, self.tick)
+        after(now, wait, self.wheel_tick, self.tick)
     }
 
     /// The elapsed time in whole ticks of the clock.
@@ -74,6 +79,20 @@ impl Rto {
         match self.tick.as_nanos() as u64 {
             0 => now.since(since),
             tick => Duration::from_nanos((now.as_nanos() / tick - since.as_nanos() / tick) * tick),
+        }
+    }
+}
+
+/// When a timer started now for `wait` expires: on the timer wheel if it has a tick, else on the next multiple of `tick`.
+pub(crate) fn after(now: Time, wait: Duration, wheel_tick: Duration, tick: Duration) -> Time {
+    match wheel_tick.as_nanos() as u64 {
+        0 => round_up(now + wait, tick),
+        wheel_tick => {
+            let ticks = (wait.as_nanos().div_ceil(u128::from(wheel_tick)) as u64).min(MAX_TICKS);
+            // Linux timer.c: 64 slots a level, and each level is eight times as coarse.
+            let coarse = (0..8).find(|level| ticks < 63 << (3 * level)).map_or(1 << 24, |level| 1 << (3 * level));
+            let expires = now.as_nanos() / wheel_tick + ticks;
+            Time::from_nanos(((expires / coarse + 1) * coarse).saturating_mul(wheel_tick))
         }
     }
 }

@@ -28,6 +28,8 @@ pub enum Profile {
     Opnet11,
     /// Linux today, except what [`Profile::lacks`] names.
     Modern,
+    /// Linux 6 at 250 Hz, as close as live runs over the kernel's TCP need it, except what [`Profile::lacks`] names.
+    Linux,
 }
 
 /// One value of a profile and its source.
@@ -44,7 +46,7 @@ pub struct Row {
 impl Profile {
     /// All profiles, in the order in which they are listed.
     pub const ALL: &[Self] =
-        &[Self::NewrenoBsd46, Self::Sack, Self::SackLtAbc, Self::SackLtAbcEr, Self::Opnet11, Self::Modern];
+        &[Self::NewrenoBsd46, Self::Sack, Self::SackLtAbc, Self::SackLtAbcEr, Self::Opnet11, Self::Modern, Self::Linux];
 
     /// The configuration.
     pub fn config(self) -> Config {
@@ -60,6 +62,7 @@ impl Profile {
             Self::SackLtAbcEr => Config { early_retransmit: true, ..Self::SackLtAbc.config() },
             Self::Opnet11 => opnet11(),
             Self::Modern => modern(),
+            Self::Linux => linux(),
         }
     }
 
@@ -82,6 +85,7 @@ impl Profile {
                 "pacing, buffer autotuning, D-SACK, F-RTO, undo of spurious recoveries, ECN, TCP Fast Open, the larger \
                  acknowledgements of GRO, metrics kept per destination"
             }
+            Self::Linux => "TODO",
         }
     }
 
@@ -94,6 +98,7 @@ impl Profile {
             Self::SackLtAbcEr => "sack+lt+abc+er",
             Self::Opnet11 => "opnet11",
             Self::Modern => "modern",
+            Self::Linux => "linux",
         }
     }
 }
@@ -203,6 +208,17 @@ fn modern() -> Config {
     }
 }
 
+fn linux() -> Config {
+    let mut config = Config {
+        wheel_tick: Duration::from_millis(4),
+        timer_margin: Duration::from_millis(2),
+        timing: Timing::FirstSegment,
+        ..modern()
+    };
+    config.congestion_options.cubic = cc::cubic::Version::Linux;
+    config
+}
+
 impl From<Profile> for Config {
     fn from(profile: Profile) -> Self {
         profile.config()
@@ -229,7 +245,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = "tahoe".parse::<Profile>().unwrap_err().to_string();
-        let names = "newreno-bsd46, sack, sack+lt+abc, sack+lt+abc+er, opnet11, modern";
+        let names = "newreno-bsd46, sack, sack+lt+abc, sack+lt+abc+er, opnet11, modern, linux";
         assert_eq!(error, format!("no TCP profile is called `tahoe`; there are {names}"));
     }
 }

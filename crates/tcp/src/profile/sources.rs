@@ -18,6 +18,7 @@ const RFC: &str = "not known or of no effect here: the crate's default";
 const AT_ONCE: &str = "the send buffer has its size from the start";
 const BEYOND: &str = "RFC 9293 §3.10.7.4; the model of P3's ADaLR alone has another";
 const CHECKED: &str = "RFC 9293 §3.1: MUST";
+const WHEEL: &str = "Linux alone has such a wheel";
 const RACK_OFF: &str = "RFC 8985 is of 2021";
 
 pub(super) fn rows(profile: Profile) -> Vec<Row> {
@@ -40,6 +41,7 @@ pub(super) fn rows(profile: Profile) -> Vec<Row> {
         ),
         Profile::Opnet11 => opnet11(config),
         Profile::Modern => modern(config),
+        Profile::Linux => changed(modern(config), LINUX),
     }
 }
 
@@ -54,6 +56,17 @@ fn changed(mut rows: Vec<Row>, sources: &[(&str, &'static str)]) -> Vec<Row> {
     }
     rows
 }
+
+const LINUX: &[(&str, &str)] = &[
+    ("wheel_tick", "Linux timer.c at CONFIG_HZ = 250: calc_index() rounds up"),
+    ("timer_margin", "Linux tcp.h: TCP_TIMEOUT_MIN_US, in tcp_schedule_loss_probe() and tcp_rack_mark_lost()"),
+    ("timing", "Linux tcp_clean_rtx_queue(): first_ackt, and first_sackt of tcp_sacktag_one()"),
+    ("timer_tick", "see wheel_tick"),
+    (
+        "congestion_options",
+        "RFC 6928: 10 segments; Linux tcp_cubic.c: its slope, its HyStart, its HZ/32; no growth while the window is not used",
+    ),
+];
 
 fn bsd46(config: Config) -> Vec<Row> {
     rows!(config,
@@ -84,6 +97,8 @@ fn bsd46(config: Config) -> Vec<Row> {
         rto: "FreeBSD 4.6 tcp_timer.h: TCPTV_RTOBASE 3 s, TCPTV_MIN 1 s, TCPTV_REXMTMAX 64 s",
         timing: "FreeBSD 4.6 tcp_input.c: by timestamps where both have them, back-off ended by each",
         timer_tick: "FreeBSD 4.6: callouts at kern.hz = 100",
+        wheel_tick: WHEEL,
+        timer_margin: RACK_OFF,
         initial_srtt: "FreeBSD 4.6 tcp_xmit_timer(): the first sample is SRTT",
         syn_backoff: "FreeBSD 4.6 tcp_timer.c: tcp_syn_backoff 1 1 1 1 1 2 4 8 …; SYN|ACK doubles (tcp_syncache.c)",
         syn_retries: "FreeBSD 4.6 tcp_timer.h: TCP_MAXRXTSHIFT 12; a server's SYN|ACK would give up after 3",
@@ -133,6 +148,8 @@ fn opnet11(config: Config) -> Vec<Row> {
         rto: "P3 Table 1: RTO initial, minimum, maximum 3, 1, 64 s; deviation coefficient 4 without a least",
         timing: "the model: one segment at a time without timestamps, in slow-timer ticks",
         timer_tick: "P3 Table 1: timer granularity 0.5 s",
+        wheel_tick: WHEEL,
+        timer_margin: RACK_OFF,
         initial_srtt: "the model: SRTT starts at half of the initial RTO, deviation 0; gains .125 and .25 (P3 Table 1)",
         syn_backoff: RFC,
         syn_retries: RFC,
@@ -179,6 +196,8 @@ fn modern(config: Config) -> Vec<Row> {
         rto: "Linux: TCP_TIMEOUT_INIT 1 s, TCP_RTO_MIN 200 ms for 4·RTTVAR too, TCP_RTO_MAX 120 s",
         timing: "Linux tcp_clean_rtx_queue(): the latest segment that was sent once",
         timer_tick: "Linux: at 1000 Hz or finer; not of interest here",
+        wheel_tick: "as timer_tick",
+        timer_margin: "RFC 8985 §7.2 has none",
         initial_srtt: "RFC 6298 §2.2",
         syn_backoff: "RFC 6298 §5.5",
         syn_retries: "Linux tcp_syn_retries = 6",

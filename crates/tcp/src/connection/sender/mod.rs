@@ -175,6 +175,8 @@ pub(crate) struct Sender {
     timed: Option<(u64, Time)>,
     last_sent: Option<Time>,
     rack: Rack,
+    /// When the first segment that the last acknowledgement newly covered by SACK was sent, if it was sent once.
+    first_sacked_at: Option<Time>,
     /// The latest SACK blocks, whose segments are already marked.
     known_blocks: [Range<u64>; SACK_BLOCKS_MAX],
 }
@@ -219,6 +221,7 @@ impl Sender {
             timed: None,
             last_sent: None,
             rack: Rack::new(),
+            first_sacked_at: None,
             known_blocks: [0..0, 0..0, 0..0, 0..0],
         }
     }
@@ -343,9 +346,12 @@ impl Sender {
         let mut sample = None;
         if bytes > 0 {
             sample = self.advance(config, ack);
-            if let Some(sample) = sample {
-                self.rto.on_sample(sample);
-            }
+        }
+        if config.timing == Timing::FirstSegment && sample.is_none() {
+            sample = self.first_sacked_at.map(|at| ack.now.since(at));
+        }
+        if let Some(sample) = sample {
+            self.rto.on_sample(sample);
         }
         let counts_arrivals = self.cc.counts_arrivals();
         // Bytes selectively acknowledged earlier have been counted as arrived.
@@ -357,7 +363,11 @@ impl Sender {
             regained_bytes: 0,
             flight_before: if counts_arrivals { pipe_before } else { flight_before },
             mtu: self.mss,
-            rtt: if counts_arrivals { self.rack.latest_round_trip() } else { sample },
+            rtt: match config.timing {
+                _ if counts_arrivals => self.rack.latest_round_trip(),
+                Timing::FirstSegment => sample.and(self.rack.latest_round_trip()),
+                _ => sample,
+            },
             cross_path_age: None,
             srtt: self.rto.srtt(),
             cum_advanced: bytes > 0,
@@ -407,6 +417,7 @@ impl Sender {
 
     /// Marks the segments that SACK blocks cover; returns the bytes newly covered.
     fn on_sack_blocks(&mut self, ack: &Acknowledgement<'_>) -> u64 {
+        self.first_sacked_at = None;
         if !self.sack {
             return 0;
         }
@@ -434,6 +445,9 @@ impl Sender {
                 }
                 if !sent.sacked {
                     self.rack.on_arrival(ack.now, sent);
+                    if sent.times == 1 {
+                        self.first_sacked_at.get_or_insert(sent.sent_at);
+                    }
                     self.pipe -= sent.pipe();
                     self.lost_unrepaired -= usize::from(sent.lost && !sent.repaired);
                     sent.sacked = true;
@@ -449,7 +463,7 @@ impl Sender {
 
     /// Advances SND.UNA; returns a round-trip sample if there is one.
     fn advance(&mut self, config: &Config, ack: &Acknowledgement<'_>) -> Option<Duration> {
-        let mut latest: Option<Sent> = None;
+        let (mut latest, mut first_covered, mut repeated): (Option<Sent>, Option<Sent>, bool) = (None, None, false);
         while let Some(first) = self.sent.front_mut() {
             if first.start >= ack.ack {
                 break;
@@ -473,6 +487,10 @@ impl Sender {
                 self.rack.on_arrival(ack.now, &known);
             }
             latest = Some(known);
+            repeated |= known.times > 1;
+            if known.times == 1 && !known.sacked {
+                first_covered.get_or_insert(known);
+            }
             self.sent.pop_front();
             self.lost_from = self.lost_from.saturating_sub(1);
         }
@@ -482,6 +500,9 @@ impl Sender {
         let timed = self.timed.take_if(|(end, _)| *end <= ack.ack);
         match config.timing {
             Timing::Timestamps if ack.echoed.is_some() => ack.echoed,
+            Timing::FirstSegment => {
+                first_covered.filter(|_| !repeated).map(|sent| ack.now.since(sent.sent_at))
+            }
             Timing::EverySegment => {
                 latest.filter(|sent| sent.times == 1 && !sent.sacked).map(|sent| ack.now.since(sent.sent_at))
             }
@@ -692,8 +713,10 @@ impl Sender {
     }
 
     /// Whether the retransmission timer has run out.
-    pub(crate) fn is_timed_out(&self, now: Time) -> bool {
-        self.rto_at.is_some_and(|at| at <= now) && !self.sent.is_empty()
+    pub(crate) fn is_timed_out(&self, config: &Config, now: Time) -> bool {
+        // Linux has one timer for both: a probe that waits until the RTO is sent in its place.
+        let probes = !config.wheel_tick.is_zero() && self.rack.probe_at.is_some_and(|at| at <= now);
+        self.rto_at.is_some_and(|at| at <= now) && !self.sent.is_empty() && !probes
     }
 
     /// Time-outs since the last acknowledgement of new data.

@@ -116,7 +116,7 @@ impl Sender {
             }
         }
         let allowed = self.rack.rtt + self.reorder_window(config);
-        let mut found = false;
+        let (mut found, mut last) = (false, None);
         for index in 0..self.sent.len() {
             let sent = &self.sent[index];
             if (sent.sent_at, sent.end) >= (self.rack.sent_at, self.rack.end) {
@@ -139,7 +139,13 @@ impl Sender {
                         .reorder_deadline
                         .map_or(reorder_deadline, |earlier| earlier.min(reorder_deadline)),
                 );
+                last = last.max(Some(reorder_deadline));
             }
+        }
+        if let Some(last) = last.filter(|_| !config.wheel_tick.is_zero()) {
+            // Step 5 in words of the RFC: the timer waits for the last of them.
+            let wait = last.since(now) + config.timer_margin;
+            self.rack.reorder_deadline = Some(self.rto.deadline(now, wait));
         }
         found
     }
@@ -161,10 +167,13 @@ impl Sender {
         }
         let wait = match self.rto.srtt() {
             Some(srtt) if self.sent.len() == 1 => 2 * srtt + config.probe_ack_delay,
-            Some(srtt) => 2 * srtt,
+            Some(srtt) => 2 * srtt + config.timer_margin,
             None => Duration::from_secs(1),
         };
-        let at = now + wait;
+        let at = match config.wheel_tick.is_zero() {
+            true => now + wait,
+            false => self.rto.deadline(now, wait),
+        };
         self.rack.probe_at = Some(self.rto_at.map_or(at, |rto_at| at.min(rto_at)));
     }
 
