@@ -38,6 +38,10 @@ pub struct Config {
     pub early_retransmit: bool,
     /// Loss detection with SACK. Default: by duplicates.
     pub loss_detection: LossDetection,
+    /// Whether RACK.rtt is the RTT of the segment that was processed last of those that an acknowledgement newly covers, as in
+    /// Linux, and not of the one that was sent last (RFC 8985 §6.2 step 2). After a delayed acknowledgement losses are then
+    /// detected later.
+    pub rack_takes_any_rtt: bool,
     /// Whether a tail loss probe is sent before the retransmission timer expires (RFC 8985 §7); requires
     /// SACK.
     pub tail_loss_probe: bool,
@@ -238,6 +242,7 @@ impl Default for Config {
             limited_transmit: false,
             early_retransmit: false,
             loss_detection: LossDetection::Duplicates,
+            rack_takes_any_rtt: false,
             tail_loss_probe: false,
             probe_ack_delay: Duration::from_millis(200),
             proportional_reduction: false,

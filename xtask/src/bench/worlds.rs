@@ -126,7 +126,8 @@ impl Scenario {
         for number in 0..self.links.len() {
             let _ = write!(text, "[[path]]\nvia = [\"l{number}\"]\n");
         }
-        let protocol = if self.mode == "tcp" { "tcp" } else { "sctp" };
+        // The kernel's TCP is compared with the profile that models it most closely.
+        let protocol = if self.mode == "tcp" { "tcp\"\nprofile = \"linux" } else { "sctp" };
         let multipath = if self.links.len() > 1 { "multipath = \"default\"\n" } else { "" };
         let _ = write!(
             text,

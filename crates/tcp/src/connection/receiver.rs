@@ -262,7 +262,9 @@ impl Receiver {
                     self.ack_now = true;
                 } else if self.delayed_until.is_none() {
                     let at = match config.ack_clock {
-                        AckClock::Segment => after(now, config.ack_delay, config.wheel_tick, config.timer_tick),
+                        AckClock::Segment => {
+                            after(now, config.ack_delay, config.wheel_tick, config.timer_tick)
+                        }
                         // The next tick after now.
                         AckClock::Free => {
                             round_up(now + std::time::Duration::from_nanos(1), config.ack_delay)

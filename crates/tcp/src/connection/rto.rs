@@ -7,7 +7,7 @@ use braidftp_base::Time;
 use crate::config::{Config, RtoBounds};
 
 /// The longest wait of the timer wheel, in ticks.
-const MAX_TICKS: u64 = 1 << 30;
+const MAX_TICKS: u128 = 1 << 30;
 
 /// SRTT, RTTVAR, and the time-out computed from them.
 #[derive(Debug, Clone)]
@@ -88,9 +88,10 @@ pub(crate) fn after(now: Time, wait: Duration, wheel_tick: Duration, tick: Durat
     match wheel_tick.as_nanos() as u64 {
         0 => round_up(now + wait, tick),
         wheel_tick => {
-            let ticks = (wait.as_nanos().div_ceil(u128::from(wheel_tick)) as u64).min(MAX_TICKS);
+            let ticks = wait.as_nanos().div_ceil(u128::from(wheel_tick)).min(MAX_TICKS) as u64;
             // Linux timer.c: 64 slots a level, and each level is eight times as coarse.
-            let coarse = (0..8).find(|level| ticks < 63 << (3 * level)).map_or(1 << 24, |level| 1 << (3 * level));
+            let coarse =
+                (0..8).find(|level| ticks < 63 << (3 * level)).map_or(1 << 24, |level| 1 << (3 * level));
             let expires = now.as_nanos() / wheel_tick + ticks;
             Time::from_nanos(((expires / coarse + 1) * coarse).saturating_mul(wheel_tick))
         }
@@ -148,6 +149,28 @@ mod tests {
         assert_eq!(rto.deadline(Time::from_millis(500), ms(1_000)), Time::from_millis(1_500));
         assert_eq!(rto.elapsed(Time::from_millis(499), Time::from_millis(501)), ms(500));
         assert_eq!(rto.elapsed(Time::from_millis(501), Time::from_millis(999)), ms(0));
+    }
+
+    #[test]
+    fn on_the_wheel_waits_are_whole_ticks_and_end_at_the_tick_after_them() {
+        let at = |now: u64, wait: u64| {
+            let now = Time::from_nanos(now * 1_000);
+            after(now, Duration::from_micros(wait), ms(4), Duration::ZERO).since(now).as_micros()
+        };
+        // 7.2 ms are two ticks, and the third ends them: 8 to 12 ms.
+        assert_eq!((at(0, 7_200), at(1_500, 7_200), at(3_999, 7_200)), (12_000, 10_500, 8_001));
+        // 50 ticks are exact, 250 are counted in eights: 1000 to 1032 ms.
+        assert_eq!(
+            (at(4_000, 200_000), at(4_000, 1_000_000), at(28_000, 1_000_000)),
+            (204_000, 1_020_000, 1_028_000)
+        );
+        assert_eq!(
+            after(Time::ZERO, Duration::MAX, ms(4), Duration::ZERO).since(Time::ZERO).as_secs(),
+            4_362_076
+        );
+        let rto = rto(&Config { wheel_tick: ms(4), ..Config::default() });
+        assert_eq!(rto.deadline(Time::from_millis(1), ms(200)), Time::from_millis(204));
+        assert_eq!(rto.elapsed(Time::from_millis(1), Time::from_millis(3)), ms(2), "round trips are exact");
     }
 
     #[test]

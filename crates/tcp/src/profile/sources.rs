@@ -59,9 +59,13 @@ fn changed(mut rows: Vec<Row>, sources: &[(&str, &'static str)]) -> Vec<Row> {
 
 const LINUX: &[(&str, &str)] = &[
     ("wheel_tick", "Linux timer.c at CONFIG_HZ = 250: calc_index() rounds up"),
-    ("timer_margin", "Linux tcp.h: TCP_TIMEOUT_MIN_US, in tcp_schedule_loss_probe() and tcp_rack_mark_lost()"),
+    (
+        "timer_margin",
+        "Linux tcp.h: TCP_TIMEOUT_MIN_US, in tcp_schedule_loss_probe() and tcp_rack_mark_lost()",
+    ),
     ("timing", "Linux tcp_clean_rtx_queue(): first_ackt, and first_sackt of tcp_sacktag_one()"),
     ("timer_tick", "see wheel_tick"),
+    ("rack_takes_any_rtt", "Linux tcp_rack_advance(): rack.rtt_us is set for each segment"),
     (
         "congestion_options",
         "RFC 6928: 10 segments; Linux tcp_cubic.c: its slope, its HyStart, its HZ/32; no growth while the window is not used",
@@ -86,6 +90,7 @@ fn bsd46(config: Config) -> Vec<Row> {
         limited_transmit: "P2 §5: not in it (FreeBSD has it since 2003)",
         early_retransmit: "not in it",
         loss_detection: RACK_OFF,
+        rack_takes_any_rtt: RACK_OFF,
         tail_loss_probe: RACK_OFF,
         probe_ack_delay: RFC,
         proportional_reduction: "RFC 6937 is of 2013",
@@ -137,6 +142,7 @@ fn opnet11(config: Config) -> Vec<Row> {
         limited_transmit: P3_MODEL,
         early_retransmit: P3_MODEL,
         loss_detection: RACK_OFF,
+        rack_takes_any_rtt: RACK_OFF,
         tail_loss_probe: RACK_OFF,
         probe_ack_delay: RFC,
         proportional_reduction: "RFC 6937 is of 2013",
@@ -185,6 +191,7 @@ fn modern(config: Config) -> Vec<Row> {
         limited_transmit: "Linux tcp_limited_transmit, by its SACK counting",
         early_retransmit: "Linux dropped it for RACK (4.12)",
         loss_detection: "Linux tcp_recovery = 1: RACK (RFC 8985)",
+        rack_takes_any_rtt: "RFC 8985 §6.2 step 2; Linux takes any, see linux",
         tail_loss_probe: "Linux tcp_early_retrans = 3: TLP (RFC 8985 §7)",
         probe_ack_delay: "Linux: TCP_RTO_MIN 200 ms for a single segment",
         proportional_reduction: "Linux tcp_input.c: RFC 6937, with RFC 9937's care",

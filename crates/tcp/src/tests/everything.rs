@@ -10,7 +10,7 @@ use crate::segment::{Options, SackBlocks, Timestamps};
 use crate::{Flags, Seq};
 
 fn configs() -> impl Strategy<Value = Config> {
-    let switches = any::<[bool; 12]>();
+    let switches = any::<[bool; 14]>();
     let sizes = (0..Profile::ALL.len(), 200..1_460_u16, 2_000..70_000_usize, 1..4_u8, 0..200_u64);
     (switches, sizes).prop_map(|(on, (profile, mss, buffer, ack_every, ack_delay_ms))| Config {
         mss,
@@ -20,12 +20,19 @@ fn configs() -> impl Strategy<Value = Config> {
         limited_transmit: on[3],
         early_retransmit: on[4],
         loss_detection: if on[5] { LossDetection::Time } else { LossDetection::Duplicates },
+        rack_takes_any_rtt: on[6],
         tail_loss_probe: on[5],
         proportional_reduction: on[6],
         timeout_clears_sack: on[7],
         recover_rule: if on[8] { RecoverRule::Covers } else { RecoverRule::CoversMore },
         partial_ack_timer: if on[8] { PartialAckTimer::Each } else { PartialAckTimer::First },
-        timing: if on[9] { Timing::OneAtATime } else { Timing::EverySegment },
+        timing: match (on[9], on[12]) {
+            (true, _) => Timing::OneAtATime,
+            (false, true) => Timing::FirstSegment,
+            (false, false) => Timing::EverySegment,
+        },
+        wheel_tick: Duration::from_millis(if on[13] { 4 } else { 0 }),
+        timer_margin: Duration::from_millis(if on[12] { 2 } else { 0 }),
         ack_clock: if on[10] { AckClock::Free } else { AckClock::Segment },
         nagle: on[11],
         ack_every: ack_every.try_into().unwrap(),

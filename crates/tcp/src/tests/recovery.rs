@@ -184,6 +184,100 @@ fn a_tail_loss_probe_avoids_a_timeout() {
     assert!(pair.connection(Client).stats().counters.retransmissions == 1);
 }
 
+/// Loss detection by time with probes; the client's timers run by a wheel of 4 ms with 2 ms on top.
+fn on_the_wheel() -> Config {
+    Config {
+        loss_detection: LossDetection::Time,
+        tail_loss_probe: true,
+        wheel_tick: Duration::from_millis(4),
+        timer_margin: Duration::from_millis(2),
+        ..config(true)
+    }
+}
+
+#[test]
+fn on_the_wheel_a_tail_loss_probe_is_sent_at_a_tick_after_two_round_trips_and_a_margin() {
+    // The last acknowledgement arrives at 60 ms, SRTT is 20 ms.
+    for (margin, probed) in [(2, 104), (10, 112)] {
+        let config = Config { timer_margin: Duration::from_millis(margin), ..on_the_wheel() };
+        let (pair, counters) = play(config, 21, &[20, 21]);
+        assert_eq!((counters.timeouts, counters.tail_probes), (0, 1));
+        // The log begins at 100 ms, a tick: 11 ticks for 42 ms and one more, 13 and one more.
+        assert_eq!(times_of(&pair, 21)[1], probed + 4, "margin {margin}");
+    }
+}
+
+#[test]
+fn on_the_wheel_the_reordering_timer_waits_for_a_tick() {
+    // The last but one segment is lost; the SACK of the last arrives at 60 ms, and a quarter of a round trip later the loss
+    // is certain: at 65 ms. On the wheel 7 ms are two ticks, and the third ends them.
+    let exact = Config { wheel_tick: Duration::ZERO, timer_margin: Duration::ZERO, ..on_the_wheel() };
+    for (config, at) in [(exact, 65), (on_the_wheel(), 72)] {
+        let (pair, counters) = play(config, 21, &[20]);
+        assert_eq!((counters.timeouts, counters.tail_probes, counters.fast_retransmits), (0, 0, 1));
+        assert_eq!(times_of(&pair, 20)[1], at);
+    }
+}
+
+#[test]
+fn on_the_wheel_a_probe_that_waits_until_the_rto_replaces_it() {
+    // One segment: its probe allows for a delayed acknowledgement, and so is later than the RTO.
+    let rto = crate::RtoBounds { min: Duration::from_millis(200), ..Default::default() };
+    let exact = Config { wheel_tick: Duration::ZERO, rto, ..on_the_wheel() };
+    let wheel = Config { rto, ..on_the_wheel() };
+    for (config, counts) in [(exact, (1, 0)), (wheel, (0, 1))] {
+        let counters = play(config, 1, &[1]).1;
+        assert_eq!((counters.timeouts, counters.tail_probes), counts);
+    }
+}
+
+#[test]
+fn the_first_segment_of_a_delayed_acknowledgement_and_the_first_that_is_sacked_give_samples() {
+    use crate::config::Timing;
+    // The second segment is written 30 ms after the first, and one acknowledgement covers both.
+    let srtt = |timing| {
+        let mut pair =
+            Pair::up(Config { timing, ack_every: 2.try_into().unwrap(), nagle: false, ..config(true) });
+        pair.write(Client, numbered(100));
+        pair.run(Duration::from_millis(30));
+        pair.write(Client, numbered(100));
+        pair.run(Duration::from_millis(100));
+        pair.connection(Client).stats().srtt.unwrap().as_micros()
+    };
+    // 20 ms by the handshake, and an eighth of 20 or of 50 ms.
+    assert_eq!((srtt(Timing::EverySegment), srtt(Timing::FirstSegment)), (20_000, 23_750));
+    // The first segment is lost: the SACK of the second is a sample before the first is acknowledged.
+    let sampled = |timing| {
+        let config = Config { timing, nagle: false, tail_loss_probe: false, ..on_the_wheel() };
+        let mut pair = Pair::up(config).losing(Client, &[1]);
+        pair.latency = Duration::from_millis(30);
+        pair.write(Client, numbered(2 * MSS as usize));
+        pair.run(Duration::from_millis(61));
+        pair.connection(Client).stats().srtt.unwrap().as_millis()
+    };
+    assert_eq!((sampled(Timing::EverySegment), sampled(Timing::FirstSegment)), (20, 25));
+}
+
+#[test]
+fn rack_that_takes_any_rtt_detects_a_loss_after_a_delayed_acknowledgement_later() {
+    // Two segments, of which the second is lost. The first is acknowledged late, together with the SACK of the third, which
+    // was sent 30 ms later and whose RTT is short. By that RTT the second is lost at once.
+    let repaired = |rack_takes_any_rtt| {
+        let ack_every = 3.try_into().unwrap();
+        let config = Config { rack_takes_any_rtt, ack_every, nagle: false, ..on_the_wheel() };
+        let mut pair = Pair::up(config).losing(Client, &[2]);
+        pair.write(Client, numbered(2 * MSS as usize));
+        pair.run(Duration::from_millis(30));
+        pair.write(Client, numbered(MSS as usize));
+        pair.run(Duration::from_millis(300));
+        let counters = pair.connection(Client).stats().counters;
+        assert_eq!((counters.timeouts, counters.fast_retransmits, counters.retransmissions), (0, 1, 1));
+        times_of(&pair, 2)[1]
+    };
+    assert_eq!(repaired(false), 50);
+    assert!((56..=64).contains(&repaired(true)), "{}", repaired(true));
+}
+
 #[test]
 fn proportional_rate_reduction_keeps_sending_during_recovery() {
     // With pipe alone nothing is sent for half a window after a loss; with PRR every second acknowledgement

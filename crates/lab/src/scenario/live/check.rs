@@ -29,6 +29,8 @@ const CONNECTIONS_MAX: f64 = 20_000.0;
 /// The keys of a transport that programs can be given.
 const SCTP_KEYS: [&str; 5] = ["protocol", "profile", "controller", "multipath", "protected"];
 const TCP_KEYS: [&str; 4] = ["protocol", "profile", "controller", "program"];
+/// The profiles of TCP that model the kernel's.
+const KERNEL_PROFILES: [&str; 2] = ["modern", "linux"];
 /// The keys of an ftp workload that braidftp has no option for.
 const FTP_KEYS: [&str; 3] = ["data-streams", "message", "attempts"];
 
@@ -121,10 +123,9 @@ fn check_transport(view: View<'_>, workload: &Workload) -> Result<(), Wrong> {
     let says =
         "cannot be set in the kernel's TCP by a scenario: remove it, or run the scenario without --live";
     without(view, says, |entry| !has(&TCP_KEYS, entry))?;
-    if view.text("profile").is_some_and(|profile| profile != "modern") {
-        return Err(
-            view.wrong("profile", "the kernel's TCP is that of profile \"modern\": use it with --live")
-        );
+    if view.text("profile").is_some_and(|profile| !KERNEL_PROFILES.contains(&profile)) {
+        let what = "the kernel's TCP is that of profile \"linux\" or, less closely, \"modern\": use one of them with --live";
+        return Err(view.wrong("profile", what));
     }
     match kernel_controller(workload) {
         Some(_) => Ok(()),

@@ -220,7 +220,7 @@ impl Sender {
             probe_due: false,
             timed: None,
             last_sent: None,
-            rack: Rack::new(),
+            rack: Rack::new(config),
             first_sacked_at: None,
             known_blocks: [0..0, 0..0, 0..0, 0..0],
         }
@@ -463,7 +463,8 @@ impl Sender {
 
     /// Advances SND.UNA; returns a round-trip sample if there is one.
     fn advance(&mut self, config: &Config, ack: &Acknowledgement<'_>) -> Option<Duration> {
-        let (mut latest, mut first_covered, mut repeated): (Option<Sent>, Option<Sent>, bool) = (None, None, false);
+        let (mut latest, mut first_covered, mut repeated): (Option<Sent>, Option<Sent>, bool) =
+            (None, None, false);
         while let Some(first) = self.sent.front_mut() {
             if first.start >= ack.ack {
                 break;

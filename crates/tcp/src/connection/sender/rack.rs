@@ -27,6 +27,8 @@ pub(crate) struct Rack {
     fack_before: u64,
     /// The RTT of the most recently sent segment among those that this acknowledgement newly covers.
     latest: Option<Duration>,
+    /// [`Config::rack_takes_any_rtt`].
+    takes_any_rtt: bool,
     reordering_seen: bool,
     /// When the reordering timer expires.
     pub(super) reorder_deadline: Option<Time>,
@@ -45,8 +47,9 @@ enum Probe {
 }
 
 impl Rack {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
+            takes_any_rtt: config.rack_takes_any_rtt,
             sent_at: Time::ZERO,
             end: 0,
             rtt: Duration::ZERO,
@@ -86,6 +89,8 @@ impl Rack {
         self.fack = self.fack.max(sent.end);
         if (sent.sent_at, sent.end) > (self.sent_at, self.end) {
             (self.sent_at, self.end, self.rtt) = (sent.sent_at, sent.end, rtt);
+        } else if self.takes_any_rtt {
+            self.rtt = rtt;
         }
     }
 }
