@@ -34,6 +34,8 @@ fn a_syn_is_retransmitted_by_the_timer_of_its_profile() {
         (Profile::NewrenoBsd46, vec![0, 3_000, 6_000, 9_000, 12_000, 15_000, 21_000]),
         (Profile::Opnet11, vec![0, 3_000, 9_000, 21_000]),
         (Profile::Modern, vec![0, 1_000, 3_000, 7_000, 15_000]),
+        // On the timer wheel a second is counted in steps of 32 ms, four seconds in steps of 256 ms.
+        (Profile::Linux, vec![0, 1_024, 3_040, 7_168, 15_360]),
     ] {
         let mut pair = Pair::new(profile.config());
         pair.loss = 1_000;
