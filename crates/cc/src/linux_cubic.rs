@@ -245,7 +245,7 @@ impl LinuxCubic {
 
 impl Controller for LinuxCubic {
     fn window(&self) -> usize {
-        usize::try_from(self.cwnd).unwrap_or(usize::MAX).saturating_mul(self.mtu)
+        usize::try_from(self.cwnd).unwrap_or(usize::MAX).saturating_mul(self.mtu).clamp(1, WINDOW_MAX)
     }
 
     fn ssthresh(&self) -> usize {

@@ -126,12 +126,15 @@ impl Scenario {
         for number in 0..self.links.len() {
             let _ = write!(text, "[[path]]\nvia = [\"l{number}\"]\n");
         }
-        // The kernel's TCP is compared with the profile that models it most closely.
-        let protocol = if self.mode == "tcp" { "tcp\"\nprofile = \"linux" } else { "sctp" };
+        let transport = match self.mode {
+            // The kernel's TCP is compared with the profile that models it most closely.
+            "tcp" => "protocol = \"tcp\"\nprofile = \"linux\"\n",
+            _ => "protocol = \"sctp\"\n",
+        };
         let multipath = if self.links.len() > 1 { "multipath = \"default\"\n" } else { "" };
         let _ = write!(
             text,
-            "[transports.t]\nprotocol = \"{protocol}\"\n{multipath}[[workload]]\nkind = \"ftp\"\nmode = \"{}\"\ntransport = \"t\"\n\
+            "[transports.t]\n{transport}{multipath}[[workload]]\nkind = \"ftp\"\nmode = \"{}\"\ntransport = \"t\"\n\
              clock = \"started\"\nasks-at-once = true\nfiles = {{ count = {FILES}, size = \"{} B\" }}\n",
             self.mode, self.file_bytes
         );

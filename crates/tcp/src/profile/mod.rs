@@ -97,7 +97,8 @@ impl Profile {
                  SACKed), the delay of SACKs beyond the third (tcp_comp_sack_delay_ns), the delay of small bursts for \
                  segmentation offload, the immediate acknowledgement of segments with PSH, minimum and adaptation of the \
                  delay of acknowledgements, buffer autotuning, ECN, TCP Fast Open, the larger acknowledgements of GRO, \
-                 metrics kept per destination; controllers other than CUBIC are those of modern"
+                 metrics kept per destination; a time-out within a recovery reduces ssthresh again, which Linux does not; \
+                 controllers other than CUBIC are those of modern"
             }
         }
     }
