@@ -31,6 +31,8 @@ pub struct Stats {
     pub outstanding_bytes: usize,
     /// Bytes received and not yet taken by `recv`.
     pub unread_bytes: usize,
+    /// Of these, bytes of messages that are next in their streams and whose end has not arrived, up to the first gap.
+    pub partial_bytes: usize,
     /// Whole messages accepted by `send`.
     pub messages_sent: u64,
     /// Whole messages taken by `recv`.

@@ -83,6 +83,12 @@ impl Partial {
         self.last.is_some_and(|last| self.delivered + self.fragments.len() as u64 == last + 1)
     }
 
+    /// Bytes of the fragments that follow on those delivered.
+    fn run_bytes(&self) -> usize {
+        let run = (self.delivered..).map_while(|at| self.fragments.get(&at));
+        run.map(|(_, fragment)| fragment.len()).sum()
+    }
+
     /// Takes the fragments that follow on those delivered.
     fn take_run(&mut self, order: Order, mid: u32) -> Option<Piece> {
         let begin = self.delivered == 0;
@@ -219,6 +225,15 @@ impl Messages {
     /// partial delivery stays.
     pub(super) fn set_receive_buffer(&mut self, bytes: usize) {
         self.held_max_bytes = 2 * bytes;
+    }
+
+    /// Bytes of the incomplete messages that are next in their streams, up to the first gap.
+    pub(super) fn partial_bytes(&self) -> usize {
+        let next = |stream: &Stream| {
+            let ordered = stream.ordered.get(&stream.next_mid);
+            ordered.into_iter().chain(stream.unordered.values()).map(Partial::run_bytes).sum::<usize>()
+        };
+        self.streams.iter().map(next).sum()
     }
 
     /// The memory of the streams in bytes, without the data held.

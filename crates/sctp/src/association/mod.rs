@@ -691,6 +691,7 @@ impl Association {
             buffered_bytes: self.queue.queued_bytes() + up.map_or(0, |up| up.sent.retained_bytes()),
             outstanding_bytes: up.map_or(0, |up| up.sent.outstanding_bytes()),
             unread_bytes: self.inbound.unread_bytes(),
+            partial_bytes: self.inbound.partial_bytes(),
             messages_sent: self.messages_sent,
             messages_received: self.messages_received,
             abandoned_unsent: self.abandoned_unsent,

@@ -15,6 +15,8 @@ use crate::config::MtuDiscovery;
 const MAX_PROBES: u32 = 3;
 /// This many consecutive losses of large packets, while none arrives, indicate a black hole.
 const BLACK_HOLE_LOSSES: u32 = 2;
+/// Below BASE_PLPMTU the search ends when the size is so close to one that is too large, in bytes.
+const CLOSE_BYTES: usize = 32;
 /// The minimum link MTU of IPv6 (RFC 8200).
 const IPV6_MTU_MIN: usize = 1_280;
 
@@ -64,6 +66,10 @@ pub(super) struct Pmtu {
     size: usize,
     /// PROBED_SIZE.
     probed: usize,
+    /// The least size of this search that was probed in vain, at most BASE_PLPMTU.
+    too_large: Option<usize>,
+    /// A size below BASE_PLPMTU that a router reported, to be probed first.
+    reported: Option<usize>,
     /// PROBE_COUNT.
     count: u32,
     /// The nonce of the outstanding probe.
@@ -101,6 +107,8 @@ impl Pmtu {
             phase: Phase::Disabled,
             size,
             probed: size,
+            too_large: None,
+            reported: None,
             count: 0,
             probe: None,
             probe_sent_at: Time::ZERO,
@@ -214,9 +222,18 @@ impl Pmtu {
                     self.enter(Phase::Error, self.min);
                 }
                 Phase::Error => self.phase = Phase::Disabled,
+                _ if self.probed <= self.base => {
+                    // A router's report may be false, so that it limits nothing.
+                    match self.reported == Some(self.probed) {
+                        true => self.reported = None,
+                        false => self.too_large = Some(self.probed),
+                    }
+                    self.search();
+                }
                 _ => self.phase = Phase::SearchComplete,
             }
         } else if self.phase == Phase::SearchComplete {
+            self.too_large = None;
             self.search();
         }
     }
@@ -273,6 +290,8 @@ impl Pmtu {
         }
         if size < self.base {
             self.size = self.min;
+            self.too_large = None;
+            self.reported = Some(size);
             self.enter(Phase::Error, self.min);
         } else if size < self.size {
             //= specs/rfc8899.txt#section-4.6.2
@@ -297,6 +316,8 @@ impl Pmtu {
 
     fn fall(&mut self) {
         self.size = self.floor();
+        self.too_large = None;
+        self.reported = None;
         if self.size < self.base {
             self.enter(Phase::Error, self.min);
         } else {
@@ -304,11 +325,16 @@ impl Pmtu {
         }
     }
 
-    /// Continues with the next size.
+    /// Continues with the next size. Below BASE_PLPMTU these are a reported size, BASE_PLPMTU, and if that is too large the
+    /// middle between the size and what is too large, again and again.
     fn search(&mut self) {
-        if self.size >= self.max {
+        let reported = self.reported.filter(|reported| *reported > self.size);
+        let too_large = self.too_large.filter(|too_large| *too_large > self.size);
+        if self.size >= self.max || too_large.is_some_and(|it| it - self.size <= CLOSE_BYTES) {
             self.give_up_probe();
             self.phase = Phase::SearchComplete;
+        } else if let Some(size) = reported.or(too_large.map(|it| self.size.midpoint(it) & !3)) {
+            self.enter(Phase::Searching, size);
         } else {
             let steps = self.link_mtus.iter().map(|mtu| mtu.saturating_sub(self.overhead) & !3);
             let next = steps.chain([self.base]).filter(|step| *step > self.size && *step < self.max).min();

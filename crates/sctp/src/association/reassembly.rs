@@ -216,6 +216,12 @@ impl Reassembly {
         self.inbox.unread_bytes
     }
 
+    /// Bytes of the messages that are next in their streams and whose end has not arrived, up to the first gap.
+    pub(super) fn partial_bytes(&self) -> usize {
+        let front = self.front.iter().flat_map(|front| &front.fragments).map(Bytes::len).sum();
+        self.interleaved.as_ref().map_or(front, Messages::partial_bytes)
+    }
+
     /// Checks the invariants; returns the charge for everything held, computed anew.
     pub(super) fn check(&self) -> usize {
         let charge = |payload: &Bytes| self.inbox.cost(payload);

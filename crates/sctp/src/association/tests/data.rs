@@ -394,6 +394,30 @@ fn a_message_longer_than_the_receive_buffer_is_read_in_pieces() {
 }
 
 #[test]
+fn the_bytes_of_a_message_whose_end_is_on_its_way_are_counted_as_they_arrive_in_order() {
+    for interleaves in [false, true] {
+        let config = || rfc().with(|c| c.messages.interleaving = interleaves);
+        let mut pair = Pair::with(config(), config());
+        pair.run(Duration::from_millis(100));
+        pair.send(Client, 0, pattern(30_000));
+        let stats = |pair: &mut Pair| pair.association(Server).stats();
+        assert!(pair.run_until(|pair| stats(pair).partial_bytes > 0), "{interleaves}");
+        let mut seen = vec![stats(&mut pair).partial_bytes];
+        assert!(pair.run_until(|pair| {
+            let stats = stats(pair);
+            assert!(stats.partial_bytes <= stats.unread_bytes);
+            seen.push(stats.partial_bytes);
+            stats.partial_bytes == 0
+        }));
+        assert!(
+            seen.iter().any(|bytes| *bytes > 10_000) && seen.iter().all(|bytes| *bytes < 30_000),
+            "{seen:?}"
+        );
+        assert_eq!(pair.read(Server, 0), [pattern(30_000)]);
+    }
+}
+
+#[test]
 fn streams_beyond_those_negotiated_do_not_exist() {
     //= specs/rfc9260.txt#section-6.5
     //= type=test

@@ -104,7 +104,7 @@ fn a_path_below_the_base_gets_the_least() {
     pmtu.on_large_lost(1_200, LEFT);
     pmtu.on_large_lost(1_200, LATER);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::Error));
-    run(&mut pmtu, 600);
+    run(&mut pmtu, 512);
     assert_eq!((pmtu.size(), pmtu.phase()), (512, Phase::SearchComplete));
     // A path that carries nothing is not probed any more until a packet arrives on it.
     let mut pmtu = self::pmtu(1_452);
@@ -114,6 +114,37 @@ fn a_path_below_the_base_gets_the_least() {
     assert_eq!((pmtu.size(), pmtu.phase(), pmtu.wait_for()), (512, Phase::Disabled, WaitFor::None));
     pmtu.on_connected();
     assert_eq!((pmtu.phase(), pmtu.due()), (Phase::Base, Some(1_200)));
+}
+
+#[test]
+fn a_path_between_the_least_and_the_base_gets_within_32_bytes_of_what_it_carries() {
+    for carries in (512..1_200).step_by(4) {
+        let mut pmtu = pmtu(1_452);
+        pmtu.on_connected();
+        [LEFT, LATER].iter().for_each(|at| pmtu.on_large_lost(1_452, *at));
+        let probed = run(&mut pmtu, carries);
+        assert!(pmtu.size() <= carries && carries - pmtu.size() < 32, "{carries}: {}", pmtu.size());
+        assert_eq!(pmtu.phase(), Phase::SearchComplete, "{carries}");
+        assert!(probed.len() <= 25, "{carries}: {probed:?}");
+        pmtu.on_timeout();
+        run(&mut pmtu, 9_000);
+        assert_eq!(pmtu.size(), 8_952, "{carries}: after a while it tries again");
+    }
+}
+
+#[test]
+fn a_report_below_the_base_is_probed_first_and_a_false_one_limits_nothing() {
+    let told = |carries: usize| {
+        let mut pmtu = pmtu(1_452);
+        pmtu.on_connected();
+        pmtu.on_sent(1);
+        pmtu.on_too_big(972);
+        (run(&mut pmtu, carries), pmtu.size())
+    };
+    let (probed, size) = told(972);
+    assert_eq!((&probed[..5], size), (&[512, 972, 1_200, 1_200, 1_200][..], 972));
+    assert_eq!(told(9_000).1, 8_952);
+    assert!((940..972).contains(&told(971).1));
 }
 
 #[test]
