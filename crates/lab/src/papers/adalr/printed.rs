@@ -15,7 +15,7 @@ pub(super) const PRINTED: &[(&str, &str)] = &[
 
 /// The threats to the validity of this reproduction.
 pub(super) const THREATS: &[&str] = &[
-    "ADaLR is a reconstruction: the authors' formulas are not public. Claims are decided with k = 1; whether throughput rises beyond 50 MB depends on k alone (adalr/growth; P3-C09, P3-C13).",
+    "ADaLR is a reconstruction: the authors' formulas are not public. Claims are decided with k = 1; whether throughput rises beyond 50 MB depends on k alone, and k = 0.1 makes P3-C09, P3-C11 and P3-C13 true together (adalr/growth).",
     "The printed values exclude each other: 75 % more throughput are 43 % less time, and 38 % less time are 61 % more throughput (P3-C07, P3-C11, P3-C16).",
     "The rate of the return direction, the delays of Figure 3 and the place of the delay are not in the paper and are chosen here.",
     "OPNET reports means of intervals of five seconds. Here throughput is the size of the file by the duration, so that trends below a hundredth may differ (P3-C14).",

@@ -65,6 +65,7 @@ static FIGURES: &[Figure] = &[
     recovered::TWO,
     recovered::FOUR,
     threshold::FIGURE,
+    threshold::PART,
     start::FIGURE,
     late::FIGURE,
     rate::FIGURE,
@@ -80,6 +81,8 @@ const QUEUE: usize = 3_000;
 const ALPHA: u32 = 200;
 /// The initial slow-start threshold of ns-2's SCTP (`initialSsthresh`), in bytes.
 const THRESHOLD: u32 = 65_536;
+/// Another threshold, as a part of what the way holds without its queue.
+const THRESHOLD_PART: f64 = 0.4;
 /// The duration of a run.
 const LASTS: Duration = Duration::from_secs(1_000);
 /// The sampling interval of the paper's monitor.
@@ -117,6 +120,8 @@ enum Protocol {
     SctpRecovered,
     /// SCTP, but with the initial slow-start threshold of its module.
     SctpThreshold,
+    /// SCTP, but with a threshold of [`THRESHOLD_PART`].
+    SctpPart,
 }
 
 /// Flows that begin and end together.
@@ -141,9 +146,18 @@ fn setup(protocol: Protocol, flows: Vec<Span>, one_way: Duration) -> Setup {
         Protocol::Sctp => sctp_stack(None, LossRecovery::Rfc4960),
         Protocol::SctpRecovered => sctp_stack(None, LossRecovery::Rfc9260),
         Protocol::SctpThreshold => sctp_stack(Some(THRESHOLD), LossRecovery::Rfc4960),
+        Protocol::SctpPart => {
+            let bytes = THRESHOLD_PART * way(one_way) * f64::from(run::PACKET - 48);
+            sctp_stack(Some(bytes as u32), LossRecovery::Rfc4960)
+        }
     };
     let (access, queue, lasts) = (fixed(ACCESS), QUEUE, LASTS);
     Setup { stack, rate: RATE, access, one_way, queue, flows, lasts, every: EVERY }
+}
+
+/// What the way holds without its queue, in packets.
+fn way(one_way: Duration) -> f64 {
+    RATE as f64 * 2.0 * one_way.as_secs_f64() / 8.0 / f64::from(run::PACKET)
 }
 
 fn sctp_stack(ssthresh: Option<u32>, recovery: LossRecovery) -> Stack {
@@ -177,6 +191,9 @@ fn shrunk(setup: Setup, quick: Quick) -> Setup {
     let stack = match setup.stack {
         Stack::Fast(params) => {
             Stack::Fast(Params { alpha_packets: params.alpha_packets / SMALLER as u32, ..params })
+        }
+        Stack::Sctp { ssthresh: Some(bytes), recovery } if bytes > THRESHOLD => {
+            sctp_stack(Some(bytes / SMALLER as u32), recovery)
         }
         sctp @ Stack::Sctp { .. } => sctp,
     };
@@ -225,8 +242,13 @@ fn settings(protocol: Protocol) -> Vec<String> {
             format!("tcp: profile sack, every segment acknowledged and timed, no checksums; cc fast:{params}")
         }
         Stack::Sctp { ssthresh, recovery } => {
-            let ssthresh = ssthresh
-                .map_or("ssthresh arbitrarily high".to_owned(), |bytes| format!("ssthresh of {bytes} bytes"));
+            let ssthresh = match ssthresh {
+                None => "ssthresh arbitrarily high".to_owned(),
+                Some(_) if protocol == Protocol::SctpPart => {
+                    format!("ssthresh of {} % of what the way holds", THRESHOLD_PART * 100.0)
+                }
+                Some(bytes) => format!("ssthresh of {bytes} bytes"),
+            };
             let recovery = match recovery {
                 LossRecovery::Rfc4960 => "",
                 LossRecovery::Rfc9260 => ", a time-out ends fast recovery (RFC 9260)",

@@ -101,14 +101,14 @@ fn run(change: &str, variant: &str, seed: u64) -> Row {
 pub(in crate::papers) fn told(data: &Data) -> String {
     let table = data.table(FIGURE.id);
     let each = CHANGES.map(|(change, spoken)| {
-        let of = |variant: &str| table.at(&format!("change={change} variant={variant}")).mean("seconds").mean;
+        let of = |variant: &str| table.at(&format!("change={change} variant={variant}"));
         let [tcp, sctp] = [of("tcp"), of("sctp")];
         format!(
             "{spoken}: {} and {} s, {} more, {} times",
-            short(tcp),
-            short(sctp),
-            short(tcp - sctp),
-            short(tcp / sctp)
+            short(tcp.mean("seconds").mean),
+            short(sctp.mean("seconds").mean),
+            tcp.minus(&sctp, "seconds"),
+            tcp.ratio(&sctp, "seconds")
         )
     });
     format!(
