@@ -10,6 +10,7 @@ use crate::figure::{Figure, Kind, LiveSweep, Point, Runs, Sweep};
 use crate::papers::live::AT_ONCE;
 use crate::plot::{self, Marks};
 use crate::scenario::{Part, worlds};
+use crate::stats;
 use crate::store::csv::{self, Head};
 use crate::store::{Appending, Store, StoreError, Variety};
 use crate::sweep::{self, Enough, Observer, Plan, Shard, SweepError};
@@ -537,7 +538,7 @@ impl Open {
         self.records.extend_from_slice(records);
         let Enough::Capped { within } = enough else { return Ok(None) };
         let point = &self.sweep.points()[index];
-        let what = format!("{point}: {} runs, within {:.1} %", records.len(), within * 100.0);
+        let what = format!("{point}: {}, within {:.1} %", stats::count(records.len(), "run"), within * 100.0);
         self.capped.push((index, what.clone()));
         Ok(Some(what))
     }
@@ -554,13 +555,10 @@ impl Open {
         capped.sort();
         if bench.options.quick == Quick::Yes && !capped.is_empty() {
             reporter.on_note(&format!(
-                "{}: {} reached the maximum of {} runs with an interval wider than {} %",
+                "{}: {} reached the maximum of {} with an interval wider than {} %",
                 figure.id,
-                match capped.len() {
-                    1 => "1 point".to_owned(),
-                    count => format!("{count} points"),
-                },
-                runs.max,
+                stats::count(capped.len(), "point"),
+                stats::count(runs.max as usize, "run"),
                 runs.within * 100.0
             ));
         }

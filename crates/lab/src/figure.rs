@@ -360,9 +360,16 @@ impl Point {
     }
 }
 
+/// The axis and the value of a scenario that varies too little for a picture. No text names them.
+pub const ALONE: (&str, Value) = ("scenario", Value::Name("all"));
+
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (name, value)) in self.places.iter().enumerate() {
+        let varied = || self.places.iter().filter(|place| **place != ALONE);
+        if !self.places.is_empty() && varied().next().is_none() {
+            return f.write_str("the only point");
+        }
+        for (index, (name, value)) in varied().enumerate() {
             write!(f, "{}{name}={value}", if index > 0 { " " } else { "" })?;
         }
         Ok(())

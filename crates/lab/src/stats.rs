@@ -62,6 +62,11 @@ impl fmt::Display for Estimate {
     }
 }
 
+/// A number of things with their name, as in `1 run` and `20 runs`.
+pub fn count(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
 /// Formats a number with three significant digits.
 pub fn short(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {

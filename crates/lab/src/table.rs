@@ -213,8 +213,9 @@ impl fmt::Display for Tail {
         let Self { runs, p50, p75, p90, p95, p99, worst, worst_seed, failures } = self;
         write!(
             f,
-            "{runs} runs, p50 {p50:.3}, p75 {p75:.3}, p90 {p90:.3}, p95 {p95:.3}, p99 {p99:.3}, worst {worst:.3} (seed {worst_seed}), \
-             {failures} failed"
+            "{}, p50 {p50:.3}, p75 {p75:.3}, p90 {p90:.3}, p95 {p95:.3}, p99 {p99:.3}, worst {worst:.3} (seed {worst_seed}), \
+             {failures} failed",
+            stats::count(*runs, "run")
         )
     }
 }

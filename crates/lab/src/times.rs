@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::bench::{Bench, Quick};
 use crate::figure::{Figure, Kind};
 use crate::papers::live::AT_ONCE;
-use crate::text;
+use crate::{stats, text};
 
 /// The times in the tree.
 const RECORDED: &str = include_str!("times.csv");
@@ -105,7 +105,7 @@ impl fmt::Display for Estimate {
             return write!(f, "{figures} figures: their times are not recorded");
         }
         let (about, time) = (if *at_least { "at least" } else { "about" }, text::time(*lasts));
-        let threads = if *threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+        let threads = stats::count(*threads, "thread");
         write!(f, "{figures} figures: {about} {time} on {threads}, by recorded times of another machine")?;
         if *unknown > 0 {
             write!(f, "; the times of {unknown} of them are not recorded")?;

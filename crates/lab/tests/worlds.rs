@@ -160,7 +160,7 @@ fn both_worlds_are_in_one_table_with_the_same_seeds() {
     assert_eq!(compared.len(), 2 * 3);
     let apart: Vec<String> = compared.iter().filter(|it| !it.is_close()).map(ToString::to_string).collect();
     assert_eq!(apart.len(), 1, "{apart:?}");
-    assert!(apart[0].starts_with("rate=4 scenario=all: the median of `goodput` is"), "{apart:?}");
+    assert!(apart[0].starts_with("rate=4: the median of `goodput` is"), "{apart:?}");
     assert!(apart[0].ends_with("(+11 %)"), "{apart:?}");
     let svg = plot::draw(figure, &table);
     let only = |world: &str| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use braidftp_lab::bench::Made;
 use braidftp_lab::claim::{Claim, Finding, Paper, Verdict};
-use braidftp_lab::stats::Estimate;
+use braidftp_lab::stats::{self, Estimate};
 use braidftp_lab::store::Variety;
 use braidftp_lab::{golden, papers, plot, scenario};
 use clap::Args as ClapArgs;
@@ -218,8 +218,7 @@ fn as_text(id: &str, says: &str, finding: &Finding) -> String {
     if let Some(measured) = &finding.figure {
         let runs = match measured.value.runs {
             0 => String::new(),
-            1 => ", 1 run".to_owned(),
-            runs => format!(", {runs} runs"),
+            runs => format!(", {}", stats::count(runs, "run")),
         };
         let unit = if measured.unit.is_empty() { String::new() } else { format!(" {}", measured.unit) };
         let _ = write!(text, " {}{unit}{runs} ({})", measured.value, measured.what);
@@ -237,12 +236,21 @@ fn as_text(id: &str, says: &str, finding: &Finding) -> String {
 fn totals(findings: &[(&Claim, Finding)]) -> String {
     let count =
         |is: fn(&Verdict) -> bool| findings.iter().filter(|(_, finding)| is(&finding.verdict)).count();
+    let said = |count: usize, [one, several]: [&str; 2]| {
+        if count == 1 { format!("1 {one}") } else { format!("{count} {several}") }
+    };
     format!(
-        "\n{} claims: {} hold, {} do not hold, {} contradict another of their paper, {} are no measurement\n",
-        findings.len(),
-        count(|verdict| *verdict == Verdict::Holds),
-        count(|verdict| *verdict == Verdict::DoesNotHold),
-        count(|verdict| matches!(verdict, Verdict::Contradicts(_))),
-        count(|verdict| *verdict == Verdict::NotAMeasurement),
+        "\n{}: {}, {}, {}, {}\n",
+        stats::count(findings.len(), "claim"),
+        said(count(|verdict| *verdict == Verdict::Holds), ["holds", "hold"]),
+        said(count(|verdict| *verdict == Verdict::DoesNotHold), ["does not hold", "do not hold"]),
+        said(
+            count(|verdict| matches!(verdict, Verdict::Contradicts(_))),
+            ["contradicts another of its paper", "contradict another of their paper"]
+        ),
+        said(
+            count(|verdict| *verdict == Verdict::NotAMeasurement),
+            ["is no measurement", "are no measurement"]
+        ),
     )
 }

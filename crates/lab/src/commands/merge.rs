@@ -1,5 +1,6 @@
 //! `braidlab merge`: combines the parts of sweeps made by several machines.
 
+use braidftp_lab::stats;
 use clap::Args as ClapArgs;
 
 use super::{Progress, Running, chosen, print};
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for figure in figures {
         if let Some(table) = bench.merge(figure, &mut progress)? {
             merged += 1;
-            print(&format!("{}: {} runs\n", figure.id, table.records().len()))?;
+            print(&format!("{}: {}\n", figure.id, stats::count(table.records().len(), "run")))?;
         }
     }
     if merged == 0 {

@@ -23,11 +23,11 @@ use std::time::Duration;
 
 use braidftp_lab::bench::{Bench, BenchError, Fresh, Options, Quick, Reporter};
 use braidftp_lab::figure::Figure;
-use braidftp_lab::papers;
 use braidftp_lab::scenario::worlds::Worlds;
 use braidftp_lab::scenario::{self, Cost, LoadError, Scenario};
 use braidftp_lab::store::Store;
 use braidftp_lab::table::Table;
+use braidftp_lab::{papers, stats};
 use clap::Args as ClapArgs;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -216,7 +216,7 @@ impl Drop for Progress {
 impl Reporter for Progress {
     fn on_figure(&mut self, figure: &'static Figure, known: usize) {
         if known > 0 {
-            self.say(&format!("{}: continues with {known} stored runs", figure.id));
+            self.say(&format!("{}: continues with {}", figure.id, stats::count(known, "stored run")));
         }
         self.bar.reset();
         self.bar.set_length(0);

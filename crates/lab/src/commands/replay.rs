@@ -164,7 +164,7 @@ fn several(job: &Job, loss: f64, seeds: u64) -> String {
     let mut runs: Vec<(f64, f64, u64)> = (job.seed..).take(seeds as usize).map(run).collect();
     runs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let times: Vec<f64> = runs.iter().map(|run| run.0).collect();
-    let mut text = format!("{} runs, through the limit:", runs.len());
+    let mut text = format!("{}, through the limit:", stats::count(runs.len(), "run"));
     for part in [0.5, 0.75, 0.9, 0.95, 0.99, 0.999] {
         let _ = write!(text, " p{} {:.3}", part * 100.0, stats::reached_by(&times, part));
     }

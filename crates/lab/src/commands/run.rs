@@ -17,8 +17,9 @@ use braidftp_lab::scenario::live::{Late, Tools};
 use braidftp_lab::scenario::worlds::{CLOSE, Compared, Worlds, compare};
 use braidftp_lab::store::Variety;
 use braidftp_lab::sweep::Shard;
+use braidftp_lab::table::Table;
 use braidftp_lab::times::{Stopwatch, Times};
-use braidftp_lab::{papers, text};
+use braidftp_lab::{papers, stats, text};
 use clap::Args as ClapArgs;
 
 use super::compare::end_on_signal;
@@ -102,8 +103,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let variety = Variety { quick: args.running.quick, shard: args.shard };
         let path = bench.store.path(figure, variety, "csv");
         print(&format!(
-            "{}: {runs} runs in {:.1} s: {}\n",
+            "{}: {} in {:.1} s: {}\n",
             figure.id,
+            stats::count(runs, "run"),
             began.elapsed().as_secs_f64(),
             path.display()
         ))?;
@@ -111,6 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Made::Sweep(table) => {
                 print(&text::table(&table))?;
                 if let Some(scenario) = chosen.scenario(figure) {
+                    print(&others(&table))?;
                     print(&unended(scenario, &table))?;
                 }
                 data.add_table(figure, table);
@@ -126,6 +129,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print(&check::block(claim, &(claim.check)(&data)))?;
     }
     Ok(())
+}
+
+/// How many columns are named that a table does not show.
+const NAMED: usize = 6;
+
+/// Names the columns of a scenario that its picture and its table do not show.
+fn others(table: &Table) -> String {
+    let sweep = table.sweep();
+    let names = sweep.columns.iter().map(|column| column.name).filter(|name| *name != sweep.plot.y);
+    let names: Vec<&str> = names.collect();
+    let what = match names.len() {
+        0 => return String::new(),
+        1..=NAMED => names.join(", "),
+        many => format!("{many} other columns"),
+    };
+    format!("  the file has also {what}; `y` of [plot] draws and prints another column\n")
 }
 
 /// Says how long the figures take that are not stored: those of papers by recorded times, scenarios by their packets.
@@ -218,9 +237,9 @@ fn make_live(bench: &Bench, scenario: &Scenario, worlds: &Worlds, quick: bool) -
     drop(progress);
     let path = bench.store.path(worlds.figure, Variety { quick, shard: None }, "csv");
     print(&format!(
-        "{}: {} runs in {:.1} s: {}\n{}",
+        "{}: {} in {:.1} s: {}\n{}",
         worlds.figure.id,
-        table.records().len(),
+        stats::count(table.records().len(), "run"),
         began.elapsed().as_secs_f64(),
         path.display(),
         text::table(&table)

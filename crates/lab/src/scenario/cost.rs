@@ -12,7 +12,7 @@ use super::plan::{LASTS_MAX, Plan};
 use super::workloads::{Does, Workload};
 use crate::figure::{Figure, Point, Runs};
 use crate::sweep::Shard;
-use crate::text;
+use crate::{stats, text};
 
 /// Packets of a file or of a request beyond its bytes: commands, replies, connections.
 const PACKETS_OF_A_TRANSFER: f64 = 6.0;
@@ -188,12 +188,11 @@ fn rounded(number: f64) -> String {
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, runs: [least, most], lasts, threads, .. } = self;
-        let threads = if *threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+        let threads = stats::count(*threads, "thread");
         let [short, long] = lasts.map(text::time);
         let time = if short == long { short } else { format!("{short} to {long}") };
         match least == most {
-            true if *least == 1 => write!(f, "{id}: 1 run, about {time} on {threads}"),
-            true => write!(f, "{id}: {least} runs, about {time} on {threads}"),
+            true => write!(f, "{id}: {}, about {time} on {threads}", stats::count(*least as usize, "run")),
             false => write!(f, "{id}: {least} to {most} runs, about {time} on {threads}"),
         }
     }

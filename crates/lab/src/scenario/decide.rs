@@ -37,11 +37,12 @@ pub(super) fn decide(claim: &Claim, axes: &[Axis], table: &Table) -> Finding {
     let place = if worst.place.is_empty() { String::new() } else { format!(" at {}", worst.place) };
     let [left, right] = worst.sides.map(|side| shown(side, dimension));
     let mut why = format!(
-        "it holds at {holding} of {} points; the closest sides{place}: {left} and {right}",
-        tried.len()
+        "it holds at {holding} of {}; the closest sides{place}: {left} and {right}",
+        stats::count(tried.len(), "point")
     );
     if missing > 0 {
-        why.push_str(&format!("; {missing} points lack a side"));
+        let lack = if missing == 1 { "lacks" } else { "lack" };
+        why.push_str(&format!("; {} {lack} a side", stats::count(missing, "point")));
     }
     if !worst.holds(claim) && worst.is_open() {
         why.push_str(match worst.difference.runs {

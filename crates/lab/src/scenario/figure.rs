@@ -11,13 +11,13 @@ use super::plan::Plan;
 use super::tree::{Node, Value as Written, Wrong, nearest};
 use super::view::View;
 use super::{Added, Expectation, Scenario, run};
-use crate::figure::{Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
+use crate::figure::{ALONE, Axis, Column, Figure, Kind, Point, Row, Runs, Sweep, Value};
 use crate::plot::{Marks, Plot, Scale};
 
 /// The maximum number of points of a scenario.
 const POINTS_MAX: usize = 100_000;
 /// The axis of a scenario that varies nothing, or one parameter.
-pub(super) const SCENARIO: &str = "scenario";
+pub(super) const SCENARIO: &str = ALONE.0;
 
 /// A file that was read; kept as long as the program runs.
 pub(super) struct Document {
@@ -263,7 +263,7 @@ fn axes_of(document: &'static Document) -> &'static [Axis] {
         .collect();
     // A picture has lines along an axis, so at least two axes are needed.
     if axes.len() < 2 {
-        let values = Box::leak(Box::new([Value::Name("all")]));
+        let values = Box::leak(Box::new([ALONE.1]));
         axes.push(Axis { name: SCENARIO, label: "", values, show: &|_| "all runs".to_owned() });
     }
     Box::leak(axes.into_boxed_slice())

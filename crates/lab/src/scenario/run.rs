@@ -378,7 +378,7 @@ impl<'a> Seen<'a> {
     fn mark(&self, world: &mut World<Resident>) -> Mark {
         world.settle();
         let read = |flow: &Flow| match &world.host(flow.ends[1]).kind {
-            Kind::Bulk(host) => host.app().bytes_read(),
+            Kind::Bulk(host) => host.app().bytes_arrived(host.endpoint()),
             _ => world.host(flow.ends[0]).transfers().bytes_read(),
         };
         let counters = |ids: &Option<[LinkId; 2]>| match ids {
@@ -395,7 +395,7 @@ impl<'a> Seen<'a> {
     fn look(&self, world: &World<Resident>) -> Look {
         let flows = self.flows.iter().map(|flow| {
             let read = match &world.host(flow.ends[1]).kind {
-                Kind::Bulk(host) => host.app().bytes_read(),
+                Kind::Bulk(host) => host.app().bytes_arrived(host.endpoint()),
                 _ => world.host(flow.ends[0]).transfers().bytes_read(),
             };
             (self.plan.workloads[flow.workload].name.clone(), read)

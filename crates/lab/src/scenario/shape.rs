@@ -495,14 +495,16 @@ static FTP: Shape = Shape {
             "clock",
             Takes::Word(super::words::clocks),
             "\"asked\"",
-            "From when `seconds` counts: the client's first packet, its first word about the files, or the 150 to NLST.",
+            "From when `seconds` counts: the client's first packet, its first word about the files (2 s after the login, unless \
+             `asks-at-once`), or the 150 to NLST.",
         ),
         field("data-streams", Takes::Count(1, 64), "4", "Of braid: the streams for data."),
         field(
             "asks-at-once",
             Takes::Flag,
             "false",
-            "Whether files are asked for with the login, as a job does.",
+            "Whether files are asked for with the login, as a job does. If not, 2 s of silence after the login come first: cuts, events \
+             and other workloads count from the start of the run.",
         ),
         field("message", BYTES, "\"16 KiB\"", "Bytes of a file that share an SCTP message."),
         field("attempts", Takes::Count(1, 100), "5", "How often each file, and the login, is tried."),

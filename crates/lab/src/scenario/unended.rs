@@ -6,6 +6,7 @@ use super::plan::Plan;
 use super::workloads::Does;
 use super::{Scenario, decide};
 use crate::figure::Point;
+use crate::stats;
 use crate::table::{Record, Table};
 
 /// The maximum number of lines; the other points are counted.
@@ -58,7 +59,7 @@ fn at_point(
     records: &[Record],
 ) -> Vec<(String, &'static str)> {
     let columns = table.sweep().columns;
-    let runs = records.len();
+    let runs = stats::count(records.len(), "run");
     let place = match decide::place(point.places(), &document.scope.axes) {
         place if place.is_empty() => place,
         place => format!(" at {place}"),
@@ -87,7 +88,7 @@ fn at_point(
         lines.push(match plan.lasts {
             Some(lasts) => (
                 format!(
-                    "inf{place}: in {its} of {runs} runs no {what} of workload `{name}` arrived before the run ended, at {} s, \
+                    "inf{place}: in {its} of {runs} no {what} of workload `{name}` arrived before the run ended, at {} s, \
                      or the connection of one failed: {names}",
                     lasts.as_secs_f64()
                 ),
@@ -95,14 +96,14 @@ fn at_point(
                  count transfers",
             ),
             None => (
-                format!("inf{place}: in {its} of {runs} runs a connection of workload `{name}` failed: {names}"),
+                format!("inf{place}: in {its} of {runs} a connection of workload `{name}` failed: {names}"),
                 "less `loss`, shorter cuts, or more retransmissions in the transport; the column `failed` counts transfers",
             ),
         });
     }
     let failed = records.iter().filter(|record| is_failed(record)).count();
     if failed > 0 {
-        let line = format!("NaN{place}: {failed} of {runs} runs failed, or measured nothing");
+        let line = format!("NaN{place}: {failed} of {runs} failed, or measured nothing");
         lines.push((line, "what the lines `failed:` above say; --fresh repeats stored runs"));
     }
     lines

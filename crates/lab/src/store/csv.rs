@@ -234,12 +234,12 @@ pub fn summary(table: &crate::table::Table) -> String {
         let first = &sweep.columns[0];
         let _ = writeln!(
             text,
-            "{}: {} {}, median {}, {} runs",
+            "{}: {} {}, median {}, {}",
             cell.point(),
             cell.mean(first.name),
             first.unit,
             crate::stats::short(cell.quantile(first.name, 0.5)),
-            cell.runs()
+            crate::stats::count(cell.runs(), "run")
         );
     }
     text

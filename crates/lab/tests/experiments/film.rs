@@ -75,7 +75,7 @@ fn packets_are_where_delay_and_rate_put_them_at_a_known_time() {
     let words = ["my.toml", "--lasts", "0.5"];
     let (svg, said) = made(folder.path(), &words);
     assert!(
-        said.starts_with("film.svg: scenario=all: ") && said.contains(" 0.000 s to 0.500 s of "),
+        said.starts_with("film.svg: the only point: ") && said.contains(" 0.000 s to 0.500 s of "),
         "{said}"
     );
     let document = Document::parse(&svg).unwrap();
@@ -196,7 +196,8 @@ fn an_mp4_is_encoded_from_frames_with_the_packets_where_they_are_in_the_film() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(
-        said.starts_with("film.mp4: scenario=all: 0.000 s to 0.500 s of ") && said.ends_with(" 11 frames\n"),
+        said.starts_with("film.mp4: the only point: 0.000 s to 0.500 s of ")
+            && said.ends_with(" 11 frames\n"),
         "{said}"
     );
     let given = std::fs::read_to_string(folder.path().join("words")).unwrap();

@@ -80,10 +80,10 @@ fn a_run_of_ones_own_scenario_becomes_the_same_qlog_again_and_braidlab_draws_it(
     assert_ne!(made(folder.path(), &["my.toml", "--at", "loss=0.02", "--seed", "8"]).0, records);
     assert_ne!(made(folder.path(), &["my.toml", "--at", "loss=0", "--seed", "7"]).0, records);
     // The first workload over SCTP, at the end that sends.
-    assert!(said.starts_with("run.qlog: loss=0.02 scenario=all: a client, "), "{said}");
+    assert!(said.starts_with("run.qlog: loss=0.02: a client, "), "{said}");
     let (head, events) = records.split_first().unwrap();
     assert_eq!(head["trace"]["vantage_point"]["type"], "client");
-    assert_eq!(head["title"], "my · loss=0.02 scenario=all · seed 7 · a client");
+    assert_eq!(head["title"], "my · loss=0.02 · seed 7 · a client");
     let [sent, received] = ["sctp:packet_sent", "sctp:packet_received"].map(|name| count(events, name));
     assert!(sent > 150 && received > 50, "{sent} sent, {received} received");
     let times: Vec<f64> = events.iter().map(|event| event["time"].as_f64().unwrap()).collect();

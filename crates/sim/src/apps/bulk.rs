@@ -155,8 +155,8 @@ impl Bulk {
         Self { connects, ends, bytes, association: None, connection: None, read: 0 }
     }
 
-    /// Sets how many bytes are written at a time, at least one: over SCTP a message, which the reader counts
-    /// once it is complete. Default: 64 KiB. No effect on the reading side.
+    /// Sets how many bytes are written at a time, at least one: over SCTP a message, which [`bytes_read`](Self::bytes_read)
+    /// counts once it is complete. Default: 64 KiB. No effect on the reading side.
     pub fn write_at_a_time(&mut self, bytes: usize) {
         if self.sends() {
             self.bytes = Bytes::from(vec![0x5a; bytes.max(1)]);
@@ -197,9 +197,15 @@ impl Bulk {
         }
     }
 
-    /// Bytes of user data read.
+    /// Bytes of user data read: over SCTP, of whole messages.
     pub fn bytes_read(&self) -> u64 {
         self.read
+    }
+
+    /// Bytes of user data that have arrived in order at the reading side: over SCTP also those of a message whose end has not.
+    pub fn bytes_arrived(&self, endpoints: &sctp::Endpoint) -> u64 {
+        let association = self.association.and_then(|id| endpoints.association(id));
+        self.read + association.map_or(0, |association| association.stats().partial_bytes as u64)
     }
 
     /// The flow's association, if it uses SCTP and the association is known here.

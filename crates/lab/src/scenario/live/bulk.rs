@@ -47,6 +47,8 @@ pub(super) struct Bulk {
     transport: Transport,
     span: Span,
     read: Arc<AtomicU64>,
+    /// The reader's association over SCTP.
+    receiver: Arc<OnceLock<Association>>,
     /// Ends its writer and its reader.
     stops: [Arc<AtomicBool>; 2],
     /// The sender once it has connected.
@@ -84,15 +86,16 @@ impl Bulk {
         let stops: [Arc<AtomicBool>; 2] = Default::default();
         let (read, stop, at) = (Arc::new(AtomicU64::new(0)), stops[1].clone(), transport.clone());
         let (ready, is_ready) = channel();
+        let receiver: Arc<OnceLock<Association>> = Arc::default();
         let reader = host.spawn({
-            let read = read.clone();
+            let (read, receiver) = (read.clone(), receiver.clone());
             move || {
                 let ready = || ready.send(()).unwrap_or_default();
                 let read = match at {
                     Transport::Tcp(at) => {
                         kernel::read((at, TCP_PORT), &read, &stop, ready).map_err(|error| error.to_string())
                     }
-                    Transport::Sctp(ends) => block_on(receive(&ends, &read, &stop, ready)),
+                    Transport::Sctp(ends) => block_on(receive(&ends, (&read, &receiver), &stop, ready)),
                 };
                 read.map_err(|error| format!("a bulk flow's reader: {error}"))
             }
@@ -100,7 +103,7 @@ impl Bulk {
         match is_ready.recv() {
             Ok(()) => {
                 let (sender, samples) = (Arc::default(), Sums::default());
-                Ok((Self { transport, span, read, stops, sender, samples }, reader))
+                Ok((Self { transport, span, read, receiver, stops, sender, samples }, reader))
             }
             // It ended before it listened, and says why.
             Err(_) => Err(reader.join().err().unwrap_or_else(|| "a bulk flow's reader ended".to_owned())),
@@ -143,9 +146,10 @@ impl Bulk {
         self.stops.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
     }
 
-    /// The bytes of user data that were read.
+    /// The bytes of user data that have arrived in order: read, or of a message whose end has not arrived.
     pub(super) fn read_bytes(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
+        let partial = self.receiver.get().map_or(0, |association| association.stats().partial_bytes as u64);
+        self.read.load(Ordering::Relaxed) + partial
     }
 
     /// The state of the sender, once it has connected.
@@ -179,7 +183,7 @@ impl Bulk {
 
 async fn receive(
     ends: &Ends,
-    read: &AtomicU64,
+    (read, receiver): (&AtomicU64, &OnceLock<Association>),
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<(), String> {
@@ -191,6 +195,7 @@ async fn receive(
         let piece = async {
             if association.is_none() {
                 association = listener.accept().await;
+                association.iter().for_each(|its| receiver.set(its.clone()).unwrap_or_default());
             }
             match &association {
                 Some(association) => association.recv(StreamId(0)).await,

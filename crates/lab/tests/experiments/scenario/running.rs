@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use braidftp_cc as cc;
 use braidftp_lab::bench::{self, Bench, Made, Opened, Reporter};
-use braidftp_lab::figure::RunFailed;
+use braidftp_lab::figure::{Point, RunFailed};
 use braidftp_lab::papers::ftp;
 use braidftp_lab::scenario::{self, templates};
 use braidftp_lab::store::Store;
@@ -38,6 +38,11 @@ fn a_scenario_runs_and_is_checked_from_the_command_line() {
         assert!(numbers.iter().all(|number| number.is_finite()), "{row:?}");
         assert_eq!(row[0] == "0", numbers[4] == 0.0, "{row:?}");
     }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        said.contains("\n  the file has also rtt, cwnd, link.core.queue, link.core.lost; `y` of [plot] "),
+        "{said}"
+    );
     assert!(csv.contains("# setting: link core: rate = 10 Mbit/s, loss = $loss\n"), "{csv}");
     // Another text is another experiment, so its results are not reused.
     let said = |output: Output| String::from_utf8(output.stderr).unwrap();
@@ -89,6 +94,56 @@ fn a_session_that_fails_ends_its_run_alone_with_the_reason() {
         |path: &str| csv.lines().filter(|line| line.starts_with(path)).map(str::to_owned).collect::<Vec<_>>();
     assert!(rows("first").iter().all(|row| row.contains("NaN")) && rows("first").len() == 2, "{csv}");
     assert!(rows("both").iter().all(|row| !row.contains("NaN")) && rows("both").len() == 2, "{csv}");
+}
+
+/// The first column at a point of a scenario.
+fn first_column(text: &str, has: impl Fn(&Point) -> bool) -> f64 {
+    let scenario = scenario::parse("my", text).unwrap_or_else(|error| panic!("{error}"));
+    let sweep = scenario.figure.sweep().unwrap();
+    let points = sweep.points();
+    (sweep.run)(points.iter().find(|point| has(point)).unwrap(), 1).0[0]
+}
+
+#[test]
+fn the_cut_of_the_outage_template_is_in_the_middle_of_the_transfer() {
+    let text = templates::text("outage").unwrap();
+    let at = |point: &Point| (point.name("cut"), point.name("paths")) == ("long", "both");
+    // Over the second path alone: a second at 20 Mbit/s and the rest of 160 Mbit at 10.
+    let alone = 1.0 + (160.0 - 20.0) / 10.0;
+    let seconds = first_column(text, at);
+    assert!((8.0..alone - 3.0).contains(&seconds), "{seconds}");
+    // Without `asks-at-once` the login, and 2 s of silence, come first: the cut path carries next to nothing.
+    let late = first_column(&text.replace("asks-at-once = true\n", ""), at);
+    assert!((alone - 1.5..alone + 2.0).contains(&late), "{late}");
+}
+
+#[test]
+fn goodput_over_sctp_counts_bytes_as_they_arrive_and_not_whole_messages() {
+    let text = "title = \"t\"\nlasts = \"1 s\"\nmeasure = [\"goodput\"]\n[links.l]\nrate = \"$rate\"\ndelay = \"5 ms\"\n\
+                [transports.s]\nprotocol = \"sctp\"\n[[workload]]\nkind = \"bulk\"\ntransport = \"s\"\n\
+                [[axis]]\nname = \"rate\"\nin = \"kbit/s\"\nvalues = [\"400 kbit/s\", \"1000 kbit/s\", \"1500 kbit/s\"]\n";
+    for rate in [400.0, 1_000.0, 1_500.0] {
+        let goodput = first_column(text, |point| point.number("rate") == rate);
+        // A message has 64 KiB, which are 0.52 Mbit.
+        assert!((0.9..0.99).contains(&(goodput / rate / 1e3)), "{rate} kbit/s: {goodput} bit/s");
+    }
+}
+
+#[test]
+fn what_is_said_of_a_scenario_without_axes_names_no_axis() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "title = \"t\"\nlasts = \"1 s\"\nruns = { min = 2, max = 2, within = \"0.001 %\" }\n[links.l]\nrate = \"5 Mbit/s\"\n\
+                delay = \"5 ms\"\nloss = \"3 %\"\n[transports.s]\nprotocol = \"sctp\"\n[[workload]]\nkind = \"bulk\"\ntransport = \"s\"\n";
+    std::fs::write(folder.path().join("my.toml"), text).unwrap();
+    let said = |words: &[&str]| {
+        let output = lab(folder.path(), words);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8([output.stderr, output.stdout].concat()).unwrap()
+    };
+    let text = said(&["run", "my.toml"]);
+    assert!(text.contains("capped: the only point: 2 runs, within "), "{text}");
+    let text = said(&["run", "my.toml", "--runs", "1", "--fresh"]);
+    assert!(text.contains("my: 1 run, about 1 s on ") && text.contains("my: 1 run in "), "{text}");
 }
 
 /// Downloads over a link of a rate, for a time.
