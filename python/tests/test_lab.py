@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -71,6 +73,37 @@ def test_a_template_runs_and_its_claims_are_decided(tmp_path: pathlib.Path) -> N
     assert again.runs == results.runs
 
 
+def test_a_run_says_at_a_terminal_how_long_it_takes_and_nothing_elsewhere(tmp_path: pathlib.Path) -> None:
+    scenario = lab.Scenario(flow("cubic", loss="1 %"), name="mine")
+    assert re.fullmatch(r"mine: 10 to 400 runs, about \d+ s( to \d+ s)? on 1 thread", scenario.estimate(threads=1))
+    assert scenario.estimate(runs=1, threads=2).startswith("mine: 1 run, about ")
+    mine = lab.Scenario(flow("mine"), controllers={"mine": Aimd})
+    assert mine.estimate().endswith(", without the time that controllers in Python take")
+    source = f"from braidftp import lab; lab.Scenario({flow('cubic')!r}, name='mine').run({str(tmp_path)!r}, runs=2)"
+    main, other = os.openpty()
+    try:
+        subprocess.run([sys.executable, "-c", source], check=True, stderr=other)
+    finally:
+        os.close(other)
+    said = b""
+    try:
+        while piece := os.read(main, 65536):
+            said += piece
+    except OSError:  # The other end is closed.
+        pass
+    os.close(main)
+    assert b"mine: 2 runs, about 1 s on " in said, said
+    silent = subprocess.run([sys.executable, "-c", source + ".check()"], check=True, capture_output=True)
+    assert silent.stderr == b""
+
+
+def test_runs_of_more_than_30_days_are_refused() -> None:
+    text = flow("cubic", rate="100 Gbit/s").replace('lasts = "5 s"', 'lasts = "100 h"')
+    for attempt in (lab.Scenario(text).run, lab.Scenario(text).estimate):
+        with pytest.raises(lab.ScenarioError, match="30 days are possible"):
+            attempt()
+
+
 def test_a_scenario_may_be_a_mapping_and_gives_the_same_numbers() -> None:
     mapping = {
         "title": "One flow",
@@ -90,7 +123,7 @@ def test_an_error_names_line_column_and_the_nearest_word() -> None:
         lab.Scenario(flow("vegas"), controllers={"mine": Aimd})
     with pytest.raises(ValueError, match="cannot be the name of results"):
         lab.Scenario(flow("cubic"), name="../x")
-    with pytest.raises(IndexError, match="there are 1 points"):
+    with pytest.raises(IndexError, match="the scenario has 1 point, and none has number 3"):
         lab.Scenario(flow("cubic")).run_once(3)
 
 

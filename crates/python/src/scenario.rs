@@ -91,7 +91,8 @@ impl Scenario {
     pub(crate) fn point(&self, index: usize) -> PyResult<Point> {
         let points = self.sweep.points();
         points.get(index).cloned().ok_or_else(|| {
-            PyIndexError::new_err(format!("there are {} points, and none has number {index}", points.len()))
+            let count = braidftp_lab::stats::count(points.len(), "point");
+            PyIndexError::new_err(format!("the scenario has {count}, and none has number {index}"))
         })
     }
 
@@ -240,6 +241,16 @@ impl Scenario {
             Made::Sweep(table) => Ok(Self::runs_of(&table)),
             Made::Scene(_) | Made::LeftOut(_) => Err(PyRuntimeError::new_err("a scenario is a sweep")),
         }
+    }
+
+    /// Says how long the runs take that are not stored: lines for the user. Fails if they would take more than 30 days.
+    fn says(&self, py: Python<'_>, how: How) -> PyResult<Vec<String>> {
+        let bench = self.bench(&how);
+        if bench.is_stored(self.scenario.figure) {
+            return Ok(Vec::new());
+        }
+        let said = py.detach(|| self.scenario.cost(&bench.part(self.sweep)).says());
+        said.map_err(ScenarioError::new_err)
     }
 
     /// Runs one point once, and returns its numbers.

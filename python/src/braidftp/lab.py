@@ -15,10 +15,11 @@ import hashlib
 import inspect
 import json
 import os
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
@@ -270,13 +271,14 @@ class Scenario:
 
         `out` is a folder that keeps CSV, Parquet, SVG and PNG, as `braidlab run` does: what is there already is not run again, and
         an interrupted sweep goes on. Without it nothing is kept. `quick` runs a few points a few times; `runs` is the most runs of
-        a point. `progress` shows a bar by tqdm, if that is installed and standard error is a terminal, or is called with the
-        numbers of runs done and planned.
+        a point. `progress` says how long the runs take (`estimate`) and shows a bar by tqdm, if that is installed, where standard
+        error is a terminal; or it is called with the numbers of runs done and planned. Runs of more than 30 days are refused.
         """
         with _folder(out) as folder:
             how = _How(folder, quick, fresh, runs, threads or (1 if self.controllers else None), seed)
             failures: list[str] = []
             with _Shown(progress, self.name) as shown:
+                shown.say(self._says(how))
 
                 def tell(kind: str, first: Any, second: int) -> None:
                     if kind == "run":
@@ -287,6 +289,21 @@ class Scenario:
                 records = self._scenario.run(how, tell)
             return self._results(records, folder if out is not None else None, quick, failures)
 
+    def estimate(self, *, quick: bool = False, runs: int | None = None, threads: int | None = None) -> str:
+        """How many runs there are and how long they take on this machine, as `run` says it before they begin.
+
+        If they would take more than 30 days, that is an error.
+        """
+        with _folder(None) as folder:
+            how = _How(folder, quick, False, runs, threads or (1 if self.controllers else None), 1)
+            return "\n".join(self._says(how))
+
+    def _says(self, how: _How) -> list[str]:
+        lines = self._scenario.says(how)
+        if lines and self.controllers:
+            lines[0] += ", without the time that controllers in Python take"
+        return lines
+
     def run_once(self, point: int | Mapping[str, float | str] = 0, *, seed: int = 1) -> dict[str, float]:
         """Runs one point once with a seed, and returns its numbers by column."""
         index = point if isinstance(point, int) else self.point(**point)
@@ -296,8 +313,8 @@ class Scenario:
         self, records: list[Run], folder: str | None, quick: bool, failures: list[str]
     ) -> Results:
         if failures:
-            first = failures[0]
-            warnings.warn(f"{len(failures)} runs failed; the first: {first}", RuntimeWarning, stacklevel=3)
+            many = "1 run failed" if len(failures) == 1 else f"{len(failures)} runs failed; the first"
+            warnings.warn(f"{many}: {failures[0]}", RuntimeWarning, stacklevel=3)
         return Results(self, records, folder, quick, failures)
 
 
@@ -538,6 +555,7 @@ class _Shown:
     def __init__(self, progress: bool | Progress, name: str) -> None:
         self._call: Progress | None = None
         self._bar: Any = None
+        self._speaks = progress is True and sys.stderr is not None and sys.stderr.isatty()
         if callable(progress):
             self._call = progress
         elif progress:
@@ -550,6 +568,14 @@ class _Shown:
 
     def __enter__(self) -> _Shown:
         return self
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Prints lines above the bar, if there is a terminal."""
+        for line in lines if self._speaks else ():
+            if self._bar is not None:
+                self._bar.write(line, file=sys.stderr)
+            else:
+                print(line, file=sys.stderr)
 
     def __call__(self, done: int, planned: int) -> None:
         if self._call is not None:
