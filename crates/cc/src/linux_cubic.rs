@@ -21,6 +21,8 @@ use crate::{Ack, Cause, Congestion, Controller, Growth, Idle, Options, SlowStart
 
 /// The ticks in a second (CONFIG_HZ).
 const HZ: u64 = 250;
+/// The nanoseconds of a tick.
+const TICK_NANOS: u64 = 1_000_000_000 / HZ;
 /// The ticks for which the slope stays as it is while the window does.
 const SLOPE_TICKS: u64 = HZ / 32;
 /// The unit of time of the cubic function: 1/1024 s.
@@ -131,7 +133,11 @@ impl Train {
 }
 
 fn ticks(at: Time) -> u64 {
-    at.as_nanos() / (1_000_000_000 / HZ)
+    at.as_nanos() / TICK_NANOS
+}
+
+fn initial_window(options: &Options, mtu: usize) -> u64 {
+    (options.initial_window.bytes(mtu) / mtu.max(1)).max(1) as u64
 }
 
 impl LinuxCubic {
@@ -140,7 +146,7 @@ impl LinuxCubic {
         Self {
             options,
             mtu,
-            cwnd: (options.initial_window.bytes(mtu) / mtu.max(1)).max(1) as u64,
+            cwnd: initial_window(&options, mtu),
             ssthresh: SSTHRESH_INITIAL,
             counted: 0,
             partial_bytes: 0,
@@ -159,8 +165,9 @@ impl LinuxCubic {
         (WINDOW_MAX / self.mtu.max(1)).max(1) as u64
     }
 
-    /// Whether the window limits the sender: since a window of data was acknowledged, it was full once.
-    fn is_limited(&mut self, ack: &Ack<'_>) -> bool {
+    /// Notes whether the window is full; returns whether it limits the sender: since a window of data was acknowledged, it was
+    /// full once.
+    fn note_limit(&mut self, ack: &Ack<'_>) -> bool {
         self.limited_left = self.limited_left.saturating_sub(ack.bytes);
         let is_full = ack.flight_before.saturating_add(self.mtu) > self.window();
         if self.limited_left == 0 || is_full {
@@ -206,8 +213,8 @@ impl LinuxCubic {
 
     /// The slope of the cubic function a round trip from now.
     fn slope(&self, epoch: &Epoch, now: u64) -> u64 {
-        let ahead =
-            self.delay_min.map_or(0, |delay| delay.as_nanos().div_ceil(4_000_000).min(1 << 20)) as u64;
+        let in_ticks = |delay: Duration| delay.as_nanos().div_ceil(TICK_NANOS.into()).min(1 << 20) as u64;
+        let ahead = self.delay_min.map_or(0, in_ticks);
         let at = (now.saturating_sub(epoch.start) + ahead).saturating_mul(UNITS) / HZ;
         let distance = u128::from(at.abs_diff(epoch.k).min(DISTANCE_MAX));
         let delta = (SCALE * distance.pow(3)) >> 40;
@@ -268,7 +275,7 @@ impl Controller for LinuxCubic {
                 self.ssthresh = self.cwnd;
             }
         }
-        if ack.in_recovery || !self.is_limited(&ack) && self.options.growth != Growth::Always {
+        if ack.in_recovery || !self.note_limit(&ack) && self.options.growth != Growth::Always {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -315,7 +322,7 @@ impl Controller for LinuxCubic {
         // RFC 2861 §3.1: half for each RTO, and ssthresh keeps three quarters of the window.
         let least = (idle.ssthresh_min / self.mtu.max(1)) as u64;
         self.ssthresh = self.ssthresh.max(self.cwnd * 3 / 4).max(least);
-        let initial = (self.options.initial_window.bytes(self.mtu) / self.mtu.max(1)).max(1) as u64;
+        let initial = initial_window(&self.options, self.mtu);
         self.cwnd = (self.cwnd >> rtos.min(63)).max(initial.min(self.cwnd));
         self.restart_hystart();
     }

@@ -70,7 +70,9 @@ pub struct Config {
     /// tick. 0: exact.
     pub timer_tick: Duration,
     /// The tick of the timer wheel, as of Linux (1/CONFIG_HZ): the wait of every timer is rounded up to whole ticks, and the
-    /// timer expires at the tick after its wait. Long waits are less exact. RTTs are measured exactly. 0: exact.
+    /// timer expires at the tick after its wait. Long waits are less exact. RTTs are measured exactly. Such a stack has one
+    /// timer for retransmission, probe and reordering: a probe that is due takes the place of a time-out, and the reordering timer
+    /// waits for the last segment. 0: exact, and a timer for each.
     pub wheel_tick: Duration,
     /// What is added to the wait for a tail loss probe of several segments, and to that of the reordering timer.
     pub timer_margin: Duration,

@@ -175,10 +175,7 @@ impl Sender {
             Some(srtt) => 2 * srtt + config.timer_margin,
             None => Duration::from_secs(1),
         };
-        let at = match config.wheel_tick.is_zero() {
-            true => now + wait,
-            false => self.rto.deadline(now, wait),
-        };
+        let at = self.rto.deadline(now, wait);
         self.rack.probe_at = Some(self.rto_at.map_or(at, |rto_at| at.min(rto_at)));
     }
 
