@@ -6,7 +6,9 @@ import concurrent.futures
 import multiprocessing
 import os
 import pathlib
+import pickle
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -66,6 +68,77 @@ def test_two_processes_leave_the_files_of_one(alone: pathlib.Path, tmp_path: pat
     assert_same(alone, tmp_path)
     # All of it is stored: nobody is asked to run anything.
     assert lab.sweep(scenario(), None, tmp_path, progress=False).runs == results.runs
+
+
+class Inline(concurrent.futures.Executor):
+    """Runs each task when it is submitted, and records the tasks."""
+
+    # `sweep` reads it of an executor of threads or processes.
+    _max_workers = 1
+
+    def __init__(self) -> None:
+        self.tasks: list[tuple[int, list[int]]] = []
+
+    def submit(self, run: Callable[..., Any], /, *args: Any, **options: Any) -> concurrent.futures.Future[Any]:
+        _, point, seeds = args
+        self.tasks.append((point, seeds))
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        future.set_result(run(*args, **options))
+        return future
+
+
+def test_the_longest_runs_begin_first_and_tasks_are_of_equal_length(tmp_path: pathlib.Path) -> None:
+    text = """
+    title = "Flows at three rates"
+    runs = 40
+    [links.dsl]
+    rate = "$rate"
+    delay = "10 ms"
+    [transports.sctp]
+    protocol = "sctp"
+    [[workload]]
+    kind = "bulk"
+    transport = "sctp"
+    ends = "2 s"
+    [[axis]]
+    name = "rate"
+    values = ["1 Mbit/s", "100 Mbit/s", "10 Mbit/s"]
+    """
+    flows = lab.Scenario(text, name="flows")
+    flows.run(tmp_path / "one", progress=False)
+    executor = Inline()
+    lab.sweep(flows, executor, tmp_path / "two", progress=False)
+    assert_same(tmp_path / "one", tmp_path / "two")
+    assert list(dict.fromkeys(point for point, _ in executor.tasks)) == [1, 2, 0]
+    seconds = flows._scenario.seconds_of_runs()
+    assert seconds[1] > seconds[2] > seconds[0] > 0
+    for point, seeds in executor.tasks:
+        assert len(seeds) == 1 or len(seeds) * seconds[point] <= lab._TASK_SECONDS
+    # No worker is left alone with all runs of the longest point.
+    assert len(executor.tasks) >= sum(seconds) * 40 / lab._TASK_SECONDS >= 3
+    tasks = [sum(of == point for of, _ in executor.tasks) for point in range(3)]
+    assert tasks[1] > tasks[2] >= tasks[0]
+
+
+def test_points_that_are_run_until_their_mean_is_known_have_the_runs_of_one_process(tmp_path: pathlib.Path) -> None:
+    text = TEXT.replace("runs = 6", 'runs = { min = 3, max = 30, within = "10 %" }')
+    flows = lab.Scenario(text, name="flows")
+    results = flows.run(tmp_path / "one", progress=False)
+    # There are points that needed more runs than the least number of them, and fewer than the greatest.
+    assert any(3 < mean.runs < 30 for mean in results.means())
+    with concurrent.futures.ThreadPoolExecutor(2) as executor:
+        lab.sweep(flows, executor, tmp_path / "two", progress=False)
+    assert_same(tmp_path / "one", tmp_path / "two")
+    # A point that has begun is finished, and stored, before the last one begins.
+    one = Inline()
+    lab.sweep(flows, one, tmp_path / "three", progress=False)
+    assert_same(tmp_path / "one", tmp_path / "three")
+    order = [point for point, _ in one.tasks]
+    most = max(results.means(), key=lambda mean: mean.runs)
+    first = flows.point(**most.point)
+    rest = order[order.index(first) :]
+    last = len(rest) - 1 - rest[::-1].index(first)
+    assert len(set(rest[:last])) <= 5 < len(set(order)), order
 
 
 def test_a_sweep_that_was_interrupted_goes_on(alone: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -160,6 +233,42 @@ def test_a_controller_in_python_runs_on_two_processes(tmp_path: pathlib.Path) ->
     for ending in ENDINGS:
         one, two = (tmp_path / folder / f"flows-quick.{ending}" for folder in ("one", "two"))
         assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_worker_reads_a_scenario_with_controllers_once() -> None:
+    text = TEXT.replace('"cubic", "auto"', '"cubic", "mine"')
+
+    def task(controller: type[lab.Controller]) -> lab._Task:
+        mine = lab.Scenario(text, name="flows", controllers={"mine": controller})
+        # As it arrives at a worker.
+        return pickle.loads(pickle.dumps(lab._task(mine)))  # type: ignore[no-any-return]
+
+    assert lab._scenario_of(task(OfTenPackets)) is lab._scenario_of(task(OfTenPackets))
+    assert lab._scenario_of(task(OfTenPackets)) is not lab._scenario_of(task(Failing))
+
+
+def test_runs_that_fail_on_a_worker_are_those_that_fail_in_one_process(tmp_path: pathlib.Path) -> None:
+    text = TEXT.replace('"cubic", "auto"', '"cubic", "mine"')
+    mine = lab.Scenario(text, name="flows", controllers={"mine": Failing})
+    with pytest.warns(RuntimeWarning, match="12 runs failed"):
+        one = mine.run(tmp_path / "one", quick=True, progress=False)
+    with (
+        concurrent.futures.ThreadPoolExecutor(2) as executor,
+        pytest.warns(RuntimeWarning, match="12 runs failed"),
+    ):
+        two = lab.sweep(mine, executor, tmp_path / "two", quick=True, progress=False)
+    assert sorted(two.failures) == sorted(one.failures)
+    assert "seed" in two.failures[0] and "no window" in two.failures[0]
+    for ending in ENDINGS:
+        one_file, two_file = (tmp_path / folder / f"flows-quick.{ending}" for folder in ("one", "two"))
+        assert one_file.read_bytes() == two_file.read_bytes()
+
+
+class Failing(lab.Controller):
+    """Raises an exception in each run."""
+
+    def window(self) -> float:
+        raise ValueError("no window")
 
 
 class OfTenPackets(lab.Controller):

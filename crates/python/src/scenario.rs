@@ -1,12 +1,13 @@
 //! Scenarios: read from TOML; run here, or point by point by the program.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use braidftp_lab::bench::{Bench, Fresh, Made, Open, Opened, Options, Quick, Silent};
-use braidftp_lab::figure::{Point, Runs, Sweep as Grid, Value};
+use braidftp_lab::figure::{Point, Row, RunFailed, Runs, Sweep as Grid, Value};
 use braidftp_lab::scenario::{self, ScenarioError as Wrong, Source, templates as given};
 use braidftp_lab::store::{Store, Variety};
-use braidftp_lab::sweep::{self, Enough, Observer, SweepError};
+use braidftp_lab::sweep::{self, Chance};
 use braidftp_lab::table::{Record, Table};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -256,7 +257,10 @@ impl Scenario {
     /// Runs one point once, and returns its numbers.
     fn run_once(&self, py: Python<'_>, point: usize, seed: u64) -> PyResult<Vec<f64>> {
         let place = self.point(point)?;
-        py.detach(|| run_once(self.sweep, &place, seed))
+        py.detach(|| run_once(self.sweep, &place, seed)).map_err(|ended| match ended {
+            Ended::Failed(message) => crate::error::ControllerError::new_err(message),
+            Ended::Panicked(message) => PyRuntimeError::new_err(message),
+        })
     }
 
     /// The seed of a run of a point.
@@ -265,31 +269,30 @@ impl Scenario {
         Ok(self.sweep.seed(&self.point(point)?, run, base))
     }
 
-    /// Runs one point as often as its mean needs, on one thread; `known` runs are not repeated. Returns all its runs, within
-    /// which fraction the mean is known if the number of runs was not enough, and the messages of runs that failed.
-    fn run_point(
+    /// About how many seconds a run of each point takes on this machine.
+    fn seconds_of_runs(&self, py: Python<'_>) -> Vec<f64> {
+        py.detach(|| self.scenario.seconds_of_runs())
+    }
+
+    /// Runs one point with each of these seeds. Of each run, in this order: its numbers, and its message if it failed by itself.
+    fn run_seeds(
         &self,
         py: Python<'_>,
         point: usize,
-        how: How,
-        known: Vec<Run>,
-    ) -> PyResult<(Vec<Run>, Option<f64>, Vec<String>)> {
-        self.point(point)?;
-        let known = self.records(known)?;
-        let bench = self.bench(&how);
-        let plan = sweep::Plan { threads: 1, ..bench.plan(self.sweep, vec![point]) };
-        let figure = self.scenario.figure;
-        let mut one = One::default();
-        py.detach(|| sweep::run(figure, self.sweep, &plan, &known, &mut one)).map_err(
-            |error| match error {
-                SweepError::Io(error) => PyOSError::new_err(error.to_string()),
-                SweepError::Cancelled => PyRuntimeError::new_err("cancelled"),
-                SweepError::Run { point, seed, message } => {
-                    PyRuntimeError::new_err(format!("at {point}, seed {seed}: {message}"))
-                }
-            },
-        )?;
-        Ok((one.runs, one.capped, one.failed))
+        seeds: Vec<u64>,
+    ) -> PyResult<Vec<(Vec<f64>, Option<String>)>> {
+        let place = self.point(point)?;
+        let failed = |seed: u64, message: &str| format!("{place}, seed {seed}: {message}");
+        let numbers = |seed: u64| match run_once(self.sweep, &place, seed) {
+            Ok(numbers) => Ok((numbers, None)),
+            Err(Ended::Failed(message)) => {
+                Ok((vec![f64::NAN; self.sweep.columns.len()], Some(failed(seed, &message))))
+            }
+            Err(Ended::Panicked(message)) => {
+                Err(PyRuntimeError::new_err(format!("at {}", failed(seed, &message))))
+            }
+        };
+        py.detach(|| seeds.into_iter().map(numbers).collect())
     }
 
     /// Begins to store a sweep whose points the program runs. `None` if the sweep is complete.
@@ -298,7 +301,7 @@ impl Scenario {
         let opened = bench.open(self.scenario.figure, self.sweep, &mut Silent);
         Ok(match opened.map_err(|error| of_bench(&error))? {
             Opened::Complete(_) => None,
-            Opened::Unfinished(open) => Some(Sweep { open: Some(open) }),
+            Opened::Unfinished(open) => Some(Sweep::new(open, self.sweep, &bench)),
         })
     }
 
@@ -354,47 +357,61 @@ fn of_value(py: Python<'_>, value: &Value) -> PyResult<Object> {
     })
 }
 
-/// A single run, whose failure is an exception.
-fn run_once(sweep: &Grid, place: &Point, seed: u64) -> PyResult<Vec<f64>> {
+/// Why a run has no numbers.
+enum Ended {
+    /// It failed by itself, as by an exception in a controller.
+    Failed(String),
+    /// A bug.
+    Panicked(String),
+}
+
+/// A single run.
+fn run_once(sweep: &Grid, place: &Point, seed: u64) -> Result<Vec<f64>, Ended> {
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (sweep.run)(place, seed)));
-    ran.map(|row| row.0).map_err(|panic| match panic.downcast::<braidftp_lab::figure::RunFailed>() {
-        Ok(failed) => crate::error::ControllerError::new_err(failed.message),
-        Err(panic) => std::panic::resume_unwind(panic),
+    ran.map(|row| row.0).map_err(|panic| {
+        if let Some(failed) = panic.downcast_ref::<RunFailed>() {
+            return Ended::Failed(failed.message.clone());
+        }
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Ended::Panicked(text.unwrap_or("panic without a message").to_owned())
     })
 }
 
-/// Collects one point.
-#[derive(Default)]
-struct One {
-    runs: Vec<Run>,
-    capped: Option<f64>,
-    failed: Vec<String>,
-}
-
-impl Observer for One {
-    fn on_run(&mut self, _done: u64, _planned: u64) {}
-
-    fn on_failed(&mut self, point: &Point, seed: u64, message: &str) {
-        self.failed.push(format!("{point}, seed {seed}: {message}"));
-    }
-
-    fn on_point(&mut self, _: usize, records: &[Record], enough: Enough) -> std::io::Result<()> {
-        self.runs = records.iter().map(of_record).collect();
-        self.capped = match enough {
-            Enough::Known => None,
-            Enough::Capped { within } => Some(within),
-        };
-        Ok(())
-    }
-}
-
-/// A sweep whose finished points are stored one by one.
+/// A sweep whose runs the program makes, and whose finished points are stored one by one.
 #[pyclass(module = "braidftp._braidftp")]
 pub(crate) struct Sweep {
     open: Option<Box<Open>>,
+    grid: &'static Grid,
+    points: Vec<Point>,
+    runs: Runs,
+    base_seed: u64,
+    /// The points that are not stored yet, by index.
+    work: BTreeMap<usize, Work>,
+}
+
+/// A point that lacks runs.
+#[derive(Default)]
+struct Work {
+    /// The numbers of the runs that are known.
+    rows: BTreeMap<u32, Row>,
+    /// The number of runs planned so far.
+    planned: u32,
 }
 
 impl Sweep {
+    fn new(open: Box<Open>, grid: &'static Grid, bench: &Bench) -> Self {
+        let mut work: BTreeMap<usize, Work> =
+            open.points().iter().map(|point| (*point, Work::default())).collect();
+        for record in open.known() {
+            if let Some(work) = work.get_mut(&record.point) {
+                work.rows.insert(record.run, Row(record.numbers.clone()));
+            }
+        }
+        let (points, runs, base_seed) = (grid.points(), bench.runs(grid), bench.options.seed);
+        Self { open: Some(open), grid, points, runs, base_seed, work }
+    }
+
     fn open(&mut self) -> PyResult<&mut Open> {
         self.open.as_deref_mut().ok_or_else(|| PyRuntimeError::new_err("this sweep is finished"))
     }
@@ -402,27 +419,53 @@ impl Sweep {
 
 #[pymethods]
 impl Sweep {
-    /// The requested points.
+    /// The requested points that are not stored yet.
     #[getter]
-    fn points(&mut self) -> PyResult<Vec<usize>> {
-        Ok(self.open()?.points().to_vec())
+    fn points(&self) -> Vec<usize> {
+        self.work.keys().copied().collect()
     }
 
-    /// The runs that were stored before.
-    #[getter]
-    fn known(&mut self) -> PyResult<Vec<Run>> {
-        Ok(self.open()?.known().iter().map(of_record).collect())
-    }
-
-    /// Stores a finished point, as `Scenario.run_point` returned it.
-    fn add(&mut self, point: usize, runs: Vec<Run>, capped: Option<f64>) -> PyResult<()> {
-        let record = |(point, run, seed, numbers): Run| Record { point, run, seed, numbers };
-        let records: Vec<Record> = runs.into_iter().map(record).collect();
-        if !self.open()?.points().contains(&point) || records.iter().any(|record| record.point != point) {
-            return Err(PyValueError::new_err("the runs are of another point"));
+    /// Takes runs of a point, each a number and results, and returns which further runs the point needs: the number and the seed
+    /// of each. They are none while others that it returned before are missing. `None`: the point had all its runs and is stored.
+    fn add(&mut self, point: usize, runs: Vec<(u32, Vec<f64>)>) -> PyResult<Option<Vec<(u32, u64)>>> {
+        let (grid, base_seed) = (self.grid, self.base_seed);
+        let (Some(work), Some(place)) = (self.work.get_mut(&point), self.points.get(point)) else {
+            return Err(PyValueError::new_err("the sweep has no such point, or it is stored"));
+        };
+        if runs.iter().any(|(run, numbers)| *run >= work.planned || numbers.len() != grid.columns.len()) {
+            return Err(PyValueError::new_err("a run is not one that the point needs"));
         }
-        let enough = capped.map_or(Enough::Known, |within| Enough::Capped { within });
-        self.open()?.add(point, &records, enough).map_err(|error| of_bench(&error))
+        work.rows.extend(runs.into_iter().map(|(run, numbers)| (run, Row(numbers))));
+        let chance = if (grid.fixed)(place) { Chance::None } else { Chance::Some };
+        let seed = |run: u32| grid.seed(place, run, base_seed);
+        loop {
+            let rows: Vec<&Row> = (0..work.planned).map_while(|run| work.rows.get(&run)).collect();
+            if rows.len() < work.planned as usize {
+                return Ok(Some(Vec::new()));
+            }
+            match sweep::plan(&rows, self.runs, chance) {
+                Ok(more) => {
+                    let new = (work.planned..more).filter(|run| !work.rows.contains_key(run));
+                    let new: Vec<(u32, u64)> = new.map(|run| (run, seed(run))).collect();
+                    work.planned = more;
+                    if !new.is_empty() {
+                        return Ok(Some(new));
+                    }
+                }
+                Err(enough) => {
+                    let record = |(run, row): (u32, &Row)| Record {
+                        point,
+                        run,
+                        seed: seed(run),
+                        numbers: row.0.clone(),
+                    };
+                    let records: Vec<Record> = (0..).zip(rows).map(record).collect();
+                    self.open()?.add(point, &records, enough).map_err(|error| of_bench(&error))?;
+                    self.work.remove(&point);
+                    return Ok(None);
+                }
+            }
+        }
     }
 
     /// Writes the files of the sweep, and returns all runs.

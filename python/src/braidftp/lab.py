@@ -10,15 +10,16 @@ The keys of scenarios are explained in docs/scenarios.md. The same scenario and 
 
 from __future__ import annotations
 
-import base64
+import concurrent.futures
 import hashlib
 import inspect
 import json
 import os
+import queue
 import sys
 import tempfile
-import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, Union
@@ -68,6 +69,7 @@ __all__ = [
 ]
 
 Run = tuple[int, int, int, list[float]]
+Ran = tuple[list[float], Union[str, None]]
 Progress = Callable[[int, int], None]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -721,7 +723,7 @@ class _Task:
     name: str
     files: tuple[tuple[str, bytes], ...]
     build: str
-    controllers: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
+    controllers: tuple[tuple[str, Any], ...] = field(default=(), hash=False)
 
 
 def _task(scenario: Scenario) -> _Task:
@@ -761,7 +763,7 @@ _READ: dict[_Task, tuple[Scenario, Any]] = {}
 
 def _scenario_of(task: _Task) -> Scenario:
     """The scenario of a task; each process reads it once."""
-    if task in _READ and not task.controllers:
+    if task in _READ:
         return _READ[task][0]
     if task.build != _braidftp.build():
         raise RuntimeError(
@@ -779,13 +781,13 @@ def _scenario_of(task: _Task) -> Scenario:
     return scenario
 
 
-def _run_point(
-    task: _Task, point: int, quick: bool, runs: int | None, seed: int, known: list[Run]
-) -> tuple[int, list[Run], float | None, list[str]]:
-    """What a worker does: one point, as often as its mean needs."""
-    how = _How("", quick, False, runs, 1, seed)
-    records, capped, failed = _scenario_of(task)._scenario.run_point(point, how, known)
-    return point, records, capped, failed
+def _same(task: _Task) -> _Task:
+    return task
+
+
+def _run_seeds(task: _Task, point: int, seeds: list[int]) -> list[Ran]:
+    """What a worker does: one point, once with each seed."""
+    return _scenario_of(task)._scenario.run_seeds(point, seeds)
 
 
 def sweep(
@@ -800,12 +802,12 @@ def sweep(
     retries: int = 5,
     progress: bool | Progress = True,
 ) -> Results:
-    """Runs a scenario on many processes or machines: each point is a task.
+    """Runs a scenario on many processes or machines, a few runs of a point in each task.
 
     `client` is a `dask.distributed.Client` or an executor of `concurrent.futures`. The files in `out` are the same to the byte as
     those of `Scenario.run`, whatever the workers. The runs of a point are stored as soon as it is finished: a sweep that was
-    interrupted goes on, and a worker that dies loses no finished point. Dask gives the points of such a worker to others; `retries`
-    is how often it runs a point again whose task raised an exception. An executor of processes whose worker dies is broken for
+    interrupted goes on, and a worker that dies loses no finished point. Dask gives the runs of such a worker to others; `retries`
+    is how often it repeats a task that raised an exception. An executor of processes whose worker dies is broken for
     good: what is finished is kept, and the same call with a new executor goes on.
     """
     how = _How(os.fspath(out), quick, fresh, runs, None, seed)
@@ -814,57 +816,89 @@ def sweep(
     if open_sweep is None:
         stored = scenario._scenario.stored(how)
         return Results(scenario, stored or [], how.out, quick, failures)
-    known: dict[int, list[Run]] = {}
-    for run in open_sweep.known:
-        known.setdefault(run[0], []).append(run)
-    points = list(open_sweep.points)
-    task = _task(scenario)
-    jobs = [(point, quick, runs, seed, known.get(point, [])) for point in points]
-    done = 0
-    with _Shown(progress, scenario.name) as shown:
-        for point, records, capped, failed in _results_of(client, task, jobs, retries):
-            open_sweep.add(point, records, capped)
+    seconds = scenario._scenario.seconds_of_runs()
+    # The longest first: workers that have nothing more to do wait for the last tasks.
+    points = sorted(open_sweep.points, key=lambda point: -seconds[point])
+    with _Shown(progress, scenario.name) as shown, _Workers(client, _task(scenario), retries) as workers:
+
+        def add(point: int, ran: list[tuple[int, list[float]]], priority: int) -> None:
+            needed = open_sweep.add(point, ran)
+            if needed is None:
+                shown(len(points) - len(open_sweep.points), len(points))
+            else:
+                workers.run(priority, point, needed, seconds[point])
+
+        for point in points:
+            add(point, [], 0)
+        for point, numbers, failed in workers:
             failures.extend(failed)
-            done += 1
-            shown(done, len(points))
+            # A point that has begun is finished, and stored, before others begin.
+            add(point, numbers, 1)
     return scenario._results(open_sweep.finish(), how.out, quick, failures)
 
 
-Job = tuple[int, bool, Union[int, None], int, list[Run]]
-Done = tuple[int, list[Run], Union[float, None], list[str]]
+# Short runs share a task that lasts about so long: a task of Dask costs some milliseconds.
+_TASK_SECONDS = 0.2
 
 
-def _results_of(client: Any, task: _Task, jobs: Sequence[Job], retries: int) -> Iterator[Done]:
-    """The results of all jobs, in the order in which they end."""
-    if type(client).__module__.partition(".")[0] in ("distributed", "dask"):
-        as_completed: Callable[..., Any] = _needed("distributed").as_completed
-        # A key of its own: results of another sweep of the same scenario are not taken.
-        key = f"braidftp-{_key_of(task)}-{time.time_ns()}"
-        futures = [
-            client.submit(_run_point, task, *job, key=f"{key}-{job[0]}", retries=retries, pure=False)
-            for job in jobs
-        ]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-                future.release()
-        finally:
-            client.cancel([future for future in futures if not future.done()])
-        return
-    import concurrent.futures
+class _Workers:
+    """Runs on the workers of a Dask cluster or of an executor. It is an iterator over the results of tasks, in the order in which
+    they end.
+    """
 
-    if not isinstance(client, concurrent.futures.Executor):
-        raise TypeError(f"client is a dask.distributed.Client or an executor, not {type(client).__name__}")
-    running = [client.submit(_run_point, task, *job) for job in jobs]
-    try:
-        for ended in concurrent.futures.as_completed(running):
-            yield ended.result()
-    finally:
-        for future in running:
+    def __init__(self, client: Any, task: _Task, retries: int) -> None:
+        self._submit: Callable[[int, int, list[int]], Any]
+        self._waiting: deque[tuple[int, int, list[tuple[int, int]]]] = deque()
+        self._running: dict[Any, tuple[int, list[tuple[int, int]]]] = {}
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        # How many tasks are submitted at once: a scheduler of Dask sorts any number of them by priority.
+        self._most = sys.maxsize
+        if type(client).__module__.partition(".")[0] in ("distributed", "dask"):
+            # Not pure: results of another sweep of the same scenario are not taken.
+            options = {"retries": retries, "pure": False}
+            # Files may be large: workers get them from each other.
+            shared = client.submit(_same, task, **options) if task.files else task
+            self._submit = lambda priority, point, seeds: client.submit(
+                _run_seeds, shared, point, seeds, priority=priority, **options
+            )
+        elif isinstance(client, concurrent.futures.Executor):
+            # An executor runs its tasks in the order in which they were submitted.
+            self._most = 2 * getattr(client, "_max_workers", sys.maxsize)
+            self._submit = lambda _, point, seeds: client.submit(_run_seeds, task, point, seeds)
+        else:
+            raise TypeError(f"client is a dask.distributed.Client or an executor, not {type(client).__name__}")
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for future in self._running:
             future.cancel()
 
+    def run(self, priority: int, point: int, runs: list[tuple[int, int]], seconds: float) -> None:
+        """Runs a point for each of these numbers and seeds. A run takes about so many seconds. The order is that of priorities, 0
+        or 1, and then that of calls.
+        """
+        size = max(1, int(_TASK_SECONDS / max(seconds, 1e-6)))
+        tasks = [(priority, point, runs[at : at + size]) for at in range(0, len(runs), size)]
+        if priority:
+            self._waiting.extendleft(reversed(tasks))
+        else:
+            self._waiting.extend(tasks)
+        self._fill()
 
-def _key_of(task: _Task) -> str:
-    """A short name of a scenario for a scheduler."""
-    digest = hashlib.blake2b(task.text.encode(), digest_size=6).digest()
-    return base64.b32encode(digest).decode().rstrip("=").lower()
+    def _fill(self) -> None:
+        while self._waiting and len(self._running) < self._most:
+            priority, point, runs = self._waiting.popleft()
+            future = self._submit(priority, point, [seed for _, seed in runs])
+            self._running[future] = (point, runs)
+            future.add_done_callback(self._ended.put)
+
+    def __iter__(self) -> Iterator[tuple[int, list[tuple[int, list[float]]], list[str]]]:
+        while self._running:
+            future = self._ended.get()
+            point, runs = self._running.pop(future)
+            self._fill()
+            ran = future.result()
+            failed = [message for _, message in ran if message is not None]
+            yield point, [(run, numbers) for (run, _), (numbers, _) in zip(runs, ran)], failed

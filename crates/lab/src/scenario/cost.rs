@@ -81,6 +81,13 @@ pub(super) fn simulated(document: &Document, figure: &Figure, part: &Part) -> Co
     })
 }
 
+/// Estimates how many seconds a simulated run of each point takes on one thread.
+pub(super) fn seconds_of_runs(document: &Document, figure: &Figure) -> Vec<f64> {
+    let sweep = figure.sweep().expect("a scenario is a sweep");
+    let seconds = |point: &Point| about_packets(&document.plan(point)) / packets_of_a_second();
+    sweep.points().iter().map(seconds).collect()
+}
+
 /// Estimates how long a part of a scenario takes in both worlds, with so many live runs at once.
 pub(super) fn in_both_worlds(
     document: &Document,

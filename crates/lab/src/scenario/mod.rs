@@ -90,6 +90,11 @@ impl Scenario {
         cost::simulated(self.document, self.figure, part)
     }
 
+    /// Estimates how many seconds a simulated run of each point takes on one thread of this machine.
+    pub fn seconds_of_runs(&self) -> Vec<f64> {
+        cost::seconds_of_runs(self.document, self.figure)
+    }
+
     /// Estimates how long a part of it takes in both worlds.
     pub fn cost_of_worlds(&self, part: &Part, both: &worlds::Worlds) -> Cost {
         let at_once = worlds::RUNS_PER_THREAD * part.threads;
