@@ -118,6 +118,12 @@ impl Evidence {
         self.score
     }
 
+    /// Ends the evidence of congestion: a positive score becomes zero. Where losses are answered as congestion already, only a change
+    /// to random losses matters, and the sum that detects a change soonest starts again whenever it is on the other side (Page 1954).
+    pub(super) fn expect_congestion(&mut self) {
+        self.score = self.score.min(0);
+    }
+
     /// Resets the score to an earlier value, without the evidence found since.
     pub(super) fn settle_at(&mut self, score: i32) {
         self.score = score;

@@ -639,10 +639,13 @@ impl Controller for Auto {
             shortest = self.evidence.on_round(ack.now);
             self.carries = self.carries.map(|carries| carries.max(self.model.rate()));
         }
-        if round && matches!(self.mode, Mode::Shared) && self.is_random() {
-            // Pacing at the former rate makes a full window safe at once.
-            self.cwnd = self.target().max(self.cubic.window());
-            self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate(), self.constants()));
+        if round && matches!(self.mode, Mode::Shared) {
+            self.evidence.expect_congestion();
+            if self.is_random() {
+                // Pacing at the former rate makes a full window safe at once.
+                self.cwnd = self.target().max(self.cubic.window());
+                self.mode = Mode::Lossy(Cycle::new(ack.now, self.model.rate(), self.constants()));
+            }
         }
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),
