@@ -50,6 +50,11 @@ struct Conservative {
     baseline: Duration,
 }
 
+/// The rise above this RTT that indicates a queue (RFC 9406 §4.2: RttThresh). Less may be jitter.
+pub(crate) fn rtt_threshold(rtt: Duration) -> Duration {
+    (rtt / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
+}
+
 impl HyStart {
     /// Takes an acknowledgement in slow start and returns what to do.
     pub fn on_ack(&mut self, bytes: usize, flight_before: usize, rtt: Option<Duration>) -> Advice {
@@ -74,8 +79,7 @@ impl HyStart {
         if let (Some(current), Some(last)) = (judged, self.last_min) {
             match self.conservative {
                 None => {
-                    let rise = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-                    if current >= last + rise {
+                    if current >= last + rtt_threshold(last) {
                         self.conservative = Some(Conservative { rounds_left: CSS_ROUNDS, baseline: current });
                     }
                 }

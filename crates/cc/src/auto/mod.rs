@@ -19,8 +19,8 @@
 //! - *Ramp*: the window grows exponentially, through losses not shown to be congestion. The first flight is
 //!   sent at once, so the spacing of its acknowledgements shows the rate of the path. While the window is
 //!   below half of what fills the path at that rate, a round trip may grow it twentyfold (SUSS, by Arghavani,
-//!   Zhang, Eyers and Arghavani, SIGCOMM 2024, uses the same sign for up to fourfold growth). It then
-//!   doubles, and beyond that rate grows by an eighth per round trip: an overflow at the end of the ramp
+//!   Zhang, Eyers and Arghavani, SIGCOMM 2024, uses the same sign for up to fourfold growth), if what arrives confirms the rate. It then
+//!   doubles, and beyond that rate grows by an eighth per round trip, or more if more arrives: an overflow at the end of the ramp
 //!   would end the slow start of a competing flow and cost that flow its share for minutes. The ramp ends by
 //!   HyStart++ (RFC 9406) or when the delivery rate has not grown for three round trips, with a window
 //!   slightly larger than what fills the path. That window is also the response to losses of packets sent
@@ -76,7 +76,7 @@ pub use self::constants::Constants;
 use self::evidence::{Evidence, WEIGHT_MAX};
 use self::model::{Model, bytes_in};
 use crate::cubic::{Cubic, WindowGrowth};
-use crate::hystart::{Advice, HyStart};
+use crate::hystart::{Advice, HyStart, rtt_threshold};
 use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, Sent, Spurious};
 
 /// "Arbitrarily high" (RFC 5681 §3.1).
@@ -136,8 +136,7 @@ enum Mode {
 struct Ramp {
     hystart: HyStart,
     train: Train,
-    /// Bytes in flight when this round trip began.
-    flight: usize,
+    round: Round,
     /// The highest rate so far in bytes per second, and the number of round trips since it grew by an eighth.
     rate: u64,
     stalled: u32,
@@ -148,6 +147,16 @@ struct Ramp {
     score: i32,
     /// Whether the model started this ramp after finding more capacity.
     again: bool,
+}
+
+/// The acknowledgements of the current round trip.
+#[derive(Debug, Clone, Copy, Default)]
+struct Round {
+    /// When the first one arrived, and the bytes in flight before it.
+    began: Time,
+    flight: usize,
+    /// The bytes that the following ones cover.
+    bytes: usize,
 }
 
 /// The acknowledgements of the first flight, which was sent in one burst: their spacing shows the rate of the
@@ -188,6 +197,21 @@ enum Drain {
     Path,
 }
 
+impl Ramp {
+    /// The growth per round trip in hundredths, and the window it applies to, up to the window `carried` that the train's rate implies.
+    fn growth_to_train(
+        &self,
+        carried: usize,
+        aim: usize,
+        initial: usize,
+        constants: &Constants,
+    ) -> (usize, usize) {
+        let before = self.round.flight.max(initial);
+        let aim = if before < carried / constants.tried { carried / 4 } else { aim };
+        ((100 * aim / before.max(1)).clamp(200, constants.ramp_max), before)
+    }
+}
+
 impl Train {
     /// Returns the bytes by which the window may grow: those of this acknowledgement, and at the first known
     /// rate those of the earlier acknowledgements too.
@@ -214,6 +238,23 @@ impl Train {
         let rate = self.bytes as u128 * 1_000_000_000 / nanos;
         self.rate = self.rate.max(u64::try_from(rate).unwrap_or(u64::MAX));
         if is_first { self.bytes.saturating_add(self.first_bytes) } else { ack.bytes }
+    }
+}
+
+impl Round {
+    fn on_ack(&mut self, ack: &Ack<'_>, begins: bool) {
+        if begins {
+            *self = Self { began: ack.now, flight: ack.flight_before, bytes: 0 };
+        } else {
+            self.bytes = self.bytes.saturating_add(ack.bytes);
+        }
+    }
+
+    /// What is delivered within `rtt` at the rate at which the acknowledgements of this round trip arrive, in bytes. Jitter pushes some
+    /// of them together, so their time is taken to be longer, by a rise of the RTT that is no sign of a queue yet.
+    fn delivers(&self, now: Time, rtt: Duration) -> usize {
+        let took = (now.since(self.began) + rtt_threshold(rtt)).as_nanos();
+        usize::try_from(self.bytes as u128 * rtt.as_nanos() / took).unwrap_or(usize::MAX)
     }
 }
 
@@ -427,6 +468,7 @@ impl Auto {
             (self.model.is_app_limited(), self.model.feedback_delay().unwrap_or(self.srtt));
         let product = bytes_in(rate, min_rtt.max(self.constants().shortest));
         let score = self.evidence.settled();
+        let constants = self.constants();
         let Mode::Ramp(ramp) = &mut self.mode else { return };
         ramp.score = ramp.score.min(score);
         // The age of what another path reports is no RTT: a round with such reports beside one without would seem to show a queue.
@@ -435,9 +477,7 @@ impl Auto {
         if ramp.train.rate > 0 {
             self.carries = self.carries.max(Some(ramp.train.rate));
         }
-        if round {
-            ramp.flight = ack.flight_before;
-        }
+        ramp.round.on_ack(ack, round);
         if round && !app_limited {
             if rate >= ramp.rate.saturating_add(ramp.rate / 8) {
                 (ramp.rate, ramp.stalled) = (rate, 0);
@@ -457,7 +497,8 @@ impl Auto {
             }
             return;
         }
-        if app_limited {
+        // Where the application paused for a moment only, the window was in use.
+        if app_limited && ack.flight_before < self.cwnd / 2 {
             return;
         }
         if ack.rtt.is_none() {
@@ -481,23 +522,20 @@ impl Auto {
             // More than 5/4 of the train's rate already arrives: the train underestimated the path.
             (200, shown)
         } else if self.cwnd > carried {
-            // Random losses make a train underestimate the rate.
-            (if ramp.score < 0 { 125 } else { 112 }, shown)
+            // Random losses make a train underestimate the rate, and so do the clocks of hosts: the more than the train's rate
+            // arrives already, the faster the growth.
+            let excess = 100 * product.saturating_sub(carried) / carried;
+            ((100 + 4 * excess).max(if ramp.score < 0 { 125 } else { 112 }), shown)
         } else {
-            let before = ramp.flight.max(initial);
-            let aim = if before < carried / self.constants().tried {
-                carried / 4
-            } else if ack
-                .rtt
-                .is_some_and(|rtt| rtt <= min_rtt + (min_rtt / 32).max(self.constants().shortest))
-            {
-                carried
-            } else {
-                carried / 2
-            };
-            ((100 * aim / before.max(1)).clamp(200, self.constants().ramp_max), before)
+            let no_queue = min_rtt + (min_rtt / 32).max(constants.shortest);
+            let aim = if ack.rtt.is_some_and(|rtt| rtt <= no_queue) { carried } else { carried / 2 };
+            ramp.growth_to_train(carried, aim, initial, constants)
         };
-        let most = before.saturating_mul(gain + 100) / 100;
+        let mut most = before.saturating_mul(gain + 100) / 100;
+        if gain > 200 {
+            // Jitter that pushes the train together makes its rate seem much higher: what arrives next must confirm it.
+            most = most.min((3 * ramp.round.delivers(ack.now, min_rtt)).max(2 * before));
+        }
         let grown = self.cwnd.saturating_add(acked.saturating_mul(gain - 100) / 100);
         self.cwnd = grown.min(most.max(self.cwnd)).min(WINDOW_MAX);
     }
