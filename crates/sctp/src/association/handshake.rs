@@ -540,6 +540,7 @@ impl Association {
             ecf_waits: false,
             turn: 0,
             turn_taken: false,
+            new_data_at: Time::ZERO,
             tie_break: 0,
             primary: PathId(0),
             sack_path: PathId(0),

@@ -87,6 +87,12 @@ impl SendOrder {
         }
     }
 
+    /// The chunk in flight on this path that was sent last, except those that were in flight on two paths at once.
+    pub(super) fn last_in_flight<'a>(&self, sent: &'a Sent, path: PathId) -> Option<&'a Slot> {
+        let in_flight = |(order, tsn): &(u64, Tsn)| is_still(SlotState::InFlight, sent, path, *order, *tsn);
+        self.log.iter().rev().filter_map(in_flight).find(|slot| !slot.doubled)
+    }
+
     /// Marks as lost in `sent` the chunks that were sent before an acknowledged packet and are overdue,
     /// except those that the last SACK did not report on.
     pub(super) fn detect(

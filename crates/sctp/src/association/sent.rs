@@ -66,7 +66,7 @@ pub(super) struct Slot {
     before: Before,
     /// Whether it was sent on another path while it may have been in flight, so that its acknowledgement
     /// proves nothing about either path.
-    doubled: bool,
+    pub(super) doubled: bool,
     pub(super) state: SlotState,
     /// Whether a gap block has acknowledged it before: after reneging, a repeated acknowledgement does not
     /// grow a window.

@@ -119,6 +119,8 @@ pub(super) struct Up {
     /// The path whose turn it is to carry new data, and whether it carried some in this drain.
     pub(super) turn: usize,
     pub(super) turn_taken: bool,
+    /// When new data was sent last.
+    pub(super) new_data_at: Time,
     /// Decides between equal paths in policies; changes at each SACK and time-out.
     pub(super) tie_break: u32,
     /// The path of new data.

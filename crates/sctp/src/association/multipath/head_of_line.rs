@@ -1,6 +1,6 @@
 //! Head-of-line rescue: retransmits the chunk that blocks delivery on another path with free window,
 //! although it may still arrive (chunk rescheduling, opportunistic retransmission); also the last resort of
-//! preventive admission.
+//! preventive admission, which retransmits the last chunks of a slow path at the end of the data as well.
 
 use crate::config::{Multipath, MultipathConstants, Remedy};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use braidftp_base::Time;
 use braidftp_cc as cc;
 
 use super::carries;
+use super::delivery_rate::time_for;
 use super::scheduler::has_room;
 use crate::association::Association;
 use crate::association::path::{Purpose, Recovery, choose};
@@ -38,8 +39,12 @@ pub(super) fn is_held_up(
     takes: Duration,
     constants: &MultipathConstants,
 ) -> bool {
-    let to_come = patience.saturating_sub(waited);
-    to_come > takes / 4 * constants.blocked_quarters || silent > patience + patience.max(takes)
+    is_clearly_later(patience.saturating_sub(waited), takes, constants)
+        || silent > patience + patience.max(takes)
+}
+
+fn is_clearly_later(to_come: Duration, takes: Duration, constants: &MultipathConstants) -> bool {
+    to_come > takes / 4 * constants.blocked_quarters
 }
 
 impl Association {
@@ -51,7 +56,8 @@ impl Association {
         if !carries(&self.paths, id, fallback) || !path.is_usable() || !has_room(path) {
             return None;
         }
-        let len = self.queue.peek_len()?.min(path.payload_max(self.queue.header_len()));
+        let Some(len) = self.queue.peek_len() else { return self.next_at_end(now, id, multipath) };
+        let len = len.min(path.payload_max(self.queue.header_len()));
         let blocked = !window_takes(up, len);
         let is_due = match multipath.remedy {
             Remedy::Opportunistic | Remedy::Preventive => blocked,
@@ -85,6 +91,27 @@ impl Association {
         (multipath.remedy != Remedy::Preventive || is_held_up()).then_some(first.data.tsn)
     }
 
+    /// Returns the chunk in flight on another path that is sent on this one because nothing else is left to be sent: the last
+    /// one there, if this path takes clearly less time. What was scheduled while there was more data would otherwise
+    /// decide when all of it has arrived.
+    fn next_at_end(&self, now: Time, id: PathId, multipath: Multipath) -> Option<Tsn> {
+        let State::Up(up) = &self.state else { return None };
+        let path = &self.paths[usize::from(id.0)];
+        // An application that fills the buffer may be late by a moment.
+        let is_end = self.writable_at.is_none() && now.since(up.new_data_at) >= path.round_trip() / 2;
+        if multipath.remedy != Remedy::Preventive || !is_end {
+            return None;
+        }
+        let last = |other: usize| {
+            let sent_on = &self.paths[other];
+            let slot = sent_on.send_order.as_ref()?.last_in_flight(&up.sent, PathId(other as u8))?;
+            let to_come = time_for(sent_on.flight_bytes, sent_on.rate());
+            let is_late = is_clearly_later(to_come, path.takes(slot.bytes), multipath.constants);
+            (is_late && slot.bytes <= path.pmdcs()).then_some(slot.data.tsn)
+        };
+        (0..self.paths.len()).filter(|other| *other != usize::from(id.0)).find_map(last)
+    }
+
     /// A chunk in flight on `held_up` was sent on another path: applies the remedy's penalty to `held_up`.
     pub(in crate::association) fn on_head_of_line_sent(
         &mut self,
@@ -93,6 +120,9 @@ impl Association {
         multipath: Multipath,
     ) {
         let State::Up(up) = &mut self.state else { return };
+        if self.queue.peek_len().is_none() {
+            return;
+        }
         let path = &mut self.paths[usize::from(held_up.0)];
         let penalised = match multipath.remedy {
             Remedy::Opportunistic | Remedy::Preventive => {

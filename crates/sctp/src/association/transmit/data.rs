@@ -558,6 +558,7 @@ impl Association {
         }
         path.carried_bytes += filled.bytes as u64;
         if filled.brought_new {
+            up.new_data_at = now;
             (up.turn, up.turn_taken) =
                 if multipath.is_some() { (usize::from(id.0), true) } else { (0, false) };
         }
