@@ -153,7 +153,7 @@ pub enum Remedy {
     /// TCP", NSDI 2012).
     Opportunistic,
     /// Ours: a slower path gets a chunk only if the receive buffer also holds everything that the faster
-    /// paths deliver until it arrives.
+    /// paths deliver until it arrives. At the end of the data the last chunks in flight there are sent on a faster path too.
     Preventive,
 }
 
