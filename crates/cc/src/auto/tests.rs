@@ -882,8 +882,8 @@ fn a_flight_compressed_by_jitter_is_not_taken_for_a_fast_path() {
         }
         worst = worst.max(largest);
     }
-    // The path holds 333 packets, and its queue as many.
-    assert!(worst < 1_333 * MTU, "{} packets", worst / MTU);
+    // The path holds 333 packets, and its queue as many. Without the limit it is 1,913 packets.
+    assert!(worst < 1_750 * MTU, "{} packets", worst / MTU);
 }
 
 /// An application that refills the send buffer a moment late did not need less than the window.
