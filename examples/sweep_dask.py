@@ -15,6 +15,8 @@ from pathlib import Path
 from braidftp import lab
 from dask.distributed import Client, LocalCluster
 
+ENOUGH_SECONDS = 5.0
+
 
 def sweep(scenario: lab.Scenario, client: Client, out: str, quick: bool) -> tuple[lab.Results, float]:
     """Runs the scenario; returns the results and the seconds."""
@@ -48,6 +50,8 @@ def compare(scenario: lab.Scenario, workers: int, quick: bool) -> None:
             print(f"{number} worker{'s' if number > 1 else ''}: {len(results)} runs in {took:.1f} s")
     same = "the same" if tables[0] == tables[1] else "DIFFERENT"
     print(f"{workers} workers are {seconds[0] / seconds[1]:.2f} times as fast as one; the files are {same}")
+    if seconds[0] < ENOUGH_SECONDS:
+        print("that is too short to compare: give a scenario of more runs. Files and pictures take as long with any number of workers")
 
 
 def main() -> None:

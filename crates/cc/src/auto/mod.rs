@@ -534,7 +534,8 @@ impl Auto {
         let mut most = before.saturating_mul(gain + 100) / 100;
         if gain > 200 {
             // Jitter that pushes the train together makes its rate seem much higher: what arrives next must confirm it.
-            most = most.min((3 * ramp.round.delivers(ack.now, min_rtt)).max(2 * before));
+            let confirmed = ramp.round.delivers(ack.now, min_rtt).saturating_mul(3);
+            most = most.min(confirmed.max(before.saturating_mul(2)));
         }
         let grown = self.cwnd.saturating_add(acked.saturating_mul(gain - 100) / 100);
         self.cwnd = grown.min(most.max(self.cwnd)).min(WINDOW_MAX);
