@@ -497,8 +497,12 @@ impl Auto {
             }
             return;
         }
-        // Where the application paused for a moment only, the window was in use.
-        if app_limited && ack.flight_before < self.cwnd / 2 {
+        let carried = bytes_in(ramp.train.rate, min_rtt);
+        // There is no rate of a train, or more than 5/4 of it already arrives: the train underestimated the path.
+        let is_unknown = carried == 0 || product > carried + carried / 4;
+        let is_beyond = self.cwnd > carried && !is_unknown;
+        // Where the application paused for a moment only, the window was in use; beyond the train's rate that is not enough.
+        if app_limited && (is_beyond || ack.flight_before < self.cwnd / 2) {
             return;
         }
         if ack.rtt.is_none() {
@@ -507,7 +511,6 @@ impl Auto {
             self.cwnd = self.cwnd.saturating_add(ack.bytes).min(WINDOW_MAX);
             return;
         }
-        let carried = bytes_in(ramp.train.rate, min_rtt);
         let initial = self.cubic.options().initial_window.bytes(self.mtu);
         // A rate is measured one round trip late.
         let shown = product.max(initial);
@@ -518,10 +521,9 @@ impl Auto {
             (125, shown)
         } else if ramp.again {
             (150, shown)
-        } else if carried == 0 || product > carried + carried / 4 {
-            // More than 5/4 of the train's rate already arrives: the train underestimated the path.
+        } else if is_unknown {
             (200, shown)
-        } else if self.cwnd > carried {
+        } else if is_beyond {
             // Random losses make a train underestimate the rate, and so do the clocks of hosts: the more than the train's rate
             // arrives already, the faster the growth.
             let excess = 100 * product.saturating_sub(carried) / carried;

@@ -76,7 +76,7 @@ pub struct Cost {
 /// Estimates how long a part of a scenario takes, simulated.
 pub(super) fn simulated(document: &Document, figure: &Figure, part: &Part) -> Cost {
     cost(document, figure, part, &|_, plan| {
-        let seconds = about_packets(plan) / packets_of_a_second();
+        let seconds = simulated_seconds(plan);
         [seconds / part.threads.max(1) as f64, seconds]
     })
 }
@@ -84,8 +84,12 @@ pub(super) fn simulated(document: &Document, figure: &Figure, part: &Part) -> Co
 /// Estimates how many seconds a simulated run of each point takes on one thread.
 pub(super) fn seconds_of_runs(document: &Document, figure: &Figure) -> Vec<f64> {
     let sweep = figure.sweep().expect("a scenario is a sweep");
-    let seconds = |point: &Point| about_packets(&document.plan(point)) / packets_of_a_second();
-    sweep.points().iter().map(seconds).collect()
+    sweep.points().iter().map(|point| simulated_seconds(&document.plan(point))).collect()
+}
+
+/// How many seconds a simulated run takes on one thread.
+fn simulated_seconds(plan: &Plan) -> f64 {
+    about_packets(plan) / packets_of_a_second()
 }
 
 /// Estimates how long a part of a scenario takes in both worlds, with so many live runs at once.
@@ -99,7 +103,7 @@ pub(super) fn in_both_worlds(
     cost(document, figure, part, &|point, plan| {
         let (seconds, at_once) = match is_live(point) {
             true => (about_seconds(plan) + START_OF_A_LIVE_RUN, live_at_once),
-            false => (about_packets(plan) / packets_of_a_second(), part.threads),
+            false => (simulated_seconds(plan), part.threads),
         };
         [seconds / at_once.max(1) as f64, seconds]
     })
