@@ -8,7 +8,7 @@ use braidftp_cc as cc;
 
 use crate::config::{
     BurstRule, Config, Fragments, LossDetection, LossRecovery, MeasureEach, MtuDiscovery, RetransmitTo,
-    WindowUpdates,
+    Scheduler, WindowUpdates,
 };
 
 const TWO: NonZeroU8 = NonZeroU8::new(2).expect("2 is not 0");
@@ -71,6 +71,7 @@ const FIELDS: &[Field] = &[
         "RFC 9260 §7.3 leaves it open",
     ),
     ("messages.fragments", |c| format!("{:?}", c.messages.fragments), "RFC 9260 §6.9 leaves it open"),
+    ("messages.scheduler", |c| format!("{:?}", c.messages.scheduler), "RFC 8260 §3 leaves it open"),
     (
         "handshake.max_init_retransmits",
         |c| c.handshake.max_init_retransmits.to_string(),
@@ -311,6 +312,8 @@ impl Profile {
                 c.sack.immediate_at_end = true;
                 c.sack.compact_sack = true;
                 c.messages.fragments = Fragments::Filling;
+                // A short message does not wait for one of each stream, as replies would for files.
+                c.messages.scheduler = Scheduler::FairCapacity;
                 // 1 Gbit/s over 60 ms. A process limited to 64 MB has room for one such association that
                 // stalls; unused buffer costs nothing.
                 c.memory.receive_buffer_bytes = 8 << 20;
@@ -413,6 +416,7 @@ impl Profile {
             (Self::Modern, "sack.immediate_at_end") => "RFC 7053",
             (Self::Modern, "sack.compact_sack") => "ours: as many gaps as a gigabit a second has",
             (Self::Modern, "messages.fragments") => "ours: the fewest packets",
+            (Self::Modern, "messages.scheduler") => "RFC 8260 §3.5: short messages do not wait for long ones",
             (Self::Modern, "memory.receive_buffer_bytes") => "ours: a gigabit a second over 60 ms",
             (Self::Modern, "memory.send_buffer_bytes") => "ours: a gigabit a second over 30 ms",
             (Self::Modern, "memory.receive_buffer_max_bytes" | "memory.send_buffer_max_bytes") => {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Profile;
 use crate::association::Message;
 use crate::association::send_queue::{Fragment, SendQueue};
 use crate::ids::Ppid;
@@ -115,6 +116,30 @@ fn fair_capacity_gives_each_stream_as_many_bytes_whatever_its_messages() {
     // This scheduler ignores the values.
     let sent = shares(Scheduler::FairCapacity, [1, 50, 9], [100, 1_000, 7_000], 3_000_000);
     assert!(sent.iter().all(|sent| sent.abs_diff(1_000_000) <= 7_000), "{sent:?}");
+}
+
+/// As in FTP: each file is a message on one of four streams, and has a short reply on stream 0. In turn by messages, stream 0 would
+/// send one reply for every four files.
+#[test]
+fn in_modern_replies_keep_up_with_files() {
+    let mut queue = SendQueue::new(Profile::Modern.config().messages.scheduler);
+    for number in 0..400 {
+        push(&mut queue, 1 + number % 4, 4_000);
+    }
+    let (mut files, mut replies) = (0, 0);
+    while let Some(fragment) = queue.next(1_400) {
+        match fragment.stream.0 {
+            0 => replies += 1,
+            _ if fragment.end => {
+                files += 1;
+                push(&mut queue, 0, 8);
+            }
+            _ => {}
+        }
+        // A reply waits for one file of each stream at most.
+        assert!(files - replies <= 4, "{replies} replies for {files} files");
+    }
+    assert_eq!((files, replies), (400, 400));
 }
 
 #[test]
