@@ -28,13 +28,17 @@ const FLOOR_MTUS: usize = 2;
 const WINDOW_MAX: usize = 65_535 << 14;
 /// Six days: beyond this time after the plateau the function exceeds any window.
 const DISTANCE_MAX_MS: i64 = 500_000_000;
-/// β_cubic = 0.7 (§4.6).
-const BETA: (usize, usize) = (7, 10);
+/// β_cubic, in hundredths (§4.6).
+pub(crate) const BETA: usize = 70;
 /// β with siblings: a path gives up only its part of one flow's window, and with drop-tail queues a slowly
 /// growing flow has few losses.
-const BETA_AMONG_SIBLINGS: (usize, usize) = (6, 10);
-/// α_cubic = 3·(1 − β) / (1 + β) = 9/17 (§4.3).
-const ALPHA: (usize, usize) = (9, 17);
+const BETA_AMONG_SIBLINGS: usize = 60;
+
+/// α_cubic = 3·(1 − β) / (1 + β) for a β in hundredths, as a fraction (§4.3): 9/17 for 70.
+const fn alpha(beta: usize) -> (usize, usize) {
+    let common = if beta == BETA { 10 } else { 1 };
+    (3 * (100 - beta) / common, (100 + beta) / common)
+}
 
 /// Whose CUBIC [`Kind::Cubic`](crate::Kind::Cubic) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +86,8 @@ pub struct Cubic {
     w_max: usize,
     /// cwnd_prior: the window at the last reduction.
     cwnd_prior: usize,
+    /// β of the last reduction, in hundredths.
+    beta: usize,
     epoch: Option<Epoch>,
     last_ack: Time,
     /// The fraction of a step that is less than a byte.
@@ -117,6 +123,7 @@ impl Cubic {
             ssthresh: SSTHRESH_INITIAL,
             w_max: 0,
             cwnd_prior: 0,
+            beta: BETA,
             epoch: None,
             last_ack: Time::ZERO,
             remainder: 0,
@@ -210,6 +217,28 @@ impl Cubic {
         (self.w_max, self.epoch) = (self.w_max.min(self.cwnd), None);
     }
 
+    /// Like `on_congestion`, with this β in hundredths.
+    pub(crate) fn reduce(&mut self, congestion: Congestion, beta: usize) {
+        self.mtu = congestion.mtu;
+        self.beta = beta;
+        // §4.7: fast convergence.
+        self.w_max = match self.cwnd < self.w_max {
+            true => self.cwnd * (100 + beta) / 200,
+            false => self.cwnd,
+        };
+        self.cwnd_prior = self.cwnd;
+        let has_siblings = self.epoch.as_ref().is_some_and(|epoch| epoch.part < ALL_OF_IT);
+        let beta = if has_siblings { BETA_AMONG_SIBLINGS } else { beta };
+        self.ssthresh = (congestion.flight_bytes * beta / 100).max(FLOOR_MTUS * self.mtu);
+        self.epoch = None;
+        self.remainder = 0;
+        self.hystart.iter_mut().for_each(HyStart::reset);
+        self.cwnd = match congestion.cause {
+            Cause::Loss | Cause::Ecn => self.ssthresh,
+            Cause::Timeout => self.mtu,
+        };
+    }
+
     fn begin_epoch(&self, now: Time, part: usize) -> Epoch {
         // §4.2: K = cbrt((W_max − cwnd_epoch) / C); 0 if the window is already beyond W_max.
         let below = self.w_max.saturating_sub(self.cwnd) as u128;
@@ -235,8 +264,10 @@ impl Cubic {
         }
         let t = ack.now.since(epoch.start);
         // §4.3: the estimate of Reno's window.
-        let (numerator, denominator) = if epoch.w_est >= self.cwnd_prior { (1, 1) } else { ALPHA };
-        let grown = numerator * ack.bytes * self.mtu * epoch.part + epoch.w_est_remainder;
+        let is_beyond = epoch.w_est >= self.cwnd_prior;
+        let (numerator, denominator) = if is_beyond { (1, 1) } else { alpha(self.beta) };
+        let grown = (numerator * ack.bytes).saturating_mul(self.mtu * epoch.part);
+        let grown = grown.saturating_add(epoch.w_est_remainder);
         let divisor = denominator * self.cwnd * ALL_OF_IT;
         epoch.w_est = (epoch.w_est + grown / divisor).min(WINDOW_MAX);
         epoch.w_est_remainder = grown % divisor;
@@ -278,23 +309,7 @@ impl Controller for Cubic {
     }
 
     fn on_congestion(&mut self, congestion: Congestion) {
-        self.mtu = congestion.mtu;
-        // §4.7: fast convergence.
-        self.w_max = match self.cwnd < self.w_max {
-            true => self.cwnd * (BETA.0 + BETA.1) / (2 * BETA.1),
-            false => self.cwnd,
-        };
-        self.cwnd_prior = self.cwnd;
-        let has_siblings = self.epoch.as_ref().is_some_and(|epoch| epoch.part < ALL_OF_IT);
-        let beta = if has_siblings { BETA_AMONG_SIBLINGS } else { BETA };
-        self.ssthresh = (congestion.flight_bytes * beta.0 / beta.1).max(FLOOR_MTUS * self.mtu);
-        self.epoch = None;
-        self.remainder = 0;
-        self.hystart.iter_mut().for_each(HyStart::reset);
-        self.cwnd = match congestion.cause {
-            Cause::Loss | Cause::Ecn => self.ssthresh,
-            Cause::Timeout => self.mtu,
-        };
+        self.reduce(congestion, BETA);
     }
 
     fn on_idle(&mut self, idle: Idle) {

@@ -26,6 +26,8 @@ constants! {
         caught_up: usize = 50,
         /// At this share of the path's rate, in hundredths, which is known to about a tenth, the flow is alone.
         alone: usize = 90,
+        /// The largest window after a loss that is congestion, in hundredths of the one before: H-TCP's.
+        beta_max: usize = 80,
         /// CUBIC windows of fewer packets are not paced.
         paced_mtus: usize = 32,
 

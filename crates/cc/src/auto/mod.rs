@@ -75,7 +75,7 @@ use self::competing_flows::CompetingFlows;
 pub use self::constants::Constants;
 use self::evidence::{Evidence, WEIGHT_MAX};
 use self::model::{Model, bytes_in};
-use crate::cubic::{Cubic, WindowGrowth};
+use crate::cubic::{BETA, Cubic, WindowGrowth};
 use crate::hystart::{Advice, HyStart, rtt_threshold};
 use crate::{Ack, Cause, Congestion, Controller, Idle, Lost, Options, Recovered, Sent, Spurious};
 
@@ -364,7 +364,7 @@ impl Auto {
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();
-        self.cubic.on_congestion(congestion);
+        self.cubic.reduce(congestion, self.beta(congestion.cause));
         let large = window >= self.constants().paced_mtus * self.mtu;
         if large && congestion.cause == Cause::Loss && self.evidence.score() < -self.constants().congestion_at
         {
@@ -372,6 +372,22 @@ impl Auto {
         }
         if let Some(before) = self.competing.on_reduction(window, self.cubic.ssthresh().min(window)) {
             self.cubic.aim_at(before);
+        }
+    }
+
+    /// β of a reduction, in hundredths: that of CUBIC, or for a flow that is alone what empties a short queue, as in H-TCP
+    /// (draft-leith-tcp-htcp §3). With less the path would be idle until the window has grown again; beside others it is not, and
+    /// larger reductions equalize shares sooner.
+    fn beta(&self, cause: Cause) -> usize {
+        let queued = self.srtt.max(self.latest_rtt);
+        let is_alone = self.part_of(queued).is_some_and(|part| part >= self.constants().alone);
+        match self.base_rtt {
+            Some(base) if is_alone && cause == Cause::Loss && self.siblings == 0 => {
+                let part = (100 * base.as_nanos()).checked_div(queued.as_nanos());
+                let part = part.and_then(|part| usize::try_from(part).ok()).unwrap_or(BETA);
+                part.min(self.constants().beta_max).max(BETA)
+            }
+            _ => BETA,
         }
     }
 

@@ -324,6 +324,34 @@ fn drops_of_a_full_queue_are_congestion_at_any_queue_length() {
 }
 
 #[test]
+fn alone_at_a_short_queue_the_flow_keeps_the_path_full() {
+    // 200 packets fill the path. With 70 % after each loss it would be idle for a part of each cycle: .969 of the rate.
+    let mut flow = Flow::new(Wire::new(ms(100), 20, 0));
+    flow.run(ms(20_000));
+    let used = flow.run(ms(120_000));
+    assert!(used > 0.985, "{used}");
+}
+
+#[test]
+fn a_loss_reduces_the_window_by_the_queue_if_the_flow_is_alone() {
+    // 1000 packets per second; a window of `packets` with this RTT at the loss, the shortest is 500 ms.
+    let reduced = |packets: usize, rtt: u64, cause| {
+        let mut auto = Flow::new(Wire::new(ms(250), 100, 0)).auto;
+        auto.mode = Mode::Shared;
+        (auto.base_rtt, auto.srtt, auto.latest_rtt) = (Some(ms(500)), ms(rtt), ms(rtt));
+        auto.carries = Some(1_000_000);
+        auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
+        let flight_bytes = packets * MTU;
+        auto.on_congestion(Congestion { cause, now: Time::from_millis(1), flight_bytes, mtu: MTU });
+        100 * auto.cubic.ssthresh() / flight_bytes
+    };
+    let alone = [550, 666, 700, 2_000].map(|rtt| reduced(rtt as usize, rtt, Cause::Loss));
+    assert_eq!(alone, [80, 75, 71, 70], "what empties the queue, between 70 and 80 %");
+    assert_eq!(reduced(480, 550, Cause::Loss), 70, "another flow has more than a tenth");
+    assert_eq!([Cause::Ecn, Cause::Timeout].map(|cause| reduced(550, 550, cause)), [70, 70]);
+}
+
+#[test]
 fn the_window_does_not_grow_with_a_queue_of_seconds() {
     let mut flow = Flow::new(Wire::new(ms(100), 100_000, 0));
     flow.run(ms(900_000));
