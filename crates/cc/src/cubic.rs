@@ -170,8 +170,8 @@ impl Cubic {
         (epoch.origin as i128 + rise).clamp(0, WINDOW_MAX as i128) as usize
     }
 
-    /// Like `on_ack`, with this growth.
-    pub(crate) fn on_ack_with(&mut self, ack: Ack<'_>, growth: WindowGrowth) {
+    /// Like `on_ack`, with this growth. `was_full`: the window was full a moment ago, before other packets of a burst were acknowledged.
+    pub(crate) fn on_ack_with(&mut self, ack: Ack<'_>, growth: WindowGrowth, was_full: bool) {
         self.mtu = ack.mtu;
         let since_last = ack.now.since(std::mem::replace(&mut self.last_ack, ack.now));
         if ack.in_recovery {
@@ -185,7 +185,7 @@ impl Cubic {
         // For a sender of whole segments a window with less than one segment of room is full. In slow start
         // half is enough: the window is twice what the last round trip needed (cf. RFC 7661 §4.3).
         let used = if slow_start { 2 * ack.flight_before } else { ack.flight_before };
-        let full = used + self.mtu > self.cwnd;
+        let full = was_full || used + self.mtu > self.cwnd;
         if growth == WindowGrowth::Shrink && !slow_start {
             self.close(ack.bytes);
         }
@@ -305,7 +305,7 @@ impl Controller for Cubic {
     }
 
     fn on_ack(&mut self, ack: Ack<'_>) {
-        self.on_ack_with(ack, WindowGrowth::Cubic);
+        self.on_ack_with(ack, WindowGrowth::Cubic, false);
     }
 
     fn on_congestion(&mut self, congestion: Congestion) {

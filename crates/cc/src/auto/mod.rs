@@ -104,6 +104,8 @@ pub struct Auto {
     latest_rtt: Duration,
     /// The shortest RTT ever.
     base_rtt: Option<Duration>,
+    /// The shortest RTT of the last round trip.
+    round_rtt: Duration,
     /// The highest rate seen on the path in bytes per second, other flows included, if the first flight
     /// showed it.
     carries: Option<u64>,
@@ -116,6 +118,8 @@ pub struct Auto {
     limit: (Time, usize),
     /// The number of successive round trips in which a full window of CUBIC caused no standing queue.
     without_queue: u32,
+    /// Whether the window was full in the last round trip, and in this one.
+    full: [bool; 2],
     /// The state before the last reduction, if the reduction can be undone: mode, window, CUBIC and competing
     /// flows.
     before: Option<Box<(Mode, usize, Cubic, CompetingFlows)>>,
@@ -290,11 +294,13 @@ impl Auto {
             srtt: Duration::ZERO,
             latest_rtt: Duration::ZERO,
             base_rtt: None,
+            round_rtt: Duration::MAX,
             carries: None,
             ramped_at: Time::ZERO,
             lost_in_ramp: false,
             limit: (Time::ZERO, 0),
             without_queue: 0,
+            full: [false; 2],
             before: None,
         }
     }
@@ -443,7 +449,7 @@ impl Auto {
     /// the window of the last loss nothing is raised: the queue may be too short to see.
     fn use_rate_that_grew(&mut self, ack: &Ack<'_>, shortest: Option<Duration>) {
         let window = self.cubic.window();
-        let is_full = !self.model.is_app_limited() && ack.flight_before + self.spare() >= window;
+        let is_full = !self.model.is_app_limited() && self.full[0];
         let has_no_queue = shortest
             .zip(self.base_rtt)
             .is_some_and(|(shortest, base)| shortest <= base + self.model.near_shortest(base, ack.mtu));
@@ -458,6 +464,16 @@ impl Auto {
         if self.without_queue > 2 {
             self.cubic.grow_to(window / 100 * (100 + self.constants().probe_min as usize));
         }
+    }
+
+    /// Whether the window was full in this round trip or the one before, as in Linux (`tcp_is_cwnd_limited`): where acknowledgements
+    /// arrive in bursts, the pacing rate delays what they permit.
+    fn was_full(&mut self, ack: &Ack<'_>, round: bool) -> bool {
+        if round {
+            self.full = [self.full[1], false];
+        }
+        self.full[1] |= ack.flight_before + ack.mtu > self.cubic.window();
+        self.full[0] || self.full[1]
     }
 
     /// The growth mode of CUBIC's window.
@@ -508,7 +524,7 @@ impl Auto {
         let waits = advice != Advice::Grow && (ramp.again || ramp.waiting > 1);
         if waits || ramp.stalled > 2 {
             if !self.drain(ack.now) {
-                self.enter_shared(product + product / 8);
+                self.enter_shared((product + product / 8).max(self.model.window(112)));
                 self.ramped_at = ack.now;
             }
             return;
@@ -620,8 +636,13 @@ impl Auto {
     /// A rate of so many hundredths of the window per RTT, or per feedback delay where acknowledgements
     /// return sooner on another path.
     fn pace(&self, hundredths: u128) -> Option<Rate> {
+        self.pace_by(hundredths, self.srtt)
+    }
+
+    /// The same for this RTT, if no other one is shorter.
+    fn pace_by(&self, hundredths: u128, rtt: Duration) -> Option<Rate> {
         // The smoothed RTT lags behind the queue after a reduction.
-        let lately = self.srtt.min(self.latest_rtt);
+        let lately = rtt.min(self.srtt).min(self.latest_rtt);
         let turn = self.model.cross_path_delay().map_or(lately, |after| after.min(lately));
         let bits = (self.window() as u128 * 8 * hundredths * 10_000_000).checked_div(turn.as_nanos())?;
         Some(Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
@@ -666,7 +687,7 @@ impl Controller for Auto {
             }
             Mode::Shared if self.cubic.window() < self.constants().paced_mtus * self.mtu => None,
             Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),
-            Mode::Shared => self.pace(120),
+            Mode::Shared => self.pace_by(120, self.round_rtt),
             Mode::Lossy(cycle) => self.model.pace(cycle.gain(self.refill())),
         }
     }
@@ -694,6 +715,7 @@ impl Controller for Auto {
         let mut shortest = None;
         if round {
             shortest = self.evidence.on_round(ack.now);
+            self.round_rtt = shortest.unwrap_or(self.srtt);
             self.carries = self.carries.map(|carries| carries.max(self.model.rate()));
         }
         if round && matches!(self.mode, Mode::Shared) {
@@ -707,6 +729,7 @@ impl Controller for Auto {
         match &self.mode {
             Mode::Ramp(_) => self.ramp(&ack, round),
             Mode::Shared => {
+                let was_full = self.was_full(&ack, round);
                 if round {
                     self.update_share();
                     self.use_rate_that_grew(&ack, shortest);
@@ -720,7 +743,7 @@ impl Controller for Auto {
                     WindowGrowth::Reno | WindowGrowth::Shrink => {}
                     WindowGrowth::Cubic | WindowGrowth::Hold => self.competing.pause(),
                 }
-                self.cubic.on_ack_with(ack, growth);
+                self.cubic.on_ack_with(ack, growth, was_full);
             }
             Mode::Lossy(_) => self.cycle(&ack),
         }

@@ -20,6 +20,8 @@ struct Wire {
     free_at: Time,
     /// The most that a random delay adds; packets keep their order.
     jitter: Duration,
+    /// Packets arrive together, once in this time, as over Wi-Fi; 0: each by itself.
+    group: Duration,
     arrived_at: Time,
     dice: u64,
 }
@@ -43,8 +45,9 @@ fn ms(millis: u64) -> Duration {
 
 impl Wire {
     fn new(delay: Duration, queue_packets: usize, one_in: u64) -> Self {
-        let (free_at, arrived_at, jitter) = (Time::ZERO, Time::ZERO, Duration::ZERO);
-        Self { delay, queue_packets, one_in, packet_time: ms(1), free_at, jitter, arrived_at, dice: 7 }
+        let (free_at, arrived_at) = (Time::ZERO, Time::ZERO);
+        let (jitter, group) = (Duration::ZERO, Duration::ZERO);
+        Self { delay, queue_packets, one_in, packet_time: ms(1), free_at, jitter, group, arrived_at, dice: 7 }
     }
 
     fn dice(&mut self) -> u64 {
@@ -71,6 +74,10 @@ impl Wire {
         self.free_at = self.free_at.max(now) + self.packet_time;
         let extra = self.extra();
         self.arrived_at = self.arrived_at.max(self.free_at + self.delay + extra);
+        let after_group = self.arrived_at.since(Time::ZERO).as_nanos().checked_rem(self.group.as_nanos());
+        if let Some(late) = after_group.filter(|late| *late > 0) {
+            self.arrived_at += self.group - Duration::from_nanos(late as u64);
+        }
         Some(self.arrived_at)
     }
 }
@@ -299,15 +306,15 @@ fn losses_of_a_ramp_detected_after_its_end_cause_no_further_reduction() {
 }
 
 #[test]
-fn pacing_uses_the_latest_rtt_while_the_smoothed_rtt_lags() {
+fn pacing_uses_the_shortest_of_recent_rtts() {
     let mut auto = Flow::new(Wire::new(ms(100), 100, 0)).auto;
     (auto.mode, auto.cubic) = (Mode::Shared, Cubic::halfway(*auto.cubic.options(), MTU, 100 * MTU));
-    let mut pace = |mean, latest| {
-        (auto.srtt, auto.latest_rtt) = (ms(mean), ms(latest));
+    let mut pace = |mean, latest, shortest| {
+        (auto.srtt, auto.latest_rtt, auto.round_rtt) = (ms(mean), ms(latest), ms(shortest));
         auto.pacing_rate().unwrap().bits_per_second() / 1_000
     };
     // 1.2 times 100 packets per round trip.
-    assert_eq!([pace(200, 100), pace(100, 200)], [9_600, 9_600]);
+    assert_eq!([pace(200, 100, 200), pace(100, 200, 200), pace(200, 200, 100)], [9_600; 3]);
 }
 
 #[test]
@@ -330,6 +337,27 @@ fn alone_at_a_short_queue_the_flow_keeps_the_path_full() {
     flow.run(ms(20_000));
     let used = flow.run(ms(120_000));
     assert!(used > 0.985, "{used}");
+}
+
+#[test]
+fn where_packets_arrive_in_groups_the_window_grows_too() {
+    // 100 packets fill the path. The pacing rate delays what a group permits, so the window is full for the first packet of a group only.
+    let mut flow = Flow::new(Wire { group: ms(25), ..Wire::new(ms(50), 100, 0) });
+    flow.auto.mode = Mode::Shared;
+    flow.auto.cubic = Cubic::halfway(*flow.auto.cubic.options(), MTU, 40 * MTU);
+    flow.auto.carries = Some(1_000_000);
+    flow.run(ms(1_500));
+    assert!(flow.auto.window() >= 60 * MTU, "{}", flow.auto.window());
+}
+
+#[test]
+fn a_ramp_over_varying_rtts_ends_with_what_fills_the_path_at_a_longer_one() {
+    // 40 packets fill the path at the shortest RTT, and 80 at the mean of all.
+    let mut flow = Flow::new(Wire { jitter: ms(80), ..Wire::new(ms(20), 400, 0) });
+    while flow.mode() == "ramp" {
+        flow.run(ms(1));
+    }
+    assert!((65..=85).contains(&(flow.auto.window() / MTU)), "{}", flow.auto.window());
 }
 
 #[test]
@@ -460,6 +488,7 @@ fn with_more_than_half_beside_a_slow_flow_the_window_shrinks_while_that_shortens
                 siblings: &[],
             },
             WindowGrowth::Shrink,
+            false,
         );
     }
     assert_eq!(auto.cubic.window().div_ceil(MTU), 798);
