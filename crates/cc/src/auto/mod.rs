@@ -32,7 +32,8 @@
 //!   beside slow flows the window shrinks as long as that shortens the queue: losses are minutes apart on
 //!   such a path and would be the only other means of convergence. A window of less than a third grows as
 //!   CUBIC until it is half, as does one whose first flight was lost and gave no rate. With a queue of
-//!   seconds the window does not grow. If a full window causes no standing queue in three round trips, the path
+//!   seconds the window does not grow, nor with any queue while the flow is alone; alone, a loss costs it no more than the queue
+//!   holds (H-TCP, draft-leith-tcp-htcp). If a full window causes no standing queue in three round trips, the path
 //!   carries more than before: the window grows by a tenth in each further one. Windows are whole packets, as TCP's are in effect, and windows of
 //!   fewer than 32 packets are not paced: evenly spaced packets would take more of a short queue than the
 //!   pairs of packets of competing flows.
@@ -370,8 +371,8 @@ impl Auto {
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();
+        let large = self.is_large();
         self.cubic.reduce(congestion, self.beta(congestion.cause));
-        let large = window >= self.constants().paced_mtus * self.mtu;
         if large && congestion.cause == Cause::Loss && self.evidence.score() < -self.constants().congestion_at
         {
             self.cubic.raise(window / 100 * self.constants().leaning_cut);
@@ -386,9 +387,8 @@ impl Auto {
     /// larger reductions equalize shares sooner.
     fn beta(&self, cause: Cause) -> usize {
         let queued = self.srtt.max(self.latest_rtt);
-        let is_alone = self.part_of(queued).is_some_and(|part| part >= self.constants().alone);
         match self.base_rtt {
-            Some(base) if is_alone && cause == Cause::Loss && self.siblings == 0 => {
+            Some(base) if self.is_alone(queued) && cause == Cause::Loss && self.siblings == 0 => {
                 let part = (100 * base.as_nanos()).checked_div(queued.as_nanos());
                 let part = part.and_then(|part| usize::try_from(part).ok()).unwrap_or(BETA);
                 part.min(self.constants().beta_max).max(BETA)
@@ -412,6 +412,16 @@ impl Auto {
     fn part_of(&self, rtt: Duration) -> Option<usize> {
         let all = bytes_in(self.carries?, rtt);
         self.all_windows().saturating_mul(100).checked_div(all)
+    }
+
+    /// Whether CUBIC's window is so large that it is paced.
+    fn is_large(&self) -> bool {
+        self.cubic.window() >= self.constants().paced_mtus * self.mtu
+    }
+
+    /// Whether CUBIC's windows are nearly all data in flight at this RTT.
+    fn is_alone(&self, rtt: Duration) -> bool {
+        self.part_of(rtt).is_some_and(|part| part >= self.constants().alone)
     }
 
     fn all_windows(&self) -> usize {
@@ -482,8 +492,12 @@ impl Auto {
         let queue = self.srtt.saturating_sub(base);
         if queue > (base * 7).max(self.constants().queue_max) {
             WindowGrowth::Hold
-        } else if queue > (base / 8).max(self.constants().shortest) && self.may_leave_room() && self.is_far()
-        {
+        } else if queue <= (base / 8).max(self.constants().shortest) {
+            WindowGrowth::Cubic
+        } else if self.is_large() && self.siblings == 0 && self.is_alone(self.srtt) {
+            // More would only make the queue longer.
+            WindowGrowth::Hold
+        } else if self.may_leave_room() && self.is_far() {
             if self.may_shrink() { WindowGrowth::Shrink } else { WindowGrowth::Reno }
         } else {
             WindowGrowth::Cubic
@@ -685,7 +699,7 @@ impl Controller for Auto {
                 let is_beyond = self.cwnd > bytes_in(ramp.train.rate, self.min_rtt());
                 Some(if is_beyond { shown.max(self.pace(120)?) } else { shown })
             }
-            Mode::Shared if self.cubic.window() < self.constants().paced_mtus * self.mtu => None,
+            Mode::Shared if !self.is_large() => None,
             Mode::Shared if self.cubic.window() < self.cubic.ssthresh() => self.pace(200),
             Mode::Shared => self.pace_by(120, self.round_rtt),
             Mode::Lossy(cycle) => self.model.pace(cycle.gain(self.refill())),

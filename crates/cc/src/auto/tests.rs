@@ -331,12 +331,22 @@ fn drops_of_a_full_queue_are_congestion_at_any_queue_length() {
 }
 
 #[test]
-fn alone_at_a_short_queue_the_flow_keeps_the_path_full() {
-    // 200 packets fill the path. With 70 % after each loss it would be idle for a part of each cycle: .969 of the rate.
-    let mut flow = Flow::new(Wire::new(ms(100), 20, 0));
+fn alone_the_flow_keeps_the_queue_short_and_the_path_full() {
+    // 100 packets fill the path; the queue has room for a second.
+    let mut flow = Flow::new(Wire::new(ms(100), 1_000, 0));
+    flow.run(ms(20_000));
+    let used = flow.run(ms(60_000));
+    let waits = flow.wire.free_at.since(flow.now);
+    assert!(used > 0.999 && waits < ms(20), "{used}, {waits:?}");
+}
+
+#[test]
+fn alone_at_a_queue_too_short_to_see_the_flow_gives_up_less() {
+    // 100 packets fill the path. With 70 % after each loss .918 of it would be used.
+    let mut flow = Flow::new(Wire::new(ms(100), 10, 0));
     flow.run(ms(20_000));
     let used = flow.run(ms(120_000));
-    assert!(used > 0.985, "{used}");
+    assert!(used > 0.95, "{used}");
 }
 
 #[test]
@@ -382,6 +392,9 @@ fn a_loss_reduces_the_window_by_the_queue_if_the_flow_is_alone() {
 #[test]
 fn the_window_does_not_grow_with_a_queue_of_seconds() {
     let mut flow = Flow::new(Wire::new(ms(100), 100_000, 0));
+    flow.run(ms(15_000));
+    // Others have more than half.
+    flow.auto.carries = Some(5_000_000);
     flow.run(ms(900_000));
     assert_eq!(flow.mode(), "shared");
     let waits = flow.wire.free_at.since(flow.now);
@@ -389,27 +402,30 @@ fn the_window_does_not_grow_with_a_queue_of_seconds() {
 }
 
 #[test]
-fn over_a_far_path_the_window_grows_as_renos_until_a_trial_fails() {
+fn over_a_far_path_the_window_grows_as_renos() {
     let mut flow = Flow::new(Wire::new(ms(300), 300, 0));
-    flow.run(ms(75_000));
+    flow.run(ms(15_000));
+    // Others have more than half.
+    flow.auto.carries = Some(2_200_000);
+    flow.run(ms(100_000));
     // CUBIC regains a third of it in 6 s.
     let lost = flow.auto.window() * 3 / 10 / MTU;
     flow.congestion(Cause::Loss, flow.auto.window());
     let from = flow.auto.window();
     flow.run(ms(6_000));
     let opened = (flow.auto.window() - from) / MTU;
-    assert!((5..=30).contains(&opened) && lost > 130, "{opened} of {lost}");
+    assert!((5..=40).contains(&opened) && lost > 130, "{opened} of {lost}");
     assert!(flow.auto.competing.are_slow());
-    flow.congestion(Cause::Loss, flow.auto.window());
-    assert!(!flow.auto.competing.are_slow(), "it regained next to nothing");
 }
 
 #[test]
 fn a_path_is_far_where_reno_takes_twice_as_long_as_cubic() {
     let mut auto = Flow::new(Wire::new(ms(50), 100, 0)).auto;
-    (auto.base_rtt, auto.carries) = (Some(ms(50)), Some(1_000));
+    auto.base_rtt = Some(ms(50));
     let mut opens = |millis, packets| {
         auto.srtt = ms(millis);
+        // More than half of the path is others'.
+        auto.carries = Some(packets as u64 * MTU as u64 * 2_200 / millis);
         auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, packets * MTU);
         auto.growth()
     };
@@ -462,7 +478,7 @@ fn with_more_than_half_beside_a_slow_flow_the_window_shrinks_while_that_shortens
         auto.growth()
     };
     let of_half = [opens(509), opens(510), opens(899), opens(900)];
-    assert_eq!(of_half, [WindowGrowth::Reno, WindowGrowth::Shrink, WindowGrowth::Shrink, WindowGrowth::Reno]);
+    assert_eq!(of_half, [WindowGrowth::Reno, WindowGrowth::Shrink, WindowGrowth::Shrink, WindowGrowth::Hold]);
     auto.cubic = Cubic::halfway(*auto.cubic.options(), MTU, 700 * MTU);
     auto.latest_rtt = ms(700);
     assert_eq!(auto.growth(), WindowGrowth::Reno, "the flow is alone by the latest RTT");
@@ -722,7 +738,7 @@ fn a_rate_that_doubles_is_used_after_fifteen_round_trips_without_losses() {
     assert!(flow.run(ms(1_000)) > 0.95);
     assert_eq!((flow.mode(), flow.auto.limit.1), ("shared", 0));
     let waits = flow.wire.free_at.since(flow.now);
-    assert!(waits <= ms(70), "{waits:?}");
+    assert!(waits <= ms(80), "{waits:?}");
 }
 
 #[test]
@@ -792,6 +808,7 @@ fn equally_long_rtts_prove_nothing() {
 fn a_spurious_reduction_is_undone_unless_a_mark_caused_it() {
     let mut flow = Flow::new(Wire::new(ms(100), 50, 0));
     flow.run(ms(20_000));
+    flow.lost(MTU, flow.now);
     for (cause, undone) in [(Cause::Loss, true), (Cause::Timeout, true), (Cause::Ecn, false)] {
         let window = flow.auto.window();
         flow.congestion(cause, window);
