@@ -489,12 +489,15 @@ impl Auto {
     /// The growth mode of CUBIC's window.
     fn growth(&self) -> WindowGrowth {
         let base = self.base_rtt.unwrap_or(self.srtt);
+        let little = (base / 8).max(self.constants().shortest);
         let queue = self.srtt.saturating_sub(base);
+        // RTTs that vary are longer without a queue.
+        let stands = self.round_rtt.min(self.srtt).saturating_sub(base) > little;
         if queue > (base * 7).max(self.constants().queue_max) {
             WindowGrowth::Hold
-        } else if queue <= (base / 8).max(self.constants().shortest) {
+        } else if queue <= little {
             WindowGrowth::Cubic
-        } else if self.is_large() && self.siblings == 0 && self.is_alone(self.srtt) {
+        } else if stands && self.is_large() && self.siblings == 0 && self.is_alone(self.srtt) {
             // More would only make the queue longer.
             WindowGrowth::Hold
         } else if self.may_leave_room() && self.is_far() {
