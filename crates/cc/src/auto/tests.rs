@@ -3,60 +3,57 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::frame::testing::ack;
 
-mod ramp;
-
-const MTU: usize = 1_000;
+pub(super) const MTU: usize = 1_000;
 
 /// A link of one packet per millisecond with a queue and random loss.
-struct Wire {
+pub(super) struct Wire {
     /// The delay before and after the queue.
-    delay: Duration,
-    queue_packets: usize,
+    pub(super) delay: Duration,
+    pub(super) queue_packets: usize,
     /// One packet in this number is lost at random; 0: none.
-    one_in: u64,
-    packet_time: Duration,
-    free_at: Time,
+    pub(super) one_in: u64,
+    pub(super) packet_time: Duration,
+    pub(super) free_at: Time,
     /// The most that a random delay adds; packets keep their order.
-    jitter: Duration,
+    pub(super) jitter: Duration,
     /// Packets arrive together, once in this time, as over Wi-Fi; 0: each by itself.
-    group: Duration,
-    arrived_at: Time,
-    dice: u64,
+    pub(super) group: Duration,
+    pub(super) arrived_at: Time,
+    pub(super) dice: u64,
 }
 
-struct Flow {
-    auto: Auto,
-    wire: Wire,
-    now: Time,
+pub(super) struct Flow {
+    pub(super) auto: Auto,
+    pub(super) wire: Wire,
+    pub(super) now: Time,
     /// The send time of each packet and its acknowledgement time, unless lost.
-    flight: VecDeque<(Time, Option<Time>)>,
-    next_at: Time,
-    recovery: Option<Time>,
-    delivered: usize,
+    pub(super) flight: VecDeque<(Time, Option<Time>)>,
+    pub(super) next_at: Time,
+    pub(super) recovery: Option<Time>,
+    pub(super) delivered: usize,
     /// Whether all packets are retransmissions, whose RTTs are unknown.
-    again: bool,
+    pub(super) again: bool,
 }
 
-fn ms(millis: u64) -> Duration {
+pub(super) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
 impl Wire {
-    fn new(delay: Duration, queue_packets: usize, one_in: u64) -> Self {
+    pub(super) fn new(delay: Duration, queue_packets: usize, one_in: u64) -> Self {
         let (free_at, arrived_at) = (Time::ZERO, Time::ZERO);
         let (jitter, group) = (Duration::ZERO, Duration::ZERO);
         Self { delay, queue_packets, one_in, packet_time: ms(1), free_at, jitter, group, arrived_at, dice: 7 }
     }
 
-    fn dice(&mut self) -> u64 {
+    pub(super) fn dice(&mut self) -> u64 {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.dice >> 33
     }
 
     /// The random delay of a packet.
-    fn extra(&mut self) -> Duration {
+    pub(super) fn extra(&mut self) -> Duration {
         if self.jitter.is_zero() {
             Duration::ZERO
         } else {
@@ -64,7 +61,7 @@ impl Wire {
         }
     }
 
-    fn carries(&mut self, now: Time) -> Option<Time> {
+    pub(super) fn carries(&mut self, now: Time) -> Option<Time> {
         let dice = self.dice();
         let waits = self.free_at.since(now);
         let full = waits >= self.packet_time * self.queue_packets as u32;
@@ -83,7 +80,7 @@ impl Wire {
 }
 
 impl Flow {
-    fn new(wire: Wire) -> Self {
+    pub(super) fn new(wire: Wire) -> Self {
         let options = Options {
             initial_window: crate::InitialWindow::Mtus(10.try_into().unwrap()),
             ..Options::default()
@@ -102,11 +99,11 @@ impl Flow {
         }
     }
 
-    fn flight_bytes(&self) -> usize {
+    pub(super) fn flight_bytes(&self) -> usize {
         self.flight.len() * MTU
     }
 
-    fn send(&mut self) {
+    pub(super) fn send(&mut self) {
         while self.flight_bytes() < self.auto.window() && self.next_at <= self.now {
             self.auto.on_sent(Sent { now: self.now, bytes: MTU, flight_before: self.flight_bytes() });
             self.flight.push_back((self.now, self.wire.carries(self.now)));
@@ -116,7 +113,7 @@ impl Flow {
     }
 
     /// Runs for `time`; returns the delivered part of the link's rate.
-    fn run(&mut self, time: Duration) -> f64 {
+    pub(super) fn run(&mut self, time: Duration) -> f64 {
         let (until, before) = (self.now + time, self.delivered);
         while self.now < until {
             self.send();
@@ -169,16 +166,16 @@ impl Flow {
         (self.delivered - before) as f64 / could
     }
 
-    fn lost(&mut self, bytes: usize, sent_at: Time) {
+    pub(super) fn lost(&mut self, bytes: usize, sent_at: Time) {
         let flight_bytes = self.flight_bytes();
         self.auto.on_lost(Lost { now: self.now, bytes, sent_at, flight_bytes, mtu: MTU });
     }
 
-    fn congestion(&mut self, cause: Cause, flight_bytes: usize) {
+    pub(super) fn congestion(&mut self, cause: Cause, flight_bytes: usize) {
         self.auto.on_congestion(Congestion { cause, now: self.now, flight_bytes, mtu: MTU });
     }
 
-    fn mode(&self) -> &'static str {
+    pub(super) fn mode(&self) -> &'static str {
         match self.auto.mode {
             Mode::Ramp(_) => "ramp",
             Mode::Shared => "shared",

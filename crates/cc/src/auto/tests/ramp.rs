@@ -1,6 +1,9 @@
 //! The ramp: how the start of a flow finds the rate of the path.
 
 use super::*;
+use crate::auto::tests::{Flow, MTU, Wire, ms};
+use crate::frame::testing::ack;
+use crate::{Controller, Sent};
 
 /// Small messages before the first flight, such as those of a handshake or a login, measure the RTT. The flight is nevertheless
 /// sent in one burst: acknowledgements of a paced flight would show its pacing, and not the rate of the path.
