@@ -312,8 +312,8 @@ impl Profile {
                 c.sack.immediate_at_end = true;
                 c.sack.compact_sack = true;
                 c.messages.fragments = Fragments::Filling;
-                // A short message does not wait for one of each stream, as replies would for files.
-                c.messages.scheduler = Scheduler::FairCapacity;
+                // In turn, unless the user gives priorities.
+                c.messages.scheduler = Scheduler::Priority;
                 // 1 Gbit/s over 60 ms. A process limited to 64 MB has room for one such association that
                 // stalls; unused buffer costs nothing.
                 c.memory.receive_buffer_bytes = 8 << 20;
@@ -416,7 +416,9 @@ impl Profile {
             (Self::Modern, "sack.immediate_at_end") => "RFC 7053",
             (Self::Modern, "sack.compact_sack") => "ours: as many gaps as a gigabit a second has",
             (Self::Modern, "messages.fragments") => "ours: the fewest packets",
-            (Self::Modern, "messages.scheduler") => "RFC 8260 §3.5: short messages do not wait for long ones",
+            (Self::Modern, "messages.scheduler") => {
+                "RFC 8260 §3.4: round robin among streams of the same priority"
+            }
             (Self::Modern, "memory.receive_buffer_bytes") => "ours: a gigabit a second over 60 ms",
             (Self::Modern, "memory.send_buffer_bytes") => "ours: a gigabit a second over 30 ms",
             (Self::Modern, "memory.receive_buffer_max_bytes" | "memory.send_buffer_max_bytes") => {

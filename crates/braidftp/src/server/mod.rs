@@ -70,10 +70,10 @@ use std::time::Duration;
 
 use braidftp_base::Time;
 use braidftp_ftp::Mode;
-use braidftp_ftp::mapping::DATA_STREAMS_MAX;
+use braidftp_ftp::mapping::{DATA_PRIORITY, DATA_STREAMS_MAX};
 use braidftp_ftp::server as machine;
 use braidftp_net::sctp::{Config, Profile};
-use braidftp_net::{Association, Carrier, Endpoint, Limits as SctpLimits, Listener};
+use braidftp_net::{Association, Carrier, Endpoint, Limits as SctpLimits, Listener, StreamId};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -647,6 +647,9 @@ async fn sctp_session(
             let data_streams = up.inbound_streams.min(up.outbound_streams) - 1;
             if !(1..=DATA_STREAMS_MAX).contains(&data_streams) {
                 return association.abort("braid needs 3 to 65 streams each way");
+            }
+            for stream in 1..=data_streams {
+                let _ = association.set_stream_value(StreamId(stream), DATA_PRIORITY);
             }
             let lanes =
                 braid::Lanes::new(association.clone(), data_streams, settings.stall, settings.durability);

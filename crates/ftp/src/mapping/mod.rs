@@ -27,6 +27,9 @@ pub const CONTROL_STREAM: u16 = 0;
 pub const DATA_STREAM: u16 = 1;
 /// The default number of data streams of a braid association.
 pub const DATA_STREAMS_DEFAULT: u16 = 4;
+/// The priority of the data streams of braid (RFC 8260 §3.4): what stream 0 has, whose priority is 0, is sent first. The lines and
+/// credit there are short, and would otherwise wait for a file of each data stream.
+pub const DATA_PRIORITY: u16 = 1;
 /// The minimum number of data streams of a braid association: one would be ms.
 pub const DATA_STREAMS_MIN: u16 = 2;
 /// The maximum number of data streams of a braid association.

@@ -47,7 +47,7 @@ pub enum Fragments {
 /// | | `rfc2960-kame` | `rfc9260` | `modern` | `ns2` |
 /// |---|---|---|---|---|
 /// | `fragments` | Full | Full | Filling | Full |
-/// | `scheduler` | RoundRobin | RoundRobin | FairCapacity | RoundRobin |
+/// | `scheduler` | RoundRobin | RoundRobin | Priority | RoundRobin |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Messages {
     /// The longest message that can be sent, in bytes. One longer than the send buffer is only accepted by

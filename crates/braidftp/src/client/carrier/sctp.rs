@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use braidftp_ftp::client::{Data, Tag};
 use braidftp_ftp::mapping::frame::{BYTES_MAX, INITIAL_CREDIT};
-use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_STREAMS_DEFAULT, Mode, ppid};
+use braidftp_ftp::mapping::{CONTROL_PORT, CONTROL_STREAM, DATA_PRIORITY, DATA_STREAMS_DEFAULT, Mode, ppid};
 use braidftp_net::keys::rustls::{Error as TlsError, InvalidMessage};
 use braidftp_net::keys::{KeyError, MessageError, Settings};
 use braidftp_net::sctp::Violation;
@@ -612,6 +612,9 @@ async fn check_streams(
     let Ok(streams) = association.up().await else { return };
     was_up.store(true, Ordering::Relaxed);
     pump.activity.heard();
+    for stream in 1..streams.outbound_streams {
+        let _ = association.set_stream_value(StreamId(stream), DATA_PRIORITY);
+    }
     if streams.outbound_streams < 3 || streams.inbound_streams < 3 {
         //= specs/ftp-over-sctp.md#section-2.2
         //# a client that requested braid and gets fewer than 3 streams in either direction MUST abort the association

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use braidftp_base::Time;
-use braidftp_ftp::mapping::ppid;
+use braidftp_ftp::mapping::{DATA_PRIORITY, ppid};
 use braidftp_sctp::{
     Association, AssociationId, Config, Connect, Endpoint, Event, Message, Order, Ppid, Reason, SendError,
     StreamId,
@@ -382,6 +382,13 @@ impl Net<'_> {
             other => other,
         };
         (Conn::Bundle(at), conn_event)
+    }
+}
+
+/// Lets the lines and the credit of a braid association be sent before data; the profiles of the papers have no priorities.
+pub(super) fn send_lines_first(association: &mut Association, outbound_streams: u16) {
+    for stream in 1..outbound_streams {
+        let _ = association.set_stream_value(StreamId(stream), DATA_PRIORITY);
     }
 }
 

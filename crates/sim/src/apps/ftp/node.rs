@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::bundle::Bundle;
 use super::client::Client;
-use super::net::{Conn, ConnEvent, Ledger, Net, conn_event};
+use super::net::{Conn, ConnEvent, Ledger, Net, conn_event, send_lines_first};
 use super::server::Server;
 use super::silence;
 use super::tap::{Purpose, Shared, Tap, word16};
@@ -190,6 +190,11 @@ impl HostApp {
 
 impl App for HostApp {
     fn on_event(&mut self, now: Time, endpoints: &mut Endpoints, id: AssociationId, event: Event) {
+        if let Event::Up { outbound_streams: outbound_streams @ 3.., .. } = event
+            && let Some(association) = endpoints.sctp.association_mut(id)
+        {
+            send_lines_first(association, outbound_streams);
+        }
         let conn_event = conn_event(&endpoints.sctp, id, &event);
         self.on(now, endpoints, |_| (Conn::Sctp(id), conn_event));
     }
