@@ -416,9 +416,7 @@ impl Profile {
             (Self::Modern, "sack.immediate_at_end") => "RFC 7053",
             (Self::Modern, "sack.compact_sack") => "ours: as many gaps as a gigabit a second has",
             (Self::Modern, "messages.fragments") => "ours: the fewest packets",
-            (Self::Modern, "messages.scheduler") => {
-                "RFC 8260 §3.4: round robin among streams of the same priority"
-            }
+            (Self::Modern, "messages.scheduler") => "RFC 8260 §3.4: in turn among equal priorities",
             (Self::Modern, "memory.receive_buffer_bytes") => "ours: a gigabit a second over 60 ms",
             (Self::Modern, "memory.send_buffer_bytes") => "ours: a gigabit a second over 30 ms",
             (Self::Modern, "memory.receive_buffer_max_bytes" | "memory.send_buffer_max_bytes") => {
