@@ -17,13 +17,25 @@ from braidftp import lab
 from dask.distributed import Client, LocalCluster
 
 ENOUGH_SECONDS = 5.0
-COMPARED_RUNS = 60
 
 
-def sweep(scenario: lab.Scenario, client: Client, out: str, quick: bool, runs: int | None) -> tuple[lab.Results, float]:
+def template() -> lab.Scenario:
+    """The template two-paths."""
+    return lab.template("two-paths")
+
+
+def long_template() -> lab.Scenario:
+    """The same with 60 runs of each point, which is long enough to compare."""
+    text = template().text
+    runs = "runs = { min = 5, max = 50 }"
+    assert runs in text, "the template has other runs"
+    return lab.Scenario(text.replace(runs, "runs = { min = 60, max = 60 }"))
+
+
+def sweep(scenario: lab.Scenario, client: Client, out: str, quick: bool) -> tuple[lab.Results, float]:
     """Runs the scenario; returns the results and the seconds."""
     began = time.monotonic()
-    results = lab.sweep(scenario, client, out, quick=quick, runs=runs)
+    results = lab.sweep(scenario, client, out, quick=quick)
     return results, time.monotonic() - began
 
 
@@ -37,7 +49,7 @@ def prepare() -> None:
     lab.template("two-paths").run(quick=True, runs=1, progress=False)
 
 
-def compare(scenario: lab.Scenario, workers: int, quick: bool, runs: int | None) -> None:
+def compare(scenario: lab.Scenario, workers: int, quick: bool) -> None:
     """Runs the scenario with one worker and with several, each time into a new folder."""
     tables, seconds = [], []
     prepare()
@@ -46,14 +58,14 @@ def compare(scenario: lab.Scenario, workers: int, quick: bool, runs: int | None)
             # Processes that have started already are timed.
             client.wait_for_workers(number)
             client.run(prepare)
-            results, took = sweep(scenario, client, out, quick, runs)
+            results, took = sweep(scenario, client, out, quick)
             tables.append(Path(results.path()).read_bytes())
             seconds.append(took)
             print(f"{number} worker{'s' if number > 1 else ''}: {len(results)} runs in {took:.1f} s")
     same = "the same" if tables[0] == tables[1] else "DIFFERENT"
     print(f"{workers} workers are {seconds[0] / seconds[1]:.2f} times as fast as one; the files are {same}")
     if seconds[0] < ENOUGH_SECONDS:
-        print("that is too short to compare: give --runs a larger number. Files and pictures take as long with any number of workers")
+        print("that is too short to compare: give a scenario of more runs. Files and pictures take as long with any number of workers")
 
 
 def main() -> None:
@@ -62,22 +74,20 @@ def main() -> None:
     options.add_argument("--scheduler", help="the address of a running scheduler, as in tcp://10.0.0.1:8786")
     options.add_argument("--workers", type=int, default=2, help="processes on this machine, without a scheduler")
     options.add_argument("--out", default="results", help="the folder of the results")
-    options.add_argument("--runs", type=int, help="runs of each point, instead of what the scenario says")
     options.add_argument("--quick", action="store_true", help="a few points, a few times")
     options.add_argument("--compare", action="store_true", help="time one worker and --workers of them on this machine")
     args = options.parse_args()
-    scenario = lab.load(args.scenario) if args.scenario else lab.template("two-paths")
     if args.compare:
         if args.scheduler is not None:
             options.error("--compare starts its own workers: leave out --scheduler")
-        runs = args.runs or (None if args.scenario or args.quick else COMPARED_RUNS)
-        compare(scenario, args.workers, args.quick, runs)
+        compare(lab.load(args.scenario) if args.scenario else long_template(), args.workers, args.quick)
         return
+    scenario = lab.load(args.scenario) if args.scenario else template()
     cluster = None
     if args.scheduler is None:
         cluster = local(args.workers)
     with Client(args.scheduler or cluster) as client:
-        results, took = sweep(scenario, client, args.out, args.quick, args.runs)
+        results, took = sweep(scenario, client, args.out, args.quick)
         print(f"{len(results)} runs in {took:.1f} s: {results.path()}")
         for claim in results.check():
             print(f"{'holds' if claim.holds else 'does not hold'}: {claim.text} ({claim.why})")
