@@ -95,7 +95,8 @@ fn by_hand(seconds: u64) -> Result<(u64, u64), String> {
     world.add_host(sender, [left[0]]);
     let reader = world.add_host(reader, [right[0]]);
     world.run_until(Time::ZERO + Duration::from_secs(seconds));
-    Ok((world.host(reader).app().bytes_read(), world.packet_events()))
+    let host = world.host(reader);
+    Ok((host.app().bytes_arrived(host.endpoint()), world.packet_events()))
 }
 
 fn link(text: &str) -> Result<LinkConfig, String> {
