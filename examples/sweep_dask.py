@@ -19,14 +19,9 @@ from dask.distributed import Client, LocalCluster
 ENOUGH_SECONDS = 5.0
 
 
-def template() -> lab.Scenario:
-    """The template two-paths."""
-    return lab.template("two-paths")
-
-
 def long_template() -> lab.Scenario:
-    """The same with 60 runs of each point, which is long enough to compare."""
-    text = template().text
+    """The template two-paths with 60 runs of each point, which is long enough to compare."""
+    text = lab.template("two-paths").text
     runs = "runs = { min = 5, max = 50 }"
     assert runs in text, "the template has other runs"
     return lab.Scenario(text.replace(runs, "runs = { min = 60, max = 60 }"))
@@ -82,7 +77,7 @@ def main() -> None:
             options.error("--compare starts its own workers: leave out --scheduler")
         compare(lab.load(args.scenario) if args.scenario else long_template(), args.workers, args.quick)
         return
-    scenario = lab.load(args.scenario) if args.scenario else template()
+    scenario = lab.load(args.scenario) if args.scenario else lab.template("two-paths")
     cluster = None
     if args.scheduler is None:
         cluster = local(args.workers)

@@ -34,7 +34,8 @@ pub(crate) const BETA: usize = 70;
 /// growing flow has few losses.
 const BETA_AMONG_SIBLINGS: usize = 60;
 
-/// α_cubic = 3·(1 − β) / (1 + β) for a β in hundredths, as a fraction (§4.3): 9/17 for 70.
+/// α_cubic = 3·(1 − β) / (1 + β) for a β in hundredths, as a fraction (§4.3): 9/17 for 70, in lowest terms, because W_est's remainder
+/// keeps its numerator where α changes to 1.
 const fn alpha(beta: usize) -> (usize, usize) {
     let common = if beta == BETA { 10 } else { 1 };
     (3 * (100 - beta) / common, (100 + beta) / common)

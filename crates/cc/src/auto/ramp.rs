@@ -115,6 +115,7 @@ impl Round {
         usize::try_from(self.bytes as u128 * rtt.as_nanos() / took).unwrap_or(usize::MAX)
     }
 }
+
 impl Auto {
     /// Grows the window in a ramp, or ends it.
     pub(super) fn ramp(&mut self, ack: &Ack<'_>, round: bool) {

@@ -47,13 +47,13 @@ impl Wire {
         Self { delay, queue_packets, one_in, packet_time: ms(1), free_at, jitter, group, arrived_at, dice: 7 }
     }
 
-    pub(super) fn dice(&mut self) -> u64 {
+    fn dice(&mut self) -> u64 {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.dice >> 33
     }
 
     /// The random delay of a packet.
-    pub(super) fn extra(&mut self) -> Duration {
+    fn extra(&mut self) -> Duration {
         if self.jitter.is_zero() {
             Duration::ZERO
         } else {
@@ -61,7 +61,7 @@ impl Wire {
         }
     }
 
-    pub(super) fn carries(&mut self, now: Time) -> Option<Time> {
+    fn carries(&mut self, now: Time) -> Option<Time> {
         let dice = self.dice();
         let waits = self.free_at.since(now);
         let full = waits >= self.packet_time * self.queue_packets as u32;
@@ -103,7 +103,7 @@ impl Flow {
         self.flight.len() * MTU
     }
 
-    pub(super) fn send(&mut self) {
+    fn send(&mut self) {
         while self.flight_bytes() < self.auto.window() && self.next_at <= self.now {
             self.auto.on_sent(Sent { now: self.now, bytes: MTU, flight_before: self.flight_bytes() });
             self.flight.push_back((self.now, self.wire.carries(self.now)));
@@ -166,12 +166,12 @@ impl Flow {
         (self.delivered - before) as f64 / could
     }
 
-    pub(super) fn lost(&mut self, bytes: usize, sent_at: Time) {
+    fn lost(&mut self, bytes: usize, sent_at: Time) {
         let flight_bytes = self.flight_bytes();
         self.auto.on_lost(Lost { now: self.now, bytes, sent_at, flight_bytes, mtu: MTU });
     }
 
-    pub(super) fn congestion(&mut self, cause: Cause, flight_bytes: usize) {
+    fn congestion(&mut self, cause: Cause, flight_bytes: usize) {
         self.auto.on_congestion(Congestion { cause, now: self.now, flight_bytes, mtu: MTU });
     }
 

@@ -601,7 +601,8 @@ fn cannot_connect(url: &Url, reason: &Reason) -> Error {
     Error::new(Exit::Connect, format_args!("connect to {url}"), reason).hint(hint)
 }
 
-/// Waits until an association of braid is established, and ends it if the server opens too few streams.
+/// Waits until an association of braid is established, and ends it if the server opens too few streams. Lines and credit are then sent
+/// before data.
 async fn check_streams(
     association: Association,
     was_up: Arc<AtomicBool>,
@@ -612,9 +613,6 @@ async fn check_streams(
     let Ok(streams) = association.up().await else { return };
     was_up.store(true, Ordering::Relaxed);
     pump.activity.heard();
-    for stream in 1..streams.outbound_streams {
-        let _ = association.set_stream_value(StreamId(stream), DATA_PRIORITY);
-    }
     if streams.outbound_streams < 3 || streams.inbound_streams < 3 {
         //= specs/ftp-over-sctp.md#section-2.2
         //# a client that requested braid and gets fewer than 3 streams in either direction MUST abort the association
@@ -622,6 +620,10 @@ async fn check_streams(
         let error = Error::new(Exit::Protocol, "use --mode braid", "the server opens too few streams")
             .hint("--mode ms-cp needs two streams only");
         let _ = notes.send(Note::Fatal(error)).await;
+        return;
+    }
+    for stream in 1..streams.outbound_streams {
+        let _ = association.set_stream_value(StreamId(stream), DATA_PRIORITY);
     }
 }
 
