@@ -45,6 +45,20 @@ fn main() -> Result<(), String> {
             _ => return Err(format!("`{arg}` is not known: rounds=, seconds=")),
         }
     }
+    let (mut ratios, mut speeds) = alternate(rounds, seconds)?;
+    println!(
+        "{{\"ratio\":{:.4},\"least\":{:.4},\"most\":{:.4},\"events_per_second\":{:.0}}}",
+        median(&mut ratios),
+        ratios.iter().copied().fold(f64::INFINITY, f64::min),
+        ratios.iter().copied().fold(0.0, f64::max),
+        median(&mut speeds)
+    );
+    Ok(())
+}
+
+/// Runs both in each round; returns the ratios of their speeds, and the scenario's events per second. It is an error if they deliver
+/// different numbers of bytes.
+fn alternate(rounds: u64, seconds: u64) -> Result<(Vec<f64>, Vec<f64>), String> {
     let text = format!("lasts = \"{seconds} s\"\n{SCENARIO}");
     let scenario = scenario::parse("layer", &text).map_err(|error| error.to_string())?;
     let sweep = scenario.figure.sweep().ok_or("a scenario is a sweep")?;
@@ -64,14 +78,7 @@ fn main() -> Result<(), String> {
         ratios.push(by_file / by_hand);
         speeds.push(by_file);
     }
-    println!(
-        "{{\"ratio\":{:.4},\"least\":{:.4},\"most\":{:.4},\"events_per_second\":{:.0}}}",
-        median(&mut ratios),
-        ratios.iter().copied().fold(f64::INFINITY, f64::min),
-        ratios.iter().copied().fold(0.0, f64::max),
-        median(&mut speeds)
-    );
-    Ok(())
+    Ok((ratios, speeds))
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -111,4 +118,12 @@ fn on_core() -> Result<f64, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
     let nanos = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
     nanos.map(|nanos| nanos as f64 / 1e9).ok_or_else(|| format!("{file} is not as Linux has it"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_scenario_file_and_the_same_code_deliver_the_same_bytes() {
+        super::alternate(1, 2).unwrap();
+    }
 }
