@@ -17,9 +17,10 @@ use anyhow::{Context, Result, bail};
 use super::{in_memory, median, released};
 use crate::shell::{capture, root};
 
-const USAGE: &str = "usage: cargo xtask bench worlds [--scenarios N] [--seed SEED] [--only NUMBER] [--runs N] [--threads N] [--programs DIR]\n\
+const USAGE: &str = "usage: cargo xtask bench worlds [--scenarios N] [--seed SEED] [--only NUMBER] [--mode MODE] [--runs N] [--threads N] [--programs DIR]\n\
     --seed: of the scenarios and their links; drawn anew without it\n\
     --only: runs this scenario alone, counted from 1\n\
+    --mode: all scenarios are of this mode, such as tcp; without it, more than half are of braid\n\
     --threads: of braidlab, each with two live runs at once; fewer on a busy machine";
 
 const SCENARIOS: usize = 20;
@@ -101,6 +102,16 @@ impl Scenario {
         Self { links, mode, file_bytes: (bytes / FILES) as u64 }
     }
 
+    /// The next scenario of a mode, or of any.
+    fn draw_of(mode: Option<&str>, dice: &mut Dice) -> Self {
+        loop {
+            let scenario = Self::draw(dice);
+            if mode.is_none_or(|mode| scenario.mode == mode) {
+                return scenario;
+            }
+        }
+    }
+
     fn name(&self) -> String {
         let link = |link: &Link| format!("{} Mbit/s {} ms {} %", link.mbit, link.delay_ms, link.loss_percent);
         let links: Vec<String> = self.links.iter().map(link).collect();
@@ -146,6 +157,7 @@ struct Options {
     scenarios: usize,
     seed: u64,
     only: Option<usize>,
+    mode: Option<String>,
     runs: u32,
     threads: Option<usize>,
     programs: Option<PathBuf>,
@@ -154,8 +166,15 @@ struct Options {
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
         let drawn = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 % 1_000_000_000;
-        let mut options =
-            Self { scenarios: SCENARIOS, seed: drawn, only: None, runs: RUNS, threads: None, programs: None };
+        let mut options = Self {
+            scenarios: SCENARIOS,
+            seed: drawn,
+            only: None,
+            mode: None,
+            runs: RUNS,
+            threads: None,
+            programs: None,
+        };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().context(USAGE);
@@ -165,6 +184,13 @@ impl Options {
                 }
                 "--seed" => options.seed = value()?.parse().context("--seed takes a number")?,
                 "--only" => options.only = Some(value()?.parse().context("--only takes a number")?),
+                "--mode" => {
+                    let mode = value()?;
+                    if !MODES.contains(&mode.as_str()) {
+                        bail!("no mode `{mode}`: {}", MODES.join(", "));
+                    }
+                    options.mode = Some(mode.clone());
+                }
                 "--runs" => options.runs = value()?.parse().context("--runs takes a number")?,
                 "--threads" => options.threads = Some(value()?.parse().context("--threads takes a number")?),
                 "--programs" => options.programs = Some(std::path::absolute(value()?)?),
@@ -194,7 +220,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     );
     let (mut dice, mut apart, mut busy, began) = (Dice(options.seed), Vec::new(), 0, Instant::now());
     for number in 1..=options.scenarios {
-        let scenario = Scenario::draw(&mut dice);
+        let scenario = Scenario::draw_of(options.mode.as_deref(), &mut dice);
         if options.only.is_some_and(|only| only != number) {
             continue;
         }
@@ -223,12 +249,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     match apart.is_empty() {
         true => Ok(()),
         false => bail!(
-            "simulated and live medians differ by more than 10 % in {} of {} scenarios: {}; `--seed {} --only NUMBER` runs one \
-             again",
+            "simulated and live medians differ by more than 10 % in {} of {} scenarios: {}; `--seed {}{} --only NUMBER` runs \
+             one again",
             apart.len(),
             options.scenarios,
             apart.join(", "),
-            options.seed
+            options.seed,
+            options.mode.map(|mode| format!(" --mode {mode}")).unwrap_or_default()
         ),
     }
 }
@@ -316,6 +343,10 @@ mod tests {
         }
         let paths = |count| draw(7).iter().filter(|scenario| scenario.links.len() == count).count();
         assert!(paths(1) > 150 && paths(2) > 150);
+        let mut dice = Dice(7);
+        let of_tcp: Vec<_> = (0..20).map(|_| Scenario::draw_of(Some("tcp"), &mut dice)).collect();
+        assert!(of_tcp.iter().all(|scenario| scenario.mode == "tcp" && scenario.links.len() == 1));
+        assert_ne!(of_tcp[0], of_tcp[1]);
     }
 
     #[test]
