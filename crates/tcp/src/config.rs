@@ -103,8 +103,9 @@ pub struct Config {
     pub beyond_window_bytes: usize,
     /// The send buffer, in bytes: data written and not yet acknowledged.
     pub send_buffer_bytes: usize,
-    /// The send buffer at first, in bytes, if it grows: to six congestion windows whenever the window exceeds it, as Linux's
-    /// does (tcp_sndbuf_expand: 2 windows, each segment with its overhead). `None`: it has `send_buffer_bytes` at once.
+    /// The send buffer at first, in bytes, if it grows as Linux's does: while it is full, to two congestion windows, each segment
+    /// with what Linux allots for it (tcp_sndbuf_expand: 2304 bytes for an MSS of 1460), and the user may write again once a
+    /// third of it is free (sk_stream_min_wspace). `None`: it has `send_buffer_bytes` at once.
     pub send_buffer_first_bytes: Option<usize>,
     /// The largest number of out-of-order pieces kept. Further pieces are dropped, and the peer retransmits
     /// them.

@@ -25,8 +25,13 @@ pub use state::State;
 
 /// The peer's MSS if its SYN has no MSS option (RFC 9293 §3.7.1).
 const MSS_DEFAULT: u16 = 536;
-/// How many congestion windows a growing send buffer holds.
-pub(crate) const SEND_BUFFER_WINDOWS: usize = 6;
+/// How many congestion windows a growing send buffer holds, and the part of it that must be free before the user may write again.
+const SEND_BUFFER_WINDOWS: usize = 2;
+const FREE_PART: usize = 3;
+/// What Linux counts for a segment beyond its bytes: headers, and two structures.
+const SEGMENT_HEADERS: usize = 256;
+const SHARED_INFO: usize = 320;
+const SK_BUFF: usize = 256;
 
 /// An event for the user of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -201,11 +206,6 @@ impl Connection {
         if self.sender.is_closed() || matches!(self.state, State::TimeWait | State::Closed) {
             return 0;
         }
-        let window = self.sender.window();
-        if window > self.send_buffer_bytes {
-            self.send_buffer_bytes =
-                SEND_BUFFER_WINDOWS.saturating_mul(window).min(self.config.send_buffer_bytes);
-        }
         let taken = bytes.len().min(self.send_room());
         self.was_full |= taken < bytes.len();
         if taken > 0 {
@@ -213,6 +213,18 @@ impl Connection {
             self.sender.queue.push(bytes);
         }
         taken
+    }
+
+    /// Whether the user of a full send buffer may write again. A buffer that grows does so now.
+    fn has_room(&mut self) -> bool {
+        if self.config.send_buffer_first_bytes.is_none() {
+            return self.send_room() > 0;
+        }
+        let mss = self.sender.mss();
+        let segment = (mss + SEGMENT_HEADERS + SHARED_INFO).next_power_of_two() + SK_BUFF;
+        let grown = SEND_BUFFER_WINDOWS.saturating_mul(self.sender.window() / mss).saturating_mul(segment);
+        self.send_buffer_bytes = self.send_buffer_bytes.max(grown.min(self.config.send_buffer_bytes));
+        self.send_room() >= self.send_buffer_bytes / FREE_PART
     }
 
     /// Returns the number of bytes that [`Connection::send`] would accept.
@@ -542,7 +554,7 @@ impl Connection {
                 if is_latest {
                     self.window_from = from;
                 }
-                if self.was_full && self.send_room() > 0 && !self.sender.is_closed() {
+                if self.was_full && self.has_room() && !self.sender.is_closed() {
                     self.was_full = false;
                     self.pending.writable = true;
                 }
