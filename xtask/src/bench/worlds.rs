@@ -8,7 +8,8 @@
 //! Times of TCP with losses jump, by time-outs of 200 ms and 1 s, so that the median of many runs may still fall on either side of a
 //! gap: in the worst scenario that was drawn (seed 257254918, `--mode tcp`, number 3: 51.8 Mbit/s, 2.23 ms, 1.65 %) medians of 120 runs of the
 //! same world differ by more than 10 % in 43 % of draws from 1,000 simulated runs, in 19 % with 400. So medians have intervals, and
-//! a scenario that these leave open is run again, 480 times.
+//! a scenario that these leave open is said to be open: `--only NUMBER --runs N` runs it more often. Live runs over fast links take
+//! turns, so that this may take half an hour.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,13 +25,12 @@ const USAGE: &str = "usage: cargo xtask bench worlds [--scenarios N] [--seed SEE
     --seed: of the scenarios and their links; drawn anew without it\n\
     --only: runs this scenario alone, counted from 1\n\
     --mode: all scenarios are of this mode, such as tcp; without it, more than half are of braid\n\
-    --runs: the most runs in each world; four times as many where these do not decide\n\
+    --runs: the most runs in each world: more decide what fewer leave open\n\
     --threads: of braidlab, each with two live runs at once; fewer on a busy machine";
 
 const SCENARIOS: usize = 20;
-/// The most runs of a scenario in each world, and how many times as many there are if these do not decide.
+/// The most runs of a scenario in each world.
 const RUNS: u32 = 120;
-const MORE: u32 = 4;
 /// The seconds that the files of a scenario take about.
 const SECONDS: f64 = 4.0;
 /// The modes of one path; braid is drawn as often as all others.
@@ -123,10 +123,9 @@ impl Scenario {
         format!("{}, {} kB, {}", self.mode, self.file_bytes / 1000, links.join(" + "))
     }
 
-    /// The scenario file. Runs are repeated until the mean is known to so many per cent.
-    fn toml(&self, runs: u32, within_percent: u32) -> String {
+    fn toml(&self, runs: u32) -> String {
         let mut text = format!(
-            "title = \"{}\"\nmeasure = [\"seconds\"]\nruns = {{ min = {}, max = {runs}, within = \"{within_percent} %\" }}\n",
+            "title = \"{}\"\nmeasure = [\"seconds\"]\nruns = {{ min = {}, max = {runs}, within = \"4 %\" }}\n",
             self.name(),
             runs.min(10)
         );
@@ -231,7 +230,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if options.only.is_some_and(|only| only != number) {
             continue;
         }
-        let both = decided(&scenario, number, &options, &programs, &dir.0)
+        let both = both(&scenario, number, &options, &programs, &dir.0)
             .with_context(|| format!("scenario {number}: {}", scenario.name()))?;
         println!("| {number} | {} | {both} |", scenario.name());
         let ratio = both.ratio();
@@ -249,7 +248,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         );
     }
     if !unknown.is_empty() {
-        println!("the medians are not known well enough to tell, in {}", unknown.join(", "));
+        println!(
+            "the medians are not known well enough to tell in {}: `--only NUMBER` and more `--runs` do",
+            unknown.join(", ")
+        );
     }
     match apart.is_empty() {
         true => Ok(()),
@@ -367,35 +369,10 @@ impl Verdict {
     }
 }
 
-/// Runs a scenario in both worlds, and more often if that does not decide.
-fn decided(
-    scenario: &Scenario,
-    number: usize,
-    options: &Options,
-    programs: &Path,
-    dir: &Path,
-) -> Result<Both> {
-    let runs = options.runs;
-    let first = both(scenario, &format!("s{number}"), [runs, 4], options, programs, dir)?;
-    match first.ratio().verdict() {
-        Verdict::Unknown => {
-            both(scenario, &format!("s{number}-more"), [MORE * runs, 1], options, programs, dir)
-        }
-        Verdict::Within | Verdict::Differs => Ok(first),
-    }
-}
-
-/// Runs a scenario in both worlds, at most so many times, until the means are known to so many per cent.
-fn both(
-    scenario: &Scenario,
-    name: &str,
-    [runs, within]: [u32; 2],
-    options: &Options,
-    programs: &Path,
-    dir: &Path,
-) -> Result<Both> {
-    let file = dir.join(format!("{name}.toml"));
-    std::fs::write(&file, scenario.toml(runs, within))?;
+/// Runs a scenario in both worlds.
+fn both(scenario: &Scenario, number: usize, options: &Options, programs: &Path, dir: &Path) -> Result<Both> {
+    let file = dir.join(format!("s{number}.toml"));
+    std::fs::write(&file, scenario.toml(options.runs))?;
     let mut command = Command::new(programs.join("braidlab"));
     command.arg("run").arg(&file).args(["--live", "--seed", &options.seed.to_string(), "--out"]).arg(dir);
     if let Some(threads) = options.threads {
@@ -404,7 +381,7 @@ fn both(
     let said = capture(command.arg("--braidftp").arg(programs.join("braidftp")))?;
     let late_percent = late_percent(&String::from_utf8_lossy(&said))
         .context("braidlab does not say how late live runs were")?;
-    let table = std::fs::read_to_string(dir.join(format!("{name}-live.csv")))?;
+    let table = std::fs::read_to_string(dir.join(format!("s{number}-live.csv")))?;
     let both = seconds(&table).context("the table has no columns `world` and `seconds`")?;
     if both.iter().any(Vec::is_empty) {
         bail!("the table lacks a world");
@@ -457,7 +434,7 @@ mod tests {
                 assert!((0.0..=5.0).contains(&link.loss_percent), "{link:?}");
             }
             assert!(scenario.links.len() == 1 || scenario.mode == "braid");
-            toml::from_str::<toml::Table>(&scenario.toml(RUNS, 4)).unwrap();
+            toml::from_str::<toml::Table>(&scenario.toml(RUNS)).unwrap();
         }
         let paths = |count| draw(7).iter().filter(|scenario| scenario.links.len() == count).count();
         assert!(paths(1) > 150 && paths(2) > 150);
