@@ -24,7 +24,7 @@ use anyhow::{Context, Result, bail};
 
 use super::flow::{self, Outcome, Running, left_out};
 use super::link::{End, Link};
-use super::median;
+use super::{median, median_interval};
 use crate::peers::{Proof, install};
 use crate::shell::capture;
 
@@ -206,7 +206,7 @@ impl Comparison {
         let ratios = self.ratios(results);
         let mut last = None;
         for look in LOOKS.into_iter().filter(|look| *look <= ratios.len()) {
-            let interval = interval(ratios[..look].to_vec())?;
+            let interval = median_interval(ratios[..look].to_vec(), LOOK_CONFIDENCE)?;
             last = Some((look, interval));
             if self.judge(interval) != Verdict::Open {
                 break;
@@ -245,24 +245,6 @@ impl Comparison {
             self.verdict(results)
         )
     }
-}
-
-/// The interval of the median of the distribution that the values are drawn from: the values of a rank from below and from above
-/// between which it lies with [`LOOK_CONFIDENCE`], whatever the distribution. `None` for too few values.
-fn interval(mut values: Vec<f64>) -> Option<[f64; 2]> {
-    values.sort_by(f64::total_cmp);
-    let count = values.len();
-    // The probability that exactly `below` values are below the median, and the sum of those so far.
-    let (mut exactly, mut outside, mut rank) = (0.5_f64.powi(count as i32), 0.0, 0);
-    for below in 0..count {
-        outside += 2.0 * exactly;
-        if outside > 1.0 - LOOK_CONFIDENCE {
-            break;
-        }
-        rank = below + 1;
-        exactly *= (count - below) as f64 / rank as f64;
-    }
-    Some([*values.get(rank.checked_sub(1)?)?, values[count - rank]])
 }
 
 /// Builds the contestants; those that cannot be built here are left out with a notice.
@@ -410,18 +392,6 @@ fn ratios(ours: &[Outcome], theirs: &[Outcome]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_interval_of_a_median_is_that_of_the_sign_test() {
-        let of = |count: u32| interval((1..=count).rev().map(f64::from).collect());
-        // Confidences of .9980, .9996, .9978 and .9989.
-        assert_eq!(of(0), None);
-        assert_eq!(of(9), None);
-        assert_eq!(of(10), Some([1.0, 10.0]));
-        assert_eq!(of(20), Some([3.0, 18.0]));
-        assert_eq!(of(40), Some([11.0, 30.0]));
-        assert_eq!(of(60), Some([18.0, 43.0]));
-    }
 
     #[test]
     fn a_verdict_is_open_until_the_interval_of_a_look_excludes_the_target() {

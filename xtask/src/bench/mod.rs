@@ -16,6 +16,7 @@ mod sim;
 mod tails;
 mod worlds;
 
+use std::f64::consts::LN_2;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -71,9 +72,41 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// The interval of the median of the distribution that the values are drawn from: the values of a rank from below and from above
+/// between which it lies with this probability, whatever the distribution. `None` for too few values.
+fn median_interval(mut values: Vec<f64>, confidence: f64) -> Option<[f64; 2]> {
+    values.sort_by(f64::total_cmp);
+    let count = values.len();
+    // The logarithm of the probability that exactly `below` values are below the median, and the sum of those so far.
+    let (mut exactly, mut outside, mut rank) = (-(count as f64) * LN_2, 0.0, 0);
+    for below in 0..count {
+        outside += 2.0 * exactly.exp();
+        if outside > 1.0 - confidence {
+            break;
+        }
+        rank = below + 1;
+        exactly += ((count - below) as f64 / rank as f64).ln();
+    }
+    Some([*values.get(rank.checked_sub(1)?)?, values[count - rank]])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interval_of_a_median_is_that_of_the_sign_test() {
+        let of =
+            |count: u32, confidence| median_interval((1..=count).rev().map(f64::from).collect(), confidence);
+        // Confidences of .9980, .9996, .9978 and .9989.
+        assert_eq!([of(0, 0.9975), of(9, 0.9975)], [None; 2]);
+        assert_eq!(of(10, 0.9975), Some([1.0, 10.0]));
+        assert_eq!(of(20, 0.9975), Some([3.0, 18.0]));
+        assert_eq!(of(40, 0.9975), Some([11.0, 30.0]));
+        assert_eq!(of(60, 0.9975), Some([18.0, 43.0]));
+        // 1,000 ± 36.8 ranks.
+        assert_eq!(of(2_000, 0.9), Some([963.0, 1_038.0]));
+    }
 
     #[test]
     fn the_median_is_the_middle() {
