@@ -218,8 +218,8 @@ fn our_client_mirrors_from_proftpd() {
     let config = dir.path().join("proftpd.conf");
     let here = dir.path().display();
     let text = format!(
-        "ServerType standalone\nServerName peer\nDefaultAddress {}\nPort {}\nUser nobody\nGroup nogroup\n\
-         ScoreboardFile {here}/score\nPidFile {here}/pid\nDelayTable none\nWtmpLog off\n\
+        "ServerType standalone\nServerName peer\nDefaultAddress {}\nSocketBindTight on\nPort {}\n\
+         User nobody\nGroup nogroup\nScoreboardFile {here}/score\nPidFile {here}/pid\nDelayTable none\nWtmpLog off\n\
          UseReverseDNS off\nUseFtpUsers off\nAuthOrder mod_auth_unix.c\nModulePath {}\n\
          <Anonymous {here}/tree>\nUser nobody\nGroup nogroup\nUserAlias anonymous nobody\nRequireValidShell off\n\
          AnonRequirePassword off\n</Anonymous>\n",
