@@ -241,12 +241,23 @@ impl Node {
 /// ` did you mean ...?` if one of the known words is near, else the known words.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let distance =
-        |candidate: &&str| strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase());
-    // Of equally near words the one of the same length: `TB` is rather GB than B.
+    let lower = word.to_lowercase();
+    let distance = |candidate: &str| strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+    // Of equally near words the one whose letter is single or doubled by mistake (`los` is rather loss than lose), then
+    // the one of the same length (`TB` is rather GB than B).
+    let single = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.dedup();
+        letters
+    };
+    let differs = |candidate: &str| single(&candidate.to_lowercase()) != single(&lower);
     let length = |candidate: &str| candidate.chars().count().abs_diff(word.chars().count());
-    match known.iter().map(|candidate| (distance(candidate), length(candidate), *candidate)).min() {
-        Some((distance, _, candidate)) if distance <= 1 + word.chars().count() / 3 => {
+    let near = known
+        .iter()
+        .map(|&candidate| (distance(candidate), differs(candidate), length(candidate), candidate))
+        .min();
+    match near {
+        Some((distance, .., candidate)) if distance <= 1 + word.chars().count() / 3 => {
             format!("did you mean `{candidate}`?")
         }
         Some(_) => format!("there are {}", known.join(", ")),
@@ -302,6 +313,7 @@ mod tests {
     #[test]
     fn a_misspelt_word_is_answered_with_the_nearest_and_a_strange_one_with_all() {
         assert_eq!(nearest("ratee", ["rate", "delay"]), "did you mean `rate`?");
+        assert_eq!(nearest("los", ["lose", "loss"]), "did you mean `loss`?");
         assert_eq!(nearest("xyzzy", ["rate", "delay"]), "there are rate, delay");
     }
 
