@@ -533,6 +533,9 @@ impl Controller for Auto {
 
     fn on_sent(&mut self, sent: Sent) {
         self.flight = sent.flight_before.saturating_add(sent.bytes);
+        if let Mode::Ramp(ramp) = &mut self.mode {
+            ramp.train.on_sent(sent.now, self.flight, self.mtu);
+        }
         self.model.on_sent(sent);
     }
 

@@ -41,6 +41,9 @@ struct Round {
 /// path.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Train {
+    /// When the burst was sent.
+    sent_at: Option<Time>,
+    /// When its first acknowledgement arrived.
     pub(super) first_at: Option<Time>,
     /// The bytes that the first acknowledgement covers, and those of the following ones.
     first_bytes: usize,
@@ -71,12 +74,24 @@ impl Ramp {
 }
 
 impl Train {
+    /// A packet was sent: `flight` bytes are in flight now.
+    pub(super) fn on_sent(&mut self, now: Time, flight: usize, mtu: usize) {
+        // Data sent with a handshake, and small messages, are no burst.
+        self.sent_at = (flight > 4 * mtu).then_some(self.sent_at.unwrap_or(now));
+    }
+
+    /// Whether an acknowledgement is for data of the burst, and not for small messages before it that were still in flight.
+    fn is_of_burst(&self, ack: &Ack<'_>) -> bool {
+        self.sent_at
+            .zip(ack.rtt.or(ack.cross_path_age))
+            .is_some_and(|(sent_at, age)| ack.now >= sent_at + age)
+    }
+
     /// Returns the bytes by which the window may grow: those of this acknowledgement, and at the first known
     /// rate those of the earlier acknowledgements too.
     fn on_ack(&mut self, ack: &Ack<'_>, round: bool) -> usize {
         let Some(first_at) = self.first_at else {
-            // Data sent with a handshake was not a burst.
-            if ack.flight_before > 4 * ack.mtu {
+            if self.is_of_burst(ack) {
                 (self.first_at, self.first_bytes) = (Some(ack.now), ack.bytes);
             }
             return ack.bytes;
@@ -129,11 +144,12 @@ impl Auto {
         ramp.score = ramp.score.min(score);
         // The age of what another path reports is no RTT: a round with such reports beside one without would seem to show a queue.
         let advice = ramp.hystart.on_ack(ack.bytes, ack.flight_before, ack.rtt);
+        let begun_at = ramp.train.first_at;
         let acked = ramp.train.on_ack(ack, round);
         if ramp.train.rate > 0 {
             self.carries = self.carries.max(Some(ramp.train.rate));
         }
-        ramp.round.on_ack(ack, round);
+        ramp.round.on_ack(ack, round || ramp.train.first_at != begun_at);
         if round && !app_limited {
             if rate >= ramp.rate.saturating_add(ramp.rate / 8) {
                 (ramp.rate, ramp.stalled) = (rate, 0);

@@ -103,7 +103,7 @@ impl Flow {
         self.flight.len() * MTU
     }
 
-    fn send(&mut self) {
+    pub(super) fn send(&mut self) {
         while self.flight_bytes() < self.auto.window() && self.next_at <= self.now {
             self.auto.on_sent(Sent { now: self.now, bytes: MTU, flight_before: self.flight_bytes() });
             self.flight.push_back((self.now, self.wire.carries(self.now)));

@@ -25,6 +25,32 @@ fn small_messages_before_the_first_flight_do_not_slow_the_start() {
     assert!(later > 0.95 * at_once, "{later:.3} of what the path carries, without messages {at_once:.3}");
 }
 
+/// Replies to commands that arrived one by one are still in flight when the first flight leaves, and their acknowledgements do not show
+/// how the path spreads it.
+#[test]
+fn acknowledgements_of_small_messages_are_not_those_of_the_first_flight() {
+    let begun = |messages: usize| {
+        let rtt = ms(101);
+        let mut flow = Flow::new(Wire::new(ms(100), 200, 0));
+        for number in 0..messages {
+            flow.auto.on_sent(Sent { now: flow.now, bytes: 100, flight_before: number * 100 });
+        }
+        flow.auto.on_app_limited(flow.now, messages * 100);
+        let answered_at = flow.now + rtt;
+        flow.now = answered_at - ms(2);
+        flow.next_at = flow.now;
+        flow.send();
+        flow.now = answered_at;
+        for left in (1..=messages).rev() {
+            let flight_before = flow.flight_bytes() + left * 100;
+            flow.auto.on_ack(Ack { now: flow.now, flight_before, ..ack(100, rtt) });
+        }
+        flow.run(ms(600))
+    };
+    let (alone, behind) = (begun(0), begun(3));
+    assert!(behind > 0.95 * alone, "{behind:.3} of what the path carries, without messages {alone:.3}");
+}
+
 /// For three rounds acknowledgements return sooner on another path, then on the path itself.
 #[test]
 fn reports_by_a_shorter_path_in_some_rounds_do_not_end_the_ramp() {
