@@ -5,9 +5,11 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Weak;
 
+use braidftp_lab::bench::{Bench, Options};
 use braidftp_lab::scenario::live::{Late, Tools};
 use braidftp_lab::scenario::worlds::{LIVE, SIMULATED, WORLD, Worlds, compare};
 use braidftp_lab::scenario::{self, templates};
+use braidftp_lab::store::Store;
 use braidftp_lab::table::{Record, Table};
 use braidftp_lab::{plot, store, text};
 
@@ -37,6 +39,26 @@ fn worlds(text: &str) -> Result<Worlds, String> {
     let scenario = scenario::parse("my", text).map_err(|error| error.to_string())?;
     let tools = Tools { braidftp: "braidftp".into(), scratch: Weak::new(), late: Late::default() };
     scenario.in_both_worlds(&tools).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_estimate_knows_that_live_runs_over_fast_links_take_turns() {
+    let lasts = |rates: &str| {
+        let text =
+            BULK.replacen("\"2 Mbit/s\", \"4 Mbit/s\"", rates, 1).replacen("runs = 1", "runs = 100", 1);
+        let scenario = scenario::parse("my", &text).unwrap_or_else(|error| panic!("{error}"));
+        let tools = Tools { braidftp: "braidftp".into(), scratch: Weak::new(), late: Late::default() };
+        let worlds = scenario.in_both_worlds(&tools).unwrap_or_else(|error| panic!("{error}"));
+        let bench = Bench {
+            store: Store::new("/nonexistent"),
+            options: Options { threads: 4, ..Options::default() },
+        };
+        let cost = scenario.cost_of_worlds(&bench.part(worlds.figure.sweep().unwrap()), &worlds);
+        cost.lasts[1].as_secs()
+    };
+    // 200 live runs of 2.5 s, eight at once or one after another.
+    let (slow, fast) = (lasts("\"2 Mbit/s\", \"4 Mbit/s\""), lasts("\"130 Mbit/s\", \"140 Mbit/s\""));
+    assert!(slow < 250 && fast >= 500, "{slow} s, {fast} s");
 }
 
 #[test]

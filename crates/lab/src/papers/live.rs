@@ -158,6 +158,11 @@ static USED: Mutex<u64> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
 
 impl Room {
+    /// How many runs of so many Mbit/s have room at once: at least one.
+    pub(crate) fn at_once(megabits: u64) -> usize {
+        (MEGABITS_AT_ONCE / megabits.max(1)).max(1) as usize
+    }
+
     /// Waits for free capacity.
     pub(crate) fn of(megabits: u64) -> Self {
         let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);

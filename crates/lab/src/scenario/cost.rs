@@ -92,17 +92,17 @@ fn simulated_seconds(plan: &Plan) -> f64 {
     about_packets(plan) / packets_of_a_second()
 }
 
-/// Estimates how long a part of a scenario takes in both worlds, with so many live runs at once.
+/// Estimates how long a part of a scenario takes in both worlds, with so many live runs of a plan at once.
 pub(super) fn in_both_worlds(
     document: &Document,
     figure: &Figure,
     part: &Part,
-    live_at_once: usize,
+    live_at_once: &dyn Fn(&Plan) -> usize,
     is_live: fn(&Point) -> bool,
 ) -> Cost {
     cost(document, figure, part, &|point, plan| {
         let (seconds, at_once) = match is_live(point) {
-            true => (about_seconds(plan) + START_OF_A_LIVE_RUN, live_at_once),
+            true => (about_seconds(plan) + START_OF_A_LIVE_RUN, live_at_once(plan)),
             false => (simulated_seconds(plan), part.threads),
         };
         [seconds / at_once.max(1) as f64, seconds]

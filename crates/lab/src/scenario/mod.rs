@@ -97,8 +97,8 @@ impl Scenario {
 
     /// Estimates how long a part of it takes in both worlds.
     pub fn cost_of_worlds(&self, part: &Part, both: &worlds::Worlds) -> Cost {
-        let at_once = worlds::RUNS_PER_THREAD * part.threads;
-        cost::in_both_worlds(self.document, both.figure, part, at_once, worlds::is_live)
+        let at_once = |plan: &plan::Plan| live::at_once(plan).min(worlds::RUNS_PER_THREAD * part.threads);
+        cost::in_both_worlds(self.document, both.figure, part, &at_once, worlds::is_live)
     }
 
     /// Runs one point of the sweep once with a watcher. The numbers are those of a run without a watcher.

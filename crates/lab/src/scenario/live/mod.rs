@@ -208,15 +208,25 @@ struct Run<'a> {
     sockets: Vec<Running<Result<(), String>>>,
 }
 
+/// The Mbit/s of a plan's links, as a part of what the machine can carry.
+fn megabits(plan: &Plan) -> u64 {
+    let rates = plan.network.links.iter().flat_map(|link| &link.ways).filter_map(|way| way.rate.slowest());
+    let megabits = rates.map(|rate| rate.bits_per_second()).sum::<u64>() / 1_000_000;
+    megabits.max(MEGABITS_MIN)
+}
+
+/// How many live runs of a plan have room on the machine at once.
+pub(super) fn at_once(plan: &Plan) -> usize {
+    Room::at_once(megabits(plan))
+}
+
 /// Runs a plan live.
 ///
 /// # Errors
 ///
 /// A program or the network fails, with the reason.
 pub(super) fn run(plan: &Plan, measures: &[Measure], seed: u64, tools: &Tools) -> Result<Row, String> {
-    let rates = plan.network.links.iter().flat_map(|link| &link.ways).filter_map(|way| way.rate.slowest());
-    let megabits = rates.map(|rate| rate.bits_per_second()).sum::<u64>() / 1_000_000;
-    let _room = Room::of(megabits.max(MEGABITS_MIN));
+    let _room = Room::of(megabits(plan));
     let scratch = tools.scratch.upgrade().ok_or("the folder for files was removed")?;
     let folder = scratch.run().map_err(|error| format!("cannot make a folder: {error}"))?;
     let layout = Layout::new(plan);
