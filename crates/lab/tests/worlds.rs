@@ -9,7 +9,6 @@ use braidftp_lab::bench::{Bench, Options};
 use braidftp_lab::scenario::live::{Late, Tools};
 use braidftp_lab::scenario::worlds::{LIVE, SIMULATED, WORLD, Worlds, compare};
 use braidftp_lab::scenario::{self, templates};
-use braidftp_lab::store::Store;
 use braidftp_lab::table::{Record, Table};
 use braidftp_lab::{plot, store, text};
 
@@ -47,10 +46,9 @@ fn the_estimate_knows_that_live_runs_over_fast_links_take_turns() {
         let text =
             BULK.replacen("\"2 Mbit/s\", \"4 Mbit/s\"", rates, 1).replacen("runs = 1", "runs = 100", 1);
         let scenario = scenario::parse("my", &text).unwrap_or_else(|error| panic!("{error}"));
-        let tools = Tools { braidftp: "braidftp".into(), scratch: Weak::new(), late: Late::default() };
-        let worlds = scenario.in_both_worlds(&tools).unwrap_or_else(|error| panic!("{error}"));
+        let worlds = worlds(&text).unwrap_or_else(|error| panic!("{error}"));
         let bench = Bench {
-            store: Store::new("/nonexistent"),
+            store: store::Store::new("/nonexistent"),
             options: Options { threads: 4, ..Options::default() },
         };
         let cost = scenario.cost_of_worlds(&bench.part(worlds.figure.sweep().unwrap()), &worlds);
