@@ -1,14 +1,15 @@
 """Runs a scenario on a Dask cluster: python examples/sweep_dask.py [SCENARIO.toml] [--scheduler ADDRESS] [--workers N]
 
 Without a scheduler it starts workers on this machine. The files in results/ are the same as those of one machine. With --compare it
-runs the scenario with one worker first, then with all, and prints both times and whether the files are equal; the template gets 60
-runs a point then, which is long enough to compare. Needs a wheel of braidftp (docs/python.md) and `pip install dask distributed`;
-on a cluster every machine has the same wheel.
+runs the scenario with one worker and with all in turn, three times, and prints the times, the median of their ratios and whether
+the files are equal; the template gets 60 runs a point then, which is long enough to compare. Needs a wheel of braidftp
+(docs/python.md) and `pip install dask distributed`; on a cluster every machine has the same wheel.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from braidftp import lab
 from dask.distributed import Client, LocalCluster
 
 ENOUGH_SECONDS = 5.0
+ROUNDS = 3
 
 
 def long_template() -> lab.Scenario:
@@ -44,22 +46,36 @@ def prepare() -> None:
     lab.template("two-paths").run(quick=True, runs=1, progress=False)
 
 
+def once(scenario: lab.Scenario, workers: int, quick: bool) -> tuple[bytes, float]:
+    """Runs the scenario with new workers into a new folder; returns the table and the seconds."""
+    with tempfile.TemporaryDirectory() as out, local(workers) as cluster, Client(cluster) as client:
+        # Processes that have started already are timed.
+        client.wait_for_workers(workers)
+        client.run(prepare)
+        results, took = sweep(scenario, client, out, quick)
+        print(f"{workers} worker{'s' if workers > 1 else ''}: {len(results)} runs in {took:.1f} s")
+        return Path(results.path()).read_bytes(), took
+
+
 def compare(scenario: lab.Scenario, workers: int, quick: bool) -> None:
-    """Runs the scenario with one worker and with several, each time into a new folder."""
-    tables, seconds = [], []
+    """Runs the scenario with one worker and with several in turn: a machine can be slower at one time than at another."""
     prepare()
-    for number in (1, workers):
-        with tempfile.TemporaryDirectory() as out, local(number) as cluster, Client(cluster) as client:
-            # Processes that have started already are timed.
-            client.wait_for_workers(number)
-            client.run(prepare)
-            results, took = sweep(scenario, client, out, quick)
-            tables.append(Path(results.path()).read_bytes())
+    alone, together = [], []
+    tables = set()
+    for number in range(ROUNDS):
+        # The first of a round is the second of the next.
+        turns = [(1, alone), (workers, together)]
+        for count, seconds in turns if number % 2 == 0 else reversed(turns):
+            table, took = once(scenario, count, quick)
+            tables.add(table)
             seconds.append(took)
-            print(f"{number} worker{'s' if number > 1 else ''}: {len(results)} runs in {took:.1f} s")
-    same = "the same" if tables[0] == tables[1] else "DIFFERENT"
-    print(f"{workers} workers are {seconds[0] / seconds[1]:.2f} times as fast as one; the files are {same}")
-    if seconds[0] < ENOUGH_SECONDS:
+    ratios = [one / several for one, several in zip(alone, together)]
+    same = "the same" if len(tables) == 1 else "DIFFERENT"
+    print(
+        f"{workers} workers are {statistics.median(ratios):.2f} times as fast as one (the median of {ROUNDS} rounds, "
+        f"{min(ratios):.2f} to {max(ratios):.2f}); the files are {same}"
+    )
+    if min(alone) < ENOUGH_SECONDS:
         print("that is too short to compare: give a scenario of more runs. Files and pictures take as long with any number of workers")
 
 

@@ -1,8 +1,9 @@
 //! Measures what the scenario layer costs: one bulk flow over a dumbbell, as a scenario file describes it and as Rust code
 //! builds it (`crates/sim/src/bin/dumbbell.rs`). Both are the same simulation: they deliver the same bytes.
 //!
-//! `layer [rounds=5] [seconds=40]` alternates both and prints one line of JSON: the median of the ratios of their speeds. Time
-//! is the CPU time of this process, which excludes other load on the machine. `cargo xtask bench sim` runs it.
+//! `layer [turns=200] [seconds=4]` runs both in turn, the first of a turn being the second of the next, and prints one line of JSON:
+//! the number of packet events of a run, and the CPU seconds that each run took. CPU time excludes other load on the machine, but
+//! not what that load does to caches and clock rates; short turns meet the same of it. `cargo xtask bench sim` runs it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,54 +37,64 @@ transport = "t"
 "#;
 
 fn main() -> Result<(), String> {
-    let (mut rounds, mut seconds) = (5, 40);
+    let (mut turns, mut seconds) = (200, 4);
     for arg in std::env::args().skip(1) {
         let number = |value: &str| value.parse().map_err(|_| format!("`{arg}` has no whole number"));
         match arg.split_once('=') {
-            Some(("rounds", value)) => rounds = number(value)?,
+            Some(("turns", value)) => turns = number(value)?,
             Some(("seconds", value)) => seconds = number(value)?,
-            _ => return Err(format!("`{arg}` is not known: rounds=, seconds=")),
+            _ => return Err(format!("`{arg}` is not known: turns=, seconds=")),
         }
     }
-    let (mut ratios, mut speeds) = alternate(rounds, seconds)?;
-    println!(
-        "{{\"ratio\":{:.4},\"least\":{:.4},\"most\":{:.4},\"events_per_second\":{:.0}}}",
-        median(&mut ratios),
-        ratios.iter().copied().fold(f64::INFINITY, f64::min),
-        ratios.iter().copied().fold(0.0, f64::max),
-        median(&mut speeds)
-    );
+    let Alternation { events, by_file, by_hand } = alternate(turns, seconds)?;
+    println!("{{\"events\":{events},\"by_file\":{by_file:?},\"by_hand\":{by_hand:?}}}");
     Ok(())
 }
 
-/// Runs both in each round; returns the ratios of their speeds, and the scenario's events per second. It is an error if they deliver
-/// different numbers of bytes.
-fn alternate(rounds: u64, seconds: u64) -> Result<(Vec<f64>, Vec<f64>), String> {
+/// The runs of both.
+struct Alternation {
+    /// The packet events of a run.
+    events: u64,
+    /// The CPU seconds of each run that the file describes.
+    by_file: Vec<f64>,
+    /// The CPU seconds of each run in Rust.
+    by_hand: Vec<f64>,
+}
+
+/// Runs both in each turn. It is an error if they deliver different numbers of bytes.
+fn alternate(turns: u64, seconds: u64) -> Result<Alternation, String> {
     let text = format!("lasts = \"{seconds} s\"\n{SCENARIO}");
     let scenario = scenario::parse("layer", &text).map_err(|error| error.to_string())?;
     let sweep = scenario.figure.sweep().ok_or("a scenario is a sweep")?;
     let point = sweep.points().swap_remove(0);
-    let (mut ratios, mut speeds) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        let began = on_core()?;
-        let row = (sweep.run)(&point, 1);
-        let between = on_core()?;
-        let (bytes, events) = by_hand(seconds)?;
-        let ended = on_core()?;
-        let goodput = bytes as f64 * 8.0 / seconds as f64;
-        if row.0[0] != goodput {
-            return Err(format!("the simulations differ: {} and {goodput} bit/s", row.0[0]));
+    let mut runs = Alternation { events: 0, by_file: Vec::new(), by_hand: Vec::new() };
+    let from_file = || timed(|| Ok((sweep.run)(&point, 1).0[0]));
+    let from_code = || timed(|| by_hand(seconds));
+    for turn in 0..turns {
+        let (file, code) = if turn % 2 == 0 {
+            let file = from_file()?;
+            (file, from_code()?)
+        } else {
+            let code = from_code()?;
+            (from_file()?, code)
+        };
+        let (goodput, (bytes, events)) = (file.0, code.0);
+        let expected = bytes as f64 * 8.0 / seconds as f64;
+        if goodput != expected {
+            return Err(format!("the simulations differ: {goodput} and {expected} bit/s"));
         }
-        let [by_file, by_hand] = [between - began, ended - between].map(|took| events as f64 / took);
-        ratios.push(by_file / by_hand);
-        speeds.push(by_file);
+        runs.events = events;
+        runs.by_file.push(file.1);
+        runs.by_hand.push(code.1);
     }
-    Ok((ratios, speeds))
+    Ok(runs)
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// Runs this; returns its result and the CPU seconds that it took.
+fn timed<T>(run: impl FnOnce() -> Result<T, String>) -> Result<(T, f64), String> {
+    let began = on_core()?;
+    let result = run()?;
+    Ok((result, on_core()? - began))
 }
 
 /// Returns the bytes that arrive, and the number of packet events.
@@ -124,6 +135,6 @@ fn on_core() -> Result<f64, String> {
 mod tests {
     #[test]
     fn a_scenario_file_and_the_same_code_deliver_the_same_bytes() {
-        super::alternate(1, 2).unwrap();
+        super::alternate(2, 2).unwrap();
     }
 }
