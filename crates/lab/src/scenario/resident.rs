@@ -107,41 +107,57 @@ impl Kind {
     }
 }
 
+/// Hosts that are not recorded, which is most of them, only pass everything on.
 impl Actor for Resident {
     fn handle(&mut self, now: Time, datagram: Datagram) {
-        let is_traced = self.trace.get_mut().is_some();
-        let packet = is_traced.then(|| Seen { at: now, what: Sight::Arrived, datagram: datagram.clone() });
-        match &mut self.kind {
-            Kind::Ftp(host) => host.handle(now, datagram),
-            Kind::Bulk(host) => host.handle(now, datagram),
-            Kind::Transfers(host) => host.handle(now, datagram),
+        if self.trace.get_mut().is_none() {
+            return self.kind.handle(now, datagram);
         }
-        self.record(packet, now);
+        let packet = Seen { at: now, what: Sight::Arrived, datagram: datagram.clone() };
+        self.kind.handle(now, datagram);
+        self.record(Some(packet), now);
     }
 
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
-        let output = match &mut self.kind {
-            Kind::Ftp(host) => host.poll(now),
-            Kind::Bulk(host) => host.poll(now),
-            Kind::Transfers(host) => host.poll(now),
-        };
-        if self.trace.get_mut().is_some() {
-            let packet = match &output {
-                Output::Send(datagram) => {
-                    Some(Seen { at: now, what: Sight::Sent, datagram: datagram.clone() })
-                }
-                _ => None,
-            };
-            self.record(packet, now);
+        if self.trace.get_mut().is_none() {
+            return self.kind.poll(now);
         }
+        let output = self.kind.poll(now);
+        let packet = match &output {
+            Output::Send(datagram) => Some(Seen { at: now, what: Sight::Sent, datagram: datagram.clone() }),
+            _ => None,
+        };
+        self.record(packet, now);
         output
     }
 
     fn may_be_fragmented(&self) -> bool {
-        match &self.kind {
-            Kind::Ftp(host) => host.may_be_fragmented(),
-            Kind::Bulk(host) => host.may_be_fragmented(),
-            Kind::Transfers(host) => host.may_be_fragmented(),
+        self.kind.may_be_fragmented()
+    }
+}
+
+impl Actor for Kind {
+    fn handle(&mut self, now: Time, datagram: Datagram) {
+        match self {
+            Self::Ftp(host) => host.handle(now, datagram),
+            Self::Bulk(host) => host.handle(now, datagram),
+            Self::Transfers(host) => host.handle(now, datagram),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
+        match self {
+            Self::Ftp(host) => host.poll(now),
+            Self::Bulk(host) => host.poll(now),
+            Self::Transfers(host) => host.poll(now),
+        }
+    }
+
+    fn may_be_fragmented(&self) -> bool {
+        match self {
+            Self::Ftp(host) => host.may_be_fragmented(),
+            Self::Bulk(host) => host.may_be_fragmented(),
+            Self::Transfers(host) => host.may_be_fragmented(),
         }
     }
 }
