@@ -1,7 +1,7 @@
 //! Measures what the scenario layer costs: one bulk flow over a dumbbell, as a scenario file describes it and as Rust code
 //! builds it (`crates/sim/src/bin/dumbbell.rs`). Both are the same simulation: they deliver the same bytes.
 //!
-//! `layer [turns=200] [seconds=4]` runs both in turn, the first of a turn being the second of the next, and prints one line of JSON:
+//! `layer [turns=800] [seconds=2]` runs both in turn, the first of a turn being the second of the next, and prints one line of JSON:
 //! the number of packet events of a run, and the CPU seconds that each run took. `cargo xtask bench sim` runs it.
 
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ transport = "t"
 "#;
 
 fn main() -> Result<(), String> {
-    let (mut turns, mut seconds) = (200, 4);
+    let (mut turns, mut seconds) = (800, 2);
     for arg in std::env::args().skip(1) {
         let number = |value: &str| value.parse().map_err(|_| format!("`{arg}` has no whole number"));
         match arg.split_once('=') {
