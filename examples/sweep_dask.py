@@ -2,23 +2,29 @@
 
 Without a scheduler it starts workers on this machine. The files in results/ are the same as those of one machine. With --compare it
 runs the scenario with one worker and with all in turn, three times, and prints the times, the median of their ratios and whether
-the files are equal; the template gets 60 runs a point then, which is long enough to compare. Needs a wheel of braidftp
-(docs/python.md) and `pip install dask distributed`; on a cluster every machine has the same wheel.
+the files are equal; the template gets 60 runs a point then, which is long enough to compare. What the machine itself gives to as many
+processes is measured beside it: two cores of a virtual machine may be one of its host. Needs a wheel of braidftp (docs/python.md)
+and `pip install dask distributed`; on a cluster every machine has the same wheel.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import multiprocessing
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
+import dask
 from braidftp import lab
 from dask.distributed import Client, LocalCluster
 
 ENOUGH_SECONDS = 5.0
 ROUNDS = 3
+# How many times `simulate` runs each point: some five seconds.
+RUNS_ALONE = 5
 
 
 def long_template() -> lab.Scenario:
@@ -36,9 +42,19 @@ def sweep(scenario: lab.Scenario, client: Client, out: str, quick: bool) -> tupl
     return results, time.monotonic() - began
 
 
+# Otherwise Dask looks at each worker's stack 100 times a second, and wakes each event loop 50 times to see whether it is late: with
+# the rest 18 % of a core for two workers that have nothing to do.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+
+
 def local(workers: int) -> LocalCluster:
     """A cluster of processes on this machine."""
-    return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    dask.config.set(QUIET)
+    return LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=None, dashboard_address=None)
 
 
 def prepare() -> None:
@@ -57,10 +73,32 @@ def once(scenario: lab.Scenario, workers: int, quick: bool) -> tuple[bytes, floa
         return Path(results.path()).read_bytes(), took
 
 
+def simulate(scenario: str) -> None:
+    """Runs each point of a scenario some times."""
+    runs = lab.Scenario(scenario)
+    for point in range(len(runs.points)):
+        for seed in range(RUNS_ALONE):
+            runs.run_once(point, seed=seed)
+
+
+def machine(scenario: lab.Scenario, workers: int) -> float:
+    """How many times as fast as one process are processes that do the same and know nothing of each other."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+
+        def seconds(processes: int) -> float:
+            began = time.monotonic()
+            list(pool.map(simulate, [scenario.text] * processes))
+            return time.monotonic() - began
+
+        seconds(workers)
+        return workers * seconds(1) / seconds(workers)
+
+
 def compare(scenario: lab.Scenario, workers: int, quick: bool) -> None:
     """Runs the scenario with one worker and with several in turn: a machine can be slower at one time than at another."""
     prepare()
-    alone, together = [], []
+    alone, together, machines = [], [], []
     tables = set()
     for number in range(ROUNDS):
         # The first of a round is the second of the next.
@@ -69,14 +107,18 @@ def compare(scenario: lab.Scenario, workers: int, quick: bool) -> None:
             table, took = once(scenario, count, quick)
             tables.add(table)
             seconds.append(took)
+        machines.append(machine(scenario, workers))
     ratios = [one / several for one, several in zip(alone, together)]
     same = "the same" if len(tables) == 1 else "DIFFERENT"
-    print(
-        f"{workers} workers are {statistics.median(ratios):.2f} times as fast as one (the median of {ROUNDS} rounds, "
-        f"{min(ratios):.2f} to {max(ratios):.2f}); the files are {same}"
-    )
+    print(f"{workers} workers are {spread(ratios)} times as fast as one; the files are {same}")
+    print(f"{workers} processes without Dask that know nothing of each other are {spread(machines)} times as fast as one")
     if min(alone) < ENOUGH_SECONDS:
         print("that is too short to compare: give a scenario of more runs. Files and pictures take as long with any number of workers")
+
+
+def spread(values: list[float]) -> str:
+    """The median, the least and the greatest."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def main() -> None:
