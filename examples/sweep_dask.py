@@ -25,6 +25,13 @@ ENOUGH_SECONDS = 5.0
 ROUNDS = 3
 # How many times `simulate` runs each point: some five seconds.
 RUNS_ALONE = 5
+# Otherwise Dask looks at each worker's stack 100 times a second, and wakes each event loop 50 times to see whether it is late; without
+# this and without a limit to watch the memory for, two workers that have nothing to do cost 2 % of a core, and not 20.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
 
 
 def long_template() -> lab.Scenario:
@@ -40,15 +47,6 @@ def sweep(scenario: lab.Scenario, client: Client, out: str, quick: bool) -> tupl
     began = time.monotonic()
     results = lab.sweep(scenario, client, out, quick=quick)
     return results, time.monotonic() - began
-
-
-# Otherwise Dask looks at each worker's stack 100 times a second, and wakes each event loop 50 times to see whether it is late: with
-# the rest 18 % of a core for two workers that have nothing to do.
-QUIET = {
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "1s",
-    "distributed.admin.system-monitor.interval": "10s",
-}
 
 
 def local(workers: int) -> LocalCluster:

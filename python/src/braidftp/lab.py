@@ -837,8 +837,8 @@ def sweep(
     return scenario._results(open_sweep.finish(), how.out, quick, failures)
 
 
-# Short runs share a task that lasts about so long: a task of Dask costs some 10 ms of CPU time, most of it in the client and the
-# scheduler, which share a machine with the workers of a LocalCluster.
+# Short runs share a task that lasts about so long: a task of Dask costs the client and the scheduler some 5 ms of CPU time, and
+# they share a machine with the workers of a LocalCluster.
 _TASK_SECONDS = 0.5
 
 

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             _ => bail!("{USAGE}"),
         }
     }
-    layer(if rounds == 1 { LAYER_TURNS / 10 } else { LAYER_TURNS })?;
+    layer()?;
     for pairs in [1, 10] {
         let contestants = contestants(pairs, seconds)?;
         let mut results: Vec<Vec<Outcome>> = contestants.iter().map(|_| Vec::new()).collect();
@@ -114,10 +114,10 @@ struct Layer {
 }
 
 /// Compares a run that a scenario file describes with the same run in Rust.
-fn layer(turns: usize) -> Result<()> {
+fn layer() -> Result<()> {
     let mut command = cargo();
     command.args(["run", "--release", "--quiet", "--package", "braidftp-lab", "--example", "layer", "--"]);
-    let said = capture(command.arg(format!("turns={turns}")))?;
+    let said = capture(command.arg(format!("turns={LAYER_TURNS}")))?;
     let said = String::from_utf8_lossy(&said);
     let line = said.lines().last().unwrap_or_default();
     let layer: Layer = serde_json::from_str(line).with_context(|| format!("`{line}` is not a report"))?;
@@ -125,7 +125,7 @@ fn layer(turns: usize) -> Result<()> {
     let [least, most] = median_interval(ratios.clone(), 0.95).context("there are too few turns")?;
     let ratio = median(ratios);
     println!(
-        "by a scenario file: {:.2} million events a second, {ratio:.3} of the same run in Rust (median of {turns} runs in turn; 95 % \
+        "by a scenario file: {:.2} million events a second, {ratio:.3} of the same run in Rust (median of {LAYER_TURNS} runs in turn; 95 % \
          interval {least:.3} to {most:.3}); the target is {TARGET_LAYER}",
         layer.events / median(layer.by_file) / 1e6
     );
