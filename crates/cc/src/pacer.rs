@@ -15,7 +15,7 @@ const QUANTUM: Duration = Duration::from_millis(1);
 const QUANTUM_MAX: usize = 65_536;
 /// ...and at least this many packets.
 const QUANTUM_MIN_MTUS: usize = 2;
-/// How late a driver's timer may fire without a loss of rate: tokio's timer counts whole milliseconds.
+/// How late a driver's timer may fire without a loss of rate: many count whole milliseconds.
 const LATE_MAX: Duration = Duration::from_millis(2);
 /// The longest delay, whatever the rate: windows and timers handle slower paths.
 const HOLD_MAX: Duration = Duration::from_secs(1);

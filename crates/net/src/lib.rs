@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod alarm;
 mod association;
 pub mod blocking;
 mod budget;

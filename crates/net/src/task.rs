@@ -1,7 +1,7 @@
 //! The task that drives an endpoint: receive a batch, pass it to the endpoint, poll it, send a batch, wait.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use braidftp_base::{Datagram, Output, Time};
 use braidftp_sctp::{Reason, Transmit};
 use bytes::Bytes;
-use tokio::time::{Sleep, sleep_until};
 
+use crate::alarm::Alarm;
 use crate::capture::Capture;
 use crate::core::{Core, Phase, Shared};
 use crate::icmp::Notice;
@@ -83,7 +83,7 @@ impl Task {
     }
 
     pub(crate) async fn run(mut self) {
-        let mut alarm = Alarm::new(&self.shared);
+        let mut alarm = Alarm::new(self.shared.clock);
         loop {
             // Packets that the kernel did not accept before are sent first, so that `step` knows whether
             // it is still blocked.
@@ -178,7 +178,7 @@ impl Task {
     /// Waits until a socket is ready, a handle made a call, or `deadline`.
     async fn wait(&mut self, alarm: &mut Alarm, deadline: Option<Time>) {
         self.logs.flush();
-        alarm.set(&self.shared, deadline);
+        alarm.set(deadline);
         let mut spoken = pin!(self.shared.task.notified());
         let mut error = pin!(self.sockets.error());
         poll_fn(|cx| {
@@ -211,40 +211,6 @@ impl Drop for Task {
         self.sockets.close();
         self.shared.lock().end(&Reason::Aborted(Bytes::from_static(why)));
         self.shared.ends.notify_waiters();
-    }
-}
-
-/// A timer that is only moved to earlier times: an early wake-up costs one poll of the endpoint.
-#[derive(Debug)]
-struct Alarm {
-    sleep: Pin<Box<Sleep>>,
-    armed: Option<Time>,
-    wanted: bool,
-}
-
-impl Alarm {
-    fn new(shared: &Shared) -> Self {
-        Self { sleep: Box::pin(sleep_until(shared.clock.instant(Time::ZERO))), armed: None, wanted: false }
-    }
-
-    fn set(&mut self, shared: &Shared, deadline: Option<Time>) {
-        self.wanted = deadline.is_some();
-        let Some(deadline) = deadline else { return };
-        if self.armed.is_none_or(|armed| deadline < armed) {
-            self.sleep.as_mut().reset(shared.clock.instant(deadline));
-            self.armed = Some(deadline);
-        }
-    }
-
-    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<()> {
-        if !self.wanted {
-            return Poll::Pending;
-        }
-        let poll = self.sleep.as_mut().poll(cx);
-        if poll.is_ready() {
-            self.armed = None;
-        }
-        poll
     }
 }
 
