@@ -265,8 +265,13 @@ impl Auto {
         self.before =
             undoable.then(|| Box::new((self.mode.clone(), self.cwnd, self.cubic.clone(), self.competing)));
         if !matches!(self.mode, Mode::Shared) {
-            let queued = self.srtt.max(self.latest_rtt);
-            self.enter_shared(bytes_in(self.model.recent_rate(2), queued.max(self.constants().shortest)));
+            let queued = self.srtt.max(self.latest_rtt).max(self.constants().shortest);
+            let delivered = bytes_in(self.model.recent_rate(2), queued);
+            let arriving = match &self.mode {
+                Mode::Ramp(ramp) => ramp.round.arriving(congestion.now, queued),
+                Mode::Shared | Mode::Lossy(_) => 0,
+            };
+            self.enter_shared(delivered.max(arriving));
             congestion.flight_bytes = self.cubic.window();
         }
         let window = self.cubic.window();

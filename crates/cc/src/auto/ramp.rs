@@ -14,7 +14,7 @@ use crate::hystart::{Advice, HyStart, rtt_threshold};
 pub(super) struct Ramp {
     hystart: HyStart,
     pub(super) train: Train,
-    round: Round,
+    pub(super) round: Round,
     /// The highest rate so far in bytes per second, and the number of round trips since it grew by an eighth.
     rate: u64,
     stalled: u32,
@@ -29,7 +29,7 @@ pub(super) struct Ramp {
 
 /// The acknowledgements of the current round trip.
 #[derive(Debug, Clone, Copy, Default)]
-struct Round {
+pub(super) struct Round {
     /// When the first one arrived, and the bytes in flight before it.
     began: Time,
     flight: usize,
@@ -126,8 +126,19 @@ impl Round {
     /// What is delivered within `rtt` at the rate at which the acknowledgements of this round trip arrive, in bytes. Jitter pushes some
     /// of them together, so their time is taken to be longer, by a rise of the RTT that is no sign of a queue yet.
     fn delivers(&self, now: Time, rtt: Duration) -> usize {
-        let took = (now.since(self.began) + rtt_threshold(rtt)).as_nanos();
-        usize::try_from(self.bytes as u128 * rtt.as_nanos() / took).unwrap_or(usize::MAX)
+        self.delivers_if(now.since(self.began) + rtt_threshold(rtt), rtt)
+    }
+
+    /// The same to respond to congestion. The rate of the model is up to a round trip old, and the window has grown since then; those of
+    /// less than a quarter of a round trip show too little.
+    pub(super) fn arriving(&self, now: Time, rtt: Duration) -> usize {
+        self.delivers_if(now.since(self.began).max(rtt / 4), rtt)
+    }
+
+    /// What is delivered within `rtt` if the acknowledgements of this round trip took so long.
+    fn delivers_if(&self, took: Duration, rtt: Duration) -> usize {
+        let bytes = (self.bytes as u128 * rtt.as_nanos()).checked_div(took.as_nanos()).unwrap_or(0);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::auto::tests::{Flow, MTU, Wire, ms};
 use crate::frame::testing::ack;
-use crate::{Controller, Sent};
+use crate::{Cause, Congestion, Controller, Sent};
 
 /// Small messages before the first flight, such as those of a handshake or a login, measure the RTT. The flight is nevertheless
 /// sent in one burst: acknowledgements of a paced flight would show its pacing, and not the rate of the path.
@@ -116,6 +116,20 @@ fn the_trains_rate_is_reached_in_the_third_round_trip() {
     assert!(longest <= 12, "a queue of {longest} ms: faster than the train");
     let part = flow.run(ms(1_090));
     assert!(part > 0.95, "{part} of what the path carries, from the third round trip on");
+}
+
+/// Within a round trip the window grows from ten packets to a quarter of what fills the path and beyond, while the rate that was measured is
+/// that of the first flight.
+#[test]
+fn congestion_in_a_ramp_reduces_the_window_to_what_arrives_and_not_to_the_rate_of_a_round_trip_ago() {
+    let mut flow = Flow::new(Wire::new(ms(999), 1_000, 0));
+    flow.run(ms(2_250));
+    let before = flow.auto.window();
+    assert!((400..=1_000).contains(&(before / MTU)), "{} packets", before / MTU);
+    let flight_bytes = flow.flight_bytes();
+    flow.auto.on_congestion(Congestion { cause: Cause::Ecn, now: flow.now, flight_bytes, mtu: MTU });
+    let part = flow.auto.window() as f64 / before as f64;
+    assert!((0.65..=0.7).contains(&part), "{part:.2} of {} packets", before / MTU);
 }
 
 #[test]
