@@ -232,6 +232,37 @@ paired = true
 values = ["tcp", "sctp"]
 "#;
 
+/// Real hosts take time to wake up. Without it, acknowledgements of simulated hosts are spaced exactly as the path spaces packets.
+#[test]
+fn beside_live_runs_simulated_hosts_take_time_at_the_ends_of_a_path() {
+    let requests = |via: &str| {
+        let list: Vec<String> =
+            (0..100).map(|at| format!("{{ at = \"{} ms\", size = \"1 kB\" }}", 35 * at)).collect();
+        let list = format!("list = [{}]", list.join(", "));
+        REQUESTS
+            .replacen("measure-from = \"1 s\"\n", "", 1)
+            .replacen("\"asks.completed\", \"asks.failed\", \"asks.mean\", \"fills.goodput\", \"fills.cwnd\", \"fills.rtt\", \"fills.retransmissions\"", "\"asks.mean\"", 1)
+            .replacen("list = [{ at = \"10 ms\", size = \"1 kB\" }, { at = \"20 ms\", size = \"3 kB\" }, { at = \"1 s\", size = \"1 GB\" }]", &list, 1)
+            .replacen("[[workload]]\nkind = \"bulk\"\nname = \"fills\"\ntransport = \"$over\"\n", via, 1)
+    };
+    let one = requests("");
+    let three = requests(
+        "[links.lan]\nrate = \"100 Mbit/s\"\n[links.wan]\nrate = \"100 Mbit/s\"\n[[path]]\nvia = [\"lan\", \"dsl\", \"wan\"]\n",
+    );
+    for text in [one, three] {
+        let alone = scenario::parse("my", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let alone = alone.figure.sweep().unwrap();
+        let both = worlds(&text).unwrap_or_else(|error| panic!("{error}")).figure.sweep().unwrap();
+        for (point, its) in alone.points().iter().zip(both.points()) {
+            assert_eq!(its.name(WORLD), SIMULATED);
+            let [before, after] =
+                [(alone, point), (both, &its)].map(|(sweep, at)| (sweep.run)(at, 7).0[0] * 1e3);
+            // Two round trips with up to .3 ms more each way, half of it in the mean, and less where packets wait for each other.
+            assert!((0.3..0.7).contains(&(after - before)), "{before} and {after} ms\n{text}");
+        }
+    }
+}
+
 fn lab(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_braidlab")).args(words).current_dir(folder).output().unwrap()
 }

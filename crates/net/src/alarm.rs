@@ -1,7 +1,7 @@
 //! The timer of an endpoint's task.
 //!
 //! tokio's timers count whole milliseconds and round up, and so does its wait for events: a timer fires up to two
-//! milliseconds late, and two quanta of a paced flow ([`braidftp_cc::Pacer`]), each of a millisecond, leave together. On
+//! milliseconds late, and two quanta of a paced flow ([`braidftp_cc::pacer`]), each of a millisecond, leave together. On
 //! Linux a timer is a file descriptor with the resolution of the clock (timerfd_create(2)); elsewhere, and where none can be
 //! created, it is tokio's.
 

@@ -2,7 +2,7 @@
 //! enter the seed, so that the links of both worlds have the same seeds.
 
 use super::figure::{Document, leaked};
-use super::live::{self, Tools, align, check, check_measure};
+use super::live::{self, Tools, align, check, check_measure, with_hosts};
 use super::measure::Measure;
 use super::run;
 use super::tree::Wrong;
@@ -110,6 +110,10 @@ pub(super) fn worlds(
             .notes
             .push("in both worlds links without `mtu` have one of 1500 B, as Ethernet has".to_owned());
     }
+    worlds.notes.push(
+        "simulated hosts delay packets by up to .3 ms, at random and in order, as the hosts of live runs do"
+            .to_owned(),
+    );
     let columns =
         measures.iter().map(|it| Column { name: leaked(&it.name), unit: it.unit }).collect::<Vec<_>>();
     let both: &'static Both = Box::leak(Box::new(Both { document, measures, tools: tools.clone() }));
@@ -170,7 +174,10 @@ impl Both {
         match point.name(WORLD) {
             LIVE => live::run(&plan, &self.measures, seed, &self.tools)
                 .unwrap_or_else(|why| RunFailed::end(format!("live: {why}"))),
-            _ => run::run(&plan, &self.measures, seed, None),
+            _ => {
+                with_hosts(&mut plan);
+                run::run(&plan, &self.measures, seed, None)
+            }
         }
     }
 }

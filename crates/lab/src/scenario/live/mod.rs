@@ -43,6 +43,9 @@ use crate::stats;
 
 /// The least part of the machine that a run takes, in Mbit/s of the links that run at once.
 const MEGABITS_MIN: u64 = 20;
+/// The most by which the hosts of this machine delay what arrives: over an idle emulated path pings return .35 ms later in the median than over
+/// the simulated one, 80 % of them within .3 ms (`braidlab net`, two cores).
+const HOSTS_TAKE: Duration = Duration::from_micros(300);
 /// How often a run is looked at.
 const TICK: Duration = Duration::from_millis(2);
 /// After this time the counters of a moment are published.
@@ -76,6 +79,27 @@ pub(super) fn align(plan: &mut Plan) {
             }
             Does::Transfers { protocol: Protocol::Tcp(config), .. } => Arc::make_mut(config).nagle = false,
             Does::Transfers { .. } | Does::Bulk { .. } => {}
+        }
+    }
+}
+
+/// Gives a plan that is simulated beside live runs hosts that take time, as real ones do: where a path ends, packets are delayed by as much as
+/// wake-ups of processes take. Simulated hosts process a packet when it arrives, so that acknowledgements are spaced exactly as the path
+/// spaces packets.
+pub(super) fn with_hosts(plan: &mut Plan) {
+    let network = &mut plan.network;
+    let ends: Vec<(usize, usize)> = network
+        .paths
+        .iter()
+        .flat_map(|path| {
+            path.via.last().map(|link| (*link, 0)).into_iter().chain(path.via.first().map(|link| (*link, 1)))
+        })
+        .collect();
+    for (link, way) in ends {
+        let changed = network.events.iter_mut().filter(|event| event.link == link);
+        let changed = changed.filter_map(|event| event.ways[way].as_mut());
+        for config in changed.chain([&mut network.links[link].ways[way]]) {
+            config.jitter = config.jitter.max(HOSTS_TAKE);
         }
     }
 }
