@@ -255,6 +255,7 @@ fn beside_live_runs_simulated_hosts_take_time_at_the_ends_of_a_path() {
         let both = worlds(&text).unwrap_or_else(|error| panic!("{error}")).figure.sweep().unwrap();
         for (point, its) in alone.points().iter().zip(both.points()) {
             assert_eq!(its.name(WORLD), SIMULATED);
+            assert!(!(both.fixed)(&its), "its runs differ");
             let [before, after] =
                 [(alone, point), (both, &its)].map(|(sweep, at)| (sweep.run)(at, 7).0[0] * 1e3);
             // Two round trips with up to .3 ms more each way, half of it in the mean, and less where packets wait for each other.

@@ -2,7 +2,7 @@
 //! enter the seed, so that the links of both worlds have the same seeds.
 
 use super::figure::{Document, leaked};
-use super::live::{self, Tools, align, check, check_measure, with_hosts};
+use super::live::{self, HOSTS_TAKE, Tools, align, check, check_measure, with_hosts};
 use super::measure::Measure;
 use super::run;
 use super::tree::Wrong;
@@ -110,10 +110,10 @@ pub(super) fn worlds(
             .notes
             .push("in both worlds links without `mtu` have one of 1500 B, as Ethernet has".to_owned());
     }
-    worlds.notes.push(
-        "simulated hosts delay packets by up to .3 ms, at random and in order, as the hosts of live runs do"
-            .to_owned(),
-    );
+    worlds.notes.push(format!(
+        "simulated hosts delay packets by up to {} ms, at random and in order, as the hosts of live runs do",
+        HOSTS_TAKE.as_secs_f64() * 1e3
+    ));
     let columns =
         measures.iter().map(|it| Column { name: leaked(&it.name), unit: it.unit }).collect::<Vec<_>>();
     let both: &'static Both = Box::leak(Box::new(Both { document, measures, tools: tools.clone() }));
@@ -154,6 +154,8 @@ impl Both {
         let sweep = Sweep {
             axes: Box::leak(axes.into_boxed_slice()),
             paired: Box::leak(paired.into_boxed_slice()),
+            // Hosts take time at random in both worlds.
+            fixed: &|_| false,
             columns: Box::leak(columns.into_boxed_slice()),
             run: Box::leak(Box::new(|point: &Point, seed: u64| self.run(point, seed))),
             plot,
