@@ -28,6 +28,8 @@ use crate::progress::Reporter;
 use crate::report::Action;
 use crate::store::fs::{self, Commit, Digest, Durability, Found, Holes, Keep, Kind, Root, Start, Why};
 
+/// The number of files of a listing that are examined together.
+pub(super) const LOOK_AHEAD: usize = 256;
 /// The maximum number of files that are synced and renamed concurrently.
 const FINISHING: usize = 16;
 /// The maximum number of files in progress, from the command to the rename, by mode.
@@ -219,27 +221,35 @@ impl Downloads {
         Ok(have)
     }
 
-    /// The same for a file that does not exist locally, and whose size and time are being requested.
+    /// Begins to fetch files, whose local state is examined together.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::fetch`].
+    pub(super) async fn fetch_all(&mut self, files: Vec<Fetch>) -> Result<()> {
+        let wanted = files.iter().map(|file| (file.local.clone(), Wanted::of_file(file))).collect();
+        let have = self.look_ahead(wanted, None).await?;
+        for (file, have) in files.into_iter().zip(have) {
+            self.fetch_rest(file, have, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins to fetch a file of which nothing exists locally, and whose size and time are being requested.
     ///
     /// # Errors
     ///
     /// As [`Self::fetch`].
     pub(super) async fn fetch_and_ask(&mut self, file: Fetch, told: Told) -> Result<()> {
-        self.begin(file, Request { told: Some(told), ..Request::default() }).await
+        self.begin(file, Request { told: Some(told), have: Some(Have::Nothing), ahead: None }).await
     }
 
-    /// Whether nothing of a file exists locally.
-    pub(crate) async fn has_nothing_of(&self, path: &SafePath) -> bool {
-        let path = path.clone();
-        let is_missing =
-            |found: Result<fs::Metadata, fs::Error>| found.is_err_and(|error| error.why == Why::NotFound);
-        let look = move |root: &Root| {
-            let path = as_path(&path);
-            Ok::<_, fs::Error>(
-                is_missing(root.link_metadata(path)) && is_missing(root.unfinished_metadata(path)),
-            )
-        };
-        self.root.blocking(look).await.is_ok_and(|missing: bool| missing)
+    /// Of which of these files nothing exists locally.
+    pub(super) async fn are_missing(&self, paths: impl Iterator<Item = &SafePath>) -> Vec<bool> {
+        let paths = paths.map(|path| (PathBuf::from(as_path(path)), ())).collect();
+        let found = self.root.look(paths, |_, ()| false).await;
+        let is_nothing = |found: Found| found.file.is_none() && found.unfinished.is_none();
+        found.into_iter().map(|found| found.is_some_and(is_nothing)).collect()
     }
 
     async fn begin(&mut self, file: Fetch, request: Request) -> Result<()> {

@@ -9,7 +9,7 @@ use braidftp_ftp::{SafeName, SafePath};
 use tokio::task::JoinSet;
 
 use super::compare::Compare;
-use super::download::{Downloads, Fetch};
+use super::download::{Downloads, Fetch, LOOK_AHEAD};
 use super::facts::{Facts, ask, facts, is_folder, of_file};
 use super::filter::{is_glob, name_glob};
 use super::listing::{Line, Listing, bad_line, folder_form};
@@ -45,25 +45,26 @@ async fn get_each(
     downloads: &mut Downloads,
     asked: &mut JoinSet<()>,
 ) -> Result<()> {
-    for url in urls {
-        if is_glob(url.file_name()) {
+    let names = urls.iter().map(local_name).collect::<Result<Vec<_>>>()?;
+    // If nothing of a file exists locally, its facts decide nothing, so both are requested at once. The papers' modes keep their round
+    // trips.
+    let mut are_missing = match client.mode() {
+        Mode::Braid | Mode::Tcp => downloads.are_missing(names.iter().flatten()).await,
+        Mode::Naive | Mode::Ms | Mode::MsCp => Vec::new(),
+    }
+    .into_iter();
+    for (url, name) in urls.iter().zip(names) {
+        let Some(local) = name else {
             get_glob(client, job, url, downloads).await?;
             continue;
-        }
-        let Ok(name) = SafeName::new(url.file_name().to_vec()) else {
-            return Err(Error::usage(format_args!("get {url}"), "the path names no file")
-                .hint("braidftp mirror fetches folders"));
         };
-        let local = SafePath::ROOT.join(&name).map_err(|e| Error::usage(format_args!("get {url}"), e))?;
         let remote = named_path(&url.path, b"")?;
         let path = remote.clone();
         let fetch = |(size, modified)| {
             let (remote, compare) = (path, Compare::default());
-            Fetch { remote, local: local.clone(), size, modified, unix_mode: None, compare }
+            Fetch { remote, local, size, modified, unix_mode: None, compare }
         };
-        // If nothing of the file exists locally, its facts decide nothing, so both are requested at once. The
-        // papers' modes keep their round trips.
-        if matches!(client.mode(), Mode::Braid | Mode::Tcp) && downloads.has_nothing_of(&local).await {
+        if are_missing.next() == Some(true) {
             let told = ask(client, &remote, job, asked).await?;
             downloads.fetch_and_ask(fetch((None, None)), told).await?;
             continue;
@@ -83,6 +84,18 @@ async fn get_each(
     Ok(())
 }
 
+/// The local name of the file of `url`; `None` for a glob.
+fn local_name(url: &Url) -> Result<Option<SafePath>> {
+    if is_glob(url.file_name()) {
+        return Ok(None);
+    }
+    let Ok(name) = SafeName::new(url.file_name().to_vec()) else {
+        return Err(Error::usage(format_args!("get {url}"), "the path names no file")
+            .hint("braidftp mirror fetches folders"));
+    };
+    SafePath::ROOT.join(&name).map(Some).map_err(|e| Error::usage(format_args!("get {url}"), e))
+}
+
 async fn get_glob(client: &Client, job: &Job, url: &Url, downloads: &mut Downloads) -> Result<()> {
     let pattern = std::str::from_utf8(url.file_name())
         .map_err(|_| Error::usage(format_args!("get {url}"), "the glob is not UTF-8"))?;
@@ -91,29 +104,36 @@ async fn get_glob(client: &Client, job: &Job, url: &Url, downloads: &mut Downloa
     let features = client.features().await?;
     let mut listing = Listing::ask(client, folder_form(&features), remote_path(folder, b"")?).await?;
     let mut found = 0;
-    while let Some(line) = listing.next().await? {
-        let entry = match line {
-            Line::Entry(entry) => entry,
-            Line::Bad(line, why) => {
-                job.record.failed(&job.reporter, &line, bad_line(&line, &why));
-                continue;
-            }
-        };
-        let Some(name) = entry.path.name().filter(|name| name.as_bytes() == entry.path.as_bytes()) else {
-            continue;
-        };
-        if entry.metadata.kind == FileKind::File && matches(name.as_bytes()) {
-            found += 1;
-            let fetch = Fetch {
-                remote: named_path(folder, name.as_bytes())?,
-                local: entry.path,
-                size: Some(entry.metadata.size),
-                modified: entry.metadata.modified,
-                unix_mode: None,
-                compare: Compare::default(),
-            };
-            downloads.fetch(fetch).await?;
+    loop {
+        let lines = listing.next_lines(LOOK_AHEAD).await?;
+        if lines.is_empty() {
+            break;
         }
+        let mut files = Vec::new();
+        for line in lines {
+            let entry = match line {
+                Line::Entry(entry) => entry,
+                Line::Bad(line, why) => {
+                    job.record.failed(&job.reporter, &line, bad_line(&line, &why));
+                    continue;
+                }
+            };
+            let Some(name) = entry.path.name().filter(|name| name.as_bytes() == entry.path.as_bytes()) else {
+                continue;
+            };
+            if entry.metadata.kind == FileKind::File && matches(name.as_bytes()) {
+                files.push(Fetch {
+                    remote: named_path(folder, name.as_bytes())?,
+                    local: entry.path,
+                    size: Some(entry.metadata.size),
+                    modified: entry.metadata.modified,
+                    unix_mode: None,
+                    compare: Compare::default(),
+                });
+            }
+        }
+        found += files.len();
+        downloads.fetch_all(files).await?;
     }
     if found == 0 {
         let error = Error::new(Exit::NoSuchPath, format_args!("fetch {url}"), "no file matches")

@@ -22,7 +22,7 @@ use braidftp_ftp::{SafePath, store};
 use super::bounds::{TreeBounds, Unique, depth};
 use super::delete::{self, Seen};
 use super::digests::Digests;
-use super::download::{Ahead, Downloads, Fetch, Have, Wanted, as_path};
+use super::download::{Ahead, Downloads, Fetch, Have, LOOK_AHEAD, Wanted, as_path};
 use super::hard_links::{self, Names};
 use super::journal;
 use super::listing::{Line, Listing, bad_line, folder_form, missing};
@@ -34,9 +34,6 @@ use crate::client::{Client, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, timestamp}
 use crate::exit::{Error, Exit, Result};
 use crate::report::Action;
 use crate::store::fs::{self, Kind, Root};
-
-/// The number of lines of a listing whose files are examined together.
-const LOOK_AHEAD: usize = 256;
 
 /// A mirror from the server.
 #[derive(Debug, Clone)]

@@ -96,6 +96,8 @@ pub(super) struct Driver {
     withheld: Withheld,
     /// braid: streams on which a transfer begins that the machine does not know yet.
     asks: Vec<Ask>,
+    /// Whether a job that was begun in this step goes on as a task.
+    has_long_job: bool,
     /// Jobs that wait until all present replies are with the transport.
     gates: Vec<oneshot::Sender<()>>,
     /// Replies to be sent.
@@ -187,6 +189,7 @@ impl Driver {
             watch: Watch::default(),
             withheld: Withheld::default(),
             asks: Vec::new(),
+            has_long_job: false,
             gates: Vec::new(),
             out: VecDeque::new(),
             out_bytes: 0,
@@ -316,6 +319,7 @@ impl Driver {
     /// Does all work that needs no waiting: polls the machine, reports progress to the limits, and opens the gates of jobs that
     /// wait until all replies are sent.
     fn settle(&mut self) {
+        self.has_long_job = false;
         self.look_at_withheld();
         self.drain();
         self.place.set_standing(match &self.store {
@@ -387,13 +391,17 @@ impl Driver {
 
     /// The same for a job that is mostly complete without waiting, as the download of a small file: it is begun here, and only
     /// the rest is a task. A task for each small file costs more than the file, most of it for waking another thread.
+    /// After one that is not complete the others of a step are tasks from the beginning, so that of many large files the first one
+    /// leaves before the others are opened.
     fn begin(&mut self, job: impl Future<Output = ()> + Send + 'static) {
         let mut job = Box::pin(job.instrument(self.span.clone()));
         // The task polls it again with a waker of its own.
         let mut context = Context::from_waker(Waker::noop());
-        if pin!(unconstrained(&mut job)).poll(&mut context).is_pending() {
-            self.jobs.spawn(job);
+        if !self.has_long_job && pin!(unconstrained(&mut job)).poll(&mut context).is_ready() {
+            return;
         }
+        self.has_long_job = true;
+        self.jobs.spawn(job);
     }
 
     fn now(&self) -> Time {

@@ -1,4 +1,4 @@
-//! Reads small files that are in the page cache without another thread.
+//! Reads the beginnings of files that are in the page cache without another thread, and so all of a small file.
 //!
 //! openat2 with RESOLVE_CACHED and preadv2 with RWF_NOWAIT fail where they would wait for the disk; the file
 //! is then read on a thread that may block. tmpfs does not support RWF_NOWAIT, and its files are in memory.
@@ -13,7 +13,7 @@ use rustix::io::ReadWriteFlags;
 
 use super::Root;
 
-/// The maximum size of files that are read at once, in bytes.
+/// The maximum number of bytes of a file that are read at once.
 pub(super) const AT_ONCE_BYTES: u64 = 64 << 10;
 /// `f_type` of tmpfs (linux/magic.h).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -41,10 +41,9 @@ impl Root {
         Some(file.into())
     }
 
-    /// Reads a file on `device` with this length, if its bytes are in memory; `None` also if it has become shorter or longer.
-    pub(super) fn read_at_once(&self, file: &File, device: u64, length: usize) -> Option<Vec<u8>> {
-        // One byte more, which a file that has grown fills.
-        let mut bytes = vec![0; length + 1];
+    /// Reads the first `most` bytes of a file on `device`, or all if it has fewer; `None` if they are not in memory.
+    pub(super) fn read_at_once(&self, file: &File, device: u64, most: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; most];
         let is_in_memory = self.memory.holds(device, file);
         let read = match is_in_memory {
             true => rustix::io::pread(file, &mut bytes[..], 0),
@@ -53,8 +52,8 @@ impl Root {
                 rustix::io::preadv2(file, rest, 0, ReadWriteFlags::NOWAIT)
             }
         };
-        bytes.truncate(length);
-        (read == Ok(length)).then_some(bytes)
+        bytes.truncate(read.ok()?);
+        Some(bytes)
     }
 }
 
@@ -65,14 +64,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_has_become_shorter_or_longer_is_not_read_at_once() {
+    fn the_beginning_or_all_of_a_file_is_read_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         std::fs::write(dir.path().join("f"), "12345").unwrap();
         let file = root.open_at_once(Path::new("f")).unwrap();
         let device = file.metadata().unwrap().dev();
-        let read = |length| root.read_at_once(&file, device, length);
-        assert_eq!((read(4), read(6)), (None, None));
-        assert!(read(5).is_none_or(|bytes| bytes == b"12345"));
+        for (most, expected) in [(4, "1234"), (5, "12345"), (6, "12345")] {
+            let read = root.read_at_once(&file, device, most);
+            assert!(read.is_none_or(|bytes| bytes == expected.as_bytes()));
+        }
     }
 }

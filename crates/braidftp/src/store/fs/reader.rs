@@ -1,7 +1,8 @@
 //! Reads a file from an offset to the length it had when it was opened, in blocks, with one block of
 //! read-ahead.
 //!
-//! A small file needs another thread at most once: open, stat, read, and the check for changes.
+//! The beginning of a file that is in the page cache is read without another thread. If it is not, a small file needs another thread
+//! once: open, stat, read, and the check for changes.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -155,17 +156,23 @@ impl Root {
 }
 
 impl Reader {
-    /// A reader of a small file that is in memory. All other cases and all errors are left to [`Self::open`].
+    /// A reader of a file whose beginning is in memory, or all of it if it is small. All other cases and all errors are left to
+    /// [`Self::open`].
     fn at_once(root: &Root, path: &Path, digest: Digest, pieces: &Pieces) -> Option<Self> {
         let file = root.open_at_once(path)?;
         let stat = rustix::fs::fstat(&file).ok()?;
         let metadata = Metadata::from_stat(&stat, kind_of(&stat));
-        if metadata.kind != Kind::File || metadata.size > AT_ONCE_BYTES {
+        if metadata.kind != Kind::File {
             return None;
         }
-        let length = metadata.size as usize;
+        let length = metadata.size.min(AT_ONCE_BYTES) as usize;
+        let is_whole = metadata.size == length as u64;
         let permit = pieces.blocks.take(length).filter(|permit| permit.bytes() >= length)?;
-        let bytes = Bytes::from(root.read_at_once(&file, stat.st_dev, length)?);
+        // One byte more than a small file has, which a file that has grown fills.
+        let bytes = Bytes::from(root.read_at_once(&file, stat.st_dev, length + usize::from(is_whole))?);
+        if bytes.len() != length {
+            return None;
+        }
         let mut hasher: Option<Box<blake3::Hasher>> = (digest != Digest::None).then(Default::default);
         if let Some(hasher) = &mut hasher {
             hasher.update(&bytes);
@@ -173,7 +180,7 @@ impl Reader {
         let mut core = Box::new(Core {
             file,
             path: path.to_owned(),
-            next: metadata.size,
+            next: length as u64,
             end: metadata.size,
             piece_bytes: pieces.bytes,
             hasher,
@@ -181,7 +188,7 @@ impl Reader {
             change: Change::No,
         });
         // The system copies the bytes of a page together, and the file had its length then.
-        if length > PAGE_BYTES {
+        if is_whole && length > PAGE_BYTES {
             core.look_again().ok()?;
         }
         let mut block = Block { pieces: VecDeque::new(), _permit: permit };

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use braidftp_ftp::mapping::frame;
 use bytes::Bytes;
 
+use super::at_once::AT_ONCE_BYTES;
 use super::*;
 
 struct Bench {
@@ -104,11 +105,11 @@ async fn a_file_that_shrinks_while_read_is_an_error_and_one_that_grows_keeps_its
 
     bench.put("g", &bytes);
     let mut reader = bench.root.reader(Path::new("g"), 0, Digest::None).await.unwrap();
-    reader.next_block().await.unwrap();
+    let first = reader.next_block().await.unwrap().unwrap();
     use std::io::Write;
     std::fs::OpenOptions::new().append(true).open(bench.path("g")).unwrap().write_all(b"more").unwrap();
     let rest = read_all(&mut reader).await.unwrap();
-    assert_eq!(rest, bytes[BLOCK_BYTES..]);
+    assert!(rest == bytes[first.len()..]);
     assert_eq!(reader.summary().unwrap().change, Change::Grew);
 }
 
@@ -226,6 +227,23 @@ async fn a_file_is_renamed_when_complete_with_its_time_and_mode() {
     let metadata = bench.root.metadata(Path::new("f")).unwrap();
     assert_eq!((metadata.modified, metadata.mode), (modified, 0o640));
     assert_eq!(bench.names(), ["f"]);
+}
+
+/// tmpfs has all files in memory.
+#[tokio::test]
+async fn the_beginning_of_a_file_in_memory_is_read_at_once_and_then_the_rest() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let bytes = pattern(BLOCK_BYTES + AT_ONCE_BYTES as usize + 7);
+    std::fs::write(dir.path().join("f"), &bytes).unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    let mut reader = root.reader(Path::new("f"), 0, Digest::Passing).await.unwrap();
+    assert_eq!(reader.metadata().size, bytes.len() as u64);
+    let first = reader.next_block().await.unwrap().unwrap();
+    assert_eq!(first.len(), AT_ONCE_BYTES as usize);
+    assert!(!reader.is_at_end() && reader.summary().is_none());
+    assert!([&first[..], &read_all(&mut reader).await.unwrap()].concat() == bytes);
+    let digest = Some(*blake3::hash(&bytes).as_bytes());
+    assert_eq!(reader.summary().unwrap(), Summary { length: bytes.len() as u64, digest, change: Change::No });
 }
 
 #[tokio::test]
