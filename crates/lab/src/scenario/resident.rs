@@ -107,8 +107,10 @@ impl Kind {
     }
 }
 
-/// Hosts that are not recorded, which is most of them, only pass everything on.
+/// Hosts that are not recorded, which is most of them, only pass everything on. Not inlined, these functions cost a simulation 1 to 2 % of
+/// its speed.
 impl Actor for Resident {
+    #[inline]
     fn handle(&mut self, now: Time, datagram: Datagram) {
         if self.trace.get_mut().is_none() {
             return self.kind.handle(now, datagram);
@@ -118,6 +120,7 @@ impl Actor for Resident {
         self.record(Some(packet), now);
     }
 
+    #[inline]
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
         if self.trace.get_mut().is_none() {
             return self.kind.poll(now);
@@ -131,12 +134,14 @@ impl Actor for Resident {
         output
     }
 
+    #[inline]
     fn may_be_fragmented(&self) -> bool {
         self.kind.may_be_fragmented()
     }
 }
 
 impl Actor for Kind {
+    #[inline]
     fn handle(&mut self, now: Time, datagram: Datagram) {
         match self {
             Self::Ftp(host) => host.handle(now, datagram),
@@ -145,6 +150,7 @@ impl Actor for Kind {
         }
     }
 
+    #[inline]
     fn poll(&mut self, now: Time) -> Output<Datagram, Infallible> {
         match self {
             Self::Ftp(host) => host.poll(now),
@@ -153,6 +159,7 @@ impl Actor for Kind {
         }
     }
 
+    #[inline]
     fn may_be_fragmented(&self) -> bool {
         match self {
             Self::Ftp(host) => host.may_be_fragmented(),
