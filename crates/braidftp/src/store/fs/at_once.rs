@@ -41,19 +41,19 @@ impl Root {
         Some(file.into())
     }
 
-    /// Reads the first `most` bytes of a file on `device`, or all if it has fewer; `None` if they are not in memory.
-    pub(super) fn read_at_once(&self, file: &File, device: u64, most: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; most];
-        let is_in_memory = self.memory.holds(device, file);
-        let read = match is_in_memory {
-            true => rustix::io::pread(file, &mut bytes[..], 0),
-            false => {
-                let rest = &mut [IoSliceMut::new(&mut bytes)];
-                rustix::io::preadv2(file, rest, 0, ReadWriteFlags::NOWAIT)
-            }
+    /// Reads a file on `device` from its beginning into `parts`, and returns the number of bytes; `None` if they are
+    /// not in memory.
+    pub(super) fn read_at_once(
+        &self,
+        file: &File,
+        device: u64,
+        parts: &mut [IoSliceMut<'_>],
+    ) -> Option<usize> {
+        let flags = match self.memory.holds(device, file) {
+            true => ReadWriteFlags::empty(),
+            false => ReadWriteFlags::NOWAIT,
         };
-        bytes.truncate(read.ok()?);
-        Some(bytes)
+        rustix::io::preadv2(file, parts, 0, flags).ok()
     }
 }
 
@@ -70,9 +70,11 @@ mod tests {
         std::fs::write(dir.path().join("f"), "12345").unwrap();
         let file = root.open_at_once(Path::new("f")).unwrap();
         let device = file.metadata().unwrap().dev();
-        for (most, expected) in [(4, "1234"), (5, "12345"), (6, "12345")] {
-            let read = root.read_at_once(&file, device, most);
-            assert!(read.is_none_or(|bytes| bytes == expected.as_bytes()));
+        for (lengths, expected) in [([1, 3], "1234"), ([2, 3], "12345"), ([4, 2], "12345")] {
+            let mut parts = lengths.map(|length| vec![0; length]);
+            let read =
+                root.read_at_once(&file, device, &mut parts.each_mut().map(|part| IoSliceMut::new(part)));
+            assert!(read.is_none_or(|read| parts.concat()[..read] == *expected.as_bytes()));
         }
     }
 }

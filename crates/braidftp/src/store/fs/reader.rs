@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -168,14 +169,20 @@ impl Reader {
         let length = metadata.size.min(AT_ONCE_BYTES) as usize;
         let is_whole = metadata.size == length as u64;
         let permit = pieces.blocks.take(length).filter(|permit| permit.bytes() >= length)?;
-        // One byte more than a small file has, which a file that has grown fills.
-        let bytes = Bytes::from(root.read_at_once(&file, stat.st_dev, length + usize::from(is_whole))?);
-        if bytes.len() != length {
+        let mut parts: Vec<Vec<u8>> =
+            (0..length).step_by(pieces.bytes).map(|at| vec![0; pieces.bytes.min(length - at)]).collect();
+        // A small file that has grown fills this byte too.
+        let mut more = [0; 1];
+        let mut into: Vec<_> = parts.iter_mut().map(|part| IoSliceMut::new(part)).collect();
+        into.extend(is_whole.then(|| IoSliceMut::new(&mut more)));
+        if root.read_at_once(&file, stat.st_dev, &mut into)? != length {
             return None;
         }
         let mut hasher: Option<Box<blake3::Hasher>> = (digest != Digest::None).then(Default::default);
         if let Some(hasher) = &mut hasher {
-            hasher.update(&bytes);
+            for part in &parts {
+                hasher.update(part);
+            }
         }
         let mut core = Box::new(Core {
             file,
@@ -191,17 +198,7 @@ impl Reader {
         if is_whole && length > PAGE_BYTES {
             core.look_again().ok()?;
         }
-        let mut block = Block { pieces: VecDeque::new(), _permit: permit };
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            // Each piece has its own memory, so that a piece that waits to be sent keeps no other piece.
-            let piece = rest.split_to(rest.len().min(pieces.bytes));
-            block.pieces.push_back(if rest.is_empty() && block.pieces.is_empty() {
-                piece
-            } else {
-                Bytes::copy_from_slice(&piece)
-            });
-        }
+        let block = Block { pieces: parts.into_iter().map(Bytes::from).collect(), _permit: permit };
         let ahead = if block.pieces.is_empty() { Ahead::Done(core) } else { Ahead::Ready(core, block) };
         Some(Self { metadata, start: 0, blocks: pieces.blocks.clone(), block: Block::default(), ahead })
     }
