@@ -7,8 +7,8 @@
 //!
 //! Times of TCP with losses jump, by time-outs of 200 ms and 1 s, so that the median of many runs may fall on either side of a gap. The
 //! more files one after another, the shorter the gap is beside the whole time: over 51.8 Mbit/s, 2.23 ms and 1.65 %, medians of 60 runs
-//! of the same world differ by more than 10 % in 13 % of draws from 1,000 simulated runs with ten files, in 0.7 % with thirty. So TCP
-//! has thirty. Medians have intervals all the same, and where these leave room for both the verdict is `not known`, which fails like
+//! of the same world differ by more than 10 % in 15 to 16 % of draws from 1,000 simulated runs with ten files, in 1 to 2 % with thirty
+//! (three seeds). So TCP has thirty. Medians have intervals all the same, and where these leave room for both the verdict is `not known`, which fails like
 //! `differs`: `--only NUMBER --runs N` runs a scenario more often. Live runs over fast links take turns, so that this may take half an hour.
 
 use std::fmt::{self, Display, Formatter, Write as _};
