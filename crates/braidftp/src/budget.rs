@@ -223,6 +223,8 @@ rows! { now;
         "nobody; no command is started", "nothing";
     Transfers Server "transfers at once in a session in braid; one in the other modes" NONE,
         count(usize::from(DATA_STREAMS_MAX).max(now.settings.session.concurrent_transfers)), "nobody; the next one waits", "nothing";
+    Downloads Server "downloads among them" NONE,
+        count(usize::from(DATA_STREAMS_MAX).max(now.settings.session.concurrent_downloads)), "nobody; the next one waits", "nothing";
     TransfersInAll Server "transfers at once over all sessions, in addition to two of each session" NONE, count(server::TRANSFERS_MAX),
         "nobody; the next one waits until one of its session ends", "nothing";
     TransferBytes Server "bytes of a file in memory, for each transfer" NONE, bytes(2 * BLOCK_BYTES),

@@ -164,7 +164,6 @@ impl SafePath {
 
     /// Whether `self` equals `other` or is an ancestor of it.
     pub fn contains(&self, other: &Self) -> bool {
-        // The byte behind the common part is compared first: most paths of a folder differ in nothing but the name.
         self.is_root()
             || (matches!(other.0.get(self.0.len()), None | Some(b'/')) && other.0.starts_with(&self.0))
     }
@@ -172,6 +171,11 @@ impl SafePath {
     /// Returns the relative path: `a/b`, empty for the root.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Returns the relative path; it shares the memory of this one.
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        self.0.clone()
     }
 
     /// Returns the absolute virtual path of commands and replies: `/a/b`, `/` for the root.

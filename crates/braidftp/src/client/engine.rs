@@ -189,8 +189,7 @@ impl Engine {
         // What is outstanding is the login or has a caller, and counting the callers is cheaper.
         let callers = self.waiting.len() + usize::from(self.login.is_some());
         self.state == State::Open
-            && (callers < self.window
-                || (callers < 2 * self.window && self.session.outstanding() < self.window))
+            && (callers < self.window || (callers < 2 * self.window && self.session.has_room(self.window)))
     }
 
     fn look_for_silence(&mut self) -> Result<()> {

@@ -22,7 +22,9 @@ use super::digests::{Digests, Pair};
 use super::facts::{Facts, Told, is_folder, of_file};
 use super::tasks::Tasks;
 use super::{Record, named_path};
-use crate::client::{Body, Client, Done, FileSink, Name, Sink, UnderWay, same_time, system_time, timestamp};
+use crate::client::{
+    Body, Client, Done, FileSink, Lane, Name, Sink, UnderWay, same_time, system_time, timestamp,
+};
 use crate::exit::{Error, Exit, Result};
 use crate::progress::Reporter;
 use crate::report::Action;
@@ -38,7 +40,8 @@ const fn most_under_way(mode: Mode) -> usize {
         // One on the wire, the next one requested, the others being written to the disk.
         Mode::Tcp | Mode::Naive | Mode::Ms => 64,
         Mode::MsCp => 2048,
-        Mode::Braid => 512,
+        // A window of commands, and those that are written to the disk.
+        Mode::Braid => 1536,
     }
 }
 
@@ -344,13 +347,11 @@ impl Downloads {
             _permit: permit,
         };
         self.tasks.spawn(async move {
-            let mut done = under_way.done().await;
-            if let Some(sink) = refused_without_name(&mut done) {
-                let remote = finish.file.remote.clone();
-                done = lane.client.retrieve(remote, offset, sink).await?.done().await;
+            match finish.at_once(under_way.done().await) {
+                None => Ok(()),
+                // On the heap, so that the task of a small file is small.
+                Some((finish, done)) => Box::pin(finish.run(done, lane)).await,
             }
-            drop(lane);
-            finish.run(done).await
         });
         Ok(())
     }
@@ -478,7 +479,30 @@ struct Finish {
 }
 
 impl Finish {
-    async fn run(mut self, mut done: Done) -> Result<()> {
+    /// Completes a small file that was received without a fault, which needs no waiting. Returns everything else.
+    fn at_once(self, mut done: Done) -> Option<(Self, Done)> {
+        let is_right = done.result.is_ok() && done.data.error.is_none() && self.told.is_none();
+        let sink = match &mut done.body {
+            Some(Body::Sink(Sink::File(sink))) if is_right && sink.writer.is_small() => sink,
+            _ => return Some((self, done)),
+        };
+        let length = self.offset + done.data.bytes;
+        if self.expected(length).is_some_and(|expected| expected != length) {
+            return Some((self, done));
+        }
+        let modified = sink.modified;
+        let Some(Body::Sink(Sink::File(sink))) = done.body else { return None };
+        let commit = self.commit(length, done.data.digest, modified);
+        sink.writer.commit_small(commit, self.then(length));
+        None
+    }
+
+    async fn run(mut self, mut done: Done, lane: Lane) -> Result<()> {
+        if let Some(sink) = refused_without_name(&mut done) {
+            let remote = self.file.remote.clone();
+            done = lane.client.retrieve(remote, self.offset, sink).await?.done().await;
+        }
+        drop(lane);
         if let Some(told) = self.told.take() {
             done.result = self.take_facts(told, done.result).await;
         }
@@ -546,37 +570,29 @@ impl Finish {
         }
     }
 
-    /// Checks a file that was received completely, and renames it.
-    async fn keep(self, sink: FileSink, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
-        let name = self.file.local.as_bytes();
-        let length = self.offset + bytes;
+    /// The expected length of a file of which this many bytes were received.
+    fn expected(&self, length: u64) -> Option<u64> {
         // In braid the frames mark the end; elsewhere only the size in the listing is known.
-        let expected = match self.mode {
+        match self.mode {
             Mode::Braid => Some(length),
             _ => self.file.size,
-        };
-        if expected.is_some_and(|expected| expected != length) {
-            let error = Error::new(
-                Exit::Verify,
-                sink.what(),
-                format_args!("{length} bytes of a file of {} bytes were received", expected.unwrap_or(0)),
-            )
-            .hint("the same command again, if the file was changing meanwhile; otherwise the server is at fault");
-            self.put_away(sink, Keep::Nothing).await;
-            self.record.failed(&self.reporter, name, error);
-            return Ok(());
         }
-        let modified = sink.modified.or(self.file.modified).map(system_time);
-        let commit = Commit {
+    }
+
+    fn commit(&self, length: u64, digest: Option<frame::Digest>, modified: Option<Timestamp>) -> Commit {
+        Commit {
             length: Some(length),
             digest,
-            modified,
+            modified: modified.or(self.file.modified).map(system_time),
             mode: self.file.unix_mode,
             durability: Durability::Bytes,
-        };
-        let permit = self.finishing.clone().acquire_owned().await;
+        }
+    }
+
+    /// Receives the result of the rename.
+    fn then(self, length: u64) -> impl FnOnce(Result<fs::Written, fs::Error>) + Send + 'static {
         let Self { record, reporter, file, offset, _permit: under_way, .. } = self;
-        let told = move |result: Result<fs::Written, fs::Error>| {
+        move |result| {
             let name = file.local.as_bytes();
             match result {
                 Ok(_) => {
@@ -595,8 +611,26 @@ impl Finish {
             }
             // All of this is done before a caller sees that no file is in progress.
             drop(under_way);
-        };
-        sink.writer.commit_then(commit, told).await;
+        }
+    }
+
+    /// Checks a file that was received completely, and renames it.
+    async fn keep(self, sink: FileSink, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
+        let length = self.offset + bytes;
+        if let Some(expected) = self.expected(length).filter(|expected| *expected != length) {
+            let error = Error::new(
+                Exit::Verify,
+                sink.what(),
+                format_args!("{length} bytes of a file of {expected} bytes were received"),
+            )
+            .hint("the same command again, if the file was changing meanwhile; otherwise the server is at fault");
+            self.put_away(sink, Keep::Nothing).await;
+            self.record.failed(&self.reporter, self.file.local.as_bytes(), error);
+            return Ok(());
+        }
+        let commit = self.commit(length, digest, sink.modified);
+        let permit = self.finishing.clone().acquire_owned().await;
+        sink.writer.commit_then(commit, self.then(length)).await;
         drop(permit);
         Ok(())
     }

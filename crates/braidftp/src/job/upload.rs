@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::tasks::Tasks;
 use super::{Record, path_hash};
-use crate::client::{Body, Client, Source, of_write_reply, timestamp};
+use crate::client::{Body, Client, Done, Source, of_write_reply, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::progress::Reporter;
 use crate::report::Action;
@@ -34,7 +34,8 @@ const fn most_under_way(mode: Mode) -> usize {
     match mode {
         Mode::Tcp | Mode::Naive | Mode::Ms => 4,
         Mode::MsCp => 512,
-        Mode::Braid => 256,
+        // The window of commands.
+        Mode::Braid => 1024,
     }
 }
 
@@ -225,7 +226,11 @@ impl Uploads {
             let done = under_way.done().await;
             // Time and mode are set while the next file is transferred.
             drop(lane);
-            finish.run(done).await
+            match finish.at_once(done) {
+                None => Ok(()),
+                // On the heap, so that the task of a small file is small.
+                Some((finish, done)) => Box::pin(finish.run(done)).await,
+            }
         });
         Ok(())
     }
@@ -276,7 +281,28 @@ struct Finish {
 }
 
 impl Finish {
-    async fn run(self, done: crate::client::Done) -> Result<()> {
+    /// Ends an upload without a fault that needs no further command. Returns every other one.
+    fn at_once(self, mut done: Done) -> Option<(Self, Done)> {
+        let is_right = done.result.is_ok() && done.data.error.is_none();
+        let has_more = self.set_time || self.file.mode.is_some_and(|_| !self.modes.are_refused());
+        if !is_right || has_more {
+            return Some((self, done));
+        }
+        if let Some(Body::Source(source)) = &mut done.body {
+            source.close();
+        }
+        self.end(done.data.bytes);
+        None
+    }
+
+    fn end(&self, bytes: u64) {
+        let name = &self.file.name;
+        self.memory.iter().for_each(Memory::forget);
+        self.record.finished(name);
+        self.reporter.done(name, Action::Sent, self.offset + bytes, self.offset);
+    }
+
+    async fn run(self, done: Done) -> Result<()> {
         let name = &self.file.name;
         if let Some(Body::Source(mut source)) = done.body {
             source.close();
@@ -312,9 +338,7 @@ impl Finish {
                 self.modes.refuse(&self.reporter, &reply);
             }
         }
-        self.memory.iter().for_each(Memory::forget);
-        self.record.finished(name);
-        self.reporter.done(name, Action::Sent, self.offset + done.data.bytes, self.offset);
+        self.end(done.data.bytes);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use braidftp_ftp::command::Type;
 use braidftp_ftp::listing::{
-    Gap, What, encode_incomplete, encode_line, encode_name, encode_tree_line, encode_unix,
+    Gap, What, encode_incomplete, encode_line, encode_name, encode_tree_line, encode_unix, put_tree_line,
 };
 use braidftp_ftp::mapping::FIRST_FILES;
 use braidftp_ftp::path::PathError;
@@ -31,6 +31,8 @@ use crate::user_limits::{Right, Share};
 /// message of each data stream, so short messages keep it fast on a slow link. Where a message is the whole
 /// data of a stream, the sender chooses its size (specs/ftp-over-sctp.md §3.2, §4.2).
 pub(super) const MESSAGE_BYTES: usize = 16 << 10;
+/// The memory that a line of a listing usually takes, in bytes.
+const USUAL_LINE_BYTES: usize = 100;
 
 /// The units in which a body is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -415,6 +417,9 @@ impl Listing {
             Some(packer) => packer.pack(&lines, follows),
             None => exact(lines),
         };
+        // The next lines are there at once, and without credit to wait for, all of a long listing would be packed before the
+        // transport and the first downloads had a turn.
+        tokio::task::yield_now().await;
         match bytes.len() <= self.piece_bytes {
             true => self.listed.extend(Some(bytes).filter(|bytes| !bytes.is_empty())),
             false => self.listed.extend(bytes.chunks(self.piece_bytes).map(Bytes::copy_from_slice)),
@@ -464,7 +469,8 @@ impl Listing {
                     if let Some(first_files) = &mut self.first_files {
                         first_files.report(&chunk);
                     }
-                    chunk.iter().for_each(|item| out.put_slice(&tree_line(item)));
+                    out.reserve(chunk.len() * USUAL_LINE_BYTES);
+                    chunk.iter().for_each(|item| put_tree_item(&mut out, item));
                 }
             }
         }
@@ -499,25 +505,22 @@ fn safe(path: &Path) -> Result<SafePath, PathError> {
     SafePath::strict(path.as_os_str().as_bytes())
 }
 
-fn tree_line(item: &WalkItem) -> Vec<u8> {
+fn put_tree_item(lines: &mut Vec<u8>, item: &WalkItem) {
+    let incomplete = |folder: &Path, what: &Gap| {
+        safe(folder).map(|folder| encode_incomplete(&folder, What::Entry, what)).unwrap_or_default()
+    };
     match item {
         WalkItem::Found { path, metadata: found } => match safe(path) {
-            Ok(path) => encode_tree_line(&metadata(found), &path),
+            Ok(path) => put_tree_line(lines, &metadata(found), &path),
             // A path that no command can carry: its folder is marked as incomplete.
-            Err(_) => match safe(path.parent().unwrap_or(Path::new(""))) {
-                Ok(folder) => {
-                    let gap = unsaid(path.file_name().unwrap_or_default());
-                    encode_incomplete(&folder, What::Entry, &gap)
-                }
-                Err(_) => Vec::new(),
-            },
-        },
-        WalkItem::Unreadable { path, error } => match safe(path) {
-            Ok(path) => {
-                encode_incomplete(&path, What::Entry, &Gap { why: failure(error).code(), name: None })
+            Err(_) => {
+                let gap = unsaid(path.file_name().unwrap_or_default());
+                lines.extend(incomplete(path.parent().unwrap_or(Path::new("")), &gap));
             }
-            Err(_) => Vec::new(),
         },
+        WalkItem::Unreadable { path, error } => {
+            lines.extend(incomplete(path, &Gap { why: failure(error).code(), name: None }));
+        }
     }
 }
 

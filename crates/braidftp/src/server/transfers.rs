@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of transfers under way in all sessions: sixteen sessions of braid with all of their streams in use.
+/// Maximum number of transfers under way in all sessions: enough for sixteen sessions of braid to use all of their streams.
 pub(crate) const TRANSFERS_MAX: usize = 1024;
 /// Transfers that each session may have in any case.
 pub(super) const TRANSFERS_ALWAYS: usize = 2;
-/// A session may use at most a quarter of the free transfers.
+/// A session may use at most a quarter of the transfers that the others leave. So sessions that could use more come to equal parts,
+/// as their transfers end, and a new session finds some.
 const SHARE: usize = 4;
 
 /// The number of transfers under way.
@@ -22,7 +23,7 @@ impl Transfers {
     /// Returns how many transfers a session may have that has `own` now.
     pub(super) fn allowed(&self, own: usize) -> usize {
         let left = TRANSFERS_MAX.saturating_sub(self.0.load(Ordering::Relaxed));
-        TRANSFERS_ALWAYS.max(own + left / SHARE)
+        TRANSFERS_ALWAYS.max((own + left) / SHARE)
     }
 
     /// Counts one more.
@@ -42,20 +43,34 @@ impl Drop for UnderWay {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_session_has_all_its_transfers_while_few_do_and_two_when_many_do() {
+    /// Sessions that begin all transfers that they may, and end their oldest in turn.
+    fn settled(sessions: usize, wanted: usize) -> Vec<usize> {
         let all = Arc::new(Transfers::default());
-        let mut sessions: Vec<Vec<UnderWay>> = (0..200).map(|_| Vec::new()).collect();
-        for session in &mut sessions {
-            while session.len() < 64.min(all.allowed(session.len())) {
-                session.push(all.begin());
+        let mut running: Vec<std::collections::VecDeque<UnderWay>> =
+            (0..sessions).map(|_| Default::default()).collect();
+        for _ in 0..3_000 {
+            for session in &mut running {
+                session.pop_front();
+                while session.len() < wanted.min(all.allowed(session.len())) {
+                    session.push_back(all.begin());
+                }
             }
         }
-        assert_eq!(sessions[0].len(), 64);
-        assert!(sessions.iter().all(|session| session.len() >= TRANSFERS_ALWAYS));
-        let count: usize = sessions.iter().map(Vec::len).sum();
-        assert!(count <= TRANSFERS_MAX + 200 * TRANSFERS_ALWAYS, "{count}");
-        drop(sessions);
-        assert_eq!(all.allowed(0), TRANSFERS_MAX / SHARE);
+        running.iter().map(std::collections::VecDeque::len).collect()
+    }
+
+    #[test]
+    fn a_session_has_all_its_transfers_while_few_do_and_two_when_many_do() {
+        assert_eq!(settled(1, 256), [256]);
+        for (sessions, least) in [(2, 200), (4, 140), (16, 50), (200, TRANSFERS_ALWAYS)] {
+            let counts = settled(sessions, 256);
+            assert!(counts.iter().all(|count| *count >= least), "{counts:?}");
+            assert!(counts.iter().max() <= counts.iter().min().map(|min| min + 8).as_ref(), "{counts:?}");
+            assert!(
+                counts.iter().sum::<usize>() <= TRANSFERS_MAX + sessions * TRANSFERS_ALWAYS,
+                "{counts:?}"
+            );
+        }
+        assert_eq!(Transfers::default().allowed(0), TRANSFERS_MAX / SHARE);
     }
 }

@@ -60,7 +60,8 @@ fn attack(row: Row) -> fn(Row) {
         Row::CommandsAhead => commands::short_commands,
         Row::CommandBytesAhead | Row::Replies => commands::commands_without_end,
         Row::HeldLines | Row::HeldLinesInAll => commands::lines_without_end,
-        Row::Transfers | Row::Streams => transfers::transfers,
+        Row::Transfers => transfers::uploads,
+        Row::Downloads | Row::Streams => transfers::downloads,
         Row::TransferBytes => transfers::slow_readers,
         Row::TransfersInAll | Row::FileBytesInAll | Row::FileBytesOfSession | Row::SctpSendQueue => {
             transfers::many_slow_readers

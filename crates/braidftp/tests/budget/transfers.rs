@@ -2,7 +2,30 @@
 
 use super::*;
 
-pub(super) fn transfers(_: Row) {
+/// Uploads without frames, twice as many as may begin.
+pub(super) fn uploads(row: Row) {
+    let settings = quick();
+    let most = limit(row, &settings);
+    let carrier = machine::Carrier::Braid { data_streams: 2 };
+    let mut session = machine::Session::new(settings.session.clone(), carrier, Time::ZERO);
+    let uploads = (0..2 * most).map(|nth| format!("STOR {nth}\r\n"));
+    let lines = [LOG_IN.to_owned(), uploads.collect()].concat();
+    session.handle(Time::ZERO, machine::Input::Received(lines.into()));
+    let mut begun = 0;
+    loop {
+        match session.poll(Time::ZERO) {
+            Output::Event(machine::Do::Authenticate { .. } | machine::Do::Admit { .. }) => {
+                session.handle(Time::ZERO, machine::Input::Authenticated(Ok(())));
+            }
+            Output::Event(machine::Do::Receive { .. }) => begun += 1,
+            Output::Event(_) | Output::Send(_) => {}
+            Output::Wait(_) => break,
+        }
+    }
+    assert_eq!(begun, most);
+}
+
+pub(super) fn downloads(_: Row) {
     in_tokio(async {
         let served = sctp_server(quick(), |folder| folder.put("big", pattern(1 << 20)));
         let most = limit(Row::Streams, &quick());
@@ -12,7 +35,7 @@ pub(super) fn transfers(_: Row) {
         assert_eq!(usize::from(up.inbound_streams.min(up.outbound_streams)), 1 + most);
         say(&association, LOG_IN).await;
         hear(&association, "230").await;
-        let at_once = limit(Row::Transfers, &quick());
+        let at_once = limit(Row::Downloads, &quick());
         say(&association, "RETR big\r\n".repeat(2 * at_once)).await;
         // No credit is sent: each stream carries a header and the content within the initial credit.
         let mut headers = 0;
@@ -56,7 +79,7 @@ pub(super) fn many_slow_readers(_: Row) {
     let open_files = || std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
     let (before, files_before) = (resident(process), open_files());
     in_tokio(async {
-        let asks = limit(Row::Transfers, &quick());
+        let asks = limit(Row::Downloads, &quick());
         let all = limit(Row::TransfersInAll, &quick());
         assert!(SESSIONS * asks > all);
         let window = 64 << 10;
@@ -111,7 +134,7 @@ pub(super) fn deep_listings(_: Row) {
     let open_files = || std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
     let before = open_files();
     in_tokio(async {
-        let asks = limit(Row::Transfers, &quick());
+        let asks = limit(Row::Downloads, &quick());
         let config = streams(1 + asks as u16).with(|c| {
             c.memory.receive_buffer_bytes = 64 << 10;
             c.memory.receive_buffer_max_bytes = None;

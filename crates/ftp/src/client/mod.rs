@@ -68,7 +68,7 @@ pub struct Config {
     pub mode: Mode,
     /// TCP only.
     pub pipelining: Pipelining,
-    /// The maximum number of commands without a final reply. Default 256, the window of our server.
+    /// The maximum number of commands without a final reply. Default 1024, the window of our server.
     pub window: usize,
     /// TCP: how data connections are opened. Default EPSV, with fallback to PASV.
     pub passive: Passive,
@@ -86,7 +86,7 @@ impl Config {
         Self {
             mode,
             pipelining: Pipelining::default(),
-            window: 256,
+            window: 1024,
             passive: Passive::Extended,
             protection: Protection::None,
             host: None,

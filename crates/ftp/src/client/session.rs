@@ -21,6 +21,9 @@ use crate::reply::{Class, Code, Parser, Reply};
 
 /// The maximum number of bytes sent at once.
 const SEND_BYTES: usize = 16 << 10;
+/// braid: the number of bytes of commands without a final reply from which on no other one begins. The lines of the last one
+/// (at most 8,192 bytes each) fit into the rest of 1 MiB.
+const UNANSWERED_BYTES: usize = (1 << 20) - (32 << 10);
 
 /// One FTP session, client side.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub struct Session {
     urgent: VecDeque<Unit>,
     waiting: VecDeque<Unit>,
     sent: VecDeque<Sent>,
+    sent_bytes: usize,
     running: BTreeMap<Tag, Running>,
     /// The paths of SIZE commands whose RETR is not done (ms-cp).
     sized: BTreeSet<PathArg>,
@@ -91,6 +95,8 @@ struct Sent {
     role: Role,
     verb: &'static str,
     expect: Expect,
+    /// The length of its line.
+    bytes: usize,
 }
 
 /// A transfer that has not ended.
@@ -162,6 +168,7 @@ impl Session {
             urgent: VecDeque::new(),
             waiting: VecDeque::new(),
             sent: VecDeque::new(),
+            sent_bytes: 0,
             running: BTreeMap::new(),
             sized: BTreeSet::new(),
             under_way: 0,
@@ -313,8 +320,14 @@ impl Session {
         self.config.pipelining == Pipelining::Deep
     }
 
-    /// The number of commands and transfers that are unsent or unfinished. A caller with many files keeps
-    /// this near the window.
+    /// Whether fewer commands and transfers than this are unsent or unfinished. A caller with many files keeps their number near
+    /// the window.
+    pub fn has_room(&self, window: usize) -> bool {
+        // Transfers alone are counted faster.
+        self.running.len() < window && self.outstanding() < window
+    }
+
+    /// The number of commands and transfers that are unsent or unfinished.
     pub fn outstanding(&self) -> usize {
         // The line of a transfer command, unsent or without its final reply, belongs to a running transfer.
         let is_plain =
@@ -413,7 +426,10 @@ impl Session {
             (Mode::Tcp, Pipelining::Metadata | Pipelining::Adaptive) => {
                 self.sent.len() < self.config.window && !under_way
             }
-            (Mode::Tcp, Pipelining::Deep) | (Mode::Braid, _) => self.sent.len() < self.config.window,
+            (Mode::Tcp, Pipelining::Deep) => self.sent.len() < self.config.window,
+            //= specs/ftp-over-sctp.md#section-6.4
+            //# A client MUST NOT have more than 1 MiB of commands without their final replies
+            (Mode::Braid, _) => self.sent.len() < self.config.window && self.sent_bytes < UNANSWERED_BYTES,
             //= specs/ftp-over-sctp.md#section-4.2
             //# A client MUST NOT have more than 4,096 paths whose size was reported and whose RETR is not done
             (Mode::MsCp, _) => {
@@ -515,8 +531,11 @@ impl Session {
                 running.number = Some(TransferNumber(self.transfers_sent));
             }
         }
-        self.sent.push_back(Sent { tag, role, verb: command.verb(), expect: Expect::of(&command) });
-        self.lines.push_back(command.encode());
+        let line = command.encode();
+        let (verb, expect, bytes) = (command.verb(), Expect::of(&command), line.len());
+        self.sent.push_back(Sent { tag, role, verb, expect, bytes });
+        self.sent_bytes += bytes;
+        self.lines.push_back(line);
         if role == Role::Transfer && self.config.mode == Mode::Braid {
             // Data transfer begins without a reply.
             self.flow(tag);
@@ -545,7 +564,7 @@ impl Session {
         let Some(sent) = self.sent.front() else {
             return self.end(Ended::Violation(Violation::Unasked(reply)));
         };
-        let (tag, role, verb) = (sent.tag, sent.role, sent.verb);
+        let (tag, role, verb, bytes) = (sent.tag, sent.role, sent.verb, sent.bytes);
         if !sent.expect.allows(reply.code) {
             return self.end(Ended::Violation(Violation::Mismatch { verb, reply }));
         }
@@ -553,6 +572,7 @@ impl Session {
             return self.opened(tag);
         }
         self.sent.pop_front();
+        self.sent_bytes -= bytes;
         match role {
             Role::Plain | Role::Password => {
                 let quit = verb == "QUIT";

@@ -214,6 +214,25 @@ fn a_window_full_of_commands_waits() {
     assert_eq!(dialogue.session.outstanding(), 4);
 }
 
+//= specs/ftp-over-sctp.md#section-6.4
+//= type=test
+//# A client MUST NOT have more than 1 MiB of commands without their final replies
+#[test]
+fn long_commands_wait_before_the_window_is_full() {
+    let config = Config::new(Mode::Braid);
+    let mut dialogue = Dialogue { session: Session::new(config), lines: Vec::new(), events: Vec::new() };
+    let path = format!("/{}", vec!["n".repeat(250); 16].join("/"));
+    for _ in 0..300 {
+        dialogue.size(&path);
+    }
+    let bytes = |lines: Vec<String>| lines.iter().map(|line| line.len() + 2).sum::<usize>();
+    let sent = bytes(dialogue.take_sent());
+    assert!((900_000..1 << 20).contains(&sent), "{sent}");
+    dialogue.reply(&format!("220 hi\r\n{}213 1", "213 1\r\n".repeat(99)));
+    assert_eq!(bytes(dialogue.take_sent()), 300 * (path.len() + 7) - sent);
+    assert!(dialogue.session.has_room(300));
+}
+
 #[test]
 fn a_lost_reply_is_detected_before_misattribution() {
     let cases: [(Command, &str); 7] = [

@@ -62,54 +62,89 @@ impl FactSet {
 
 /// Encodes the facts of a file, each with its `;`, as they precede the space.
 pub fn encode_facts(metadata: &Metadata, set: FactSet) -> Vec<u8> {
-    let kind = match metadata.kind {
-        FileKind::File => "file",
-        FileKind::Directory => "dir",
-        FileKind::Symlink => "OS.unix=slink",
-        FileKind::Other => "OS.unix=other",
-    };
-    let mut facts = String::new();
+    let mut facts = Vec::with_capacity(LINE_BYTES);
+    put_facts(&mut facts, metadata, set);
+    facts
+}
+
+/// The usual length of a line, in bytes.
+const LINE_BYTES: usize = 128;
+
+fn put_facts(facts: &mut Vec<u8>, metadata: &Metadata, set: FactSet) {
     if set.has(FactSet::TYPE) {
-        facts += &format!("type={kind};");
+        facts.extend_from_slice(match metadata.kind {
+            FileKind::File => b"type=file;",
+            FileKind::Directory => b"type=dir;",
+            FileKind::Symlink => b"type=OS.unix=slink;",
+            FileKind::Other => b"type=OS.unix=other;",
+        });
     }
     // A link whose target is not a file cannot be retrieved, so no size is sent.
     let is_sized =
         metadata.kind == FileKind::File || (metadata.kind == FileKind::Symlink && metadata.size > 0);
     if set.has(FactSet::SIZE) && is_sized {
-        facts += &format!("size={};", metadata.size);
+        put_number(facts, b"size=", metadata.size, 10);
     }
     if let Some(modified) = metadata.modified.filter(|_| set.has(FactSet::MODIFY)) {
-        facts += &format!("modify={modified};");
+        facts.extend_from_slice(b"modify=");
+        modified.put(facts);
+        facts.push(b';');
     }
     if let Some(mode) = metadata.unix_mode.filter(|_| set.has(FactSet::UNIX_MODE)) {
-        facts += &format!("UNIX.mode=0{:o};", mode & 0o7777);
+        put_number(facts, b"UNIX.mode=0", u64::from(mode & 0o7777), 8);
     }
     if let Some((device, file)) = metadata.unique.filter(|_| set.has(FactSet::UNIQUE)) {
-        facts += &format!("unique={device:x}g{file:x};");
+        put_number(facts, b"unique=", device, 16);
+        facts.pop();
+        put_number(facts, b"g", file, 16);
     }
-    let mut facts = facts.into_bytes();
     if let Some(target) = metadata.target.as_ref().filter(|_| set.has(FactSet::TARGET)) {
         facts.extend_from_slice(b"x.target=");
         facts.extend_from_slice(&percent_encode(target));
         facts.push(b';');
     }
-    facts
 }
 
-/// Encodes a line of XTREE with its end; the root is written `.`. The fact `unique` is sent for folders, where
-/// clients need it to detect cycles, and for files with several names, which have the same one.
+/// Adds a fact that ends with a number, and its `;`.
+fn put_number(facts: &mut Vec<u8>, fact: &[u8], number: u64, base: u64) {
+    facts.extend_from_slice(fact);
+    let begin = facts.len();
+    let mut left = number;
+    loop {
+        facts.push(b"0123456789abcdef"[(left % base) as usize]);
+        left /= base;
+        if left == 0 {
+            break;
+        }
+    }
+    facts[begin..].reverse();
+    facts.push(b';');
+}
+
+/// Encodes a line of XTREE with its end ([`put_tree_line`]).
 pub fn encode_tree_line(metadata: &Metadata, path: &SafePath) -> Vec<u8> {
+    let mut line = Vec::with_capacity(LINE_BYTES);
+    put_tree_line(&mut line, metadata, path);
+    line
+}
+
+/// Adds a line of XTREE with its end to others; the root is written `.`. The fact `unique` is sent for folders, where
+/// clients need it to detect cycles, and for files with several names, which have the same one.
+pub fn put_tree_line(lines: &mut Vec<u8>, metadata: &Metadata, path: &SafePath) {
     let set = match metadata.kind {
         FileKind::Directory => FactSet::ALL,
         FileKind::File if metadata.is_linked => FactSet::ALL,
         _ => FactSet(FactSet::ALL.0 & !FactSet::UNIQUE.0),
     };
-    encode_line(metadata, path, set)
+    put_facts(lines, metadata, set);
+    end_line(lines, path);
 }
 
 /// Encodes a line of MLSD with its end. The path is one name.
 pub fn encode_line(metadata: &Metadata, path: &SafePath, set: FactSet) -> Vec<u8> {
-    finish_line(encode_facts(metadata, set), path)
+    let mut line = encode_facts(metadata, set);
+    end_line(&mut line, path);
+    line
 }
 
 /// Encodes the line that marks a folder as incompletely listed: one of a tree, or with the root path in MLSD the listed
@@ -122,14 +157,14 @@ pub fn encode_incomplete(path: &SafePath, what: What, gap: &Gap) -> Vec<u8> {
         line.extend_from_slice(&percent_encode(name));
         line.push(b';');
     }
-    finish_line(line, path)
+    end_line(&mut line, path);
+    line
 }
 
-fn finish_line(mut line: Vec<u8>, path: &SafePath) -> Vec<u8> {
+fn end_line(line: &mut Vec<u8>, path: &SafePath) {
     line.push(b' ');
     line.extend_from_slice(if path.is_root() { b"." } else { path.as_bytes() });
     line.extend_from_slice(b"\r\n");
-    line
 }
 
 /// Parses a line of MLSD or XTREE without its end; `depth` says whether names may contain `/`.

@@ -20,6 +20,7 @@ use crate::store::Metadata;
 
 pub use facts::{
     FactSet, What, encode_facts, encode_incomplete, encode_line, encode_tree_line, parse_facts, parse_line,
+    put_tree_line,
 };
 pub use names::{encode_name, parse_name};
 pub use unix::{encode_unix, parse_list};

@@ -48,15 +48,3 @@ pub(super) enum Barrier {
     No,
     Yes,
 }
-
-impl Touches {
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        let clash = |a: &SafePath, b: &SafePath| match a.as_bytes().len() <= b.as_bytes().len() {
-            true => a.contains(b),
-            false => b.contains(a),
-        };
-        let meet = |some: &[SafePath], path: &SafePath| some.iter().any(|also| clash(path, also));
-        self.writes.iter().chain(&self.reads).any(|path| meet(&other.writes, path))
-            || other.reads.iter().any(|path| meet(&self.writes, path))
-    }
-}

@@ -10,6 +10,7 @@ mod begun;
 mod execute;
 mod first_files;
 mod hosts;
+mod paths;
 mod session;
 mod state;
 #[cfg(test)]
@@ -68,13 +69,13 @@ pub struct Config {
     pub host: Option<String>,
     /// Virtual hosts (RFC 7151). Default: none.
     pub hosts: Vec<VirtualHost>,
-    /// The maximum number of commands read ahead of the running one. Default 256.
+    /// The maximum number of commands read ahead of the running one. Default 1024.
     pub window_commands: usize,
-    /// The maximum number of bytes of commands read ahead. Default 64 KiB.
+    /// The maximum number of bytes of commands read ahead. Default 128 KiB.
     pub window_bytes: usize,
     /// The memory of unsent replies in bytes above which no further command is begun. Default 64 KiB.
     pub replies_bytes: usize,
-    /// The number of concurrent transfers in braid. Default 64; at least `concurrent_downloads` is used. An
+    /// The number of concurrent transfers in braid. Default 256; at least `concurrent_downloads` is used. An
     /// upload that waits for its frames holds little.
     pub concurrent_transfers: usize,
     /// The number of concurrent downloads in braid. Default 8; at least the number of data streams is used.
@@ -102,10 +103,10 @@ impl Default for Config {
             greeting: "braidftp ready".into(),
             host: None,
             hosts: Vec::new(),
-            window_commands: 256,
-            window_bytes: 64 << 10,
+            window_commands: 1024,
+            window_bytes: 128 << 10,
             replies_bytes: 64 << 10,
-            concurrent_transfers: 64,
+            concurrent_transfers: 256,
             concurrent_downloads: 8,
             idle: Duration::from_secs(300),
             idle_before_login: Duration::from_secs(15),

@@ -14,6 +14,7 @@ use super::answer::Answer;
 use super::begun::{Barrier, Begun, Touches, What};
 use super::first_files::FirstFile;
 use super::hosts::{self, HostId};
+use super::paths::Paths;
 use super::state::{After, Channel, DataChannel, Login, State};
 use super::{Carrier, Config, Do, Extent, Failure, Input, JobId, LoginError, Outcome, Source, Upload};
 use crate::command::{Command, CommandError, TransferKind, Type, split_verb};
@@ -43,6 +44,8 @@ pub struct Session {
     slots: VecDeque<Slot>,
     /// The number of the first slot since the start of the session; slots are numbered consecutively.
     first_slot: u64,
+    /// The paths of the slots.
+    paths: Paths,
     /// The number of the next slot, which is also that of its job.
     next_job: u64,
     /// The numbers of the slots whose jobs are not issued, in order.
@@ -170,6 +173,7 @@ impl Session {
             queue_bytes: 0,
             slots: VecDeque::new(),
             first_slot: 0,
+            paths: Paths::default(),
             next_job: 0,
             waiting: VecDeque::new(),
             unnamed: VecDeque::new(),
@@ -488,6 +492,7 @@ impl Session {
                 slot.phase = Phase::Unnamed(file);
             }
         }
+        self.paths.add(job.0, &slot.touches);
         self.slots.push_back(slot);
         self.name_first_files();
         true
@@ -514,6 +519,8 @@ impl Session {
                     let job = JobId(number);
                     let (todo, answer, touches) = retrieve_whole(job, transfer, path);
                     slot.phase = Phase::Waiting { job, todo, answer, behind: None };
+                    self.paths.remove(number, &slot.touches);
+                    self.paths.add(number, &touches);
                     slot.touches = touches;
                 }
                 (None, _) if is_listing => return,
@@ -610,12 +617,8 @@ impl Session {
         if behind.and_then(|number| self.place(number)).is_some_and(|at| !self.slots[at].is_done()) {
             return false;
         }
-        let slot = &self.slots[at];
-        let blocker = self
-            .slots
-            .range(..at)
-            .position(|earlier| !earlier.is_done() && earlier.touches.meets(&slot.touches));
-        let found = blocker.map(|blocker| self.first_slot + blocker as u64);
+        let is_open = |number| self.place(number).is_some_and(|at| !self.slots[at].is_done());
+        let found = self.paths.conflict(self.first_slot + at as u64, &self.slots[at].touches, is_open);
         let Phase::Waiting { behind, .. } = &mut self.slots[at].phase else { return false };
         if found.is_some() {
             *behind = found;
@@ -641,8 +644,10 @@ impl Session {
             if !done {
                 return;
             }
-            self.slots.pop_front();
-            self.first_slot += 1;
+            if let Some(slot) = self.slots.pop_front() {
+                self.paths.remove(self.first_slot, &slot.touches);
+                self.first_slot += 1;
+            }
             match after {
                 After::Nothing => {}
                 After::StartTls => self.start_tls(),
@@ -712,6 +717,7 @@ impl Session {
             }
         }
         self.slots.clear();
+        self.paths = Paths::default();
         self.waiting.clear();
         self.unnamed.clear();
         (self.waiting_jobs, self.running_jobs) = (Jobs::default(), Jobs::default());

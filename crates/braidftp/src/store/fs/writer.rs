@@ -221,7 +221,7 @@ impl Writer {
         true
     }
 
-    /// Whether [`Writer::commit_then`] returns at once: the file is small, and no work on it is in progress.
+    /// Whether [`Writer::commit_small`] is possible: the file is small, and no work on it is in progress.
     pub fn is_small(&self) -> bool {
         matches!(&self.disk, Disk::Idle(core) if core.start == Start::New) && self.taken_bytes <= SMALL_BYTES
     }
@@ -260,31 +260,35 @@ impl Writer {
         if let Err(error) = self.idle().await {
             return then(Err(error));
         }
-        let (blocks, _permits) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.permits));
-        let mut core = match self.core() {
+        if self.is_small() {
+            return self.commit_small(commit, then);
+        }
+        let mut core = match self.core_of(commit) {
             Ok(core) => core,
             Err(error) => return then(Err(error)),
         };
-        if core.claim.is_none() {
-            core.new_mode = commit.mode.unwrap_or(USUAL_MODE) & 0o777;
-        }
-        if core.start == Start::New && self.taken_bytes <= SMALL_BYTES {
-            let batches = core.root.batches.clone();
-            batches.add(Work::Finish(Box::new(Finish {
-                core,
-                blocks,
-                _permits,
-                commit,
-                then: Then::new(then),
-            })));
-            return;
-        }
+        let (blocks, _permits) = (self.pending, self.permits);
         let result = blocking(move || {
             let near = &mut Near::default();
             core.append(&blocks, near)?;
             core.commit(commit)
         });
         then(result.await);
+    }
+
+    /// The same without waiting, for a file that [is small](Self::is_small).
+    pub fn commit_small(
+        mut self,
+        commit: Commit,
+        then: impl FnOnce(Result<Written, Error>) + Send + 'static,
+    ) {
+        let core = match self.core_of(commit) {
+            Ok(core) => core,
+            Err(error) => return then(Err(error)),
+        };
+        let (blocks, then) = (self.pending, Then::new(then));
+        let work = Finish { core, blocks, _permits: self.permits, commit, then };
+        work.core.root.batches.clone().add(Work::Finish(Box::new(work)));
     }
 
     /// Ends the transfer without a complete file.
@@ -306,6 +310,15 @@ impl Writer {
             Keep::Nothing => core.remove(),
         })
         .await
+    }
+
+    /// The state for the last step: a file that is not open yet is created with its mode.
+    fn core_of(&mut self, commit: Commit) -> Result<Box<PartFile>, Error> {
+        let mut core = self.core()?;
+        if core.claim.is_none() {
+            core.new_mode = commit.mode.unwrap_or(USUAL_MODE) & 0o777;
+        }
+        Ok(core)
     }
 
     fn core(&mut self) -> Result<Box<PartFile>, Error> {
