@@ -32,7 +32,11 @@ impl Tree {
         let folders = (0..files.div_ceil(FOLDER_FILES)).map(|at| {
             let path = root.join(at.to_string());
             fs::create_dir_all(&path)?;
-            open(libc::AT_FDCWD, &CString::new(path.into_os_string().into_encoded_bytes())?, libc::O_PATH | libc::O_DIRECTORY)
+            open(
+                libc::AT_FDCWD,
+                &CString::new(path.into_os_string().into_encoded_bytes())?,
+                libc::O_PATH | libc::O_DIRECTORY,
+            )
         });
         let names = (0..FOLDER_FILES).map(|at| Ok(CString::new(format!("file{at:02}"))?));
         Ok(Self { folders: folders.collect::<Result<_>>()?, names: names.collect::<Result<_>>()? })
@@ -58,13 +62,16 @@ fn checked(result: i64) -> Result<i64> {
 
 fn open(folder: RawFd, name: &CStr, flags: i32) -> Result<RawFd> {
     // SAFETY: the name ends with a NUL.
-    Ok(checked(unsafe { libc::openat(folder, name.as_ptr(), flags | libc::O_CLOEXEC, 0o644) }.into())? as RawFd)
+    Ok(checked(unsafe { libc::openat(folder, name.as_ptr(), flags | libc::O_CLOEXEC, 0o644) }.into())?
+        as RawFd)
 }
 
 fn set_time(file: RawFd) -> Result<()> {
     let time = libc::timespec { tv_sec: 1_600_000_000, tv_nsec: 0 };
     // SAFETY: two times, and no path: the descriptor itself.
-    checked(unsafe { libc::syscall(libc::SYS_utimensat, file, std::ptr::null::<u8>(), [time; 2].as_ptr(), 0) })?;
+    checked(unsafe {
+        libc::syscall(libc::SYS_utimensat, file, std::ptr::null::<u8>(), [time; 2].as_ptr(), 0)
+    })?;
     Ok(())
 }
 
@@ -130,16 +137,22 @@ fn write_by_ring(files: &[(RawFd, &CStr)]) -> Result<()> {
     let bytes = [7u8; FILE_BYTES];
     for batch in files.chunks(BATCH) {
         let opens = batch.iter().map(|(folder, _)| {
-            opcode::OpenAt::new(types::Fd(*folder), c".".as_ptr()).flags(UNNAMED | libc::O_CLOEXEC).mode(0o644).build()
+            opcode::OpenAt::new(types::Fd(*folder), c".".as_ptr())
+                .flags(UNNAMED | libc::O_CLOEXEC)
+                .mode(0o644)
+                .build()
         });
         let opened = submit(&mut ring, opens)?;
-        let write = |file: &RawFd| opcode::Write::new(types::Fd(*file), bytes.as_ptr(), bytes.len() as u32).build();
+        let write =
+            |file: &RawFd| opcode::Write::new(types::Fd(*file), bytes.as_ptr(), bytes.len() as u32).build();
         submit(&mut ring, opened.iter().map(write))?;
         opened.iter().try_for_each(|file| set_time(*file))?;
         let paths = opened.iter().map(|file| own_path(*file)).collect::<Result<Vec<_>>>()?;
         let links = batch.iter().zip(&paths).map(|((folder, name), from)| {
             let (here, there) = (types::Fd(libc::AT_FDCWD), types::Fd(*folder));
-            opcode::LinkAt::new(here, from.as_ptr(), there, name.as_ptr()).flags(libc::AT_SYMLINK_FOLLOW).build()
+            opcode::LinkAt::new(here, from.as_ptr(), there, name.as_ptr())
+                .flags(libc::AT_SYMLINK_FOLLOW)
+                .build()
         });
         submit(&mut ring, links)?;
         submit(&mut ring, opened.iter().map(|file| opcode::Close::new(types::Fd(*file)).build()))?;
@@ -154,13 +167,18 @@ fn read_by_ring(files: &[(RawFd, &CStr)]) -> Result<()> {
     let mut stats: Vec<libc::statx> = vec![unsafe { std::mem::zeroed() }; BATCH];
     for batch in files.chunks(BATCH) {
         let opens = batch.iter().map(|(folder, name)| {
-            opcode::OpenAt::new(types::Fd(*folder), name.as_ptr()).flags(libc::O_RDONLY | libc::O_CLOEXEC).build()
+            opcode::OpenAt::new(types::Fd(*folder), name.as_ptr())
+                .flags(libc::O_RDONLY | libc::O_CLOEXEC)
+                .build()
         });
         let opened = submit(&mut ring, opens)?;
         let looks = opened.iter().zip(&mut stats).map(|(file, stat)| {
             let stat = std::ptr::from_mut(stat).cast();
             let mask = libc::STATX_BASIC_STATS;
-            opcode::Statx::new(types::Fd(*file), c"".as_ptr(), stat).flags(libc::AT_EMPTY_PATH).mask(mask).build()
+            opcode::Statx::new(types::Fd(*file), c"".as_ptr(), stat)
+                .flags(libc::AT_EMPTY_PATH)
+                .mask(mask)
+                .build()
         });
         submit(&mut ring, looks)?;
         let reads = opened.iter().zip(&mut bytes).map(|(file, bytes)| {
