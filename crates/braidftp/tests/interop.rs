@@ -187,27 +187,70 @@ fn mirror_from(url: &str, root: &Path) {
     }
 }
 
-#[test]
-fn our_client_mirrors_from_vsftpd() {
-    let Some(mut vsftpd) = peer("usr/sbin/vsftpd") else { return };
-    let dir = tree();
+/// Starts vsftpd for `tree` in a folder, if it is there. Anonymous users may write where `daemon` may.
+fn vsftpd(dir: &Path) -> Option<(Running, SocketAddr)> {
+    let mut vsftpd = peer("usr/sbin/vsftpd")?;
     let address = own_address();
-    let empty = dir.path().join("empty");
+    let empty = dir.join("empty");
     fs::create_dir(&empty).unwrap();
-    let config = dir.path().join("vsftpd.conf");
+    let config = dir.join("vsftpd.conf");
     // `daemon` is on every Debian, with a home that exists.
     let text = format!(
         "listen=YES\nlisten_address={}\nlisten_port={}\nbackground=NO\nanonymous_enable=YES\n\
          no_anon_password=YES\nanon_root={}\nsecure_chroot_dir={}\nxferlog_enable=NO\nseccomp_sandbox=NO\n\
-         ftp_username=daemon\nvsftpd_log_file=/dev/null\n",
+         ftp_username=daemon\nvsftpd_log_file=/dev/null\nwrite_enable=YES\nanon_upload_enable=YES\n\
+         anon_mkdir_write_enable=YES\nanon_umask=022\n",
         address.ip(),
         address.port(),
-        dir.path().join("tree").display(),
+        dir.join("tree").display(),
         empty.display()
     );
     fs::write(&config, text).unwrap();
-    let _running = serve(vsftpd.arg(&config), address);
+    let running = serve(vsftpd.arg(&config), address);
+    Some((running, address))
+}
+
+#[test]
+fn our_client_mirrors_from_vsftpd() {
+    let dir = tree();
+    let Some((_running, address)) = vsftpd(dir.path()) else { return };
     mirror_from(&format!("ftp://{address}/"), &dir.path().join("tree"));
+}
+
+/// vsftpd lists a folder that does not exist as an empty one, and sets no times.
+#[test]
+fn our_client_notices_a_folder_that_vsftpd_does_not_have() {
+    let dir = tree();
+    let Some((_running, address)) = vsftpd(dir.path()) else { return };
+    let (kept, inbox) = (dir.path().join("kept"), dir.path().join("tree/inbox"));
+    for folder in [&kept, &inbox, &inbox.join("empty")] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::set_permissions(&inbox, Permissions::from_mode(0o777)).unwrap();
+    for name in ["one", "two"] {
+        fs::write(kept.join(name), name).unwrap();
+    }
+    let run = |args: &[&str]| {
+        let output = our_program().args(args).arg("--plain").output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (kept_name, missing) = (kept.to_str().unwrap(), format!("ftp://{address}/inbox/missing"));
+    for args in [&["mirror", "--delete", &missing, kept_name][..], &["ls", &missing], &["du", &missing]] {
+        let (code, said) = run(args);
+        assert_eq!(code, Some(5), "{args:?}: {said}");
+        assert!(said.contains("inbox/missing"), "{said}");
+    }
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 2, "nothing is deleted");
+    // An empty folder that exists is one.
+    let empty = format!("ftp://{address}/inbox/empty");
+    assert_eq!(run(&["ls", &empty]), (Some(0), String::new()));
+    // It is created by an upload; a second one sends nothing.
+    for sent in [2, 0] {
+        let (code, said) = run(&["mirror", "-R", kept_name, &missing]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains(&format!("{sent} file")), "{said}");
+    }
+    assert_eq!(fs::read_to_string(inbox.join("missing/two")).unwrap(), "two");
 }
 
 #[test]

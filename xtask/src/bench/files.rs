@@ -1,15 +1,16 @@
 //! `cargo xtask bench files`: files a second of a mirror of many small files, beside rsync's daemon and lftp.
 //!
 //! Client and server run on this machine over 127.0.0.1 and use the same file system, tmpfs if available.
-//! braid is protected, which is its default; rsync and lftp are not, and lftp uses this server's FTP over
-//! TCP. lftp moves a sample of the files: it announces no size, so the server waits 250 ms for each upload
-//! before it accepts the file as complete. A second table compares FTP over TCP without TLS: this client with one session
-//! and with four, and lftp with four. Each round runs all of them one after another, so that other load
+//! braid is protected, which is its default; rsync and lftp are not. lftp moves a sample of the files, to and from vsftpd, and
+//! once more from this server over TCP: to it an upload takes 250 ms, because lftp announces no size and the server checks that
+//! the client lives before it accepts the file as complete. A second table compares clients of vsftpd: this one with one
+//! session and with four, and lftp with four. Each round runs all of them one after another, so that other load
 //! on the machine affects all equally. Ratios are taken within a round, and medians over the rounds.
 
 use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,7 +35,11 @@ const FILE_BYTES: usize = 1_000;
 /// The number of files that lftp moves.
 const SAMPLE_FILES: usize = 2_000;
 
-const PACKAGES: &[(Proof, &str)] = &[(Proof::Program("rsync"), "rsync"), (Proof::Program("lftp"), "lftp")];
+const PACKAGES: &[(Proof, &str)] = &[
+    (Proof::Program("rsync"), "rsync"),
+    (Proof::Program("lftp"), "lftp"),
+    (Proof::Program("vsftpd"), "vsftpd"),
+];
 
 struct Options {
     rounds: usize,
@@ -98,12 +103,15 @@ struct Servers {
     udp: u16,
     tcp: u16,
     rsync: u16,
-    _running: [Running; 2],
+    vsftpd: u16,
+    _running: [Running; 3],
 }
 
-const WHO: [&str; 3] = ["braid", "rsync", "lftp"];
+const WHO: [&str; 4] = ["braid", "rsync", "lftp", FROM_OURS];
 /// FTP over TCP without TLS: `braidftp --mode tcp` and lftp, with this number of sessions.
 const OVER_TCP: [&str; 3] = ["tcp-1", "tcp-4", "lftp-4"];
+/// lftp and this server; down only.
+const FROM_OURS: &str = "lftp-ours";
 const WHAT: [&str; 4] = ["down", "down again", "up", "up again"];
 
 /// Runs the benchmark and prints the table.
@@ -140,14 +148,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// The seconds of each program for each direction, by round, and its number of files.
 struct Measured {
-    files: [usize; 3],
-    seconds: [[Vec<f64>; WHAT.len()]; 3],
+    files: Vec<usize>,
+    seconds: Vec<[Vec<f64>; WHAT.len()]>,
 }
 
 impl Measured {
-    /// Files a second: the median.
-    fn rate(&self, who: usize, what: usize) -> f64 {
-        self.files[who] as f64 / median(self.seconds[who][what].clone())
+    /// Files a second, the median, of each program.
+    fn rates(&self, what: usize) -> String {
+        let rate = |(files, seconds): (&usize, &[Vec<f64>; WHAT.len()])| match seconds[what].is_empty() {
+            true => "-".to_owned(),
+            false => format!("{:.0}", *files as f64 / median(seconds[what].clone())),
+        };
+        self.files.iter().zip(&self.seconds).map(rate).collect::<Vec<_>>().join(" | ")
     }
 
     /// The ratio of two programs' files a second: the median over the rounds.
@@ -159,20 +171,19 @@ impl Measured {
 }
 
 /// Runs all rounds of these programs over one tree.
-fn measure(options: &Options, place: &Path, program: &Path, programs: [&str; 3]) -> Result<Measured> {
+fn measure(options: &Options, place: &Path, program: &Path, programs: &[&str]) -> Result<Measured> {
     let served = place.join("served");
-    let mut files = [0; 3];
-    for (files, who) in files.iter_mut().zip(programs) {
-        *files = count(&served.join(source_of(who)))?;
-    }
-    let mut seconds: [[Vec<f64>; WHAT.len()]; 3] = Default::default();
+    let files = programs.iter().map(|who| count(&served.join(source_of(who))));
+    let files = files.collect::<Result<Vec<_>>>()?;
+    let mut seconds: Vec<[Vec<f64>; WHAT.len()]> = programs.iter().map(|_| Default::default()).collect();
     for round in 1..=options.rounds {
         for folder in [served.join("up"), place.join("copy")] {
             fs::create_dir_all(folder)?;
         }
         let servers = Servers::start(program, place)?;
-        for ((who, files), seconds) in programs.iter().zip(files).zip(&mut seconds) {
-            for (what, seconds) in WHAT.iter().zip(seconds) {
+        for ((who, &files), seconds) in programs.iter().zip(&files).zip(&mut seconds) {
+            let what = WHAT.iter().filter(|what| *who != FROM_OURS || what.starts_with("down"));
+            for (what, seconds) in what.zip(seconds) {
                 let mut command = servers.command(who, what, place);
                 let begun = Instant::now();
                 let output =
@@ -182,12 +193,15 @@ fn measure(options: &Options, place: &Path, program: &Path, programs: [&str; 3])
                     bail!("{who}, {what}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
                 }
                 eprintln!(
-                    "round {round}: {who:<6} {what:<11} {took:>8.3} s {:>9.0} files/s",
+                    "round {round}: {who:<9} {what:<11} {took:>8.3} s {:>9.0} files/s",
                     files as f64 / took
                 );
                 seconds.push(took);
             }
             for copy in [place.join("copy").join(who), served.join("up").join(who)] {
+                if *who == FROM_OURS && !copy.exists() {
+                    continue;
+                }
                 if count(&copy)? != files {
                     bail!("{who}: {} has {} files of {files}", copy.display(), count(&copy)?);
                 }
@@ -200,35 +214,32 @@ fn measure(options: &Options, place: &Path, program: &Path, programs: [&str; 3])
 
 /// Measures over one tree, which is removed at the end; returns whether a target was missed.
 fn table(options: &Options, place: &Path, program: &Path, name: &str) -> Result<bool> {
-    let measured = measure(options, place, program, WHO)?;
-    let over_tcp = measure(options, place, program, OVER_TCP)?;
+    let measured = measure(options, place, program, &WHO)?;
+    let over_tcp = measure(options, place, program, &OVER_TCP)?;
     for source in ["source", "sample"] {
         fs::remove_dir_all(place.join("served").join(source))?;
     }
     let mut failed = false;
-    let head = |programs: [&str; 3], title: &str| {
+    let head = |programs: &[&str], title: &str| {
         println!("\n{title}; median of {} round(s)\n", options.rounds);
-        println!(
-            "| | {} | | |\n|---|{}",
-            programs.map(|who| format!("{who}, files/s")).join(" | "),
-            "---:|".repeat(programs.len() + 2)
-        );
+        let columns: Vec<_> = programs.iter().map(|who| format!("{who}, files/s")).collect();
+        println!("| | {} | | |\n|---|{}", columns.join(" | "), "---:|".repeat(programs.len() + 2));
     };
-    let rates = |measured: &Measured, what: usize| {
-        [0, 1, 2].map(|who| format!("{:.0}", measured.rate(who, what))).join(" | ")
-    };
-    let files = measured.files;
-    head(WHO, &format!("{name}: {} files, {} of them by lftp", files[0], files[2]));
+    let files = &measured.files;
+    head(&WHO, &format!("{name}: {} files, {} of them by lftp", files[0], files[2]));
     for (at, what) in WHAT.iter().enumerate() {
         let (rsync, lftp) = (measured.ratio(0, 1, at), measured.ratio(0, 2, at));
         failed |= rsync < RSYNC_TARGET || (!what.ends_with("again") && lftp < LFTP_TARGET);
-        println!("| {what} | {} | {rsync:.2} x rsync | {lftp:.1} x lftp |", rates(&measured, at));
+        println!("| {what} | {} | {rsync:.2} x rsync | {lftp:.1} x lftp |", measured.rates(at));
     }
-    head(OVER_TCP, &format!("{} of these files by FTP over TCP, with as many sessions", over_tcp.files[0]));
+    head(
+        &OVER_TCP,
+        &format!("{} of these files to and from vsftpd, with as many sessions", over_tcp.files[0]),
+    );
     for (at, what) in WHAT.iter().enumerate() {
         let (one, lftp) = (over_tcp.ratio(1, 0, at), over_tcp.ratio(1, 2, at));
         failed |= !what.ends_with("again") && lftp < TCP_TARGET;
-        println!("| {what} | {} | {one:.2} x one session | {lftp:.1} x lftp |", rates(&over_tcp, at));
+        println!("| {what} | {} | {one:.2} x one session | {lftp:.1} x lftp |", over_tcp.rates(at));
     }
     Ok(failed)
 }
@@ -238,7 +249,7 @@ impl Servers {
         let home = place.join("home");
         fs::create_dir_all(&home)?;
         let served = place.join("served");
-        let (udp, tcp, rsync) = (free_udp()?, free_tcp()?, free_tcp()?);
+        let (udp, tcp, rsync, vsftpd) = (free_udp()?, free_tcp()?, free_tcp()?, free_tcp()?);
         let ours = Command::new(program)
             .arg("serve")
             .arg(&served)
@@ -265,10 +276,19 @@ impl Servers {
             .spawn()
             .context("cannot start rsync's daemon")?;
         let daemon = Running(daemon);
-        for port in [tcp, rsync] {
+        let ordinary = Running(start_vsftpd(place, &served, vsftpd)?);
+        for port in [tcp, rsync, vsftpd] {
             wait_for(port)?;
         }
-        Ok(Self { program: program.into(), home, udp, tcp, rsync, _running: [ours, daemon] })
+        Ok(Self {
+            program: program.into(),
+            home,
+            udp,
+            tcp,
+            rsync,
+            vsftpd,
+            _running: [ours, daemon, ordinary],
+        })
     }
 
     fn command(&self, who: &str, what: &str, place: &Path) -> Command {
@@ -287,7 +307,7 @@ impl Servers {
             }
             "tcp-1" | "tcp-4" => {
                 let mut command = Command::new(&self.program);
-                let url = |path: &str| format!("ftp://127.0.0.1:{}/{path}", self.tcp);
+                let url = |path: &str| format!("ftp://127.0.0.1:{}/{path}", self.vsftpd);
                 command.args(["mirror", "-q", "--plain", "--parallel", &who[4..]]);
                 match down {
                     true => command.arg(url("sample")).arg(&copy),
@@ -312,9 +332,9 @@ impl Servers {
                 };
                 let reverse = if down { "" } else { "-R " };
                 let sessions = if who == "lftp-4" { 4 } else { 8 };
+                let port = if who == FROM_OURS { self.tcp } else { self.vsftpd };
                 let script = format!(
-                    "set ftp:ssl-allow no; open ftp://127.0.0.1:{}; mirror {reverse}--parallel={sessions} {from} {to}; quit",
-                    self.tcp
+                    "set ftp:ssl-allow no; open ftp://127.0.0.1:{port}; mirror {reverse}--parallel={sessions} {from} {to}; quit"
                 );
                 let mut command = Command::new("lftp");
                 command.args(["-c", &script]);
@@ -324,6 +344,25 @@ impl Servers {
         command.env("HOME", &self.home).env("XDG_DATA_HOME", self.home.join("data"));
         command
     }
+}
+
+/// Starts vsftpd, to which anonymous users may upload into `up`.
+fn start_vsftpd(place: &Path, served: &Path, port: u16) -> Result<Child> {
+    let (empty, config) = (place.join("empty"), place.join("vsftpd.conf"));
+    fs::create_dir_all(&empty)?;
+    fs::set_permissions(served.join("up"), fs::Permissions::from_mode(0o777))?;
+    // `daemon` is on every Debian, with a home that exists.
+    let text = format!(
+        "listen=YES\nlisten_address=127.0.0.1\nlisten_port={port}\nbackground=NO\nanonymous_enable=YES\n\
+         no_anon_password=YES\nanon_root={}\nsecure_chroot_dir={}\nxferlog_enable=NO\nseccomp_sandbox=NO\n\
+         ftp_username=daemon\nwrite_enable=YES\nanon_upload_enable=YES\nanon_mkdir_write_enable=YES\nanon_umask=022\n",
+        served.display(),
+        empty.display()
+    );
+    fs::write(&config, text)?;
+    let mut vsftpd = Command::new("/usr/sbin/vsftpd");
+    vsftpd.arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    vsftpd.spawn().context("cannot start vsftpd")
 }
 
 /// The folder of files that a program moves.

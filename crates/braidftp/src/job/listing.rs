@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::time::SystemTime;
 
 use braidftp_ftp::client::{Features, ListForm};
+use braidftp_ftp::command::Command;
 use braidftp_ftp::line::LINE_MAX;
 use braidftp_ftp::listing::{Entry, Gap, Parsed, parse_line, parse_list};
 use braidftp_ftp::mapping::Mode;
-use braidftp_ftp::{Code, PathArg, SafePath};
+use braidftp_ftp::{Code, PathArg, Reply, SafePath};
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::journal::{Feed, Journal};
+use super::remote_path;
 use crate::client::{
-    Client, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Lane, Turn, listing_beyond, timestamp,
+    Client, LISTING_AHEAD_BYTES, LISTING_QUEUE_BYTES, Lane, Turn, listing_beyond, of_reply, timestamp,
 };
 use crate::exit::{Error, Exit, Result, escape};
 use crate::packed::{UnpackError, Unpacker};
@@ -231,6 +233,39 @@ impl Listing {
 /// The form in which a server lists folders: facts if supported, otherwise the output of `ls -l`.
 pub(crate) fn folder_form(features: &Features) -> ListForm {
     if features.mlst { ListForm::Facts } else { ListForm::List }
+}
+
+/// Checks that the folder of the URL exists, after a listing of it without lines: to LIST of a folder that does not exist vsftpd
+/// answers like to one of an empty folder.
+///
+/// # Errors
+///
+/// The session has ended, or there is no such folder.
+pub(crate) async fn check_empty(client: &Client, form: ListForm, base: &[u8]) -> Result<()> {
+    let (ListForm::List, Some(path)) = (form, remote_path(base, b"")?) else { return Ok(()) };
+    let before = client.command(Command::PrintDirectory).await?;
+    let entered = client.command(Command::ChangeDirectory(path)).await?;
+    if entered.code.is_error() {
+        return Err(of_reply(&format!("list {}", escape(base)), &entered));
+    }
+    if let Some(before) = printed(&before) {
+        client.command(Command::ChangeDirectory(before)).await?;
+    }
+    Ok(())
+}
+
+/// The path in a reply to PWD: in quotation marks, which are doubled within it (RFC 959, appendix II).
+fn printed(reply: &Reply) -> Option<PathArg> {
+    let line = reply.lines.first().filter(|_| !reply.code.is_error())?;
+    let mut rest = line.get(line.iter().position(|byte| *byte == b'"')? + 1..)?.iter();
+    let mut path = Vec::new();
+    loop {
+        match rest.next()? {
+            b'"' if rest.as_slice().first() == Some(&b'"') => path.push(*rest.next()?),
+            b'"' => return PathArg::new(path),
+            byte => path.push(*byte),
+        }
+    }
 }
 
 /// The error of an invalid line.

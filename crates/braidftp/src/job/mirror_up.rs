@@ -22,7 +22,7 @@ use super::delete::Seen;
 use super::digests::{Digests, Pair};
 use super::hard_links::{Names, without_file};
 use super::journal::Journal;
-use super::listing::{Line, Listing, folder_form, line_end_in_name};
+use super::listing::{Line, Listing, check_empty, folder_form, line_end_in_name};
 use super::mirror::{DEVICE, Mirror, leads_out};
 use super::plan::Facts;
 use super::upload::{Send, Uploads};
@@ -243,8 +243,16 @@ async fn read_remote(
         tree.enter(&folder, unique)?;
         let path = remote_path(base, folder.as_bytes())?;
         let mut listing = Listing::ask_once(client, form, path, journal.clone()).await?;
+        let mut is_empty = true;
         loop {
             let line = match listing.next().await {
+                Ok(None) if is_empty && folder.is_root() => match check_empty(client, form, base).await {
+                    Err(error) if error.is_transient() => return Err(error),
+                    result => {
+                        read.base_is_there = result.is_ok();
+                        break;
+                    }
+                },
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error) if error.is_transient() || error.again == Again::Worthwhile => return Err(error),
@@ -255,6 +263,7 @@ async fn read_remote(
                 // Files that cannot be compared are sent.
                 Err(_) => break,
             };
+            is_empty = false;
             tree.entry()?;
             let Line::Entry(entry) = line else { continue };
             if entry.path.is_root() {
@@ -626,7 +635,10 @@ impl Sending<'_> {
         }
         let is_newer =
             newer && modified.is_some_and(|there| (there.seconds, there.nanos) > (ours.seconds, ours.nanos));
-        is_newer || (size == here.size && (!times || same_time(modified, Some(ours))))
+        // A server that sets no times has that of the upload, perhaps to the minute.
+        let is_sent =
+            !self.remote.features.mfmt && modified.is_some_and(|there| there.seconds + 60 > ours.seconds);
+        is_newer || (size == here.size && (!times || is_sent || same_time(modified, Some(ours))))
     }
 
     /// Processes a file whose contents the server has, with another time.
