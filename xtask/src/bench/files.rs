@@ -311,7 +311,8 @@ impl Servers {
                 command.args(["mirror", "-q", "--plain", "--parallel", &who[4..]]);
                 match down {
                     true => command.arg(url("sample")).arg(&copy),
-                    false => command.arg("-R").arg(&source).arg(url(&up)),
+                    // vsftpd sets no times.
+                    false => command.args(["--size-only", "-R"]).arg(&source).arg(url(&up)),
                 };
                 command
             }

@@ -125,6 +125,13 @@ async fn once(client: Client, job: Job, up: MirrorUp) -> Result<()> {
     // Read while the server lists its tree.
     let local = walk_ahead(&root).await?;
     let (features, mut listed) = (client.features().await?, Vec::new());
+    let Compare { times, newer, contents } = up.mirror.compare;
+    if !features.mfmt && times && !newer && !contents {
+        job.reporter.warn(
+            "the server cannot set the time of a file (MFMT): the next run of this command sends all files again; --size-only, --newer or \
+             --checksum avoid that",
+        );
+    }
     let mut identities = HashMap::default();
     let base = job.url.path.clone();
     job.record.resume(client.bounds(), is_gone(&client, &base, &features)).await?;
@@ -635,10 +642,7 @@ impl Sending<'_> {
         }
         let is_newer =
             newer && modified.is_some_and(|there| (there.seconds, there.nanos) > (ours.seconds, ours.nanos));
-        // A server that sets no times has that of the upload, perhaps to the minute.
-        let is_sent =
-            !self.remote.features.mfmt && modified.is_some_and(|there| there.seconds + 60 > ours.seconds);
-        is_newer || (size == here.size && (!times || is_sent || same_time(modified, Some(ours))))
+        is_newer || (size == here.size && (!times || same_time(modified, Some(ours))))
     }
 
     /// Processes a file whose contents the server has, with another time.
