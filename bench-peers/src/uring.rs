@@ -1,4 +1,4 @@
-//! `uring [DIR] [FILES]`: what a small file costs by io_uring and by system calls, on the file system of DIR.
+//! `uring [DIR]` (root): what a small file costs by io_uring and by system calls, on the file system of DIR.
 //!
 //! Files of 1,000 bytes, 100 to a folder. Writing is what a small upload or download does: a file without a name is opened
 //! (O_TMPFILE), written, given its time, linked under its name and closed. Reading is open, fstat, read and close. io_uring
@@ -15,6 +15,7 @@ use std::time::Instant;
 use io_uring::{IoUring, opcode, squeue, types};
 
 const ROUNDS: usize = 5;
+const FILES: usize = 20_000;
 const FILE_BYTES: usize = 1_000;
 const FOLDER_FILES: usize = 100;
 const BATCH: usize = 64;
@@ -28,8 +29,8 @@ struct Tree {
 }
 
 impl Tree {
-    fn make(root: &Path, files: usize) -> Result<Self> {
-        let folders = (0..files.div_ceil(FOLDER_FILES)).map(|at| {
+    fn make(root: &Path) -> Result<Self> {
+        let folders = (0..FILES / FOLDER_FILES).map(|at| {
             let path = root.join(at.to_string());
             fs::create_dir_all(&path)?;
             open(
@@ -75,23 +76,18 @@ fn set_time(file: RawFd) -> Result<()> {
     Ok(())
 }
 
-fn own_path(file: RawFd) -> Result<CString> {
-    Ok(CString::new(format!("/proc/self/fd/{file}"))?)
-}
-
 const UNNAMED: i32 = libc::O_RDWR | libc::O_TMPFILE;
 
 fn write_by_calls(files: &[(RawFd, &CStr)]) -> Result<()> {
     let bytes = [7u8; FILE_BYTES];
     for (folder, name) in files {
         let file = open(*folder, c".", UNNAMED)?;
-        let from = own_path(file)?;
-        // SAFETY: the buffer and both names outlive the calls.
+        // SAFETY: the buffer and the names outlive the calls.
         unsafe {
             checked(libc::write(file, bytes.as_ptr().cast(), bytes.len()) as i64)?;
             set_time(file)?;
-            let flags = libc::AT_SYMLINK_FOLLOW;
-            checked(libc::linkat(libc::AT_FDCWD, from.as_ptr(), *folder, name.as_ptr(), flags).into())?;
+            let flags = libc::AT_EMPTY_PATH;
+            checked(libc::linkat(file, c"".as_ptr(), *folder, name.as_ptr(), flags).into())?;
             checked(libc::close(file).into())?;
         }
     }
@@ -147,12 +143,9 @@ fn write_by_ring(files: &[(RawFd, &CStr)]) -> Result<()> {
             |file: &RawFd| opcode::Write::new(types::Fd(*file), bytes.as_ptr(), bytes.len() as u32).build();
         submit(&mut ring, opened.iter().map(write))?;
         opened.iter().try_for_each(|file| set_time(*file))?;
-        let paths = opened.iter().map(|file| own_path(*file)).collect::<Result<Vec<_>>>()?;
-        let links = batch.iter().zip(&paths).map(|((folder, name), from)| {
-            let (here, there) = (types::Fd(libc::AT_FDCWD), types::Fd(*folder));
-            opcode::LinkAt::new(here, from.as_ptr(), there, name.as_ptr())
-                .flags(libc::AT_SYMLINK_FOLLOW)
-                .build()
+        let links = batch.iter().zip(&opened).map(|((folder, name), file)| {
+            let (file, folder) = (types::Fd(*file), types::Fd(*folder));
+            opcode::LinkAt::new(file, c"".as_ptr(), folder, name.as_ptr()).flags(libc::AT_EMPTY_PATH).build()
         });
         submit(&mut ring, links)?;
         submit(&mut ring, opened.iter().map(|file| opcode::Close::new(types::Fd(*file)).build()))?;
@@ -222,13 +215,12 @@ fn timed(files: &[(RawFd, &CStr)], threads: usize, way: Way) -> Result<[f64; 2]>
 }
 
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let dir = PathBuf::from(args.next().unwrap_or_else(|| "/dev/shm".into())).join("braidftp-uring");
-    let files = args.next().map_or(Ok(20_000), |files| files.parse())?;
-    println!("{files} files of {FILE_BYTES} bytes in {}; µs a file, elapsed (processor)", dir.display());
+    let parent = std::env::args_os().nth(1).map_or_else(|| "/dev/shm".into(), PathBuf::from);
+    let dir = parent.join("braidftp-uring");
+    println!("{FILES} files of {FILE_BYTES} bytes in {}; µs a file, elapsed (processor)", dir.display());
     for round in 1..=ROUNDS {
         for (name, threads, write, read) in WAYS {
-            let tree = Tree::make(&dir, files)?;
+            let tree = Tree::make(&dir)?;
             let write = timed(&tree.files(), threads, write)?;
             let read = timed(&tree.files(), threads, read)?;
             println!(

@@ -480,21 +480,20 @@ struct Finish {
 
 impl Finish {
     /// Completes a small file that was received without a fault, which needs no waiting. Returns everything else.
-    fn at_once(self, mut done: Done) -> Option<(Self, Done)> {
-        let is_right = done.result.is_ok() && done.data.error.is_none() && self.told.is_none();
-        let sink = match &mut done.body {
-            Some(Body::Sink(Sink::File(sink))) if is_right && sink.writer.is_small() => sink,
-            _ => return Some((self, done)),
-        };
-        let length = self.offset + done.data.bytes;
-        if self.expected(length).is_some_and(|expected| expected != length) {
-            return Some((self, done));
+    fn at_once(self, done: Done) -> Option<(Self, Done)> {
+        let Done { body, data, result } = done;
+        let length = self.offset + data.bytes;
+        let is_right = result.is_ok() && data.error.is_none() && self.told.is_none();
+        match body {
+            Some(Body::Sink(Sink::File(sink)))
+                if is_right && sink.writer.is_small() && self.other_length(length).is_none() =>
+            {
+                let commit = self.commit(length, data.digest, sink.modified);
+                sink.writer.commit_small(commit, self.then(length));
+                None
+            }
+            body => Some((self, Done { body, data, result })),
         }
-        let modified = sink.modified;
-        let Some(Body::Sink(Sink::File(sink))) = done.body else { return None };
-        let commit = self.commit(length, done.data.digest, modified);
-        sink.writer.commit_small(commit, self.then(length));
-        None
     }
 
     async fn run(mut self, mut done: Done, lane: Lane) -> Result<()> {
@@ -570,13 +569,10 @@ impl Finish {
         }
     }
 
-    /// The expected length of a file of which this many bytes were received.
-    fn expected(&self, length: u64) -> Option<u64> {
+    /// The expected length of a file of which this many bytes were received, if it is another one.
+    fn other_length(&self, length: u64) -> Option<u64> {
         // In braid the frames mark the end; elsewhere only the size in the listing is known.
-        match self.mode {
-            Mode::Braid => Some(length),
-            _ => self.file.size,
-        }
+        self.file.size.filter(|size| self.mode != Mode::Braid && *size != length)
     }
 
     fn commit(&self, length: u64, digest: Option<frame::Digest>, modified: Option<Timestamp>) -> Commit {
@@ -617,7 +613,7 @@ impl Finish {
     /// Checks a file that was received completely, and renames it.
     async fn keep(self, sink: FileSink, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
         let length = self.offset + bytes;
-        if let Some(expected) = self.expected(length).filter(|expected| *expected != length) {
+        if let Some(expected) = self.other_length(length) {
             let error = Error::new(
                 Exit::Verify,
                 sink.what(),

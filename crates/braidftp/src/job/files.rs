@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::bounds::{TreeBounds, Unique};
 use super::facts::{Facts, facts, is_folder, of_mlst};
-use super::listing::{Line, Listing, bad_line, check_empty, folder_form, missing};
+use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::{Job, named_path, remote_path};
 use crate::client::{Client, LISTING_QUEUE_BYTES, Sink, of_reply, of_write_reply};
 use crate::exit::{Again, Error, Exit, Result, escape};
@@ -76,10 +76,9 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Resul
             Some(listing) => listing,
             None => Listing::ask(&client, list, path).await?,
         };
-        let (mut entries, mut is_empty) = (Vec::new(), true);
+        let mut entries = Vec::new();
         let mut bounds = TreeBounds::new(client.bounds());
         while let Some(line) = listing.next().await? {
-            is_empty = false;
             match line {
                 Line::Entry(entry) if entry.path.is_root() => {
                     if let Listed::Incomplete(gap) = &entry.listed {
@@ -95,9 +94,7 @@ pub async fn ls(client: Client, job: Job, urls: Vec<Url>, shown: Shown) -> Resul
                 Line::Bad(line, why) => job.record.failed(&job.reporter, &line, bad_line(&line, &why)),
             }
         }
-        if is_empty {
-            check_empty(&client, list, &url.path).await?;
-        }
+        listing.check_folder(&client, &url.path).await?;
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         entries.iter().try_for_each(|(path, metadata)| show(&job, path.as_bytes(), metadata, shown))?;
     }

@@ -189,6 +189,28 @@ impl Listing {
         Ok(lines)
     }
 
+    /// Checks that the folder of the URL exists, after the end of its listing: to LIST of a folder that does not exist vsftpd
+    /// answers like to one of an empty folder. No other command may be in progress, since the folder of the session changes.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, or there is no such folder.
+    pub(crate) async fn check_folder(&self, client: &Client, base: &[u8]) -> Result<()> {
+        let had_lines = self.left < self.max_entries;
+        let (ListForm::List, false, Some(path)) = (self.form, had_lines, remote_path(base, b"")?) else {
+            return Ok(());
+        };
+        let before = client.command(Command::PrintDirectory).await?;
+        let entered = client.command(Command::ChangeDirectory(path)).await?;
+        if entered.code.is_error() {
+            return Err(of_reply(&format!("list {}", escape(base)), &entered));
+        }
+        if let Some(before) = printed(&before) {
+            client.command(Command::ChangeDirectory(before)).await?;
+        }
+        Ok(())
+    }
+
     /// Returns the next lines of a packed listing.
     fn unpack(&mut self) -> Result<Option<Bytes>> {
         let Some(unpacker) = &mut self.unpacker else { return Ok(None) };
@@ -233,25 +255,6 @@ impl Listing {
 /// The form in which a server lists folders: facts if supported, otherwise the output of `ls -l`.
 pub(crate) fn folder_form(features: &Features) -> ListForm {
     if features.mlst { ListForm::Facts } else { ListForm::List }
-}
-
-/// Checks that the folder of the URL exists, after a listing of it without lines: to LIST of a folder that does not exist vsftpd
-/// answers like to one of an empty folder.
-///
-/// # Errors
-///
-/// The session has ended, or there is no such folder.
-pub(crate) async fn check_empty(client: &Client, form: ListForm, base: &[u8]) -> Result<()> {
-    let (ListForm::List, Some(path)) = (form, remote_path(base, b"")?) else { return Ok(()) };
-    let before = client.command(Command::PrintDirectory).await?;
-    let entered = client.command(Command::ChangeDirectory(path)).await?;
-    if entered.code.is_error() {
-        return Err(of_reply(&format!("list {}", escape(base)), &entered));
-    }
-    if let Some(before) = printed(&before) {
-        client.command(Command::ChangeDirectory(before)).await?;
-    }
-    Ok(())
 }
 
 /// The path in a reply to PWD: in quotation marks, which are doubled within it (RFC 959, appendix II).

@@ -25,7 +25,7 @@ use super::digests::Digests;
 use super::download::{Ahead, Downloads, Fetch, Have, LOOK_AHEAD, Wanted, as_path};
 use super::hard_links::{self, Names};
 use super::journal;
-use super::listing::{Line, Listing, bad_line, check_empty, folder_form, missing};
+use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::local::{Folders, InTheWay, Linked, Made};
 use super::mirror::{DEVICE, Delete, Mirror, leads_out};
 use super::plan::{Facts, Plan};
@@ -300,13 +300,13 @@ impl Down {
                 Some(listing) => listing,
                 None => Listing::ask(client, form, path).await?,
             };
-            let (mut below, mut is_empty) = (Vec::new(), true);
+            let mut below = Vec::new();
             loop {
                 let line = match listing.next().await {
                     Ok(Some(line)) => line,
                     Ok(None) => {
-                        if is_empty && folder.is_root() {
-                            check_empty(client, form, &self.base).await?;
+                        if folder.is_root() {
+                            listing.check_folder(client, &self.base).await?;
                         }
                         if let Some(seen) = &mut self.seen {
                             seen.is_whole(folder.as_bytes());
@@ -321,7 +321,6 @@ impl Down {
                         break;
                     }
                 };
-                is_empty = false;
                 self.tree.entry()?;
                 let entry = match line {
                     Line::Bad(line, why) => {

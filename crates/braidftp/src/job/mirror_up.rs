@@ -22,7 +22,7 @@ use super::delete::Seen;
 use super::digests::{Digests, Pair};
 use super::hard_links::{Names, without_file};
 use super::journal::Journal;
-use super::listing::{Line, Listing, check_empty, folder_form, line_end_in_name};
+use super::listing::{Line, Listing, folder_form, line_end_in_name};
 use super::mirror::{DEVICE, Mirror, leads_out};
 use super::plan::Facts;
 use super::upload::{Send, Uploads};
@@ -250,10 +250,9 @@ async fn read_remote(
         tree.enter(&folder, unique)?;
         let path = remote_path(base, folder.as_bytes())?;
         let mut listing = Listing::ask_once(client, form, path, journal.clone()).await?;
-        let mut is_empty = true;
         loop {
             let line = match listing.next().await {
-                Ok(None) if is_empty && folder.is_root() => match check_empty(client, form, base).await {
+                Ok(None) if folder.is_root() => match listing.check_folder(client, base).await {
                     Err(error) if error.is_transient() => return Err(error),
                     result => {
                         read.base_is_there = result.is_ok();
@@ -270,7 +269,6 @@ async fn read_remote(
                 // Files that cannot be compared are sent.
                 Err(_) => break,
             };
-            is_empty = false;
             tree.entry()?;
             let Line::Entry(entry) = line else { continue };
             if entry.path.is_root() {

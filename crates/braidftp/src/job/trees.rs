@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 use super::bounds::{TreeBounds, Unique};
 use super::files::{Form, Shown, say, show};
 use super::filter::name_glob;
-use super::listing::{Line, Listing, bad_line, check_empty, folder_form, missing};
+use super::listing::{Line, Listing, bad_line, folder_form, missing};
 use super::{Job, remote_path};
 use crate::client::{Client, Size};
 use crate::exit::{Error, Exit, Result, escape};
@@ -155,8 +155,8 @@ impl<'a> RemoteTree<'a> {
             match listing.next().await {
                 Ok(Some(line)) => found.extend(self.entry(&folder, line)?),
                 Ok(None) => {
-                    if found.is_empty() && folder.is_root() && !self.is_whole() {
-                        check_empty(self.client, self.form, self.base).await?;
+                    if folder.is_root() {
+                        listing.check_folder(self.client, self.base).await?;
                     }
                     break;
                 }

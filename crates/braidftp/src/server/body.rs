@@ -417,9 +417,6 @@ impl Listing {
             Some(packer) => packer.pack(&lines, follows),
             None => exact(lines),
         };
-        // The next lines are there at once, and without credit to wait for, all of a long listing would be packed before the
-        // transport and the first downloads had a turn.
-        tokio::task::yield_now().await;
         match bytes.len() <= self.piece_bytes {
             true => self.listed.extend(Some(bytes).filter(|bytes| !bytes.is_empty())),
             false => self.listed.extend(bytes.chunks(self.piece_bytes).map(Bytes::copy_from_slice)),
