@@ -151,7 +151,7 @@ impl Meter {
     /// Adds transferred bytes.
     pub fn add(&self, bytes: u64) {
         self.state.done.fetch_add(bytes, Ordering::Relaxed);
-        self.reporter.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.reporter.passed(bytes);
     }
 
     /// The number of bytes transferred in this attempt.
@@ -243,6 +243,11 @@ impl Reporter {
         inner.meters.insert(id, state.clone());
         drop(inner);
         Meter { reporter: self.clone(), id, state }
+    }
+
+    /// Adds bytes of a file that has no meter: it has arrived whole.
+    pub(crate) fn passed(&self, bytes: u64) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Reports a completed action on a file.

@@ -154,9 +154,9 @@ pub struct Name(oneshot::Sender<Box<FileSink>>);
 
 impl Name {
     /// The bytes go to this file.
-    pub(crate) fn is(self, file: FileSink) {
+    pub(crate) fn is(self, file: Box<FileSink>) {
         // The transfer may have ended: its body is lost with the session.
-        let _ = self.0.send(Box::new(file));
+        let _ = self.0.send(file);
     }
 }
 
@@ -174,7 +174,7 @@ pub struct FileSink {
     /// The modification time in the listing.
     pub modified: Option<Timestamp>,
     /// The size that the server reports, if it was requested together with the file.
-    pub announced_size: Arc<OnceLock<u64>>,
+    pub announced_size: Option<Arc<OnceLock<u64>>>,
     bounds: Bounds,
     /// The number of bytes received.
     taken: u64,
@@ -226,14 +226,13 @@ impl FileSink {
     /// Creates a sink that writes with `writer` and is reported as `name`.
     pub fn new(writer: fs::Writer, name: Vec<u8>, bounds: Bounds, reporter: Reporter) -> Self {
         let (offset, size, modified) = (0, None, None);
-        let announced_size = Arc::default();
         Self {
             writer,
             name,
             offset,
             size,
             modified,
-            announced_size,
+            announced_size: None,
             bounds,
             taken: 0,
             over: false,
@@ -250,6 +249,11 @@ impl FileSink {
     /// Whether the server exceeded a limit.
     pub(crate) fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// The size, as the listing, the header or the server's reply has told it.
+    fn told_size(&self) -> Option<u64> {
+        self.size.or_else(|| self.announced_size.as_ref()?.get().copied())
     }
 }
 
@@ -342,7 +346,7 @@ impl Sink {
                 }
                 let length = bytes.len() as u64;
                 file.taken += length;
-                let told = file.size.or_else(|| file.announced_size.get().copied());
+                let told = file.told_size();
                 if file.offset.saturating_add(file.taken) > file.bounds.most(told) {
                     file.over = true;
                     return Err(file.bounds.beyond(&file.what(), told));
@@ -351,9 +355,14 @@ impl Sink {
                     let _busy = pump.activity.busy();
                     file.writer.write(bytes).await.map_err(|error| Error::store(&error))?;
                 }
-                let size = file.size.or_else(|| file.announced_size.get().copied());
-                let meter = file.meter.get_or_insert_with(|| file.reporter.file(&file.name, size));
-                meter.add(length);
+                let size = file.told_size();
+                if file.meter.is_none() && size == Some(file.taken) && file.offset == 0 {
+                    // It has arrived whole, and was never in progress.
+                    file.reporter.passed(length);
+                } else {
+                    let meter = file.meter.get_or_insert_with(|| file.reporter.file(&file.name, size));
+                    meter.add(length);
+                }
             }
             Self::Queue(queue) => {
                 let Some(left) = queue.left.checked_sub(bytes.len() as u64) else {
@@ -378,10 +387,7 @@ impl Sink {
     /// Whether all bytes of a file of known size were received.
     pub(crate) fn has_all(&self) -> bool {
         match self {
-            Self::File(file) => {
-                let told = file.size.or_else(|| file.announced_size.get().copied());
-                told == Some(file.offset.saturating_add(file.taken))
-            }
+            Self::File(file) => file.told_size() == Some(file.offset.saturating_add(file.taken)),
             Self::Queue(_) | Self::Unnamed(_) => false,
         }
     }

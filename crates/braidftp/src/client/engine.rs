@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::body::{Body, DataEnd, Sink};
 use super::carrier::{Carrier, Note};
 use super::errors::{lost, of_reply, of_write_reply};
-use super::{Done, Protection, Request, Shared, Totals, Trace};
+use super::{Answer, Done, Protection, Request, Shared, Totals, Trace};
 use crate::client::Login;
 use crate::exit::{Error, Exit, Result, escape};
 
@@ -74,7 +74,7 @@ struct Pending {
     body: Option<Body>,
     data: Option<DataEnd>,
     finished: Option<Result<Finished>>,
-    answer: oneshot::Sender<Done>,
+    answer: Answer,
 }
 
 impl Engine {
@@ -138,6 +138,7 @@ impl Engine {
         let why = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why).clone();
         self.requests.close();
         self.give_up(&why).await;
+        refuse(&mut self.requests, &why).await;
         match self.state {
             State::Over => self.carrier.close().await,
             State::Open | State::Quitting => self.carrier.stop().await,
@@ -412,7 +413,7 @@ impl Engine {
                 (Err(_), Some(here)) if !here.is_transient() => Err(here.clone()),
                 (result, _) => result,
             };
-            let _ = pending.answer.send(Done { body: handed_back(pending.body), data, result });
+            pending.answer.complete(Done { body: handed_back(pending.body), data, result });
         }
     }
 
@@ -446,8 +447,24 @@ impl Engine {
                         None => Err(why.clone()),
                     };
                     let data = pending.data.unwrap_or_default();
-                    let _ = pending.answer.send(Done { body: handed_back(pending.body), data, result });
+                    pending.answer.complete(Done { body: handed_back(pending.body), data, result });
                 }
+            }
+        }
+    }
+}
+
+/// Tells those who requested something that the session no longer begins it. A place in the closed channel may still be filled.
+pub(super) async fn refuse(requests: &mut mpsc::Receiver<Request>, why: &Error) {
+    requests.close();
+    while let Some(request) = requests.recv().await {
+        match request {
+            Request::Command { answer, .. } => {
+                let _ = answer.send(Err(why.clone()));
+            }
+            Request::Transfer { body, answer, .. } => {
+                let (body, data) = (handed_back(Some(body)), DataEnd::default());
+                answer.complete(Done { body, data, result: Err(why.clone()) });
             }
         }
     }

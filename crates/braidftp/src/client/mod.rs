@@ -269,7 +269,44 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) enum Request {
     Command { command: Command, answer: oneshot::Sender<Result<Reply>> },
-    Transfer { transfer: Transfer, body: Body, answer: oneshot::Sender<Done> },
+    Transfer { transfer: Transfer, body: Body, answer: Answer },
+}
+
+/// Processes the result of a transfer in the task of the session, which must not wait. For one of many small files this takes the
+/// place of a task that waits for the result.
+pub(crate) trait Completion: fmt::Debug + Send {
+    /// The transfer has ended.
+    fn complete(self: Box<Self>, done: Done);
+}
+
+impl Completion for oneshot::Sender<Done> {
+    fn complete(self: Box<Self>, done: Done) {
+        // The receiver may be gone.
+        let _ = self.send(done);
+    }
+}
+
+/// The receiver of the result of a transfer. If it is dropped, it is told why the session has ended.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    to: Option<Box<dyn Completion>>,
+    shared: Arc<Shared>,
+}
+
+impl Answer {
+    pub(crate) fn complete(mut self, done: Done) {
+        if let Some(to) = self.to.take() {
+            to.complete(done);
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(to) = self.to.take() {
+            to.complete(Done { body: None, data: DataEnd::default(), result: Err(self.shared.why()) });
+        }
+    }
 }
 
 /// The result of a transfer.
@@ -492,6 +529,21 @@ impl Client {
         self.transfer(Transfer::Retrieve { path, offset }, Body::Sink(sink)).await
     }
 
+    /// The same; the result is passed to `completion`.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended, with the reason, which `completion` receives too.
+    pub(crate) async fn retrieve_then(
+        &self,
+        path: PathArg,
+        offset: u64,
+        sink: Sink,
+        completion: Box<dyn Completion>,
+    ) -> Result<()> {
+        self.transfer_then(Transfer::Retrieve { path, offset }, Body::Sink(sink), completion).await
+    }
+
     /// braid: fetches the next of the first files of the tree whose listing was requested last, before the listing has named it.
     /// The result is the transfer, and the means to name it.
     ///
@@ -503,15 +555,21 @@ impl Client {
         Ok((self.transfer(Transfer::RetrieveNext, Body::Sink(sink)).await?, name))
     }
 
-    /// Sends a file of `length` bytes from `offset` on.
+    /// Sends a file of `length` bytes from `offset` on, and passes the result to `completion`.
     ///
     /// # Errors
     ///
-    /// The session has ended, with the reason.
-    pub async fn store(&self, path: PathArg, length: u64, source: Source) -> Result<UnderWay> {
+    /// The session has ended, with the reason, which `completion` receives too.
+    pub(crate) async fn store_then(
+        &self,
+        path: PathArg,
+        length: u64,
+        source: Source,
+        completion: Box<dyn Completion>,
+    ) -> Result<()> {
         let offset = source.offset();
         let transfer = Transfer::Store { path, offset, length: length.saturating_sub(offset) };
-        self.transfer(transfer, Body::Source(Box::new(source))).await
+        self.transfer_then(transfer, Body::Source(Box::new(source)), completion).await
     }
 
     /// Requests a listing, as bytes.
@@ -542,8 +600,18 @@ impl Client {
 
     async fn transfer(&self, transfer: Transfer, body: Body) -> Result<UnderWay> {
         let (answer, answered) = oneshot::channel();
-        self.request(Request::Transfer { transfer, body, answer }).await?;
+        self.transfer_then(transfer, body, Box::new(answer)).await?;
         Ok(UnderWay { answer: answered, shared: self.shared.clone() })
+    }
+
+    async fn transfer_then(
+        &self,
+        transfer: Transfer,
+        body: Body,
+        completion: Box<dyn Completion>,
+    ) -> Result<()> {
+        let answer = Answer { to: Some(completion), shared: self.shared.clone() };
+        self.request(Request::Transfer { transfer, body, answer }).await
     }
 
     async fn request(&self, request: Request) -> Result<()> {
@@ -693,6 +761,65 @@ mod tests {
         assert_eq!(put(&requests, early, 1), Taken::ByTheEngine);
         drop(engine);
         assert_eq!(put(&requests, late, 2), Taken::ByNobody);
+    }
+
+    #[derive(Debug)]
+    struct Told(std::sync::mpsc::Sender<String>);
+
+    impl Completion for Told {
+        fn complete(self: Box<Self>, done: Done) {
+            self.0.send(done.result.unwrap_err().why).unwrap();
+        }
+    }
+
+    /// A client whose engine has ended with this reason.
+    fn ended(why: &str) -> Client {
+        let (requests, engine) = mpsc::channel(1);
+        drop(engine);
+        let shared = Shared {
+            options: Options::new(Mode::Braid),
+            host: None,
+            activity: Arc::new(body::Activity::new()),
+            ended: Mutex::new(Some(Error::new(Exit::Interrupted, "go on", why))),
+            gauge: carrier::Gauge::default(),
+            logged_in: AtomicBool::new(true),
+            stop: watch::Sender::new(true),
+            engine: Mutex::default(),
+        };
+        Client { requests, shared: Arc::new(shared), pool: None }
+    }
+
+    #[tokio::test]
+    async fn a_completion_is_told_once_whatever_happens_to_its_transfer() {
+        let client = ended("the cable is cut");
+        let (told, hears) = std::sync::mpsc::channel();
+        let (sink, _name) = Sink::unnamed();
+        let path = PathArg::new(b"a".to_vec()).unwrap();
+        let error = client.retrieve_then(path, 0, sink, Box::new(Told(told.clone()))).await.unwrap_err();
+        assert_eq!(error.why, "the cable is cut");
+        // An engine that panics drops what it holds.
+        drop(Answer { to: Some(Box::new(Told(told.clone()))), shared: client.shared.clone() });
+        let answer = Answer { to: Some(Box::new(Told(told))), shared: client.shared.clone() };
+        let result = Err(Error::new(Exit::Refused, "fetch", "no"));
+        answer.complete(Done { body: None, data: DataEnd::default(), result });
+        assert_eq!(hears.iter().collect::<Vec<_>>(), ["the cable is cut", "the cable is cut", "no"]);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_comes_while_the_session_ends_is_answered() {
+        let client = ended("the cable is cut");
+        let (requests, mut engine) = mpsc::channel(1);
+        let client = Client { requests, ..client };
+        let place = client.requests.reserve().await.unwrap();
+        let (told, hears) = std::sync::mpsc::channel();
+        let why = Error::new(Exit::Interrupted, "go on", "stopped");
+        let ((), ()) = tokio::join!(engine::refuse(&mut engine, &why), async {
+            let answer = Answer { to: Some(Box::new(Told(told))), shared: client.shared.clone() };
+            let (sink, _name) = Sink::unnamed();
+            let (transfer, body) = (Transfer::RetrieveNext, Body::Sink(sink));
+            place.send(Request::Transfer { transfer, body, answer });
+        });
+        assert_eq!(hears.try_iter().collect::<Vec<_>>(), ["stopped"]);
     }
 
     #[test]

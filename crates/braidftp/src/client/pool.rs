@@ -120,7 +120,15 @@ enum Opening {
 pub struct Lane {
     /// The session.
     pub client: Client,
-    load: Option<(Arc<Load>, Kind)>,
+    /// `None`: it is not counted.
+    place: Option<Place>,
+}
+
+/// A place in a session, which is free again when this is dropped.
+#[derive(Debug)]
+struct Place {
+    load: Arc<Load>,
+    kind: Kind,
 }
 
 /// The purpose of a lane.
@@ -130,13 +138,24 @@ enum Kind {
     Listing,
 }
 
-impl Drop for Lane {
+impl Drop for Place {
     fn drop(&mut self) {
-        match &self.load {
-            Some((load, Kind::File(_))) => load.files.fetch_sub(1, Ordering::Relaxed),
-            Some((load, Kind::Listing)) => load.listings.fetch_sub(1, Ordering::Relaxed),
-            None => 0,
+        match self.kind {
+            Kind::File(_) => self.load.files.fetch_sub(1, Ordering::Relaxed),
+            Kind::Listing => self.load.listings.fetch_sub(1, Ordering::Relaxed),
         };
+    }
+}
+
+impl Lane {
+    /// A lane in the session itself, regardless of its load.
+    pub(super) fn of(client: &Client) -> Self {
+        Self { client: client.clone(), place: None }
+    }
+
+    /// Frees the place, when the transfer has ended and commands about it follow.
+    pub(crate) fn release(&mut self) {
+        self.place = None;
     }
 }
 
@@ -167,11 +186,11 @@ impl Pool {
             self.open_others(parallel);
         }
         let Ok(place) = self.places.clone().acquire_owned().await else {
-            return Lane { client: first.clone(), load: None };
+            return Lane::of(first);
         };
         let (client, load) = self.lock().least(first);
         load.files.fetch_add(1, Ordering::Relaxed);
-        Lane { client, load: Some((load, Kind::File(place))) }
+        Lane { client, place: Some(Place { load, kind: Kind::File(place) }) }
     }
 
     /// A session for one listing. A listing ahead of its use gets none, unless at least two sessions have no
@@ -192,7 +211,7 @@ impl Pool {
         }
         let (client, load) = state.least(first);
         load.listings.fetch_add(1, Ordering::Relaxed);
-        Some(Lane { client, load: Some((load, Kind::Listing)) })
+        Some(Lane { client, place: Some(Place { load, kind: Kind::Listing }) })
     }
 
     pub(super) fn has_lane_without_listing(&self) -> bool {
@@ -277,12 +296,5 @@ impl Pool {
         for stopped in stopping.collect::<Vec<_>>() {
             let _ = stopped.await;
         }
-    }
-}
-
-impl Lane {
-    /// A lane in the session itself, regardless of its load.
-    pub(super) fn of(client: &Client) -> Self {
-        Self { client: client.clone(), load: None }
     }
 }

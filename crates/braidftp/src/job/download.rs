@@ -23,7 +23,7 @@ use super::facts::{Facts, Told, is_folder, of_file};
 use super::tasks::Tasks;
 use super::{Record, named_path};
 use crate::client::{
-    Body, Client, Done, FileSink, Lane, Name, Sink, UnderWay, same_time, system_time, timestamp,
+    Body, Client, Completion, Done, FileSink, Lane, Name, Sink, UnderWay, same_time, system_time, timestamp,
 };
 use crate::exit::{Error, Exit, Result};
 use crate::progress::Reporter;
@@ -66,13 +66,20 @@ pub(crate) struct Fetch {
 #[derive(Debug)]
 pub(crate) struct Downloads {
     client: Client,
+    shared: Arc<Shared>,
+    under_way: Arc<Semaphore>,
+    holes: Holes,
+}
+
+/// What all files of [`Downloads`] have in common.
+#[derive(Debug)]
+struct Shared {
     root: Root,
     reporter: Reporter,
     record: Record,
-    under_way: Arc<Semaphore>,
-    finishing: Arc<Semaphore>,
+    finishing: Semaphore,
     tasks: Tasks,
-    holes: Holes,
+    mode: Mode,
 }
 
 /// What is known of a file that is to be fetched, and what was requested.
@@ -120,9 +127,10 @@ pub(crate) enum Have {
 impl Downloads {
     pub(crate) fn new(client: Client, root: Root, reporter: Reporter, record: Record) -> Self {
         let under_way = Arc::new(Semaphore::new(most_under_way(client.mode())));
-        let finishing = Arc::new(Semaphore::new(FINISHING));
+        let (finishing, mode) = (Semaphore::new(FINISHING), client.mode());
         let tasks = Tasks::new(record.clone());
-        Self { client, root, reporter, record, under_way, finishing, tasks, holes: Holes::default() }
+        let shared = Arc::new(Shared { root, reporter, record, finishing, tasks, mode });
+        Self { client, shared, under_way, holes: Holes::default() }
     }
 
     /// Sets how long runs of zeros are written.
@@ -156,7 +164,7 @@ impl Downloads {
         Ok(first)
     }
 
-    /// The same for a file that [`Self::look_ahead`] has examined, and that may have been requested.
+    /// The same for a file that may have been requested, and of which it is known what exists; if so, it is not complete yet.
     ///
     /// # Errors
     ///
@@ -185,7 +193,7 @@ impl Downloads {
             return Ok(Vec::new());
         }
         let paths = files.iter().map(|(path, wanted)| (PathBuf::from(as_path(path)), *wanted));
-        let found = self.root.look(paths.collect(), |file, wanted| wanted.is(file)).await;
+        let found = self.shared.root.look(paths.collect(), |file, wanted| wanted.is(file)).await;
         let Some((digests, base)) = digests else {
             let have = |(found, (_, wanted)): (Option<Found>, &(SafePath, Wanted))| {
                 found.map(|found| wanted.of(&found))
@@ -216,7 +224,7 @@ impl Downloads {
                 }
                 // It is fetched, which reports the error.
                 (Some(Err(error)), Some(_)) => {
-                    self.reporter.warn(format_args!("{path} is fetched: {error}"));
+                    self.shared.reporter.warn(format_args!("{path} is fetched: {error}"));
                     Some(Have::Nothing)
                 }
             });
@@ -229,7 +237,8 @@ impl Downloads {
     /// # Errors
     ///
     /// As [`Self::fetch`].
-    pub(super) async fn fetch_all(&mut self, files: Vec<Fetch>) -> Result<()> {
+    pub(super) async fn fetch_all(&mut self, mut files: Vec<Fetch>) -> Result<()> {
+        files.retain(|file| !self.shared.record.is_settled(file.local.as_bytes()));
         let wanted = files.iter().map(|file| (file.local.clone(), Wanted::of_file(file))).collect();
         let have = self.look_ahead(wanted, None).await?;
         for (file, have) in files.into_iter().zip(have) {
@@ -244,30 +253,31 @@ impl Downloads {
     ///
     /// As [`Self::fetch`].
     pub(super) async fn fetch_and_ask(&mut self, file: Fetch, told: Told) -> Result<()> {
+        if self.shared.record.is_settled(file.local.as_bytes()) {
+            return Ok(());
+        }
         self.begin(file, Request { told: Some(told), have: Some(Have::Nothing), ahead: None }).await
     }
 
     /// Of which of these files nothing exists locally.
     pub(super) async fn are_missing(&self, paths: impl Iterator<Item = &SafePath>) -> Vec<bool> {
         let paths = paths.map(|path| (PathBuf::from(as_path(path)), ())).collect();
-        let found = self.root.look(paths, |_, ()| false).await;
+        let found = self.shared.root.look(paths, |_, ()| false).await;
         let is_nothing = |found: Found| found.file.is_none() && found.unfinished.is_none();
         found.into_iter().map(|found| found.is_some_and(is_nothing)).collect()
     }
 
     async fn begin(&mut self, file: Fetch, request: Request) -> Result<()> {
-        self.tasks.reap()?;
-        if self.record.is_settled(file.local.as_bytes()) {
-            return Ok(());
-        }
+        self.shared.tasks.reap()?;
         let have = match request.have {
             Some(have) => Ok(have),
+            None if self.shared.record.is_settled(file.local.as_bytes()) => return Ok(()),
             None => self.look(&file).await,
         };
         let have = match have {
             Ok(have) => have,
             Err(error) => {
-                self.record.failed(&self.reporter, file.local.as_bytes(), Error::store(&error));
+                self.shared.record.failed(&self.shared.reporter, file.local.as_bytes(), Error::store(&error));
                 return Ok(());
             }
         };
@@ -275,13 +285,13 @@ impl Downloads {
             && have != Have::Whole
             && let Err(error) = self.client.bounds().check_size(|| format!("fetch {}", file.local), size)
         {
-            self.record.failed(&self.reporter, file.local.as_bytes(), error);
+            self.shared.record.failed(&self.shared.reporter, file.local.as_bytes(), error);
             return Ok(());
         }
         match have {
             Have::Whole => {
-                self.record.finished(file.local.as_bytes());
-                self.reporter.done(file.local.as_bytes(), Action::Skipped, file.size.unwrap_or(0), 0);
+                self.shared.record.finished(file.local.as_bytes());
+                self.shared.reporter.done(file.local.as_bytes(), Action::Skipped, file.size.unwrap_or(0), 0);
             }
             Have::ButMode => self.set_mode(&file).await,
             Have::ButFacts => self.set_facts(&file).await,
@@ -294,7 +304,7 @@ impl Downloads {
     /// Sets the permissions of a file with the right contents and time.
     async fn set_mode(&self, file: &Fetch) {
         let (path, mode) = (PathBuf::from(as_path(&file.local)), file.unix_mode.unwrap_or_default());
-        let set = self.root.blocking(move |root| root.set_mode(&path, mode)).await;
+        let set = self.shared.root.blocking(move |root| root.set_mode(&path, mode)).await;
         self.told_of_facts(file.local.as_bytes(), Action::SetMode, set);
     }
 
@@ -302,7 +312,7 @@ impl Downloads {
     async fn set_facts(&self, file: &Fetch) {
         let (path, mode, modified) =
             (PathBuf::from(as_path(&file.local)), file.unix_mode, file.modified.map(system_time));
-        let set = self.root.blocking(move |root| {
+        let set = self.shared.root.blocking(move |root| {
             mode.map_or(Ok(()), |mode| root.set_mode(&path, mode))?;
             modified.map_or(Ok(()), |modified| root.set_modified(&path, modified))
         });
@@ -313,57 +323,47 @@ impl Downloads {
     /// Requests the bytes of a file from `offset` on, as soon as there is room for another file in progress.
     async fn retrieve(&mut self, file: Fetch, request: Request, offset: u64) -> Result<()> {
         let Request { told, ahead, .. } = request;
-        self.reporter.expect(file.size.unwrap_or(0).saturating_sub(offset));
+        self.shared.reporter.expect(file.size.unwrap_or(0).saturating_sub(offset));
         let permit = self.under_way.clone().acquire_owned().await;
         let Ok(permit) = permit else { return Ok(()) };
         let digest = if self.client.mode() == Mode::Braid { Digest::Passing } else { Digest::None };
         let start = if offset == 0 { Start::New } else { Start::At(offset) };
-        let writer = self.root.writer(as_path(&file.local), start, file.size, digest).holes(self.holes);
+        let writer =
+            self.shared.root.writer(as_path(&file.local), start, file.size, digest).holes(self.holes);
         let name = file.local.as_bytes().to_vec();
-        let mut sink = FileSink::new(writer, name, self.client.bounds(), self.reporter.clone());
+        let mut sink =
+            Box::new(FileSink::new(writer, name, self.client.bounds(), self.shared.reporter.clone()));
         sink.offset = offset;
         sink.size = file.size;
         sink.modified = file.modified;
         if let Some(told) = &told {
-            sink.announced_size = told.size.clone();
+            sink.announced_size = Some(told.size.clone());
         }
         let lane = self.client.lane().await;
-        let under_way = match ahead {
+        let (client, remote) = (lane.client.clone(), file.remote.clone());
+        let finish =
+            Box::new(Finish { shared: self.shared.clone(), lane, file, told, offset, _permit: permit });
+        match ahead {
             Some(Ahead { under_way, name }) => {
                 name.is(sink);
-                under_way
+                self.shared.tasks.spawn(async move {
+                    finish.complete(under_way.done().await);
+                    Ok(())
+                });
+                Ok(())
             }
-            None => lane.client.retrieve(file.remote.clone(), offset, Sink::File(Box::new(sink))).await?,
-        };
-        let finish = Finish {
-            root: self.root.clone(),
-            reporter: self.reporter.clone(),
-            record: self.record.clone(),
-            finishing: self.finishing.clone(),
-            mode: self.client.mode(),
-            file,
-            told,
-            offset,
-            _permit: permit,
-        };
-        self.tasks.spawn(async move {
-            match finish.at_once(under_way.done().await) {
-                None => Ok(()),
-                // On the heap, so that the task of a small file is small.
-                Some((finish, done)) => Box::pin(finish.run(done, lane)).await,
-            }
-        });
-        Ok(())
+            None => client.retrieve_then(remote, offset, Sink::File(sink), finish).await,
+        }
     }
 
     /// Reports the outcome for a file whose contents were already right.
     fn told_of_facts(&self, name: &[u8], action: Action, set: Result<(), fs::Error>) {
         match set {
             Ok(()) => {
-                self.record.done(name);
-                self.reporter.done(name, action, 0, 0);
+                self.shared.record.done(name);
+                self.shared.reporter.done(name, action, 0, 0);
             }
-            Err(error) => self.record.failed(&self.reporter, name, Error::store(&error)),
+            Err(error) => self.shared.record.failed(&self.shared.reporter, name, Error::store(&error)),
         }
     }
 
@@ -373,16 +373,14 @@ impl Downloads {
     ///
     /// As [`Self::fetch`].
     pub(crate) async fn finish(self) -> Result<()> {
-        let result = self.tasks.finish().await;
-        // The last files may not have been renamed yet.
+        // A file is under way until it is renamed, or a task has put it away.
         let _all = self.under_way.acquire_many(most_under_way(self.client.mode()) as u32).await;
-        result?;
-        self.record.check()
+        self.shared.tasks.finish().await
     }
 
     async fn look(&self, file: &Fetch) -> Result<Have, fs::Error> {
         let (local, wanted) = (file.local.clone(), Wanted::of_file(file));
-        self.root.blocking(move |root| look(root, as_path(&local), wanted)).await
+        self.shared.root.blocking(move |root| look(root, as_path(&local), wanted)).await
     }
 }
 
@@ -465,12 +463,11 @@ fn look(root: &Root, path: &Path, wanted: Wanted) -> Result<Have, fs::Error> {
 }
 
 /// The data for completing one file.
+#[derive(Debug)]
 struct Finish {
-    root: Root,
-    reporter: Reporter,
-    record: Record,
-    finishing: Arc<Semaphore>,
-    mode: Mode,
+    shared: Arc<Shared>,
+    /// The session of the transfer.
+    lane: Lane,
     file: Fetch,
     /// The facts that were requested together with the file.
     told: Option<Told>,
@@ -478,9 +475,9 @@ struct Finish {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Finish {
-    /// Completes a small file that was received without a fault, which needs no waiting. Returns everything else.
-    fn at_once(self, done: Done) -> Option<(Self, Done)> {
+impl Completion for Finish {
+    /// Completes a small file that was received without a fault, which needs no waiting. A task completes every other one.
+    fn complete(self: Box<Self>, done: Done) {
         let Done { body, data, result } = done;
         let length = self.offset + data.bytes;
         let is_right = result.is_ok() && data.error.is_none() && self.told.is_none();
@@ -490,18 +487,19 @@ impl Finish {
             {
                 let commit = self.commit(length, data.digest, sink.modified);
                 sink.writer.commit_small(commit, self.then(length));
-                None
             }
-            body => Some((self, Done { body, data, result })),
+            body => self.shared.tasks.clone().spawn(self.run(Done { body, data, result })),
         }
     }
+}
 
-    async fn run(mut self, mut done: Done, lane: Lane) -> Result<()> {
+impl Finish {
+    async fn run(mut self: Box<Self>, mut done: Done) -> Result<()> {
         if let Some(sink) = refused_without_name(&mut done) {
             let remote = self.file.remote.clone();
-            done = lane.client.retrieve(remote, self.offset, sink).await?.done().await;
+            done = self.lane.client.retrieve(remote, self.offset, sink).await?.done().await;
         }
-        drop(lane);
+        self.lane.release();
         if let Some(told) = self.told.take() {
             done.result = self.take_facts(told, done.result).await;
         }
@@ -524,7 +522,7 @@ impl Finish {
                     what(),
                     "the server reports that it sent the file, but nothing was received",
                 );
-                self.record.failed(&self.reporter, name, error);
+                self.shared.record.failed(&self.shared.reporter, name, error);
                 return Ok(());
             };
             return self.keep(sink, done.data.bytes, done.data.digest).await;
@@ -545,9 +543,9 @@ impl Finish {
             return Err(error);
         }
         if error.exit == Exit::Local && error.why == Why::NoSpace.to_string() {
-            self.record.fatal(&self.reporter, name, error);
+            self.shared.record.fatal(&self.shared.reporter, name, error);
         } else {
-            self.record.failed(&self.reporter, name, error);
+            self.shared.record.failed(&self.shared.reporter, name, error);
         }
         Ok(())
     }
@@ -564,7 +562,7 @@ impl Finish {
                 result
             }
             // Over TCP nothing else provides size and time. In braid the header does.
-            (Err(error), Ok(_)) if self.mode == Mode::Tcp => Err(error),
+            (Err(error), Ok(_)) if self.shared.mode == Mode::Tcp => Err(error),
             (_, result) => result,
         }
     }
@@ -572,7 +570,7 @@ impl Finish {
     /// The expected length of a file of which this many bytes were received, if it is another one.
     fn other_length(&self, length: u64) -> Option<u64> {
         // In braid the frames mark the end; elsewhere only the size in the listing is known.
-        self.file.size.filter(|size| self.mode != Mode::Braid && *size != length)
+        self.file.size.filter(|size| self.shared.mode != Mode::Braid && *size != length)
     }
 
     fn commit(&self, length: u64, digest: Option<frame::Digest>, modified: Option<Timestamp>) -> Commit {
@@ -586,32 +584,35 @@ impl Finish {
     }
 
     /// Receives the result of the rename.
-    fn then(self, length: u64) -> impl FnOnce(Result<fs::Written, fs::Error>) + Send + 'static {
-        let Self { record, reporter, file, offset, _permit: under_way, .. } = self;
+    fn then(
+        mut self: Box<Self>,
+        length: u64,
+    ) -> impl FnOnce(Result<fs::Written, fs::Error>) + Send + 'static {
+        // The file is no longer on the way.
+        self.lane.release();
+        // All of this is done before a caller sees that no file is in progress.
         move |result| {
-            let name = file.local.as_bytes();
+            let name = self.file.local.as_bytes();
             match result {
                 Ok(_) => {
-                    record.finished(name);
-                    reporter.done(name, Action::Received, length, offset);
+                    self.shared.record.finished(name);
+                    self.shared.reporter.done(name, Action::Received, length, self.offset);
                 }
                 Err(error) => {
                     let no_space = error.why == Why::NoSpace;
                     let what = format!("fetch {}", crate::exit::escape(name));
                     let error = Error { what, ..Error::store(&error) };
                     match no_space {
-                        true => record.fatal(&reporter, name, error),
-                        false => record.failed(&reporter, name, error),
+                        true => self.shared.record.fatal(&self.shared.reporter, name, error),
+                        false => self.shared.record.failed(&self.shared.reporter, name, error),
                     }
                 }
             }
-            // All of this is done before a caller sees that no file is in progress.
-            drop(under_way);
         }
     }
 
     /// Checks a file that was received completely, and renames it.
-    async fn keep(self, sink: FileSink, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
+    async fn keep(self: Box<Self>, sink: FileSink, bytes: u64, digest: Option<frame::Digest>) -> Result<()> {
         let length = self.offset + bytes;
         if let Some(expected) = self.other_length(length) {
             let error = Error::new(
@@ -621,11 +622,12 @@ impl Finish {
             )
             .hint("the same command again, if the file was changing meanwhile; otherwise the server is at fault");
             self.put_away(sink, Keep::Nothing).await;
-            self.record.failed(&self.reporter, self.file.local.as_bytes(), error);
+            self.shared.record.failed(&self.shared.reporter, self.file.local.as_bytes(), error);
             return Ok(());
         }
         let commit = self.commit(length, digest, sink.modified);
-        let permit = self.finishing.clone().acquire_owned().await;
+        let shared = self.shared.clone();
+        let permit = shared.finishing.acquire().await;
         sink.writer.commit_then(commit, self.then(length)).await;
         drop(permit);
         Ok(())
@@ -641,7 +643,11 @@ impl Finish {
         }
         if let (Keep::ForResume, Some(modified)) = (keep, modified) {
             let path = PathBuf::from(as_path(&self.file.local));
-            let _ = self.root.blocking(move |root| root.mark_unfinished(&path, system_time(modified))).await;
+            let _ = self
+                .shared
+                .root
+                .blocking(move |root| root.mark_unfinished(&path, system_time(modified)))
+                .await;
         }
     }
 }

@@ -92,7 +92,6 @@ async fn once(client: Client, job: Job, down: MirrorDown) -> Result<()> {
         mirror: down.mirror,
         tree: TreeBounds::new(client.bounds()),
         later: Vec::new(),
-        have: HashMap::default(),
         digests,
         names: Names::default(),
         is_new,
@@ -157,8 +156,6 @@ struct Down {
     seen: Option<Seen>,
     tree: TreeBounds,
     later: Vec<Later>,
-    /// The results of [`Down::look_ahead`], by hash of the path.
-    have: HashMap<u128, Have, BuildHasherDefault<Ready>>,
     /// Compares contents, if requested.
     digests: Option<Digests>,
     names: Names<SafePath>,
@@ -166,6 +163,15 @@ struct Down {
     is_new: bool,
     /// The first files that the listing will name, and that were requested with it.
     first: VecDeque<Ahead>,
+}
+
+/// What is known of a file before its line is processed.
+#[derive(Debug, Default)]
+struct Known {
+    /// The result of [`Down::look_ahead`].
+    have: Option<Have>,
+    /// The transfer, if it was requested.
+    ahead: Option<Ahead>,
 }
 
 /// A file to request when all folders are listed. Small, because there may be many.
@@ -196,14 +202,14 @@ impl Down {
             if lines.is_empty() {
                 return Ok(());
             }
-            let files = lines.iter().filter_map(|line| match line {
+            let files = lines.iter().map(|line| match line {
                 Line::Entry(entry) => Some((&entry.path, &entry.metadata)),
                 Line::Bad(..) => None,
             });
-            self.look_ahead(files).await?;
-            for line in lines {
+            let have = self.look_ahead(files).await?;
+            for (line, have) in lines.into_iter().zip(have) {
                 self.tree.entry()?;
-                self.tree_line(line).await?;
+                self.tree_line(line, have).await?;
             }
         }
     }
@@ -219,7 +225,7 @@ impl Down {
             && matches!(plan, Plan::None)
     }
 
-    async fn tree_line(&mut self, line: Line) -> Result<()> {
+    async fn tree_line(&mut self, line: Line, have: Option<Have>) -> Result<()> {
         match line {
             Line::Bad(line, why) => {
                 // The server may have counted it as a file.
@@ -242,24 +248,25 @@ impl Down {
                 if is_folder && let Some(seen) = &mut self.seen {
                     seen.is_whole(entry.path.as_bytes());
                 }
-                self.entry(*entry, ahead).await?;
+                self.entry(*entry, Known { have, ahead }).await?;
             }
         }
         Ok(())
     }
 
-    /// Examines the local state of the files among these together. A folder created by this run contains none
-    /// of them.
+    /// Examines the local state of the files among these together; `None` for all others, and for those that need nothing. A folder
+    /// created by this run contains none of them.
     async fn look_ahead(
-        &mut self,
-        entries: impl Iterator<Item = (&SafePath, &store::Metadata)>,
-    ) -> Result<()> {
-        self.have.clear();
+        &self,
+        entries: impl ExactSizeIterator<Item = Option<(&SafePath, &store::Metadata)>>,
+    ) -> Result<Vec<Option<Have>>> {
+        let mut have = vec![None; entries.len()];
         if self.mirror.delete.is_dry() && self.digests.is_none() {
-            return Ok(());
+            return Ok(have);
         }
-        let mut files = Vec::new();
-        for (path, metadata) in entries {
+        let (mut files, mut places) = (Vec::new(), Vec::new());
+        for (entry, place) in entries.zip(&mut have) {
+            let Some((path, metadata)) = entry else { continue };
             if metadata.kind != FileKind::File
                 || !self.mirror.filter.takes_file(path.as_bytes())
                 || self.job.record.is_settled(path.as_bytes())
@@ -267,19 +274,21 @@ impl Down {
                 continue;
             }
             if path.parent().is_some_and(|folder| self.folders.is_new(&folder)) {
-                self.have.insert(path_hash(path.as_bytes()), Have::Nothing);
+                *place = Some(Have::Nothing);
                 continue;
             }
             let size = (metadata.size > 0 || metadata.modified.is_some()).then_some(metadata.size);
             let facts = size.zip(metadata.modified);
             let wanted = Wanted { facts, mode: self.kept_mode(metadata), compare: self.mirror.compare };
             files.push((path.clone(), wanted));
+            places.push(place);
         }
-        let hashes: Vec<u128> = files.iter().map(|(path, _)| path_hash(path.as_bytes())).collect();
         let digests = self.digests.as_ref().map(|digests| (digests, &self.base[..]));
         let found = self.downloads.look_ahead(files, digests).await?;
-        self.have.extend(hashes.into_iter().zip(found).filter_map(|(path, have)| Some((path, have?))));
-        Ok(())
+        for (place, found) in places.into_iter().zip(found) {
+            *place = found;
+        }
+        Ok(have)
     }
 
     /// One listing per folder.
@@ -347,7 +356,7 @@ impl Down {
                     }
                     continue;
                 }
-                self.entry(Entry { path, ..entry }, None).await?;
+                self.entry(Entry { path, ..entry }, Known::default()).await?;
             }
             // Depth first, in the order of the listing.
             waiting.extend(below.into_iter().rev());
@@ -428,16 +437,17 @@ impl Down {
                 return Ok(());
             }
             // Folders created by this run need no check; files in others are checked together.
-            self.look_ahead(files.iter().map(|(path, metadata)| (path, metadata))).await?;
-            for (path, metadata) in files {
+            let have = self.look_ahead(files.iter().map(|(path, metadata)| Some((path, metadata)))).await?;
+            for ((path, metadata), have) in files.into_iter().zip(have) {
                 self.tree.release(&path);
-                self.entry(Entry { path, metadata, listed: Listed::Whole }, None).await?;
+                let known = Known { have, ahead: None };
+                self.entry(Entry { path, metadata, listed: Listed::Whole }, known).await?;
             }
         }
     }
 
-    /// Processes one entry of the tree, whose file may have been requested.
-    async fn entry(&mut self, entry: Entry, ahead: Option<Ahead>) -> Result<()> {
+    /// Processes one entry of the tree.
+    async fn entry(&mut self, entry: Entry, known: Known) -> Result<()> {
         let Entry { path, metadata, listed } = entry;
         let name = path.as_bytes();
         if path.is_root() && metadata.kind != FileKind::Directory {
@@ -474,7 +484,7 @@ impl Down {
             return Ok(());
         }
         if self.mirror.delete.is_dry() {
-            return self.plan(&path, &metadata).await;
+            return self.plan(&path, &metadata, known.have).await;
         }
         let may_touch = match self.mirror.plan.allows(name, &self.facts(&metadata)) {
             Ok(may_touch) => may_touch,
@@ -490,16 +500,11 @@ impl Down {
             }
             return Ok(());
         }
-        self.carry_out(path, &metadata, ahead).await
+        self.carry_out(path, &metadata, known).await
     }
 
     /// Makes the folder, fetches the file or makes the link of this entry.
-    async fn carry_out(
-        &mut self,
-        path: SafePath,
-        metadata: &store::Metadata,
-        ahead: Option<Ahead>,
-    ) -> Result<()> {
+    async fn carry_out(&mut self, path: SafePath, metadata: &store::Metadata, known: Known) -> Result<()> {
         match metadata.kind {
             FileKind::Directory => {
                 if metadata.modified.is_some() {
@@ -522,8 +527,7 @@ impl Down {
                         unix_mode: self.kept_mode(metadata),
                         compare: self.mirror.compare,
                     };
-                    let have = self.have.remove(&path_hash(fetch.local.as_bytes()));
-                    self.downloads.fetch_rest(fetch, have, ahead).await?;
+                    self.downloads.fetch_rest(fetch, known.have, known.ahead).await?;
                 }
             }
             FileKind::Symlink if self.mirror.keep.links => self.link(&path, metadata).await?,
@@ -692,14 +696,14 @@ impl Down {
         }
     }
 
-    async fn plan(&mut self, path: &SafePath, metadata: &store::Metadata) -> Result<()> {
+    async fn plan(&mut self, path: &SafePath, metadata: &store::Metadata, have: Option<Have>) -> Result<()> {
         let (local, root) = (PathBuf::from(as_path(path)), self.root.clone());
         let there = root.blocking(move |root| root.link_metadata(&local)).await.ok();
         if path.is_root() && there.is_none() {
             return Ok(());
         }
         let (facts, was) = (self.facts(metadata), was(there.as_ref()));
-        let action = self.what_to_do(path, metadata, there);
+        let action = self.what_to_do(metadata, there, have);
         if self.mirror.keep.hard_links && action == Some(Action::Received) {
             self.names.replace(path.as_bytes());
         }
@@ -709,23 +713,21 @@ impl Down {
         }
     }
 
-    /// The action for a path, if any.
+    /// The action for an entry, if any.
     fn what_to_do(
         &self,
-        path: &SafePath,
         metadata: &store::Metadata,
         there: Option<fs::Metadata>,
+        have: Option<Have>,
     ) -> Option<Action> {
         match (metadata.kind, there) {
             (FileKind::Directory, Some(there)) if there.kind == Kind::Folder => None,
             (FileKind::Directory, _) => Some(Action::MadeFolder),
-            (FileKind::File, Some(_)) if self.digests.is_some() => {
-                match self.have.get(&path_hash(path.as_bytes())) {
-                    Some(Have::Whole) => None,
-                    Some(Have::ButFacts | Have::ButMode) => Some(Action::SetTime),
-                    Some(Have::Nothing | Have::Part(_)) | None => Some(Action::Received),
-                }
-            }
+            (FileKind::File, Some(_)) if self.digests.is_some() => match have {
+                Some(Have::Whole) => None,
+                Some(Have::ButFacts | Have::ButMode) => Some(Action::SetTime),
+                Some(Have::Nothing | Have::Part(_)) | None => Some(Action::Received),
+            },
             (FileKind::File, Some(there))
                 if metadata.modified.is_some_and(|modified| {
                     let facts = Some((metadata.size, modified));

@@ -188,15 +188,21 @@ impl Record {
 
     /// Records that this path is complete.
     pub(crate) fn done(&self, path: &[u8]) {
+        self.settle(path);
+    }
+
+    /// Records that this path is complete; returns the journal.
+    fn settle(&self, path: &[u8]) -> Option<Journal> {
+        let hash = path_hash(path);
         let mut recorded = self.lock();
-        recorded.settled.insert(path_hash(path));
+        recorded.settled.insert(hash);
         recorded.good += 1;
+        recorded.journal.clone()
     }
 
     /// Records that this file or link is complete, also for later runs with the same journal.
     pub(crate) fn finished(&self, path: &[u8]) {
-        self.done(path);
-        if let Some(journal) = self.journal() {
+        if let Some(journal) = self.settle(path) {
             journal.done(path);
         }
     }

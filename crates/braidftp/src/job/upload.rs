@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::tasks::Tasks;
 use super::{Record, path_hash};
-use crate::client::{Body, Client, Done, Source, of_write_reply, timestamp};
+use crate::client::{Body, Client, Completion, Done, Lane, Source, of_write_reply, timestamp};
 use crate::exit::{Error, Exit, Result, escape};
 use crate::progress::Reporter;
 use crate::report::Action;
@@ -210,11 +210,12 @@ impl Uploads {
             let _all = self.commands.acquire_many(COMMANDS as u32).await;
         }
         let lane = self.client.lane().await;
-        let under_way = lane.client.store(file.remote.clone(), file.size, source).await?;
+        let (client, remote, size) = (lane.client.clone(), file.remote.clone(), file.size);
         let finish = Finish {
-            client: lane.client.clone(),
+            lane,
             reporter: self.reporter.clone(),
             record: self.record.clone(),
+            tasks: self.tasks.clone(),
             file,
             offset,
             memory,
@@ -222,17 +223,7 @@ impl Uploads {
             modes: self.modes.clone(),
             _permit: permit,
         };
-        self.tasks.spawn(async move {
-            let done = under_way.done().await;
-            // Time and mode are set while the next file is transferred.
-            drop(lane);
-            match finish.at_once(done) {
-                None => Ok(()),
-                // On the heap, so that the task of a small file is small.
-                Some((finish, done)) => Box::pin(finish.run(done)).await,
-            }
-        });
-        Ok(())
+        client.store_then(remote, size, source, Box::new(finish)).await
     }
 
     /// The number of bytes that the server keeps of this file from an interrupted upload.
@@ -262,15 +253,19 @@ impl Uploads {
     ///
     /// As [`Self::send`].
     pub(crate) async fn finish(self) -> Result<()> {
+        let most = most_under_way(self.client.mode()) * self.client.parallel();
+        let _files = self.under_way.acquire_many(most as u32).await;
         self.tasks.finish().await
     }
 }
 
+#[derive(Debug)]
 struct Finish {
     /// The session of the transfer, which is also used for the following commands.
-    client: Client,
+    lane: Lane,
     reporter: Reporter,
     record: Record,
+    tasks: Tasks,
     file: Send,
     offset: u64,
     /// `None` for a small file.
@@ -280,21 +275,24 @@ struct Finish {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Finish {
-    /// Ends an upload without a fault that needs no further command. Returns every other one.
-    fn at_once(self, mut done: Done) -> Option<(Self, Done)> {
+impl Completion for Finish {
+    /// Ends an upload without a fault that needs no further command. A task ends every other one.
+    fn complete(mut self: Box<Self>, mut done: Done) {
+        // Time and mode are set while the next file is transferred.
+        self.lane.release();
         let is_right = done.result.is_ok() && done.data.error.is_none();
         let has_more = self.set_time || self.file.mode.is_some_and(|_| !self.modes.are_refused());
         if !is_right || has_more {
-            return Some((self, done));
+            return self.tasks.clone().spawn(self.run(done));
         }
         if let Some(Body::Source(source)) = &mut done.body {
             source.close();
         }
         self.end(done.data.bytes);
-        None
     }
+}
 
+impl Finish {
     fn end(&self, bytes: u64) {
         let name = &self.file.name;
         self.memory.iter().for_each(Memory::forget);
@@ -302,8 +300,8 @@ impl Finish {
         self.reporter.done(name, Action::Sent, self.offset + bytes, self.offset);
     }
 
-    async fn run(self, done: Done) -> Result<()> {
-        let name = &self.file.name;
+    async fn run(self: Box<Self>, done: Done) -> Result<()> {
+        let (name, client) = (&self.file.name, &self.lane.client);
         if let Some(Body::Source(mut source)) = done.body {
             source.close();
         }
@@ -326,14 +324,14 @@ impl Finish {
         }
         if self.set_time {
             let command = Command::SetModifiedTime(timestamp(self.file.modified), self.file.remote.clone());
-            let reply = self.client.command(command).await?;
+            let reply = client.command(command).await?;
             if reply.code.is_error() {
                 self.reporter.warn(format_args!("the time of {} could not be set: {reply}", escape(name)));
             }
         }
         if let Some(mode) = self.file.mode.filter(|_| !self.modes.are_refused()) {
             let command = Command::Site(Site::Chmod(mode, self.file.remote.clone()));
-            let reply = self.client.command(command).await?;
+            let reply = client.command(command).await?;
             if reply.code.is_error() {
                 self.modes.refuse(&self.reporter, &reply);
             }

@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use braidftp_ftp::command::Type;
@@ -20,12 +19,11 @@ use braidftp_ftp::store::StoreError;
 use braidftp_ftp::{SafeName, SafePath};
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::activity::Transfer;
 use super::store::{Store, failure, metadata, native, stamp};
 use crate::packed::{Follows, PACKER_BYTES, Packer};
-use crate::store::fs::{self, BLOCK_BYTES, Blocks, Growing, Kind, Pieces, WalkItem};
+use crate::store::fs::{self, BLOCK_BYTES, Growing, Kind, Pieces, WalkItem};
 use crate::store::{Lister, Reader, Walk};
-use crate::user_limits::{Right, Share};
+use crate::user_limits::Right;
 
 /// The number of content bytes of a file in a message over SCTP. A reply on stream 0 waits for at most one
 /// message of each data stream, so short messages keep it fast on a slow link. Where a message is the whole
@@ -56,12 +54,8 @@ pub(super) struct Body {
     pub length: Option<u64>,
     /// The modification time of the file.
     pub modified: Option<Timestamp>,
-    /// The source of memory for its blocks.
-    pub blocks: Blocks,
-    /// Limits of the user.
-    share: Arc<Share>,
-    /// Counts its bytes.
-    transfer: Option<Arc<Transfer>>,
+    /// The source of memory for its blocks, the limits of the user, and the transfer that counts its bytes.
+    pub store: Store,
     kind: BodyKind,
 }
 
@@ -76,7 +70,6 @@ enum BodyKind {
 impl Body {
     /// Opens the data to send.
     pub(super) async fn open(store: &Store, source: Source, pieces: Gives) -> Result<Self, Failure> {
-        let (blocks, share, transfer) = (store.blocks.clone(), store.share.clone(), store.transfer.clone());
         match source {
             Source::File { path, offset, representation, extent } => {
                 store.may(Right::Read)?;
@@ -84,7 +77,7 @@ impl Body {
                     (Gives::Messages | Gives::Frames, _) | (_, Type::Ascii) => MESSAGE_BYTES,
                     (Gives::Blocks, _) => BLOCK_BYTES,
                 };
-                let pieces = Pieces { bytes, blocks: blocks.clone() };
+                let pieces = Pieces { bytes, blocks: store.blocks.clone() };
                 let place = native(&path)?;
                 let reader = store.root.reader(pieces, &place, offset).await.map_err(|e| failure(&e))?;
                 let found = reader.metadata();
@@ -101,9 +94,7 @@ impl Body {
                     size: Some(size),
                     length,
                     modified: Some(modified),
-                    blocks,
-                    share,
-                    transfer,
+                    store: store.clone(),
                     kind,
                 })
             }
@@ -120,16 +111,7 @@ impl Body {
                     listing.packer = Some(if has_room { Packer::default() } else { Packer::storing() });
                 }
                 let kind = BodyKind::Listing(listing);
-                Ok(Self {
-                    offset: 0,
-                    size: None,
-                    length: None,
-                    modified: None,
-                    blocks,
-                    share,
-                    transfer,
-                    kind,
-                })
+                Ok(Self { offset: 0, size: None, length: None, modified: None, store: store.clone(), kind })
             }
         }
     }
@@ -167,11 +149,11 @@ impl Body {
             BodyKind::Listing(listing) => listing.next().await?,
         };
         let bytes = block.as_ref().map_or(0, Bytes::len);
-        if let Some(transfer) = self.transfer.as_ref().filter(|_| bytes > 0) {
+        if let Some(transfer) = self.store.transfer.as_ref().filter(|_| bytes > 0) {
             transfer.passed(bytes);
         }
         if self.size.is_some() {
-            self.share.pass(bytes).await;
+            self.store.share.pass(bytes).await;
         }
         Ok(block)
     }

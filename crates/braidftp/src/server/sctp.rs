@@ -146,7 +146,7 @@ impl Way {
             }
             Self::Stream1 { control, .. } if body.size.is_none() => {
                 // Counts as held until the transport, which counts its own memory, has accepted it.
-                let mut room = Growing::new(body.blocks.clone());
+                let mut room = Growing::new(body.store.blocks.clone());
                 let listing = whole(body, &mut room).await?;
                 started(Some(listing.len() as u64)).await;
                 said(&control).await;
@@ -279,14 +279,14 @@ mod tests {
     use super::super::Audit;
     use super::super::body::Gives;
     use super::super::logins::Logins;
-    use super::super::store::Store;
+    use super::super::store::{Store, View};
     use super::*;
     use crate::packed::PACKER_BYTES;
     use crate::store::fs::{Allowance, Blocks, Pool, Root};
     use crate::users::Access;
 
     fn store(folder: &Path, pool: &Arc<Pool>) -> Store {
-        Store {
+        View {
             root: Root::open(folder).unwrap().into(),
             rights: Access::ReadOnly.into(),
             login: Logins::default().enter("anonymous", IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -296,8 +296,8 @@ mod tests {
             _place: None,
             subject: Arc::new(Audit::default()).session(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             user: "anonymous".into(),
-            transfer: None,
         }
+        .into()
     }
 
     #[tokio::test]
@@ -366,7 +366,7 @@ mod tests {
             let store = store(folder.path(), &pool);
             let source = Source::Listing { path: SafePath::ROOT, form: Form::Names, pattern: None };
             let mut body = Body::open(&store, source, Gives::Blocks).await.unwrap();
-            *room = Growing::new(body.blocks.clone());
+            *room = Growing::new(body.store.blocks.clone());
             whole(&mut body, room).await
         };
         let mut rooms: Vec<Growing> = (0..10).map(|_| Growing::default()).collect();

@@ -1,7 +1,6 @@
 //! Destination of an upload: a file that appears under its name when it is complete.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use braidftp_ftp::command::Type;
@@ -11,14 +10,12 @@ use braidftp_ftp::{SafeName, SafePath};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::activity::Transfer;
-use super::audit::Subject;
 use super::body::Lf;
 use super::store::{Store, failure, native, system_time};
+use crate::store::Writer;
 use crate::store::bucket::Charge;
 use crate::store::fs::{self, Commit, Durability, Keep, Start, Why};
-use crate::store::{Tree, Writer};
-use crate::user_limits::{OverQuota, Right, Share, Unwritten};
+use crate::user_limits::{OverQuota, Right, Unwritten};
 
 /// The number of attempts to find a name for STOU.
 const UNIQUE_TRIES: u32 = 100;
@@ -26,7 +23,6 @@ const UNIQUE_TRIES: u32 = 100;
 /// An upload in progress.
 #[derive(Debug)]
 pub(super) struct Intake {
-    subject: Subject,
     /// The destination, for the audit log.
     path: SafePath,
     writer: Writer,
@@ -41,15 +37,12 @@ pub(super) struct Intake {
     offset: u64,
     /// The size of the whole file, if the client announced it.
     pub announced_size: Option<u64>,
-    /// Limits of the user, and the location of the user's files.
-    share: Arc<Share>,
-    home: Tree,
+    /// Limits of the user, the location of the user's files, and the transfer that counts the bytes.
+    store: Store,
     /// What of the quota it has, in a bucket.
     charge: Option<Box<Charge>>,
     /// What a count of the home may lack.
     unwritten: Unwritten,
-    /// Counts its bytes.
-    transfer: Option<Arc<Transfer>>,
 }
 
 /// What is known of an upload after its last byte.
@@ -112,7 +105,6 @@ impl Intake {
         let writer = store.root.writer(path, start, Self::hint(sink));
         let writer = writer.owned_by(store.login.claimant(), &store.blocks, &store.allowance);
         Self {
-            subject: store.subject.clone(),
             path: name.clone().unwrap_or_else(|| sink.path.clone()),
             writer,
             is_open: false,
@@ -121,11 +113,9 @@ impl Intake {
             bytes: 0,
             offset: sink.write.offset(),
             announced_size: sink.announced_size,
-            share: store.share.clone(),
-            home: store.root.clone(),
+            store: store.clone(),
             charge: store.share.charged(&store.root).map(Box::new),
             unwritten: store.share.upload(),
-            transfer: store.transfer.clone(),
         }
     }
 
@@ -144,7 +134,7 @@ impl Intake {
     pub(super) async fn open(&mut self) -> Result<(), Failure> {
         let opened = self.writer.open().await.map_err(|e| failure(&e));
         if let Err(failure) = &opened {
-            self.subject.uploaded(&self.path, 0, Some(failure));
+            self.store.subject.uploaded(&self.path, 0, Some(failure));
         }
         self.is_open = opened.is_ok();
         opened
@@ -159,9 +149,9 @@ impl Intake {
     pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), Failure> {
         let length = bytes.len();
         let (charge, upload) = (self.charge.as_deref_mut(), &mut self.unwritten);
-        over_quota(self.share.charge(&self.home, charge, upload, length as u64).await)?;
+        over_quota(self.store.share.charge(&self.store.root, charge, upload, length as u64).await)?;
         self.bytes += length as u64;
-        if let Some(transfer) = &self.transfer {
+        if let Some(transfer) = &self.store.transfer {
             transfer.passed(length);
         }
         let bytes = match &mut self.text {
@@ -169,7 +159,7 @@ impl Intake {
             None => bytes,
         };
         self.writer.write(bytes).await.map_err(|e| failure(&e))?;
-        self.share.pass(length).await;
+        self.store.share.pass(length).await;
         Ok(())
     }
 
@@ -191,20 +181,18 @@ impl Intake {
         ending: Ending,
         then: impl FnOnce(Result<Outcome, Failure>) + Send + 'static,
     ) {
-        let Self {
-            subject, path, mut writer, text, name, bytes, mut charge, mut unwritten, share, home, ..
-        } = self;
+        let Self { store, path, mut writer, text, name, bytes, mut charge, mut unwritten, .. } = self;
         let mut fits = Ok(());
         if let Some(charge) = &mut charge {
             // It may have taken longer than its part of the quota was reserved.
-            fits = over_quota(share.charge(&home, Some(charge), &mut unwritten, 0).await);
+            fits = over_quota(store.share.charge(&store.root, Some(charge), &mut unwritten, 0).await);
             if fits.is_ok() {
                 charge.keep();
             }
         }
         let then = move |put: Result<(), Failure>| {
             drop((charge, unwritten));
-            subject.uploaded(&path, bytes, put.as_ref().err());
+            store.subject.uploaded(&path, bytes, put.as_ref().err());
             then(put.map(|()| Outcome::Received { bytes, name }));
         };
         if let Err(failure) = fits {
@@ -228,7 +216,7 @@ impl Intake {
     /// Aborts the upload. The data of an interrupted upload is kept for resuming, if its file was opened; wrong data is not. A file
     /// that was not opened could not be taken over by a newer session, which may have finished it.
     pub(super) async fn give_up(self, why: Failure) {
-        self.subject.uploaded(&self.path, self.bytes, Some(&why));
+        self.store.subject.uploaded(&self.path, self.bytes, Some(&why));
         let keep = match why {
             Failure::Damaged | Failure::Store(_) => Keep::Nothing,
             _ if self.is_open => Keep::ForResume,

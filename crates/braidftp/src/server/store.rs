@@ -1,6 +1,7 @@
 //! The user's tree for the FTP session: translates between [`Tree`] and `braidftp_ftp::store`.
 
 use std::ffi::OsStr;
+use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,9 +22,31 @@ use crate::store::fs::{self, Allowance, Blocks, Kind, Removal, Why};
 use crate::store::{Edit, Tree};
 use crate::user_limits::{Right, Rights, Share};
 
-/// The view of a session's user: a root and rights. Cheap to clone.
+/// The view of a session's user, for one transfer or command. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
+    view: Arc<View>,
+    /// The transfer that this clone belongs to.
+    pub transfer: Option<Arc<Transfer>>,
+}
+
+impl From<View> for Store {
+    fn from(view: View) -> Self {
+        Self { view: Arc::new(view), transfer: None }
+    }
+}
+
+impl Deref for Store {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
+/// What a session's user sees: a root and rights.
+#[derive(Debug)]
+pub(super) struct View {
     pub root: Tree,
     pub rights: Rights,
     /// The name of the user.
@@ -40,8 +63,6 @@ pub(super) struct Store {
     pub _place: Option<Arc<OwnedSemaphorePermit>>,
     /// The subject of audit lines.
     pub subject: Subject,
-    /// The transfer that this clone belongs to.
-    pub transfer: Option<Arc<Transfer>>,
 }
 
 /// The maximum number of unfinished uploads that one command lists or removes.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::super::events::Event;
 use super::super::hosts::Site;
-use super::super::store::Store;
+use super::super::store::View;
 use super::Driver;
 use crate::users::{Grant, LoginError as Refusal};
 
@@ -54,7 +54,7 @@ impl Driver {
                         Ok(root) => {
                             let login = site.logins.enter(&grant.name, peer);
                             let allowance = site.users.now().parts.allowance(&grant.home);
-                            let store = Store {
+                            let view = View {
                                 root,
                                 rights: grant.rights,
                                 login,
@@ -64,9 +64,8 @@ impl Driver {
                                 _place: grant.place.clone(),
                                 subject: subject.of_user(&grant.name),
                                 user: grant.name.clone(),
-                                transfer: None,
                             };
-                            Ok((grant, store))
+                            Ok((grant, view.into()))
                         }
                         Err(error) => {
                             tracing::error!(user = %grant.name.escape_debug(), %error, "no home, no login");
