@@ -29,7 +29,7 @@ pub(super) enum Event {
     Told(Input, oneshot::Sender<()>),
     LoggedIn(Result<(Grant, Store), LoginError>),
     Ask(Ask),
-    Awaited(Upload),
+    Awaited(Box<Upload>),
     /// The peer violated the protocol, or the association was lost: the session ends.
     Broken(String),
 }

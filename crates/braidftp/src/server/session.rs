@@ -533,7 +533,7 @@ impl Driver {
             }
             Event::LoggedIn(Err(why)) => self.tell(Input::Authenticated(Err(why))),
             Event::Ask(ask) => self.asks.push(ask),
-            Event::Awaited(upload) => self.awaits(upload),
+            Event::Awaited(upload) => self.awaits(*upload),
             Event::Broken(why) => return Err(why),
         }
         Ok(())

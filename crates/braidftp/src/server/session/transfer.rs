@@ -146,7 +146,7 @@ impl Driver {
                             let since = Instant::now();
                             let upload =
                                 Upload { job, transfer, offset, intake, since, post: post.clone(), stop };
-                            post.send(Event::Awaited(upload));
+                            post.send(Event::Awaited(Box::new(upload)));
                         }
                         Err(failure) => post.done(job, Err(failure)),
                     }
