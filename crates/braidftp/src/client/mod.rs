@@ -1,7 +1,7 @@
 //! The client: one session with a server, over any transport and in any mode.
 //!
-//! [`Client::connect`] opens the transport and logs in. [`Client::command`], [`Client::retrieve`],
-//! [`Client::store_then`] and [`Client::list`] may be called by any number of tasks concurrently; the mode decides
+//! [`Client::connect`] opens the transport and logs in. [`Client::command`], [`Client::retrieve`]
+//! and [`Client::list`] may be called by any number of tasks concurrently; the mode decides
 //! how many requests are concurrent on the wire. A lost connection ends all requests with a transient error.
 //! Opening a new connection and resuming is the responsibility of the job ([`crate::job`]).
 
