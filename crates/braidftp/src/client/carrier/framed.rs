@@ -19,7 +19,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::Note;
-use super::messages::{Out, endless, violation};
+use super::messages::{Lines, Out, endless, violation};
 use crate::client::DISCARDED_BYTES_MAX;
 use crate::client::body::{Body, DataEnd, Pump, Sink, Source, timestamp};
 use crate::client::errors::lost;
@@ -48,6 +48,7 @@ fn data_buffer_bytes(association: &Association) -> u64 {
 pub(super) struct Framed {
     downloads: Downloads,
     uploads: Option<mpsc::UnboundedSender<Upload>>,
+    lines: Arc<Lines>,
     cancels: BTreeMap<Tag, Arc<AtomicBool>>,
     senders: Senders,
     notes: mpsc::Sender<Note>,
@@ -85,6 +86,8 @@ struct Upload {
     number: TransferNumber,
     source: Box<Source>,
     cancelled: Arc<AtomicBool>,
+    /// The blocks of lines up to that of its command.
+    behind: u64,
 }
 
 /// The senders of the data streams, and notifications for tasks that wait for credit.
@@ -114,7 +117,7 @@ impl Framed {
         association: &Association,
         pump: &Pump,
         notes: &mpsc::Sender<Note>,
-        control: &mpsc::UnboundedSender<Out>,
+        (control, lines): (&mpsc::UnboundedSender<Out>, &Arc<Lines>),
         readers: &mut JoinSet<()>,
         streams: u16,
     ) -> Self {
@@ -146,10 +149,19 @@ impl Framed {
                 notes: notes.clone(),
                 queue: queue.clone(),
                 senders: senders.clone(),
+                lines: lines.clone(),
             };
             tokio::spawn(outbound.run());
         }
-        Self { downloads, uploads: Some(uploads), cancels: BTreeMap::new(), senders, notes: notes.clone() }
+        let lines = lines.clone();
+        Self {
+            downloads,
+            uploads: Some(uploads),
+            lines,
+            cancels: BTreeMap::new(),
+            senders,
+            notes: notes.clone(),
+        }
     }
 
     pub(super) fn senders(&self) -> Senders {
@@ -176,7 +188,7 @@ impl Framed {
                     self.cancels.retain(|_, cancelled| Arc::strong_count(cancelled) > 1);
                 }
                 self.cancels.insert(tag, cancelled.clone());
-                let upload = Upload { tag, number, source, cancelled };
+                let upload = Upload { tag, number, source, cancelled, behind: self.lines.queued() };
                 let upload = match &self.uploads {
                     Some(queue) => match queue.send(upload) {
                         Ok(()) => return,
@@ -405,6 +417,7 @@ struct Outbound {
     notes: mpsc::Sender<Note>,
     queue: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Upload>>>,
     senders: Senders,
+    lines: Arc<Lines>,
 }
 
 /// The state of an upload.
@@ -481,6 +494,7 @@ impl Outbound {
     /// counted.
     async fn send(&mut self, upload: &mut Upload, moving: &mut Moving) -> Result<()> {
         let opened = upload.source.open().await;
+        self.lines.wait_for(upload.behind).await;
         let found = opened.as_ref().ok();
         let offset = upload.source.offset();
         let header = Header {

@@ -1,8 +1,11 @@
 //! Shared parts of the carriers over SCTP: the send queue of the control stream, reassembled messages, and ends of a session.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use braidftp_ftp::mapping::frame::Credit;
 use braidftp_net::{Association, Piece};
 use bytes::{Bytes, BytesMut};
+use tokio::sync::watch;
 
 use crate::client::errors::lost;
 use crate::exit::{Error, Exit};
@@ -12,6 +15,43 @@ use crate::exit::{Error, Exit};
 pub(super) enum Out {
     Lines(Bytes),
     Credit(Credit),
+}
+
+/// Counts the lines of the control stream, so that an upload does not overtake its command: a server before the login reads no data,
+/// and has a small buffer, which data in front of the login would fill for ever.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    queued: AtomicU64,
+    sent: watch::Sender<u64>,
+}
+
+impl Lines {
+    /// The number of blocks of lines queued so far.
+    pub(super) fn queued(&self) -> u64 {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Another block was queued.
+    pub(super) fn queue(&self) {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The association has accepted this many more blocks.
+    pub(super) fn accepted(&self, blocks: u64) {
+        self.sent.send_modify(|sent| *sent += blocks);
+    }
+
+    /// Waits until the association has accepted the first `blocks` blocks.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub(super) async fn wait_for(&self, blocks: u64) {
+        if *self.sent.borrow() < blocks {
+            // The sender lives as long as `self`.
+            let _ = self.sent.subscribe().wait_for(|sent| *sent >= blocks).await;
+        }
+    }
 }
 
 /// Ends the association because the server violated the protocol.
@@ -47,5 +87,27 @@ pub(super) fn endless(over: bool, first: Option<&Error>) -> Error {
             Error::new(Exit::Protocol, "understand the server", why)
         }
         (false, _) => lost("the rest of a file that cannot be stored is not awaited"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[test]
+    fn an_upload_waits_for_the_lines_before_it_and_for_no_others() {
+        let lines = Lines::default();
+        (0..3).for_each(|_| lines.queue());
+        let behind = lines.queued();
+        lines.queue();
+        let mut waits = std::pin::pin!(lines.wait_for(behind));
+        let mut is_over = || waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        assert!(!is_over());
+        lines.accepted(2);
+        assert!(!is_over());
+        lines.accepted(1);
+        assert!(is_over());
     }
 }

@@ -118,7 +118,10 @@ impl Carrier {
         // The writer ends when the connection ends, which the reader reports.
         let _sent = match self {
             Self::Tcp(tcp) => tcp.control.send(tcp::Out::Lines(bytes)).is_ok(),
-            Self::Sctp(sctp) => sctp.control.send(messages::Out::Lines(bytes)).is_ok(),
+            Self::Sctp(sctp) => {
+                sctp.lines.queue();
+                sctp.control.send(messages::Out::Lines(bytes)).is_ok()
+            }
         };
     }
 

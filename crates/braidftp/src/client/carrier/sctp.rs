@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::framed::{CONTROL_BUFFER_BYTES, Framed, Senders};
-use super::messages::{Out, joined, violation};
+use super::messages::{Lines, Out, joined, violation};
 use super::stream1::Stream1;
 use super::{Gauge, Note};
 use crate::client::PathRule;
@@ -59,6 +59,7 @@ const LINES_TOGETHER: usize = 4 << 10;
 pub(crate) struct Sctp {
     pub(super) pump: Pump,
     pub(super) control: mpsc::UnboundedSender<Out>,
+    pub(super) lines: Arc<Lines>,
     notes: mpsc::Sender<Note>,
     gauge: Gauge,
     endpoint: Endpoint,
@@ -120,6 +121,7 @@ impl Sctp {
         }
 
         let (control, out) = mpsc::unbounded_channel();
+        let lines = Arc::new(Lines::default());
         let mut readers = JoinSet::new();
         let paths = match mode {
             Mode::Naive | Mode::Tcp => Paths::Naive(Naive {
@@ -130,19 +132,31 @@ impl Sctp {
             }),
             Mode::Ms | Mode::MsCp => Paths::Stream1(Stream1::new(&association, &pump, &notes)),
             Mode::Braid => {
+                let writers = (&control, &lines);
                 let framed =
-                    Framed::new(&association, &pump, &notes, &control, &mut readers, DATA_STREAMS_DEFAULT);
+                    Framed::new(&association, &pump, &notes, writers, &mut readers, DATA_STREAMS_DEFAULT);
                 Paths::Framed(framed)
             }
         };
-        tokio::spawn(write_control(association.clone(), out, mode, notes.clone()));
+        tokio::spawn(write_control(association.clone(), out, mode, notes.clone(), lines.clone()));
         let credits = match &paths {
             Paths::Framed(framed) => Some(framed.senders()),
             _ => None,
         };
         let reading = read_control(association.clone(), credits, readers, notes.clone(), pump.stop.clone());
         tokio::spawn(reading);
-        Ok(Self { pump, control, notes, gauge, endpoint, association, was_up, url: url.clone(), paths })
+        Ok(Self {
+            pump,
+            control,
+            lines,
+            notes,
+            gauge,
+            endpoint,
+            association,
+            was_up,
+            url: url.clone(),
+            paths,
+        })
     }
 
     /// Tests a silent server with a HEARTBEAT: a restarted server answers with ABORT. Not in the modes of the
@@ -678,10 +692,12 @@ async fn write_control(
     mut out: mpsc::UnboundedReceiver<Out>,
     mode: Mode,
     notes: mpsc::Sender<Note>,
+    lines: Arc<Lines>,
 ) {
-    let lines = if mode == Mode::Braid { ppid::LINES } else { ppid::PLAIN };
+    let lines_ppid = if mode == Mode::Braid { ppid::LINES } else { ppid::PLAIN };
     let mut behind = None;
     loop {
+        let mut blocks = 0;
         let next = match behind.take() {
             Some(next) => Some(next),
             None => out.recv().await,
@@ -690,23 +706,27 @@ async fn write_control(
             None => return,
             // Waiting lines are sent in one message; the modes of the papers send one message each.
             Some(Out::Lines(bytes)) if mode == Mode::Braid => {
+                blocks = 1;
                 let mut together = BytesMut::from(bytes);
                 while together.len() < LINES_TOGETHER && behind.is_none() {
                     match out.try_recv() {
-                        Ok(Out::Lines(more)) => together.extend_from_slice(&more),
+                        Ok(Out::Lines(more)) => {
+                            blocks += 1;
+                            together.extend_from_slice(&more);
+                        }
                         Ok(other) => behind = Some(other),
                         Err(_) => break,
                     }
                 }
-                Message::new(Ppid(lines), together.freeze())
+                Message::new(Ppid(lines_ppid), together.freeze())
             }
-            Some(Out::Lines(bytes)) => Message::new(Ppid(lines), bytes),
+            Some(Out::Lines(bytes)) => Message::new(Ppid(lines_ppid), bytes),
             Some(Out::Credit(credit)) => {
                 Message { order: Order::Unordered, ..Message::new(Ppid(ppid::CREDIT), credit.encode()) }
             }
         };
         match association.send(StreamId(CONTROL_STREAM), message).await {
-            Ok(()) => {}
+            Ok(()) => lines.accepted(blocks),
             // The reader of the control stream reports the end.
             Err(SendError::ShuttingDown | SendError::Closed(_)) => return,
             Err(_) => {
